@@ -1,0 +1,1 @@
+"""Behaviours that changed on a date, as a table."""

@@ -1,0 +1,1 @@
+"""Answering DNS queries from what the change feed says."""

@@ -1,0 +1,85 @@
+"""Every refusal that the REST API can speak, as classes.
+
+Owns  code, HTTP status and wording of each refusal.
+Asks  nobody.
+Tells `api` what to put in the envelope.
+Not   where a refusal is decided; HTTP itself.
+
+    EdgeError
+    ├── BadRequest (400)      the caller must change the request
+    ├── Unauthenticated (401) nobody we know
+    ├── Forbidden (403)       known, and not allowed
+    ├── NotFound (404)
+    ├── MethodNotAllowed (405)
+    ├── Gone (410)            removed on a date (`changes`)
+    ├── TooLarge (413)
+    ├── TooManyRequests (429)
+    └── Unavailable (503)     try again
+
+The class holds what never changes; the instance holds the facts that its wording names. Permanent
+conflicts are 400, never 409: the SDKs retry 409, 429 and 5xx.
+"""
+
+from typing import Any, ClassVar
+
+
+class EdgeError(Exception):
+    """A refusal with its code, status and words.
+
+    `facts` fill the wording; `pointer` is a JSON pointer (RFC 6901) into the request body;
+    `also` holds further refusals that are answered in the same list.
+    """
+
+    code: ClassVar[int] = 1000
+    status: ClassVar[int] = 400
+    wording: ClassVar[str] = "The request cannot be served."
+
+    def __init__(
+        self, *, pointer: str | None = None, also: tuple["EdgeError", ...] = (), **facts: Any
+    ) -> None:
+        self.facts = facts
+        self.pointer = pointer
+        self.also = also
+        super().__init__(self.message)
+
+    @property
+    def message(self) -> str:
+        return self.wording.format(**self.facts)
+
+
+class BadRequest(EdgeError):
+    """The request is wrong and stays wrong when repeated."""
+
+    code, wording = 1001, "{reason}"
+
+
+class Unauthenticated(EdgeError):
+    code, status, wording = 1000, 401, "Invalid API Token"
+
+
+class Forbidden(EdgeError):
+    code, status, wording = 9109, 403, "Unauthorized to access requested resource"
+
+
+class NotFound(EdgeError):
+    code, status, wording = 1001, 404, "Not found"
+
+
+class MethodNotAllowed(EdgeError):
+    code, status, wording = 7001, 405, "Method {method} not available for that URI."
+
+
+class Gone(EdgeError):
+    code, status, wording = 1199, 410, "This endpoint was removed on {date}. Use {replacement}."
+
+
+class TooLarge(EdgeError):
+    code, status, wording = 1413, 413, "The request body is larger than {limit} bytes."
+
+
+class TooManyRequests(EdgeError):
+    code, status, wording = 971, 429, "Please wait and consider throttling your request speed"
+
+
+class Unavailable(EdgeError):
+    code, status, wording = 1503, 503, "The service cannot do this right now. Try again."

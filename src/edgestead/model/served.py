@@ -1,0 +1,44 @@
+"""What DNS serves: the compiled object that travels from control to the dns processes.
+
+Owns  the shape of the feed's documents for zones and names, and their bytes.
+Asks  nobody.
+Tells `services.serving` what to render and `dns` what to answer.
+Not   how a record becomes rdata (`model.records`); how an answer is built (`dns`).
+
+Names are absolute, lower-case, uncompressed wire form. rdata is uncompressed wire form (RFC 3597 §4 allows
+compression in no type newer than RFC 1035's, and the answer table compresses those itself).
+"""
+
+import msgspec
+
+KIND_ZONE = "zone"
+KIND_NAME = "name"
+
+
+class ServedRRset(msgspec.Struct, frozen=True, array_like=True):
+    """One RRset of one owner. `ttl_seconds` is what a client sees."""
+
+    type: int
+    ttl_seconds: int
+    rdatas: tuple[bytes, ...]
+
+
+class ServedZone(msgspec.Struct, frozen=True, array_like=True):
+    """A zone's own facts. The serial stands inside `soa_rdata`; apex NS is an RRset of the apex name."""
+
+    apex: bytes
+    soa_ttl_seconds: int
+    soa_rdata: bytes
+
+
+class ServedName(msgspec.Struct, frozen=True, array_like=True):
+    """Everything that one owner name serves, SOA apart."""
+
+    apex: bytes
+    owner: bytes
+    rrsets: tuple[ServedRRset, ...]
+
+
+encode = msgspec.msgpack.Encoder().encode
+decode_zone = msgspec.msgpack.Decoder(ServedZone).decode
+decode_name = msgspec.msgpack.Decoder(ServedName).decode

@@ -1,0 +1,1 @@
+"""Running users' stateful classes over their storage."""

@@ -1,0 +1,1 @@
+"""HTTP at the edge: listener, origins, challenges, events."""

@@ -1,0 +1,1 @@
+"""Supervisor, processes, wiring, start order and shutdown."""

@@ -1,0 +1,1 @@
+"""Use cases, and the rules that hold between resources."""

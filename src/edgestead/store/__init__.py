@@ -1,0 +1,1 @@
+"""The storage interfaces; implementations in sub-packages."""

@@ -1,0 +1,72 @@
+"""The interface of the control data's store.
+
+Owns  what a transaction is and what a commit promises.
+Asks  nobody: `store.sqlite` implements it, later `store.postgres`.
+Tells `services` through `Reader` and `Transaction`.
+Not   what the rows mean; HTTP; DNS words.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any, Literal, Protocol, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+Group = Literal["", "dns", "edge"]
+
+
+class Committed(msgspec.Struct, frozen=True):
+    """A write that is durable. `sequence` is its last feed sequence, 0 when it emitted nothing."""
+
+    value: Any
+    sequence: int
+
+
+class Reader(Protocol):
+    """A consistent view. SQL is portable (SQLite and PostgreSQL), with `?` for parameters."""
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]: ...
+
+    def row(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+        """The first row, or None."""
+        ...
+
+
+class Transaction(Reader, Protocol):
+    """One serializable transaction. An exception from the function undoes all of it."""
+
+    def run(self, sql: str, parameters: Sequence[Any] = ()) -> int:
+        """Change rows; returns how many."""
+        ...
+
+    def emit(self, scope: str, kind: str, key: str, doc: bytes | None, *, first: Group = "") -> int:
+        """Append one change to the feed, in this transaction. `doc` None means that the key is gone.
+
+        `first` names the group that must have applied the change before the other one hears of it.
+        Returns its sequence.
+        """
+        ...
+
+    def drop_scope(self, scope: str) -> int:
+        """Append one change that forgets every key of a scope. Returns its sequence."""
+        ...
+
+
+class ControlStore(Protocol):
+    def read(self, fn: Callable[[Reader], T]) -> T:
+        """Run a pure, synchronous function on one snapshot, on the calling thread."""
+        ...
+
+    def write(self, fn: Callable[[Transaction], T]) -> Future[Committed]:
+        """Queue a pure, synchronous function for the writer thread.
+
+        The future resolves after the commit is durable, or with the function's own exception (its
+        changes undone, its neighbours in the group untouched). Raises Unavailable when the queue is full.
+        """
+        ...
+
+    def close(self) -> None:
+        """Finish the queue, then close. Idempotent."""
+        ...

@@ -1,0 +1,1 @@
+"""The storage interfaces on SQLite and plain files: the embedded default."""

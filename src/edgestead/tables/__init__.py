@@ -1,0 +1,1 @@
+"""SQL and migrations of the control data, one module per resource."""

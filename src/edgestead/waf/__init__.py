@@ -1,0 +1,1 @@
+"""Request to verdict: the rule engine. No I/O."""

@@ -1,0 +1,1 @@
+"""The dashboard's place (not built yet)."""
