@@ -5,7 +5,7 @@ Asks  pip and npm, from pinned lists in requirements/clients (hashed) and tests/
 Tells the client tests what is missing here.
 Not   the clients' scripts, which stand beside it unchanged.
 
-Everything lands under HARNESS_HOME (default ~/.cache/edge-clients), once: a stamp holds the digest of the list.
+All of it lands under HARNESS_HOME (default ~/.cache/edge-clients), once: a stamp holds the list's digest.
 """
 
 import fcntl
