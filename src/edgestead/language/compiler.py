@@ -37,7 +37,7 @@ from .tree import (
     Not,
     OneOf,
     Quantifier,
-    Test,
+    Truth,
     ValueNode,
     Wildcard,
 )
@@ -163,7 +163,7 @@ class _Compiler:
                 return _LOGIC[op]([self.condition(item) for item in items])
             case Quantifier(op, item):
                 return _quantify(op, self.many(item))
-            case Test(value):
+            case Truth(value):
                 get = self.value(value)
                 return lambda view: get(view) is True
         if isinstance(node.value, Field):
@@ -224,7 +224,7 @@ class _Compiler:
                 return lambda view: None if (flags := inner(view)) is None else [not flag for flag in flags]
             case Logic(op, items):
                 return _logic_many(op, [self.many(item) for item in items])
-            case Test(value):
+            case Truth(value):
                 return self.elements(value) if value.many else self.value(value)
         assert not isinstance(node, Constant | Quantifier)
         elements, check = self.elements(node.value), self.check(node)

@@ -16,8 +16,7 @@ from .errors import FilterError
 from .types import INT_MAX, INT_MIN, IPV6_FLAG, ip_value
 
 _BLANKS = " \r\n"
-_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
-_NAME_CHARS = _LETTERS | frozenset("0123456789")
+_NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")
 _WORD_CHARS = frozenset("abcdefghijklmnopqrstuvwxyz_")
 _LIST_CHARS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_.")
 _HEX_DIGITS = frozenset("0123456789abcdefABCDEF")
@@ -69,15 +68,12 @@ class Cursor:
         return self.run(_WORD_CHARS)
 
     def name(self) -> str:
-        """A field's or function's name: parts joined by dots, the first beginning with a letter."""
+        """A field's or function's name: parts joined by dots."""
         start = self.position
-        if self.peek() not in _LETTERS:
-            self.fail(start, "expected identifier" if self.peek() else "unrecognised input")
-        self.run(_NAME_CHARS)
-        while self.peek() == "." and self.text[self.position + 1 : self.position + 2] in _NAME_CHARS:
-            self.position += 1
-            self.run(_NAME_CHARS)
-        return self.text[start : self.position]
+        while self.run(_NAME_CHARS):
+            if not self.take("."):
+                return self.text[start : self.position]
+        self.fail(self.position, "expected identifier character")
 
     def list_name(self) -> str:
         start = self.position

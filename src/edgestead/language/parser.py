@@ -34,7 +34,7 @@ from .tree import (
     Not,
     OneOf,
     Quantifier,
-    Test,
+    Truth,
     ValueNode,
     Wildcard,
 )
@@ -210,7 +210,7 @@ class _Parser:
             return self._quantifier(name)
         value = self._value(name, start)
         if value.type == BOOL or (value.type == array(BOOL) and not value.many):
-            return Test(value)
+            return Truth(value)
         start = cursor.skip_blanks()
         op = self._compare_op(start)
         if op not in _ALLOWED.get(value.type, ()):
@@ -229,7 +229,7 @@ class _Parser:
             cursor.skip_blanks()
             op = "strict" if cursor.word() == "wildcard" else ""
         if not op:
-            cursor.fail(start, "expected comparison operator")
+            cursor.fail(start, "expected ComparisonOp")
         return op
 
     def _right_side(self, value: ValueNode, op: str) -> Condition:

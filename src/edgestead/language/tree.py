@@ -83,7 +83,7 @@ class Constant(msgspec.Struct, frozen=True):
         return "true" if self.value else "false"
 
 
-class Test(msgspec.Struct, frozen=True):
+class Truth(msgspec.Struct, frozen=True):
     """A Bool, or an array of them, standing alone."""
 
     value: ValueNode
@@ -183,7 +183,7 @@ class Quantifier(msgspec.Struct, frozen=True):
         return f"{self.op}({self.item})"
 
 
-Condition = Constant | Test | Compare | Matches | Wildcard | OneOf | InList | Not | Logic | Quantifier
+Condition = Constant | Truth | Compare | Matches | Wildcard | OneOf | InList | Not | Logic | Quantifier
 
 
 def literal_text(value: bytes | int, type_: Type) -> str:
