@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import tables
+from .errors import shown
 from .rules import Control, SetVar, Severity
 from .targets import read_target
 
@@ -38,13 +39,13 @@ def read_actions(text_pairs: Pairs) -> list[tuple[str, str]]:
         elif folded in tables.ACTIONS_EITHER:
             pairs.append((tables.ACTIONS_EITHER[folded], value))
         else:
-            raise ValueError(f"unknown action {name!r}")
+            raise ValueError(f"unknown action {shown(name)}")
     return pairs
 
 
 def whole_number(text: str, low: int, high: int, what: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 10 and low <= int(text) <= high):
-        raise ValueError(f"{what} must be a number from {low} to {high}, not {text!r}")
+        raise ValueError(f"{what} must be a number from {low} to {high}, not {shown(text)}")
     return int(text)
 
 
@@ -54,7 +55,7 @@ def _severity(text: str) -> Severity:
     try:
         return Severity[text.upper()]
     except KeyError:
-        raise ValueError(f"unknown severity {text!r}") from None
+        raise ValueError(f"unknown severity {shown(text)}") from None
 
 
 def _phase(text: str) -> int:
@@ -71,7 +72,7 @@ def read_set_var(text: str) -> SetVar:
         or not key
         or collection.upper() not in ("TX", "IP", "GLOBAL", "RESOURCE", "SESSION", "USER", "ENV")
     ):
-        raise ValueError(f"setvar needs collection.name, not {text!r}")
+        raise ValueError(f"setvar needs collection.name, not {shown(text)}")
     if removed:
         return SetVar(collection.upper(), key, "!", "")
     if equals and value[:1] in ("+", "-") and len(value) > 1:
@@ -82,14 +83,14 @@ def read_set_var(text: str) -> SetVar:
 def _expire_var(text: str) -> SetVar:
     read = read_set_var(text)
     if read.op != "=" or not (read.value.isdigit() or "%{" in read.value):
-        raise ValueError(f"expirevar needs collection.name=seconds, not {text!r}")
+        raise ValueError(f"expirevar needs collection.name=seconds, not {shown(text)}")
     return read
 
 
 def _init_collection(text: str) -> tuple[str, str]:
     collection, equals, key = text.partition("=")
     if not equals or not key or collection.upper() not in tables.COLLECTIONS.values():
-        raise ValueError(f"initcol needs collection=key, not {text!r}")
+        raise ValueError(f"initcol needs collection=key, not {shown(text)}")
     return collection.upper(), key
 
 
@@ -97,7 +98,7 @@ def _control(text: str) -> Control:
     name, equals, value = text.partition("=")
     option = tables.CONTROLS.get(name.strip().lower())
     if option is None:
-        raise ValueError(f"unknown ctl option {name!r}")
+        raise ValueError(f"unknown ctl option {shown(name)}")
     if not equals or not value:
         raise ValueError(f"ctl:{option} needs a value")
     if not option.startswith("ruleRemoveTarget"):
@@ -111,7 +112,7 @@ def _control(text: str) -> Control:
 def _transformation(text: str) -> str:
     found = tables.TRANSFORMATIONS.get(text.lower())
     if found is None:
-        raise ValueError(f"unknown transformation {text!r}")
+        raise ValueError(f"unknown transformation {shown(text)}")
     return found
 
 

@@ -88,10 +88,14 @@ def build_catalogue(
     """The catalogue of a program.
 
     An entry's id only depends on the rule's number, so overrides outlive an upgrade of the rule set.
+
+    Raises: ValueError for a program without scoring rules, such as CRS before 3.1 or no CRS at all.
     """
     release = release_of(program)
     version = version_digits(release)
     entries = [_entry(rule, version) for rule in program.rules if scores(rule)]
+    if not entries:
+        raise ValueError("no rule adds to an anomaly score of its paranoia level: expected CRS 3.1 or later")
     entries.append(
         Entry(
             id=anomaly_rule_id,

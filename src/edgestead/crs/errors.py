@@ -6,6 +6,13 @@ Tells whoever loads rules what to say to the operator.
 Not   the REST API: nothing of this reaches a client.
 """
 
+SHOWN_CHARS_MAX = 60
+
+
+def shown(text: str) -> str:
+    """Text from a rule file as a refusal quotes it: printable and short."""
+    return repr(text if len(text) <= SHOWN_CHARS_MAX else text[:SHOWN_CHARS_MAX] + "…")
+
 
 class RuleError(ValueError):
     """Rule text that is not understood. Prints as ``file:line: reason``."""

@@ -5,9 +5,10 @@ Asks  nobody.
 Tells the parser strings; refuses with `ValueError`, to which the parser adds file and line.
 Not   what the words mean.
 
-A directive ends at a line end without a backslash. A line that starts with # is a comment, also between
-continued lines. In double or single quotes a backslash only escapes that quote; every other backslash
-belongs to the value, because regular expressions are full of them.
+A directive ends at a line end without a backslash, and so does a comment: rules are commented out by one #
+before their first line. A # line between the continued lines of a directive is left out. In double or single
+quotes a backslash only escapes that quote; every other backslash belongs to the value, because regular
+expressions are full of them.
 """
 
 from collections.abc import Iterator
@@ -22,13 +23,15 @@ def directives(text: str) -> Iterator[tuple[int, str]]:
     """
     parts: list[str] = []
     start = size = 0
+    in_comment = False
     for number, line in enumerate(text.split("\n"), 1):
         line = line.rstrip("\r")
         bare = line.strip()
-        if bare.startswith("#") or not (bare or parts):
+        continued = line.endswith("\\")
+        if in_comment or bare.startswith("#") or not (bare or parts):
+            in_comment = continued and not parts
             continue
         start = start if parts else number
-        continued = line.endswith("\\")
         parts.append(line[:-1] if continued else line)
         size += len(line)
         if size > LINE_CHARS_MAX:

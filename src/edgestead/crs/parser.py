@@ -18,7 +18,7 @@ import re2
 
 from . import tables
 from .actions import read_actions, rule_fields, whole_number
-from .errors import RuleError
+from .errors import RuleError, shown
 from .lexer import arguments, directives, split_actions
 from .rules import Marker, Operator, Program, Rule, Variable
 from .targets import read_operator, read_targets
@@ -106,7 +106,7 @@ class _Reader:
             return
         known = _DIRECTIVES.get(folded)
         if known is None:
-            raise ValueError(f"unknown directive {words[0]!r}")
+            raise ValueError(f"unknown directive {shown(words[0])}")
         run, low, high = known
         if not low <= len(words) - 1 <= high:
             raise ValueError(f"{words[0]} takes {low}{f' to {high}' if high > low else ''} arguments")
@@ -280,7 +280,7 @@ def _matching(action: str, pattern: str) -> Callable[[_Draft], bool]:
     try:
         regex = re2.compile(pattern, options)
     except re2.error as error:
-        raise ValueError(f"bad pattern {pattern!r}: {error.args[0]!r}") from None
+        raise ValueError(f"bad pattern {shown(pattern)}: {error.args[0]!r}") from None
     return lambda draft: any(regex.search(value) is not None for value in draft.values(action))
 
 

@@ -75,13 +75,14 @@ CONTROLS = _table(
 )
 # Directives that set up an engine rather than add rules: kept, not interpreted.
 SETTINGS = _table(
-    """SecArgumentSeparator SecArgumentsLimit SecAuditEngine SecAuditLog SecAuditLogDirMode
-    SecAuditLogFileMode SecAuditLogFormat SecAuditLogParts SecAuditLogRelevantStatus SecAuditLogStorageDir SecAuditLogType
-    SecCookieFormat SecDataDir SecDebugLog SecDebugLogLevel SecGeoLookupDb SecHttpBlKey SecPcreMatchLimit
-    SecPcreMatchLimitRecursion SecRequestBodyAccess SecRequestBodyInMemoryLimit SecRequestBodyJsonDepthLimit
-    SecRequestBodyLimit SecRequestBodyLimitAction SecRequestBodyNoFilesLimit SecResponseBodyAccess
-    SecResponseBodyLimit SecResponseBodyLimitAction SecResponseBodyMimeType SecResponseBodyMimeTypesClear
-    SecRuleEngine SecSensorId SecServerSignature SecStatusEngine SecTmpDir SecTmpSaveUploadedFiles
-    SecUnicodeMapFile SecUploadDir SecUploadFileLimit SecUploadFileMode SecUploadKeepFiles SecWebAppId"""
+    """SecArgumentSeparator SecArgumentsLimit SecAuditEngine SecAuditLog SecAuditLogDirMode SecAuditLogFileMode
+    SecAuditLogFormat SecAuditLogParts SecAuditLogRelevantStatus SecAuditLogStorageDir SecAuditLogType
+    SecCookieFormat SecDataDir SecDebugLog SecDebugLogLevel SecGeoLookupDb SecHttpBlKey
+    SecPcreMatchLimit SecPcreMatchLimitRecursion SecRequestBodyAccess SecRequestBodyInMemoryLimit
+    SecRequestBodyJsonDepthLimit SecRequestBodyLimit SecRequestBodyLimitAction
+    SecRequestBodyNoFilesLimit SecResponseBodyAccess SecResponseBodyLimit SecResponseBodyLimitAction
+    SecResponseBodyMimeType SecResponseBodyMimeTypesClear SecRuleEngine SecSensorId SecServerSignature
+    SecStatusEngine SecTmpDir SecTmpSaveUploadedFiles SecUnicodeMapFile SecUploadDir SecUploadFileLimit
+    SecUploadFileMode SecUploadKeepFiles SecWebAppId"""
 )
 PHASE_NAMES = {"request": 2, "response": 4, "logging": 5}

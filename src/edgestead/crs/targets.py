@@ -10,6 +10,7 @@ from collections.abc import Callable
 from ipaddress import ip_network
 
 from . import tables
+from .errors import shown
 from .lexer import split_targets
 from .rules import Operator, Variable
 
@@ -33,7 +34,7 @@ def read_target(text: str) -> Variable:
     name, colon, selector = bare.lstrip("!&").partition(":")
     folded = name.strip().lower()
     if folded not in tables.COLLECTIONS and folded not in tables.SINGLE_VARIABLES:
-        raise ValueError(f"unknown variable {name.strip()!r}")
+        raise ValueError(f"unknown variable {shown(name.strip())}")
     if colon and folded in tables.SINGLE_VARIABLES:
         raise ValueError(f"{name} takes no selector")
     if colon and not selector:
@@ -65,7 +66,7 @@ def read_operator(text: str, read_data: ReadData) -> Operator:
     word, _, argument = bare[1:].partition(" ")
     name = tables.OPERATORS.get(word.lower())
     if name is None:
-        raise ValueError(f"unknown operator @{word}")
+        raise ValueError(f"unknown operator {shown('@' + word)}")
     if name not in ("rx", "rxGlobal"):
         argument = argument.strip()
     if argument and name in tables.OPERATORS_WITHOUT_ARGUMENT:
@@ -89,7 +90,7 @@ def _phrases(name: str, argument: str, read_data: ReadData) -> tuple[str, ...]:
     elif name == "validateByteRange" and "%{" not in argument:
         byte_ranges(argument)
     elif name in tables.NUMERIC_OPERATORS and "%{" not in argument and not _is_number(argument):
-        raise ValueError(f"operator @{name} needs a number, not {argument!r}")
+        raise ValueError(f"operator @{name} needs a number, not {shown(argument)}")
     networks = argument.split(",") if name == "ipMatch" else phrases if name == "ipMatchFromFile" else ()
     for network in networks:
         ip_network(network.strip(), strict=False)
@@ -115,6 +116,6 @@ def byte_ranges(text: str) -> tuple[tuple[int, int], ...]:
     for part in text.split(","):
         first, _, last = part.strip().partition("-")
         if not all(n.isdigit() and n.isascii() and int(n[:4]) <= 255 for n in (first, last or first)):
-            raise ValueError(f"a byte range is numbers from 0 to 255, not {part.strip()!r}")
+            raise ValueError(f"a byte range is numbers from 0 to 255, not {shown(part.strip())}")
         pairs.append((int(first), int(last or first)))
     return tuple(pairs)
