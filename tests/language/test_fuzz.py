@@ -75,7 +75,7 @@ def _values(type_: Type) -> st.SearchStrategy[Value]:
 REQUESTS = st.fixed_dictionaries({}, optional={name: _values(FIELDS[name].type) for name in REQUEST})
 
 
-@settings(max_examples=400)
+@settings(max_examples=400, derandomize=True, deadline=None)
 @given(SOUP | damaged() | st.text(), st.sampled_from([FILTERS, VALUES, "http_custom_errors"]), REQUESTS)
 def test_a_text_is_a_filter_or_refused(text: str, phase: str, request: dict[str, Value]) -> None:
     try:
@@ -88,7 +88,7 @@ def test_a_text_is_a_filter_or_refused(text: str, phase: str, request: dict[str,
     assert compiled(fixed_view({})) in (True, False)
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, derandomize=True, deadline=None)
 @given(SOUP | damaged(), REQUESTS)
 def test_a_text_is_a_value_or_refused(text: str, request: dict[str, Value]) -> None:
     try:

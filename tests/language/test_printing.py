@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgestead.language import BOOL, FIELDS, FUNCTIONS, INT, IP, STRING, parse_filter, parse_value
@@ -145,6 +145,7 @@ SINGLE = st.one_of(
 )
 
 
+@settings(max_examples=300, derandomize=True, deadline=None)
 @given(combined(SINGLE))
 def test_reading_the_printed_form_gives_the_same_tree(tree: Condition) -> None:
     text = str(tree)

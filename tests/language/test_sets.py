@@ -1,6 +1,6 @@
 """Membership in ranges agrees with the plain definition."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgestead.language.sets import Ranges, item_set
@@ -8,6 +8,7 @@ from edgestead.language.sets import Ranges, item_set
 RANGES = st.lists(st.tuples(st.integers(-50, 50), st.integers(0, 12)).map(lambda pair: (pair[0], sum(pair))))
 
 
+@settings(derandomize=True, deadline=None)
 @given(RANGES)
 def test_a_number_is_in_when_a_range_holds_it(ranges: list[tuple[int, int]]) -> None:
     merged = Ranges(ranges)

@@ -30,11 +30,11 @@ def read_actions(text_pairs: Pairs) -> list[tuple[str, str]]:
         folded = name.lower()
         if folded in tables.ACTIONS_WITH_VALUE:
             if not value:
-                raise ValueError(f"action {name} needs a value")
+                raise ValueError(f"action {shown(name)} needs a value")
             pairs.append((tables.ACTIONS_WITH_VALUE[folded], value))
         elif folded in tables.ACTIONS_ALONE:
             if value:
-                raise ValueError(f"action {name} takes no value")
+                raise ValueError(f"action {shown(name)} takes no value")
             pairs.append((tables.ACTIONS_ALONE[folded], ""))
         elif folded in tables.ACTIONS_EITHER:
             pairs.append((tables.ACTIONS_EITHER[folded], value))

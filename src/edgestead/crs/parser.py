@@ -89,7 +89,8 @@ class _Reader:
             raise RuleError(name, 0, f"includes are nested deeper than {INCLUDE_DEPTH_MAX}")
         try:
             for self.line, directive in directives(text):
-                self._directive(arguments(directive))
+                if words := arguments(directive):
+                    self._directive(words)
             if self.open_chain is not None:
                 raise ValueError("the last rule's chain goes on, but the file ends")
         except RuleError:
@@ -117,12 +118,12 @@ class _Reader:
     def _data(self, name: str) -> str:
         path = str(PurePosixPath(self.name).parent / name)
         if path not in self.files:
-            raise ValueError(f"there is no data file {name}")
+            raise ValueError(f"there is no data file {shown(name)}")
         return self.files[path]
 
     def include(self, pattern: str) -> None:
         if not self._include(pattern):
-            raise ValueError(f"no file matches {pattern}")
+            raise ValueError(f"no file matches {shown(pattern)}")
 
     def include_optional(self, pattern: str) -> None:
         self._include(pattern)
@@ -239,7 +240,7 @@ class _Reader:
         items = tuple(item if isinstance(item, Marker) else _built(item) for item in self.items)
         for item in items:
             if isinstance(item, Rule) and item.skip_after and item.skip_after not in markers:
-                raise RuleError(item.file, item.line, f"skipAfter names no marker: {item.skip_after}")
+                raise RuleError(item.file, item.line, f"skipAfter names no marker: {shown(item.skip_after)}")
         return Program(
             items=items,
             signature=self.signature,
@@ -279,8 +280,8 @@ def _matching(action: str, pattern: str) -> Callable[[_Draft], bool]:
     options.log_errors = False
     try:
         regex = re2.compile(pattern, options)
-    except re2.error as error:
-        raise ValueError(f"bad pattern {shown(pattern)}: {error.args[0]!r}") from None
+    except re2.error:
+        raise ValueError(f"bad pattern {shown(pattern)}") from None
     return lambda draft: any(regex.search(value) is not None for value in draft.values(action))
 
 

@@ -75,7 +75,8 @@ CONTROLS = _table(
 )
 # Directives that set up an engine rather than add rules: kept, not interpreted.
 SETTINGS = _table(
-    """SecArgumentSeparator SecArgumentsLimit SecAuditEngine SecAuditLog SecAuditLogDirMode SecAuditLogFileMode
+    """
+    SecArgumentSeparator SecArgumentsLimit SecAuditEngine SecAuditLog SecAuditLogDirMode SecAuditLogFileMode
     SecAuditLogFormat SecAuditLogParts SecAuditLogRelevantStatus SecAuditLogStorageDir SecAuditLogType
     SecCookieFormat SecDataDir SecDebugLog SecDebugLogLevel SecGeoLookupDb SecHttpBlKey
     SecPcreMatchLimit SecPcreMatchLimitRecursion SecRequestBodyAccess SecRequestBodyInMemoryLimit
