@@ -10,9 +10,9 @@ from .conftest import program
 PIECES = [
     "SecRule ", "SecAction ", "SecMarker ", "Include ", "SecRuleRemoveById ", "SecDefaultAction ", "ARGS",
     "XML:/*", "TX:/^a/", "REQUEST_HEADERS:Host", "&", "!", "|", ":", "/", '"', "'", "\\", "\\\n", "\n",
-    "\r\n", " ", "#", "@rx ", "@pm ", "@eq ", "@foo ", "@ipMatch ", "@validateByteRange ", "@pmFromFile x.data", "1",
-    "1-5", "%{tx.a}", "id:1", "id:2", "phase:2", "chain", "t:none", "t:lowercase", "setvar:tx.a=+1",
-    "ctl:ruleRemoveById=1", "severity:CRITICAL", "msg:'a'", "skipAfter:END", ",", "é", "\x00", "99999999999",
+    "\r\n", " ", "#", "@rx ", "@pm ", "@eq ", "@foo ", "@ipMatch ", "@validateByteRange ",
+    "@pmFromFile x.data", "1", "1-5", "%{tx.a}", "id:1", "id:2", "phase:2", "chain", "t:none", "t:lowercase",
+    "setvar:tx.a=+1", "ctl:ruleRemoveById=1", "severity:CRITICAL", "msg:'a'", "skipAfter:END", ",", "é", "\x00", "99999999999",
 ]  # fmt: skip
 GOOD = [
     r"""

@@ -98,7 +98,7 @@ def split_targets(text: str) -> list[str]:
 
 def _opens_pattern(text: str, start: int, position: int) -> bool:
     # XML's selector is an XPath, and begins with a slash without being a pattern
-    return text[position] == "/" and not text[start:position].lstrip("!& ").upper().startswith("XML:")
+    return text[position] == "/" and not text[start : start + 8].lstrip("!& ").upper().startswith("XML:")
 
 
 def split_actions(text: str) -> list[tuple[str, str]]:
