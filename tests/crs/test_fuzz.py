@@ -12,7 +12,8 @@ PIECES = [
     "XML:/*", "TX:/^a/", "REQUEST_HEADERS:Host", "&", "!", "|", ":", "/", '"', "'", "\\", "\\\n", "\n",
     "\r\n", " ", "#", "@rx ", "@pm ", "@eq ", "@foo ", "@ipMatch ", "@validateByteRange ",
     "@pmFromFile x.data", "1", "1-5", "%{tx.a}", "id:1", "id:2", "phase:2", "chain", "t:none", "t:lowercase",
-    "setvar:tx.a=+1", "ctl:ruleRemoveById=1", "severity:CRITICAL", "msg:'a'", "skipAfter:END", ",", "é", "\x00", "99999999999",
+    "setvar:tx.a=+1", "ctl:ruleRemoveById=1", "severity:CRITICAL", "msg:'a'", "skipAfter:END", ",",
+    "é", "\x00", "99999999999",
 ]  # fmt: skip
 GOOD = [
     r"""
