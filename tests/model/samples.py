@@ -1,5 +1,7 @@
 """One row per thing a caller may send, and what must come of it."""
 
+# ruff: noqa: E501 (a row reads best on its line)
+
 from typing import Any, NamedTuple
 
 from edgestead.model.record_errors import (
@@ -222,6 +224,7 @@ BAD = [
     Bad("HTTPS", _text("1"), ContentRefused, "content", "1 words"),
     Bad("HTTPS", {"data": {"priority": 1, "target": ".", "value": "alpn"}}, FieldRefused, "data/value", "empty item"),
     Bad("HTTPS", {"data": {"priority": 1, "target": ".", "value": "color=red"}}, FieldRefused, "data/value", "unknown"),
+    Bad("HTTPS", _text("0 a.test. port=443"), ContentRefused, "content", "an alias (priority 0) has no parameters"),
     Bad("HTTPS", {"data": {"target": "."}}, FieldMissing, "data/priority", "priority"),
     Bad("LOC", {"data": {**LOC_DATA, "lat_degrees": 91}}, FieldRefused, "data/lat_degrees", "0 to 90"),
     Bad("LOC", {"data": {**LOC_DATA, "lat_degrees": 90}}, ContentRefused, "data", "beyond 90 degrees"),
