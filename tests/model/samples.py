@@ -187,6 +187,7 @@ BAD = [
     Bad("TXT", _text('"end\\"'), ContentRefused, "content", "inconsistent"),
     Bad("TXT", _text("\udcff"), ContentRefused, "content", "Unicode"),
     Bad("TXT", _text("x" * 2_049), ContentTooLong, "content", "2049 octets, more than 2048"),
+    Bad("TXT", _text('""' * 4_097), ContentTooLong, "content", "4097 octets, more than 4096"),
     Bad("CAA", {"data": {"flags": 0, "tag": "issue"}}, FieldMissing, "data/value", "value is a required field."),
     Bad("CAA", {"data": {"flags": 256, "tag": "issue", "value": ""}}, FieldRefused, "data/flags", "0 to 255"),
     Bad("CAA", {"data": {"flags": 0, "tag": "permit", "value": ""}}, FieldRefused, "data/tag", "one of issue,"),
