@@ -4,12 +4,12 @@ import dns.rdata
 import dns.rdataclass
 import dns.rdatatype
 import pytest
+from tests.model.samples import BAD, GOOD, Bad, Good
 
 from edgestead.model.call import Profile
 from edgestead.model.names import ROOT, wire_from_text
 from edgestead.model.record_errors import ContentRefused, NameRefused, RecordRefused, UnknownType
 from edgestead.model.records import TYPES, TYPES_BY_NUMBER, from_wire, parse
-from tests.model.samples import BAD, GOOD, Bad, Good
 
 SPEC_TYPES = set(
     "A AAAA CNAME MX TXT CAA SRV SVCB HTTPS PTR SOA NS DS DNSKEY URI NAPTR SSHFP TLSA SMIMEA CERT".split()
@@ -45,6 +45,12 @@ def test_each_row_names_its_source_and_number(row):
     assert row.source.startswith("RFC ")
     assert row.number == dns.rdatatype.from_text(row.name)
     assert TYPES_BY_NUMBER[row.number] is row
+
+
+@pytest.mark.parametrize("row", TYPES.values(), ids=lambda row: row.name)
+def test_only_the_last_field_may_be_long(row):
+    """The limit of a record is only checked for rows that end in such a field."""
+    assert all(field.kind.is_bounded for field in row.fields[:-1])
 
 
 def test_every_type_has_samples():
