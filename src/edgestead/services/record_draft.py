@@ -16,8 +16,8 @@ from edgestead.model import names
 from edgestead.model.call import Call
 from edgestead.model.names import InvalidName
 from edgestead.model.plans import PLANS
-from edgestead.model.record_errors import ContentRefused, FieldMissing, FieldRefused, NameRefused, UnknownType
-from edgestead.model.records import TYPES, RecordType, folding
+from edgestead.model.record_errors import ContentRefused, FieldMissing, FieldRefused, NameRefused
+from edgestead.model.records import TYPES, RecordType, folded_content, record_type_named
 from edgestead.model.zone_errors import (
     CannotBeProxied,
     CommentRefused,
@@ -125,9 +125,7 @@ def check_same_type(body: RecordBody, old: RecordRow) -> None:
 def _type(text: str | None) -> RecordType:
     if text is None:
         raise FieldMissing(type="", field="type")
-    row = TYPES.get(text.upper())
-    if row is None:
-        raise UnknownType(type=names.shown(text), field="type")
+    row = record_type_named(text.upper())
     if row.name in NOT_OFFERED:
         raise TypeNotOffered(type=row.name, field="type", reason=NOT_OFFERED[row.name])
     return row
@@ -158,12 +156,12 @@ def _read(row: RecordType, body: RecordBody, old: RecordRow | None) -> _Contents
         return _Contents(old.rdata, old.priority, old.content, old.content_folded, old.data)
     else:
         rdata = row.rdata.from_content(old.content, priority)
-    content, data = rdata.to_content(), rdata.to_data()
+    data = rdata.to_data()
     return _Contents(
         rdata.to_wire(),
         rdata.top_priority,
-        content,
-        folding.folded(row.name, content),
+        rdata.to_content(),
+        folded_content(rdata),
         None if data is None else _encode(data).decode(),
     )
 

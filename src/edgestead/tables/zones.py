@@ -42,7 +42,7 @@ INSERT = f"insert into zones ({COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
 SELECT = f"select {COLUMNS} from zones where id = ?"
 SELECT_ACCOUNT_ID = "select account_id from zones where id = ?"
 SELECT_ID_BY_NAME = "select id from zones where name = ?"
-UPDATE_AFTER_CHANGE = "update zones set serial = ?, record_count = ?, modified_us = ? where id = ?"
+UPDATE_AFTER_CHANGE = "update zones set serial = ?, record_count = ? where id = ?"
 DELETE = "delete from zones where id = ?"
 
 SELECT_LIST = f"select {COLUMNS} from zones"
@@ -95,8 +95,8 @@ def name_is_taken(reader: Reader, name: str) -> bool:
     return reader.row(SELECT_ID_BY_NAME, (name,)) is not None
 
 
-def set_after_change(tx: Transaction, zone_id: str, serial: int, record_count: int, modified_us: int) -> None:
-    tx.run(UPDATE_AFTER_CHANGE, (serial, record_count, modified_us, zone_id))
+def set_after_change(tx: Transaction, zone_id: str, serial: int, record_count: int) -> None:
+    tx.run(UPDATE_AFTER_CHANGE, (serial, record_count, zone_id))
 
 
 def delete(tx: Transaction, zone_id: str) -> None:
