@@ -14,13 +14,13 @@ from edgestead.model.records.table import Rdata, record_type
 
 @record_type(1, "RFC 1035 §3.4.1", proxiable=True, name_rule=check_address_name, refusal=NotIPv4)
 class A(Rdata, frozen=True):
-    """Four decimal parts, no short forms, no leading zeros."""
+    """An IPv4 address: four decimal parts, no short forms, no leading zeros."""
 
     address: IPv4
 
 
 @record_type(28, "RFC 3596", proxiable=True, name_rule=check_address_name, refusal=NotIPv6)
 class AAAA(Rdata, frozen=True):
-    """Any form of RFC 4291 §2.2; answered in the form of RFC 5952."""
+    """An IPv6 address in any form of RFC 4291 §2.2; answered in the form of RFC 5952."""
 
     address: IPv6

@@ -16,6 +16,8 @@ TAGS = ("issue", "issuewild", "iodef", "issuemail", "issuevmc")  # RFC 8659 §4,
 
 @record_type(257, "RFC 8659 §4.1", form="data")
 class CAA(Rdata, frozen=True):
+    """Who may issue certificates for the name."""
+
     flags: U8
     tag: Annotated[str, Choice(*TAGS)]
     value: Annotated[bytes, Tail(may_be_empty=True)]

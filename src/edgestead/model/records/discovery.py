@@ -15,7 +15,10 @@ from edgestead.model.records.table import Rdata, record_type
 
 @record_type(33, "RFC 2782", form="data", priority="both", name_rule=check_service_name)
 class SRV(Rdata, frozen=True):
-    """The target `.` says that the service is not available here."""
+    """The host and port of a service at `_service._proto.base`. The target `.` says that there is none.
+
+    Content may begin with the priority.
+    """
 
     priority: U16
     weight: U16
@@ -25,6 +28,8 @@ class SRV(Rdata, frozen=True):
 
 @record_type(256, "RFC 7553 §4", form="data", priority="top")
 class URI(Rdata, frozen=True):
+    """A URI for the name. Content may begin with the priority."""
+
     priority: U16
     weight: U16
     target: Annotated[bytes, Tail(may_be_empty=False)]
@@ -32,7 +37,7 @@ class URI(Rdata, frozen=True):
 
 @record_type(35, "RFC 3403 §4", form="data")
 class NAPTR(Rdata, frozen=True):
-    """In `data` a regex holds its backslashes as they are; in `content` each is doubled."""
+    """A rewriting rule. In `data` a regex holds its backslashes as they are; in `content` each is doubled."""
 
     order: U16
     preference: U16

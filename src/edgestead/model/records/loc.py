@@ -39,7 +39,7 @@ Metres = Annotated[Decimal, Number("0", "90000000", 2)]
     },
 )
 class LOC(Rdata, frozen=True):
-    """Degrees to thousandths of a second; metres to centimetres.
+    """A place, in degrees to thousandths of a second and metres to centimetres.
 
     On the wire size and precision have one digit and a power of ten; further digits are cut off there.
     """

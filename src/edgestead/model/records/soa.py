@@ -12,7 +12,7 @@ from edgestead.model.records.table import Rdata, record_type
 
 @record_type(6, "RFC 1035 §3.3.13")
 class SOA(Rdata, frozen=True):
-    """Made by the platform; the last five are seconds except the serial."""
+    """A zone's own record, made by the platform; refresh, retry, expire and minimum are seconds."""
 
     mname: HostName
     rname: HostName

@@ -40,8 +40,6 @@ class ServiceParams(Kind[str]):
 
 
 class _Binding(Rdata, frozen=True):
-    """Priority 0 is an alias; any other priority is a service, whose target `.` is the owner itself."""
-
     priority: U16
     target: TargetName
     value: Annotated[str, ServiceParams()]
@@ -49,9 +47,9 @@ class _Binding(Rdata, frozen=True):
 
 @record_type(64, "RFC 9460 §2", form="data", defaults={"value": ""})
 class SVCB(_Binding, frozen=True):
-    pass
+    """How to connect to a service: priority 0 is an alias, any other a service; `.` is the owner itself."""
 
 
 @record_type(65, "RFC 9460 §9", form="data", defaults={"value": ""})
 class HTTPS(_Binding, frozen=True):
-    pass
+    """SVCB for web servers."""

@@ -150,7 +150,7 @@ def _pack_alpn(value: bytes) -> bytes:
 
 def _unpack_alpn(octets: bytes) -> bytes:
     reader = WireReader(octets)
-    items = []
+    items: list[bytes] = []
     while not (items and reader.is_done):
         items.append(reader.counted())
     if not all(items):

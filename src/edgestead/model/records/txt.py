@@ -61,7 +61,11 @@ def _cut(octets: bytes) -> tuple[bytes, ...]:
 
 @record_type(16, "RFC 1035 §3.3.14")
 class TXT(Rdata, frozen=True):
-    """Text without quotes is put in quotes; quotes that do not match are refused."""
+    """Text in one or more double-quoted strings of at most 255 octets.
+
+    Text without quotes is put in quotes, a longer string is cut into several, quotes that do not match are
+    refused. All strings together hold at most 2,048 octets.
+    """
 
     strings: Annotated[tuple[bytes, ...], Strings()]
 
