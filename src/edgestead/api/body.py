@@ -45,7 +45,7 @@ async def read(receive: Receive, headers: Mapping[bytes, bytes], bytes_max: int)
 
 
 async def _read(receive: Receive, bytes_max: int) -> bytes:
-    body = b""
+    body: bytes = b""
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":

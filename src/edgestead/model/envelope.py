@@ -58,9 +58,19 @@ class Page(msgspec.Struct, frozen=True):
         return ResultInfo(self.page, self.per_page, len(self.items), self.total_count, pages)
 
 
-def success(result: Any) -> bytes:
+class Message(msgspec.Struct, frozen=True):
+    """An item of `messages`: words beside a result that is right."""
+
+    code: int
+    message: str
+    type: None = None
+
+
+def success(result: Any, messages: Sequence[Message] = ()) -> bytes:
     """The envelope around a result. Bytes are taken as JSON text that is already right."""
     text = result if isinstance(result, bytes) else encode(result)
+    if messages:
+        return b'{"result":' + text + b',"success":true,"errors":[],"messages":' + encode(messages) + b"}"
     return b'{"result":' + text + _TAIL
 
 

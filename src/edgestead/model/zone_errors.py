@@ -126,4 +126,7 @@ class IdenticalRecord(RecordRefused):
 
 
 class ContentsTooLong(RecordRefused):
-    code, wording = 83011, "The {type} records of that name hold {octets} octets together, more than {octets_max}."
+    code, wording = (
+        83011,
+        "The {type} records of that name hold {octets} octets together, more than {octets_max}.",
+    )

@@ -98,7 +98,9 @@ class Rule(msgspec.Struct, frozen=True):
             return False
         reach = self.reach
         if target.zone_id is not None:
-            return reach.all_zones or target.zone_id in reach.zones or target.account_id in reach.account_zones
+            return (
+                reach.all_zones or target.zone_id in reach.zones or target.account_id in reach.account_zones
+            )
         if target.account_id is not None:
             return reach.all_accounts or target.account_id in reach.accounts
         return target.user_id in reach.users

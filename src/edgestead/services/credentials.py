@@ -11,8 +11,8 @@ from collections.abc import Callable
 import msgspec
 
 from edgestead.model.ids import fixed_id
-from edgestead.services.access import ALL_GROUPS, secret_hash
 from edgestead.model.permissions import BY_NAME
+from edgestead.services.access import ALL_GROUPS, secret_hash
 from edgestead.store.control import Transaction
 from edgestead.tables import accounts, tokens
 from edgestead.tables.accounts import AccountRow, UserRow
@@ -45,17 +45,13 @@ def install(tx: Transaction, credentials: Credentials, *, now_us: int, new_id: C
     tokens.set_hash(tx, _FIRST_TOKEN_ID, secret_hash(credentials.api_token), now_us)
 
 
-def _create(
-    tx: Transaction, credentials: Credentials, now_us: int, new_id: Callable[[], str]
-) -> None:
+def _create(tx: Transaction, credentials: Credentials, now_us: int, new_id: Callable[[], str]) -> None:
     user_id = new_id()
     email = credentials.email
     accounts.insert_account(
         tx, AccountRow(credentials.account_id, f"{email}'s Account", "standard", 0, now_us)
     )
-    accounts.insert_user(
-        tx, UserRow(user_id, email, email.lower(), secret_hash(credentials.api_key), now_us)
-    )
+    accounts.insert_user(tx, UserRow(user_id, email, email.lower(), secret_hash(credentials.api_key), now_us))
     accounts.insert_membership(tx, new_id(), credentials.account_id, user_id, "accepted", now_us)
     tokens.insert(
         tx,

@@ -14,8 +14,8 @@ import msgspec
 class Platform(msgspec.Struct, frozen=True, kw_only=True):
     """Facts of configuration, and the source of identifiers.
 
-    `nameservers` and addresses are text. `edge_addresses` are answered for proxied names; with none, no record
-    can be proxied. `own_addresses` are refused as content (spec "Content rules" 1): those that the operator
+    `nameservers` and addresses are text. `edge_addresses` are answered for proxied names; with none, no
+    record can be proxied. `own_addresses` are refused as content (spec "Content rules" 1): those that the operator
     named, not a loopback default. `new_id` gives 32 random hex digits.
     """
 

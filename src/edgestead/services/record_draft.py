@@ -249,7 +249,9 @@ def _comment(row: RecordType, sent: str | msgspec.UnsetType | None, old: RecordR
         reason = f"it has {len(sent)} characters, more than {limits.COMMENT_CHARACTERS_MAX}"
         raise CommentRefused(type=row.name, field="comment", reason=reason)
     if not sent.isprintable():
-        raise CommentRefused(type=row.name, field="comment", reason="it holds characters without a graphic form")
+        raise CommentRefused(
+            type=row.name, field="comment", reason="it holds characters without a graphic form"
+        )
     return sent
 
 

@@ -5,8 +5,8 @@ Asks  nobody: a row comes in.
 Tells `services.zone_edit`, which stores the newest shape in the row, and `services.records`.
 Not   the envelope.
 
-Contract "Common fields" and "Golden shapes". The row keeps the bytes of the newest shape in the profile `spec`;
-`body_for` gives the shape that a call asks for.
+Contract "Common fields" and "Golden shapes". The row keeps the bytes of the newest shape in the profile
+`spec`; `body_for` gives the shape that a call asks for.
 """
 
 from ipaddress import IPv4Address, ip_address, ip_network

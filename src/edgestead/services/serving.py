@@ -110,7 +110,7 @@ def _without_alias(by_type: Mapping[str, list[Neighbour]]) -> dict[str, list[Nei
 
 
 def _rrset(type_: str, members: Sequence[Neighbour]) -> ServedRRset:
-    """RFC 2181 §5.2: one TTL, the shortest that was asked for. Sorted, so that equal zones are equal bytes."""
+    """RFC 2181 §5.2: one TTL, the shortest asked for. Sorted, so that equal zones are equal bytes."""
     ttl_seconds = min(TTL_SECONDS_AUTO if member.ttl == 1 else member.ttl for member in members)
     return ServedRRset(TYPES[type_].number, ttl_seconds, tuple(sorted({member.rdata for member in members})))
 

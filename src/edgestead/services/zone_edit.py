@@ -28,7 +28,7 @@ from edgestead.model.zone_errors import (
 from edgestead.services import limits, record_view, serving
 from edgestead.services.platform import Platform
 from edgestead.services.record_draft import Draft
-from edgestead.store.control import Transaction
+from edgestead.store.control import Group, Transaction
 from edgestead.tables import records, zones
 from edgestead.tables.records import Neighbour, RecordRow
 from edgestead.tables.zones import ZoneRow
@@ -135,9 +135,8 @@ class ZoneEdit:
         rendered = self._renderer.name(self._apex, name.owner, name.records)
         document = served.encode(rendered) if rendered.rrsets else None
         is_proxied = serving.is_proxied(name.records)
-        if is_proxied == name.was_proxied:
-            first = ""
-        else:
+        first: Group = ""
+        if is_proxied != name.was_proxied:
             first = "edge" if is_proxied else "dns"
         self._tx.emit(self._zone.id, served.KIND_NAME, name.owner.hex(), document, first=first)
 
@@ -196,9 +195,7 @@ class ZoneEdit:
 
 
 def _neighbour(row: RecordRow) -> Neighbour:
-    return Neighbour(
-        row.id, row.type, row.rdata, row.ttl, row.proxied, row.settings, row.comment, row.tags
-    )
+    return Neighbour(row.id, row.type, row.rdata, row.ttl, row.proxied, row.settings, row.comment, row.tags)
 
 
 def _since(now: str | None, before: str | None, since_us: int | None, modified_us: int) -> int | None:
@@ -254,7 +251,7 @@ def _strings(rdata: bytes) -> Iterable[bytes]:
 
 
 def _check_types(draft: Draft, others: Iterable[Neighbour], at_apex: bool) -> None:
-    """Raises AddressHost, AliasHost, OtherHost, DelegatedHost; ContentRefused for a DS without a delegation."""
+    """Raises AddressHost, AliasHost, OtherHost, DelegatedHost; ContentRefused: a DS without a delegation."""
     there = {other.type for other in others}
     for rule in _RULES:
         if draft.type in rule.new and (rule.at_apex or not at_apex) and there & rule.there:

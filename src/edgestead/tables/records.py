@@ -57,7 +57,8 @@ UPDATE = (
 SELECT = f"select {COLUMNS} from records where id = ? and zone_id = ?"
 SELECT_BODY = "select body from records where id = ? and zone_id = ?"
 SELECT_AT_NAME = (
-    "select id, type, rdata, ttl, proxied, settings, comment, tags from records where zone_id = ? and name = ?"
+    "select id, type, rdata, ttl, proxied, settings, comment, tags from records"
+    " where zone_id = ? and name = ?"
 )
 DELETE = "delete from records where id = ?"
 DELETE_ALL = "delete from records where zone_id = ?"

@@ -36,9 +36,7 @@ COLUMNS = (
 )
 INSERT = f"insert into tokens ({COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 SELECT_ALL = f"select {COLUMNS} from tokens order by issued_us, id"
-SELECT_OF_OWNER = (
-    f"select {COLUMNS} from tokens where owner_kind = ? and owner_id = ? order by issued_us, id"
-)
+SELECT_OF_OWNER = f"select {COLUMNS} from tokens where owner_kind = ? and owner_id = ? order by issued_us, id"
 UPDATE_HASH = "update tokens set hash = ?, modified_us = ? where id = ?"
 
 
