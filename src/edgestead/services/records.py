@@ -1,0 +1,143 @@
+"""The use cases of DNS records.
+
+Owns  what each of them does, in one transaction.
+Asks  `services.record_draft` for the record that is wanted, `services.zone_edit` to make the change,
+      `tables` for rows.
+Tells `api`, with records as JSON text (`services.record_view`).
+Not   HTTP; permissions.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from edgestead.model import names
+from edgestead.model.call import Call
+from edgestead.model.names import InvalidName
+from edgestead.model.zone_errors import RecordNotFound, ZoneNotFound
+from edgestead.services import record_draft, record_view
+from edgestead.services.platform import Platform
+from edgestead.services.record_draft import RecordBody
+from edgestead.services.zone_edit import ZoneEdit
+from edgestead.store.control import Reader, Transaction
+from edgestead.tables import records, zones
+from edgestead.tables.records import RecordRow
+from edgestead.tables.zones import ZoneRow
+
+ORDERS = tuple(records.ORDERS)
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """One page of records as JSON texts, and how many there are in all."""
+
+    bodies: list[bytes]
+    total_count: int
+
+
+def create(call: Call, tx: Transaction, platform: Platform, zone_id: str, body: RecordBody) -> bytes:
+    """Add one record. Raises ZoneNotFound, RecordRefused's children."""
+    zone = _zone(tx, zone_id)
+    edit = ZoneEdit(call, tx, platform, zone)
+    row = edit.create(record_draft.draft(call, zone, platform, body))
+    edit.finish()
+    return record_view.body_for(call, row.body)
+
+
+def patch(
+    call: Call, tx: Transaction, platform: Platform, zone_id: str, record_id: str, body: RecordBody
+) -> bytes:
+    """Change what was sent, keep the rest. Raises ZoneNotFound, RecordNotFound, RecordRefused's children."""
+    zone, old = _zone_and_record(tx, zone_id, record_id)
+    return _replace(call, tx, platform, zone, old, record_draft.patched(call, zone, platform, body, old))
+
+
+def put(
+    call: Call, tx: Transaction, platform: Platform, zone_id: str, record_id: str, body: RecordBody
+) -> bytes:
+    """Replace everything but identity, type and birth; what is not sent returns to its default.
+
+    Raises ZoneNotFound, RecordNotFound, RecordRefused's children.
+    """
+    zone, old = _zone_and_record(tx, zone_id, record_id)
+    record_draft.check_same_type(body, old)
+    return _replace(call, tx, platform, zone, old, record_draft.draft(call, zone, platform, body))
+
+
+def delete(call: Call, tx: Transaction, platform: Platform, zone_id: str, record_id: str) -> None:
+    """Raises ZoneNotFound, RecordNotFound."""
+    zone, old = _zone_and_record(tx, zone_id, record_id)
+    edit = ZoneEdit(call, tx, platform, zone)
+    edit.delete(old)
+    edit.finish()
+
+
+def show(call: Call, reader: Reader, zone_id: str, record_id: str) -> bytes:
+    """Raises ZoneNotFound, RecordNotFound."""
+    body = records.body(reader, zone_id, record_id)
+    if body is None:
+        _zone(reader, zone_id)
+        raise RecordNotFound
+    return record_view.body_for(call, body)
+
+
+def listed(
+    call: Call,
+    reader: Reader,
+    zone_id: str,
+    wanted: Mapping[str, Any],
+    *,
+    order: str,
+    descending: bool,
+    limit: int,
+    offset: int,
+) -> Listed:
+    """One page of the records that meet every condition of `wanted` (see `conditions`).
+
+    Raises ZoneNotFound.
+    """
+    zone = _zone(reader, zone_id)
+    if "name" in wanted:
+        wanted = {**wanted, "name": _stored_name(wanted["name"], zone)}
+    total_count = records.count(reader, zone_id, wanted) if wanted else zone.record_count
+    bodies = []
+    if offset < total_count:
+        bodies = records.bodies(reader, zone_id, wanted, order, descending, limit, offset)
+    return Listed([record_view.body_for(call, body) for body in bodies], total_count)
+
+
+def _replace(
+    call: Call,
+    tx: Transaction,
+    platform: Platform,
+    zone: ZoneRow,
+    old: RecordRow,
+    draft: record_draft.Draft,
+) -> bytes:
+    edit = ZoneEdit(call, tx, platform, zone)
+    row = edit.replace(old, draft)
+    edit.finish()
+    return record_view.body_for(call, row.body)
+
+
+def _zone(reader: Reader, zone_id: str) -> ZoneRow:
+    zone = zones.zone(reader, zone_id)
+    if zone is None:
+        raise ZoneNotFound
+    return zone
+
+
+def _zone_and_record(reader: Reader, zone_id: str, record_id: str) -> tuple[ZoneRow, RecordRow]:
+    zone = _zone(reader, zone_id)
+    record = records.record(reader, zone_id, record_id)
+    if record is None:
+        raise RecordNotFound
+    return zone, record
+
+
+def _stored_name(text: str, zone: ZoneRow) -> str:
+    """A filter's name as rows hold it. What cannot be a name finds nothing, as the empty text does."""
+    try:
+        return names.text_from_wire(names.owner_from_text(text.strip(), names.wire_from_text(zone.name)))
+    except InvalidName:
+        return ""

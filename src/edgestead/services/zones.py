@@ -1,0 +1,286 @@
+"""The use cases of zones.
+
+Owns  what each of them does, in one transaction; a zone's JSON shape.
+Asks  `tables` for rows, the platform's renderer for what a new zone serves.
+Tells the change feed about births and deaths; `api` with `ZoneView`.
+Not   records; settings; permissions.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from edgestead.model import names, served
+from edgestead.model.call import Call
+from edgestead.model.names import InvalidName
+from edgestead.model.plans import PLAN_AT_BIRTH, PLANS
+from edgestead.model.times import six_digits
+from edgestead.model.zone_errors import (
+    AccountNotSeen,
+    ZoneExists,
+    ZoneNameRefused,
+    ZoneNotFound,
+    ZoneTypeRefused,
+)
+from edgestead.services import serving
+from edgestead.services.access import Identity, Target, permits
+from edgestead.services.platform import Platform
+from edgestead.store.control import Reader, Transaction
+from edgestead.tables import accounts, records, zones
+from edgestead.tables.zones import Seen, ZoneRow
+
+_MICROSECONDS = 1_000_000
+TYPES_OFFERED = ("full",)
+FILTERS = tuple(zones.CONDITIONS)
+ORDERS = tuple(zones.ORDERS)
+
+
+class Reference(msgspec.Struct, frozen=True):
+    id: str | None = None
+    name: str | None = None
+
+
+class Unit(msgspec.Struct, frozen=True):
+    id: str | None = None
+
+
+class ZoneBody(msgspec.Struct, frozen=True):
+    """What create takes. `jump_start` asks for a scan of the old name servers, which is not done."""
+
+    name: str | None = None
+    account: Reference | None = None
+    type: str | None = None
+
+
+class ZoneMeta(msgspec.Struct, frozen=True):
+    step: int = 4
+    custom_certificate_quota: int = 0
+    page_rule_quota: int = 0
+    phishing_detected: bool = False
+
+
+class Owner(msgspec.Struct, frozen=True):
+    id: str | None
+    type: str
+    email: str | None
+
+
+class PlanView(msgspec.Struct, frozen=True):
+    id: str
+    name: str
+    price: int = 0
+    currency: str = "USD"
+    frequency: str = ""
+    is_subscribed: bool = True
+    can_subscribe: bool = False
+    legacy_id: str = ""
+    legacy_discount: bool = False
+    externally_managed: bool = False
+
+
+class ZoneView(msgspec.Struct, frozen=True, kw_only=True):
+    """Contract "Zone object"."""
+
+    id: str
+    name: str
+    status: str
+    paused: bool
+    type: str
+    development_mode: int
+    name_servers: tuple[str, ...]
+    original_name_servers: None = None
+    original_registrar: None = None
+    original_dnshost: None = None
+    modified_on: str
+    created_on: str
+    activated_on: str | None
+    vanity_name_servers: tuple[str, ...] = ()
+    vanity_name_servers_ips: None = None
+    meta: ZoneMeta = ZoneMeta()
+    owner: Owner
+    account: Reference
+    tenant: Reference = Reference()
+    tenant_unit: Unit = Unit()
+    permissions: tuple[str, ...]
+    plan: PlanView
+
+
+class Listed(msgspec.Struct, frozen=True):
+    zones: list[ZoneView]
+    total_count: int
+
+
+def create(call: Call, tx: Transaction, platform: Platform, identity: Identity, body: ZoneBody) -> ZoneView:
+    """Take on a zone; it is active at once, with its SOA and NS served.
+
+    Raises ZoneNameRefused, ZoneTypeRefused, ZoneExists, AccountNotSeen.
+    """
+    apex = _apex(body.name)
+    name = names.text_from_wire(apex)
+    if body.type is not None and body.type not in TYPES_OFFERED:
+        raise ZoneTypeRefused(type=names.shown(body.type), pointer="/type")
+    account = _account(tx, identity, body.account)
+    if zones.name_is_taken(tx, name):
+        raise ZoneExists(name=name, pointer="/name")
+    row = ZoneRow(
+        id=platform.new_id(),
+        account_id=account.id,
+        name=name,
+        type="full",
+        status="active",
+        paused=0,
+        plan=PLAN_AT_BIRTH,
+        serial=call.now_us // _MICROSECONDS % serving.SERIAL_END,
+        record_count=0,
+        created_us=call.now_us,
+        modified_us=call.now_us,
+        activated_us=call.now_us,
+    )
+    zones.insert(tx, row)
+    accounts.add_to_zone_count(tx, account.id, 1)
+    _announce(tx, platform, row, apex)
+    return _view(tx, platform, identity, row)
+
+
+def delete(call: Call, tx: Transaction, zone_id: str) -> None:
+    """Forget a zone with everything in it; DNS stops to answer for it. Raises ZoneNotFound."""
+    row = _row(tx, zone_id)
+    records.delete_all(tx, zone_id)
+    zones.delete(tx, zone_id)
+    accounts.add_to_zone_count(tx, row.account_id, -1)
+    tx.drop_scope(zone_id)
+
+
+def show(reader: Reader, platform: Platform, identity: Identity, zone_id: str) -> ZoneView:
+    """Raises ZoneNotFound."""
+    return _view(reader, platform, identity, _row(reader, zone_id))
+
+
+def listed(
+    reader: Reader,
+    platform: Platform,
+    identity: Identity,
+    wanted: Mapping[str, str],
+    seen: Seen | None,
+    *,
+    order: str,
+    descending: bool,
+    limit: int,
+    offset: int,
+) -> Listed:
+    """One page of the zones that the caller may see and that meet every condition of `wanted`."""
+    if "name" in wanted:
+        wanted = {**wanted, "name": stored_name(wanted["name"])}
+    if wanted or seen is not None:
+        total_count = zones.count(reader, wanted, seen)
+    else:
+        total_count = accounts.zone_count(reader)
+    if offset >= total_count:
+        return Listed([], total_count)
+    rows = zones.listed(reader, wanted, seen, order, descending, limit, offset)
+    return Listed([_view(reader, platform, identity, row) for row in rows], total_count)
+
+
+def stored_name(text: str) -> str:
+    """A filter's name as rows hold it. What cannot be a name finds nothing, as the empty text does."""
+    try:
+        return names.text_from_wire(names.wire_from_text(text.strip()))
+    except InvalidName:
+        return ""
+
+
+def _apex(text: str | None) -> bytes:
+    try:
+        apex = names.wire_from_text((text or "").strip())
+        names.check_zone_name(apex)
+    except InvalidName as error:
+        raise ZoneNameRefused(reason=error.reason, pointer="/name") from None
+    return apex
+
+
+def _account(tx: Transaction, identity: Identity, wanted: Reference | None) -> accounts.AccountRow:
+    """The account that was named, or else the only one that this caller may add zones to."""
+    if wanted is not None and wanted.id is not None:
+        found = accounts.account(tx, wanted.id)
+        candidates = [found] if found else []
+    else:
+        candidates = accounts.all_accounts(tx)
+    allowed = [row for row in candidates if _may_add(identity, row.id)]
+    if len(allowed) != 1:
+        raise AccountNotSeen(pointer="/account/id")
+    return allowed[0]
+
+
+def _may_add(identity: Identity, account_id: str) -> bool:
+    """A zone that is not there yet is covered by what covers every zone of its account."""
+    return permits(identity, "Zone Write", Target(account_id=account_id, zone_id=""))
+
+
+def _announce(tx: Transaction, platform: Platform, row: ZoneRow, apex: bytes) -> None:
+    zone = platform.renderer.zone(apex, row.serial)
+    apex_name = platform.renderer.name(apex, apex, ())
+    tx.emit(row.id, served.KIND_ZONE, "", served.encode(zone))
+    tx.emit(row.id, served.KIND_NAME, apex.hex(), served.encode(apex_name))
+
+
+def _row(reader: Reader, zone_id: str) -> ZoneRow:
+    row = zones.zone(reader, zone_id)
+    if row is None:
+        raise ZoneNotFound
+    return row
+
+
+def _view(reader: Reader, platform: Platform, identity: Identity, row: ZoneRow) -> ZoneView:
+    account = accounts.account(reader, row.account_id)
+    plan = PLANS[row.plan]
+    actor = identity.actor
+    is_user = actor.kind == "user"
+    return ZoneView(
+        id=row.id,
+        name=_unicode(row.name),
+        status=row.status,
+        paused=bool(row.paused),
+        type=row.type,
+        development_mode=0,
+        name_servers=tuple(sorted(platform.nameservers)),
+        modified_on=six_digits(row.modified_us),
+        created_on=six_digits(row.created_us),
+        activated_on=None if row.activated_us is None else six_digits(row.activated_us),
+        owner=Owner(actor.id if is_user else None, "user", actor.email),
+        account=Reference(row.account_id, account.name if account else None),
+        permissions=_permissions(identity, Target(account_id=row.account_id, zone_id=row.id)),
+        plan=PlanView(id=plan.id, name=plan.name, legacy_id=plan.legacy_id),
+    )
+
+
+_AREAS: tuple[tuple[str, str], ...] = (
+    ("#dns_records", "DNS"),
+    ("#waf", "Zone WAF"),
+    ("#zone", "Zone"),
+    ("#zone_settings", "Zone Settings"),
+)
+
+
+def _permissions(identity: Identity, target: Target) -> tuple[str, ...]:
+    """The older spelling of what the caller may do here."""
+    return tuple(
+        f"{area}:{verb}"
+        for area, group in _AREAS
+        for verb, kind in (("edit", "Write"), ("read", "Read"))
+        if permits(identity, f"{group} {kind}", target)
+    )
+
+
+def _unicode(name: str) -> str:
+    """A zone's name as people write it: labels in punycode become Unicode where that is unambiguous."""
+    if "xn--" not in name:
+        return name
+    return ".".join(_unicode_label(label) for label in name.split("."))
+
+
+def _unicode_label(label: str) -> str:
+    try:
+        text = label.removeprefix("xn--").encode("ascii").decode("punycode")
+        return text if names.wire_from_text(text) == names.wire_from_text(label) else label
+    except (UnicodeError, InvalidName):
+        return label

@@ -1,0 +1,20 @@
+"""The schema of the control data, step by step.
+
+Owns  the order of the tables' migrations.
+Asks  each table for its own script.
+Tells the server, which opens the store with them.
+Not   running them (`store`).
+
+A script that was released never changes; a change is a new step at the end. docs/design/0002-store.md says
+how a module of `tables` is written.
+"""
+
+from edgestead.store.migrations import Migration
+from edgestead.tables import accounts, records, tokens, zones
+
+MIGRATIONS: tuple[Migration, ...] = (
+    Migration(1, "accounts, users and memberships", accounts.CREATE),
+    Migration(2, "tokens", tokens.CREATE),
+    Migration(3, "zones", zones.CREATE),
+    Migration(4, "records", records.CREATE),
+)
