@@ -4,12 +4,12 @@ import dns.rdata
 import dns.rdataclass
 import dns.rdatatype
 import pytest
-from tests.model.samples import BAD, GOOD, Bad, Good
 
 from edgestead.model.call import Profile
 from edgestead.model.names import ROOT, wire_from_text
 from edgestead.model.record_errors import ContentRefused, NameRefused, RecordRefused, UnknownType
 from edgestead.model.records import TYPES, TYPES_BY_NUMBER, from_wire, parse
+from tests.model.samples import BAD, GOOD, Bad, Good
 
 SPEC_TYPES = set(
     "A AAAA CNAME MX TXT CAA SRV SVCB HTTPS PTR SOA NS DS DNSKEY URI NAPTR SSHFP TLSA SMIMEA CERT".split()

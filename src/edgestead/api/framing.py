@@ -49,7 +49,7 @@ def fault(headers: list[tuple[bytes, bytes]]) -> str | None:
 
 
 class StrictProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with limits on heads and refusals in the envelope. `app` is an api.app.Application."""
+    """uvicorn's protocol with limits on heads, refusals in the envelope, over an api.app.Application."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
