@@ -1,0 +1,228 @@
+"""Counters that outlive the process that counts, and their prometheus text.
+
+Owns  the table of metrics, the layout of a counter page, the exposition format.
+Asks  nobody: the buffer under a page comes in as a parameter.
+Tells `api` the text of `/metrics`; every room which slot is its own.
+Not   making or sharing the memory (`server`); deciding what is worth counting.
+
+A page is PAGE_BYTES of unsigned 64-bit cells in the machine's byte order, one page per process name. The
+supervisor keeps the pages, so a restarted process counts on. Exactly one thread writes a cell: there is no
+lock, and a second writer would lose counts.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from mmap import mmap
+from typing import Literal, NamedTuple, final
+
+PAGE_BYTES = 4096  # one page of memory: 512 cells
+_CELLS_MAX = PAGE_BYTES // 8
+_MICROSECONDS = 1_000_000
+
+Role = Literal["control", "dns", "dns-tcp"]
+
+_EVERY: tuple[Role, ...] = ("control", "dns", "dns-tcp")
+_DNS: tuple[Role, ...] = ("dns", "dns-tcp")
+_CONTROL: tuple[Role, ...] = ("control",)
+
+
+class Metric(NamedTuple):
+    """One family of `/metrics`.
+
+    A counter or gauge has one cell, or one for each of `values` of its `label`. A histogram counts
+    microseconds: a cell for each bound, one for everything above, and one for the sum.
+    """
+
+    name: str
+    kind: Literal["counter", "gauge", "histogram"]
+    roles: tuple[Role, ...]
+    help: str
+    label: str = ""
+    values: tuple[str, ...] = ()
+    bounds_us: tuple[int, ...] = ()
+
+    @property
+    def cells(self) -> int:
+        return len(self.bounds_us) + 2 if self.kind == "histogram" else max(1, len(self.values))
+
+
+_RCODES = ("noerror", "formerr", "servfail", "nxdomain", "notimp", "refused", "other")
+_STATUSES = ("1xx", "2xx", "3xx", "4xx", "5xx")
+_BOUNDS_US = (100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000)
+
+METRICS: tuple[Metric, ...] = (
+    Metric("edge_process_starts_total", "counter", _EVERY, "Times the supervisor started this process."),
+    Metric("edge_api_requests_total", "counter", _CONTROL, "REST requests answered.", "status", _STATUSES),
+    Metric(
+        "edge_api_request_seconds",
+        "histogram",
+        _CONTROL,
+        "Time from a REST request's head to its answer's last byte.",
+        bounds_us=_BOUNDS_US,
+    ),
+    Metric(
+        "edge_api_unreadable_total",
+        "counter",
+        _CONTROL,
+        "Connections ended because their bytes were no request, by reason.",
+        "reason",
+        ("framing", "head_too_large", "head_too_slow"),
+    ),
+    Metric("edge_store_commits_total", "counter", _CONTROL, "Commits of the control database."),
+    Metric("edge_store_writes_total", "counter", _CONTROL, "Writes in those commits."),
+    Metric(
+        "edge_store_commit_seconds",
+        "histogram",
+        _CONTROL,
+        "Time of one durable commit.",
+        bounds_us=_BOUNDS_US,
+    ),
+    Metric(
+        "edge_feed_sequence", "gauge", _EVERY, "Newest change committed (control) or applied (the others)."
+    ),
+    Metric("edge_feed_consumers", "gauge", _CONTROL, "Processes that serve from the change feed."),
+    Metric(
+        "edge_feed_kills_total", "counter", _CONTROL, "Consumers ended because they stopped making progress."
+    ),
+    Metric(
+        "edge_feed_wait_seconds",
+        "histogram",
+        _CONTROL,
+        "Time from a commit until every serving process had applied it.",
+        bounds_us=_BOUNDS_US,
+    ),
+    Metric("edge_dns_queries_total", "counter", _DNS, "DNS queries read."),
+    Metric("edge_dns_answers_total", "counter", _DNS, "DNS answers sent.", "rcode", _RCODES),
+    Metric("edge_dns_truncated_total", "counter", _DNS, "DNS answers sent with TC because they did not fit."),
+    Metric(
+        "edge_dns_dropped_total",
+        "counter",
+        _DNS,
+        "DNS messages left without an answer: not a query, or too short to be answered.",
+    ),
+    Metric("edge_dns_cache_hits_total", "counter", ("dns",), "DNS answers taken from the exact-bytes cache."),
+    Metric("edge_dns_names", "gauge", _DNS, "Owner names that this process can answer."),
+    Metric("edge_dns_zones", "gauge", _DNS, "Zones that this process can answer."),
+    Metric("edge_dns_tcp_connections_total", "counter", ("dns-tcp",), "DNS connections accepted."),
+    Metric("edge_dns_tcp_connections_open", "gauge", ("dns-tcp",), "DNS connections open now."),
+)
+
+
+def _lay_out() -> dict[str, int]:
+    first, next_cell = {}, 0
+    for metric in METRICS:
+        first[metric.name] = next_cell
+        next_cell += metric.cells
+    assert next_cell <= _CELLS_MAX, "the metrics need a second page"
+    return first
+
+
+_FIRST = _lay_out()
+_BY_NAME = {metric.name: metric for metric in METRICS}
+
+
+def slot(name: str, value: str = "") -> int:
+    """The cell of a metric, or of one value of its label. Ask once, at import.
+
+    Cells of a label's values lie side by side in the table's order. For a histogram: its first cell, which
+    `Page.observe` takes. Raises KeyError for a name or value that is not in the table.
+    """
+    metric = _BY_NAME[name]
+    if not value:
+        return _FIRST[name]
+    if value not in metric.values:
+        raise KeyError(f"{name} has no value {value!r}")
+    return _FIRST[name] + metric.values.index(value)
+
+
+_HISTOGRAM_BOUNDS_US = {_FIRST[m.name]: m.bounds_us for m in METRICS if m.kind == "histogram"}
+
+
+@final
+class Page:
+    """One process's cells over a writable buffer of PAGE_BYTES.
+
+    `cells` is public for loops that count in bulk: `cells[slot] += n` is one tenth of a microsecond.
+    """
+
+    __slots__ = ("cells",)
+
+    def __init__(self, buffer: bytearray | memoryview | mmap) -> None:
+        self.cells = memoryview(buffer)[:PAGE_BYTES].cast("B").cast("Q")
+
+    def add(self, slot: int, n: int = 1) -> None:
+        self.cells[slot] += n
+
+    def set(self, slot: int, value: int) -> None:
+        self.cells[slot] = value
+
+    def observe(self, slot: int, duration_us: int) -> None:
+        """Count one duration in a histogram; a clock that stepped back counts as zero."""
+        bounds_us = _HISTOGRAM_BOUNDS_US[slot]
+        duration_us = max(0, duration_us)
+        self.cells[slot + bisect_left(bounds_us, duration_us)] += 1
+        self.cells[slot + len(bounds_us) + 1] += duration_us
+
+
+def private_page() -> Page:
+    """A page that nobody else reads: for tests and for programs without a supervisor."""
+    return Page(bytearray(PAGE_BYTES))
+
+
+def render(pages: Mapping[str, Page]) -> str:
+    """The pages by process name, in the prometheus text format 0.0.4. A process shows its role's metrics.
+
+    A process's role is its name without the worker's number: `dns-0` is a `dns`.
+    """
+    lines: list[str] = []
+    for metric in METRICS:
+        lines.append(f"# HELP {metric.name} {metric.help}")
+        lines.append(f"# TYPE {metric.name} {metric.kind}")
+        for process, page in pages.items():
+            if process.rstrip("0123456789").rstrip("-") in metric.roles:
+                lines.extend(_samples(metric, process, page))
+    return "\n".join(lines) + "\n"
+
+
+def _samples(metric: Metric, process: str, page: Page) -> Iterator[str]:
+    first = _FIRST[metric.name]
+    if metric.kind == "histogram":
+        yield from _histogram(metric, process, page, first)
+    elif not metric.values:
+        yield f'{metric.name}{{process="{process}"}} {page.cells[first]}'
+    else:
+        for offset, value in enumerate(metric.values):
+            labels = f'process="{process}",{metric.label}="{value}"'
+            yield f"{metric.name}{{{labels}}} {page.cells[first + offset]}"
+
+
+def _histogram(metric: Metric, process: str, page: Page, first: int) -> Iterator[str]:
+    total = 0
+    bounds = [f"{bound / _MICROSECONDS:g}" for bound in metric.bounds_us] + ["+Inf"]
+    for offset, bound in enumerate(bounds):
+        total += page.cells[first + offset]
+        yield f'{metric.name}_bucket{{process="{process}",le="{bound}"}} {total}'
+    sum_us = page.cells[first + len(bounds)]
+    yield f'{metric.name}_sum{{process="{process}"}} {sum_us / _MICROSECONDS:.6f}'
+    yield f'{metric.name}_count{{process="{process}"}} {total}'
+
+
+def reference_page() -> str:
+    """docs/reference/metrics.md."""
+    lines = [
+        "# Metrics",
+        "",
+        "`GET /metrics` on the API's address answers the prometheus text format, version 0.0.4. Every sample",
+        "carries `process`, the name of the process that counted (`control`, `dns-0`, …, `dns-tcp`):",
+        "sum over it for the whole server. Counters survive the restart of a process and start at zero with",
+        "the server.",
+    ]
+    for metric in METRICS:
+        lines += ["", f"## {metric.name}", "", f"{metric.help}", "", f"- kind: {metric.kind}"]
+        lines.append("- processes: " + ", ".join(metric.roles))
+        if metric.values:
+            lines.append(f"- label `{metric.label}`: " + ", ".join(metric.values))
+        if metric.bounds_us:
+            bounds = ", ".join(f"{bound / _MICROSECONDS:g}" for bound in metric.bounds_us)
+            lines.append(f"- buckets in seconds: {bounds}")
+    return "\n".join(lines) + "\n"
