@@ -1,0 +1,63 @@
+"""`edgecli serve`: the flags, and nothing that happens after them.
+
+Owns  turning the table of options into flags.
+Asks  `config` for the settings, `server.supervisor` to run.
+Tells the shell one line when the server cannot start.
+Not   defaults and parsing: `config`.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from edgestead import config
+
+
+def _with_flags(command: click.Command) -> click.Command:
+    """Give the command one flag for each option, and those of parts not built so that they get words."""
+    for option in config.OPTIONS:
+        if option.flag:
+            default = option.fallback or ", ".join(
+                option.default if isinstance(option.default, tuple) else (option.default or "",)
+            )
+            command.params.append(
+                click.Option(
+                    [f"--{option.key}"],
+                    metavar=option.metavar,
+                    multiple=option.many,
+                    help=f"{option.help} Default: {default}.".replace("`", ""),
+                )
+            )
+    for key in config.NOT_BUILT:
+        command.params.append(
+            click.Option([f"--{key}"], hidden=True, is_flag=key in config.NOT_BUILT_SWITCHES, default=None)
+        )
+    return command
+
+
+@click.command(short_help="Run the server.")
+@click.option(
+    "--config",
+    "config_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="TOML file with settings.",
+)
+def serve(config_file: Path | None, **flags: Any) -> None:
+    """Run the server in the foreground until SIGTERM or Ctrl-C.
+
+    Prints the addresses when everything answers. A second signal ends it at once.
+    """
+    from edgestead.server.supervisor import StartError, supervise
+
+    given = {name.replace("_", "-"): value for name, value in flags.items()}
+    try:
+        settings = config.load(given, config_file)
+        code = supervise(settings)
+    except (config.ConfigError, StartError) as error:
+        raise click.ClickException(str(error)) from None
+    raise SystemExit(code)
+
+
+_with_flags(serve)
