@@ -217,7 +217,7 @@ OPTIONS: tuple[Option, ...] = (
         "N",
         _whole(10, 60_000),
         "250",
-        "Time without progress on a change after which a serving process is ended, so that the write goes on.",
+        "Time without progress on a change after which a serving process is ended so that the write goes on.",
         flag=False,
     ),
     Option(

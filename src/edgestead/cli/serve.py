@@ -7,11 +7,14 @@ Not   defaults and parsing: `config`.
 """
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from edgestead import config
+
+if TYPE_CHECKING:
+    from edgestead.server.ready import Ready
 
 
 def _with_flags(command: click.Command) -> click.Command:
@@ -49,12 +52,17 @@ def serve(config_file: Path | None, **flags: Any) -> None:
 
     Prints the addresses when everything answers. A second signal ends it at once.
     """
-    from edgestead.server.supervisor import StartError, supervise
+    from edgestead.server.errors import StartError
+    from edgestead.server.supervisor import supervise
+
+    def announce(ready: "Ready") -> None:
+        click.echo(f"API  {ready.api_base}\nDNS  {ready.dns} (UDP and TCP)")
+        click.echo(f"Data {settings.data_dir}\nAddresses and credentials for a shell: edgecli env")
 
     given = {name.replace("_", "-"): value for name, value in flags.items()}
     try:
         settings = config.load(given, config_file)
-        code = supervise(settings)
+        code = supervise(settings, announce)
     except (config.ConfigError, StartError) as error:
         raise click.ClickException(str(error)) from None
     raise SystemExit(code)
