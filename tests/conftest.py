@@ -1,7 +1,5 @@
 """What every room's tests share: the real server, and the switch for long runs."""
 
-import pytest
-
 from edgestead.testing.fixtures import edge_server, new_server
 
 __all__ = ["edge_server", "new_server"]

@@ -51,9 +51,9 @@ class EdgeServer:
         ready_file.unlink(missing_ok=True)
         addresses = [part for key, value in self._addresses.items() for part in (f"--{key}", value)]
         with self._log.open("ab") as log:
+            files = ("--data-dir", str(self.data_dir), "--ready-file", str(ready_file))
             self._popen = subprocess.Popen(
-                [sys.executable, "-P", "-m", "edgestead", "serve", "--data-dir", str(self.data_dir)]
-                + [*addresses, "--ready-file", str(ready_file), *self.flags],
+                [sys.executable, "-P", "-m", "edgestead", "serve", *files, *addresses, *self.flags],
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
@@ -128,7 +128,7 @@ class EdgeServer:
         return self.children()[name]
 
     def call(self, method: str, path: str, body: Any = None, token: str | None = None) -> Answer:
-        """One REST call on a connection of its own. `path` follows `/client/v4`; `//metrics` is `/metrics`."""
+        """One REST call on its own connection. `path` follows `/client/v4`; `//metrics` is `/metrics`."""
         base = urlsplit(self.ready["api_base"])
         target = path[1:] if path.startswith("//") else base.path + path
         connection = http.client.HTTPConnection(base.netloc, timeout=START_SECONDS_MAX)
