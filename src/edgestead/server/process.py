@@ -7,7 +7,6 @@ Not   what the child is for.
 """
 
 import ctypes
-import logging
 import mmap
 import os
 import signal
@@ -17,6 +16,7 @@ from typing import TypeVar
 import msgspec
 
 from edgestead.model.counters import PAGE_BYTES, Page
+from edgestead.server import log
 from edgestead.server.messages import Start
 
 START_BYTES_MAX = 1 << 16  # the capacity of a pipe: the supervisor never waits for a child to read
@@ -63,7 +63,7 @@ def begin(kind: type[StartT]) -> StartT:
     # The supervisor gets the terminal's signals and decides; it ends its children with SIGTERM.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    logging.basicConfig(level=logging.INFO, format=f"%(asctime)s {start.name} %(levelname)s %(message)s")
+    log.configure(start.name)
     return start
 
 

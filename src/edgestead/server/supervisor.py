@@ -7,13 +7,14 @@ Not   a byte of any request; no user code. What it holds (lock, sockets, counter
 """
 
 import logging
+import resource
 import signal
 import time
 from collections.abc import Callable
 from functools import partial
 
 from edgestead.config import Config
-from edgestead.server import process
+from edgestead.server import log, process
 from edgestead.server.child import Child
 from edgestead.server.errors import StartError
 from edgestead.server.estate import Estate
@@ -31,7 +32,8 @@ def supervise(config: Config, announce: Callable[[Ready], None]) -> int:
 
     `announce` is called once, when everything answers. Raises StartError when it could not start.
     """
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s supervisor %(levelname)s %(message)s")
+    log.configure("supervisor")
+    _raise_descriptor_limit()
     with Estate(config) as estate:
         return Supervisor(estate, config.drain_seconds, announce).run()
 
@@ -153,3 +155,9 @@ class Supervisor:
         if child.is_alive:
             _log.error("%s (pid %d) did not end in %g s", child.name, child.pid, self._drain_seconds)
             child.send(signal.SIGKILL)
+
+
+def _raise_descriptor_limit() -> None:
+    """Children inherit it: the usual soft limit of 1024 is fewer connections than they allow."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

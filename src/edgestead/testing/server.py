@@ -57,7 +57,7 @@ class EdgeServer:
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
-                env=_environment(),
+                env=environment(),
             )
 
     def start(self) -> "EdgeServer":
@@ -204,7 +204,7 @@ def _child_name(pid: int) -> str | None:
     return arguments[-1].decode() if b"-m" in arguments and is_running(pid) else None
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Ours, and the path on which this very package was found: the server must be the one under test."""
     source = str(Path(__file__).resolve().parents[2])
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH"))))}
