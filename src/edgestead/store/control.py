@@ -2,7 +2,7 @@
 
 Owns  what a transaction is and what a commit promises.
 Asks  nobody: `store.sqlite` implements it, later `store.postgres`.
-Tells `services` through `Reader` and `Transaction`.
+Tells `services` through `Reader` and `Transaction`; the feed and `store.writes` through `on_group`.
 Not   what the rows mean; HTTP; DNS words.
 """
 
@@ -11,6 +11,8 @@ from concurrent.futures import Future
 from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
+
+from edgestead.store.changes import Change
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -45,25 +47,38 @@ class Transaction(Reader, Protocol):
         """Append one change to the feed, in this transaction. `doc` None means that the key is gone.
 
         `first` names the group that must have applied the change before the other one hears of it.
-        Returns its sequence.
+        Returns its sequence. Raises BadRequest when the document is larger than DOC_BYTES_MAX,
+        ValueError for an empty `scope` or `kind`, which the feed keeps for itself.
         """
         ...
 
-    def drop_scope(self, scope: str) -> int:
+    def drop_scope(self, scope: str, *, first: Group = "") -> int:
         """Append one change that forgets every key of a scope. Returns its sequence."""
         ...
 
 
 class ControlStore(Protocol):
     def read(self, fn: Callable[[Reader], T]) -> T:
-        """Run a pure, synchronous function on one snapshot, on the calling thread."""
+        """Run a pure, synchronous function on one snapshot, on the calling thread.
+
+        Raises Unavailable when the store is closed or cannot be read, and whatever `fn` raises.
+        """
         ...
 
     def write(self, fn: Callable[[Transaction], T]) -> Future[Committed]:
         """Queue a pure, synchronous function for the writer thread.
 
         The future resolves after the commit is durable, or with the function's own exception (its
-        changes undone, its neighbours in the group untouched). Raises Unavailable when the queue is full.
+        changes undone, its neighbours in the group untouched), or with Unavailable when the group could
+        not be committed: then nothing of it is there. Raises Unavailable when the queue is full or closed.
+        """
+        ...
+
+    def on_group(self, listener: Callable[[Sequence[Change]], None]) -> None:
+        """Call `listener` once per group, on the writer thread, after all its futures are settled.
+
+        It gets the changes that the group committed, in order; none when it emitted nothing or failed.
+        It must not block: one cheap wake-up of an event loop is what it is for.
         """
         ...
 

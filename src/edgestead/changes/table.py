@@ -1,0 +1,295 @@
+"""The dated rows of the specification, newest first.
+
+Owns  every date, subject, endpoint and replacement of "Deprecations" in the specification.
+Asks  `changes.model` for the shape.
+Tells whoever asks `changed`.
+Not   answers, headers, words of a refusal.
+
+Code asks `changed(subject, as_of)`; an unknown subject is a KeyError, so that a typing mistake cannot choose
+the old behaviour in silence.
+"""
+
+from collections.abc import Iterator
+from datetime import date
+
+from edgestead.changes.model import Change, Endpoint, Kind
+
+OLDEST = date(2020, 4, 1)  # the day before the first row
+NEWEST = date(2025, 6, 16)  # the day after the last one
+
+
+def _routes(*lines: str) -> tuple[Endpoint, ...]:
+    """`"GET POST /zones/{zone_id}/x"` is two endpoints."""
+
+    def expand() -> Iterator[Endpoint]:
+        for line in lines:
+            *methods, path = line.split()
+            yield from (Endpoint(method, path) for method in methods)
+
+    return tuple(expand())
+
+
+_RECORDS = _routes(
+    "GET POST /zones/{zone_id}/dns_records",
+    "GET PATCH PUT /zones/{zone_id}/dns_records/{dns_record_id}",
+)
+_WAF = "/zones/{zone_id}/firewall/waf"
+_PACKAGE = f"{_WAF}/packages/{{package_id}}"
+_ORGANIZATION = "/organizations/{organization_identifier}"
+
+
+def _setting(name: str, methods: str = "GET PATCH") -> tuple[Endpoint, ...]:
+    return _routes(f"{methods} /zones/{{zone_id}}/settings/{name}")
+
+
+CHANGES: tuple[Change, ...] = (
+    Change(
+        subject="firewall-rules",
+        day=date(2025, 6, 15),
+        kind=Kind.ENDPOINT,
+        title="Firewall rules and filters",
+        replacement="custom rules of the ruleset engine (phase http_request_firewall_custom)",
+        endpoints=_routes(
+            "GET POST PATCH PUT DELETE /zones/{zone_id}/firewall/rules",
+            "GET PATCH PUT DELETE /zones/{zone_id}/firewall/rules/{rule_id}",
+            "GET POST PUT DELETE /zones/{zone_id}/filters",
+            "GET PUT DELETE /zones/{zone_id}/filters/{filter_id}",
+        ),
+    ),
+    Change(
+        subject="waf-packages",
+        day=date(2025, 6, 15),
+        kind=Kind.ENDPOINT,
+        title="Previous managed-rules APIs",
+        replacement="managed rulesets (phase http_request_firewall_managed)",
+        endpoints=_routes(
+            f"GET {_WAF}/packages",
+            f"GET PATCH {_PACKAGE}",
+            f"GET {_PACKAGE}/groups",
+            f"GET PATCH {_PACKAGE}/groups/{{group_id}}",
+            f"GET {_PACKAGE}/rules",
+            f"GET PATCH {_PACKAGE}/rules/{{rule_id}}",
+            f"GET POST {_WAF}/overrides",
+            f"GET PUT DELETE {_WAF}/overrides/{{override_id}}",
+        ),
+    ),
+    Change(
+        subject="rate-limits",
+        day=date(2025, 6, 15),
+        kind=Kind.ENDPOINT,
+        title="Previous rate limiting",
+        replacement="rate limiting rules of the ruleset engine (phase http_ratelimit)",
+        endpoints=_routes(
+            "GET POST /zones/{zone_id}/rate_limits",
+            "GET PUT DELETE /zones/{zone_id}/rate_limits/{rate_limit_id}",
+        ),
+    ),
+    Change(
+        subject="setting-cname-flattening",
+        day=date(2025, 3, 21),
+        kind=Kind.SETTING,
+        title="Zone setting cname_flattening",
+        replacement="DNS setting flatten_all_cnames; both stay in sync",
+        endpoints=(*_setting("cname_flattening"), *_routes("GET PATCH /zones/{zone_id}/settings")),
+    ),
+    Change(
+        subject="account-nameserver-settings",
+        day=date(2025, 3, 14),
+        kind=Kind.FIELD,
+        title="Account settings default_nameservers and use_account_custom_ns_by_default",
+        replacement="DNS setting zone_defaults.nameservers.type; old and new stay in sync",
+        endpoints=_routes("GET POST /accounts", "GET PUT /accounts/{account_id}"),
+    ),
+    Change(
+        subject="record-zone-fields",
+        day=date(2024, 11, 30),
+        kind=Kind.FIELD,
+        title="zone_id and zone_name in each DNS record",
+        replacement="GET /zones/{zone_id}; the fields are ignored in requests",
+        endpoints=_RECORDS,
+    ),
+    Change(
+        subject="dns-error-chain",
+        day=date(2024, 10, 1),
+        kind=Kind.FIELD,
+        title="Error chains for DNS validation errors",
+        replacement="the root cause stands directly in errors",
+        endpoints=_routes("POST /zones/{zone_id}/dns_records"),
+    ),
+    Change(
+        subject="dns-settings-endpoints",
+        day=date(2024, 9, 13),
+        kind=Kind.ALIAS,
+        title="Dedicated DNS settings endpoints",
+        replacement="DNS settings multi_provider and secondary_overrides",
+        endpoints=_routes(
+            "GET PATCH /zones/{zone_id}/dns_settings/use_apex_ns",
+            "GET PATCH /zones/{zone_id}/dns_settings/secondary_overrides",
+        ),
+    ),
+    Change(
+        subject="setting-brotli",
+        day=date(2024, 8, 15),
+        kind=Kind.SETTING,
+        title="Brotli setting",
+        replacement="compression is always available; compression rules override it",
+        endpoints=_setting("brotli"),
+    ),
+    Change(
+        subject="setting-minify",
+        day=date(2024, 8, 5),
+        kind=Kind.SETTING,
+        title="Auto Minify",
+        replacement="none",
+        endpoints=_setting("minify"),
+    ),
+    Change(
+        subject="record-locked",
+        day=date(2024, 7, 14),
+        kind=Kind.FIELD,
+        title="DNS record field locked",
+        replacement="none; the field is ignored in requests",
+        endpoints=_RECORDS,
+    ),
+    Change(
+        subject="setting-mobile-redirect",
+        day=date(2024, 6, 30),
+        kind=Kind.SETTING,
+        title="Mobile redirect",
+        replacement="single redirects (phase http_request_dynamic_redirect)",
+        endpoints=_setting("mobile_redirect"),
+    ),
+    Change(
+        subject="setting-server-side-exclude",
+        day=date(2024, 6, 14),
+        kind=Kind.SETTING,
+        title="Server-side excludes",
+        replacement="none",
+        endpoints=_setting("server_side_exclude"),
+    ),
+    Change(
+        subject="srv-data-members",
+        day=date(2024, 5, 31),
+        kind=Kind.FIELD,
+        title="SRV data.service, data.proto and data.name",
+        replacement="the record's own name",
+        endpoints=_RECORDS,
+    ),
+    Change(
+        subject="setting-privacy-pass",
+        day=date(2024, 3, 31),
+        kind=Kind.SETTING,
+        title="Legacy anonymous-token zone setting",
+        replacement="none",
+        endpoints=_setting("privacy_pass", "GET POST"),
+    ),
+    Change(
+        subject="tunnels",
+        day=date(2024, 2, 4),
+        kind=Kind.ENDPOINT,
+        title="Legacy tunnel API",
+        replacement="the current tunnel API",
+        endpoints=_routes(
+            "GET POST /accounts/{account_id}/tunnels",
+            "GET DELETE /accounts/{account_id}/tunnels/{tunnel_id}",
+        ),
+    ),
+    Change(
+        subject="draft-chacha20",
+        day=date(2023, 7, 1),
+        kind=Kind.TRANSPORT,
+        title="Legacy draft ChaCha20 TLS 1.2 cipher suites",
+        replacement="the standard ChaCha20-Poly1305 suites",
+    ),
+    Change(
+        subject="transfer-encoding-with-content-length",
+        day=date(2023, 7, 1),
+        kind=Kind.TRANSPORT,
+        title="Transfer-Encoding with Content-Length",
+        replacement="one of the two headers; such requests are declined",
+    ),
+    Change(
+        subject="billing",
+        day=date(2023, 6, 6),
+        kind=Kind.ENDPOINT,
+        title="Billing profile and history",
+        replacement="none",
+        endpoints=_routes(
+            "GET /accounts/{account_id}/billing/profile",
+            "GET /user/billing/profile",
+            "GET /user/billing/history",
+        ),
+    ),
+    Change(
+        subject="notification-email",
+        day=date(2023, 4, 3),
+        kind=Kind.FIELD,
+        title="Load balancing field notification_email",
+        replacement="the centralized notification service",
+    ),
+    Change(
+        subject="access-bookmarks",
+        day=date(2023, 3, 19),
+        kind=Kind.ENDPOINT,
+        title="Access bookmark applications",
+        replacement="access applications of type bookmark",
+        endpoints=_routes(
+            "GET /accounts/{account_id}/access/bookmarks",
+            "GET POST PUT DELETE /accounts/{account_id}/access/bookmarks/{uuid}",
+        ),
+    ),
+    Change(
+        subject="script-monitor",
+        day=date(2022, 10, 11),
+        kind=Kind.ENDPOINT,
+        title="Page Shield routes",
+        replacement="the same path with page_shield in place of script_monitor",
+        endpoints=_routes("GET PUT /zones/{zone_id}/script_monitor", "GET /zones/{zone_id}/script_monitor/*"),
+    ),
+    Change(
+        subject="images-direct-upload",
+        day=date(2022, 7, 1),
+        kind=Kind.ENDPOINT,
+        title="Images direct upload v1",
+        replacement="POST /accounts/{account_id}/images/v2/direct_upload",
+        endpoints=_routes("POST /accounts/{account_id}/images/v1/direct_upload"),
+    ),
+    Change(
+        subject="zone-analytics",
+        day=date(2021, 3, 1),
+        kind=Kind.ENDPOINT,
+        title="Zone analytics",
+        replacement="the GraphQL analytics API",
+        endpoints=_routes(
+            "GET /zones/{zone_id}/analytics/dashboard",
+            "GET /zones/{zone_id}/analytics/colos",
+        ),
+    ),
+    Change(
+        subject="organizations",
+        day=date(2020, 4, 2),
+        kind=Kind.ENDPOINT,
+        title="Organizations",
+        replacement="the accounts API",
+        endpoints=_routes(
+            f"GET PATCH {_ORGANIZATION}",
+            f"GET POST {_ORGANIZATION}/invites",
+            f"GET PATCH DELETE {_ORGANIZATION}/invites/{{identifier}}",
+            f"GET {_ORGANIZATION}/members",
+            f"GET PATCH DELETE {_ORGANIZATION}/members/{{identifier}}",
+            f"GET {_ORGANIZATION}/roles",
+            f"GET {_ORGANIZATION}/roles/{{identifier}}",
+            f"GET {_ORGANIZATION}/audit_logs",
+            f"GET POST {_ORGANIZATION}/accelerators",
+            f"GET PATCH DELETE {_ORGANIZATION}/accelerators/{{identifier}}",
+            f"GET {_ORGANIZATION}/accelerators/{{identifier}}/zones",
+        ),
+    ),
+)
+
+_DAYS = {change.subject: change.day for change in CHANGES}
+
+
+def changed(subject: str, as_of: date) -> bool:
+    """Whether the new behaviour holds on `as_of` (that day included). Raises KeyError for a stranger."""
+    return as_of >= _DAYS[subject]

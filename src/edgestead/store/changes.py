@@ -1,0 +1,67 @@
+"""The change feed's noun and the interface of its source.
+
+Owns  `Change`, its limits, and what a feed can be asked for.
+Asks  nobody: `store.sqlite` implements it, later `store.postgres`.
+Tells `store.feed`, which brings the changes to other processes, and those processes.
+Not   what a document means; sockets.
+
+One dense sequence per database; a scope only filters. The newest document per (scope, kind, key) is kept
+for good, the changes themselves only for a bounded tail: whoever is further behind starts from a snapshot.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Literal, Protocol
+
+import msgspec
+
+DOC_BYTES_MAX = 1 << 20  # of one document; a frame of the wire holds several
+TAIL_ROWS_MAX = 65_536  # of the tail that a restarted control resumes consumers from
+TAIL_BYTES_MAX = 32 << 20
+SLICE_ROWS_MAX = 512  # rows that a snapshot hands over at a time
+
+KIND_DROP_SCOPE = ""  # of a change that forgets every key of its scope
+
+
+class Change(msgspec.Struct, frozen=True, array_like=True):
+    """One step of the feed. `doc` None means that the key is gone.
+
+    `first` is "edge" or "dns" when that group has to apply the change before the other hears of it.
+    """
+
+    sequence: int
+    scope: str
+    kind: str
+    key: str
+    doc: bytes | None
+    first: Literal["", "dns", "edge"] = ""
+
+    @property
+    def drops_scope(self) -> bool:
+        return self.kind == KIND_DROP_SCOPE
+
+
+class ChangeFeed(Protocol):
+    @property
+    def feed_id(self) -> str:
+        """Random, made with the database: sequences of another feed mean nothing here."""
+        ...
+
+    def head(self) -> int:
+        """The last committed sequence, 0 for an empty feed."""
+        ...
+
+    def tail(self, after: int, bytes_max: int) -> list[Change] | None:
+        """The changes that follow `after`, dense and in order, at least one and up to `bytes_max` of them.
+
+        An empty list at the head. None when the feed cannot resume there: the next change is no longer
+        kept, or `after` lies beyond the head.
+        """
+        ...
+
+    def snapshot(self, kinds: frozenset[str], sink: Callable[[Sequence[Change]], None]) -> int:
+        """Hand the newest document of every key to `sink`, in slices; returns the sequence they stand at.
+
+        `kinds` empty means all. Ordered by scope, kind and key in byte order; each change carries the
+        sequence that wrote it. Blocks for as long as the scan takes: call it on a thread of its own.
+        """
+        ...

@@ -1,0 +1,77 @@
+"""Migrations by number: what they are, and what may be applied to a database.
+
+Owns  `Migration`, its checksum, and the refusals.
+Asks  nobody.
+Tells `store.sqlite.migrate`, later its PostgreSQL sister, what is left to apply.
+Not   running SQL, backups.
+
+A part ("store", "tables") numbers its migrations 1, 2, 3 … A script that was released never changes: its
+checksum stands in the database, and a database that knows other scripts than this program is refused.
+"""
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+
+import msgspec
+
+
+class SchemaError(Exception):
+    """The database and this program do not agree. Nothing was changed; the message says what to do."""
+
+
+class SchemaTooNew(SchemaError):
+    """A newer program has been here."""
+
+
+class SchemaChanged(SchemaError):
+    """An applied script is not the one that this program holds."""
+
+
+class MigrationFailed(SchemaError):
+    """A script did not run; the ones before it stay, nothing of it does."""
+
+
+class Migration(msgspec.Struct, frozen=True):
+    """One step of a part's schema: portable SQL statements, each ended by a semicolon.
+
+    In a migration `integer` means 64 bits and `blob` any bytes (`store.portable` says what else holds).
+    """
+
+    number: int
+    name: str
+    sql: str
+
+    @property
+    def checksum(self) -> str:
+        return sha256(self.sql.encode()).hexdigest()
+
+
+Parts = Mapping[str, Sequence[Migration]]
+Applied = Mapping[tuple[str, int], str]  # (part, number) → checksum
+
+
+def pending(parts: Parts, applied: Applied) -> list[tuple[str, Migration]]:
+    """What is left to run, part by part in the order of `parts`.
+
+    Raises SchemaTooNew, SchemaChanged; ValueError when a part's numbers are not 1, 2, 3 …
+    """
+    for part, number in applied:
+        known = len(parts.get(part, ()))
+        if number > known:
+            raise SchemaTooNew(
+                f"the database has schema {part}/{number}, this program knows {part}/{known}: "
+                "start the newer program, or put back the backup that was made before its upgrade"
+            )
+    return [(part, step) for part, steps in parts.items() for step in _pending_of(part, steps, applied)]
+
+
+def _pending_of(part: str, steps: Sequence[Migration], applied: Applied) -> list[Migration]:
+    if [step.number for step in steps] != list(range(1, len(steps) + 1)):
+        raise ValueError(f"the migrations of {part!r} must be numbered 1, 2, 3 …")
+    for step in steps:
+        if applied.get((part, step.number), step.checksum) != step.checksum:
+            raise SchemaChanged(
+                f"migration {part}/{step.number} ({step.name}) was changed after it had been applied: "
+                "start the program that applied it"
+            )
+    return [step for step in steps if (part, step.number) not in applied]

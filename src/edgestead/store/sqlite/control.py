@@ -1,0 +1,123 @@
+"""The control data's store on SQLite.
+
+Owns  opening `control.db` (migrations, identity), reading on the caller's thread, closing.
+Asks  `writer` to write, `migrate` for the schema.
+Tells `services` by `read` and `write`, the publisher by `feed`.
+Not   which tables there are beyond the feed's own.
+"""
+
+import secrets
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+from weakref import WeakSet
+
+import apsw
+
+from edgestead.model.errors import Unavailable
+from edgestead.store.changes import TAIL_BYTES_MAX, TAIL_ROWS_MAX
+from edgestead.store.control import Committed, Reader, Transaction
+from edgestead.store.migrations import Migration
+from edgestead.store.sqlite.connection import STORAGE_ERRORS, open_reader, open_writer, unavailable
+from edgestead.store.sqlite.feed import SqliteFeed
+from edgestead.store.sqlite.migrate import migrate
+from edgestead.store.sqlite.outbox import INSERT_FEED_ID, MIGRATIONS, SELECT_FEED_ID, Outbox
+from edgestead.store.sqlite.transaction import SqliteReader
+from edgestead.store.sqlite.writer import Listener, Writer
+
+T = TypeVar("T")
+
+
+class SqliteControlStore:
+    """One database file, one writer thread, a read-only connection per reading thread.
+
+    Cost    a read of one row about 10 µs; a write one share of its group's fdatasync.
+    Limits  the writer's: WRITES_QUEUED_MAX, GROUP_WRITES_MAX, GROUP_MS_MAX; the feed's: `store.changes`.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        migrations: Sequence[Migration] = (),
+        *,
+        new_feed_id: Callable[[], str] = lambda: secrets.token_hex(16),
+        tail_rows_max: int = TAIL_ROWS_MAX,
+        tail_bytes_max: int = TAIL_BYTES_MAX,
+        vfs: str | None = None,
+    ) -> None:
+        """Open, making or upgrading the database; the caller holds the folder's lock.
+
+        `migrations` are those of `tables`, run after the store's own.
+        Raises SchemaError and its children, OSError, apsw.Error.
+        """
+        self._path = path
+        self._db = open_writer(path, vfs=vfs)
+        try:
+            self.backup = migrate(self._db, path, {"store": MIGRATIONS, "tables": migrations})
+            self.feed = SqliteFeed(self, self._identify(new_feed_id))
+            outbox = Outbox(self._db.execute, tail_rows_max=tail_rows_max, tail_bytes_max=tail_bytes_max)
+        except BaseException:
+            self._db.close()
+            raise
+        self._mine = threading.local()
+        self._readers: WeakSet[apsw.Connection] = WeakSet()
+        self._closed = False
+        self._writer = Writer(self._db, outbox)
+
+    def _identify(self, new_feed_id: Callable[[], str]) -> str:
+        found = self._db.execute(SELECT_FEED_ID).fetchone()
+        if found:
+            return str(found[0])
+        feed_id = new_feed_id()
+        self._db.execute(INSERT_FEED_ID, (feed_id,)).fetchall()
+        return feed_id
+
+    def write(self, fn: Callable[[Transaction], T]) -> Future[Committed]:
+        return self._writer.write(fn)
+
+    def on_group(self, listener: Listener) -> None:
+        self._writer.on_group(listener)
+
+    def read(self, fn: Callable[[Reader], T]) -> T:
+        """As the interface says. A read inside a read sees the outer one's snapshot."""
+        db, reader = self._connection()
+        try:
+            if db.in_transaction:
+                return fn(reader)
+            db.execute("BEGIN")
+            try:
+                return fn(reader)
+            finally:
+                db.execute("COMMIT")
+        except STORAGE_ERRORS as error:
+            raise unavailable(error) from error
+
+    def close(self) -> None:
+        """Finish the queue, then close. Idempotent. Reads end with Unavailable from now on."""
+        self._writer.close()
+        self._closed = True
+        for reader in list(self._readers):
+            with suppress(apsw.ThreadingViolationError):  # it is reading right now and closes with its thread
+                reader.close()
+        self._db.close()
+
+    def _connection(self) -> tuple[apsw.Connection, SqliteReader]:
+        """The calling thread's own connection."""
+        if self._closed:
+            raise Unavailable()
+        try:
+            return self._mine.connection  # type: ignore[no-any-return]
+        except AttributeError:
+            self._mine.connection = opened = self._connect()
+            return opened
+
+    def _connect(self) -> tuple[apsw.Connection, SqliteReader]:
+        try:
+            db = open_reader(self._path)
+        except STORAGE_ERRORS as error:
+            raise unavailable(error) from error
+        self._readers.add(db)
+        return db, SqliteReader(db)

@@ -1,0 +1,77 @@
+"""Reading the change feed from SQLite.
+
+Owns  resuming from the tail and scanning the newest documents, each in one snapshot.
+Asks  the control store's `read`.
+Tells `store.feed`'s publisher.
+Not   appending (`store.sqlite.outbox`); sockets.
+"""
+
+from collections.abc import Callable, Sequence
+
+from edgestead.store.changes import SLICE_ROWS_MAX, Change
+from edgestead.store.control import ControlStore, Reader
+from edgestead.store.sqlite.outbox import SELECT_NEWEST, change_bytes
+
+SELECT_OLDEST = "SELECT sequence FROM outbox ORDER BY sequence LIMIT 1"
+LIST_TAIL = (
+    "SELECT sequence, scope, kind, key, doc, first FROM outbox WHERE sequence > ? ORDER BY sequence LIMIT ?"
+)
+LIST_STATE = (
+    "SELECT sequence, scope, kind, key, doc FROM feed_state "
+    "WHERE (scope, kind, key) > (?, ?, ?) ORDER BY scope, kind, key LIMIT ?"
+)
+
+
+class SqliteFeed:
+    """The `ChangeFeed` of one control database."""
+
+    def __init__(self, store: ControlStore, feed_id: str) -> None:
+        self._store = store
+        self._feed_id = feed_id
+
+    @property
+    def feed_id(self) -> str:
+        return self._feed_id
+
+    def head(self) -> int:
+        return self._store.read(_head)
+
+    def tail(self, after: int, bytes_max: int) -> list[Change] | None:
+        return self._store.read(lambda reader: _tail(reader, after, bytes_max))
+
+    def snapshot(self, kinds: frozenset[str], sink: Callable[[Sequence[Change]], None]) -> int:
+        return self._store.read(lambda reader: _scan(reader, kinds, sink))
+
+
+def _head(reader: Reader) -> int:
+    newest = reader.row(SELECT_NEWEST)
+    return newest[0] if newest else 0
+
+
+def _tail(reader: Reader, after: int, bytes_max: int) -> list[Change] | None:
+    head = _head(reader)
+    if after == head:
+        return []
+    oldest = reader.row(SELECT_OLDEST)
+    if oldest is None or not oldest[0] - 1 <= after < head:
+        return None
+    changes: list[Change] = []
+    size = 0
+    while slice_ := reader.rows(LIST_TAIL, (after, SLICE_ROWS_MAX)):
+        for row in slice_:
+            change = Change(*row)
+            size += change_bytes(change)
+            if changes and size > bytes_max:
+                return changes
+            changes.append(change)
+        after = changes[-1].sequence
+    return changes
+
+
+def _scan(reader: Reader, kinds: frozenset[str], sink: Callable[[Sequence[Change]], None]) -> int:
+    head = _head(reader)
+    place = ("", "", "")
+    while slice_ := reader.rows(LIST_STATE, (*place, SLICE_ROWS_MAX)):
+        place = slice_[-1][1:4]
+        sink([Change(*row) for row in slice_ if not kinds or row[2] in kinds])
+    return head

@@ -1,0 +1,62 @@
+"""What a function sees of the database while it runs.
+
+Owns  `Reader` and `Transaction` over one apsw connection.
+Asks  the outbox to append changes.
+Tells the functions given to `read` and `write`.
+Not   when a transaction begins and ends.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import apsw
+
+from edgestead.store.control import Group, Row
+from edgestead.store.sqlite.outbox import Outbox
+
+
+class SqliteReader:
+    __slots__ = ("_execute",)
+
+    def __init__(self, db: apsw.Connection) -> None:
+        self._execute: Callable[..., apsw.Cursor] = db.execute
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        return self._execute(sql, parameters).fetchall()
+
+    def row(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+        found: Row | None = self._execute(sql, parameters).fetchone()
+        return found
+
+
+class SqliteTransaction(SqliteReader):
+    """One write's view; worthless once its function has returned."""
+
+    __slots__ = ("_changes", "_drop_scope", "_emit", "sequence")
+
+    def __init__(self, db: apsw.Connection, outbox: Outbox) -> None:
+        super().__init__(db)
+        self._changes = db.changes
+        self._emit = outbox.emit
+        self._drop_scope = outbox.drop_scope
+        self.sequence = 0
+
+    def run(self, sql: str, parameters: Sequence[Any] = ()) -> int:
+        self._execute(sql, parameters).fetchall()
+        return self._changes()
+
+    def emit(self, scope: str, kind: str, key: str, doc: bytes | None, *, first: Group = "") -> int:
+        self.sequence = self._emit(scope, kind, key, doc, first)
+        return self.sequence
+
+    def drop_scope(self, scope: str, *, first: Group = "") -> int:
+        self.sequence = self._drop_scope(scope, first)
+        return self.sequence
+
+    def end(self) -> None:
+        """From here on a leaked reference cannot write into somebody else's transaction."""
+        self._execute = self._changes = self._emit = self._drop_scope = _ended
+
+
+def _ended(*_: Any, **__: Any) -> NoReturn:
+    raise RuntimeError("a transaction was used after its function had returned")

@@ -1,0 +1,88 @@
+"""Awaitable writes that keep the promise: durable, and applied by every live process.
+
+Owns  bringing a group's outcomes to an event loop with one wake-up; the order store → barrier → answer.
+Asks  a `ControlStore` to write, a `Barrier` (the feed's publisher) until when to wait.
+Tells `api` through `write`.
+Not   how a commit or the barrier works.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from functools import partial
+from typing import Protocol, TypeVar
+
+from edgestead.store.changes import Change
+from edgestead.store.control import Committed, ControlStore, Transaction
+
+T = TypeVar("T")
+Settled = tuple[asyncio.Future[Committed], Future[Committed]]
+
+
+class Barrier(Protocol):
+    async def recovered(self) -> None:
+        """Returns when every process that may still serve from before a restart is back, or dead."""
+        ...
+
+    async def applied(self, sequence: int) -> None:
+        """Returns when every live process has applied the sequence, or after a named limit. Never raises."""
+        ...
+
+
+class NoBarrier:
+    """Nobody serves what is written."""
+
+    async def recovered(self) -> None: ...
+
+    async def applied(self, sequence: int) -> None: ...
+
+
+class Writes:
+    """Make it on the loop that will await the writes; the store must outlive it."""
+
+    def __init__(self, store: ControlStore, barrier: Barrier | None = None) -> None:
+        self._store = store
+        self._barrier = barrier or NoBarrier()
+        self._loop = asyncio.get_running_loop()
+        self._settled: deque[Settled] = deque()
+        store.on_group(self._wake)
+
+    async def write(self, fn: Callable[[Transaction], T]) -> Committed:
+        """Run `fn` in a transaction; returns when it is durable and every live process has applied it.
+
+        Raises what `fn` raises, and Unavailable: then nothing was written. After the commit it always
+        succeeds. A caller that is cancelled may still have written.
+        """
+        await self._barrier.recovered()
+        committed = await self._commit(fn)
+        if committed.sequence:
+            await self._barrier.applied(committed.sequence)
+        return committed
+
+    def _commit(self, fn: Callable[[Transaction], T]) -> asyncio.Future[Committed]:
+        waiter: asyncio.Future[Committed] = self._loop.create_future()
+        future = self._store.write(fn)
+        future.add_done_callback(partial(self._remember, waiter))
+        if future.done():  # its group may have been told before the callback was there
+            self._loop.call_soon(self._hand_over)
+        return waiter
+
+    def _remember(self, waiter: asyncio.Future[Committed], future: Future[Committed]) -> None:
+        self._settled.append((waiter, future))
+
+    def _wake(self, changes: Sequence[Change]) -> None:
+        # A wake-up costs a system call, so there is one per group and not one per future.
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._hand_over)
+
+    def _hand_over(self) -> None:
+        while self._settled:
+            waiter, future = self._settled.popleft()
+            if waiter.done():
+                continue
+            error = future.exception()
+            if error is not None:
+                waiter.set_exception(error)
+            else:
+                waiter.set_result(future.result())

@@ -1,0 +1,154 @@
+"""What every ChangeFeed promises."""
+
+import pytest
+
+from edgestead.store.changes import SLICE_ROWS_MAX, Change
+
+
+def emit(store, *changes):
+    """Each change its own write: a tuple for `emit`, a scope's name for `drop_scope`."""
+    for change in changes:
+        if isinstance(change, str):
+            store.write(lambda tx, scope=change: tx.drop_scope(scope)).result(5)
+        else:
+            store.write(lambda tx, change=change: tx.emit(*change)).result(5)
+
+
+def snapshot(store, *kinds):
+    changes = []
+    sequence = store.feed.snapshot(frozenset(kinds), changes.extend)
+    return sequence, [(c.sequence, c.scope, c.kind, c.key, c.doc) for c in changes]
+
+
+def test_an_empty_feed_is_at_zero(store):
+    assert store.feed.head() == 0
+    assert store.feed.tail(0, 1000) == []
+    assert snapshot(store) == (0, [])
+
+
+def test_changes_come_back_dense_in_order_and_whole(store):
+    emit(store, ("z", "name", "a", b"1"), ("z", "zone", "", b"2"), ("z", "name", "a", None), "z")
+
+    assert store.feed.tail(0, 1000) == [
+        Change(1, "z", "name", "a", b"1"),
+        Change(2, "z", "zone", "", b"2"),
+        Change(3, "z", "name", "a", None),
+        Change(4, "z", "", "", None),
+    ]
+    assert [change.drops_scope for change in store.feed.tail(0, 1000)] == [False, False, False, True]
+
+
+def test_the_order_between_groups_is_kept(store):
+    store.write(lambda tx: tx.emit("z", "name", "a", b"", first="edge")).result(5)
+    store.write(lambda tx: tx.drop_scope("z", first="dns")).result(5)
+
+    assert [change.first for change in store.feed.tail(0, 1000)] == ["edge", "dns"]
+
+
+@pytest.mark.parametrize(("after", "expected"), [(0, [1, 2, 3]), (2, [3]), (3, []), (4, None), (-1, None)])
+def test_the_tail_resumes_anywhere_it_is_kept(store, after, expected):
+    emit(store, *[("z", "name", key, b"") for key in "abc"])
+
+    tail = store.feed.tail(after, 1000)
+
+    assert (tail if tail is None else [change.sequence for change in tail]) == expected
+
+
+def test_the_tail_is_cut_by_bytes_but_never_empty(store):
+    emit(store, *[("z", "name", str(i), bytes(100)) for i in range(5)])
+
+    assert [c.sequence for c in store.feed.tail(0, 300)] == [1, 2]
+    assert [c.sequence for c in store.feed.tail(2, 1)] == [3]
+
+
+def test_a_snapshot_holds_the_newest_document_of_each_key_in_byte_order(store):
+    emit(
+        store,
+        ("z", "name", "b", b"old"),
+        ("z", "name", "B", b"x"),
+        ("y", "zone", "", b"y"),
+        ("z", "name", "b", b"new"),
+        ("z", "name", "gone", b""),
+        ("z", "name", "gone", None),
+    )
+
+    assert snapshot(store) == (
+        6,
+        [(3, "y", "zone", "", b"y"), (2, "z", "name", "B", b"x"), (4, "z", "name", "b", b"new")],
+    )
+
+
+def test_a_snapshot_can_hold_some_kinds_only(store):
+    emit(store, ("z", "name", "a", b""), ("z", "zone", "", b""), ("z", "rule", "r", b""))
+
+    assert [row[2] for row in snapshot(store, "zone", "rule")[1]] == ["rule", "zone"]
+
+
+def test_a_dropped_scope_leaves_the_others(store):
+    emit(store, ("z", "name", "a", b""), ("zz", "name", "a", b""), ("z", "name", "b", b""), "z")
+
+    assert snapshot(store) == (4, [(2, "zz", "name", "a", b"")])
+
+
+def test_a_scope_may_come_back_after_its_drop(store):
+    emit(store, ("z", "name", "a", b"1"), "z", ("z", "name", "a", b"2"))
+
+    assert snapshot(store) == (3, [(3, "z", "name", "a", b"2")])
+
+
+def test_a_large_snapshot_comes_in_slices(store):
+    rows = SLICE_ROWS_MAX * 2 + 1
+    store.write(lambda tx: [tx.emit("z", "name", f"{i:05}", b"") for i in range(rows)]).result(5)
+    slices = []
+
+    store.feed.snapshot(frozenset(), lambda slice_: slices.append(len(slice_)))
+
+    assert sum(slices) == rows
+    assert max(slices) == SLICE_ROWS_MAX
+
+
+def test_snapshot_and_later_tail_make_the_newest_state(store):
+    emit(store, ("z", "name", "a", b"1"), ("z", "name", "b", b"1"))
+    sequence, rows = snapshot(store)
+    emit(store, ("z", "name", "a", b"2"), ("z", "name", "b", None), ("z", "name", "c", b"1"))
+
+    state = {row[3]: row[4] for row in rows}
+    for change in store.feed.tail(sequence, 1000):
+        state[change.key] = change.doc
+
+    assert {key: doc for key, doc in state.items() if doc is not None} == {"a": b"2", "c": b"1"}
+    assert [row[3:] for row in snapshot(store)[1]] == [("a", b"2"), ("c", b"1")]
+
+
+TAILS = {"rows": {"tail_rows_max": 100}, "bytes": {"tail_bytes_max": 100 * 1000}}
+
+
+@pytest.mark.parametrize("limits", TAILS.values(), ids=TAILS)
+def test_the_tail_is_bounded_and_the_head_goes_on(stores, limits):
+    store = stores.open(**limits)
+    for _ in range(10):
+        store.write(lambda tx: [tx.emit("z", "name", str(i), bytes(1000)) for i in range(50)]).result(5)
+
+    assert store.feed.tail(0, 1) is None
+    assert store.feed.tail(300, 1) is None
+    assert [c.sequence for c in store.feed.tail(400, 1 << 20)] == list(range(401, 501))
+
+
+def test_a_trimmed_tail_continues_its_numbers_after_reopening(stores):
+    store = stores.open(tail_rows_max=1, tail_bytes_max=1)
+    emit(store, *[("z", "name", str(i), b"") for i in range(200)])
+    store.close()
+    again = stores.open(tail_rows_max=1, tail_bytes_max=1)
+
+    emit(again, ("z", "name", "next", b""))
+
+    assert again.feed.head() == 201
+
+
+def test_the_feed_keeps_its_name_and_another_has_another(stores):
+    store = stores.open()
+    store.close()
+    again = stores.open()
+
+    assert store.feed.feed_id == again.feed.feed_id
+    assert len(store.feed.feed_id) == 32

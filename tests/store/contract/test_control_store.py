@@ -1,0 +1,282 @@
+"""What every ControlStore promises."""
+
+import threading
+from concurrent.futures import Future, wait
+
+import pytest
+
+from edgestead.model.errors import BadRequest, Unavailable
+from edgestead.store.changes import DOC_BYTES_MAX
+from edgestead.store.sqlite import writer
+
+INSERT = "INSERT INTO notes (id, body) VALUES (?, ?)"
+SELECT = "SELECT body FROM notes WHERE id = ?"
+COUNT = "SELECT count(*) FROM notes"
+
+
+def note(name, body="text"):
+    return lambda tx: tx.run(INSERT, (name, body))
+
+
+def body_of(store, name):
+    return store.read(lambda reader: reader.row(SELECT, (name,)))
+
+
+def count(store):
+    return store.read(lambda reader: reader.row(COUNT))[0]
+
+
+class Gate:
+    """A write that holds the writer's thread, so that what is queued behind it becomes one group."""
+
+    def __init__(self, store):
+        self.entered, self.leave = threading.Event(), threading.Event()
+        self.done = store.write(self.hold)
+        assert self.entered.wait(5)
+
+    def hold(self, tx):
+        self.entered.set()
+        assert self.leave.wait(5)
+
+
+def in_one_group(store, *functions) -> list[Future]:
+    gate = Gate(store)
+    futures = [store.write(fn) for fn in functions]
+    gate.leave.set()
+    wait(futures, 5)
+    return futures
+
+
+def test_a_committed_write_is_read_and_survives_reopening(stores):
+    store = stores.open()
+
+    committed = store.write(note("a", "kept")).result(5)
+    store.close()
+
+    assert (committed.value, committed.sequence) == (1, 0)
+    assert body_of(stores.open(), "a") == ("kept",)
+
+
+def test_a_write_returns_what_its_function_returns(store):
+    def fn(tx):
+        tx.run(INSERT, ("a", "x"))
+        return tx.rows("UPDATE notes SET body = ? WHERE id = ? RETURNING body", ("y", "a"))
+
+    assert store.write(fn).result(5).value == [("y",)]
+
+
+@pytest.mark.parametrize("error", [BadRequest(reason="no"), ValueError("no"), KeyboardInterrupt()])
+def test_an_exception_undoes_its_own_write_and_reaches_its_caller(store, error):
+    def fails(tx):
+        tx.run(INSERT, ("bad", "x"))
+        tx.emit("zone", "name", "bad", b"x")
+        raise error
+
+    before, bad, after = in_one_group(store, note("before"), fails, note("after"))
+
+    assert bad.exception() is error
+    assert before.exception() is after.exception() is None
+    assert (count(store), store.feed.head()) == (2, 0)
+
+
+def test_a_write_sees_its_own_rows_and_those_queued_before_it(store):
+    futures = in_one_group(store, note("a"), lambda tx: [tx.run(INSERT, ("b", "")), tx.row(COUNT)])
+
+    assert futures[1].result().value == [1, (2,)]
+
+
+def test_a_violated_constraint_leaves_no_trace(store):
+    store.write(note("a", "first")).result(5)
+
+    again = store.write(note("a", "second"))
+
+    assert again.exception(5) is not None
+    assert body_of(store, "a") == ("first",)
+
+
+def test_run_tells_how_many_rows_it_changed(store):
+    in_one_group(store, note("a"), note("b"))
+
+    assert store.write(lambda tx: tx.run("DELETE FROM notes WHERE id <> ?", ("",))).result(5).value == 2
+    assert store.write(lambda tx: tx.run("DELETE FROM notes WHERE id = ?", ("a",))).result(5).value == 0
+
+
+def test_a_read_is_one_snapshot_whatever_is_committed_meanwhile(store):
+    def look_twice(reader):
+        first = reader.row(COUNT)
+        store.write(note("a")).result(5)
+        nested = store.read(lambda inner: inner.row(COUNT))
+        return first, reader.row(COUNT), nested
+
+    assert store.read(look_twice) == ((0,), (0,), (0,))
+    assert count(store) == 1
+
+
+def test_a_read_that_raises_does_not_hold_its_snapshot(store):
+    with pytest.raises(ZeroDivisionError):
+        store.read(lambda reader: 1 / len(reader.rows(SELECT, ("none",))))
+    store.write(note("a")).result(5)
+
+    assert count(store) == 1
+
+
+def test_a_reader_cannot_write(store):
+    with pytest.raises(Unavailable):
+        store.read(lambda reader: reader.rows(INSERT + " RETURNING id", ("a", "x")))
+
+    assert count(store) == 0
+
+
+def test_threads_read_at_the_same_time(store):
+    both_inside = threading.Barrier(2)
+
+    def meet(reader):
+        reader.row(COUNT)
+        return both_inside.wait(5)
+
+    threads = [threading.Thread(target=store.read, args=(meet,)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(5)
+
+    assert not both_inside.broken
+
+
+def test_writes_of_many_threads_all_commit_with_dense_sequences(store):
+    sequences = []
+
+    def work(number):
+        for i in range(20):
+            fn = lambda tx, i=i: [note(f"{number}-{i}")(tx), tx.emit("z", "name", f"{number}-{i}", b"")]  # noqa: E731
+            sequences.append(store.write(fn).result(5).sequence)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+
+    assert sorted(sequences) == list(range(1, 161))
+    assert count(store) == 160
+
+
+def test_listeners_hear_of_a_group_after_its_futures_are_settled(store):
+    heard = []
+    done: list[Future] = []
+    store.on_group(lambda changes: heard.append(([c.key for c in changes], [f.done() for f in done])))
+    gate = Gate(store)
+    done += [store.write(lambda tx, k=k: tx.emit("z", "name", k, b"")) for k in "ab"]
+    gate.leave.set()
+    store.close()
+
+    assert heard == [([], [False, False]), (["a", "b"], [True, True])]
+
+
+def test_a_failing_listener_harms_nobody(store):
+    heard = []
+    store.on_group(lambda changes: 1 / 0)
+    store.on_group(heard.append)
+
+    store.write(note("a")).result(5)
+    store.write(note("b")).result(5)
+    store.close()
+
+    assert len(heard) == 2
+
+
+def test_a_transaction_is_worthless_after_its_function(store):
+    leaked = []
+    store.write(leaked.append).result(5)
+
+    for use in (
+        lambda tx: tx.run(INSERT, ("a", "")),
+        lambda tx: tx.row(COUNT),
+        lambda tx: tx.emit("z", "name", "a", b""),
+        lambda tx: tx.drop_scope("z"),
+    ):
+        with pytest.raises(RuntimeError, match="after its function"):
+            use(leaked[0])
+
+
+def test_a_full_queue_refuses_and_loses_nothing(store, monkeypatch):
+    monkeypatch.setattr(writer, "WRITES_QUEUED_MAX", 3)
+    gate = Gate(store)
+    queued = [store.write(note(str(i))) for i in range(3)]
+
+    with pytest.raises(Unavailable):
+        store.write(note("one too many"))
+    gate.leave.set()
+    wait(queued, 5)
+
+    assert count(store) == 3
+
+
+def test_a_long_queue_is_cut_into_groups(store, monkeypatch):
+    monkeypatch.setattr(writer, "GROUP_WRITES_MAX", 4)
+    groups = []
+    gate = Gate(store)
+    store.on_group(lambda changes: groups.append(len(changes)))
+    futures = [store.write(lambda tx, i=i: tx.emit("z", "name", str(i), b"")) for i in range(10)]
+    gate.leave.set()
+    wait(futures, 5)
+    store.close()
+
+    assert groups == [0, 4, 4, 2]
+
+
+def test_slow_functions_end_their_group_early(store, monkeypatch):
+    monkeypatch.setattr(writer, "GROUP_MS_MAX", 0)
+    groups = []
+    gate = Gate(store)
+    store.on_group(lambda changes: groups.append([c.key for c in changes]))
+    futures = [store.write(lambda tx, i=i: tx.emit("z", "name", str(i), b"")) for i in range(3)]
+    gate.leave.set()
+    wait(futures, 5)
+    store.close()
+
+    assert groups == [[], ["0"], ["1"], ["2"]]
+
+
+def test_a_write_cancelled_in_the_queue_never_runs(store):
+    gate = Gate(store)
+    cancelled = store.write(note("cancelled"))
+    kept = store.write(note("kept"))
+
+    assert cancelled.cancel()
+    gate.leave.set()
+    kept.result(5)
+
+    assert body_of(store, "cancelled") is None
+
+
+def test_closing_finishes_the_queue_and_refuses_the_rest(stores):
+    store = stores.open()
+    gate = Gate(store)
+    queued = [store.write(note(str(i))) for i in range(5)]
+    gate.leave.set()
+    store.close()
+    store.close()
+
+    assert all(future.done() for future in queued)
+    for use in (lambda: store.write(note("late")), lambda: count(store)):
+        with pytest.raises(Unavailable):
+            use()
+    assert count(stores.open()) == 5
+
+
+BAD_CHANGES = {
+    "no scope": (("", "name", "k", b""), ValueError),
+    "no kind": (("z", "", "k", b""), ValueError),
+    "too large": (("z", "name", "k", bytes(DOC_BYTES_MAX + 1)), BadRequest),
+}
+
+
+@pytest.mark.parametrize(("change", "error"), BAD_CHANGES.values(), ids=BAD_CHANGES)
+def test_a_bad_change_is_refused_and_takes_no_sequence(store, change, error):
+    with pytest.raises(error):
+        store.write(lambda tx: tx.emit(*change)).result(5)
+    with pytest.raises(ValueError, match="scope"):
+        store.write(lambda tx: tx.drop_scope("")).result(5)
+
+    assert store.write(lambda tx: tx.emit("z", "name", "k", bytes(DOC_BYTES_MAX))).result(5).sequence == 1
