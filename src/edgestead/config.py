@@ -184,7 +184,7 @@ OPTIONS: tuple[Option, ...] = (
         (),
         "Address that proxied names answer, IPv4 or IPv6.",
         many=True,
-        fallback="the host of `http`, unless that is a wildcard",
+        fallback="the host of `http` (127.0.0.1), unless that is a wildcard",
     ),
     Option(
         "nameserver",

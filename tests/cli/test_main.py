@@ -65,7 +65,8 @@ def test_serve_has_a_flag_for_each_setting_that_has_one():
     shown = run("serve", "--help").output
 
     for option in config.OPTIONS:
-        assert (f"--{option.key} " in shown) == option.flag
+        shows = option.flag and option.key not in config.NOT_BUILT_BUT_KNOWN
+        assert (f"--{option.key} " in shown) == shows
 
 
 @pytest.mark.parametrize("key", sorted(config.NOT_BUILT | config.NOT_BUILT_BUT_KNOWN))

@@ -29,6 +29,7 @@ def _with_flags(command: click.Command) -> click.Command:
                     [f"--{option.key}"],
                     metavar=option.metavar,
                     multiple=option.many,
+                    hidden=option.key in config.NOT_BUILT_BUT_KNOWN,
                     help=f"{option.help} Default: {default}.".replace("`", ""),
                 )
             )

@@ -20,7 +20,7 @@ from edgestead.server.child import Child, MakeStart
 from edgestead.server.errors import StartError
 from edgestead.server.folder import DataFolder, remove_runtime_dir
 from edgestead.server.listeners import Listeners
-from edgestead.server.messages import Consumer, ControlStart, DnsStart
+from edgestead.server.messages import DNS_GROUP, Consumer, ControlStart, DnsStart
 
 
 class Estate:
@@ -107,7 +107,7 @@ class Estate:
         config, listeners = self._config, self._listeners
         # Whoever is alive may be serving: also a child whose "ready" has not been read yet.
         serving = tuple(
-            Consumer(name=c.name, pid=c.pid, pidfd=c.pidfd) for c in self._consumers if c.is_alive
+            Consumer(pid=c.pid, pidfd=c.pidfd, group=DNS_GROUP) for c in self._consumers if c.is_alive
         )
         start = ControlStart(
             name=child.name,

@@ -14,6 +14,8 @@ import msgspec
 from edgestead.model.call import Profile
 from edgestead.server.credentials import Credentials
 
+DNS_GROUP = "dns"  # the feed's name for the processes that answer DNS
+
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
     """What every child gets. `status_fd` takes the lines of `process.Status`."""
@@ -25,11 +27,11 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Consumer(msgspec.Struct, frozen=True, kw_only=True):
-    """A process that may be serving from the feed while control restarts."""
+    """A process that may be serving from the feed while control restarts. `group` is the feed's."""
 
-    name: str
     pid: int
     pidfd: int
+    group: str
 
 
 class ControlStart(Start, frozen=True, kw_only=True):
