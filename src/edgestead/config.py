@@ -66,6 +66,12 @@ class Config:
             return self.edge_address
         return (ip_address(self.http.host),)
 
+    @property
+    def own_addresses(self) -> tuple[IPv4Address | IPv6Address, ...]:
+        """What no record may point at: addresses that the operator named as the edge's own."""
+        host = ip_address(self.http.host)
+        return self.edge_address if host.is_loopback or host.is_unspecified else (*self.edge_address, host)
+
 
 # Parsers take what the flag's text or the TOML value is, and raise ValueError with what was expected.
 

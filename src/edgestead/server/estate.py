@@ -123,6 +123,7 @@ class Estate:
             expected=serving,
             credentials=credentials.load_or_make(config.data_dir),
             edge_addresses=tuple(map(str, config.edge_addresses)),
+            own_addresses=tuple(map(str, config.own_addresses)),
             nameservers=config.nameserver,
             profile=config.profile,
             barrier_ms=config.barrier_ms,

@@ -49,6 +49,7 @@ class ControlStart(Start, frozen=True, kw_only=True):
     expected: tuple[Consumer, ...]
     credentials: Credentials
     edge_addresses: tuple[str, ...]
+    own_addresses: tuple[str, ...]
     nameservers: tuple[str, ...]
     profile: Profile
     barrier_ms: int
