@@ -27,7 +27,8 @@ class EdgeError(Exception):
     """A refusal with its code, status and words.
 
     `facts` fill the wording; `pointer` is a JSON pointer (RFC 6901) into the request body;
-    `also` holds further refusals that are answered in the same list.
+    `also` holds further refusals that are answered in the same list; `chain` holds the causes that are
+    answered inside this one as its `error_chain`.
     """
 
     code: ClassVar[int] = 1000
@@ -35,11 +36,17 @@ class EdgeError(Exception):
     wording: ClassVar[str] = "The request cannot be served."
 
     def __init__(
-        self, *, pointer: str | None = None, also: tuple["EdgeError", ...] = (), **facts: Any
+        self,
+        *,
+        pointer: str | None = None,
+        also: tuple["EdgeError", ...] = (),
+        chain: tuple["EdgeError", ...] = (),
+        **facts: Any,
     ) -> None:
         self.facts = facts
         self.pointer = pointer
         self.also = also
+        self.chain = chain
         super().__init__(self.message)
 
     @property

@@ -1,0 +1,40 @@
+"""The REST face as an ASGI application.
+
+Owns  `create_app`: routes and steps put together; the lifespan handshake.
+Asks  `api.pipeline`.
+Tells uvicorn.
+Not   sockets and processes (`server`); what a route does.
+"""
+
+from edgestead.api import accounts, dns_records, health, tokens, zones
+from edgestead.api.asgi import Receive, Scope, Send
+from edgestead.api.context import AppContext
+from edgestead.api.exchange import Exchange
+from edgestead.api.pipeline import request_steps, run
+from edgestead.api.routing import ROUTES, Router
+
+HANDLERS = (accounts, dns_records, health, tokens, zones)  # importing them filled ROUTES
+
+
+class Application:
+    """An ASGI 3 application over one context. Speaks `http` and `lifespan`."""
+
+    def __init__(self, context: AppContext) -> None:
+        self.context = context
+        self._steps = request_steps(Router(ROUTES))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await run(self._steps, Exchange(self.context, scope, receive), send)
+        elif scope["type"] == "lifespan":
+            await _live(receive, send)
+
+
+def create_app(context: AppContext) -> Application:
+    return Application(context)
+
+
+async def _live(receive: Receive, send: Send) -> None:
+    while (await receive())["type"] != "lifespan.shutdown":
+        await send({"type": "lifespan.startup.complete"})
+    await send({"type": "lifespan.shutdown.complete"})

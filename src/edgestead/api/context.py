@@ -1,0 +1,69 @@
+"""What the API is given: everything that it does not own.
+
+Owns  `AppContext` and the shapes of its parts.
+Asks  nobody.
+Tells every module of `api`.
+Not   making any of it (`server`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Protocol, TypeVar
+
+from edgestead.model.call import Profile
+from edgestead.model.counters import Page as CounterPage
+from edgestead.services.access import AccessTable
+from edgestead.services.platform import Platform
+from edgestead.services.records import Records
+from edgestead.services.serving import Renderer
+from edgestead.services.zones import Zones
+from edgestead.store.control import Reader, Transaction
+
+T = TypeVar("T")
+
+
+class Barrier(Protocol):
+    """The store as the API sees it: reads at once, writes until their promise holds."""
+
+    def read(self, fn: Callable[[Reader], T]) -> T:
+        """Run on the calling thread: for reads that take well under a millisecond."""
+        ...
+
+    async def read_long(self, fn: Callable[[Reader], T]) -> T:
+        """Run off the event loop: for reads of many rows."""
+        ...
+
+    async def write(self, fn: Callable[[Transaction], T]) -> T:
+        """Commit, then wait until every live process has applied it. Raises what `fn` raises."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppContext:
+    """The application's parts and facts.
+
+    `now_us` is the clock. `as_of` is the date whose behaviour is served, None for the day it is.
+    `not_ready` gives the reasons why this server cannot serve now; none means ready. `metrics` renders
+    `/metrics`; `counters` is this process's page. `log` takes one JSON line without its end.
+    """
+
+    barrier: Barrier
+    access: AccessTable
+    platform: Platform
+    profile: Profile
+    counters: CounterPage
+    metrics: Callable[[], str]
+    not_ready: Callable[[], tuple[str, ...]]
+    now_us: Callable[[], int]
+    log: Callable[[bytes], None]
+    as_of: date | None = None
+    allow_as_of: bool = False
+    zones: Zones = field(init=False)
+    records: Records = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Bind the use cases to the platform. Raises InvalidName, ValueError: no name, no address."""
+        renderer = Renderer(self.platform)
+        object.__setattr__(self, "zones", Zones(self.platform, renderer))
+        object.__setattr__(self, "records", Records(self.platform, renderer))

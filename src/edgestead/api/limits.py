@@ -1,0 +1,21 @@
+"""Limits of the REST face, each with its unit and source.
+
+Owns  the numbers.
+Asks  nobody.
+Tells `api`, and the reference page of limits.
+Not   limits of resources (`model.limits`, `services`).
+"""
+
+HEAD_BYTES_MAX = 32_768  # request line and headers; nginx takes 4 × 8 KiB
+HEAD_SECONDS_MAX = 10.0  # from a request's first byte to the end of its headers
+BODY_BYTES_MAX = 1_048_576  # a route may name another
+BODY_SECONDS_MAX = 30.0  # from the end of the headers to the end of the body
+JSON_DEPTH_MAX = 32  # arrays and objects inside one another; the deepest shape of ours is 7
+QUERY_PARAMETERS_MAX = 100
+PAGE_SIZE_DEFAULT = 20  # contract "Paging"
+PAGE_SIZE_MAX = 1_000
+RECORDS_PAGE_SIZE_DEFAULT = 100
+RECORDS_PAGE_SIZE_MAX = 5_000_000  # contract "List query"
+PAGE_NUMBER_MAX = 1_000_000_000_000  # further pages are as empty as this one
+ROWS_READ_INLINE_MAX = 500  # a longer list is read off the event loop
+LOG_LINES_WAITING_MAX = 10_000  # further lines are dropped and counted

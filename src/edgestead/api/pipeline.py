@@ -1,0 +1,264 @@
+"""What happens to every request, in order.
+
+Owns  the two lists of steps, and each step that is not a module of its own.
+Asks  `api.credentials`, `api.body`, `api.routing`; `services.access` for decisions; the handler.
+Tells the log, the counters and the client.
+Not   what a route does.
+
+A step takes the exchange and returns None, or an awaitable that is awaited before the next one. The first
+refusal ends REQUEST; ANSWER always runs. The route is known before the credentials are read, because it
+says which refusals its family speaks: whoever asks for a path that does not exist learns only that.
+"""
+
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, date, datetime, timedelta
+
+from edgestead.api import body, credentials
+from edgestead.api.asgi import Send
+from edgestead.api.exchange import Exchange
+from edgestead.api.log import log_one_line
+from edgestead.api.query import Query
+from edgestead.api.request_id import HEADER, request_ids
+from edgestead.api.routing import Answer, Router
+from edgestead.model import envelope
+from edgestead.model.access_errors import InvalidApiToken, MembershipsNeedUser, UserNeeded
+from edgestead.model.call import Call
+from edgestead.model.counters import slot
+from edgestead.model.errors import EdgeError, TooManyRequests
+from edgestead.model.request_errors import AmbiguousLength, AsOfRefused, InternalError
+from edgestead.services import access
+from edgestead.tables import zones
+
+Step = Callable[[Exchange], Awaitable[None] | None]
+
+AS_OF_FIRST = date(2020, 4, 1)
+_ANSWER_HEADERS = (
+    (b"cache-control", b"no-store"),
+    (b"x-content-type-options", b"nosniff"),
+)
+_REQUESTS = slot("edge_api_requests_total", "1xx") - 1  # plus the first digit of the status
+_SECONDS = slot("edge_api_request_seconds")
+_MICROSECONDS_A_DAY = 86_400_000_000
+
+_next_request_id = request_ids(secrets.randbits(64))
+_days: dict[int, date] = {}
+
+
+def give_request_id(exchange: Exchange) -> None:
+    exchange.request_id = _next_request_id()
+
+
+def refuse_ambiguous_length(exchange: Exchange) -> None:
+    """The server's own parser refuses these before (`api.framing`); other ASGI servers may not."""
+    headers = exchange.headers
+    if b"transfer-encoding" in headers and b"content-length" in headers:
+        raise AmbiguousLength
+
+
+def find_route(router: Router) -> Step:
+    def step(exchange: Exchange) -> None:
+        scope = exchange.scope
+        raw_path = scope["raw_path"].decode("ascii")
+        exchange.route, exchange.parameters = router.find(scope["method"], raw_path)
+
+    return step
+
+
+def authenticate(exchange: Exchange) -> None:
+    route = exchange.route
+    exchange.now_us = exchange.api.now_us()
+    if route.public:
+        return
+    identity = credentials.identify(exchange.headers, exchange.api.access, route.family)
+    exchange.identity = identity
+    if identity.actor.token_id is not None:
+        if identity.actor.kind == "account" and route.user_only:
+            raise _user_needed(exchange)
+        try:
+            access.check_usable(identity, exchange.now_us, exchange.client_address)
+        except EdgeError:
+            if route.family is not access.TOKENS:
+                raise
+            raise InvalidApiToken from None  # on the routes that tell whether a token is good
+
+
+def read_as_of_date(exchange: Exchange) -> None:
+    """The date whose behaviour is asked for: the server's, or the header's where that is allowed."""
+    if exchange.route.public:
+        return
+    api = exchange.api
+    today = _day(exchange.now_us)
+    as_of = api.as_of or today
+    header = exchange.headers.get(b"edge-as-of")
+    if header is not None:
+        as_of = _as_of_header(header, today, api.allow_as_of)
+    exchange.call = Call(
+        actor=exchange.identity.actor,
+        as_of=as_of,
+        profile=api.profile,
+        now_us=exchange.now_us,
+        request_id=exchange.request_id,
+    )
+
+
+def authorise(exchange: Exchange) -> None:
+    route = exchange.route
+    if route.permission is None or exchange.identity.full:
+        return
+    identity, parameters = exchange.identity, exchange.parameters
+    if route.zone_at is not None:
+        zone_id = parameters[route.zone_at]
+        account_id = exchange.api.barrier.read(lambda reader: zones.account_id(reader, zone_id))
+        target = access.Target(account_id=account_id, zone_id=zone_id)
+    elif route.account_at is not None:
+        target = access.Target(account_id=parameters[route.account_at])
+    elif route.user_only:
+        target = access.Target(user_id=identity.actor.id)
+    else:
+        if not access.permits_somewhere(identity, route.permission):
+            raise route.family.denied
+        return
+    if not access.permits(identity, route.permission, target):
+        raise route.family.denied
+
+
+def decode(exchange: Exchange) -> Awaitable[None] | None:
+    route = exchange.route
+    if route.wants_query:
+        exchange.query = Query(exchange.scope["query_string"])
+    return None if route.body is None else _decode_body(exchange)
+
+
+async def _decode_body(exchange: Exchange) -> None:
+    route = exchange.route
+    body.check_content_type(exchange.headers)
+    octets = await body.read(exchange.receive, exchange.headers, route.body_bytes_max)
+    exchange.body = body.decode(octets, route.body)
+
+
+def call_handler(exchange: Exchange) -> Awaitable[None] | None:
+    route = exchange.route
+    result = route.handler(*exchange.parameters, *route.arguments(exchange))
+    if route.is_async:
+        return _keep_result(exchange, result)
+    exchange.result = result
+    return None
+
+
+async def _keep_result(exchange: Exchange, pending: Awaitable[object]) -> None:
+    exchange.result = await pending
+
+
+def wrap_in_envelope(exchange: Exchange) -> None:
+    error = exchange.error
+    if error is not None:
+        exchange.status = error.status
+        exchange.answer = envelope.failure(error)
+        exchange.answer_headers = _headers_of(error)
+        return
+    result = exchange.result
+    if isinstance(result, envelope.Page):
+        exchange.answer = envelope.success_page(result)
+    elif isinstance(result, Answer):
+        exchange.status, exchange.content_type = result.status, result.content_type
+        exchange.answer = envelope.success(result.result) if result.body is None else result.body
+    else:
+        exchange.answer = envelope.success(result)
+
+
+def count(exchange: Exchange) -> None:
+    counters = exchange.api.counters
+    counters.add(_REQUESTS + exchange.status // 100)
+    counters.observe(_SECONDS, (time.perf_counter_ns() - exchange.started_ns) // 1000)
+
+
+def request_steps(router: Router) -> tuple[Step, ...]:
+    """Until the handler has answered, or a step refuses."""
+    return (
+        give_request_id,
+        refuse_ambiguous_length,
+        find_route(router),
+        authenticate,
+        read_as_of_date,
+        authorise,
+        decode,
+        call_handler,
+    )
+
+
+async def run(steps: tuple[Step, ...], exchange: Exchange, send: Send) -> None:
+    """One request, from its head to its log line. Raises only body.Disconnected."""
+    try:
+        for step in steps:
+            pending = step(exchange)
+            if pending is not None:
+                await pending
+    except EdgeError as refusal:
+        exchange.error = refusal
+    except body.Disconnected:
+        return
+    except Exception as fault:
+        exchange.fault = fault
+        exchange.error = InternalError(request_id=exchange.request_id)
+    wrap_in_envelope(exchange)
+    await send_answer(exchange, send)
+    count(exchange)
+    log_one_line(exchange)
+
+
+async def send_answer(exchange: Exchange, send: Send) -> None:
+    answer = exchange.answer
+    await send(
+        {
+            "type": "http.response.start",
+            "status": exchange.status,
+            "headers": (
+                (b"content-type", exchange.content_type),
+                (b"content-length", b"%d" % len(answer)),
+                (HEADER, exchange.request_id.encode("ascii")),
+                *_ANSWER_HEADERS,
+                *exchange.answer_headers,
+            ),
+        }
+    )
+    await send({"type": "http.response.body", "body": answer})
+
+
+def _headers_of(error: EdgeError) -> tuple[tuple[bytes, bytes], ...]:
+    if error.status == 405:
+        return ((b"allow", error.facts["allow"].encode("ascii")),)
+    if error.status == 413 or isinstance(error, AmbiguousLength):
+        return ((b"connection", b"close"),)  # what follows on this connection is not a request
+    if isinstance(error, TooManyRequests):
+        return ((b"retry-after", b"1"),)
+    return ()
+
+
+def _user_needed(exchange: Exchange) -> EdgeError:
+    if exchange.route.family is access.TOKENS:
+        return InvalidApiToken()
+    return MembershipsNeedUser() if "/memberships" in exchange.route.path else UserNeeded()
+
+
+def _day(now_us: int) -> date:
+    """The UTC day of a time; the last one is kept, because it is nearly always asked for again."""
+    number = now_us // _MICROSECONDS_A_DAY
+    day = _days.get(number)
+    if day is None:
+        _days.clear()
+        day = _days[number] = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=number)).date()
+    return day
+
+
+def _as_of_header(header: bytes, today: date, allowed: bool) -> date:
+    if not allowed:
+        raise AsOfRefused(reason="this server does not allow it (--allow-as-of).")
+    try:
+        as_of = date.fromisoformat(header.decode("ascii"))
+    except (UnicodeDecodeError, ValueError):
+        raise AsOfRefused(reason="a date is written YYYY-MM-DD.") from None
+    if not AS_OF_FIRST <= as_of <= today:
+        raise AsOfRefused(reason=f"it must lie from {AS_OF_FIRST} to today.")
+    return as_of

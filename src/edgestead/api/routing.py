@@ -1,0 +1,210 @@
+"""Which function answers which method and path.
+
+Owns  the table of routes, the trie over path segments, what a route declares.
+Asks  nobody.
+Tells `api.pipeline`, and the reference page of routes.
+Not   running a handler.
+
+A handler is a plain function, `async` when it writes. It takes its path's parameters first, in their order,
+then any of `api` (AppContext), `call` (Call), `identity` (Identity), `query` (Query) and `body` by name; the
+annotation of `body` is what the request's JSON must be. It returns a Struct, a Page, ready JSON bytes or an
+`Answer`, or raises an EdgeError.
+
+Paths are matched as they came, segment by segment, and each parameter is decoded afterwards, so that an
+encoded slash stays inside its segment. One trailing slash is ignored. A parameter whose name ends in `_id`
+is 32 lower-case hex digits.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeVar, get_type_hints
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+
+from edgestead.api.limits import BODY_BYTES_MAX
+from edgestead.model.errors import MethodNotAllowed
+from edgestead.model.ids import is_id
+from edgestead.model.request_errors import InvalidHostOrPath, NoRoute
+from edgestead.services.access import CONTENTS, Family
+
+BASE_PATH = "/client/v4"
+_ARGUMENTS = ("api", "call", "identity", "query", "body")
+
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+
+class Answer(NamedTuple):
+    """An answer that is no envelope, or not 200. `body` None means the envelope around `result`."""
+
+    body: bytes | None = None
+    content_type: bytes = b"application/json"
+    status: int = 200
+    result: Any = None
+
+
+class Route(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of the table.
+
+    `permission` None asks for known credentials only; `public` for none at all. `user_only` refuses an
+    account's own tokens. `body` is None for routes that ignore what a request carries.
+    """
+
+    method: str
+    path: str
+    handler: Callable[..., Any]
+    permission: str | None
+    family: Family
+    public: bool
+    user_only: bool
+    summary: str
+    parameters: tuple[str, ...]
+    arguments: Callable[[Any], tuple[Any, ...]]
+    body: Any
+    body_bytes_max: int
+    is_async: bool
+    wants_query: bool
+    zone_at: int | None
+    account_at: int | None
+
+
+ROUTES: list[Route] = []
+
+
+def route(
+    method: str,
+    path: str,
+    *,
+    permission: str | None = None,
+    family: Family = CONTENTS,
+    public: bool = False,
+    user_only: bool = False,
+    base: str = BASE_PATH,
+    body_bytes_max: int = BODY_BYTES_MAX,
+) -> Callable[[Handler], Handler]:
+    """Enter a handler in the table. Its docstring's first line is the route's summary in the reference."""
+
+    def enter(handler: Handler) -> Handler:
+        hints = get_type_hints(handler)
+        names = tuple(inspect.signature(handler).parameters)
+        parameters = tuple(part[1:-1] for part in path.split("/") if part.startswith("{"))
+        wanted = names[len(parameters) :]
+        assert names[: len(parameters)] == parameters, f"{handler.__name__}: path parameters come first"
+        assert set(wanted) <= set(_ARGUMENTS), f"{handler.__name__}: {wanted}"
+        ROUTES.append(
+            Route(
+                method=method,
+                path=base + path,
+                handler=handler,
+                permission=permission,
+                family=family,
+                public=public,
+                user_only=user_only,
+                summary=(inspect.getdoc(handler) or "").partition("\n")[0],
+                parameters=parameters,
+                arguments=_arguments(wanted),
+                body=hints.get("body"),
+                body_bytes_max=body_bytes_max,
+                is_async=inspect.iscoroutinefunction(handler),
+                wants_query="query" in wanted,
+                zone_at=_position(parameters, "zone_id"),
+                account_at=_position(parameters, "account_id"),
+            )
+        )
+        return handler
+
+    return enter
+
+
+def _arguments(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
+    if not names:
+        return lambda exchange: ()
+    one = attrgetter(*names)  # of several names it makes a tuple, in C
+    return one if len(names) > 1 else lambda exchange: (one(exchange),)
+
+
+def _position(parameters: tuple[str, ...], name: str) -> int | None:
+    return parameters.index(name) if name in parameters else None
+
+
+class _Node:
+    """One segment of a path: its literal children, at most one parameter, the methods that end here."""
+
+    __slots__ = ("is_id", "literals", "methods", "parameter")
+
+    def __init__(self) -> None:
+        self.literals: dict[str, _Node] = {}
+        self.parameter: _Node | None = None
+        self.is_id = False
+        self.methods: dict[str, Route] = {}
+
+
+class Router:
+    """The trie. A literal segment wins over a parameter; there is no backtracking."""
+
+    __slots__ = ("_root",)
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        """Raises ValueError: two routes with one method and path."""
+        self._root = _Node()
+        for row in routes:
+            node = self._root
+            for part in row.path.split("/")[1:]:
+                node = _child(node, part)
+            if row.method in node.methods:
+                raise ValueError(f"two routes for {row.method} {row.path}")
+            node.methods[row.method] = row
+
+    def find(self, method: str, raw_path: str) -> tuple[Route, Sequence[str]]:
+        """The route, and its parameters decoded.
+
+        Raises NoRoute, also for an identifier that cannot be one; MethodNotAllowed, with the methods that
+        are; InvalidHostOrPath: an escape that is no UTF-8.
+        """
+        node = self._root
+        parameters: list[str] = []
+        parts = raw_path.split("/")
+        if not parts[-1] and len(parts) > 2:
+            parts.pop()
+        for part in parts[1:]:
+            child = node.literals.get(part)
+            if child is None:
+                child = node.parameter
+                if child is None:
+                    raise NoRoute(raw_path)
+                parameters.append(_decoded(part, child, raw_path))
+            node = child
+        found = node.methods.get(method) or (node.methods.get("GET") if method == "HEAD" else None)
+        if found is None:
+            if not node.methods:
+                raise NoRoute(raw_path)
+            raise MethodNotAllowed(method=method, allow=", ".join(_allowed(node)))
+        return found, parameters
+
+
+def _allowed(node: _Node) -> Iterator[str]:
+    for method in sorted(node.methods):
+        yield method
+        if method == "GET":
+            yield "HEAD"
+
+
+def _child(node: _Node, part: str) -> _Node:
+    if not part.startswith("{"):
+        return node.literals.setdefault(part, _Node())
+    if node.parameter is None:
+        node.parameter = _Node()
+        node.parameter.is_id = part.endswith("_id}")
+    return node.parameter
+
+
+def _decoded(part: str, node: _Node, raw_path: str) -> str:
+    if "%" in part:
+        try:
+            part = unquote_to_bytes(part).decode()
+        except UnicodeDecodeError:
+            raise InvalidHostOrPath from None
+    if not part or (node.is_id and not is_id(part)):
+        raise NoRoute(raw_path)
+    return part

@@ -1,0 +1,83 @@
+"""Refusals of credentials, and of what they may not do.
+
+Owns  code, status and wording of each.
+Asks  `model.errors` for the base.
+Tells `services.access`, which decides, and `api`.
+Not   which one a route answers: `services.access.FAMILIES`.
+"""
+
+from edgestead.model.errors import BadRequest, Forbidden, Unauthenticated
+
+
+class NoCredentials(BadRequest):
+    code, wording = 9106, "Missing credentials: send X-Auth-Key and X-Auth-Email, or Authorization."
+
+
+class MissingAuthEmail(BadRequest):
+    code, wording = 9106, "Missing X-Auth-Email header"
+
+
+class MissingAuthKey(BadRequest):
+    code, wording = 9107, "Missing X-Auth-Key header"
+
+
+class InvalidHeaders(BadRequest):
+    """The header's form is wrong, whoever it is. The cause stands in the chain."""
+
+    code, wording = 6003, "Invalid request headers"
+
+
+class InvalidAuthorizationFormat(BadRequest):
+    code, wording = 6111, "Invalid format for Authorization header"
+
+
+class InvalidAuthEmailFormat(BadRequest):
+    code, wording = 6102, "Invalid format for X-Auth-Email header"
+
+
+class InvalidAuthKeyFormat(BadRequest):
+    code, wording = 6103, "Invalid format for X-Auth-Key header"
+
+
+class UnknownKeyPair(Forbidden):
+    code, wording = 9103, "Unknown X-Auth-Key or X-Auth-Email"
+
+
+class InvalidApiToken(Unauthenticated):
+    """On the token routes, where the question is whether the token is good."""
+
+    code, wording = 1000, "Invalid API Token"
+
+
+class InvalidAccessToken(Forbidden):
+    """On the routes of zones, accounts and users."""
+
+    code, wording = 9109, "Invalid access token"
+
+
+class AuthenticationError(Forbidden):
+    """On the routes of what a zone or account holds. Tells neither unknown from unpermitted."""
+
+    code, wording = 10000, "Authentication error"
+
+
+class TokenNotUsableNow(Forbidden):
+    """Disabled, expired, or before its first day."""
+
+    code, wording = 9109, "The access token cannot be used: it is {state}."
+
+
+class TokenNotUsableHere(Forbidden):
+    """The token's address condition does not hold."""
+
+    code, wording = 9109, "The access token cannot be used from address {address}."
+
+
+class UserNeeded(Forbidden):
+    """A token that an account owns, on a route about its user."""
+
+    code, wording = 9109, "Valid user-level authentication not found"
+
+
+class MembershipsNeedUser(Forbidden):
+    code, wording = 9106, "Authentication failed: memberships belong to a user, not to an account's token."

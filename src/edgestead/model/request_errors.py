@@ -1,0 +1,93 @@
+"""Refusals of a request before any resource is asked: its route, its form, its paging.
+
+Owns  code, status and wording of each.
+Asks  `model.errors` for the base.
+Tells `api`.
+Not   credentials (`model.access_errors`); the rules of a resource.
+"""
+
+from edgestead.model.errors import BadRequest, EdgeError, MethodNotAllowed, NotFound, TooLarge
+
+__all__ = [
+    "AmbiguousLength",
+    "AsOfRefused",
+    "BodyTooLarge",
+    "BodyTooSlow",
+    "InternalError",
+    "InvalidBody",
+    "InvalidHostOrPath",
+    "InvalidQuery",
+    "MethodNotAllowed",
+    "MissingField",
+    "NoRoute",
+    "NoRouteForUri",
+    "Unreadable",
+    "WrongContentType",
+]
+
+
+class NoRouteForUri(NotFound):
+    """Always the second error beside NoRoute."""
+
+    code, wording = 7000, "No route for that URI"
+
+
+class NoRoute(NotFound):
+    """No such route, or an identifier in it that is not 32 lower-case hex digits."""
+
+    code, wording = 7003, "Could not route to {path}, perhaps your object identifier is invalid?"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path=path, also=(NoRouteForUri(),))
+
+
+class InvalidHostOrPath(BadRequest):
+    code, wording = 7002, "The path is not valid percent-encoded UTF-8."
+
+
+class Unreadable(BadRequest):
+    """Bytes that are no HTTP request, or whose length could be read in two ways. The connection is closed."""
+
+    code, wording = 1400, "This is not an HTTP/1.1 request that can be served: {reason}."
+
+
+class AmbiguousLength(BadRequest):
+    """Spec "Deprecations", 2023-07-01; RFC 9112 §6.3."""
+
+    code, wording = 1400, "A request states its length once: with Content-Length or Transfer-Encoding."
+
+
+class WrongContentType(BadRequest):
+    code, wording = 9207, "Content-Type must be application/json."
+
+
+class InvalidBody(BadRequest):
+    """Not JSON, or JSON of another shape than the route takes."""
+
+    code, wording = 9207, "Request body is invalid: {reason}"
+
+
+class MissingField(BadRequest):
+    code, wording = 1001, "Field {field} is required."
+
+
+class InvalidQuery(BadRequest):
+    code, wording = 1001, "Query parameter {parameter} is invalid: {reason}"
+
+
+class AsOfRefused(BadRequest):
+    code, wording = 1001, "Header Edge-As-Of is refused: {reason}"
+
+
+class BodyTooLarge(TooLarge):
+    code, wording = 1413, "The request body is larger than {limit} bytes."
+
+
+class BodyTooSlow(BadRequest):
+    code, status, wording = 1408, 400, "The request body did not arrive within {seconds} seconds."
+
+
+class InternalError(EdgeError):
+    """A fault of ours. The log line with the same request id holds the traceback."""
+
+    code, status, wording = 1500, 500, "Internal error. The server's log knows request {request_id}."

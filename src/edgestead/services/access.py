@@ -1,0 +1,292 @@
+"""Who is it, and may they do this?
+
+Owns  the table of identities in memory, the reading of policies, the decisions.
+Asks  `tables.accounts` and `tables.tokens` when it is refreshed.
+Tells `api.pipeline`; list use cases, by `seen_zones`.
+Not   headers; writing tokens.
+
+Secrets are looked up by their SHA-256: what a stranger can time is the comparison of hashes that he cannot
+steer. The table is rebuilt from the rows after each change of a token or key and swapped as a whole.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from edgestead.model.access_errors import (
+    AuthenticationError,
+    InvalidAccessToken,
+    InvalidApiToken,
+    TokenNotUsableHere,
+    TokenNotUsableNow,
+)
+from edgestead.model.call import Actor
+from edgestead.model.errors import EdgeError, Forbidden
+from edgestead.model.permissions import BY_ID, GROUPS, with_implied
+from edgestead.store.control import Reader
+from edgestead.tables import accounts, tokens
+from edgestead.tables.zones import Seen
+
+ALL_GROUPS = frozenset(group.name for group in GROUPS)
+_VENDORS = ("com.cloudflare.api.", "com.edge.api.")  # both spellings of a resource are read
+
+
+class Family(NamedTuple):
+    """Which refusals a family of routes speaks (contract "Authentication")."""
+
+    name: str
+    unknown: type[EdgeError]
+    denied: type[EdgeError]
+
+
+TOKENS = Family("tokens", InvalidApiToken, Forbidden)
+PLATFORM = Family("platform", InvalidAccessToken, Forbidden)
+CONTENTS = Family("contents", AuthenticationError, AuthenticationError)
+
+
+class Group(msgspec.Struct, frozen=True, omit_defaults=True):
+    id: str
+    name: str | None = None
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """One line of a token's policies, in the shape that the API takes and answers."""
+
+    id: str
+    effect: Literal["allow", "deny"]
+    permission_groups: list[Group]
+    resources: dict[str, Any]
+
+
+class Addresses(msgspec.Struct, frozen=True, rename={"in_": "in"}, omit_defaults=True):
+    in_: list[str] = []
+    not_in: list[str] = []
+
+
+class Condition(msgspec.Struct, frozen=True, omit_defaults=True):
+    request_ip: Addresses = Addresses()
+
+
+_policies = msgspec.json.Decoder(list[Policy]).decode
+_condition = msgspec.json.Decoder(Condition).decode
+
+
+class Reach(msgspec.Struct, frozen=True):
+    """What a policy's resources cover. An account covers its zones only where `account_zones` says so."""
+
+    all_accounts: bool
+    all_zones: bool
+    accounts: frozenset[str]
+    account_zones: frozenset[str]
+    zones: frozenset[str]
+    users: frozenset[str]
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """A policy, read once."""
+
+    allow: bool
+    groups: frozenset[str]
+    reach: Reach
+
+    def covers(self, group: str, target: "Target") -> bool:
+        if group not in self.groups:
+            return False
+        reach = self.reach
+        if target.zone_id is not None:
+            return (
+                reach.all_zones or target.zone_id in reach.zones or target.account_id in reach.account_zones
+            )
+        if target.account_id is not None:
+            return reach.all_accounts or target.account_id in reach.accounts
+        return target.user_id in reach.users
+
+
+class Target(NamedTuple):
+    """What a request is about: a zone (with its account), an account, or a user."""
+
+    account_id: str | None = None
+    zone_id: str | None = None
+    user_id: str | None = None
+
+
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """One credential that we know. `full` may do everything everywhere and skips the rules."""
+
+    actor: Actor
+    full: bool
+    rules: tuple[Rule, ...] = ()
+    status: str = "active"
+    not_before_us: int | None = None
+    expires_us: int | None = None
+    addresses: tuple[IPv4Network | IPv6Network, ...] = ()
+    addresses_refused: tuple[IPv4Network | IPv6Network, ...] = ()
+
+    def state_at(self, now_us: int) -> str:
+        """`active`, `disabled`, `expired` or `not yet valid`."""
+        if self.status != "active":
+            return self.status
+        if self.expires_us is not None and now_us >= self.expires_us:
+            return "expired"
+        if self.not_before_us is not None and now_us < self.not_before_us:
+            return "not yet valid"
+        return "active"
+
+
+def check_usable(identity: Identity, now_us: int, address: str) -> None:
+    """Raises TokenNotUsableNow, TokenNotUsableHere."""
+    state = identity.state_at(now_us)
+    if state != "active":
+        raise TokenNotUsableNow(state=state)
+    if identity.addresses or identity.addresses_refused:
+        client = ip_address(address)
+        inside = not identity.addresses or any(client in network for network in identity.addresses)
+        if not inside or any(client in network for network in identity.addresses_refused):
+            raise TokenNotUsableHere(address=address)
+
+
+def permits(identity: Identity, group: str, target: Target) -> bool:
+    """Deny beats allow; what no policy names is denied."""
+    if identity.full:
+        return True
+    covering = [rule.allow for rule in identity.rules if rule.covers(group, target)]
+    return bool(covering) and all(covering)
+
+
+def permits_somewhere(identity: Identity, group: str) -> bool:
+    """For lists, whose rows are chosen by `seen_zones` and `sees_account` afterwards."""
+    return identity.full or any(rule.allow and group in rule.groups for rule in identity.rules)
+
+
+def seen_zones(identity: Identity, group: str) -> Seen | None:
+    """Which zones a list may show; None is all of them."""
+    if identity.full:
+        return None
+    allowed = [rule.reach for rule in identity.rules if rule.allow and group in rule.groups]
+    denied = [rule.reach for rule in identity.rules if not rule.allow and group in rule.groups]
+    if any(reach.all_zones for reach in denied):
+        return Seen((), (), (), ())
+    every = any(reach.all_zones for reach in allowed)
+    return Seen(
+        None if every else _sorted(reach.account_zones for reach in allowed),
+        _sorted(reach.zones for reach in allowed),
+        _sorted(reach.account_zones for reach in denied),
+        _sorted(reach.zones for reach in denied),
+    )
+
+
+def sees_account(identity: Identity, account_id: str) -> bool:
+    """Whether a list of accounts shows this one: any policy that allows something in it."""
+    if identity.full or (identity.actor.kind == "account" and identity.actor.id == account_id):
+        return True
+    return any(
+        rule.allow
+        and (
+            rule.reach.all_accounts
+            or account_id in rule.reach.accounts
+            or account_id in rule.reach.account_zones
+        )
+        for rule in identity.rules
+    )
+
+
+def secret_hash(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode()).digest()
+
+
+class AccessTable:
+    """Every identity, by the hash of its secret. Read by one thread, swapped by `refresh`."""
+
+    def __init__(self) -> None:
+        self._by_token: Mapping[bytes, Identity] = {}
+        self._by_email: Mapping[str, tuple[bytes, Identity]] = {}
+
+    def refresh(self, reader: Reader) -> None:
+        """Read all keys and tokens again. At most 550 tokens a server (contract "Quotas"): a few ms."""
+        users = {row.id: row for row in accounts.users(reader)}
+        self._by_email = {
+            row.email_folded: (
+                row.key_hash,
+                Identity(actor=Actor(kind="user", id=row.id, email=row.email), full=True),
+            )
+            for row in users.values()
+        }
+        by_token = {}
+        for row in tokens.tokens(reader):
+            owner = users.get(row.owner_id)
+            by_token[row.hash] = _identity(row, owner.email if owner else None)
+        self._by_token = by_token
+
+    def by_token(self, token: str) -> Identity | None:
+        return self._by_token.get(secret_hash(token))
+
+    def by_key(self, email: str, key: str) -> Identity | None:
+        key_hash, identity = self._by_email.get(email.lower(), (b"", None))
+        return identity if hmac.compare_digest(key_hash, secret_hash(key)) else None
+
+
+def _identity(row: tokens.TokenRow, email: str | None) -> Identity:
+    rules = tuple(_rule(policy) for policy in _policies(row.policies))
+    condition = _condition(row.condition) if row.condition else Condition()
+    return Identity(
+        actor=Actor(
+            kind="account" if row.owner_kind == "account" else "user",
+            id=row.owner_id,
+            email=email,
+            token_id=row.id,
+        ),
+        full=len(rules) == 1 and _is_full(rules[0]),
+        rules=rules,
+        status=row.status,
+        not_before_us=row.not_before_us,
+        expires_us=row.expires_us,
+        addresses=tuple(ip_network(text) for text in condition.request_ip.in_),
+        addresses_refused=tuple(ip_network(text) for text in condition.request_ip.not_in),
+    )
+
+
+def _is_full(rule: Rule) -> bool:
+    return rule.allow and rule.groups >= ALL_GROUPS and rule.reach.all_accounts and rule.reach.all_zones
+
+
+def _rule(policy: Policy) -> Rule:
+    names = frozenset(BY_ID[group.id].name for group in policy.permission_groups if group.id in BY_ID)
+    return Rule(policy.effect == "allow", with_implied(names), read_resources(policy.resources))
+
+
+def read_resources(resources: Mapping[str, Any]) -> Reach:
+    """Read a policy's resources: `account.<id>`, `account.*`, `account.zone.<id>`, `account.zone.*`,
+    `user.<id>`, each with "*", or an account with a map of its zones. What is none of these covers nothing.
+    """
+    found: dict[str, set[str]] = {"account": set(), "account.zone": set(), "user": set(), "zones of": set()}
+    for key, value in resources.items():
+        kind, _, name = _without_vendor(key).rpartition(".")
+        if kind == "account" and isinstance(value, Mapping):
+            for inner in value:
+                zone = _without_vendor(inner).removeprefix("account.zone.")
+                found["zones of" if zone == "*" else "account.zone"].add(name if zone == "*" else zone)
+        elif kind in found:
+            found[kind].add(name)
+    return Reach(
+        "*" in found["account"],
+        "*" in found["account.zone"] or "*" in found["zones of"],
+        frozenset(found["account"]),
+        frozenset(found["zones of"]),
+        frozenset(found["account.zone"]),
+        frozenset(found["user"]),
+    )
+
+
+def _without_vendor(resource: str) -> str:
+    for vendor in _VENDORS:
+        if resource.startswith(vendor):
+            return resource.removeprefix(vendor)
+    return ""
+
+
+def _sorted(sets: Any) -> tuple[str, ...]:
+    return tuple(sorted(frozenset().union(*sets)))

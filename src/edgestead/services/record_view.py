@@ -1,0 +1,145 @@
+"""A record as the API answers it.
+
+Owns  the shape of a record's JSON object, its order of members, and what `proxiable` says.
+Asks  nobody: a row comes in.
+Tells `services.zone_edit`, which stores the newest shape in the row, and `services.records`.
+Not   the envelope.
+
+Contract "Common fields" and "Golden shapes". The row keeps the bytes of the newest shape in the profile
+`spec`; `body_for` gives the shape that a call asks for.
+"""
+
+from ipaddress import IPv4Address, ip_address, ip_network
+from typing import Any
+
+import msgspec
+
+from edgestead.model.call import Call, Profile
+from edgestead.model.records import TYPES
+from edgestead.model.times import six_digits
+from edgestead.tables.records import RecordRow
+
+_UNPROXIABLE = tuple(
+    ip_network(text)
+    for text in (
+        "0.0.0.0/8",
+        "10.0.0.0/8",
+        "127.0.0.0/8",
+        "169.254.0.0/16",
+        "172.16.0.0/12",
+        "192.168.0.0/16",
+        "::/127",
+        "fc00::/7",
+        "fe80::/10",
+    )
+)
+_UNPROXIABLE_V4 = tuple((int(net.network_address), int(net.netmask)) for net in _UNPROXIABLE[:6])
+
+# The profile `clients` answers the original vendor's spelling. Between `,` and `"` no text of a user's can
+# stand: inside of a JSON string a quote is escaped.
+_OWN_SPELLING = b',"managed_by_edge_tunnel":'
+_VENDOR_SPELLING = b',"managed_by_argo_tunnel":'
+
+
+class Meta(msgspec.Struct, frozen=True):
+    auto_added: bool = False
+    managed_by_apps: bool = False
+    managed_by_edge_tunnel: bool = False
+    source: str = "primary"
+
+
+class RecordView(msgspec.Struct, frozen=True, omit_defaults=False):
+    """One DNS record. `priority`, `data` and the two `_modified_on` stand only where they mean something."""
+
+    id: str
+    name: str
+    type: str
+    content: str
+    priority: int | msgspec.UnsetType
+    proxiable: bool
+    proxied: bool
+    ttl: int
+    data: msgspec.Raw | msgspec.UnsetType
+    settings: dict[str, bool]
+    meta: Meta
+    comment: str | None
+    tags: msgspec.Raw
+    created_on: str
+    modified_on: str
+    comment_modified_on: str | msgspec.UnsetType
+    tags_modified_on: str | msgspec.UnsetType
+
+
+class StoredSettings(msgspec.Struct, frozen=True):
+    flatten_cname: bool | None = None
+    ipv4_only: bool | None = None
+    ipv6_only: bool | None = None
+
+
+_META = Meta()
+_encode = msgspec.json.Encoder().encode
+_settings = msgspec.json.Decoder(StoredSettings).decode
+
+
+def render(row: RecordRow) -> bytes:
+    """The newest shape in the profile `spec`; `row.body` is not looked at."""
+    unset = msgspec.UNSET
+    born = six_digits(row.created_us)
+    return _encode(
+        RecordView(
+            row.id,
+            row.name,
+            row.type,
+            row.content,
+            unset if row.priority is None else row.priority,
+            is_proxiable(row.type, row.content, row.proxied),
+            bool(row.proxied),
+            row.ttl,
+            unset if row.data is None else msgspec.Raw(row.data.encode()),
+            _shown_settings(row),
+            _META,
+            row.comment,
+            msgspec.Raw(row.tags.encode()),
+            born,
+            born if row.modified_us == row.created_us else six_digits(row.modified_us),
+            unset if row.comment_modified_us is None else six_digits(row.comment_modified_us),
+            unset if row.tags_modified_us is None else six_digits(row.tags_modified_us),
+        )
+    )
+
+
+def body_for(call: Call, body: bytes) -> bytes:
+    """A stored body, or several joined ones, in the shape that the call asks for."""
+    if call.profile is Profile.CLIENTS:
+        return body.replace(_OWN_SPELLING, _VENDOR_SPELLING)
+    return body
+
+
+def is_proxiable(type_: str, content: str, proxied: int) -> bool:
+    """Whether the type can be proxied and the target is not of a loopback, link-local or private range.
+
+    A record that is proxied already is proxiable: whether its origin may be reached is decided when the edge
+    connects, by the operator's ranges.
+    """
+    if not TYPES[type_].proxiable:
+        return False
+    if proxied or type_ == "CNAME":
+        return True
+    address = ip_address(content)
+    if isinstance(address, IPv4Address):
+        number = int(address)
+        return not any(number & mask == network for network, mask in _UNPROXIABLE_V4)
+    return not any(address in network for network in _UNPROXIABLE[6:])
+
+
+def _shown_settings(row: RecordRow) -> dict[str, Any]:
+    if row.type not in ("A", "AAAA", "CNAME"):
+        return {}
+    stored = _settings(row.settings)
+    shown: dict[str, Any] = {}
+    if row.type == "CNAME":
+        shown["flatten_cname"] = bool(stored.flatten_cname)
+    if row.proxied:
+        shown["ipv4_only"] = bool(stored.ipv4_only)
+        shown["ipv6_only"] = bool(stored.ipv6_only)
+    return shown

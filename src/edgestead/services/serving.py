@@ -1,0 +1,119 @@
+"""What a zone serves: its records and settings, rendered as RRsets.
+
+Owns  the automatic SOA and NS, the rule of one TTL, what proxied names answer, what is stored and not served.
+Asks  `model.records` for type numbers; rdata comes in ready.
+Tells `services.zone_edit`, which puts the result into the feed.
+Not   reading or writing rows; answering queries. Pure.
+
+Stored, and not served here:
+  NS at the apex        the zone's own name servers stand there
+  CNAME at the apex     it shares its name with SOA and NS (RFC 2181 §10.1); it is served once it is flattened
+  beside a plain CNAME  every other type (RFC 2181 §10.1)
+  DS without NS         a DS belongs to a delegation (RFC 4035 §2.4)
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from ipaddress import ip_address
+
+from edgestead.model import names
+from edgestead.model.limits import TTL_SECONDS_AUTO
+from edgestead.model.records import TYPES
+from edgestead.model.served import ServedName, ServedRRset, ServedZone
+from edgestead.services.platform import Platform
+from edgestead.tables.records import Neighbour
+
+SOA_TTL_SECONDS = 3_600
+SOA_REFRESH_SECONDS = 10_000
+SOA_RETRY_SECONDS = 2_400
+SOA_EXPIRE_SECONDS = 604_800
+SOA_MINIMUM_SECONDS = 1_800  # how long "no such name" may be remembered
+NS_TTL_SECONDS = 86_400
+SERIAL_END = 1 << 32
+
+ADDRESS_TYPES = frozenset(("A", "AAAA", "CNAME"))
+_A, _AAAA, _NS = TYPES["A"].number, TYPES["AAAA"].number, TYPES["NS"].number
+
+
+def next_serial(serial: int) -> int:
+    """RFC 1982 §3.1: the number after the last is 0."""
+    return (serial + 1) % SERIAL_END
+
+
+def is_proxied(records: Iterable[Neighbour]) -> bool:
+    """One proxied address record makes the whole name proxied."""
+    return any(record.proxied for record in records)
+
+
+class Renderer:
+    """Renders zones of one platform; its own parts are rendered once."""
+
+    def __init__(self, platform: Platform) -> None:
+        """Raises InvalidName, ValueError: a name server or edge address that is none."""
+        servers = [names.wire_from_text(server) for server in platform.nameservers]
+        self._mname = servers[0]
+        self._rname = names.wire_from_labels([b"hostmaster", *names.labels(names.parent(servers[0]))])
+        self._ns = ServedRRset(_NS, NS_TTL_SECONDS, tuple(sorted(servers)))
+        addresses = [ip_address(text) for text in platform.edge_addresses]
+        self._edge = tuple(
+            ServedRRset(number, TTL_SECONDS_AUTO, rdatas)
+            for number, version in ((_A, 4), (_AAAA, 6))
+            if (rdatas := tuple(sorted(one.packed for one in addresses if one.version == version)))
+        )
+
+    @property
+    def can_proxy(self) -> bool:
+        return bool(self._edge)
+
+    def zone(self, apex: bytes, serial: int) -> ServedZone:
+        numbers = (
+            serial,
+            SOA_REFRESH_SECONDS,
+            SOA_RETRY_SECONDS,
+            SOA_EXPIRE_SECONDS,
+            SOA_MINIMUM_SECONDS,
+        )
+        timers = b"".join([number.to_bytes(4, "big") for number in numbers])
+        return ServedZone(apex, SOA_TTL_SECONDS, self._mname + self._rname + timers)
+
+    def name(self, apex: bytes, owner: bytes, records: Sequence[Neighbour]) -> ServedName:
+        """Everything that one owner serves; no RRset when it serves nothing."""
+        by_type: dict[str, list[Neighbour]] = {}
+        for record in records:
+            by_type.setdefault(record.type, []).append(record)
+        at_apex = owner == apex
+        rrsets = [self._ns] if at_apex else []
+        if at_apex:
+            by_type.pop("NS", None)
+        if is_proxied(records):
+            rrsets += self._edge_rrsets(records)
+            for type_ in ADDRESS_TYPES:
+                by_type.pop(type_, None)
+        elif "CNAME" in by_type:
+            by_type = _without_alias(by_type) if at_apex else {"CNAME": by_type["CNAME"]}
+        if "NS" not in by_type:
+            by_type.pop("DS", None)
+        rrsets += [_rrset(type_, members) for type_, members in by_type.items()]
+        return ServedName(apex, owner, tuple(sorted(rrsets, key=_number)))
+
+    def _edge_rrsets(self, records: Sequence[Neighbour]) -> list[ServedRRset]:
+        """The edge's addresses, of one family when a record asks for that."""
+        settings = [record.settings for record in records if record.proxied]
+        if any('"ipv4_only":true' in one for one in settings):
+            return [rrset for rrset in self._edge if rrset.type == _A]
+        if any('"ipv6_only":true' in one for one in settings):
+            return [rrset for rrset in self._edge if rrset.type == _AAAA]
+        return list(self._edge)
+
+
+def _without_alias(by_type: Mapping[str, list[Neighbour]]) -> dict[str, list[Neighbour]]:
+    return {type_: members for type_, members in by_type.items() if type_ != "CNAME"}
+
+
+def _rrset(type_: str, members: Sequence[Neighbour]) -> ServedRRset:
+    """RFC 2181 §5.2: one TTL, the shortest asked for. Sorted, so that equal zones are equal bytes."""
+    ttl_seconds = min(TTL_SECONDS_AUTO if member.ttl == 1 else member.ttl for member in members)
+    return ServedRRset(TYPES[type_].number, ttl_seconds, tuple(sorted({member.rdata for member in members})))
+
+
+def _number(rrset: ServedRRset) -> int:
+    return rrset.type

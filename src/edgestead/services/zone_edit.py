@@ -1,0 +1,271 @@
+"""One change of a zone: any number of records, in one transaction, to one new serial.
+
+Owns  the rules between records of one name, the writing of rows, what the feed hears.
+Asks  `services.serving` to render, `services.record_view` for bodies, `tables`.
+Tells the change feed, in the same transaction.
+Not   what a single record may hold (`services.record_draft`); who may change it.
+
+Every use case that changes records goes through here: rules, serial and feed are the same for one record,
+for many, and for an undo. What cannot be rendered raises before the commit.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from edgestead.model import names, served
+from edgestead.model.call import Call
+from edgestead.model.record_errors import ContentRefused, RecordRefused
+from edgestead.model.zone_errors import (
+    AddressHost,
+    AliasHost,
+    ContentsTooLong,
+    DelegatedHost,
+    IdenticalRecord,
+    OtherHost,
+    RecordExists,
+    RecordQuota,
+)
+from edgestead.services import limits, record_view, serving
+from edgestead.services.platform import Platform
+from edgestead.services.record_draft import Draft
+from edgestead.store.control import Group, Transaction
+from edgestead.tables import records, zones
+from edgestead.tables.records import Neighbour, RecordRow
+from edgestead.tables.zones import ZoneRow
+
+
+class _Rule(NamedTuple):
+    """A record of one of `new` may not join a name that has one of `there`."""
+
+    new: frozenset[str]
+    there: frozenset[str]
+    refusal: type[RecordRefused]
+    at_apex: bool
+
+
+_CNAME, _NS = frozenset(("CNAME",)), frozenset(("NS",))
+_ADDRESSES = frozenset(("A", "AAAA"))
+
+# Contract "Errors": these are the documented conflicts. Other types beside a CNAME are stored, not served.
+_RULES = (
+    _Rule(_CNAME, serving.ADDRESS_TYPES, AddressHost, True),
+    _Rule(_ADDRESSES, _CNAME, AliasHost, True),
+    _Rule(_NS, serving.ADDRESS_TYPES, OtherHost, False),
+    _Rule(serving.ADDRESS_TYPES, _NS, DelegatedHost, False),
+)
+
+
+class _Name:
+    """One owner name under change: its records as they are now, and whether it was proxied before."""
+
+    __slots__ = ("owner", "records", "was_proxied")
+
+    def __init__(self, owner: bytes, found: list[Neighbour]) -> None:
+        self.owner = owner
+        self.records = found
+        self.was_proxied = serving.is_proxied(found)
+
+
+class ZoneEdit:
+    """A change in the making. Call `finish` once, after the last record."""
+
+    def __init__(
+        self, call: Call, tx: Transaction, platform: Platform, renderer: serving.Renderer, zone: ZoneRow
+    ) -> None:
+        self._call = call
+        self._tx = tx
+        self._platform = platform
+        self._renderer = renderer
+        self._zone = zone
+        self._apex = names.wire_from_text(zone.name)
+        self._names: dict[str, _Name] = {}
+        self._changed: dict[str, _Name] = {}
+        self._count = zone.record_count
+
+    def create(self, draft: Draft) -> RecordRow:
+        """Raises RecordRefused's children: a rule between records, a quota."""
+        if self._count >= limits.RECORDS_PER_ZONE_MAX:
+            raise RecordQuota(type=draft.type, records_max=limits.RECORDS_PER_ZONE_MAX)
+        now_us = self._call.now_us
+        name = self._join(draft, None)
+        row = self._row(draft, self._platform.new_id(), now_us, now_us, None)
+        records.insert(self._tx, row)
+        name.records.append(_neighbour(row))
+        self._count += 1
+        self._changed[row.name] = name
+        return row
+
+    def replace(self, old: RecordRow, draft: Draft) -> RecordRow:
+        """The record with new contents and its old identity; the very same row when nothing differs.
+
+        Raises RecordRefused's children.
+        """
+        if _same(old, draft):
+            return old
+        name = self._join(draft, old)
+        row = self._row(draft, old.id, old.created_us, self._call.now_us, old)
+        records.update(self._tx, row)
+        self._leave(old)
+        name.records.append(_neighbour(row))
+        if _serves_same(old, draft):
+            return row
+        self._changed[row.name] = name
+        self._changed[old.name] = self._at(old.name)
+        return row
+
+    def delete(self, old: RecordRow) -> None:
+        records.delete(self._tx, old.id)
+        self._leave(old)
+        self._count -= 1
+        self._changed[old.name] = self._at(old.name)
+
+    def finish(self) -> None:
+        """Render each changed name, tell the feed, and give the zone its new serial last."""
+        if not self._changed:
+            return
+        zone_id = self._zone.id
+        for name in self._changed.values():
+            self._emit(name)
+        serial = serving.next_serial(self._zone.serial)
+        zones.set_after_change(self._tx, zone_id, serial, self._count)
+        document = served.encode(self._renderer.zone(self._apex, serial))
+        self._tx.emit(zone_id, served.KIND_ZONE, "", document)
+
+    def _emit(self, name: _Name) -> None:
+        rendered = self._renderer.name(self._apex, name.owner, name.records)
+        document = served.encode(rendered) if rendered.rrsets else None
+        is_proxied = serving.is_proxied(name.records)
+        first: Group = ""
+        if is_proxied != name.was_proxied:
+            first = "edge" if is_proxied else "dns"
+        self._tx.emit(self._zone.id, served.KIND_NAME, name.owner.hex(), document, first=first)
+
+    def _at(self, text: str) -> _Name:
+        name = self._names.get(text)
+        if name is None:
+            found = records.at_name(self._tx, self._zone.id, text)
+            name = self._names[text] = _Name(names.wire_from_text(text), found)
+        return name
+
+    def _leave(self, old: RecordRow) -> None:
+        name = self._at(old.name)
+        name.records = [record for record in name.records if record.id != old.id]
+
+    def _join(self, draft: Draft, old: RecordRow | None) -> _Name:
+        """The name that the draft comes to, once every rule there holds."""
+        name = self._at(draft.name)
+        others = [record for record in name.records if old is None or record.id != old.id]
+        _check_duplicate(draft, others)
+        _check_types(draft, others, name.owner == self._apex)
+        _check_sizes(draft, others)
+        return name
+
+    def _row(
+        self, draft: Draft, record_id: str, created_us: int, modified_us: int, old: RecordRow | None
+    ) -> RecordRow:
+        row = RecordRow(
+            id=record_id,
+            zone_id=self._zone.id,
+            name=draft.name,
+            type=draft.type,
+            rdata=draft.rdata,
+            ttl=draft.ttl,
+            proxied=draft.proxied,
+            priority=draft.priority,
+            content=draft.content,
+            content_folded=draft.content_folded,
+            data=draft.data,
+            settings=draft.settings,
+            comment=draft.comment,
+            tags=draft.tags,
+            created_us=created_us,
+            modified_us=modified_us,
+            comment_modified_us=_since(
+                draft.comment, old and old.comment, old and old.comment_modified_us, modified_us
+            ),
+            tags_modified_us=_since(
+                draft.tags if draft.tags != "[]" else None,
+                old and old.tags,
+                old and old.tags_modified_us,
+                modified_us,
+            ),
+            body=b"",
+        )
+        return row._replace(body=record_view.render(row))
+
+
+def _neighbour(row: RecordRow) -> Neighbour:
+    return Neighbour(row.id, row.type, row.rdata, row.ttl, row.proxied, row.settings, row.comment, row.tags)
+
+
+def _since(now: str | None, before: str | None, since_us: int | None, modified_us: int) -> int | None:
+    """When a comment or the tags got their present value; None when there is none."""
+    if now is None:
+        return None
+    return since_us if now == before else modified_us
+
+
+def _same(old: RecordRow, draft: Draft) -> bool:
+    """Whether nothing that an answer shows would change."""
+    return (
+        _serves_same(old, draft)
+        and old.content == draft.content
+        and old.data == draft.data
+        and old.comment == draft.comment
+        and old.tags == draft.tags
+    )
+
+
+def _serves_same(old: RecordRow, draft: Draft) -> bool:
+    return (old.name, old.rdata, old.ttl, old.proxied, old.settings) == (
+        draft.name,
+        draft.rdata,
+        draft.ttl,
+        draft.proxied,
+        draft.settings,
+    )
+
+
+def _check_duplicate(draft: Draft, others: Iterable[Neighbour]) -> None:
+    """Raises IdenticalRecord, RecordExists."""
+    identity = _identity(draft.type, draft.rdata)
+    for other in others:
+        if other.type == draft.type and _identity(other.type, other.rdata) == identity:
+            same = (draft.ttl, draft.proxied, draft.settings, draft.comment, draft.tags) == other[3:]
+            raise (IdenticalRecord if same else RecordExists)(type=draft.type)
+
+
+def _identity(type_: str, rdata: bytes) -> bytes:
+    """What makes two records of a name the same: rdata; for TXT the text, however it is cut into strings."""
+    if type_ != "TXT":
+        return rdata
+    return b"".join(_strings(rdata))
+
+
+def _strings(rdata: bytes) -> Iterable[bytes]:
+    position = 0
+    while position < len(rdata):
+        end = position + 1 + rdata[position]
+        yield rdata[position + 1 : end]
+        position = end
+
+
+def _check_types(draft: Draft, others: Iterable[Neighbour], at_apex: bool) -> None:
+    """Raises AddressHost, AliasHost, OtherHost, DelegatedHost; ContentRefused: a DS without a delegation."""
+    there = {other.type for other in others}
+    for rule in _RULES:
+        if draft.type in rule.new and (rule.at_apex or not at_apex) and there & rule.there:
+            raise rule.refusal(type=draft.type, field="name")
+    if draft.type == "DS" and "NS" not in there:
+        raise ContentRefused(type="DS", field="name", reason="NS records of that name must exist first")
+
+
+def _check_sizes(draft: Draft, others: Iterable[Neighbour]) -> None:
+    """Raises ContentsTooLong: more than one DNS message can carry, or more text than a name may have."""
+    same_type = [other.rdata for other in others if other.type == draft.type]
+    octets = sum(map(len, same_type)) + len(draft.rdata)
+    octets_max = limits.RRSET_OCTETS_MAX - limits.RECORD_HEAD_OCTETS * (len(same_type) + 1)
+    if draft.type == "TXT":
+        octets_max = min(octets_max, limits.TXT_OCTETS_PER_NAME_MAX)
+    if octets > octets_max:
+        raise ContentsTooLong(type=draft.type, field="content", octets=octets, octets_max=octets_max)

@@ -1,0 +1,152 @@
+"""The rows of accounts, of users and of who belongs where.
+
+Owns  the tables `accounts`, `users`, `memberships`: their schema and statements.
+Asks  a Reader or Transaction of the store.
+Tells `services.accounts`, `services.credentials` and `services.access`.
+Not   what a role may do.
+
+Times are microseconds since the epoch. A user's API key is kept as its SHA-256 only.
+"""
+
+from typing import NamedTuple
+
+from edgestead.store.control import Reader, Transaction
+
+CREATE = """
+create table accounts (
+  id text primary key,
+  name text not null,
+  type text not null,
+  zone_count integer not null,
+  created_us integer not null
+);
+create table users (
+  id text primary key,
+  email text not null,
+  email_folded text not null unique,
+  key_hash blob not null,
+  created_us integer not null
+);
+create table memberships (
+  id text primary key,
+  account_id text not null references accounts (id),
+  user_id text not null references users (id),
+  status text not null,
+  created_us integer not null
+);
+create unique index memberships_by_user on memberships (user_id, account_id);
+"""
+
+INSERT_ACCOUNT = "insert into accounts (id, name, type, zone_count, created_us) values (?, ?, ?, ?, ?)"
+SELECT_ACCOUNT = "select id, name, type, zone_count, created_us from accounts where id = ?"
+SELECT_ACCOUNTS = (
+    "select id, name, type, zone_count, created_us from accounts order by created_us, id limit ? offset ?"
+)
+SELECT_ALL_ACCOUNTS = "select id, name, type, zone_count, created_us from accounts order by created_us, id"
+COUNT_ACCOUNTS = "select count(*) from accounts"
+COUNT_ZONES = "select sum(zone_count) from accounts"
+CHANGE_ZONE_COUNT = "update accounts set zone_count = zone_count + ? where id = ?"
+
+INSERT_USER = "insert into users (id, email, email_folded, key_hash, created_us) values (?, ?, ?, ?, ?)"
+SELECT_USERS = "select id, email, email_folded, key_hash, created_us from users order by created_us, id"
+SELECT_USER = "select id, email, email_folded, key_hash, created_us from users where id = ?"
+UPDATE_KEY = "update users set key_hash = ? where id = ?"
+
+INSERT_MEMBERSHIP = (
+    "insert into memberships (id, account_id, user_id, status, created_us) values (?, ?, ?, ?, ?)"
+)
+SELECT_MEMBERSHIPS = (
+    "select m.id, m.account_id, a.name, m.user_id, m.status from memberships m"
+    " join accounts a on a.id = m.account_id where m.user_id = ? order by m.created_us, m.id limit ? offset ?"
+)
+COUNT_MEMBERSHIPS = "select count(*) from memberships where user_id = ?"
+
+
+class AccountRow(NamedTuple):
+    id: str
+    name: str
+    type: str
+    zone_count: int
+    created_us: int
+
+
+class UserRow(NamedTuple):
+    id: str
+    email: str
+    email_folded: str
+    key_hash: bytes
+    created_us: int
+
+
+class MembershipRow(NamedTuple):
+    id: str
+    account_id: str
+    account_name: str
+    user_id: str
+    status: str
+
+
+def insert_account(tx: Transaction, row: AccountRow) -> None:
+    tx.run(INSERT_ACCOUNT, row)
+
+
+def account(reader: Reader, account_id: str) -> AccountRow | None:
+    found = reader.row(SELECT_ACCOUNT, (account_id,))
+    return AccountRow(*found) if found else None
+
+
+def accounts(reader: Reader, limit: int, offset: int) -> list[AccountRow]:
+    return [AccountRow(*found) for found in reader.rows(SELECT_ACCOUNTS, (limit, offset))]
+
+
+def all_accounts(reader: Reader) -> list[AccountRow]:
+    return [AccountRow(*found) for found in reader.rows(SELECT_ALL_ACCOUNTS)]
+
+
+def account_count(reader: Reader) -> int:
+    return _number(reader, COUNT_ACCOUNTS)
+
+
+def zone_count(reader: Reader) -> int:
+    """How many zones there are, without looking at one."""
+    return _number(reader, COUNT_ZONES)
+
+
+def add_to_zone_count(tx: Transaction, account_id: str, by: int) -> None:
+    tx.run(CHANGE_ZONE_COUNT, (by, account_id))
+
+
+def insert_user(tx: Transaction, row: UserRow) -> None:
+    tx.run(INSERT_USER, row)
+
+
+def users(reader: Reader) -> list[UserRow]:
+    return [UserRow(*found) for found in reader.rows(SELECT_USERS)]
+
+
+def user(reader: Reader, user_id: str) -> UserRow | None:
+    found = reader.row(SELECT_USER, (user_id,))
+    return UserRow(*found) if found else None
+
+
+def set_key_hash(tx: Transaction, user_id: str, key_hash: bytes) -> None:
+    tx.run(UPDATE_KEY, (key_hash, user_id))
+
+
+def insert_membership(
+    tx: Transaction, membership_id: str, account_id: str, user_id: str, status: str, created_us: int
+) -> None:
+    tx.run(INSERT_MEMBERSHIP, (membership_id, account_id, user_id, status, created_us))
+
+
+def memberships(reader: Reader, user_id: str, limit: int, offset: int) -> list[MembershipRow]:
+    return [MembershipRow(*found) for found in reader.rows(SELECT_MEMBERSHIPS, (user_id, limit, offset))]
+
+
+def membership_count(reader: Reader, user_id: str) -> int:
+    return _number(reader, COUNT_MEMBERSHIPS, user_id)
+
+
+def _number(reader: Reader, sql: str, *parameters: str) -> int:
+    found = reader.row(sql, parameters)
+    return int(found[0] or 0) if found else 0

@@ -1,0 +1,221 @@
+"""The rows of DNS records.
+
+Owns  the table `records`: its schema and statements.
+Asks  a Reader or Transaction of the store.
+Tells `services.zone_edit`, which writes, and `services.records`, which reads.
+Not   what makes a record valid; what DNS serves.
+
+A row keeps a record in the three forms that its readers want, so that none of them parses another's:
+columns for filters and rules, `rdata` in wire form for `services.serving`, and `body`, the JSON object that
+the newest API date answers. A list is a join of ready bodies. `name` is lower-case text without its last
+dot; `content_folded` is what filters compare: decoded text, lower case, white space folded.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from edgestead.store.control import Reader, Transaction
+
+# The second index is the default order of lists; the third finds a name's neighbours.
+CREATE = """
+create table records (
+  id text primary key,
+  zone_id text not null references zones (id),
+  name text not null,
+  type text not null,
+  rdata blob not null,
+  ttl integer not null,
+  proxied integer not null,
+  priority integer,
+  content text not null,
+  content_folded text not null,
+  data text,
+  settings text not null,
+  comment text,
+  tags text not null,
+  created_us integer not null,
+  modified_us integer not null,
+  comment_modified_us integer,
+  tags_modified_us integer,
+  body blob not null
+);
+create index records_by_type on records (zone_id, type, name, created_us desc, id);
+create index records_by_name on records (zone_id, name);
+"""
+
+COLUMNS = (
+    "id, zone_id, name, type, rdata, ttl, proxied, priority, content, content_folded, data, settings,"
+    " comment, tags, created_us, modified_us, comment_modified_us, tags_modified_us, body"
+)
+INSERT = f"insert into records ({COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+UPDATE = (
+    "update records set name = ?, rdata = ?, ttl = ?, proxied = ?, priority = ?, content = ?,"
+    " content_folded = ?, data = ?, settings = ?, comment = ?, tags = ?, modified_us = ?,"
+    " comment_modified_us = ?, tags_modified_us = ?, body = ? where id = ?"
+)
+SELECT = f"select {COLUMNS} from records where id = ? and zone_id = ?"
+SELECT_BODY = "select body from records where id = ? and zone_id = ?"
+SELECT_AT_NAME = (
+    "select id, type, rdata, ttl, proxied, settings, comment, tags from records"
+    " where zone_id = ? and name = ?"
+)
+DELETE = "delete from records where id = ?"
+DELETE_ALL = "delete from records where zone_id = ?"
+
+SELECT_BODIES = "select body from records where zone_id = ?"
+SELECT_ROWS = f"select {COLUMNS} from records where zone_id = ?"
+COUNT_LIST = "select count(*) from records where zone_id = ?"
+CONDITIONS: Mapping[str, str] = {
+    "name": "name = ?",
+    "type": "type = ?",
+    "content": "content_folded = ?",
+    "proxied": "proxied = ?",
+}
+ORDERS: Mapping[str, tuple[str, str]] = {
+    "type": (
+        "type, name, created_us desc, id",
+        "type desc, name desc, created_us, id desc",
+    ),
+    "name": ("name, type, created_us desc, id", "name desc, type desc, created_us, id desc"),
+    "content": (
+        "content_folded, type, name, created_us desc, id",
+        "content_folded desc, type desc, name desc, created_us, id desc",
+    ),
+    "ttl": (
+        "ttl, type, name, created_us desc, id",
+        "ttl desc, type desc, name desc, created_us, id desc",
+    ),
+    "proxied": (
+        "proxied, type, name, created_us desc, id",
+        "proxied desc, type desc, name desc, created_us, id desc",
+    ),
+}
+
+
+class RecordRow(NamedTuple):
+    """A whole record. `data`, `settings` and `tags` are JSON text; `ttl` 1 is Auto; `proxied` is 0 or 1."""
+
+    id: str
+    zone_id: str
+    name: str
+    type: str
+    rdata: bytes
+    ttl: int
+    proxied: int
+    priority: int | None
+    content: str
+    content_folded: str
+    data: str | None
+    settings: str
+    comment: str | None
+    tags: str
+    created_us: int
+    modified_us: int
+    comment_modified_us: int | None
+    tags_modified_us: int | None
+    body: bytes
+
+
+class Neighbour(NamedTuple):
+    """What the rules between records and the rendering of a name need to know of one record."""
+
+    id: str
+    type: str
+    rdata: bytes
+    ttl: int
+    proxied: int
+    settings: str
+    comment: str | None
+    tags: str
+
+
+def insert(tx: Transaction, row: RecordRow) -> None:
+    tx.run(INSERT, row)
+
+
+def update(tx: Transaction, row: RecordRow) -> None:
+    """Everything but the identity: id, zone, type and birth stay."""
+    tx.run(
+        UPDATE,
+        (
+            row.name,
+            row.rdata,
+            row.ttl,
+            row.proxied,
+            row.priority,
+            row.content,
+            row.content_folded,
+            row.data,
+            row.settings,
+            row.comment,
+            row.tags,
+            row.modified_us,
+            row.comment_modified_us,
+            row.tags_modified_us,
+            row.body,
+            row.id,
+        ),
+    )
+
+
+def delete(tx: Transaction, record_id: str) -> None:
+    tx.run(DELETE, (record_id,))
+
+
+def delete_all(tx: Transaction, zone_id: str) -> None:
+    tx.run(DELETE_ALL, (zone_id,))
+
+
+def record(reader: Reader, zone_id: str, record_id: str) -> RecordRow | None:
+    found = reader.row(SELECT, (record_id, zone_id))
+    return RecordRow(*found) if found else None
+
+
+def body(reader: Reader, zone_id: str, record_id: str) -> bytes | None:
+    found = reader.row(SELECT_BODY, (record_id, zone_id))
+    return found[0] if found else None
+
+
+def at_name(reader: Reader, zone_id: str, name: str) -> list[Neighbour]:
+    return [Neighbour(*found) for found in reader.rows(SELECT_AT_NAME, (zone_id, name))]
+
+
+def bodies(
+    reader: Reader,
+    zone_id: str,
+    wanted: Mapping[str, Any],
+    order: str,
+    descending: bool,
+    limit: int,
+    offset: int,
+) -> list[bytes]:
+    """The bodies of records that meet every condition of `wanted` (keys of CONDITIONS), in order."""
+    sql = _list(SELECT_BODIES, tuple(wanted), order, descending)
+    return [found[0] for found in reader.rows(sql, (zone_id, *wanted.values(), limit, offset))]
+
+
+def count(reader: Reader, zone_id: str, wanted: Mapping[str, Any]) -> int:
+    found = reader.row(COUNT_LIST + _and(tuple(wanted)), (zone_id, *wanted.values()))
+    return int(found[0]) if found else 0
+
+
+def statements() -> Iterator[str]:
+    """Every statement of this module, and lists with each condition and each order."""
+    yield from (INSERT, UPDATE, SELECT, SELECT_BODY, SELECT_AT_NAME, DELETE, DELETE_ALL)
+    for keys in ((), *((key,) for key in CONDITIONS), tuple(CONDITIONS)):
+        yield COUNT_LIST + _and(keys)
+        for order in ORDERS:
+            for descending in (False, True):
+                yield _list(SELECT_BODIES, keys, order, descending)
+                yield _list(SELECT_ROWS, keys, order, descending)
+
+
+@cache
+def _and(keys: tuple[str, ...]) -> str:
+    return "".join(f" and {CONDITIONS[key]}" for key in keys)
+
+
+@cache
+def _list(select: str, keys: tuple[str, ...], order: str, descending: bool) -> str:
+    return f"{select}{_and(keys)} order by {ORDERS[order][descending]} limit ? offset ?"

@@ -1,0 +1,72 @@
+"""The rows of API tokens.
+
+Owns  the table `tokens`: its schema and statements.
+Asks  a Reader or Transaction of the store.
+Tells `services.access`, which holds all of them in memory, and `services.credentials`.
+Not   what a policy allows; the token's text, of which only the SHA-256 is kept.
+
+`policies` and `condition` are JSON text in the shapes of `services.access`. An owner is a user or an account.
+"""
+
+from typing import NamedTuple
+
+from edgestead.store.control import Reader, Transaction
+
+CREATE = """
+create table tokens (
+  id text primary key,
+  owner_kind text not null,
+  owner_id text not null,
+  name text not null,
+  hash blob not null unique,
+  status text not null,
+  policies text not null,
+  condition text,
+  not_before_us integer,
+  expires_us integer,
+  issued_us integer not null,
+  modified_us integer not null
+);
+create index tokens_by_owner on tokens (owner_kind, owner_id, issued_us, id);
+"""
+
+COLUMNS = (
+    "id, owner_kind, owner_id, name, hash, status, policies, condition, not_before_us, expires_us,"
+    " issued_us, modified_us"
+)
+INSERT = f"insert into tokens ({COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+SELECT_ALL = f"select {COLUMNS} from tokens order by issued_us, id"
+SELECT_OF_OWNER = f"select {COLUMNS} from tokens where owner_kind = ? and owner_id = ? order by issued_us, id"
+UPDATE_HASH = "update tokens set hash = ?, modified_us = ? where id = ?"
+
+
+class TokenRow(NamedTuple):
+    id: str
+    owner_kind: str
+    owner_id: str
+    name: str
+    hash: bytes
+    status: str
+    policies: str
+    condition: str | None
+    not_before_us: int | None
+    expires_us: int | None
+    issued_us: int
+    modified_us: int
+
+
+def insert(tx: Transaction, row: TokenRow) -> None:
+    tx.run(INSERT, row)
+
+
+def tokens(reader: Reader) -> list[TokenRow]:
+    return [TokenRow(*found) for found in reader.rows(SELECT_ALL)]
+
+
+def of_owner(reader: Reader, owner_kind: str, owner_id: str) -> list[TokenRow]:
+    """Oldest first."""
+    return [TokenRow(*found) for found in reader.rows(SELECT_OF_OWNER, (owner_kind, owner_id))]
+
+
+def set_hash(tx: Transaction, token_id: str, token_hash: bytes, now_us: int) -> None:
+    tx.run(UPDATE_HASH, (token_hash, now_us, token_id))
