@@ -20,7 +20,7 @@ import uvloop
 
 from edgestead.api.app import create_app
 from edgestead.api.context import AppContext
-from edgestead.api.framing import Protocol
+from edgestead.api.framing import StrictProtocol
 from edgestead.api.log import BatchedLog
 from edgestead.model import counters
 from edgestead.model.counters import slot
@@ -86,7 +86,9 @@ class Control:
         """Until SIGTERM; returns when every acknowledged write is on disk."""
         await self._install(self._start.credentials)
         self._data.open(Expected(c.pid, c.pidfd, c.group) for c in self._start.expected)
-        server = RestServer(create_app(self._context()), Protocol, socket.socket(fileno=self._start.api_fd))
+        server = RestServer(
+            create_app(self._context()), StrictProtocol, socket.socket(fileno=self._start.api_fd)
+        )
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, server.end)
         admin = await serve_admin(
             socket.socket(fileno=self._start.admin_fd),

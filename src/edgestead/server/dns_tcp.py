@@ -14,6 +14,7 @@ import uvloop
 
 from edgestead.dns.table import Table
 from edgestead.dns.tcp import serve_tcp
+from edgestead.model.counters import Page
 from edgestead.server import process
 from edgestead.server.dns_part import KINDS, PageCounters, TableConsumer
 from edgestead.server.messages import DNS_GROUP, DnsStart
@@ -46,7 +47,7 @@ async def _serve(start: DnsStart) -> None:
 
 
 async def _answer(
-    start: DnsStart, table: Table, page: process.Page, follower: LoopFollower, stop: asyncio.Event
+    start: DnsStart, table: Table, page: Page, follower: LoopFollower, stop: asyncio.Event
 ) -> None:
     may_serve = asyncio.create_task(follower.wait_until_may_serve())
     stopped = asyncio.create_task(stop.wait())

@@ -31,18 +31,32 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
     api_token: str
 
 
-def install(tx: Transaction, credentials: Credentials, *, now_us: int, new_id: Callable[[], str]) -> None:
+def install(
+    tx: Transaction,
+    credentials: Credentials,
+    *,
+    revoke_others: bool = False,
+    now_us: int,
+    new_id: Callable[[], str],
+) -> None:
     """Make the database agree with the file: the first start, a renewal, and every other start alike.
 
-    Other accounts, users and tokens stay untouched. The old key and first token die with this commit.
+    A renewal changes key and token together, so a key that the database does not know is how it is met first:
+    then the old key and first token die with this commit, and all other tokens too if `revoke_others`.
+    Whatever else a start finds, a first token that its owner deleted say, stays as it is.
     """
     if accounts.account(tx, credentials.account_id) is None:
         _create(tx, credentials, now_us, new_id)
         return
     for user in accounts.users(tx):
-        if user.email_folded == credentials.email.lower():
+        if user.email_folded == credentials.email.lower() and user.key_hash != secret_hash(
+            credentials.api_key
+        ):
             accounts.set_key_hash(tx, user.id, secret_hash(credentials.api_key))
-    tokens.set_hash(tx, _FIRST_TOKEN_ID, secret_hash(credentials.api_token), now_us)
+            tokens.delete(tx, _FIRST_TOKEN_ID)
+            if revoke_others:
+                tokens.delete_all(tx)
+            tokens.insert(tx, _first_token(user.id, credentials, now_us))
 
 
 def _create(tx: Transaction, credentials: Credentials, now_us: int, new_id: Callable[[], str]) -> None:
@@ -53,22 +67,23 @@ def _create(tx: Transaction, credentials: Credentials, now_us: int, new_id: Call
     )
     accounts.insert_user(tx, UserRow(user_id, email, email.lower(), secret_hash(credentials.api_key), now_us))
     accounts.insert_membership(tx, new_id(), credentials.account_id, user_id, "accepted", now_us)
-    tokens.insert(
-        tx,
-        TokenRow(
-            id=_FIRST_TOKEN_ID,
-            owner_kind="user",
-            owner_id=user_id,
-            name=FIRST_TOKEN_NAME,
-            hash=secret_hash(credentials.api_token),
-            status="active",
-            policies=_everything(user_id),
-            condition=None,
-            not_before_us=None,
-            expires_us=None,
-            issued_us=now_us,
-            modified_us=now_us,
-        ),
+    tokens.insert(tx, _first_token(user_id, credentials, now_us))
+
+
+def _first_token(user_id: str, credentials: Credentials, now_us: int) -> TokenRow:
+    return TokenRow(
+        id=_FIRST_TOKEN_ID,
+        owner_kind="user",
+        owner_id=user_id,
+        name=FIRST_TOKEN_NAME,
+        hash=secret_hash(credentials.api_token),
+        status="active",
+        policies=_everything(user_id),
+        condition=None,
+        not_before_us=None,
+        expires_us=None,
+        issued_us=now_us,
+        modified_us=now_us,
     )
 
 

@@ -37,7 +37,8 @@ COLUMNS = (
 INSERT = f"insert into tokens ({COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 SELECT_ALL = f"select {COLUMNS} from tokens order by issued_us, id"
 SELECT_OF_OWNER = f"select {COLUMNS} from tokens where owner_kind = ? and owner_id = ? order by issued_us, id"
-UPDATE_HASH = "update tokens set hash = ?, modified_us = ? where id = ?"
+DELETE = "delete from tokens where id = ?"
+DELETE_ALL = "delete from tokens"
 
 
 class TokenRow(NamedTuple):
@@ -68,5 +69,9 @@ def of_owner(reader: Reader, owner_kind: str, owner_id: str) -> list[TokenRow]:
     return [TokenRow(*found) for found in reader.rows(SELECT_OF_OWNER, (owner_kind, owner_id))]
 
 
-def set_hash(tx: Transaction, token_id: str, token_hash: bytes, now_us: int) -> None:
-    tx.run(UPDATE_HASH, (token_hash, now_us, token_id))
+def delete(tx: Transaction, token_id: str) -> None:
+    tx.run(DELETE, (token_id,))
+
+
+def delete_all(tx: Transaction) -> None:
+    tx.run(DELETE_ALL)
