@@ -1,0 +1,255 @@
+"""The algorithm of RFC 1034 §4.3.2 over all zones: a name and a type, and what they get.
+
+Owns  aliases, wildcards, referrals with glue, denials, minimal ANY, DS at the parent's side.
+Asks  `zone` for names, `node` for records, `wire` for compressed tails.
+Tells `answer` an `Outcome`.
+Not   packets, EDNS, sizes (`answer`); taking changes (`table`).
+
+Outcomes are worked out when they are asked for and kept until the next change. An outcome depends on the
+question only through the offset of the name it was found at, so one referral serves every name below its cut
+and one wildcard every name it covers, per offset.
+"""
+
+from typing import Final
+
+from edgestead.dns import node, wire
+from edgestead.dns.kept import Kept
+from edgestead.dns.outcome import AA, FAILED, NOERROR, NXDOMAIN, REFUSED, Outcome
+from edgestead.dns.zone import WILDCARD, Zone
+
+ALIASES_MAX: Final = 16
+_DENIALS_PER_ZONE_MAX: Final = 32
+_QUESTION_AT: Final = 12
+_TYPE_AND_CLASS_OCTETS: Final = 4
+
+
+def _kind(number: int) -> bytes:
+    return number.to_bytes(2, "big") + wire.IN.to_bytes(2, "big")
+
+
+_CNAME: Final = _kind(wire.CNAME)
+_NS: Final = _kind(wire.NS)
+_DS: Final = _kind(wire.DS)
+_ANY: Final = _kind(wire.ANY)
+_TRANSFERS: Final = frozenset({_kind(wire.AXFR), _kind(wire.IXFR)})
+_SPECIAL: Final = frozenset({_ANY, _DS, *_TRANSFERS})
+_ADDRESSES: Final = (_kind(wire.A), _kind(wire.AAAA))
+
+Key = tuple[bytes, bytes, int]
+
+
+class View:
+    """All served zones by apex, and what was worked out from them. A change replaces the view."""
+
+    __slots__ = ("outcomes", "zones")
+
+    def __init__(self, zones: dict[bytes, Zone]) -> None:
+        self.zones = zones
+        self.outcomes: Kept[Key, Outcome] = Kept()
+
+    def zone_of(self, name: bytes) -> Zone | None:
+        """The zone with the longest apex at or above a valid, lower-case name."""
+        zones = self.zones
+        while (found := zones.get(name)) is None and len(name) > 1:
+            name = wire.parent(name)
+        return found
+
+
+def lookup(view: View, zone: Zone, name: bytes, kind: bytes) -> Outcome:
+    """What a valid, lower-case `name` of `zone` gets for a type (with class IN, as wire)."""
+    if kind in _SPECIAL:
+        if kind in _TRANSFERS:
+            return FAILED[REFUSED]
+        if kind == _DS:
+            zone = _parent_side(view, zone, name)
+    at = len(name) - len(zone.apex)
+    relative = name[:at]
+    if zone.cuts:
+        cut = zone.cut_above(relative)
+        if cut is not None and not (kind == _DS and cut == relative):
+            return _referral(view, zone, cut, _QUESTION_AT + at - len(cut))
+    held = zone.names.get(relative)
+    if held is not None:
+        return _at_node(view, zone, name, _QUESTION_AT, held, kind, exact=True)
+    encloser = zone.encloser(relative)
+    held = zone.names.get(WILDCARD + encloser)
+    if held is None:
+        return denials(zone, at)[0]
+    offset = _QUESTION_AT + at - len(encloser)
+    return _at_node(view, zone, encloser + zone.apex, offset, held, kind, exact=False)
+
+
+def _parent_side(view: View, zone: Zone, name: bytes) -> Zone:
+    """DS of an apex belongs to the zone above it, when that is here too (RFC 4035 §3.1.4.1)."""
+    if name != zone.apex or len(name) == 1:
+        return zone
+    above = view.zone_of(wire.parent(name))
+    if above is not None and name[: len(name) - len(above.apex)] in above.names:
+        return above
+    return zone
+
+
+def denials(zone: Zone, at: int) -> tuple[Outcome, Outcome, Outcome]:
+    """NXDOMAIN, NODATA of an existing name, NODATA of a wildcard; `at` is the apex's place in the name."""
+    found = zone.denials.get(at)
+    if found is None:
+        tail = _tail(zone.apex, _QUESTION_AT + at)
+        tail.add(zone.apex, zone.soa_denial)
+        soa, counts = bytes(tail), (0, 1, 0)
+        found = (
+            Outcome(AA | NXDOMAIN, soa, counts),
+            Outcome(AA, soa, counts, steady=True),
+            Outcome(AA, soa, counts),
+        )
+        if len(zone.denials) >= _DENIALS_PER_ZONE_MAX:
+            zone.denials.clear()
+        zone.denials[at] = found
+    return found
+
+
+def _tail(suffix: bytes, offset: int) -> wire.Tail:
+    """An empty tail behind a question whose name has `suffix` at `offset` of the message."""
+    tail = wire.Tail(offset + len(suffix) + _TYPE_AND_CLASS_OCTETS)
+    tail.offer(suffix, offset)
+    return tail
+
+
+def _at_node(
+    view: View, zone: Zone, suffix: bytes, offset: int, held: bytes, kind: bytes, *, exact: bool
+) -> Outcome:
+    """The answer from a name's own node or from a wildcard's, whose encloser is `suffix`."""
+    if kind == _ANY and held:
+        kind = next(node.rrsets(held))[0]  # one RRset is enough (RFC 8482 §4.1)
+    found = node.rrset(held, kind)
+    if found is None and (kind == _ANY or node.rrset(held, _CNAME) is None):
+        at = offset + len(suffix) - len(zone.apex) - _QUESTION_AT
+        return denials(zone, at)[1 if exact else 2]
+    key = (suffix if exact else WILDCARD + suffix, kind, offset)
+    kept = view.outcomes.get(key)
+    if kept is not None:
+        return kept
+    if found is not None:
+        tail = _tail(suffix, offset)
+        tail.add(None, found[1])
+        outcome, reusable = Outcome(AA, bytes(tail), (found[0], 0, 0), steady=exact), True
+    else:
+        chain = _Chain(view, _tail(suffix, offset), suffix, kind, exact=exact)
+        outcome, reusable = chain.follow(zone, held), chain.reusable
+    if reusable:
+        view.outcomes.keep(key, outcome, len(outcome.tail))
+    return outcome
+
+
+class _Chain:
+    """Following aliases over our zones until something else is found (RFC 1034 §3.6.2).
+
+    Bounded by ALIASES_MAX; a loop ends where it closes. The rcode is the last name's (RFC 6604 §2.1).
+    """
+
+    def __init__(self, view: View, tail: wire.Tail, suffix: bytes, kind: bytes, *, exact: bool) -> None:
+        self._view, self._tail, self._kind, self._exact = view, tail, kind, exact
+        self._first_wildcard = None if exact else suffix
+        self._seen = {suffix} if exact else set()
+        self._an = 0
+        self.reusable = True
+
+    def follow(self, zone: Zone, held: bytes) -> Outcome:
+        owner: bytes | None = None
+        for _ in range(ALIASES_MAX):
+            count, rrs = node.rrset(held, _CNAME) or (0, b"")
+            self._add(owner, count, rrs)
+            owner = next(wire.records(rrs))[2].lower()
+            found = self._view.zone_of(owner)
+            if owner in self._seen or found is None:
+                break
+            self._seen.add(owner)
+            zone, relative = found, owner[: len(owner) - len(found.apex)]
+            if zone.cuts and (cut := zone.cut_above(relative)) is not None:
+                return self._delegated(zone, cut)
+            step = self._node(zone, relative)
+            if step is None:
+                return self._denied(zone, NXDOMAIN)
+            answer = node.rrset(step, self._kind)
+            if answer is not None:
+                self._add(owner, *answer)
+                break
+            if node.rrset(step, _CNAME) is None:
+                return self._denied(zone, NOERROR)
+            held = step
+        return Outcome(AA, bytes(self._tail), (self._an, 0, 0), steady=self._exact)
+
+    def _add(self, owner: bytes | None, count: int, rrs: bytes) -> None:
+        self._tail.add(owner, rrs)
+        self._an += count
+
+    def _node(self, zone: Zone, relative: bytes) -> bytes | None:
+        held = zone.names.get(relative)
+        if held is None:
+            encloser = zone.encloser(relative)
+            held = zone.names.get(WILDCARD + encloser)
+            if encloser + zone.apex == self._first_wildcard:
+                self.reusable = False  # whether the loop closes here depends on the question's first labels
+        return held
+
+    def _denied(self, zone: Zone, rcode: int) -> Outcome:
+        self._tail.add(zone.apex, zone.soa_denial)
+        steady = self._exact and rcode == NOERROR
+        return Outcome(AA | rcode, bytes(self._tail), (self._an, 1, 0), steady=steady)
+
+    def _delegated(self, zone: Zone, cut: bytes) -> Outcome:
+        ns = _add_delegation(self._tail, zone, cut)
+        return Outcome(AA, bytes(self._tail), (self._an, ns, 0), steady=self._exact)
+
+
+def _add_delegation(tail: wire.Tail, zone: Zone, cut: bytes) -> int:
+    count, rrs = node.rrset(zone.names[cut], _NS) or (0, b"")
+    tail.add(cut + zone.apex, rrs)
+    return count
+
+
+def _referral(view: View, zone: Zone, cut: bytes, offset: int) -> Outcome:
+    """The cut's NS and the addresses we hold for them; AA is clear (RFC 1034 §4.3.2 3b)."""
+    suffix = cut + zone.apex
+    key = (suffix, b"", offset)
+    kept = view.outcomes.get(key)
+    if kept is None:
+        kept = _build_referral(zone, cut, suffix, offset)
+        view.outcomes.keep(key, kept, len(kept.tail))
+    return kept
+
+
+def _build_referral(zone: Zone, cut: bytes, suffix: bytes, offset: int) -> Outcome:
+    tail = _tail(suffix, offset)
+    ns = _add_delegation(tail, zone, cut)
+    inside, beside = _glue(zone, cut)
+    needed = sum(tail_count(tail, *glue) for glue in inside)
+    shorter = Outcome(NOERROR, bytes(tail), (0, ns, needed)) if beside else None
+    more = sum(tail_count(tail, *glue) for glue in beside)
+    return Outcome(NOERROR, bytes(tail), (0, ns, needed + more), shorter=shorter)
+
+
+def tail_count(tail: wire.Tail, owner: bytes, count: int, rrs: bytes) -> int:
+    tail.add(owner, rrs)
+    return count
+
+
+Glue = list[tuple[bytes, int, bytes]]
+
+
+def _glue(zone: Zone, cut: bytes) -> tuple[Glue, Glue]:
+    """Addresses of the cut's name servers: those below the cut, which a resolver cannot do without
+    (RFC 9471 §3.1), and those elsewhere in the zone (§3.2)."""
+    inside: Glue = []
+    beside: Glue = []
+    for _, _, rdata in wire.records((node.rrset(zone.names[cut], _NS) or (0, b""))[1]):
+        target = rdata.lower()
+        relative = wire.below(target, zone.apex)
+        held = zone.names.get(relative) if relative is not None else None
+        if not held or relative is None:
+            continue
+        glue = inside if wire.below(relative, cut) is not None else beside
+        for kind in _ADDRESSES:
+            found = node.rrset(held, kind)
+            if found is not None:
+                glue.append((target, *found))
+    return inside, beside
