@@ -39,7 +39,7 @@ class Tail:
         """Forget the oldest beyond `bytes_max`."""
         surplus = self._bytes_upto[-1] - self._bytes_upto[0] - self._bytes_max
         if surplus > self._bytes_max // 4:  # deleting moves the rest: not for every change
-            count = bisect_right(self._bytes_upto, self._bytes_upto[0] + surplus)
+            count = bisect_right(self._bytes_upto, self._bytes_upto[0] + surplus) - 1
             del self._changes[:count]
             del self._bytes_upto[:count]
             self.start += count
