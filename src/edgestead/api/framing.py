@@ -96,7 +96,7 @@ class StrictProtocol(HttpToolsProtocol):
 
     def _refuse(self, reason: str, counter: int) -> None:
         """Answer 400 and close. While an earlier request is being answered, only close behind its answer."""
-        self.app.context.counters.add(counter)  # type: ignore[union-attr]
+        self.app.context.counters.add(counter)
         if self._in_head and self._is_busy():
             self.cycle.keep_alive = False
             self.flow.pause_reading()
