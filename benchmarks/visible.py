@@ -23,9 +23,9 @@ from urllib.parse import urlsplit
 
 import dns.message
 import dns.query
-from tests.dns.nsd import nsd
 
 from edgestead.testing.server import EdgeServer
+from tests.dns.nsd import nsd
 
 APEX = "visible.test"
 CLIENTS = 32
