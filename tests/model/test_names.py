@@ -67,6 +67,7 @@ BAD = [
     ("\\é.test", "no single meaning"),
     ("straße.test", "no single meaning"),
     ("a\u200db.test", "no single meaning"),
+    ("🯰.test", "no single meaning"),  # a digit younger than the tables of RFC 3491
     ("℀.test", "no single meaning"),
     ("\u00ad.test", "no single meaning"),
     ("é" * 64, "63 characters"),
