@@ -10,7 +10,14 @@ from collections.abc import Callable
 from typing import Any
 
 from edgestead.model.errors import BadRequest
-from edgestead.store.changes import DOC_BYTES_MAX, KIND_DROP_SCOPE, TAIL_BYTES_MAX, TAIL_ROWS_MAX, Change
+from edgestead.store.changes import (
+    DOC_BYTES_MAX,
+    KIND_DROP_SCOPE,
+    TAIL_BYTES_MAX,
+    TAIL_ROWS_MAX,
+    Change,
+    change_bytes,
+)
 from edgestead.store.control import Group
 from edgestead.store.migrations import Migration
 
@@ -137,8 +144,3 @@ class Outbox:
             if sequence >= self.head:
                 return  # the head stays: it is where the next sequence comes from
             self._execute(DELETE_CHANGES_UPTO, (sequence,))
-
-
-def change_bytes(change: Change) -> int:
-    """What a change counts for in the feed's limits: its texts and document, and about 16 for the rest."""
-    return 16 + len(change.scope) + len(change.kind) + len(change.key) + len(change.doc or b"")
