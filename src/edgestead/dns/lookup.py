@@ -10,6 +10,8 @@ question only through the offset of the name it was found at, so one referral se
 and one wildcard every name it covers, per offset.
 """
 
+from collections.abc import Iterable
+from itertools import chain
 from typing import Final
 
 from edgestead.dns import node, wire
@@ -20,6 +22,7 @@ from edgestead.dns.zone import WILDCARD, Zone
 ALIASES_MAX: Final = 16
 _DENIALS_PER_ZONE_MAX: Final = 32
 _QUESTION_AT: Final = 12
+_APEX: Final = b""
 _TYPE_AND_CLASS_OCTETS: Final = 4
 
 
@@ -64,11 +67,12 @@ def lookup(view: View, zone: Zone, name: bytes, kind: bytes) -> Outcome:
             zone = _parent_side(view, zone, name)
     at = len(name) - len(zone.apex)
     relative = name[:at]
-    if zone.cuts:
-        cut = zone.cut_above(relative)
-        if cut is not None and not (kind == _DS and cut == relative):
-            return _referral(view, zone, cut, _QUESTION_AT + at - len(cut))
+    cut = _cut(zone, relative, kind)
+    if cut is not None:
+        return _referral(view, zone, cut, _QUESTION_AT + at - len(cut))
     held = zone.names.get(relative)
+    if held is None and kind == _DS and name in view.zones:
+        held = b""
     if held is not None:
         return _at_node(view, zone, name, _QUESTION_AT, held, kind, exact=True)
     encloser = zone.encloser(relative)
@@ -79,14 +83,17 @@ def lookup(view: View, zone: Zone, name: bytes, kind: bytes) -> Outcome:
     return _at_node(view, zone, encloser + zone.apex, offset, held, kind, exact=False)
 
 
+def _cut(zone: Zone, relative: bytes, kind: bytes) -> bytes | None:
+    """The delegation that takes a question out of our authority. DS stays: it is the parent's."""
+    cut = zone.cut_above(relative) if zone.cuts else None
+    return None if cut == relative and kind == _DS else cut
+
+
 def _parent_side(view: View, zone: Zone, name: bytes) -> Zone:
     """DS of an apex belongs to the zone above it, when that is here too (RFC 4035 §3.1.4.1)."""
     if name != zone.apex or len(name) == 1:
         return zone
-    above = view.zone_of(wire.parent(name))
-    if above is not None and name[: len(name) - len(above.apex)] in above.names:
-        return above
-    return zone
+    return view.zone_of(wire.parent(name)) or zone
 
 
 def denials(zone: Zone, at: int) -> tuple[Outcome, Outcome, Outcome]:
@@ -129,12 +136,10 @@ def _at_node(
     if kept is not None:
         return kept
     if found is not None:
-        tail = _tail(suffix, offset)
-        tail.add(None, found[1])
-        outcome, reusable = Outcome(AA, bytes(tail), (found[0], 0, 0), steady=exact), True
+        outcome, reusable = _direct(view, zone, suffix, offset, found, kind, exact=exact), True
     else:
-        chain = _Chain(view, _tail(suffix, offset), suffix, kind, exact=exact)
-        outcome, reusable = chain.follow(zone, held), chain.reusable
+        aliases = _Chain(view, _tail(suffix, offset), suffix, kind, exact=exact)
+        outcome, reusable = aliases.follow(zone, held), aliases.reusable
     if reusable:
         view.outcomes.keep(key, outcome, len(outcome.tail))
     return outcome
@@ -156,34 +161,46 @@ class _Chain:
     def follow(self, zone: Zone, held: bytes) -> Outcome:
         owner: bytes | None = None
         for _ in range(ALIASES_MAX):
-            count, rrs = node.rrset(held, _CNAME) or (0, b"")
-            self._add(owner, count, rrs)
+            rrs = (node.rrset(held, _CNAME) or (0, b""))[1]
+            self._an += self._tail.add(owner, rrs)
             owner = next(wire.records(rrs))[2].lower()
             found = self._view.zone_of(owner)
             if owner in self._seen or found is None:
                 break
             self._seen.add(owner)
-            zone, relative = found, owner[: len(owner) - len(found.apex)]
-            if zone.cuts and (cut := zone.cut_above(relative)) is not None:
+            zone = found if self._kind != _DS else _parent_side(self._view, found, owner)
+            relative = owner[: len(owner) - len(zone.apex)]
+            cut = _cut(zone, relative, self._kind)
+            if cut is not None:
                 return self._delegated(zone, cut)
             step = self._node(zone, relative)
             if step is None:
                 return self._denied(zone, NXDOMAIN)
             answer = node.rrset(step, self._kind)
             if answer is not None:
-                self._add(owner, *answer)
-                break
+                return self._found(zone, owner, answer[1])
             if node.rrset(step, _CNAME) is None:
                 return self._denied(zone, NOERROR)
             held = step
         return Outcome(AA, bytes(self._tail), (self._an, 0, 0), steady=self._exact)
 
-    def _add(self, owner: bytes | None, count: int, rrs: bytes) -> None:
-        self._tail.add(owner, rrs)
-        self._an += count
+    def _found(self, zone: Zone, owner: bytes, rrs: bytes) -> Outcome:
+        self._an += self._tail.add(owner, rrs)
+        glue = _glue(self._view, zone, _APEX, rrs) if self._kind == _NS else ()
+        return self._with_glue(0, glue)
+
+    def _with_glue(self, ns: int, glue: Iterable["Glue"]) -> Outcome:
+        """The answer with addresses that may be left out."""
+        shorter = Outcome(AA, bytes(self._tail), (self._an, ns, 0), steady=self._exact)
+        ar = sum(self._tail.add(*address) for address in chain(*glue))
+        if not ar:
+            return shorter
+        return Outcome(AA, bytes(self._tail), (self._an, ns, ar), steady=self._exact, shorter=shorter)
 
     def _node(self, zone: Zone, relative: bytes) -> bytes | None:
         held = zone.names.get(relative)
+        if held is None and self._kind == _DS and relative + zone.apex in self._view.zones:
+            return b""
         if held is None:
             encloser = zone.encloser(relative)
             held = zone.names.get(WILDCARD + encloser)
@@ -197,14 +214,22 @@ class _Chain:
         return Outcome(AA | rcode, bytes(self._tail), (self._an, 1, 0), steady=steady)
 
     def _delegated(self, zone: Zone, cut: bytes) -> Outcome:
-        ns = _add_delegation(self._tail, zone, cut)
-        return Outcome(AA, bytes(self._tail), (self._an, ns, 0), steady=self._exact)
+        rrs = _delegation(zone, cut)
+        ns = self._tail.add(cut + zone.apex, rrs)
+        return self._with_glue(ns, _glue(self._view, zone, cut, rrs))
 
 
-def _add_delegation(tail: wire.Tail, zone: Zone, cut: bytes) -> int:
-    count, rrs = node.rrset(zone.names[cut], _NS) or (0, b"")
-    tail.add(cut + zone.apex, rrs)
-    return count
+def _direct(
+    view: View, zone: Zone, suffix: bytes, offset: int, found: tuple[int, bytes], kind: bytes, *, exact: bool
+) -> Outcome:
+    """The RRset that was asked for; behind our own NS also the addresses of their names."""
+    tail, (an, rrs) = _tail(suffix, offset), found
+    tail.add(None, rrs)
+    shorter, ar = None, 0
+    if kind == _NS:
+        shorter = Outcome(AA, bytes(tail), (an, 0, 0), steady=exact)
+        ar = sum(tail.add(*glue) for glue in chain(*_glue(view, zone, _APEX, rrs)))
+    return Outcome(AA, bytes(tail), (an, 0, ar), steady=exact, shorter=shorter)
 
 
 def _referral(view: View, zone: Zone, cut: bytes, offset: int) -> Outcome:
@@ -213,43 +238,47 @@ def _referral(view: View, zone: Zone, cut: bytes, offset: int) -> Outcome:
     key = (suffix, b"", offset)
     kept = view.outcomes.get(key)
     if kept is None:
-        kept = _build_referral(zone, cut, suffix, offset)
+        kept = _build_referral(view, zone, cut, suffix, offset)
         view.outcomes.keep(key, kept, len(kept.tail))
     return kept
 
 
-def _build_referral(zone: Zone, cut: bytes, suffix: bytes, offset: int) -> Outcome:
-    tail = _tail(suffix, offset)
-    ns = _add_delegation(tail, zone, cut)
-    inside, beside = _glue(zone, cut)
-    needed = sum(tail_count(tail, *glue) for glue in inside)
+def _build_referral(view: View, zone: Zone, cut: bytes, suffix: bytes, offset: int) -> Outcome:
+    tail, rrs = _tail(suffix, offset), _delegation(zone, cut)
+    ns = tail.add(suffix, rrs)
+    inside, beside = _glue(view, zone, cut, rrs)
+    needed = sum(tail.add(*glue) for glue in inside)
     shorter = Outcome(NOERROR, bytes(tail), (0, ns, needed)) if beside else None
-    more = sum(tail_count(tail, *glue) for glue in beside)
+    more = sum(tail.add(*glue) for glue in beside)
     return Outcome(NOERROR, bytes(tail), (0, ns, needed + more), shorter=shorter)
 
 
-def tail_count(tail: wire.Tail, owner: bytes, count: int, rrs: bytes) -> int:
-    tail.add(owner, rrs)
-    return count
+def _delegation(zone: Zone, cut: bytes) -> bytes:
+    return (node.rrset(zone.names[cut], _NS) or (0, b""))[1]
 
 
-Glue = list[tuple[bytes, int, bytes]]
+Glue = list[tuple[bytes, bytes]]
 
 
-def _glue(zone: Zone, cut: bytes) -> tuple[Glue, Glue]:
-    """Addresses of the cut's name servers: those below the cut, which a resolver cannot do without
-    (RFC 9471 §3.1), and those elsewhere in the zone (§3.2)."""
+def _glue(view: View, zone: Zone, cut: bytes, ns_rrs: bytes) -> tuple[Glue, Glue]:
+    """Addresses of name servers, as (owner, ready records): those below the cut, which a resolver cannot do
+    without (RFC 9471 §3.1), and those elsewhere in the zone (§3.2)."""
     inside: Glue = []
     beside: Glue = []
-    for _, _, rdata in wire.records((node.rrset(zone.names[cut], _NS) or (0, b""))[1]):
+    for _, _, rdata in wire.records(ns_rrs):
         target = rdata.lower()
         relative = wire.below(target, zone.apex)
-        held = zone.names.get(relative) if relative is not None else None
-        if not held or relative is None:
-            continue
-        glue = inside if wire.below(relative, cut) is not None else beside
-        for kind in _ADDRESSES:
-            found = node.rrset(held, kind)
-            if found is not None:
-                glue.append((target, *found))
+        if relative is None or view.zone_of(target) is not zone:
+            continue  # not ours to say, or said by another zone of ours
+        held = _node_or_wildcard(zone, relative)
+        found = [(target, rrset[1]) for kind in _ADDRESSES if held and (rrset := node.rrset(held, kind))]
+        (inside if wire.below(relative, cut) is not None else beside).extend(found)
     return inside, beside
+
+
+def _node_or_wildcard(zone: Zone, relative: bytes) -> bytes | None:
+    """What stands at a name, glue below a cut included; else what covers it."""
+    held = zone.names.get(relative)
+    if held is None and zone.cut_above(relative) is None:
+        held = zone.names.get(WILDCARD + zone.encloser(relative))
+    return held
