@@ -1,9 +1,9 @@
-"""REST face of the user, accounts and memberships.
+"""REST face of accounts, of the calling user and of memberships.
 
-Owns  the routes `/user`, `/accounts`, `/accounts/{account_id}` and `/memberships`.
+Owns  /accounts, /user and /memberships.
 Asks  `services.accounts`.
-Tells nobody.
-Not   tokens; members of an account.
+Tells clients.
+Not   tokens (`api.tokens`).
 """
 
 from edgestead.api.context import AppContext
@@ -15,32 +15,40 @@ from edgestead.services.access import PLATFORM, Identity
 from edgestead.services.accounts import AccountView, UserView
 
 
-@route("GET", "/user", family=PLATFORM, user_only=True)
-def get_user(api: AppContext, identity: Identity) -> UserView:
-    """Read the user whose credentials were sent."""
+@route("GET", "/user", permission="User Details Read", family=PLATFORM, user_only=True)
+def show_user(api: AppContext, identity: Identity) -> UserView:
+    """The user whom the credentials belong to."""
     return api.barrier.read(lambda reader: accounts.user(reader, identity))
 
 
 @route("GET", "/accounts", family=PLATFORM)
 def list_accounts(api: AppContext, identity: Identity, query: Query) -> Page:
-    """List the accounts that the caller sees."""
+    """The accounts that the caller sees. Filter `name`; order `direction`."""
     paging = query.paging()
-    name, descending = query.text("name"), query.descending()
-    return api.barrier.read(
-        lambda reader: accounts.listed(reader, identity, name, descending, paging.page, paging.per_page)
+    found = api.barrier.read(
+        lambda reader: accounts.listed(
+            reader,
+            identity,
+            query.text("name"),
+            descending=query.descending(),
+            limit=paging.per_page,
+            offset=paging.offset,
+        )
     )
+    return Page(found.items, paging.page, paging.per_page, found.total_count)
 
 
 @route("GET", "/accounts/{account_id}", family=PLATFORM)
-def get_account(account_id: str, api: AppContext, identity: Identity) -> AccountView:
-    """Read one account."""
-    return api.barrier.read(lambda reader: accounts.account(reader, identity, account_id))
+def show_account(account_id: str, api: AppContext, identity: Identity) -> AccountView:
+    """One account."""
+    return api.barrier.read(lambda reader: accounts.show(reader, identity, account_id))
 
 
-@route("GET", "/memberships", family=PLATFORM, user_only=True)
+@route("GET", "/memberships", permission="Memberships Read", family=PLATFORM, user_only=True)
 def list_memberships(api: AppContext, identity: Identity, query: Query) -> Page:
-    """List the accounts that the user belongs to, with roles."""
+    """The accounts that the calling user belongs to, with roles."""
     paging = query.paging()
-    return api.barrier.read(
-        lambda reader: accounts.memberships(reader, identity, paging.page, paging.per_page)
+    found = api.barrier.read(
+        lambda reader: accounts.memberships(reader, identity, limit=paging.per_page, offset=paging.offset)
     )
+    return Page(found.items, paging.page, paging.per_page, found.total_count)

@@ -7,7 +7,7 @@ Not   making any of it (`server`).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 from typing import Protocol, TypeVar
 
@@ -15,9 +15,6 @@ from edgestead.model.call import Profile
 from edgestead.model.counters import Page as CounterPage
 from edgestead.services.access import AccessTable
 from edgestead.services.platform import Platform
-from edgestead.services.records import Records
-from edgestead.services.serving import Renderer
-from edgestead.services.zones import Zones
 from edgestead.store.control import Reader, Transaction
 
 T = TypeVar("T")
@@ -59,11 +56,3 @@ class AppContext:
     log: Callable[[bytes], None]
     as_of: date | None = None
     allow_as_of: bool = False
-    zones: Zones = field(init=False)
-    records: Records = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Bind the use cases to the platform. Raises InvalidName, ValueError: no name, no address."""
-        renderer = Renderer(self.platform)
-        object.__setattr__(self, "zones", Zones(self.platform, renderer))
-        object.__setattr__(self, "records", Records(self.platform, renderer))

@@ -1,10 +1,12 @@
 """REST face of DNS records.
 
-Owns  the routes under `/zones/{zone_id}/dns_records`, the reading of list parameters.
+Owns  /zones/{zone_id}/dns_records.
 Asks  `services.records`.
-Tells nobody.
-Not   validation of records.
+Tells clients.
+Not   what makes a record valid.
 """
+
+from typing import Any
 
 from edgestead.api.context import AppContext
 from edgestead.api.limits import RECORDS_PAGE_SIZE_DEFAULT, RECORDS_PAGE_SIZE_MAX, ROWS_READ_INLINE_MAX
@@ -12,70 +14,88 @@ from edgestead.api.query import Query
 from edgestead.api.routing import route
 from edgestead.model.call import Call
 from edgestead.model.envelope import Page
+from edgestead.model.records import folded_query
 from edgestead.services import records
 from edgestead.services.record_draft import RecordBody
-from edgestead.services.records import ListWish
-from edgestead.tables.records import ORDERS
 
-_LIST = "/zones/{zone_id}/dns_records"
-_ONE = "/zones/{zone_id}/dns_records/{dns_record_id}"
-_READ = "DNS Read"
-_WRITE = "DNS Write"
+_PATH = "/zones/{zone_id}/dns_records"
 
 
-@route("POST", _LIST, permission=_WRITE)
+@route("POST", _PATH, permission="DNS Write")
 async def create_record(zone_id: str, api: AppContext, call: Call, body: RecordBody) -> bytes:
-    """Create one DNS record."""
-    return await api.barrier.write(lambda tx: api.records.create(call, tx, zone_id, body))
+    """Create a record. When this answers, DNS does."""
+    return await api.barrier.write(lambda tx: records.create(call, tx, api.platform, zone_id, body))
 
 
-@route("GET", _LIST, permission=_READ)
+@route("GET", _PATH, permission="DNS Read")
 async def list_records(zone_id: str, api: AppContext, call: Call, query: Query) -> Page:
-    """List a zone's DNS records, filtered, ordered and in pages."""
-    wish = _wish(query)
-    if wish.per_page <= ROWS_READ_INLINE_MAX:
-        return api.barrier.read(lambda reader: records.listed(call, reader, zone_id, wish))
-    return await api.barrier.read_long(lambda reader: records.listed(call, reader, zone_id, wish))
+    """Records of a zone. Filters `name`, `type`, `content`, `proxied`; `order`, `direction`."""
+    paging = query.paging(RECORDS_PAGE_SIZE_DEFAULT, RECORDS_PAGE_SIZE_MAX)
+    wanted = _conditions(query)
+    order = query.choice("order", records.ORDERS, "type")
+    descending = query.descending()
+
+    def read(reader: Any) -> records.Listed:
+        return records.listed(
+            call,
+            reader,
+            zone_id,
+            wanted,
+            order=order,
+            descending=descending,
+            limit=paging.per_page,
+            offset=paging.offset,
+        )
+
+    barrier = api.barrier
+    short = paging.page * paging.per_page <= ROWS_READ_INLINE_MAX
+    found = barrier.read(read) if short else await barrier.read_long(read)
+    return Page(found.bodies, paging.page, paging.per_page, found.total_count)
 
 
-@route("GET", _ONE, permission=_READ)
-def get_record(zone_id: str, dns_record_id: str, api: AppContext, call: Call) -> bytes:
-    """Read one DNS record."""
-    return api.barrier.read(lambda reader: records.get(call, reader, zone_id, dns_record_id))
+@route("GET", _PATH + "/{dns_record_id}", permission="DNS Read")
+def show_record(zone_id: str, dns_record_id: str, api: AppContext, call: Call) -> bytes:
+    """One record."""
+    return api.barrier.read(lambda reader: records.show(call, reader, zone_id, dns_record_id))
 
 
-@route("PATCH", _ONE, permission=_WRITE)
+@route("PATCH", _PATH + "/{dns_record_id}", permission="DNS Write")
 async def patch_record(
     zone_id: str, dns_record_id: str, api: AppContext, call: Call, body: RecordBody
 ) -> bytes:
-    """Change what is sent of one DNS record; the rest stays."""
-    return await api.barrier.write(lambda tx: api.records.patch(call, tx, zone_id, dns_record_id, body))
+    """Change the members that are sent."""
+    return await api.barrier.write(
+        lambda tx: records.patch(call, tx, api.platform, zone_id, dns_record_id, body)
+    )
 
 
-@route("PUT", _ONE, permission=_WRITE)
+@route("PUT", _PATH + "/{dns_record_id}", permission="DNS Write")
 async def put_record(
     zone_id: str, dns_record_id: str, api: AppContext, call: Call, body: RecordBody
 ) -> bytes:
-    """Replace one DNS record; what is not sent takes its default."""
-    return await api.barrier.write(lambda tx: api.records.put(call, tx, zone_id, dns_record_id, body))
+    """Replace a record; members that are not sent return to their defaults."""
+    return await api.barrier.write(
+        lambda tx: records.put(call, tx, api.platform, zone_id, dns_record_id, body)
+    )
 
 
-@route("DELETE", _ONE, permission=_WRITE)
+@route("DELETE", _PATH + "/{dns_record_id}", permission="DNS Write")
 async def delete_record(zone_id: str, dns_record_id: str, api: AppContext, call: Call) -> dict[str, str]:
-    """Delete one DNS record."""
-    await api.barrier.write(lambda tx: api.records.delete(call, tx, zone_id, dns_record_id))
+    """Delete a record."""
+    await api.barrier.write(lambda tx: records.delete(call, tx, api.platform, zone_id, dns_record_id))
     return {"id": dns_record_id}
 
 
-def _wish(query: Query) -> ListWish:
-    paging = query.paging(RECORDS_PAGE_SIZE_DEFAULT, RECORDS_PAGE_SIZE_MAX)
-    return ListWish(
-        query.text("name.exact", "name"),
-        query.text("type"),
-        query.text("content.exact", "content"),
-        query.flag("proxied"),
-        query.choice("order", ORDERS, "type"),
-        query.descending(),
-        paging.page,
-        paging.per_page,
-    )
+def _conditions(query: Query) -> dict[str, Any]:
+    """The filters that were sent, in the form that rows keep. An empty one counts as not sent."""
+    wanted: dict[str, Any] = {}
+    if name := query.text("name.exact", "name"):
+        wanted["name"] = name
+    if type_ := query.text("type"):
+        wanted["type"] = type_.upper()
+    if content := query.text("content.exact", "content"):
+        wanted["content"] = folded_query(content)
+    proxied = query.flag("proxied")
+    if proxied is not None:
+        wanted["proxied"] = int(proxied)
+    return wanted

@@ -29,7 +29,6 @@ from edgestead.model.counters import slot
 from edgestead.model.errors import EdgeError, TooManyRequests
 from edgestead.model.request_errors import AmbiguousLength, AsOfRefused, InternalError
 from edgestead.services import access
-from edgestead.tables import zones
 
 Step = Callable[[Exchange], Awaitable[None] | None]
 
@@ -110,8 +109,7 @@ def authorise(exchange: Exchange) -> None:
     identity, parameters = exchange.identity, exchange.parameters
     if route.zone_at is not None:
         zone_id = parameters[route.zone_at]
-        account_id = exchange.api.barrier.read(lambda reader: zones.account_id(reader, zone_id))
-        target = access.Target(account_id=account_id, zone_id=zone_id)
+        target = exchange.api.barrier.read(lambda reader: access.zone_target(reader, zone_id))
     elif route.account_at is not None:
         target = access.Target(account_id=parameters[route.account_at])
     elif route.user_only:

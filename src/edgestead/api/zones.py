@@ -1,9 +1,9 @@
 """REST face of zones.
 
-Owns  the routes `/zones` and `/zones/{zone_id}`, the reading of list parameters.
+Owns  /zones and /zones/{zone_id}.
 Asks  `services.zones`.
-Tells nobody.
-Not   records and settings of a zone.
+Tells clients.
+Not   what is inside a zone.
 """
 
 from edgestead.api.context import AppContext
@@ -11,45 +11,48 @@ from edgestead.api.query import Query
 from edgestead.api.routing import route
 from edgestead.model.call import Call
 from edgestead.model.envelope import Page
-from edgestead.services.access import PLATFORM, Identity
-from edgestead.services.zone_view import ZoneView
-from edgestead.services.zones import STATUSES, ListWish, ZoneBody
-from edgestead.tables.zones import ORDERS
-
-_READ = "Zone Read"
-_WRITE = "Zone Write"
+from edgestead.services import zones
+from edgestead.services.access import PLATFORM, Identity, seen_zones
+from edgestead.services.zones import ZoneBody, ZoneView
 
 
-@route("POST", "/zones", permission=_WRITE, family=PLATFORM)
+@route("POST", "/zones", permission="Zone Write", family=PLATFORM)
 async def create_zone(api: AppContext, call: Call, identity: Identity, body: ZoneBody) -> ZoneView:
-    """Create a zone. It is active and answered at once."""
-    return await api.barrier.write(lambda tx: api.zones.create(call, tx, identity, body))
+    """Create a zone. It is active at once: this server is its authority."""
+    return await api.barrier.write(lambda tx: zones.create(call, tx, api.platform, identity, body))
 
 
-@route("GET", "/zones", permission=_READ, family=PLATFORM)
+@route("GET", "/zones", permission="Zone Read", family=PLATFORM)
 def list_zones(api: AppContext, identity: Identity, query: Query) -> Page:
-    """List the zones that the caller sees, filtered, ordered and in pages."""
+    """The zones that the caller sees. Filters `name`, `status`, `account.id`; `order`, `direction`."""
     paging = query.paging()
-    wish = ListWish(
-        query.text("name"),
-        query.choice("status", STATUSES, "") or None,
-        query.text("account.id"),
-        query.choice("order", ORDERS, "name"),
-        query.descending(),
-        paging.page,
-        paging.per_page,
+    wanted = {key: text for key in zones.FILTERS if (text := query.text(key))}
+    order = query.choice("order", zones.ORDERS, "name")
+    descending = query.descending()
+    found = api.barrier.read(
+        lambda reader: zones.listed(
+            reader,
+            api.platform,
+            identity,
+            wanted,
+            seen_zones(identity, "Zone Read"),
+            order=order,
+            descending=descending,
+            limit=paging.per_page,
+            offset=paging.offset,
+        )
     )
-    return api.barrier.read(lambda reader: api.zones.listed(reader, identity, wish))
+    return Page(found.zones, paging.page, paging.per_page, found.total_count)
 
 
-@route("GET", "/zones/{zone_id}", permission=_READ, family=PLATFORM)
-def get_zone(zone_id: str, api: AppContext, identity: Identity) -> ZoneView:
-    """Read one zone."""
-    return api.barrier.read(lambda reader: api.zones.get(reader, identity, zone_id))
+@route("GET", "/zones/{zone_id}", permission="Zone Read", family=PLATFORM)
+def show_zone(zone_id: str, api: AppContext, identity: Identity) -> ZoneView:
+    """One zone."""
+    return api.barrier.read(lambda reader: zones.show(reader, api.platform, identity, zone_id))
 
 
-@route("DELETE", "/zones/{zone_id}", permission=_WRITE, family=PLATFORM)
-async def delete_zone(zone_id: str, api: AppContext) -> dict[str, str]:
-    """Delete a zone with everything in it."""
-    await api.barrier.write(lambda tx: api.zones.delete(tx, zone_id))
+@route("DELETE", "/zones/{zone_id}", permission="Zone Write", family=PLATFORM)
+async def delete_zone(zone_id: str, api: AppContext, call: Call) -> dict[str, str]:
+    """Delete a zone with its records. DNS no longer answers for it."""
+    await api.barrier.write(lambda tx: zones.delete(call, tx, zone_id))
     return {"id": zone_id}

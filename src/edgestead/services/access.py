@@ -28,7 +28,7 @@ from edgestead.model.call import Actor
 from edgestead.model.errors import EdgeError, Forbidden
 from edgestead.model.permissions import BY_ID, GROUPS, with_implied
 from edgestead.store.control import Reader
-from edgestead.tables import accounts, tokens
+from edgestead.tables import accounts, tokens, zones
 from edgestead.tables.zones import Seen
 
 ALL_GROUPS = frozenset(group.name for group in GROUPS)
@@ -147,6 +147,11 @@ def check_usable(identity: Identity, now_us: int, address: str) -> None:
         inside = not identity.addresses or any(client in network for network in identity.addresses)
         if not inside or any(client in network for network in identity.addresses_refused):
             raise TokenNotUsableHere(address=address)
+
+
+def zone_target(reader: Reader, zone_id: str) -> Target:
+    """A zone with its account; without one when there is no such zone."""
+    return Target(account_id=zones.account_id(reader, zone_id), zone_id=zone_id)
 
 
 def permits(identity: Identity, group: str, target: Target) -> bool:

@@ -1,25 +1,32 @@
 """What this server is, as far as use cases need to know.
 
 Owns  `Platform`.
-Asks  nobody: the server fills it from the configuration.
+Asks  `services.serving` for the renderer of its facts.
 Tells every use case that renders or refuses something because of where it runs.
-Not   who calls (`model.call`).
+Not   who calls (`model.call`); where the facts come from (the server's configuration).
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
-import msgspec
+from edgestead.services.serving import Renderer
 
 
-class Platform(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Platform:
     """Facts of configuration, and the source of identifiers.
 
     `nameservers` and addresses are text. `edge_addresses` are answered for proxied names; with none, no
-    record can be proxied. `own_addresses` are refused as content (spec "Content rules" 1): those that the operator
-    named, not a loopback default. `new_id` gives 32 random hex digits.
+    record can be proxied. `own_addresses` are refused as content (spec "Content rules" 1): those that the
+    operator named, not a loopback default. `new_id` gives 32 random hex digits.
+    Raises InvalidName, ValueError: a name server or address that is none.
     """
 
     nameservers: tuple[str, ...]
     edge_addresses: tuple[str, ...]
     own_addresses: frozenset[str]
     new_id: Callable[[], str]
+    renderer: Renderer = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "renderer", Renderer(self.nameservers, self.edge_addresses))

@@ -19,7 +19,6 @@ from edgestead.model import names
 from edgestead.model.limits import TTL_SECONDS_AUTO
 from edgestead.model.records import TYPES
 from edgestead.model.served import ServedName, ServedRRset, ServedZone
-from edgestead.services.platform import Platform
 from edgestead.tables.records import Neighbour
 
 SOA_TTL_SECONDS = 3_600
@@ -45,24 +44,20 @@ def is_proxied(records: Iterable[Neighbour]) -> bool:
 
 
 class Renderer:
-    """Renders zones of one platform; its own parts are rendered once."""
+    """Renders the zones of one server; the parts that all zones share are rendered once."""
 
-    def __init__(self, platform: Platform) -> None:
+    def __init__(self, nameservers: Sequence[str], edge_addresses: Sequence[str]) -> None:
         """Raises InvalidName, ValueError: a name server or edge address that is none."""
-        servers = [names.wire_from_text(server) for server in platform.nameservers]
+        servers = [names.wire_from_text(server) for server in nameservers]
         self._mname = servers[0]
         self._rname = names.wire_from_labels([b"hostmaster", *names.labels(names.parent(servers[0]))])
         self._ns = ServedRRset(_NS, NS_TTL_SECONDS, tuple(sorted(servers)))
-        addresses = [ip_address(text) for text in platform.edge_addresses]
+        addresses = [ip_address(text) for text in edge_addresses]
         self._edge = tuple(
             ServedRRset(number, TTL_SECONDS_AUTO, rdatas)
             for number, version in ((_A, 4), (_AAAA, 6))
             if (rdatas := tuple(sorted(one.packed for one in addresses if one.version == version)))
         )
-
-    @property
-    def can_proxy(self) -> bool:
-        return bool(self._edge)
 
     def zone(self, apex: bytes, serial: int) -> ServedZone:
         numbers = (
@@ -110,7 +105,7 @@ def _without_alias(by_type: Mapping[str, list[Neighbour]]) -> dict[str, list[Nei
 
 
 def _rrset(type_: str, members: Sequence[Neighbour]) -> ServedRRset:
-    """RFC 2181 §5.2: one TTL, the shortest asked for. Sorted, so that equal zones are equal bytes."""
+    """RFC 2181 §5.2: one TTL, the shortest that was asked for. Sorted: equal zones are equal bytes."""
     ttl_seconds = min(TTL_SECONDS_AUTO if member.ttl == 1 else member.ttl for member in members)
     return ServedRRset(TYPES[type_].number, ttl_seconds, tuple(sorted({member.rdata for member in members})))
 

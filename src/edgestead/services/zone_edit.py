@@ -69,13 +69,11 @@ class _Name:
 class ZoneEdit:
     """A change in the making. Call `finish` once, after the last record."""
 
-    def __init__(
-        self, call: Call, tx: Transaction, platform: Platform, renderer: serving.Renderer, zone: ZoneRow
-    ) -> None:
+    def __init__(self, call: Call, tx: Transaction, platform: Platform, zone: ZoneRow) -> None:
         self._call = call
         self._tx = tx
         self._platform = platform
-        self._renderer = renderer
+        self._renderer = platform.renderer
         self._zone = zone
         self._apex = names.wire_from_text(zone.name)
         self._names: dict[str, _Name] = {}
@@ -251,7 +249,7 @@ def _strings(rdata: bytes) -> Iterable[bytes]:
 
 
 def _check_types(draft: Draft, others: Iterable[Neighbour], at_apex: bool) -> None:
-    """Raises AddressHost, AliasHost, OtherHost, DelegatedHost; ContentRefused: a DS without a delegation."""
+    """Raises AddressHost, AliasHost, OtherHost, DelegatedHost; ContentRefused: DS without a delegation."""
     there = {other.type for other in others}
     for rule in _RULES:
         if draft.type in rule.new and (rule.at_apex or not at_apex) and there & rule.there:

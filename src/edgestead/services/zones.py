@@ -1,21 +1,20 @@
-"""Use cases of zones: create, get, list, delete.
+"""The use cases of zones.
 
-Owns  a zone's birth and end, and what its first and last documents in the feed are.
-Asks  `services.serving` to render, `services.access` for what a caller sees, `tables`.
-Tells `api.zones`.
-Not   records (`services.records`); settings.
+Owns  what each of them does, in one transaction; a zone's JSON shape.
+Asks  `tables` for rows, the platform's renderer for what a new zone serves.
+Tells the change feed about births and deaths; `api` with `ZoneView`.
+Not   records; settings; permissions.
 """
 
-from typing import NamedTuple
+from collections.abc import Mapping
 
 import msgspec
 
 from edgestead.model import names, served
 from edgestead.model.call import Call
-from edgestead.model.envelope import Page
 from edgestead.model.names import InvalidName
-from edgestead.model.plans import PLAN_AT_BIRTH
-from edgestead.model.request_errors import MissingField
+from edgestead.model.plans import PLAN_AT_BIRTH, PLANS
+from edgestead.model.times import six_digits
 from edgestead.model.zone_errors import (
     AccountNotSeen,
     ZoneExists,
@@ -23,160 +22,265 @@ from edgestead.model.zone_errors import (
     ZoneNotFound,
     ZoneTypeRefused,
 )
-from edgestead.services import access
-from edgestead.services.access import Identity, Target
+from edgestead.services import serving
+from edgestead.services.access import Identity, Target, permits
 from edgestead.services.platform import Platform
-from edgestead.services.serving import SERIAL_END, Renderer
-from edgestead.services.zone_view import ZoneView, view
 from edgestead.store.control import Reader, Transaction
 from edgestead.tables import accounts, records, zones
-from edgestead.tables.accounts import AccountRow
-from edgestead.tables.zones import ZoneRow
+from edgestead.tables.zones import Seen, ZoneRow
 
-STATUSES = ("initializing", "pending", "active", "moved")
-TYPES = ("full", "partial", "secondary", "internal")
-_WRITE = "Zone Write"
-_READ = "Zone Read"
+_MICROSECONDS = 1_000_000
+TYPES_OFFERED = ("full",)
+FILTERS = tuple(zones.CONDITIONS)
+ORDERS = tuple(zones.ORDERS)
 
 
-class AccountRef(msgspec.Struct, frozen=True):
+class Reference(msgspec.Struct, frozen=True):
+    id: str | None = None
+    name: str | None = None
+
+
+class Unit(msgspec.Struct, frozen=True):
     id: str | None = None
 
 
 class ZoneBody(msgspec.Struct, frozen=True):
-    """What create takes; `jump_start` and other members are ignored."""
+    """What create takes. `jump_start` asks for a scan of the old name servers, which is not done."""
 
     name: str | None = None
-    account: AccountRef | None = None
+    account: Reference | None = None
     type: str | None = None
 
 
-class ListWish(NamedTuple):
-    """What a list asks for. A filter that is None lets everything through."""
-
-    name: str | None
-    status: str | None
-    account_id: str | None
-    order: str
-    descending: bool
-    page: int
-    per_page: int
+class ZoneMeta(msgspec.Struct, frozen=True):
+    step: int = 4
+    custom_certificate_quota: int = 0
+    page_rule_quota: int = 0
+    phishing_detected: bool = False
 
 
-class Zones:
-    """The use cases, bound to what this server is."""
+class Owner(msgspec.Struct, frozen=True):
+    id: str | None
+    type: str
+    email: str | None
 
-    def __init__(self, platform: Platform, renderer: Renderer) -> None:
-        self._platform = platform
-        self._renderer = renderer
 
-    def create(self, call: Call, tx: Transaction, identity: Identity, body: ZoneBody) -> ZoneView:
-        """Raises MissingField, ZoneNameRefused, ZoneTypeRefused, ZoneExists, AccountNotSeen."""
-        apex = _apex(body.name)
-        if body.type not in (None, "full"):
-            raise ZoneTypeRefused(type=body.type, pointer="/type")
-        account = _account(tx, identity, body.account)
-        name = names.text_from_wire(apex)
-        if zones.name_is_taken(tx, name):
-            raise ZoneExists(name=name, pointer="/name")
-        row = ZoneRow(
-            id=self._platform.new_id(),
-            account_id=account.id,
-            name=name,
-            type="full",
-            status="active",
-            paused=0,
-            plan=PLAN_AT_BIRTH,
-            serial=call.now_us // 1_000_000 % SERIAL_END,
-            record_count=0,
-            created_us=call.now_us,
-            modified_us=call.now_us,
-            activated_us=call.now_us,
-        )
-        zones.insert(tx, row)
-        accounts.add_to_zone_count(tx, account.id, 1)
-        tx.emit(row.id, served.KIND_ZONE, "", served.encode(self._renderer.zone(apex, row.serial)))
-        tx.emit(row.id, served.KIND_NAME, apex.hex(), served.encode(self._renderer.name(apex, apex, ())))
-        return view(row, account.name, self._platform, identity)
+class PlanView(msgspec.Struct, frozen=True):
+    id: str
+    name: str
+    price: int = 0
+    currency: str = "USD"
+    frequency: str = ""
+    is_subscribed: bool = True
+    can_subscribe: bool = False
+    legacy_id: str = ""
+    legacy_discount: bool = False
+    externally_managed: bool = False
 
-    def get(self, reader: Reader, identity: Identity, zone_id: str) -> ZoneView:
-        """Raises ZoneNotFound."""
-        return self._shown(reader, identity, _zone(reader, zone_id))
 
-    def listed(self, reader: Reader, identity: Identity, wish: ListWish) -> Page:
-        """One page of the zones that the caller sees. A page past the end is empty."""
-        wanted = {
-            key: value
-            for key, value in (
-                ("name", None if wish.name is None else _name(wish.name)),
-                ("status", wish.status),
-                ("account.id", wish.account_id),
-            )
-            if value is not None
-        }
-        seen = access.seen_zones(identity, _READ)
-        total = zones.count(reader, wanted, seen) if wanted or seen else accounts.zone_count(reader)
-        offset = (wish.page - 1) * wish.per_page
-        rows = []
-        if offset < total:
-            rows = zones.listed(reader, wanted, seen, wish.order, wish.descending, wish.per_page, offset)
-        items = [self._shown(reader, identity, row) for row in rows]
-        return Page(items, wish.page, wish.per_page, total)
+class ZoneView(msgspec.Struct, frozen=True, kw_only=True):
+    """Contract "Zone object"."""
 
-    def delete(self, tx: Transaction, zone_id: str) -> None:
-        """The zone and everything in it. Raises ZoneNotFound."""
-        zone = _zone(tx, zone_id)
-        records.delete_all(tx, zone_id)
-        zones.delete(tx, zone_id)
-        accounts.add_to_zone_count(tx, zone.account_id, -1)
-        tx.drop_scope(zone_id)
+    id: str
+    name: str
+    status: str
+    paused: bool
+    type: str
+    development_mode: int
+    name_servers: tuple[str, ...]
+    original_name_servers: None = None
+    original_registrar: None = None
+    original_dnshost: None = None
+    modified_on: str
+    created_on: str
+    activated_on: str | None
+    vanity_name_servers: tuple[str, ...] = ()
+    vanity_name_servers_ips: None = None
+    meta: ZoneMeta = ZoneMeta()
+    owner: Owner
+    account: Reference
+    tenant: Reference = Reference()
+    tenant_unit: Unit = Unit()
+    permissions: tuple[str, ...]
+    plan: PlanView
 
-    def _shown(self, reader: Reader, identity: Identity, row: ZoneRow) -> ZoneView:
-        account = accounts.account(reader, row.account_id)
-        assert account is not None, "zones refer to accounts"
-        return view(row, account.name, self._platform, identity)
+
+class Listed(msgspec.Struct, frozen=True):
+    zones: list[ZoneView]
+    total_count: int
+
+
+def create(call: Call, tx: Transaction, platform: Platform, identity: Identity, body: ZoneBody) -> ZoneView:
+    """Take on a zone; it is active at once, with its SOA and NS served.
+
+    Raises ZoneNameRefused, ZoneTypeRefused, ZoneExists, AccountNotSeen.
+    """
+    apex = _apex(body.name)
+    name = names.text_from_wire(apex)
+    if body.type is not None and body.type not in TYPES_OFFERED:
+        raise ZoneTypeRefused(type=names.shown(body.type), pointer="/type")
+    account = _account(tx, identity, body.account)
+    if zones.name_is_taken(tx, name):
+        raise ZoneExists(name=name, pointer="/name")
+    row = ZoneRow(
+        id=platform.new_id(),
+        account_id=account.id,
+        name=name,
+        type="full",
+        status="active",
+        paused=0,
+        plan=PLAN_AT_BIRTH,
+        serial=call.now_us // _MICROSECONDS % serving.SERIAL_END,
+        record_count=0,
+        created_us=call.now_us,
+        modified_us=call.now_us,
+        activated_us=call.now_us,
+    )
+    zones.insert(tx, row)
+    accounts.add_to_zone_count(tx, account.id, 1)
+    _announce(tx, platform, row, apex)
+    return _view(tx, platform, identity, row)
+
+
+def delete(call: Call, tx: Transaction, zone_id: str) -> None:
+    """Forget a zone with everything in it; DNS stops to answer for it. Raises ZoneNotFound."""
+    row = _row(tx, zone_id)
+    records.delete_all(tx, zone_id)
+    zones.delete(tx, zone_id)
+    accounts.add_to_zone_count(tx, row.account_id, -1)
+    tx.drop_scope(zone_id)
+
+
+def show(reader: Reader, platform: Platform, identity: Identity, zone_id: str) -> ZoneView:
+    """Raises ZoneNotFound."""
+    return _view(reader, platform, identity, _row(reader, zone_id))
+
+
+def listed(
+    reader: Reader,
+    platform: Platform,
+    identity: Identity,
+    wanted: Mapping[str, str],
+    seen: Seen | None,
+    *,
+    order: str,
+    descending: bool,
+    limit: int,
+    offset: int,
+) -> Listed:
+    """One page of the zones that the caller may see and that meet every condition of `wanted`."""
+    if "name" in wanted:
+        wanted = {**wanted, "name": stored_name(wanted["name"])}
+    if wanted or seen is not None:
+        total_count = zones.count(reader, wanted, seen)
+    else:
+        total_count = accounts.zone_count(reader)
+    if offset >= total_count:
+        return Listed([], total_count)
+    rows = zones.listed(reader, wanted, seen, order, descending, limit, offset)
+    return Listed([_view(reader, platform, identity, row) for row in rows], total_count)
+
+
+def stored_name(text: str) -> str:
+    """A filter's name as rows hold it. What cannot be a name finds nothing, as the empty text does."""
+    try:
+        return names.text_from_wire(names.wire_from_text(text.strip()))
+    except InvalidName:
+        return ""
 
 
 def _apex(text: str | None) -> bytes:
-    if not text:
-        raise MissingField(field="name", pointer="/name")
     try:
-        apex = names.wire_from_text(text)
+        apex = names.wire_from_text((text or "").strip())
         names.check_zone_name(apex)
     except InvalidName as error:
         raise ZoneNameRefused(reason=error.reason, pointer="/name") from None
     return apex
 
 
-def _name(text: str) -> str:
-    """A filter's name as the column holds it. What cannot be a name finds nothing, which is no error."""
-    try:
-        return names.text_from_wire(names.wire_from_text(text))
-    except InvalidName:
-        return text
-
-
-def _account(reader: Reader, identity: Identity, wanted: AccountRef | None) -> AccountRow:
-    """The account that was named, or the only one that the caller may make zones in."""
-    if wanted is not None and wanted.id:
-        found = accounts.account(reader, wanted.id)
-        allowed = [found] if found is not None and _may_make(identity, found.id) else []
+def _account(tx: Transaction, identity: Identity, wanted: Reference | None) -> accounts.AccountRow:
+    """The account that was named, or else the only one that this caller may add zones to."""
+    if wanted is not None and wanted.id is not None:
+        found = accounts.account(tx, wanted.id)
+        candidates = [found] if found else []
     else:
-        allowed = [row for row in accounts.all_accounts(reader) if _may_make(identity, row.id)]
-    if not allowed:
-        raise AccountNotSeen
-    if len(allowed) > 1:
-        raise MissingField(field="account.id", pointer="/account/id")
+        candidates = accounts.all_accounts(tx)
+    allowed = [row for row in candidates if _may_add(identity, row.id)]
+    if len(allowed) != 1:
+        raise AccountNotSeen(pointer="/account/id")
     return allowed[0]
 
 
-def _may_make(identity: Identity, account_id: str) -> bool:
-    """A new zone has no id yet that a policy could name: the account's zones must be covered."""
-    return access.permits(identity, _WRITE, Target(account_id=account_id, zone_id=""))
+def _may_add(identity: Identity, account_id: str) -> bool:
+    """A zone that is not there yet is covered by what covers every zone of its account."""
+    return permits(identity, "Zone Write", Target(account_id=account_id, zone_id=""))
 
 
-def _zone(reader: Reader, zone_id: str) -> ZoneRow:
-    zone = zones.zone(reader, zone_id)
-    if zone is None:
+def _announce(tx: Transaction, platform: Platform, row: ZoneRow, apex: bytes) -> None:
+    zone = platform.renderer.zone(apex, row.serial)
+    apex_name = platform.renderer.name(apex, apex, ())
+    tx.emit(row.id, served.KIND_ZONE, "", served.encode(zone))
+    tx.emit(row.id, served.KIND_NAME, apex.hex(), served.encode(apex_name))
+
+
+def _row(reader: Reader, zone_id: str) -> ZoneRow:
+    row = zones.zone(reader, zone_id)
+    if row is None:
         raise ZoneNotFound
-    return zone
+    return row
+
+
+def _view(reader: Reader, platform: Platform, identity: Identity, row: ZoneRow) -> ZoneView:
+    account = accounts.account(reader, row.account_id)
+    plan = PLANS[row.plan]
+    actor = identity.actor
+    is_user = actor.kind == "user"
+    return ZoneView(
+        id=row.id,
+        name=_unicode(row.name),
+        status=row.status,
+        paused=bool(row.paused),
+        type=row.type,
+        development_mode=0,
+        name_servers=tuple(sorted(platform.nameservers)),
+        modified_on=six_digits(row.modified_us),
+        created_on=six_digits(row.created_us),
+        activated_on=None if row.activated_us is None else six_digits(row.activated_us),
+        owner=Owner(actor.id if is_user else None, "user", actor.email),
+        account=Reference(row.account_id, account.name if account else None),
+        permissions=_permissions(identity, Target(account_id=row.account_id, zone_id=row.id)),
+        plan=PlanView(id=plan.id, name=plan.name, legacy_id=plan.legacy_id),
+    )
+
+
+_AREAS: tuple[tuple[str, str], ...] = (
+    ("#dns_records", "DNS"),
+    ("#waf", "Zone WAF"),
+    ("#zone", "Zone"),
+    ("#zone_settings", "Zone Settings"),
+)
+
+
+def _permissions(identity: Identity, target: Target) -> tuple[str, ...]:
+    """The older spelling of what the caller may do here."""
+    return tuple(
+        f"{area}:{verb}"
+        for area, group in _AREAS
+        for verb, kind in (("edit", "Write"), ("read", "Read"))
+        if permits(identity, f"{group} {kind}", target)
+    )
+
+
+def _unicode(name: str) -> str:
+    """A zone's name as people write it: labels in punycode become Unicode where that is unambiguous."""
+    if "xn--" not in name:
+        return name
+    return ".".join(_unicode_label(label) for label in name.split("."))
+
+
+def _unicode_label(label: str) -> str:
+    try:
+        text = label.removeprefix("xn--").encode("ascii").decode("punycode")
+        return text if names.wire_from_text(text) == names.wire_from_text(label) else label
+    except (UnicodeError, InvalidName):
+        return label

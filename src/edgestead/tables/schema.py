@@ -5,11 +5,9 @@ Asks  each table for its own script.
 Tells the server, which opens the store with them.
 Not   running them (`store`).
 
-A script that was released never changes; a change is a new step at the end.
+A script that was released never changes; a change is a new step at the end. docs/design/0002-store.md says
+how a module of `tables` is written.
 """
-
-from collections.abc import Iterator
-from types import ModuleType
 
 from edgestead.store.migrations import Migration
 from edgestead.tables import accounts, records, tokens, zones
@@ -20,17 +18,3 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(3, "zones", zones.CREATE),
     Migration(4, "records", records.CREATE),
 )
-
-
-def statements() -> Iterator[str]:
-    """Every SQL statement that the tables can run."""
-    for module in (accounts, tokens):
-        yield from _constants(module)
-    yield from zones.statements()
-    yield from records.statements()
-
-
-def _constants(module: ModuleType) -> Iterator[str]:
-    for name, value in vars(module).items():
-        if name.isupper() and isinstance(value, str) and name not in ("CREATE", "COLUMNS"):
-            yield value

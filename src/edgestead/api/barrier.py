@@ -1,0 +1,31 @@
+"""The store behind the API: the default implementation of `api.context.Barrier`.
+
+Owns  nothing.
+Asks  a ControlStore to read, `store.writes` to write and wait.
+Tells the handlers.
+Not   what a transaction does.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+from edgestead.store.control import ControlStore, Reader, Transaction
+from edgestead.store.writes import Writes
+
+T = TypeVar("T")
+
+
+class StoreBarrier:
+    """Made on the event loop that serves the API."""
+
+    def __init__(self, store: ControlStore, writes: Writes) -> None:
+        self.read = store.read
+        self._store = store
+        self._writes = writes
+
+    async def read_long(self, fn: Callable[[Reader], T]) -> T:
+        return await asyncio.to_thread(self._store.read, fn)
+
+    async def write(self, fn: Callable[[Transaction], T]) -> T:
+        return cast(T, (await self._writes.write(fn)).value)

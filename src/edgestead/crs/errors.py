@@ -1,0 +1,28 @@
+"""The refusals of this room.
+
+Owns  `RuleError`, with file and line, and `RulesUnreadable` for what cannot be loaded at all.
+Asks  nobody.
+Tells whoever loads rules what to say to the operator.
+Not   the REST API: nothing of this reaches a client.
+"""
+
+SHOWN_CHARS_MAX = 60
+
+
+def shown(text: str) -> str:
+    """Text from a rule file as a refusal quotes it: printable and short."""
+    return repr(text if len(text) <= SHOWN_CHARS_MAX else text[:SHOWN_CHARS_MAX] + "…")
+
+
+class RuleError(ValueError):
+    """Rule text that is not understood. Prints as ``file:line: reason``."""
+
+    def __init__(self, file: str, line: int, reason: str) -> None:
+        self.file = file
+        self.line = line
+        self.reason = reason
+        super().__init__(f"{file}:{line}: {reason}")
+
+
+class RulesUnreadable(OSError):
+    """A folder or archive without usable rules; the text names the path and the cause."""

@@ -1,0 +1,85 @@
+"""What is left of the managed ruleset once a zone's overrides are applied.
+
+Owns  the precedence of overrides.
+Asks  `catalogue`.
+Tells `waf` which rules run, how each counts, the threshold and the action.
+Not   decoding or refusing overrides (`services`): unknown ids and categories are simply not met here.
+
+A rule override beats categories, categories beat the ruleset, each property on its own. Of several
+categories that a rule has, the last one listed wins. What is absent (None) decides nothing.
+
+The ruleset's `action` is the anomaly rule's: the other rules score, they do not act. A category's or a rule's
+own action makes a scoring rule act by itself instead of scoring.
+
+Source: spec "Managed ruleset configuration"; docs/explanation/crs.md.
+"""
+
+import msgspec
+
+from .catalogue import THRESHOLD_DEFAULT, Catalogue, Entry
+
+
+class CategoryOverride(msgspec.Struct, frozen=True, kw_only=True):
+    category: str
+    action: str | None = None
+    enabled: bool | None = None
+
+
+class RuleOverride(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    action: str | None = None
+    enabled: bool | None = None
+    score_threshold: int | None = None
+
+
+class Overrides(msgspec.Struct, frozen=True, kw_only=True):
+    action: str | None = None
+    enabled: bool | None = None
+    categories: tuple[CategoryOverride, ...] = ()
+    rules: tuple[RuleOverride, ...] = ()
+
+
+class Effective(msgspec.Struct, frozen=True, kw_only=True):
+    """`increments` and `actions` by CRS number: the enabled rules that score, and those that act instead.
+
+    `anomaly_action` is None when the anomaly rule is disabled: then no score is ever too high.
+    """
+
+    increments: dict[int, int]
+    actions: dict[int, str]
+    score_threshold: int
+    anomaly_action: str | None
+
+
+def apply_overrides(catalogue: Catalogue, overrides: Overrides) -> Effective:
+    """The effective ruleset. Without overrides every rule of all four paranoia levels is enabled."""
+    rules = {override.id: override for override in overrides.rules}
+    increments: dict[int, int] = {}
+    actions: dict[int, str] = {}
+    for entry in catalogue.entries[:-1]:
+        enabled, action = _decided(entry, rules.get(entry.id), overrides)
+        if enabled is False or (enabled is None and overrides.enabled is False):
+            continue
+        if action is not None and action != entry.action:
+            actions[entry.crs_id] = action
+        else:
+            increments[entry.crs_id] = entry.increment or 0
+    anomaly = catalogue.anomaly_rule
+    own = rules.get(anomaly.id, RuleOverride(id=anomaly.id))
+    enabled = own.enabled if own.enabled is not None else overrides.enabled
+    return Effective(
+        increments=increments,
+        actions=actions,
+        score_threshold=own.score_threshold or anomaly.score_threshold or THRESHOLD_DEFAULT,
+        anomaly_action=None if enabled is False else own.action or overrides.action or anomaly.action,
+    )
+
+
+def _decided(entry: Entry, own: RuleOverride | None, overrides: Overrides) -> tuple[bool | None, str | None]:
+    """What rule and category overrides say of `enabled` and `action`; None where they are silent."""
+    enabled, action = (own.enabled, own.action) if own is not None else (None, None)
+    for override in reversed(overrides.categories):
+        if override.category in entry.categories:
+            enabled = override.enabled if enabled is None else enabled
+            action = override.action if action is None else action
+    return enabled, action

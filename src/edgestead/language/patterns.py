@@ -1,0 +1,182 @@
+"""Patterns on request bytes: regular expressions and wildcards, in linear time.
+
+Owns  how a pattern becomes a test or a replacement.
+Asks  RE2 for regular expressions.
+Tells the parser whether a pattern is one, the compiler how to run it.
+Not   reading patterns from an expression (`lexer`).
+
+RE2 never backtracks, and its memory is bounded (`REGEX_MEMORY_BYTES_MAX`). It reads patterns and values as
+UTF-8 like the engine of the v4 API; bytes that are not UTF-8 match no `.` and do no harm.
+"""
+
+from collections.abc import Callable
+
+import re2
+
+from .types import REGEX_MEMORY_BYTES_MAX, VALUE_BYTES_MAX
+
+Test = Callable[[bytes], bool]
+REPLACE_REFERENCES_MAX = 8  # ${1} to ${8}
+_SYNTAX = frozenset(r"\.+*?()|[]{}^$")
+
+
+def _options(*, capture: bool) -> re2.Options:
+    options = re2.Options()
+    options.max_mem = REGEX_MEMORY_BYTES_MAX
+    options.log_errors = False
+    options.never_capture = not capture
+    return options
+
+
+def compile_regex(pattern: str | bytes, *, capture: bool = False) -> "re2._Regexp":
+    """The compiled expression.
+
+    Raises: ValueError with RE2's reason: bad syntax, look-around, back-references, too large.
+    """
+    raw = pattern.encode() if isinstance(pattern, str) else pattern
+    try:
+        return re2.compile(raw, _options(capture=capture))
+    except re2.error as error:
+        reason = error.args[0] if error.args else b"invalid regular expression"
+        text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+        raise ValueError(f"regex parse error: {text}") from None
+
+
+def regex_test(pattern: str) -> Test:
+    """A test for `matches`: unanchored search. Patterns without syntax become plain byte operations."""
+    raw = pattern.encode()
+    at_start, at_end = pattern.startswith("^"), pattern.endswith("$")
+    core = pattern[at_start : len(pattern) - at_end]
+    if core and _SYNTAX.isdisjoint(core):
+        literal = core.encode()
+        if at_start and at_end:
+            return literal.__eq__
+        if at_start:
+            return lambda value: value.startswith(literal)
+        if at_end:
+            return lambda value: value.endswith(literal)
+        return lambda value: literal in value
+    search = compile_regex(raw).search
+    return lambda value: search(value) is not None
+
+
+def wildcard_parts(pattern: bytes) -> list[bytes]:
+    r"""The literal texts between the stars, escapes (``\*`` and ``\\``) resolved.
+
+    Raises: ValueError for two stars in a row or a backslash before anything else.
+    """
+    parts, current, index = [], bytearray(), 0
+    while index < len(pattern):
+        char = pattern[index : index + 1]
+        if char == b"\\":
+            index += 1
+            char = pattern[index : index + 1]
+            if char not in (b"*", b"\\"):
+                raise ValueError("invalid wildcard: expected * or \\ after \\")
+            current += char
+        elif char == b"*":
+            if pattern[index + 1 : index + 2] == b"*":
+                raise ValueError("wildcard contains a double star")
+            parts.append(bytes(current))
+            current.clear()
+        else:
+            current += char
+        index += 1
+    return [*parts, bytes(current)]
+
+
+def wildcard_test(pattern: bytes, *, strict: bool) -> Test:
+    """A test for `wildcard`: the whole value, ASCII case ignored unless `strict`."""
+    parts = wildcard_parts(pattern if strict else pattern.lower())
+    if len(parts) == 1:
+        only = parts[0]
+        return only.__eq__ if strict else lambda value: value.lower() == only
+
+    def test(value: bytes) -> bool:
+        return _stars(parts, value if strict else value.lower()) is not None
+
+    return test
+
+
+def _stars(parts: list[bytes], value: bytes) -> list[tuple[int, int]] | None:
+    """What each star covers, each as short as possible; None without a match.
+
+    Taking the leftmost place for each text leaves the most room for the rest, so no step is ever undone.
+    """
+    if not value.startswith(parts[0]):
+        return None
+    position, covered = len(parts[0]), []
+    for part in parts[1:-1]:
+        found = value.find(part, position)
+        if found < 0:
+            return None
+        covered.append((position, found))
+        position = found + len(part)
+    tail = len(value) - len(parts[-1])
+    if tail < position or not value.endswith(parts[-1]):
+        return None
+    return [*covered, (position, tail)]
+
+
+Piece = bytes | int
+
+
+def replacement_pieces(template: bytes, groups: int) -> list[Piece]:
+    """The template split into literal bytes and group numbers; ``$$`` is a dollar.
+
+    Raises: ValueError for a reference to a group that the pattern lacks, or a stray dollar.
+    """
+    pieces: list[Piece] = []
+    rest = template
+    while (dollar := rest.find(b"$")) >= 0:
+        pieces.append(rest[:dollar])
+        rest = rest[dollar + 1 :]
+        if rest.startswith(b"$"):
+            pieces.append(b"$")
+            rest = rest[1:]
+            continue
+        if not (rest[:1] == b"{" and rest[1:2].isdigit() and rest[2:3] == b"}"):
+            raise ValueError("expected ${1} to ${8} or $$ after $")
+        number = int(rest[1:2])
+        if not 1 <= number <= min(groups, REPLACE_REFERENCES_MAX):
+            raise ValueError(f"there is no group {number}")
+        pieces.append(number)
+        rest = rest[3:]
+    if sum(isinstance(piece, int) for piece in pieces) > REPLACE_REFERENCES_MAX:
+        raise ValueError(f"more than {REPLACE_REFERENCES_MAX} references")
+    return [*pieces, rest]
+
+
+def _fill(pieces: list[Piece], groups: list[bytes]) -> bytes:
+    return b"".join(groups[piece - 1] if isinstance(piece, int) else piece for piece in pieces)
+
+
+def regex_replacer(pattern: bytes, template: bytes) -> Callable[[bytes], bytes]:
+    """Replaces the first match. Raises: ValueError as `compile_regex` and `replacement_pieces`."""
+    regex = compile_regex(pattern, capture=True)
+    pieces = replacement_pieces(template, regex.groups)
+
+    def replace(value: bytes) -> bytes:
+        match = regex.search(value)
+        if match is None:
+            return value
+        filled = _fill(pieces, [group or b"" for group in match.groups()])
+        return (value[: match.start()] + filled + value[match.end() :])[:VALUE_BYTES_MAX]
+
+    return replace
+
+
+def wildcard_replacer(pattern: bytes, template: bytes, *, strict: bool) -> Callable[[bytes], bytes]:
+    """Replaces a value that matches as a whole. Raises: ValueError as `wildcard_parts`."""
+    parts = wildcard_parts(pattern if strict else pattern.lower())
+    pieces = replacement_pieces(template, len(parts) - 1)
+
+    def replace(value: bytes) -> bytes:
+        covered = _stars(parts, value if strict else value.lower()) if len(parts) > 1 else None
+        if len(parts) == 1 and (value if strict else value.lower()) == parts[0]:
+            covered = []
+        if covered is None:
+            return value
+        return _fill(pieces, [value[start:end] for start, end in covered])[:VALUE_BYTES_MAX]
+
+    return replace

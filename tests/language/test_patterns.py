@@ -1,0 +1,86 @@
+"""Patterns agree with their plain definitions."""
+
+from functools import cache
+
+import pytest
+import re2
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from edgestead.language.patterns import regex_test, replacement_pieces, wildcard_parts, wildcard_test
+
+FIXED = settings(max_examples=400, derandomize=True, deadline=None)
+
+
+@cache
+def covers(pattern: bytes, value: bytes) -> bool:
+    """The definition of a wildcard: a star is any run, everything else itself."""
+    if not pattern:
+        return not value
+    if pattern[:1] == b"*":
+        return any(covers(pattern[1:], value[start:]) for start in range(len(value) + 1))
+    return value[:1] == pattern[:1] and covers(pattern[1:], value[1:])
+
+
+@FIXED
+@example(b"a*a", b"a", True)
+@example(b"*ab*b", b"ab", True)
+@example(b"A*", b"ab", False)
+@given(
+    st.text("ab*", max_size=7).map(lambda text: text.encode()).filter(lambda pattern: b"**" not in pattern),
+    st.text("abA", max_size=8).map(lambda text: text.encode()),
+    st.booleans(),
+)
+def test_a_wildcard_matches_what_its_definition_covers(pattern: bytes, value: bytes, strict: bool) -> None:
+    expected = covers(pattern, value) if strict else covers(pattern.lower(), value.lower())
+
+    assert wildcard_test(pattern, strict=strict)(value) is expected
+
+
+PARTS = [
+    (b"", [b""]),
+    (b"*", [b"", b""]),
+    (rb"a\*b*\\", [b"a*b", b"\\"]),
+    (rb"*\**", [b"", b"*", b""]),
+]
+
+
+@pytest.mark.parametrize(("pattern", "parts"), PARTS)
+def test_the_parts_of_a_wildcard(pattern: bytes, parts: list[bytes]) -> None:
+    assert wildcard_parts(pattern) == parts
+
+
+@pytest.mark.parametrize("pattern", [b"**", b"a**", rb"\\**", rb"\a", b"a\\"])
+def test_what_is_no_wildcard(pattern: bytes) -> None:
+    with pytest.raises(ValueError, match="wildcard"):
+        wildcard_parts(pattern)
+
+
+@FIXED
+@example("^a$", b"a\n")
+@example("a", b"\xffa")
+@given(st.text("ab^$/.", max_size=5), st.text("ab/\n", max_size=6).map(lambda text: text.encode()))
+def test_plain_byte_operations_answer_what_re2_answers(pattern: str, value: bytes) -> None:
+    assert regex_test(pattern)(value) is (re2.search(pattern.encode(), value) is not None)
+
+
+PIECES = [
+    (b"", 0, [b""]),
+    (b"a$$b${1}${2}", 2, [b"a", b"$", b"b", 1, b"", 2, b""]),
+    (b"\0\0${1}", 1, [b"\0\0", 1, b""]),
+]
+
+
+@pytest.mark.parametrize(("template", "groups", "pieces"), PIECES)
+def test_a_replacement_is_split_at_its_references(
+    template: bytes, groups: int, pieces: list[bytes | int]
+) -> None:
+    assert replacement_pieces(template, groups) == pieces
+
+
+@pytest.mark.parametrize(
+    "template", [b"$", b"$1", b"${1", b"${}", b"${0}", b"${3}", b"${10}", b"${a}", b"${1}" * 9]
+)
+def test_what_is_no_replacement_for_two_groups(template: bytes) -> None:
+    with pytest.raises(ValueError, match=r"group|expected|references"):
+        replacement_pieces(template, 2)
