@@ -1,5 +1,7 @@
 """One row per thing a caller may send, and what must come of it."""
 
+# ruff: noqa: E501 (a row reads best on its line)
+
 from typing import Any, NamedTuple
 
 from edgestead.model.record_errors import (
@@ -185,6 +187,7 @@ BAD = [
     Bad("TXT", _text('"end\\"'), ContentRefused, "content", "inconsistent"),
     Bad("TXT", _text("\udcff"), ContentRefused, "content", "Unicode"),
     Bad("TXT", _text("x" * 2_049), ContentTooLong, "content", "2049 octets, more than 2048"),
+    Bad("TXT", _text('""' * 4_097), ContentTooLong, "content", "4097 octets, more than 4096"),
     Bad("CAA", {"data": {"flags": 0, "tag": "issue"}}, FieldMissing, "data/value", "value is a required field."),
     Bad("CAA", {"data": {"flags": 256, "tag": "issue", "value": ""}}, FieldRefused, "data/flags", "0 to 255"),
     Bad("CAA", {"data": {"flags": 0, "tag": "permit", "value": ""}}, FieldRefused, "data/tag", "one of issue,"),
@@ -222,6 +225,7 @@ BAD = [
     Bad("HTTPS", _text("1"), ContentRefused, "content", "1 words"),
     Bad("HTTPS", {"data": {"priority": 1, "target": ".", "value": "alpn"}}, FieldRefused, "data/value", "empty item"),
     Bad("HTTPS", {"data": {"priority": 1, "target": ".", "value": "color=red"}}, FieldRefused, "data/value", "unknown"),
+    Bad("HTTPS", _text("0 a.test. port=443"), ContentRefused, "content", "an alias (priority 0) has no parameters"),
     Bad("HTTPS", {"data": {"target": "."}}, FieldMissing, "data/priority", "priority"),
     Bad("LOC", {"data": {**LOC_DATA, "lat_degrees": 91}}, FieldRefused, "data/lat_degrees", "0 to 90"),
     Bad("LOC", {"data": {**LOC_DATA, "lat_degrees": 90}}, ContentRefused, "data", "beyond 90 degrees"),

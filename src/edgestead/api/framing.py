@@ -49,7 +49,7 @@ def fault(headers: list[tuple[bytes, bytes]]) -> str | None:
 
 
 class StrictProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with limits on heads and refusals in the envelope. `app` is an api.app.Application."""
+    """uvicorn's protocol with limits on heads, refusals in the envelope, over an api.app.Application."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -96,7 +96,7 @@ class StrictProtocol(HttpToolsProtocol):
 
     def _refuse(self, reason: str, counter: int) -> None:
         """Answer 400 and close. While an earlier request is being answered, only close behind its answer."""
-        self.app.context.counters.add(counter)  # type: ignore[union-attr]
+        self.app.context.counters.add(counter)
         if self._in_head and self._is_busy():
             self.cycle.keep_alive = False
             self.flow.pause_reading()

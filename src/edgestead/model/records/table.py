@@ -29,7 +29,7 @@ from edgestead.model.record_errors import (
     NameRefused,
     RecordRefused,
 )
-from edgestead.model.records.kinds import U16, Kind
+from edgestead.model.records.kinds import Integer, Kind
 from edgestead.model.records.wire import WireReader
 from edgestead.model.records.words import words
 
@@ -250,7 +250,7 @@ def record_type(
     return enter
 
 
-_PRIORITY: Kind[int] = U16.__metadata__[0]  # type: ignore[attr-defined]
+_PRIORITY = Integer(2)
 
 
 def _priority(row: RecordType, raw: object) -> int:
