@@ -11,10 +11,9 @@ from itertools import count
 from pathlib import Path
 from random import Random
 
-from tests.crash.store_state import MIGRATIONS, put, remove
-
 from edgestead.model.errors import BadRequest
 from edgestead.store.sqlite.control import SqliteControlStore
+from tests.crash.store_state import MIGRATIONS, put, remove
 
 THREADS = 8
 KEYS = 20  # of one thread

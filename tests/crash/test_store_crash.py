@@ -12,7 +12,6 @@ from random import Random
 
 import apsw
 import pytest
-from tests.crash.store_state import MIGRATIONS, check_agreement, put, remove
 
 from edgestead.model.errors import Unavailable
 from edgestead.store.migrations import Migration, MigrationFailed
@@ -20,6 +19,7 @@ from edgestead.store.sqlite.connection import open_writer
 from edgestead.store.sqlite.control import SqliteControlStore
 from edgestead.store.sqlite.migrate import migrate
 from edgestead.testing.faults import FaultyDisk
+from tests.crash.store_state import MIGRATIONS, check_agreement, put, remove
 
 WRITER = Path(__file__).with_name("store_writer.py")
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
