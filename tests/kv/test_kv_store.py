@@ -137,9 +137,9 @@ def test_a_failed_write_leaves_the_one_before_it_and_its_blob(store, blobs):
 
     def halfway():
         yield Pair("a", b"1")
-        raise ValueError
+        raise ValueError("item 1")
 
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="item 1"):
         store.put(NS, halfway()).result(5)
 
     assert value_of(store, "a") == LARGE
