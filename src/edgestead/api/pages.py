@@ -22,8 +22,8 @@ def errors_page() -> str:
         "# Errors\n",
         _WRITTEN,
         "A refusal is `success: false` with at least one object in `errors`: `code`, `message`, and",
-        "`source.pointer` (RFC 6901) when one member of the body is at fault. `{…}` below stands for a fact of",
-        "the request. Permanent refusals are never 409, 429 or 5xx: clients repeat those.\n",
+        "`source.pointer` (RFC 6901) when one member of the body is at fault. `{…}` below stands for a fact",
+        "of the request. Permanent refusals are never 409, 429 or 5xx: clients repeat those.\n",
     ]
     by_code: dict[int, dict[tuple[int, str], str]] = {}
     for refusal in _refusals(EdgeError):
@@ -48,8 +48,8 @@ def routes_page() -> str:
     lines = [
         "# Routes\n",
         _WRITTEN,
-        f"Paths of the API follow `{BASE_PATH}`. A *Write* group implies the *Read* group of the same name; the",
-        "key pair (`X-Auth-Email`, `X-Auth-Key`) may do everything that its user may.\n",
+        f"Paths of the API follow `{BASE_PATH}`. A *Write* group implies the *Read* group of the same name;",
+        "the key pair (`X-Auth-Email`, `X-Auth-Key`) may do everything that its user may.\n",
     ]
     for path in sorted({row.path for row in ROUTES}):
         lines.append(f"## `{path.removeprefix(BASE_PATH)}`\n")
