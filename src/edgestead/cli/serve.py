@@ -7,6 +7,7 @@ Not   defaults and parsing: `config`.
 """
 
 import shlex
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,10 +74,12 @@ def serve(config_file: Path | None, **flags: Any) -> None:
 
 
 def _env_command(data_dir: Path) -> str:
-    """What prints this very server's addresses and credentials."""
-    command = 'eval "$(edgecli env{})"'
-    is_default = data_dir == config.default_data_dir()
-    return command.format("" if is_default else f" --data-dir {shlex.quote(str(data_dir))}")
+    """What prints this very server's addresses and credentials, whether or not edgecli is on the path."""
+    beside = Path(sys.executable).with_name("edgecli")
+    words = [str(beside) if beside.exists() else "edgecli", "env"]
+    if data_dir != config.default_data_dir():
+        words += ["--data-dir", str(data_dir)]
+    return f'eval "$({shlex.join(words)})"'
 
 
 _with_flags(serve)
