@@ -35,10 +35,13 @@ _NS: Final = _kind(wire.NS)
 _DS: Final = _kind(wire.DS)
 _ANY: Final = _kind(wire.ANY)
 _TRANSFERS: Final = frozenset({_kind(wire.AXFR), _kind(wire.IXFR)})
-_SPECIAL: Final = frozenset({_ANY, _DS, *_TRANSFERS})
+PLAIN: Final = frozenset(map(_kind, range(1, 256))) - {_ANY, _DS, *_TRANSFERS}
+"""Types, with class IN, whose questions need nothing but the zone; other types may be as plain, or not."""
+_REFERRAL: Final = b""
 _ADDRESSES: Final = (_kind(wire.A), _kind(wire.AAAA))
 
-Key = tuple[bytes, bytes, int]
+Key = tuple[bytes, bytes] | tuple[bytes, bytes, int]
+"""Name and type; or an encloser or cut with a type, or none, and its offset in the question."""
 
 
 class View:
@@ -60,27 +63,37 @@ class View:
 
 def lookup(view: View, zone: Zone, name: bytes, kind: bytes) -> Outcome:
     """What a valid, lower-case `name` of `zone` gets for a type (with class IN, as wire)."""
-    if kind in _SPECIAL:
-        if kind in _TRANSFERS:
-            return FAILED[REFUSED]
-        if kind == _DS:
-            zone = _parent_side(view, zone, name)
+    if kind in _TRANSFERS:
+        return FAILED[REFUSED]
+    if kind == _DS:
+        zone = _parent_side(view, zone, name)
     at = len(name) - len(zone.apex)
     relative = name[:at]
+    held = zone.names.get(relative)
     cut = _cut(zone, relative, kind)
     if cut is not None:
         return _referral(view, zone, cut, _QUESTION_AT + at - len(cut))
-    held = zone.names.get(relative)
     if held is None and kind == _DS and name in view.zones:
-        held = b""
-    if held is not None:
-        return _at_node(view, zone, name, _QUESTION_AT, held, kind, exact=True)
-    encloser = zone.encloser(relative)
-    held = zone.names.get(WILDCARD + encloser)
+        held = b""  # the name exists: as the apex of another zone of ours
     if held is None:
-        return denials(zone, at)[0]
-    offset = _QUESTION_AT + at - len(encloser)
-    return _at_node(view, zone, encloser + zone.apex, offset, held, kind, exact=False)
+        return missing(view, zone, name, at, kind)
+    return _at_node(view, zone, name, held, kind)
+
+
+def missing(view: View, zone: Zone, name: bytes, at: int, kind: bytes) -> Outcome:
+    """What a name gets that does not exist in the zone whose apex stands at `at` in it, for a plain type.
+
+    The shortest way in the room, because a flood of random names takes it.
+    """
+    names = zone.names
+    encloser = name[name[0] + 1 : at]
+    while encloser not in names:
+        encloser = encloser[encloser[0] + 1 :]
+    if encloser and zone.cuts and (cut := zone.cut_above(encloser)) is not None:
+        return _referral(view, zone, cut, _QUESTION_AT + at - len(cut))
+    if encloser in zone.wildcards:
+        return _at_wildcard(view, zone, encloser, _QUESTION_AT + at - len(encloser), kind)
+    return (zone.denials.get(at) or denials(zone, at))[0]
 
 
 def _cut(zone: Zone, relative: bytes, kind: bytes) -> bytes | None:
@@ -121,28 +134,44 @@ def _tail(suffix: bytes, offset: int) -> wire.Tail:
     return tail
 
 
-def _at_node(
-    view: View, zone: Zone, suffix: bytes, offset: int, held: bytes, kind: bytes, *, exact: bool
-) -> Outcome:
-    """The answer from a name's own node or from a wildcard's, whose encloser is `suffix`."""
-    if kind == _ANY and held:
-        kind = next(node.rrsets(held))[0]  # one RRset is enough (RFC 8482 §4.1)
-    found = node.rrset(held, kind)
-    if found is None and (kind == _ANY or node.rrset(held, _CNAME) is None):
-        at = offset + len(suffix) - len(zone.apex) - _QUESTION_AT
-        return denials(zone, at)[1 if exact else 2]
-    key = (suffix if exact else WILDCARD + suffix, kind, offset)
+def _at_node(view: View, zone: Zone, name: bytes, held: bytes, kind: bytes) -> Outcome:
+    """The answer of a name that exists."""
+    key = (name, kind)
     kept = view.outcomes.get(key)
     if kept is not None:
         return kept
-    if found is not None:
-        outcome, reusable = _direct(view, zone, suffix, offset, found, kind, exact=exact), True
-    else:
-        aliases = _Chain(view, _tail(suffix, offset), suffix, kind, exact=exact)
-        outcome, reusable = aliases.follow(zone, held), aliases.reusable
+    outcome = _build(view, zone, name, _QUESTION_AT, held, kind, exact=True)[0]
+    view.outcomes.keep(key, outcome, len(outcome.tail))
+    return outcome
+
+
+def _at_wildcard(view: View, zone: Zone, encloser: bytes, offset: int, kind: bytes) -> Outcome:
+    """The answer that the asterisk under `encloser`, which stands at `offset`, gives in a name's place."""
+    suffix = encloser + zone.apex
+    key = (suffix, kind, offset)
+    kept = view.outcomes.get(key)
+    if kept is not None:
+        return kept
+    outcome, reusable = _build(view, zone, suffix, offset, zone.names[WILDCARD + encloser], kind, exact=False)
     if reusable:
         view.outcomes.keep(key, outcome, len(outcome.tail))
     return outcome
+
+
+def _build(
+    view: View, zone: Zone, suffix: bytes, offset: int, held: bytes, kind: bytes, *, exact: bool
+) -> tuple[Outcome, bool]:
+    """An answer from a node, and whether every question with `suffix` at `offset` gets the same."""
+    if kind == _ANY and held:
+        kind = next(node.rrsets(held))[0]  # one RRset is enough (RFC 8482 §4.1)
+    found = node.rrset(held, kind)
+    if found is not None:
+        return _direct(view, zone, suffix, offset, found, kind, exact=exact), True
+    if kind != _ANY and node.rrset(held, _CNAME) is not None:
+        aliases = _Chain(view, _tail(suffix, offset), suffix, kind, exact=exact)
+        return aliases.follow(zone, held), aliases.reusable
+    at = offset + len(suffix) - len(zone.apex) - _QUESTION_AT
+    return denials(zone, at)[1 if exact else 2], True
 
 
 class _Chain:
@@ -235,7 +264,7 @@ def _direct(
 def _referral(view: View, zone: Zone, cut: bytes, offset: int) -> Outcome:
     """The cut's NS and the addresses we hold for them; AA is clear (RFC 1034 §4.3.2 3b)."""
     suffix = cut + zone.apex
-    key = (suffix, b"", offset)
+    key = (suffix, _REFERRAL, offset)
     kept = view.outcomes.get(key)
     if kept is None:
         kept = _build_referral(view, zone, cut, suffix, offset)

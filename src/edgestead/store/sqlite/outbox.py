@@ -144,3 +144,18 @@ class Outbox:
             if sequence >= self.head:
                 return  # the head stays: it is where the next sequence comes from
             self._execute(DELETE_CHANGES_UPTO, (sequence,))
+
+
+class NoOutbox(Outbox):
+    """For a database without a feed, so that it can share the writer: nothing can be emitted."""
+
+    def __init__(self) -> None:
+        self.head = self._bytes = 0
+        self.appended = []
+        self._committed = self.mark()
+
+    def emit(self, scope: str, kind: str, key: str, doc: bytes | None, first: Group) -> int:
+        raise TypeError("this database has no feed")
+
+    def drop_scope(self, scope: str, first: Group) -> int:
+        raise TypeError("this database has no feed")
