@@ -1,5 +1,7 @@
 """One row per thing a caller may send, and what must come of it."""
 
+# ruff: noqa: E501 (a row reads best on its line)
+
 from typing import Any, NamedTuple
 
 from edgestead.model.record_errors import (
@@ -55,6 +57,7 @@ GOOD = [
     Good("AAAA", _text("2001:db8:0:0:1:0:0:1"), "2001:db8::1:0:0:1", None, "2001:db8::1:0:0:1"),
     Good("CNAME", _text("Www.Example.NET."), "www.example.net", None, "www.example.net."),
     Good("CNAME", _text("bücher.example"), "xn--bcher-kva.example", None, "xn--bcher-kva.example."),
+    Good("CNAME", _text("host.test1"), "host.test1", None, "host.test1."),
     Good("NS", _text("ns1.example.net"), "ns1.example.net", None, "ns1.example.net."),
     Good("PTR", _text("localhost"), "localhost", None, "localhost."),
     Good("MX", {"content": "mx.example.net", "priority": 10}, "mx.example.net", None, "10 mx.example.net.", 10),
@@ -128,6 +131,8 @@ GOOD = [
     Good("SVCB", _text("2 a.test. port=53 alpn=dot mandatory=port,alpn"), "2 a.test. port=53 alpn=dot mandatory=port,alpn",
          {"priority": 2, "target": "a.test.", "value": "port=53 alpn=dot mandatory=port,alpn"},
          '2 a.test. mandatory="alpn,port" alpn="dot" port="53"'),
+    Good("SVCB", {"data": {"priority": 0, "target": "a.test\\."}}, "0 a.test\\.",
+         {"priority": 0, "target": "a.test\\.", "value": ""}, "0 a.test\\.."),
     Good("LOC", {"data": LOC_DATA}, "37 46 46.000 N 122 23 35.000 W 0.00 100.00 0.00 0.00", LOC_DATA,
          "37 46 46.000 N 122 23 35.000 W 0.00 100.00 0.00 0.00"),
     Good("LOC", {"data": {k: str(v) for k, v in LOC_DATA.items()}},
@@ -185,6 +190,7 @@ BAD = [
     Bad("TXT", _text('"end\\"'), ContentRefused, "content", "inconsistent"),
     Bad("TXT", _text("\udcff"), ContentRefused, "content", "Unicode"),
     Bad("TXT", _text("x" * 2_049), ContentTooLong, "content", "2049 octets, more than 2048"),
+    Bad("TXT", _text('""' * 4_097), ContentTooLong, "content", "4097 octets, more than 4096"),
     Bad("CAA", {"data": {"flags": 0, "tag": "issue"}}, FieldMissing, "data/value", "value is a required field."),
     Bad("CAA", {"data": {"flags": 256, "tag": "issue", "value": ""}}, FieldRefused, "data/flags", "0 to 255"),
     Bad("CAA", {"data": {"flags": 0, "tag": "permit", "value": ""}}, FieldRefused, "data/tag", "one of issue,"),
@@ -222,6 +228,7 @@ BAD = [
     Bad("HTTPS", _text("1"), ContentRefused, "content", "1 words"),
     Bad("HTTPS", {"data": {"priority": 1, "target": ".", "value": "alpn"}}, FieldRefused, "data/value", "empty item"),
     Bad("HTTPS", {"data": {"priority": 1, "target": ".", "value": "color=red"}}, FieldRefused, "data/value", "unknown"),
+    Bad("HTTPS", _text("0 a.test. port=443"), ContentRefused, "content", "an alias (priority 0) has no parameters"),
     Bad("HTTPS", {"data": {"target": "."}}, FieldMissing, "data/priority", "priority"),
     Bad("LOC", {"data": {**LOC_DATA, "lat_degrees": 91}}, FieldRefused, "data/lat_degrees", "0 to 90"),
     Bad("LOC", {"data": {**LOC_DATA, "lat_degrees": 90}}, ContentRefused, "data", "beyond 90 degrees"),

@@ -47,6 +47,12 @@ def test_each_row_names_its_source_and_number(row):
     assert TYPES_BY_NUMBER[row.number] is row
 
 
+@pytest.mark.parametrize("row", TYPES.values(), ids=lambda row: row.name)
+def test_only_the_last_field_may_be_long(row):
+    """The limit of a record is only checked for rows that end in such a field."""
+    assert all(field.kind.is_bounded for field in row.fields[:-1])
+
+
 def test_every_type_has_samples():
     assert {good.type for good in GOOD} == set(TYPES)
     assert {bad.type for bad in BAD} >= set(TYPES) - {"PTR", "SVCB", "SMIMEA"}  # same classes as others
@@ -59,6 +65,7 @@ class TestGood:
 
         assert rdata.to_content() == good.content
         assert rdata.to_data() == good.data
+        assert list(rdata.to_data() or ()) == sorted(rdata.to_data() or ())
         assert rdata.top_priority == good.priority
 
     def test_is_read_back_from_its_own_answer(self, good: Good):

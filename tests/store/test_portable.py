@@ -5,7 +5,6 @@ import pkgutil
 from types import SimpleNamespace
 
 import pytest
-from tests.store import example_table
 
 import edgestead.tables
 from edgestead.store.migrations import Migration
@@ -13,6 +12,7 @@ from edgestead.store.portable import POSTGRES_PREAMBLE, objections, statements, 
 from edgestead.store.sqlite import feed, outbox
 from edgestead.store.sqlite.control import SqliteControlStore
 from edgestead.testing.postgres import cluster, find_binaries
+from tests.store import example_table
 
 TABLES = [
     importlib.import_module(f"edgestead.tables.{found.name}")

@@ -71,13 +71,6 @@ METRICS: tuple[Metric, ...] = (
     Metric("edge_store_commits_total", "counter", _CONTROL, "Commits of the control database."),
     Metric("edge_store_writes_total", "counter", _CONTROL, "Writes in those commits."),
     Metric(
-        "edge_store_commit_seconds",
-        "histogram",
-        _CONTROL,
-        "Time of one durable commit.",
-        bounds_us=_BOUNDS_US,
-    ),
-    Metric(
         "edge_feed_sequence", "gauge", _EVERY, "Newest change committed (control) or applied (the others)."
     ),
     Metric("edge_feed_consumers", "gauge", _CONTROL, "Processes that serve from the change feed."),
@@ -100,8 +93,8 @@ METRICS: tuple[Metric, ...] = (
         _DNS,
         "DNS messages left without an answer: not a query, or too short to be answered.",
     ),
-    Metric("edge_dns_cache_hits_total", "counter", ("dns",), "DNS answers taken from the exact-bytes cache."),
-    Metric("edge_dns_names", "gauge", _DNS, "Owner names that this process can answer."),
+    Metric("edge_dns_unsent_total", "counter", ("dns",), "DNS answers that the system would not send."),
+    Metric("edge_dns_cache_hits_total", "counter", _DNS, "DNS answers taken from the exact-bytes cache."),
     Metric("edge_dns_zones", "gauge", _DNS, "Zones that this process can answer."),
     Metric("edge_dns_tcp_connections_total", "counter", ("dns-tcp",), "DNS connections accepted."),
     Metric("edge_dns_tcp_connections_open", "gauge", ("dns-tcp",), "DNS connections open now."),

@@ -75,13 +75,13 @@ class Integer(Kind[int]):
     """A whole number in `octets` octets, high octet first."""
 
     def __init__(self, octets: int, maximum: int | None = None) -> None:
-        self._octets = octets
-        self._maximum = 256**octets - 1 if maximum is None else maximum
-        self.label = f"integer 0–{self._maximum}"
+        self.octets = octets
+        self.maximum = 256**octets - 1 if maximum is None else maximum
+        self.label = f"integer 0–{self.maximum}"
 
     def _checked(self, value: int) -> int:
-        if not 0 <= value <= self._maximum:
-            raise InvalidValue(f"must be 0 to {self._maximum}")
+        if not 0 <= value <= self.maximum:
+            raise InvalidValue(f"must be 0 to {self.maximum}")
         return value
 
     def from_json(self, raw: object) -> int:
@@ -105,27 +105,27 @@ class Integer(Kind[int]):
         return str(value)
 
     def pack(self, value: int) -> bytes:
-        return value.to_bytes(self._octets, "big")
+        return value.to_bytes(self.octets, "big")
 
     def unpack(self, reader: WireReader) -> int:
-        return self._checked(reader.number(self._octets))
+        return self._checked(reader.number(self.octets))
 
 
 class Number(Kind[Decimal]):
     """A number with `places` decimals. It has no octets of its own."""
 
     def __init__(self, minimum: str, maximum: str, places: int) -> None:
-        self._minimum, self._maximum = Decimal(minimum), Decimal(maximum)
-        self._step = Decimal(1).scaleb(-places)
+        self.minimum, self.maximum = Decimal(minimum), Decimal(maximum)
+        self.step = Decimal(1).scaleb(-places)
         self.label = f"number {minimum}–{maximum}".replace("-", "−")
 
     def _out_of_range(self) -> InvalidValue:
-        return InvalidValue(f"must be {self._minimum} to {self._maximum}")
+        return InvalidValue(f"must be {self.minimum} to {self.maximum}")
 
     def from_json(self, raw: object) -> Decimal:
         if isinstance(raw, (int, float)) and not isinstance(raw, bool):
             # The range comes first, as floats: turning a thousand digits into text takes its time.
-            if not float(self._minimum) <= raw <= float(self._maximum):
+            if not float(self.minimum) <= raw <= float(self.maximum):
                 raise self._out_of_range()
             return self.from_word(str(raw))
         return super().from_json(raw)
@@ -137,9 +137,9 @@ class Number(Kind[Decimal]):
             value = Decimal("NaN")
         if not value.is_finite() or "_" in word:
             raise InvalidValue(f"must be a number, not {shown(word)}")
-        if not self._minimum <= value <= self._maximum:
+        if not self.minimum <= value <= self.maximum:
             raise self._out_of_range()
-        return value.quantize(self._step) + 0  # adding 0 turns -0 into 0
+        return value.quantize(self.step) + 0  # adding 0 turns -0 into 0
 
     def to_json(self, value: Decimal) -> object:
         return int(value) if value == value.to_integral_value() else float(value)
@@ -152,14 +152,14 @@ class Choice(Kind[str]):
     """One of a few words, capitals ignored; on the wire a string with its length."""
 
     def __init__(self, *choices: str) -> None:
-        self._choices = {choice.casefold(): choice for choice in choices}
+        self.choices = {choice.casefold(): choice for choice in choices}
         self.label = " · ".join(f"`{choice}`" for choice in choices)
 
     def from_word(self, word: str) -> str:
         try:
-            return self._choices[word.casefold()]
+            return self.choices[word.casefold()]
         except KeyError:
-            raise InvalidValue(f"must be one of {', '.join(self._choices.values())}") from None
+            raise InvalidValue(f"must be one of {', '.join(self.choices.values())}") from None
 
     def to_word(self, value: str) -> str:
         return value
@@ -175,7 +175,7 @@ class Address(Kind[bytes]):
     """An IP address, kept as its octets: four decimal parts without short forms, or RFC 4291 §2.2."""
 
     def __init__(self, family: socket.AddressFamily, octets: int, label: str) -> None:
-        self._family, self._octets, self.label = family, octets, label
+        self._family, self.octets, self.label = family, octets, label
 
     def from_word(self, word: str) -> bytes:
         try:
@@ -190,7 +190,7 @@ class Address(Kind[bytes]):
         return value
 
     def unpack(self, reader: WireReader) -> bytes:
-        return reader.take(self._octets)
+        return reader.take(self.octets)
 
 
 class Host(Kind[bytes]):

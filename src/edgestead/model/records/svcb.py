@@ -8,6 +8,7 @@ Not   resolving alias targets.
 
 from typing import Annotated
 
+from edgestead.model.names import InvalidValue
 from edgestead.model.records.kinds import U16, Kind, TargetName
 from edgestead.model.records.svcparams import pack_params, params_text, read_params, unpack_params
 from edgestead.model.records.table import Rdata, record_type
@@ -43,6 +44,11 @@ class _Binding(Rdata, frozen=True):
     priority: U16
     target: TargetName
     value: Annotated[str, ServiceParams()]
+
+    def check(self) -> None:
+        # RFC 9460 §2.4.2 only advises against them, but other implementations cannot read such a record.
+        if not self.priority and self.value:
+            raise InvalidValue("an alias (priority 0) has no parameters")
 
 
 @record_type(64, "RFC 9460 §2", form="data", defaults={"value": ""})

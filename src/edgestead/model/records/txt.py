@@ -22,6 +22,7 @@ class Strings(Kind[tuple[bytes, ...]]):
     """One or more quoted strings, or text without quotes, which becomes one; cut after 255 octets."""
 
     label = f"text, at most {TXT_OCTETS_MAX:,} octets"
+    is_bounded = False  # empty strings cost an octet each and count nothing as text
 
     def from_word(self, word: str) -> tuple[bytes, ...]:
         if not word or word.isspace():

@@ -1,0 +1,24 @@
+"""Write the reference pages that come from tables: `.venv/bin/python docs/generate.py`.
+
+A page that a room writes itself gets a row in PAGES; tests/docs checks that every one is current.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from edgestead import config
+from edgestead.api import pages
+from edgestead.cli import page as command_line
+from edgestead.model import counters
+
+PAGES: dict[str, Callable[[], str]] = {
+    "reference/command-line.md": command_line.reference_page,
+    "reference/configuration.md": config.reference_page,
+    "reference/errors.md": pages.errors_page,
+    "reference/metrics.md": counters.reference_page,
+    "reference/routes.md": pages.routes_page,
+}
+
+if __name__ == "__main__":
+    for name, write in PAGES.items():
+        (Path(__file__).parent / name).write_text(write())

@@ -1,0 +1,72 @@
+"""`edgecli serve`: the flags, and nothing that happens after them.
+
+Owns  turning the table of options into flags.
+Asks  `config` for the settings, `server.supervisor` to run.
+Tells the shell one line when the server cannot start.
+Not   defaults and parsing: `config`.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from edgestead import config
+
+if TYPE_CHECKING:
+    from edgestead.server.ready import Ready
+
+
+def _with_flags(command: click.Command) -> click.Command:
+    """Give the command one flag for each option, and those of parts not built so that they get words."""
+    for option in config.OPTIONS:
+        if option.flag:
+            default = option.fallback or ", ".join(
+                option.default if isinstance(option.default, tuple) else (option.default or "",)
+            )
+            command.params.append(
+                click.Option(
+                    [f"--{option.key}"],
+                    metavar=option.metavar,
+                    multiple=option.many,
+                    hidden=option.key in config.NOT_BUILT_BUT_KNOWN,
+                    help=f"{option.help} Default: {default}.".replace("`", ""),
+                )
+            )
+    for key in config.NOT_BUILT:
+        command.params.append(
+            click.Option([f"--{key}"], hidden=True, is_flag=key in config.NOT_BUILT_SWITCHES, default=None)
+        )
+    return command
+
+
+@click.command(short_help="Run the server.")
+@click.option(
+    "--config",
+    "config_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="TOML file with settings.",
+)
+def serve(config_file: Path | None, **flags: Any) -> None:
+    """Run the server in the foreground until SIGTERM or Ctrl-C.
+
+    Prints the addresses when everything answers. A second signal ends it at once.
+    """
+    from edgestead.server.errors import StartError
+    from edgestead.server.supervisor import supervise
+
+    def announce(ready: "Ready") -> None:
+        click.echo(f"API  {ready.api_base}\nDNS  {ready.dns} (UDP and TCP)")
+        click.echo(f"Data {settings.data_dir}\nAddresses and credentials for a shell: edgecli env")
+
+    given = {name.replace("_", "-"): value for name, value in flags.items()}
+    try:
+        settings = config.load(given, config_file)
+        code = supervise(settings, announce)
+    except (config.ConfigError, StartError) as error:
+        raise click.ClickException(str(error)) from None
+    raise SystemExit(code)
+
+
+_with_flags(serve)

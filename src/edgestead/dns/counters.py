@@ -1,0 +1,62 @@
+"""What this room counts, and where the counts go.
+
+Owns  the slots, and the tally that keeps counting off the hot path.
+Asks  whoever supplies `Counters` (the server: a page of shared memory).
+Tells operators, through the server.
+Not   names and text of metrics.
+"""
+
+from enum import IntEnum
+from typing import Final, Protocol
+
+
+class Slot(IntEnum):
+    """One counter each. The rcodes come first and in the order of their numbers."""
+
+    NOERROR = 0
+    FORMERR = 1
+    SERVFAIL = 2
+    NXDOMAIN = 3
+    NOTIMP = 4
+    REFUSED = 5
+    OTHER_RCODE = 6
+    QUERIES = 7
+    TRUNCATED = 8
+    DROPPED = 9
+    CACHE_HITS = 10
+    UNSENT = 11
+    TCP_CONNECTIONS = 12
+    TCP_OPEN = 13  # a level: it goes down, too, and starts at 0 with the process
+
+
+SLOTS: Final = len(Slot)
+
+
+class Counters(Protocol):
+    """Counts are added from one thread, and only now and then. `n` is negative when a level goes down."""
+
+    def add(self, slot: int, n: int) -> None: ...
+
+
+class NoCounters:
+    """Counts nothing."""
+
+    def add(self, slot: int, n: int) -> None:
+        pass
+
+
+class Tally:
+    """Counts of one loop, by slot, in a plain list: nothing counts more cheaply."""
+
+    __slots__ = ("_counters", "counts")
+
+    def __init__(self, counters: Counters) -> None:
+        self.counts = [0] * SLOTS
+        self._counters = counters
+
+    def flush(self) -> None:
+        """Hand over what was counted since the last time."""
+        for slot, n in enumerate(self.counts):
+            if n:
+                self._counters.add(slot, n)
+                self.counts[slot] = 0

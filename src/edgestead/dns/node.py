@@ -1,0 +1,74 @@
+"""One owner name as one bytes object, from which most answers are cut with one slice.
+
+Owns  the node format.
+Asks  `model.served` for RRsets, `wire` for record bytes.
+Tells `zone` a node to keep, `lookup` and `answer` the records of a type.
+Not   names, zones, caches.
+
+A node is one octet, `ready`, then for each RRset: number of records (2), octets of the records (4), and the
+records as they go on the wire with the question's name as owner. `ready` is the number of records when the
+node is a single RRset of 1 to 255 records that needs no name compression, else 0: then `node[READY:]` is the
+answer section, and its type and class stand at `node[KIND]`. An empty non-terminal is b"". A node costs
+40 + 7 + 16 octets for an A record, a fifth of what a dict of RRset objects costs.
+"""
+
+import struct
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from edgestead.dns import wire
+from edgestead.model.limits import RDATA_OCTETS_MAX
+from edgestead.model.served import ServedRRset
+
+_RRSET: Final = struct.Struct("!HI")
+READY: Final = 1 + _RRSET.size
+KIND: Final = slice(READY + 2, READY + 6)
+_RR_OWNER_OCTETS: Final = 2
+TTL_SECONDS_MAX: Final = 2**31 - 1  # RFC 2181 §8
+RECORDS_MAX: Final = 65_535
+
+
+def pack(rrsets: Iterable[ServedRRset]) -> bytes:
+    """The node of an owner. Raises ValueError for what DNS cannot say; nothing is kept then."""
+    parts = [pack_rrset(rrset) for rrset in rrsets if rrset.rdatas]
+    if len(parts) != 1:
+        return b"\0" + b"".join(parts) if parts else b""
+    count, _ = _RRSET.unpack_from(parts[0])
+    kind = int.from_bytes(parts[0][_RRSET.size + _RR_OWNER_OCTETS :][:2], "big")
+    ready = count if count < 256 and kind not in wire.COMPRESSIBLE else 0
+    return bytes((ready,)) + parts[0]
+
+
+def pack_rrset(rrset: ServedRRset) -> bytes:
+    if rrset.type in wire.META_TYPES or not 0 <= rrset.ttl_seconds <= TTL_SECONDS_MAX:
+        raise ValueError(f"type {rrset.type} with TTL {rrset.ttl_seconds} cannot be served")
+    if len(rrset.rdatas) > RECORDS_MAX:
+        raise ValueError(f"{len(rrset.rdatas)} records of type {rrset.type}")
+    rrs = b"".join([_record(rrset.type, rrset.ttl_seconds, rdata) for rdata in rrset.rdatas])
+    return _RRSET.pack(len(rrset.rdatas), len(rrs)) + rrs
+
+
+def _record(kind: int, ttl_seconds: int, rdata: bytes) -> bytes:
+    if len(rdata) > RDATA_OCTETS_MAX:
+        raise ValueError(f"rdata of {len(rdata)} octets")
+    if kind in wire.COMPRESSIBLE:
+        wire.check_names(kind, rdata)
+    return wire.RR_HEAD.pack(wire.QUESTION_OWNER, kind, wire.IN, ttl_seconds, len(rdata)) + rdata
+
+
+def rrsets(node: bytes) -> Iterator[tuple[bytes, int, bytes]]:
+    """(type and class, number of records, ready records) of each RRset."""
+    at, end = 1, len(node)
+    while at < end:
+        count, length = _RRSET.unpack_from(node, at)
+        at += _RRSET.size
+        yield node[at + 2 : at + 6], count, node[at : at + length]
+        at += length
+
+
+def rrset(node: bytes, kind: bytes) -> tuple[int, bytes] | None:
+    """The number of records and the ready records of one type (type and class as wire), or None."""
+    for held, count, rrs in rrsets(node):
+        if held == kind:
+            return count, rrs
+    return None

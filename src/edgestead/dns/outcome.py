@@ -1,0 +1,71 @@
+"""What a question gets: everything of a reply but the ID, the question and the OPT record.
+
+Owns  `Outcome` and the header octets in front of it.
+Asks  nobody.
+Tells `answer` what to join, `lookup` and `zone` what to keep.
+Not   why an outcome is what it is (`lookup`).
+"""
+
+import struct
+from typing import Final
+
+_HEAD: Final = struct.Struct("!HHHHH")
+
+QR: Final = 0x8000
+AA: Final = 0x0400
+TC: Final = 0x0200
+RD: Final = 0x0100
+
+NOERROR: Final = 0
+FORMERR: Final = 1
+SERVFAIL: Final = 2
+NXDOMAIN: Final = 3
+NOTIMP: Final = 4
+REFUSED: Final = 5
+
+Heads = tuple[bytes, bytes, bytes, bytes]
+"""Header octets after the ID, by mode: bit 0 is RD of the query, bit 1 says that an OPT record follows."""
+
+
+def heads(flags: int, an: int = 0, ns: int = 0, ar: int = 0) -> Heads:
+    """One question; RD copied, RA never set (RFC 1035 §4.1.1)."""
+    return (
+        _HEAD.pack(QR | flags, 1, an, ns, ar),
+        _HEAD.pack(QR | flags | RD, 1, an, ns, ar),
+        _HEAD.pack(QR | flags, 1, an, ns, ar + 1),
+        _HEAD.pack(QR | flags | RD, 1, an, ns, ar + 1),
+    )
+
+
+class Outcome:
+    """One answer, kept and shared; nothing changes it.
+
+    `steady` says that a finite set of names leads here and the rcode is NOERROR, so that whole replies may be
+    kept by their exact question. `shorter` is what to say instead when this does not fit (RFC 9471 §3.2).
+    """
+
+    __slots__ = ("heads", "rcode", "shorter", "steady", "tail", "truncated")
+
+    def __init__(
+        self,
+        flags: int,
+        tail: bytes = b"",
+        counts: tuple[int, int, int] = (0, 0, 0),
+        *,
+        steady: bool = False,
+        shorter: "Outcome | None" = None,
+    ) -> None:
+        self.heads = heads(flags, *counts)
+        self.truncated = heads(flags | TC)
+        self.tail = tail
+        self.rcode = flags & 0x0F
+        self.steady = steady
+        self.shorter = shorter
+
+
+READY_HEADS: Final = (heads(AA), *(heads(AA, an) for an in range(1, 256)))
+"""Heads of an authoritative answer by its number of records, for nodes that are ready to send."""
+READY_TRUNCATED: Final = heads(AA | TC)
+
+FAILED: Final = {rcode: Outcome(rcode) for rcode in (SERVFAIL, REFUSED)}
+NO_FLAGS: Final = heads(0)

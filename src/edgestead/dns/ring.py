@@ -1,0 +1,152 @@
+"""Datagrams in batches: one system call receives up to 64, one sends their answers from the same memory.
+
+Owns  the buffers, the kernel's structures over them, what a failed call means.
+Asks  libc, through ctypes.
+Tells `udp` how many datagrams are there and where.
+Not   DNS.
+
+Each datagram has a slot in an anonymous mmap, because slicing an mmap gives bytes at once. The sender's
+address stays where the kernel wrote it and is where the answer goes, so no address ever becomes an object;
+nor does the ID, since the answer is written behind it. On a socket bound to the wildcard address the
+local address of each datagram (IP_PKTINFO) stays in place likewise: answers leave from the address asked.
+"""
+
+import ctypes
+import errno
+import mmap
+import os
+import socket
+from typing import Any, Final
+
+BATCH: Final = 64
+SLOT_OCTETS: Final = 4096
+"""The longest datagram read whole; a longer query is cut by the kernel and then is FORMERR."""
+
+_MSG_WAITFORONE: Final = 0x10000  # linux/socket.h
+_MSG_DONTWAIT: Final = socket.MSG_DONTWAIT
+_IP_PKTINFO: Final = 8  # linux/in.h
+_ADDRESS_OCTETS: Final = 28  # sockaddr_in6, the longer one
+_IPV4_ADDRESS_OCTETS: Final = 16
+_IPV4_CONTROL_OCTETS: Final = 32  # CMSG_SPACE(in_pktinfo)
+_IPV6_CONTROL_OCTETS: Final = 40  # CMSG_SPACE(in6_pktinfo)
+_CONTROL_SLOT_OCTETS: Final = 64
+_PASSING: Final = frozenset({errno.EAGAIN, errno.EINTR, errno.ENOBUFS, errno.ENOMEM})
+_ARGUMENTS: Final = (ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.c_int, ctypes.c_void_p)
+
+
+class _Iovec(ctypes.Structure):
+    _fields_ = (("base", ctypes.c_void_p), ("len", ctypes.c_size_t))
+
+
+class _Msghdr(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_void_p),
+        ("namelen", ctypes.c_uint),
+        ("iov", ctypes.c_void_p),
+        ("iovlen", ctypes.c_size_t),
+        ("control", ctypes.c_void_p),
+        ("controllen", ctypes.c_size_t),
+        ("flags", ctypes.c_int),
+    )
+
+
+class _Mmsghdr(ctypes.Structure):
+    """recvmmsg(2); the layout of glibc and, on 64 bits, little-endian, of musl."""
+
+    _fields_ = (("head", _Msghdr), ("len", ctypes.c_uint))
+
+
+_IOVEC_OCTETS: Final = ctypes.sizeof(_Iovec)
+_HEADER_OCTETS: Final = ctypes.sizeof(_Mmsghdr)
+_LIBC: Final = ctypes.CDLL(None, use_errno=True)
+AVAILABLE: Final = hasattr(_LIBC, "recvmmsg") and hasattr(_LIBC, "sendmmsg")
+
+
+class Ring:
+    """The slots of one socket. Slot i begins at `buffer[i * SLOT_OCTETS]`.
+
+    `received[i]` is the length of datagram i; `sizes[i]` the length to send from the same place.
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._fd = sock.fileno()
+        self.buffer = mmap.mmap(-1, BATCH * SLOT_OCTETS)
+        self._addresses = ctypes.create_string_buffer(BATCH * _ADDRESS_OCTETS)
+        self._controls = ctypes.create_string_buffer(BATCH * _CONTROL_SLOT_OCTETS)
+        control_octets = _want_local_address(sock)
+        self._in_iovecs, self._in = self._structures(_ADDRESS_OCTETS, control_octets)
+        out_address_octets = _IPV4_ADDRESS_OCTETS if sock.family == socket.AF_INET else _ADDRESS_OCTETS
+        self._out_iovecs, self._out = self._structures(out_address_octets, control_octets)
+        # One step of a view is one slot: the kernel's numbers without a ctypes object each.
+        lengths = memoryview(self._in).cast("B").cast("I")
+        self.received = lengths[_Mmsghdr.len.offset // lengths.itemsize :: _HEADER_OCTETS // lengths.itemsize]
+        self.sizes = memoryview(self._out_iovecs).cast("B").cast("L")[1::2]
+        self._receive = _function("recvmmsg", 5)
+        self._send = _function("sendmmsg", 4)
+        self._in_at = ctypes.c_void_p(ctypes.addressof(self._in))
+        self._out_at = ctypes.addressof(self._out)
+
+    def _structures(self, address_octets: int, control_octets: int) -> tuple[Any, Any]:
+        data = ctypes.addressof(ctypes.c_char.from_buffer(self.buffer))
+        controls = ctypes.addressof(self._controls)
+        iovecs, headers = (_Iovec * BATCH)(), (_Mmsghdr * BATCH)()
+        for i in range(BATCH):
+            iovecs[i] = _Iovec(data + i * SLOT_OCTETS, SLOT_OCTETS)
+            headers[i].head = _Msghdr(
+                name=ctypes.addressof(self._addresses) + i * _ADDRESS_OCTETS,
+                namelen=address_octets,
+                iov=ctypes.addressof(iovecs) + i * _IOVEC_OCTETS,
+                iovlen=1,
+                control=controls + i * _CONTROL_SLOT_OCTETS if control_octets else None,
+                controllen=control_octets,
+            )
+        return iovecs, headers
+
+    def receive(self, *, wait: bool) -> int:
+        """How many datagrams came; 0 when none did in the socket's time, or a signal did.
+
+        With `wait` it waits for the first one. Raises OSError for what will not pass.
+        """
+        n: int = self._receive(self._fd, self._in_at, BATCH, _MSG_WAITFORONE if wait else _MSG_DONTWAIT, None)
+        if n >= 0:
+            return n
+        if (number := ctypes.get_errno()) in _PASSING:
+            return 0
+        raise OSError(number, os.strerror(number))
+
+    def send(self, first: int, end: int) -> int:
+        """Send the answers of slots `first` to `end`; returns how many could not be.
+
+        The kernel stops at the first that it refuses (no route, a sender's port 0): that one is passed over.
+        """
+        unsent = 0
+        while first < end:
+            at = ctypes.c_void_p(self._out_at + first * _HEADER_OCTETS)
+            sent = self._send(self._fd, at, end - first, 0)
+            if sent > 0:
+                first += sent
+            elif ctypes.get_errno() != errno.EINTR:
+                first += 1
+                unsent += 1
+        return unsent
+
+
+def _function(name: str, parameters: int) -> Any:
+    function = _LIBC[name]  # an object of our own: its types are nobody else's business
+    function.argtypes = _ARGUMENTS[:parameters]
+    return function
+
+
+def _want_local_address(sock: socket.socket) -> int:
+    """Ask for each datagram's local address if the socket is bound to all; returns the room it needs.
+
+    A datagram that came before this is answered from the address that the route prefers.
+    """
+    host = sock.getsockname()[0]
+    if sock.family == socket.AF_INET6 and host == "::":
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
+        return _IPV6_CONTROL_OCTETS
+    if sock.family == socket.AF_INET and host == "0.0.0.0":
+        sock.setsockopt(socket.IPPROTO_IP, _IP_PKTINFO, 1)
+        return _IPV4_CONTROL_OCTETS
+    return 0

@@ -1,0 +1,184 @@
+"""All zones of this process, kept up to date by the change feed while queries are answered.
+
+Owns  applying changes, the lock, the view that queries read.
+Asks  `zone` to hold names, `model.served` to read documents.
+Tells `answer` the view of now.
+Not   following the feed (`store.feed`); answering (`answer`).
+
+Two threads meet here. The query thread holds `lock` while it answers one batch of queries and takes `view`
+*after* it has received them; the feed's thread holds it for at most SLICE changes at a time. So when
+`apply` has returned, every query received from then on sees the change, and no answer from before it can
+reach a cache that outlives it, because the caches hang on the view and a change replaces the view.
+"""
+
+import threading
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Final, Protocol
+
+from edgestead.dns import node
+from edgestead.dns.lookup import View
+from edgestead.dns.zone import Zone, check_soa, is_cut
+from edgestead.model.served import (
+    KIND_NAME,
+    KIND_ZONE,
+    ServedRRset,
+    ServedZone,
+    decode_name,
+    decode_zone,
+)
+
+SLICE: Final = 256
+"""Changes under one holding of the lock: about a quarter of a millisecond."""
+
+
+class Change(Protocol):
+    """One entry of the feed. `scope` is a zone's id; kind "" forgets the scope; doc None forgets the key."""
+
+    @property
+    def scope(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def key(self) -> str: ...
+    @property
+    def doc(self) -> bytes | None: ...
+
+
+class Table:
+    """The zones. `apply` is for one thread, `lock` and `view` for the threads that answer."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self._scopes: dict[str, Zone] = {}
+        self._zones: dict[bytes, Zone] = {}
+        self.view = View(self._zones)
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        """Take changes in order; every query received after the return is answered by them.
+
+        Up to SLICE changes of zones that are being served become visible at once, larger batches in slices.
+        A zone that is new, or dropped and sent again in the same batch, is built aside and swapped in at the
+        end. A scope without a "zone" document answers nothing yet; when two scopes claim one apex, the last
+        to be complete is served. Kinds of other consumers are passed over.
+
+        Raises ValueError for a document that cannot be read or served; nothing of the batch happens.
+        """
+        plan = _Plan(self._scopes)
+        for change in changes:
+            plan.take(change)
+        edits = plan.edits()
+        for start in range(0, len(edits) - SLICE, SLICE):
+            with self.lock:
+                _run(edits[start : start + SLICE])
+        with self.lock:
+            _run(edits[(len(edits) - 1) // SLICE * SLICE :])
+            gone = [self._replace(scope, zone) for scope, zone in plan.zones.items()]
+            old, self.view = self.view, View(self._zones)
+        del old  # its caches are freed here, not under the lock
+        for zone in filter(None, gone):
+            _empty(zone)
+
+    def take_over(self, other: "Table") -> None:
+        """Serve what `other` holds instead of everything so far; `other` is of no more use.
+
+        One step for every query, whatever the number of zones.
+        """
+        with self.lock:
+            before = list(self._scopes.values())
+            self._scopes, self._zones, self.view = other._scopes, other._zones, other.view
+        for zone in before:
+            _empty(zone)
+
+    def _replace(self, scope: str, zone: Zone | None) -> Zone | None:
+        """Serve `zone` for a scope from now on, None for nothing; returns what it stood for until now."""
+        before = self._scopes.pop(scope, None)
+        if before is not None and self._zones.get(before.apex) is before:
+            del self._zones[before.apex]
+        if zone is not None:
+            self._scopes[scope] = zone
+            if zone.complete:
+                self._zones[zone.apex] = zone
+        return before if before is not zone else None
+
+    @property
+    def zones(self) -> int:
+        """How many zones are served."""
+        return len(self._zones)
+
+    @property
+    def names(self) -> int:
+        """How many names exist in them, empty non-terminals included."""
+        with self.lock:
+            return sum(len(zone.names) for zone in self._zones.values())
+
+
+class _Plan:
+    """A batch, read and checked before any of it happens."""
+
+    def __init__(self, scopes: dict[str, Zone]) -> None:
+        self._served = scopes
+        self._edits: dict[str, list[Callable[[], None]]] = {}
+        self.zones: dict[str, Zone | None] = {}
+        """What scopes stand for after the batch, where that differs or has to be looked at again."""
+
+    def edits(self) -> list[Callable[[], None]]:
+        """Changes of zones that may be answering right now, in order."""
+        return [edit for edits in self._edits.values() for edit in edits]
+
+    def take(self, change: Change) -> None:
+        if change.kind == "" or (change.kind == KIND_ZONE and change.doc is None):
+            self._edits.pop(change.scope, None)
+            self.zones[change.scope] = None
+        elif change.kind == KIND_ZONE and change.doc is not None:
+            self._take_zone(change.scope, decode_zone(change.doc))
+        elif change.kind == KIND_NAME and change.doc is not None:
+            served = decode_name(change.doc)
+            self._take_name(self._zone(change.scope, served.apex), change.scope, served.owner, served.rrsets)
+        elif change.kind == KIND_NAME:
+            self._take_gone(change.scope, bytes.fromhex(change.key))
+
+    def _take_zone(self, scope: str, served: ServedZone) -> None:
+        zone = self._zone(scope, served.apex)
+        check_soa(served)
+        self._do(scope, zone, partial(zone.set_soa, served))
+        self.zones[scope] = zone
+
+    def _take_name(self, zone: Zone, scope: str, owner: bytes, rrsets: tuple[ServedRRset, ...]) -> None:
+        relative, packed = zone.relative(owner), node.pack(rrsets)
+        if relative:
+            self._do(scope, zone, partial(zone.put, relative, packed, cut=is_cut(rrsets)))
+        else:
+            self._do(scope, zone, partial(zone.set_apex, rrsets))
+
+    def _take_gone(self, scope: str, owner: bytes) -> None:
+        zone = self.zones[scope] if scope in self.zones else self._served.get(scope)
+        if zone is not None:
+            self._take_name(zone, scope, owner, ())
+
+    def _zone(self, scope: str, apex: bytes) -> Zone:
+        """The zone that a scope stands for at this point of the batch; a new one when there is none."""
+        zone = self.zones[scope] if scope in self.zones else self._served.get(scope)
+        if zone is None:
+            zone = self.zones[scope] = Zone(apex)
+        elif zone.apex != apex:
+            raise ValueError(f"scope {scope} has two apexes")
+        return zone
+
+    def _do(self, scope: str, zone: Zone, edit: Callable[[], None]) -> None:
+        if self._served.get(scope) is zone:
+            self._edits.setdefault(scope, []).append(edit)
+        else:
+            edit()
+
+
+def _run(edits: list[Callable[[], None]]) -> None:
+    for edit in edits:
+        edit()
+
+
+def _empty(zone: Zone) -> None:
+    """Free a zone that nobody sees any more, name by name: one `del` of a large dict keeps the interpreter
+    lock for tens of milliseconds."""
+    while zone.names:
+        zone.names.popitem()

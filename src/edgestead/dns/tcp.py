@@ -1,0 +1,224 @@
+"""DNS over TCP: frames in, all the replies of one read out in one write.
+
+Owns  framing, pipelining, and the limits on connections, time and memory.
+Asks  `answer` for replies.
+Tells clients.
+Not   binding sockets, processes, signals (`server`); transfers, when they come, are answered beside `reply`.
+
+A connection reads only while its replies drain: at WRITE_OCTETS_MAX of unsent replies it stops taking
+queries, and the queries wait in a buffer of one read. A connection that completes no query for
+`idle_seconds` is closed, whatever trickles in; when `connections_max` are open a new one takes the place of
+the one that has been quiet longest (RFC 7766 §6.2.3, RFC 9210 §4).
+"""
+
+import asyncio
+import contextlib
+import socket
+from collections import OrderedDict
+from typing import Final, cast
+
+import msgspec
+
+from edgestead.dns.answer import Responder
+from edgestead.dns.counters import Counters, Slot, Tally
+from edgestead.dns.table import Table
+
+QUERY_OCTETS_MIN: Final = 12
+QUERY_OCTETS_MAX: Final = 4096
+"""A query is a name and a few options; a longer frame ends the connection."""
+WRITE_OCTETS_MAX: Final = 64 * 1024
+BACKLOG: Final = 511
+SWEEP_SECONDS: Final = 1.0
+DRAIN_SECONDS: Final = 2.0
+
+_LENGTH: Final = 2
+_ID: Final = 2
+_NOERROR, _QUERIES, _HITS = int(Slot.NOERROR), int(Slot.QUERIES), int(Slot.CACHE_HITS)
+
+
+class TcpLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """RFC 7766 §6.2.3 leaves the numbers to the server; RFC 9210 §4 asks for them to be settable."""
+
+    connections_max: int = 1000
+    idle_seconds: float = 10.0
+
+
+DEFAULT_LIMITS: Final = TcpLimits()
+
+
+async def serve_tcp(
+    sock: socket.socket,
+    table: Table,
+    counters: Counters,
+    stop: asyncio.Event,
+    limits: TcpLimits = DEFAULT_LIMITS,
+) -> None:
+    """Answer queries on a listening socket until `stop`, then finish what was asked and return.
+
+    Runs on the running loop (uvloop's is a third cheaper). After `stop` no connection is taken; open ones get
+    their pending replies for at most DRAIN_SECONDS.
+    """
+    loop = asyncio.get_running_loop()
+    house = _House(table, counters, limits, loop)
+    server = await loop.create_server(lambda: _Connection(house), sock=sock, backlog=BACKLOG)
+    sweeper = asyncio.create_task(house.sweep())
+    try:
+        await stop.wait()
+    finally:
+        sweeper.cancel()
+        server.close()
+        await house.drain()
+        house.tally.flush()
+
+
+class _House:
+    """What connections share: the responder, the counts, and who is there, the quietest first."""
+
+    def __init__(
+        self, table: Table, counters: Counters, limits: TcpLimits, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self.tally = Tally(counters)
+        self.lock = table.lock
+        self.responder = Responder(table, self.tally, udp=False)
+        self._limits = limits
+        self._time = loop.time
+        self._present: OrderedDict[_Connection, float] = OrderedDict()
+        self._empty = asyncio.Event()
+
+    def enter(self, connection: "_Connection") -> None:
+        if len(self._present) >= self._limits.connections_max:
+            next(iter(self._present)).dismiss()
+        self.active(connection)
+        self._empty.clear()
+        self.tally.counts[Slot.TCP_CONNECTIONS] += 1
+        self.tally.counts[Slot.TCP_OPEN] += 1
+
+    def active(self, connection: "_Connection") -> None:
+        self._present[connection] = self._time()
+        self._present.move_to_end(connection)
+
+    def leave(self, connection: "_Connection") -> None:
+        if self._present.pop(connection, None) is None:
+            return
+        self.tally.counts[Slot.TCP_OPEN] -= 1
+        if not self._present:
+            self._empty.set()
+
+    async def sweep(self) -> None:
+        """Hand over the counts and close what has been quiet for too long."""
+        while True:
+            await asyncio.sleep(min(SWEEP_SECONDS, self._limits.idle_seconds / 2))
+            self.tally.flush()
+            too_old = self._time() - self._limits.idle_seconds
+            while self._present and next(iter(self._present.values())) <= too_old:
+                next(iter(self._present)).dismiss()
+
+    async def drain(self) -> None:
+        """Let everyone have what they asked for, within DRAIN_SECONDS."""
+        for connection in list(self._present):
+            connection.finish()
+        if self._present:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._empty.wait(), DRAIN_SECONDS)
+        for connection in list(self._present):
+            connection.dismiss()
+
+
+class _Connection(asyncio.Protocol):
+    """One client. `_waiting` holds at most one read and a part of a frame."""
+
+    def __init__(self, house: _House) -> None:
+        self._house = house
+        self._waiting = b""
+        self._full = False
+        self._ended = False
+        self._transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=WRITE_OCTETS_MAX)
+        self._house.enter(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._house.leave(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._waiting = self._waiting + data if self._waiting else data
+        self._work()
+
+    def pause_writing(self) -> None:
+        self._full = True
+        self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._full = False
+        self._work()
+        if not (self._full or self._ended or self._transport.is_closing()):
+            self._transport.resume_reading()
+
+    def eof_received(self) -> bool:
+        """The client has asked everything: answer what waits, then close (RFC 7766 §6.2.3)."""
+        self.finish()
+        return True
+
+    def finish(self) -> None:
+        """Take no more; close when the last reply is written."""
+        self._ended = True
+        self._work()
+
+    def dismiss(self) -> None:
+        """Close now. Replies that the client does not take are thrown away."""
+        self._house.leave(self)
+        if self._transport.get_write_buffer_size():
+            self._transport.abort()
+        else:
+            self._transport.close()
+
+    def _work(self) -> None:
+        """Answer complete frames until they are used up or their replies no longer drain."""
+        while not self._full and not self._transport.is_closing():
+            replies, used, broken = self._answer(self._waiting)
+            self._waiting = self._waiting[used:]
+            if used:
+                self._house.active(self)
+            if replies:
+                self._transport.write(b"".join(replies))
+            if broken or (self._ended and not used):
+                self._transport.close()
+            if not used:
+                return
+
+    def _answer(self, data: bytes) -> tuple[list[bytes], int, bool]:
+        """Framed replies to the complete frames in front, up to WRITE_OCTETS_MAX of them; the octets used;
+        and whether the next frame is none."""
+        house = self._house
+        replies: list[bytes] = []
+        at = octets = queries = hits = 0
+        broken = False
+        end = len(data) - _LENGTH
+        with house.lock:
+            get, live = house.responder.exact_of_now().get, house.responder.reply
+            while at <= end and octets < WRITE_OCTETS_MAX:
+                stop = at + _LENGTH + (data[at] << 8 | data[at + 1])
+                if not QUERY_OCTETS_MIN <= stop - at - _LENGTH <= QUERY_OCTETS_MAX:
+                    broken = True
+                    break
+                if stop > len(data):
+                    break
+                query = data[at + 4 : stop]
+                queries += 1
+                reply = get(query)
+                if reply is None:
+                    reply = live(query)
+                else:
+                    hits += 1
+                if reply is not None:
+                    size = len(reply) + _ID
+                    replies.append(size.to_bytes(2, "big") + data[at + 2 : at + 4] + reply)
+                    octets += size
+                at = stop
+        counts = house.tally.counts
+        counts[_QUERIES] += queries
+        counts[_HITS] += hits
+        counts[_NOERROR] += hits
+        return replies, at, broken

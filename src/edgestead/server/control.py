@@ -1,0 +1,162 @@
+"""The process that owns the control data: REST API, storage, and the feed's source.
+
+Owns  putting them together, in order; the order of their end; renewing credentials.
+Asks  `api`, `store`, `services`; `server.rest` for HTTP.
+Tells the supervisor when it answers, and when credentials changed.
+Not   a rule, a route or a row.
+"""
+
+import asyncio
+import secrets
+import signal
+import socket
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import apsw
+import uvloop
+
+from edgestead.api.app import create_app
+from edgestead.api.context import AppContext
+from edgestead.api.framing import StrictProtocol
+from edgestead.api.log import BatchedLog
+from edgestead.model import counters
+from edgestead.model.counters import slot
+from edgestead.model.errors import Unavailable
+from edgestead.server import credentials, first_account, process
+from edgestead.server.admin import serve_admin
+from edgestead.server.control_store import ControlData, CountingPublisher
+from edgestead.server.credentials import Credentials
+from edgestead.server.errors import StartError
+from edgestead.server.messages import DNS_GROUP, ControlStart
+from edgestead.server.renewal import REVOKES_OTHERS
+from edgestead.server.rest import RestServer
+from edgestead.services.access import AccessTable
+from edgestead.services.platform import Platform
+from edgestead.store.feed.publisher import Expected
+from edgestead.store.migrations import SchemaError
+from edgestead.store.sqlite.control import SqliteControlStore
+from edgestead.tables import schema
+
+_CONSUMERS = slot("edge_feed_consumers")
+_SEQUENCE = slot("edge_feed_sequence")
+
+
+def main() -> None:
+    start = process.begin(ControlStart)
+    status = process.Status(start.status_fd)
+    try:
+        store = SqliteControlStore(Path(start.data_dir, "control.db"), schema.MIGRATIONS)
+    except (SchemaError, OSError, apsw.Error) as error:
+        status.failed(f"control.db cannot be opened: {error}")
+        sys.exit(1)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        try:
+            runner.run(_live(start, status, store))
+        except StartError as error:
+            status.failed(str(error))
+            sys.exit(1)
+
+
+async def _live(start: ControlStart, status: process.Status, store: SqliteControlStore) -> None:
+    await Control(start, status, store).run()
+
+
+class Control:
+    """One life of the process. Make and run it on its loop."""
+
+    def __init__(self, start: ControlStart, status: process.Status, store: SqliteControlStore) -> None:
+        self._start = start
+        self._status = status
+        self._store = store
+        self._data_dir = Path(start.data_dir)
+        self._page = process.page(start.counters_fd)
+        self._pages = {name: process.page(fd) for name, fd in start.pages.items()}
+        self._access = AccessTable()
+        self._publisher = CountingPublisher(
+            self._page, store.feed, socket.socket(fileno=start.feed_fd), barrier_ms=start.barrier_ms
+        )
+        self._data = ControlData(store, self._publisher, self._page)
+        self._log = BatchedLog(sys.stderr.fileno())
+        self._renewing = asyncio.Lock()
+
+    async def run(self) -> None:
+        """Until SIGTERM; returns when every acknowledged write is on disk."""
+        await self._install(self._start.credentials)
+        self._data.open(Expected(c.pid, c.pidfd, c.group) for c in self._start.expected)
+        server = RestServer(
+            create_app(self._context()), StrictProtocol, socket.socket(fileno=self._start.api_fd)
+        )
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, server.end)
+        admin = await serve_admin(
+            socket.socket(fileno=self._start.admin_fd),
+            {command: partial(self._renew, command) for command in REVOKES_OTHERS},
+        )
+        try:
+            await server.run_until_ended(self._status.ready)
+        finally:
+            admin.close()
+            self._data.close()
+            self._log.close()
+
+    def _context(self) -> AppContext:
+        start = self._start
+        return AppContext(
+            barrier=self._data,
+            access=self._access,
+            platform=Platform(
+                nameservers=start.nameservers,
+                edge_addresses=start.edge_addresses,
+                own_addresses=frozenset(start.own_addresses),
+                new_id=_new_id,
+            ),
+            profile=start.profile,
+            counters=self._page,
+            metrics=self._metrics,
+            not_ready=self._not_ready,
+            now_us=_now_us,
+            log=self._log,
+        )
+
+    def _metrics(self) -> str:
+        self._page.set(_CONSUMERS, self._publisher.live(DNS_GROUP))
+        self._page.set(_SEQUENCE, self._store.feed.head())
+        return counters.render(self._pages)
+
+    def _not_ready(self) -> tuple[str, ...]:
+        return () if self._publisher.live(DNS_GROUP) else ("no DNS process answers",)
+
+    async def _install(self, kept: Credentials) -> None:
+        """Make database, file and memory agree on who is let in."""
+        owned = self._store.read(lambda reader: first_account.owner_of(reader, kept))
+        write = first_account.install(owned, _now_us(), _new_id)
+        await asyncio.wrap_future(self._store.write(write))
+        first_account.settle_file(self._data_dir, kept, owned)
+        self._store.read(self._access.refresh)
+
+    async def _renew(self, command: str) -> None:
+        """New secrets: in the file first, because a start makes the database follow the file."""
+        async with self._renewing:
+            kept = credentials.load_or_make(self._data_dir)
+            renewed = credentials.renewed(kept, revoke_others=REVOKES_OTHERS[command])
+            credentials.write(self._data_dir, renewed)
+            try:
+                await self._install(renewed)
+            except Unavailable:
+                credentials.write(self._data_dir, kept)
+                raise
+            self._status.credentials_changed()
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000
+
+
+def _new_id() -> str:
+    return secrets.token_hex(16)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""A process that answers DNS over UDP.
+
+Owns  its two threads: one answers, one follows the feed.
+Asks  `dns.udp`, `store.feed.follower_thread`.
+Tells the supervisor when it may serve.
+Not   anything about DNS or the feed: it only puts them together.
+"""
+
+import logging
+import os
+import signal
+import socket
+import threading
+
+from edgestead.dns.table import Table
+from edgestead.dns.udp import serve_udp
+from edgestead.server import process
+from edgestead.server.dns_part import KINDS, PageCounters, TableConsumer
+from edgestead.server.messages import DNS_GROUP, DnsStart
+from edgestead.store.feed.follower import Follower
+from edgestead.store.feed.follower_thread import ThreadFollower
+
+_LOOK_SECONDS = 0.1  # how often a process that may not serve yet looks whether it shall end
+
+
+def main() -> None:
+    start = process.begin(DnsStart)
+    status = process.Status(start.status_fd)
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    page = process.page(start.counters_fd)
+    table = Table()
+    consumer = TableConsumer(table, page)
+    follower = ThreadFollower(
+        start.feed_path, Follower(consumer, group=DNS_GROUP, name=start.name, kinds=KINDS)
+    )
+    threading.Thread(target=_follow, args=(follower,), name="feed", daemon=True).start()
+    while not follower.wait_until_may_serve(_LOOK_SECONDS):
+        if stop.is_set():
+            return
+    status.ready()
+    with socket.socket(fileno=start.socket_fd) as sock:
+        serve_udp(sock, table, PageCounters(page), stop)
+    follower.stop()
+
+
+def _follow(follower: ThreadFollower) -> None:
+    try:
+        follower.run()
+    except BaseException:
+        # Without the feed every answer may be wrong from the next change on: better none at all.
+        logging.getLogger("edgestead.server").exception("cannot follow the feed")
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

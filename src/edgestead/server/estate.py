@@ -1,0 +1,143 @@
+"""What one server has: its folder, its sockets, its counters and its children.
+
+Owns  acquiring all of it in order, and giving all of it back.
+Asks  `server.folder`, `server.listeners`, `server.credentials`, `server.ready`.
+Tells each child, by its start message, which part it gets.
+Not   when children start or end (`server.supervisor`).
+"""
+
+import os
+import time
+from collections.abc import Iterable
+from contextlib import ExitStack
+from functools import partial
+from types import TracebackType
+
+from edgestead.config import Config
+from edgestead.model.counters import PAGE_BYTES
+from edgestead.server import credentials, ready
+from edgestead.server.child import Child, MakeStart
+from edgestead.server.errors import StartError
+from edgestead.server.folder import DataFolder, remove_runtime_dir
+from edgestead.server.listeners import Listeners
+from edgestead.server.messages import DNS_GROUP, Consumer, ControlStart, DnsStart
+
+
+class Estate:
+    """A context manager. Entering raises StartError, with everything given back that it had got."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._undo = ExitStack()
+
+    def __enter__(self) -> "Estate":
+        with ExitStack() as undo:
+            self._acquire(undo)
+            self._undo = undo.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._undo.close()
+
+    def _acquire(self, undo: ExitStack) -> None:
+        config = self._config
+        self._folder = DataFolder(config.data_dir)
+        undo.callback(self._folder.close)
+        self._runtime_dir = self._folder.make_runtime_dir()
+        undo.callback(remove_runtime_dir, self._runtime_dir)
+        workers = config.dns_workers or len(os.sched_getaffinity(0))
+        self._listeners = Listeners(config.api, config.dns, workers, self._runtime_dir)
+        undo.callback(self._listeners.close)
+        credentials.load_or_make(config.data_dir)
+        self.remove_ready_file()  # of a server that was killed: it would tell of us too early
+        self._pages: dict[str, int] = {}
+        self._control = self._child("control", "control", self._control_start)
+        self._consumers = [
+            self._child(f"dns-{worker}", "dns", partial(self._dns_start, opened.fileno()))
+            for worker, opened in enumerate(self._listeners.dns_udp)
+        ]
+        tcp_start = partial(self._dns_start, self._listeners.dns_tcp.fileno())
+        self._consumers.append(self._child("dns-tcp", "dns_tcp", tcp_start))
+        for fd in self._pages.values():
+            undo.callback(os.close, fd)
+
+    def _child(self, name: str, module: str, make_start: MakeStart) -> Child:
+        counters_fd = os.memfd_create(f"edgestead-counters-{name}", os.MFD_CLOEXEC)
+        os.ftruncate(counters_fd, PAGE_BYTES)
+        self._pages[name] = counters_fd
+        return Child(name, f"edgestead.server.{module}", make_start, counters_fd, time.monotonic)
+
+    @property
+    def children(self) -> list[Child]:
+        return [self._control, *self._consumers]
+
+    def stages(self) -> list[list[Child]]:
+        """The order of the end: while control finishes its writes, their consumers still confirm them."""
+        return [[self._control], self._consumers]
+
+    def open_to_the_world(self) -> ready.Ready:
+        """Everything answers: leave word of it in the data folder and the ready-file.
+
+        Raises StartError when the ready-file cannot be written.
+        """
+        self._state = ready.state_of(self._listeners, self._runtime_dir)
+        self._folder.write_state(self._state)
+        return self.write_ready_file()
+
+    def write_ready_file(self) -> ready.Ready:
+        """The same with what `credentials.json` says now."""
+        kept = credentials.load_or_make(self._config.data_dir)
+        now_ready = ready.ready_of(self._state, kept)
+        if self._config.ready_file:
+            try:
+                ready.write(self._config.ready_file, now_ready)
+            except OSError as error:
+                raise StartError(
+                    f"--ready-file {self._config.ready_file} cannot be written: {error.strerror}"
+                ) from None
+        return now_ready
+
+    def remove_ready_file(self) -> None:
+        if self._config.ready_file:
+            self._config.ready_file.unlink(missing_ok=True)
+
+    def _control_start(self, child: Child, status_fd: int) -> tuple[ControlStart, Iterable[int]]:
+        config, listeners = self._config, self._listeners
+        # Whoever is alive may be serving: also a child whose "ready" has not been read yet.
+        serving = tuple(
+            Consumer(pid=c.pid, pidfd=c.pidfd, group=DNS_GROUP) for c in self._consumers if c.is_alive
+        )
+        start = ControlStart(
+            name=child.name,
+            supervisor_pid=os.getpid(),
+            status_fd=status_fd,
+            counters_fd=child.counters_fd,
+            data_dir=str(config.data_dir),
+            lock_fd=self._folder.lock_fd,
+            api_fd=listeners.api.fileno(),
+            feed_fd=listeners.feed.fileno(),
+            admin_fd=listeners.admin.fileno(),
+            pages=self._pages,
+            expected=serving,
+            credentials=credentials.load_or_make(config.data_dir),
+            edge_addresses=tuple(map(str, config.edge_addresses)),
+            own_addresses=tuple(map(str, config.own_addresses)),
+            nameservers=config.nameserver,
+            profile=config.profile,
+            barrier_ms=config.barrier_ms,
+        )
+        descriptors = [start.lock_fd, start.api_fd, start.feed_fd, start.admin_fd, *self._pages.values()]
+        return start, [*descriptors, *(consumer.pidfd for consumer in serving)]
+
+    def _dns_start(self, socket_fd: int, child: Child, status_fd: int) -> tuple[DnsStart, Iterable[int]]:
+        start = DnsStart(
+            name=child.name,
+            supervisor_pid=os.getpid(),
+            status_fd=status_fd,
+            counters_fd=child.counters_fd,
+            socket_fd=socket_fd,
+            feed_path=str(self._runtime_dir / "feed.sock"),
+        )
+        return start, [socket_fd]

@@ -1,0 +1,106 @@
+"""The data folder: one server at a time, and where that server is.
+
+Owns  `DIR/lock`, `DIR/server.json` and the private folder of the Unix sockets.
+Asks  `server.files`.
+Tells the supervisor that the folder is its own, and `edgecli` where the running server listens.
+Not   the databases and files that other rooms keep in the folder.
+
+The lock is an flock on an open file description: children that write data inherit the descriptor, so the
+folder stays taken until the last of them is gone, even when the supervisor was killed.
+"""
+
+import fcntl
+import os
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from edgestead.server import files
+from edgestead.server.errors import StartError
+from edgestead.server.holders import process_words
+
+_SOCKETS = ("feed.sock", "admin.sock")
+_RUNTIME_PREFIX = "edgestead-"
+_UNIX_PATH_OCTETS_MAX = 107  # sockaddr_un.sun_path, less its NUL
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """`DIR/server.json`: what a command has to know of the running server. Holds no secret."""
+
+    pid: int
+    runtime_dir: str
+    api_base: str
+    dns: str
+    http: str | None
+    https: str | None
+    objects: str | None
+
+    @property
+    def admin_socket(self) -> Path:
+        return Path(self.runtime_dir, "admin.sock")
+
+
+class DataFolder:
+    """A locked data folder. Raises StartError when another process has it, or when it cannot be used."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.lock_fd = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StartError(f"data folder {path} cannot be used: {error.strerror}") from None
+        try:
+            fcntl.flock(self.lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(self.lock_fd, 20).decode("ascii", "replace").strip()
+            os.close(self.lock_fd)
+            words = process_words(int(holder)) if holder.isdigit() else "another process"
+            raise StartError(f"data folder {path} is in use by {words}") from None
+        os.ftruncate(self.lock_fd, 0)
+        os.pwrite(self.lock_fd, f"{os.getpid()}\n".encode(), 0)
+
+    def make_runtime_dir(self) -> Path:
+        """A fresh 0700 folder with a path short enough for sockets; what a killed server left is removed."""
+        left = read_state(self.path)
+        if left is not None:
+            remove_runtime_dir(Path(left.runtime_dir))
+        base = os.environ.get("XDG_RUNTIME_DIR", "")
+        if not os.access(base, os.W_OK) or len(base) > _UNIX_PATH_OCTETS_MAX // 2:
+            base = tempfile.gettempdir()
+        made = Path(tempfile.mkdtemp(prefix=_RUNTIME_PREFIX, dir=base))
+        if len(os.fsencode(made / max(_SOCKETS, key=len))) > _UNIX_PATH_OCTETS_MAX:
+            made.rmdir()
+            raise StartError(f"{base} is too long a path for Unix sockets; set TMPDIR to a shorter one")
+        return made
+
+    def write_state(self, state: State) -> None:
+        files.replace_private(self.path / "server.json", msgspec.json.encode(state))
+
+    def close(self) -> None:
+        """Give the folder back. The pid in the lock goes first: nobody must read it from a free folder."""
+        (self.path / "server.json").unlink(missing_ok=True)
+        os.ftruncate(self.lock_fd, 0)
+        os.close(self.lock_fd)
+
+
+def remove_runtime_dir(path: Path) -> None:
+    """Remove the sockets and the folder; leave alone whatever is not ours."""
+    if not path.name.startswith(_RUNTIME_PREFIX):
+        return
+    try:
+        for name in _SOCKETS:
+            (path / name).unlink(missing_ok=True)
+        path.rmdir()
+    except OSError:
+        return  # a stranger's file is in it, or the system cleaned up before us
+
+
+def read_state(data_dir: Path) -> State | None:
+    """What the server that last got ready here wrote, or None. It may be dead: ask its admin socket."""
+    try:
+        content = files.read_private(data_dir / "server.json")
+        return msgspec.json.decode(content, type=State) if content else None
+    except (OSError, ValueError):
+        return None

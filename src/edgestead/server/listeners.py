@@ -1,0 +1,120 @@
+"""Every socket that the server listens on, bound once and handed down.
+
+Owns  probing, binding and closing the listening sockets.
+Asks  the kernel; `server.holders` for who was faster.
+Tells the supervisor, which hands the descriptors to its children and keeps them over their restarts.
+Not   reading a byte from any of them.
+
+Two servers with SO_REUSEPORT would silently share a port, each seeing a part of the queries. So the first
+UDP socket is bound without it, which fails when anyone else is there, and only then allows siblings.
+"""
+
+import errno
+import os
+import socket
+from pathlib import Path
+from typing import Literal
+
+from edgestead.config import Address
+from edgestead.server.errors import StartError
+from edgestead.server.holders import port_holder
+
+_BACKLOG = 1024
+_PAIR_TRIES_MAX = 32  # of finding a free port for UDP and TCP together
+
+
+class Listeners:
+    """The sockets of one server. Raises StartError for a port that cannot be had, with nothing left open."""
+
+    def __init__(self, api: Address, dns: Address, dns_workers: int, runtime_dir: Path) -> None:
+        self._open: list[socket.socket] = []
+        try:
+            self.api = self._keep(_listen_tcp("api", api))
+            self.dns_tcp, first_udp = map(self._keep, _dns_pair(dns))
+            self.dns_udp = [first_udp, *(self._keep(_udp_sibling(first_udp)) for _ in range(1, dns_workers))]
+            self.feed = self._keep(_listen_unix(runtime_dir / "feed.sock"))
+            self.admin = self._keep(_listen_unix(runtime_dir / "admin.sock"))
+        except BaseException:
+            self.close()
+            raise
+
+    def _keep(self, opened: socket.socket) -> socket.socket:
+        self._open.append(opened)
+        return opened
+
+    def close(self) -> None:
+        for opened in self._open:
+            opened.close()
+
+
+def bound_address(opened: socket.socket) -> Address:
+    """Where a client reaches this socket: a wildcard is answered as the loopback address of its family."""
+    host, port = opened.getsockname()[:2]
+    address = Address(host, port)
+    if address.is_wildcard:
+        return Address("::1" if ":" in host else "127.0.0.1", port)
+    return address
+
+
+def _new(address: Address, kind: socket.SocketKind) -> socket.socket:
+    return socket.socket(socket.AF_INET6 if ":" in address.host else socket.AF_INET, kind)
+
+
+def _listen_tcp(key: str, address: Address) -> socket.socket:
+    opened = _new(address, socket.SOCK_STREAM)
+    # A restart must not wait for old connections in TIME_WAIT. On Linux this shares nothing with a listener.
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    _bind(opened, key, address, "tcp")
+    opened.listen(_BACKLOG)
+    return opened
+
+
+def _dns_pair(address: Address) -> tuple[socket.socket, socket.socket]:
+    """One port for TCP and UDP. Port 0 is asked of TCP and tried with UDP, which may be taken there."""
+    for tries_left in reversed(range(_PAIR_TRIES_MAX if address.port == 0 else 1)):
+        tcp = _listen_tcp("dns", address)
+        udp = _new(address, socket.SOCK_DGRAM)
+        try:
+            _bind(udp, "dns", Address(address.host, tcp.getsockname()[1]), "udp")
+        except StartError:
+            tcp.close()
+            if tries_left:
+                continue
+            raise
+        udp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        return tcp, udp
+    raise AssertionError("the loop returns or raises")
+
+
+def _udp_sibling(first: socket.socket) -> socket.socket:
+    opened = socket.socket(first.family, socket.SOCK_DGRAM)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    opened.bind(first.getsockname())
+    return opened
+
+
+def _bind(opened: socket.socket, key: str, address: Address, transport: Literal["tcp", "udp"]) -> None:
+    try:
+        opened.bind(address)
+    except OSError as error:
+        opened.close()
+        raise StartError(_refusal(key, address, transport, error)) from None
+
+
+def _refusal(key: str, address: Address, transport: Literal["tcp", "udp"], error: OSError) -> str:
+    where = f"--{key} {address} ({transport.upper()})"
+    if error.errno != errno.EADDRINUSE:
+        return f"{where} cannot be used: {error.strerror}"
+    holder = port_holder(transport, address.port)
+    return f"{where} is taken" + (f" by {holder}" if holder else "")
+
+
+def _listen_unix(path: Path) -> socket.socket:
+    opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        opened.bind(str(path))
+    finally:
+        os.umask(before)
+    opened.listen(_BACKLOG)
+    return opened

@@ -1,0 +1,62 @@
+"""What the supervisor tells a child when it starts.
+
+Owns  the start messages.
+Asks  nobody.
+Tells each process its name, its descriptors and its settings.
+Not   sending or reading them (`server.child`, `server.process`).
+
+A message travels once, through an inherited descriptor: nothing in it shows in the arguments or the
+environment. Descriptors are named by number, which is the same on both sides. Only control gets secrets.
+"""
+
+import msgspec
+
+from edgestead.model.call import Profile
+from edgestead.server.credentials import Credentials
+
+DNS_GROUP = "dns"  # the feed's name for the processes that answer DNS
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True):
+    """What every child gets. `status_fd` takes the lines of `process.Status`."""
+
+    name: str
+    supervisor_pid: int
+    status_fd: int
+    counters_fd: int
+
+
+class Consumer(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that may be serving from the feed while control restarts. `group` is the feed's."""
+
+    pid: int
+    pidfd: int
+    group: str
+
+
+class ControlStart(Start, frozen=True, kw_only=True):
+    """`pages` are all counter pages by process name; `expected` is empty at the server's first start.
+
+    `lock_fd` is only held: it keeps the data folder taken for as long as control lives.
+    """
+
+    data_dir: str
+    lock_fd: int
+    api_fd: int
+    feed_fd: int
+    admin_fd: int
+    pages: dict[str, int]
+    expected: tuple[Consumer, ...]
+    credentials: Credentials
+    edge_addresses: tuple[str, ...]
+    own_addresses: tuple[str, ...]
+    nameservers: tuple[str, ...]
+    profile: Profile
+    barrier_ms: int
+
+
+class DnsStart(Start, frozen=True, kw_only=True):
+    """One worker of DNS: `socket_fd` is bound (UDP) or listening (TCP)."""
+
+    socket_fd: int
+    feed_path: str

@@ -1,0 +1,79 @@
+"""The first and the last things that every child does.
+
+Owns  reading the start message, tying the child's life to its parent's, reporting back.
+Asks  the kernel (prctl).
+Tells the supervisor by lines on the status pipe.
+Not   what the child is for.
+"""
+
+import ctypes
+import mmap
+import os
+import signal
+import sys
+from typing import TypeVar
+
+import msgspec
+
+from edgestead.model.counters import PAGE_BYTES, Page
+from edgestead.server import log
+from edgestead.server.messages import Start
+
+START_BYTES_MAX = 1 << 16  # the capacity of a pipe: the supervisor never waits for a child to read
+READY = b"ready"
+CREDENTIALS = b"credentials"
+FAILED = b"failed "
+REASON_OCTETS_MAX = 500
+
+_PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
+
+StartT = TypeVar("StartT", bound=Start)
+
+
+class Status:
+    """The child's end of the status pipe: one line per event, shorter than PIPE_BUF and so never torn."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def ready(self) -> None:
+        """This process answers, with everything applied that it had to apply first."""
+        self._tell(READY)
+
+    def credentials_changed(self) -> None:
+        """`credentials.json` was renewed: what was copied from it is stale."""
+        self._tell(CREDENTIALS)
+
+    def failed(self, reason: str) -> None:
+        """Why this process is about to end, for the operator: one line, no secrets."""
+        line = " ".join(reason.split()).encode("utf-8", "replace")
+        self._tell(FAILED + line[:REASON_OCTETS_MAX])
+
+    def _tell(self, line: bytes) -> None:
+        os.write(self._fd, line + b"\n")
+
+
+def begin(kind: type[StartT]) -> StartT:
+    """Read this child's start message and make sure that it dies with its parent."""
+    _die_with_parent()
+    with os.fdopen(int(sys.argv[1]), "rb") as pipe:
+        start = msgspec.msgpack.decode(pipe.read(START_BYTES_MAX + 1), type=kind)
+    if os.getppid() != start.supervisor_pid:
+        raise SystemExit(1)  # the parent died before the line above had effect
+    # The supervisor gets the terminal's signals and decides; it ends its children with SIGTERM.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    log.configure(start.name)
+    return start
+
+
+def page(fd: int) -> Page:
+    """Map a counter page that the supervisor shared."""
+    return Page(mmap.mmap(fd, PAGE_BYTES))
+
+
+def _die_with_parent() -> None:
+    """SIGKILL when the parent's thread ends: without a supervisor nobody would ever stop this process."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")

@@ -1,0 +1,163 @@
+"""`edgecli serve`: starts the children, keeps them alive, ends them in order.
+
+Owns  the start, restart and end of every child, and when the server counts as ready.
+Asks  `server.estate` for folder, sockets and children.
+Tells the operator through stderr and the ready-file.
+Not   a byte of any request; no user code. What it holds (lock, sockets, counters) outlives each child.
+"""
+
+import logging
+import resource
+import signal
+import time
+from collections.abc import Callable
+from functools import partial
+
+from edgestead.config import Config
+from edgestead.server import log, process
+from edgestead.server.child import Child
+from edgestead.server.errors import StartError
+from edgestead.server.estate import Estate
+from edgestead.server.loop import Loop
+from edgestead.server.ready import Ready
+
+START_SECONDS_MAX = 120  # of one life, until it is ready: a large database is loaded and migrated in it
+
+_END_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_log = logging.getLogger("edgestead.server")
+
+
+def supervise(config: Config, announce: Callable[[Ready], None]) -> int:
+    """Run the server until it is told to end; returns the exit status.
+
+    `announce` is called once, when everything answers. Raises StartError when it could not start.
+    """
+    log.configure("supervisor")
+    _raise_descriptor_limit()
+    with Estate(config) as estate:
+        return Supervisor(estate, config.drain_seconds, announce).run()
+
+
+class Supervisor:
+    """The children of one estate, from first start to last end."""
+
+    def __init__(self, estate: Estate, drain_seconds: float, announce: Callable[[Ready], None]) -> None:
+        self._estate = estate
+        self._drain_seconds = drain_seconds
+        self._announce = announce
+        self._loop = Loop(time.monotonic)
+        self._stages_left: list[list[Child]] = []
+        self._is_up = False
+        self._is_ending = False
+        self._is_forced = False
+        self._failure = ""
+
+    def run(self) -> int:
+        self._loop.on_signals(_END_SIGNALS, self._end_asked)
+        for child in self._estate.children:
+            self._start(child)
+        self._loop.run()
+        if self._failure:
+            raise StartError(self._failure)
+        return 1 if self._is_forced else 0
+
+    def _start(self, child: Child) -> None:
+        if self._is_ending:
+            return
+        try:
+            child.start()
+        except OSError as error:
+            self._has_failed(child, f"the system refused a new process: {error.strerror}")
+            return
+        self._loop.watch(child.pidfd, partial(self._ended, child))
+        self._loop.watch(child.status_fd, partial(self._spoke, child))
+        self._loop.after(START_SECONDS_MAX, partial(self._kill_unless_ready, child, child.lives))
+
+    def _spoke(self, child: Child) -> None:
+        lines = child.read_status()
+        if not lines and child.is_hung_up:
+            self._loop.forget(child.status_fd)
+        if process.CREDENTIALS in lines and self._is_up:
+            self._estate.write_ready_file()
+        if process.READY in lines and not self._is_up and all(c.is_ready for c in self._estate.children):
+            self._come_up()
+
+    def _come_up(self) -> None:
+        try:
+            ready = self._estate.open_to_the_world()
+        except (OSError, StartError) as error:
+            self._failure = str(error)
+            self._end()
+            return
+        self._is_up = True
+        self._announce(ready)
+
+    def _ended(self, child: Child) -> None:
+        pid, pidfd, status_fd = child.pid, child.pidfd, child.status_fd
+        self._loop.forget(pidfd)
+        if not child.is_hung_up:
+            self._loop.forget(status_fd)
+        words = child.bury()
+        if self._is_ending:
+            self._go_on_ending()
+            return
+        _log.warning("%s (pid %d) %s", child.name, pid, words)
+        self._has_failed(child, words)
+
+    def _has_failed(self, child: Child, words: str) -> None:
+        """A life is over that nobody ended. Until the server is up that ends it; later a new life begins."""
+        if not self._is_up:
+            self._failure = self._failure or f"{child.name} could not start: {words}"
+            self._end()
+            return
+        delay = child.next_delay_seconds()
+        _log.warning("%s starts again in %.2f s", child.name, delay)
+        self._loop.after(delay, partial(self._start, child))
+
+    def _kill_unless_ready(self, child: Child, life: int) -> None:
+        if child.lives == life and child.is_alive and not child.is_ready:
+            _log.error("%s (pid %d) was not ready after %d s", child.name, child.pid, START_SECONDS_MAX)
+            child.send(signal.SIGKILL)
+
+    def _end_asked(self) -> None:
+        if not self._is_ending:
+            self._end()
+            return
+        self._is_forced = True
+        for child in self._estate.children:
+            child.send(signal.SIGKILL)
+
+    def _end(self) -> None:
+        """End the children in stages: who takes writes goes first, who answers from them last."""
+        if self._is_ending:
+            return
+        self._is_ending = True
+        self._estate.remove_ready_file()
+        self._stages_left = self._estate.stages()
+        self._end_stage()
+
+    def _end_stage(self) -> None:
+        for child in self._stages_left[0]:
+            child.send(signal.SIGTERM)
+            self._loop.after(self._drain_seconds, partial(self._kill_if_alive, child))
+        self._go_on_ending()
+
+    def _go_on_ending(self) -> None:
+        if any(child.is_alive for child in self._stages_left[0]):
+            return
+        self._stages_left.pop(0)
+        if self._stages_left:
+            self._end_stage()
+        else:
+            self._loop.stop()
+
+    def _kill_if_alive(self, child: Child) -> None:
+        if child.is_alive:
+            _log.error("%s (pid %d) did not end in %g s", child.name, child.pid, self._drain_seconds)
+            child.send(signal.SIGKILL)
+
+
+def _raise_descriptor_limit() -> None:
+    """Children inherit it: the usual soft limit of 1024 is fewer connections than they allow."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,0 +1,222 @@
+"""A real server in its own processes, for tests and benchmarks.
+
+Owns  starting `edgecli serve` on free ports, asking it by HTTP and DNS, and ending all of it.
+Asks  the ready-file and /proc.
+Tells the test what came back.
+Not   fixtures (`testing.fixtures`); looking into the server's memory.
+"""
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+START_SECONDS_MAX = 30.0
+END_SECONDS_MAX = 20.0
+DIG_SECONDS_MAX = 2.0  # of one try
+DIG_TRIES_MAX = 5
+_POLL_SECONDS = 0.01
+
+
+class Answer(NamedTuple):
+    """What the API said. `body` is the decoded JSON, or the text when it is none."""
+
+    status: int
+    body: Any
+
+    @property
+    def result(self) -> Any:
+        assert self.status == 200, self
+        return self.body["result"]
+
+
+class EdgeServer:
+    """One server with its data folder. `flags` are added to the command line; `stderr` keeps what it said."""
+
+    def __init__(self, data_dir: Path, *flags: str) -> None:
+        self.data_dir = data_dir
+        self.flags = flags
+        self.ready: dict[str, Any] = {}
+        self._addresses = {"api": "127.0.0.1:0", "dns": "127.0.0.1:0"}
+        self._popen: subprocess.Popen[bytes] | None = None
+        self._log = data_dir.with_name(data_dir.name + ".log")
+
+    def launch(self) -> None:
+        """Start it and return at once."""
+        ready_file = self.ready_file
+        ready_file.unlink(missing_ok=True)
+        addresses = [part for key, value in self._addresses.items() for part in (f"--{key}", value)]
+        with self._log.open("ab") as log:
+            files = ("--data-dir", str(self.data_dir), "--ready-file", str(ready_file))
+            self._popen = subprocess.Popen(
+                [sys.executable, "-P", "-m", "edgestead", "serve", *files, *addresses, *self.flags],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                env=environment(),
+            )
+
+    def start(self) -> "EdgeServer":
+        """Start it and wait until everything answers. A later start takes the same ports."""
+        self.launch()
+        self.wait_until(self.ready_file.exists, START_SECONDS_MAX)
+        self.ready = json.loads(self.ready_file.read_bytes())
+        self._addresses = {"api": urlsplit(self.ready["api_base"]).netloc, "dns": self.ready["dns"]}
+        return self
+
+    def stop(self) -> int:
+        """SIGTERM; returns the exit status."""
+        assert self._popen is not None
+        self._popen.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def wait(self) -> int:
+        """Wait for the end of the supervisor; returns its exit status."""
+        assert self._popen is not None
+        code = self._popen.wait(END_SECONDS_MAX)
+        self._popen = None
+        return code
+
+    def kill(self) -> None:
+        """SIGKILL to the supervisor, and wait until its children have followed it."""
+        assert self._popen is not None
+        children = self.children()
+        self._popen.kill()
+        self.wait()
+        wait_until(lambda: not any(map(is_running, children.values())), END_SECONDS_MAX)
+
+    def close(self) -> None:
+        """End it whatever state it is in."""
+        if self._popen is not None and self._popen.poll() is None:
+            self.kill()
+
+    @property
+    def pid(self) -> int:
+        assert self._popen is not None
+        return self._popen.pid
+
+    @property
+    def log(self) -> str:
+        """Everything that it wrote to stdout and stderr, over all its starts."""
+        return self._log.read_text() if self._log.exists() else ""
+
+    def children(self) -> dict[str, int]:
+        """The living children's pids by process name."""
+        found = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        return {name: int(pid) for pid in found if (name := _child_name(int(pid)))}
+
+    def wait_until(self, is_true: Any, seconds_max: float) -> None:
+        """Wait for a condition; fails with the log when the server ends first, or the time does."""
+
+        def checked() -> bool:
+            assert self._popen is not None
+            assert self._popen.poll() is None, f"the server ended with {self._popen.returncode}:\n{self.log}"
+            return bool(is_true())
+
+        try:
+            wait_until(checked, seconds_max)
+        except TimeoutError:
+            raise TimeoutError(f"waited {seconds_max:g} s in vain:\n{self.log}") from None
+
+    def wait_for_life(self, name: str, before: int) -> int:
+        """Wait until the process `name` lives with another pid than `before`; returns it."""
+        self.wait_until(lambda: self.children().get(name, before) != before, START_SECONDS_MAX)
+        return self.children()[name]
+
+    def call(self, method: str, path: str, body: Any = None, token: str | None = None) -> Answer:
+        """One REST call on its own connection. `path` follows `/client/v4`; `//metrics` is `/metrics`."""
+        base = urlsplit(self.ready["api_base"])
+        target = path[1:] if path.startswith("//") else base.path + path
+        connection = http.client.HTTPConnection(base.netloc, timeout=START_SECONDS_MAX)
+        headers = {"Authorization": f"Bearer {token or self.ready['api_token']}"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        try:
+            connection.request(method, target, json.dumps(body) if body is not None else None, headers)
+            response = connection.getresponse()
+            content = response.read()
+        finally:
+            connection.close()
+        try:
+            return Answer(response.status, json.loads(content))
+        except ValueError:
+            return Answer(response.status, content.decode("utf-8", "replace"))
+
+    def make_zone(self, name: str) -> str:
+        """Create a zone; returns its id."""
+        account = {"id": self.ready["account_id"]}
+        zone_id = self.call("POST", "/zones", {"name": name, "account": account}).result["id"]
+        assert isinstance(zone_id, str)
+        return zone_id
+
+    def make_record(self, zone_id: str, type_: str, name: str, content: str, **more: Any) -> Answer:
+        fields = {"type": type_, "name": name, "content": content, **more}
+        return self.call("POST", f"/zones/{zone_id}/dns_records", fields)
+
+    def dig(self, name: str, type_: str = "A", *, tcp: bool = False) -> list[str]:
+        """The answer section's rdata as text, sorted; the rcode's name instead when it is not NOERROR.
+
+        Asks again when no answer comes, as resolvers do: a process that dies takes the queries with it that
+        it has read. Raises dns.exception.Timeout, or OSError over TCP.
+        """
+        import dns.exception
+        import dns.message
+        import dns.query
+        import dns.rcode
+
+        host, _, port = self.ready["dns"].rpartition(":")
+        ask = dns.query.tcp if tcp else dns.query.udp
+        query = dns.message.make_query(name, type_)
+        for tries_left in reversed(range(DIG_TRIES_MAX)):
+            try:
+                reply = ask(query, host.strip("[]"), port=int(port), timeout=DIG_SECONDS_MAX)
+                break
+            except (dns.exception.Timeout, EOFError, OSError):
+                if not tries_left:
+                    raise
+        if reply.rcode() != dns.rcode.NOERROR:
+            return [dns.rcode.to_text(reply.rcode())]
+        return sorted(rdata.to_text() for rrset in reply.answer for rdata in rrset)
+
+    @property
+    def ready_file(self) -> Path:
+        return self.data_dir.with_name(self.data_dir.name + ".ready")
+
+
+def wait_until(is_true: Any, seconds_max: float) -> None:
+    """Poll a condition. Raises TimeoutError."""
+    end = time.monotonic() + seconds_max
+    while not is_true():
+        if time.monotonic() > end:
+            raise TimeoutError
+        time.sleep(_POLL_SECONDS)
+
+
+def is_running(pid: int) -> bool:
+    """Whether the process lives; a zombie does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def _child_name(pid: int) -> str | None:
+    """Children carry their name as the last argument (`server.child`)."""
+    try:
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+    except OSError:
+        return None
+    return arguments[-1].decode() if b"-m" in arguments and is_running(pid) else None
+
+
+def environment() -> dict[str, str]:
+    """Ours, and the path on which this very package was found: the server must be the one under test."""
+    source = str(Path(__file__).resolve().parents[2])
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH"))))}

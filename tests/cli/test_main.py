@@ -1,0 +1,89 @@
+"""edgecli: quick to start, clear when called wrongly."""
+
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from edgestead import __version__, config
+from edgestead.cli.main import COMMANDS, cli
+from edgestead.testing.server import environment
+
+# Heavy modules that a short command must not pay for.
+SLOW_TO_IMPORT = {"asyncio", "msgspec", "uvicorn", "apsw", "logging", "importlib.metadata"}
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli, arguments, prog_name="edgecli")
+
+
+@pytest.mark.parametrize("arguments", ["--help", "--version", "nonsense"])
+def test_the_command_itself_imports_nothing_heavy(arguments):
+    program = f"""
+import sys
+from edgestead.cli.main import cli
+try:
+    cli.main([{arguments!r}], prog_name="edgecli")
+except SystemExit:
+    pass
+print(sorted({SLOW_TO_IMPORT!r} & sys.modules.keys()))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment()
+    )
+
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_help_lists_every_command():
+    shown = run("--help").output
+
+    assert all(f"  {name} " in shown for name in COMMANDS)
+
+
+def test_the_version_is_the_packages():
+    assert run("--version").output == f"edgecli {__version__}\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(name):
+    done = run(name, "--help")
+
+    assert done.exit_code == 0
+    assert done.output.startswith(f"Usage: edgecli {name}")
+
+
+def test_an_unknown_command_is_a_wrong_call():
+    done = run("dance")
+
+    assert done.exit_code == 2
+    assert "No such command 'dance'" in done.output
+
+
+def test_serve_has_a_flag_for_each_setting_that_has_one():
+    shown = run("serve", "--help").output
+
+    for option in config.OPTIONS:
+        shows = option.flag and option.key not in config.NOT_BUILT_BUT_KNOWN
+        assert (f"--{option.key} " in shown) == shows
+
+
+@pytest.mark.parametrize("key", sorted(config.NOT_BUILT | config.NOT_BUILT_BUT_KNOWN))
+def test_a_flag_of_a_part_that_is_not_built_is_refused_with_words(key):
+    value = [] if key in config.NOT_BUILT_SWITCHES else ["192.0.2.1:80"]
+
+    done = run("serve", f"--{key}", *value)
+
+    assert done.exit_code == 1
+    assert f"{key} cannot be set" in done.output
+    assert "not built yet" in done.output
+
+
+@pytest.mark.parametrize("command", [("env",), ("credentials", "rotate"), ("credentials", "reset")])
+def test_a_command_on_a_folder_without_server_or_credentials_says_so(tmp_path, command):
+    done = run(*command, "--data-dir", str(tmp_path / "none"))
+
+    assert done.exit_code == 1
+    assert "Error: " in done.output
+    assert not (tmp_path / "none").exists()

@@ -1,0 +1,152 @@
+"""Settings: one table, three sources, and words for what cannot be."""
+
+from dataclasses import fields
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+
+from edgestead import config
+from edgestead.config import Address, Config, ConfigError
+from edgestead.model.call import Profile
+
+DEFAULTS = {
+    "api": Address("127.0.0.1", 8787),
+    "dns": Address("127.0.0.1", 5300),
+    "edge_addresses": (ip_address("127.0.0.1"),),
+    "nameserver": ("ns1.edge.internal", "ns2.edge.internal"),
+    "profile": Profile.SPEC,
+    "dns_workers": 1,
+    "ready_file": None,
+    "barrier_ms": 250,
+}
+
+GOOD = [
+    # key, given, field, what it becomes
+    ("api", "0.0.0.0:80", "api", Address("0.0.0.0", 80)),
+    ("api", "localhost:0", "api", Address("127.0.0.1", 0)),
+    ("dns", "[::1]:53", "dns", Address("::1", 53)),
+    (
+        "edge-address",
+        ("192.0.2.1", "2001:db8::1"),
+        "edge_address",
+        (ip_address("192.0.2.1"), ip_address("2001:db8::1")),
+    ),
+    ("edge-address", ("192.0.2.1", "192.0.2.1"), "edge_address", (ip_address("192.0.2.1"),)),
+    ("nameserver", ("NS1.Example.net.",), "nameserver", ("ns1.example.net",)),
+    ("profile", "clients", "profile", Profile.CLIENTS),
+    ("dns-workers", "auto", "dns_workers", 0),
+    ("dns-workers", "3", "dns_workers", 3),
+    ("dns-workers", 3, "dns_workers", 3),
+    ("data-dir", "/x/y", "data_dir", Path("/x/y")),
+]
+
+BAD = [
+    # key, given, words of the refusal
+    ("api", "8787", "HOST:PORT"),
+    ("api", "127.0.0.1:", "whole number from 0 to 65535"),
+    ("api", "127.0.0.1:65536", "whole number from 0 to 65535"),
+    ("api", "127.0.0.1:-1", "whole number"),
+    ("api", "127.0.0.1:٣", "whole number"),
+    ("api", "::1:53", "brackets"),
+    ("api", "[127.0.0.1]:53", "brackets"),
+    ("api", "www.example.net:80", "IP address or localhost"),
+    ("api", 8787, "expected text"),
+    ("edge-address", ("0.0.0.0",), "address of one machine"),
+    ("edge-address", ("224.0.0.1",), "address of one machine"),
+    ("edge-address", ("fe80::1%eth0",), "address of one machine"),
+    ("edge-address", ("edge",), "IPv4 or IPv6"),
+    ("edge-address", "192.0.2.1", "expected a list"),
+    ("edge-address", ["192.0.2.1"] * 65, "at most 64"),
+    ("nameserver", ("ns1",), "host name"),
+    ("nameserver", ("ns_1.example.net",), "host name"),
+    ("nameserver", ("-ns1.example.net",), "host name"),
+    ("nameserver", (".".join(["a" * 63] * 4),), "host name"),
+    ("profile", "real", "spec or clients"),
+    ("dns-workers", "0", "1 to 64, or auto"),
+    ("dns-workers", True, "1 to 64, or auto"),
+    ("dns-workers", "65", "1 to 64, or auto"),
+    ("data-dir", "", "expected text"),
+    ("data-dir", "a\0b", "expected text"),
+]
+
+
+def test_table_and_config_have_the_same_settings():
+    assert {option.field for option in config.OPTIONS} == {field.name for field in fields(Config)}
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_a_setting_that_nobody_gives_has_its_default(name):
+    settings = config.load({}, None)
+
+    assert getattr(settings, name) == DEFAULTS[name]
+
+
+@pytest.mark.parametrize(("key", "given", "field", "wanted"), GOOD)
+def test_a_good_value_is_taken(key, given, field, wanted):
+    settings = config.load({key: given}, None)
+
+    assert getattr(settings, field) == wanted
+
+
+@pytest.mark.parametrize(("key", "given", "words"), BAD)
+def test_a_bad_value_is_refused_in_one_line_that_names_its_setting(key, given, words):
+    with pytest.raises(ConfigError, match=words) as refusal:
+        config.load({key: given}, None)
+
+    assert str(refusal.value).startswith(key)
+    assert "\n" not in str(refusal.value)
+
+
+def test_the_file_wins_over_defaults_and_a_flag_over_the_file(tmp_path):
+    file = tmp_path / "edge.toml"
+    file.write_text(
+        'api = "127.0.0.1:1"\ndns = "127.0.0.1:2"\nbarrier-ms = 500\nedge-address = ["192.0.2.9"]\n'
+    )
+
+    settings = config.load({"api": "127.0.0.1:3", "dns": None, "edge-address": ("192.0.2.7",)}, file)
+
+    assert (settings.api.port, settings.dns.port, settings.barrier_ms) == (3, 2, 500)
+    assert settings.edge_address == (ip_address("192.0.2.7"),)
+
+
+BAD_FILES = [
+    (b"api = ", "not TOML"),
+    (b"\xff", "not TOML"),
+    (b"#" * (config.CONFIG_BYTES_MAX + 1), "larger than"),
+    (b"dns_workers = 1", "did you mean dns-workers"),
+    (b"colour = 1", "unknown setting colour$"),
+    (b"[api]\nhost = 1", "expected text"),
+    (b"barrier-ms = 5", "whole number from 10"),
+    (b"barrier-ms = 250.0", "whole number from 10"),
+]
+
+
+@pytest.mark.parametrize(("content", "words"), BAD_FILES)
+def test_a_bad_file_is_refused(tmp_path, content, words):
+    file = tmp_path / "edge.toml"
+    file.write_bytes(content)
+
+    with pytest.raises(ConfigError, match=words):
+        config.load({}, file)
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="No such file"):
+        config.load({}, tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("key", sorted(config.NOT_BUILT | config.NOT_BUILT_BUT_KNOWN))
+def test_a_setting_of_a_part_that_is_not_built_is_refused_with_words(key):
+    with pytest.raises(ConfigError, match=f"{key} cannot be set: .* not built yet"):
+        config.load({key: "x"}, None)
+
+
+def test_a_wildcard_edge_is_no_address_to_answer():
+    settings = config.load({}, None)
+
+    wild = Config(
+        **{f.name: getattr(settings, f.name) for f in fields(Config)} | {"http": Address("0.0.0.0", 80)}
+    )
+
+    assert wild.edge_addresses == ()

@@ -1,0 +1,100 @@
+"""Ports are ours alone or not at all."""
+
+import os
+import socket
+
+import pytest
+
+from edgestead.config import Address
+from edgestead.server.errors import StartError
+from edgestead.server.listeners import Listeners, bound_address
+
+ANY = Address("127.0.0.1", 0)
+
+
+@pytest.fixture
+def runtime_dir(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path.relative_to(tmp_path)  # short enough for a Unix socket wherever the tests run
+
+
+@pytest.fixture
+def taken():
+    """Bind a socket of a kind, sharing its port with everyone who asks to."""
+    opened = []
+
+    def take(kind):
+        made = socket.socket(socket.AF_INET, kind)
+        opened.append(made)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        made.bind(("127.0.0.1", 0))
+        if kind == socket.SOCK_STREAM:
+            made.listen()
+        return Address("127.0.0.1", made.getsockname()[1])
+
+    yield take
+    for made in opened:
+        made.close()
+
+
+def test_dns_has_one_port_for_both_transports_and_all_workers(runtime_dir):
+    listeners = Listeners(ANY, ANY, 3, runtime_dir)
+
+    ports = {opened.getsockname()[1] for opened in [listeners.dns_tcp, *listeners.dns_udp]}
+
+    assert len(listeners.dns_udp) == 3
+    assert len(ports) == 1
+    listeners.close()
+
+
+def test_every_worker_gets_a_share_of_the_queries(runtime_dir):
+    listeners = Listeners(ANY, ANY, 2, runtime_dir)
+    for _ in range(64):  # each from a port of its own; that one worker gets none has odds of 2^-63
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+            client.sendto(b"?", listeners.dns_udp[0].getsockname())
+
+    for worker in listeners.dns_udp:
+        worker.settimeout(5)
+        assert worker.recv(1) == b"?"
+    listeners.close()
+
+
+@pytest.mark.parametrize("kind", [socket.SOCK_STREAM, socket.SOCK_DGRAM])
+def test_a_taken_dns_port_is_refused_by_name_even_when_its_holder_would_share(taken, runtime_dir, kind):
+    address = taken(kind)
+    transport = "TCP" if kind == socket.SOCK_STREAM else "UDP"
+
+    with pytest.raises(StartError) as refusal:
+        Listeners(ANY, address, 1, runtime_dir)
+
+    assert str(refusal.value).startswith(f"--dns {address} ({transport}) is taken by process {os.getpid()} (")
+
+
+def test_a_taken_api_port_is_refused_by_name(taken, runtime_dir):
+    address = taken(socket.SOCK_STREAM)
+
+    with pytest.raises(StartError, match=rf"--api {address} \(TCP\) is taken by process {os.getpid()}"):
+        Listeners(address, ANY, 1, runtime_dir)
+
+
+def test_an_address_that_is_not_this_machines_is_refused(runtime_dir):
+    with pytest.raises(StartError, match=r"--api 192\.0\.2\.1:0 \(TCP\) cannot be used: Cannot assign"):
+        Listeners(Address("192.0.2.1", 0), ANY, 1, runtime_dir)
+
+
+def test_a_refusal_leaves_no_socket_open(taken, runtime_dir):
+    address = taken(socket.SOCK_DGRAM)
+    before = len(os.listdir("/proc/self/fd"))
+
+    with pytest.raises(StartError):
+        Listeners(ANY, address, 2, runtime_dir)
+
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_wildcard_is_told_to_clients_as_loopback(runtime_dir):
+    listeners = Listeners(Address("0.0.0.0", 0), Address("::", 0), 1, runtime_dir)
+
+    assert bound_address(listeners.api).host == "127.0.0.1"
+    assert str(bound_address(listeners.dns_tcp)).startswith("[::1]:")
+    listeners.close()
