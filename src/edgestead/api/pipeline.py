@@ -15,8 +15,9 @@ import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, date, datetime, timedelta
 
-from edgestead.api import body, credentials
+from edgestead.api import body, credentials, direct
 from edgestead.api.asgi import Send
+from edgestead.api.direct import EXTENSION
 from edgestead.api.exchange import Exchange
 from edgestead.api.log import log_one_line
 from edgestead.api.query import Query
@@ -208,19 +209,18 @@ async def run(steps: tuple[Step, ...], exchange: Exchange, send: Send) -> None:
 
 async def send_answer(exchange: Exchange, send: Send) -> None:
     answer = exchange.answer
-    await send(
-        {
-            "type": "http.response.start",
-            "status": exchange.status,
-            "headers": (
-                (b"content-type", exchange.content_type),
-                (b"content-length", b"%d" % len(answer)),
-                (HEADER, exchange.request_id.encode("ascii")),
-                *_ANSWER_HEADERS,
-                *exchange.answer_headers,
-            ),
-        }
+    headers = (
+        (b"content-type", exchange.content_type),
+        (b"content-length", b"%d" % len(answer)),
+        (HEADER, exchange.request_id.encode("ascii")),
+        *_ANSWER_HEADERS,
+        *exchange.answer_headers,
     )
+    extensions = exchange.scope.get("extensions")
+    if extensions and EXTENSION in extensions:
+        if direct.answer(extensions[EXTENSION], exchange.status, headers, answer):
+            return
+    await send({"type": "http.response.start", "status": exchange.status, "headers": headers})
     await send({"type": "http.response.body", "body": answer})
 
 
