@@ -15,8 +15,9 @@ import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, date, datetime, timedelta
 
-from edgestead.api import body, credentials
+from edgestead.api import body, credentials, direct
 from edgestead.api.asgi import Send
+from edgestead.api.direct import EXTENSION
 from edgestead.api.exchange import Exchange
 from edgestead.api.log import log_one_line
 from edgestead.api.query import Query
@@ -211,23 +212,24 @@ async def run(steps: tuple[Step, ...], exchange: Exchange, send: Send) -> None:
 
 
 async def send_answer(exchange: Exchange, send: Send) -> None:
-    await send(
-        {
-            "type": "http.response.start",
-            "status": exchange.status,
-            "headers": (
-                (b"content-type", exchange.content_type),
-                (b"content-length", b"%d" % exchange.answer_bytes),
-                (HEADER, exchange.request_id.encode("ascii")),
-                *_ANSWER_HEADERS,
-                *exchange.answer_headers,
-            ),
-        }
+    headers = (
+        (b"content-type", exchange.content_type),
+        (b"content-length", b"%d" % exchange.answer_bytes),
+        (HEADER, exchange.request_id.encode("ascii")),
+        *_ANSWER_HEADERS,
+        *exchange.answer_headers,
     )
-    if exchange.download is None:
-        await send({"type": "http.response.body", "body": exchange.answer})
-    else:
+    if exchange.download is not None:
+        await send({"type": "http.response.start", "status": exchange.status, "headers": headers})
         await _send_download(exchange, exchange.download, send)
+        return
+    answer = exchange.answer
+    extensions = exchange.scope.get("extensions")
+    if extensions and EXTENSION in extensions:
+        if direct.answer(extensions[EXTENSION], exchange.status, headers, answer):
+            return
+    await send({"type": "http.response.start", "status": exchange.status, "headers": headers})
+    await send({"type": "http.response.body", "body": answer})
 
 
 async def _send_download(exchange: Exchange, download: Download, send: Send) -> None:

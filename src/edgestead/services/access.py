@@ -202,8 +202,8 @@ def sees_account(identity: Identity, account_id: str) -> bool:
     )
 
 
-def secret_hash(secret: str) -> bytes:
-    return hashlib.sha256(secret.encode()).digest()
+def secret_hash(secret: str | bytes) -> bytes:
+    return hashlib.sha256(secret if isinstance(secret, bytes) else secret.encode()).digest()
 
 
 class AccessTable:
@@ -229,10 +229,10 @@ class AccessTable:
             by_token[row.hash] = _identity(row, owner.email if owner else None)
         self._by_token = by_token
 
-    def by_token(self, token: str) -> Identity | None:
-        return self._by_token.get(secret_hash(token))
+    def by_token(self, token: bytes) -> Identity | None:
+        return self._by_token.get(hashlib.sha256(token).digest())
 
-    def by_key(self, email: str, key: str) -> Identity | None:
+    def by_key(self, email: str, key: bytes) -> Identity | None:
         key_hash, identity = self._by_email.get(email.lower(), (b"", None))
         return identity if hmac.compare_digest(key_hash, secret_hash(key)) else None
 
