@@ -15,9 +15,9 @@ _METRICS_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 
 
 @route("GET", "/health/live", base="", public=True)
-def live() -> dict[str, str]:
+def live() -> Answer:
     """Answers as long as the process does."""
-    return {"status": "live"}
+    return Answer(body=b'{"status":"live"}')
 
 
 @route("GET", "/health/ready", base="", public=True)
