@@ -172,7 +172,7 @@ def _read(call: Call, row: RecordType, body: RecordBody, old: RecordRow | None) 
 
 def _check_srv_members(call: Call, data: Mapping[str, Any]) -> None:
     """Spec "Deprecations", 2024-05-31: the name is read at the top level only. Raises FieldRefused."""
-    if call.profile is Profile.CLIENTS or not changed("srv-data-name", call.as_of):
+    if call.profile is Profile.CLIENTS or not changed("srv-data-members", call.as_of):
         return
     for member in ("service", "proto", "name"):
         if data.get(member) is not None:
