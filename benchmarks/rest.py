@@ -8,8 +8,9 @@ POST    new records from 32 connections, each durable when it is answered, again
         disk completes one fdatasync after the other (4 KiB each, one at a time).
 
 Server on one core, wrk (Debian's) on another. Rounds of the two sides alternate; medians are printed, with
-the processor time that the server spent on a request: on a machine that does other things meanwhile, the ratio
-of those is the steadier one. What is not in here: DNS processes that a write waits for (benchmarks/visible.py).
+the processor time that the server spent on a request: on a machine that does other things meanwhile, the
+ratio of those is the steadier one. What is not in here: the DNS processes that a write waits for
+(benchmarks/visible.py).
 """
 
 import argparse
@@ -41,7 +42,8 @@ request = function()
   n = n + 1
   local name = string.format("p%d-{run}", n)
   local body = '{{"type":"A","name":"' .. name .. '","content":"192.0.2.1","ttl":300}}'
-  return wrk.format("POST", nil, {{["Authorization"]="Bearer {token}", ["Content-Type"]="application/json"}}, body)
+  local head = {{["Authorization"]="Bearer {token}", ["Content-Type"]="application/json"}}
+  return wrk.format("POST", nil, head, body)
 end
 """
 
@@ -57,6 +59,7 @@ def serve(listener: socket.socket, folder: Path, token: str) -> None:
     from edgestead.api.log import BatchedLog
     from edgestead.model.call import Profile
     from edgestead.model.counters import private_page
+    from edgestead.server.rest import RestServer
     from edgestead.services import credentials
     from edgestead.services.access import AccessTable
     from edgestead.services.platform import Platform
@@ -92,7 +95,7 @@ def serve(listener: socket.socket, folder: Path, token: str) -> None:
             now_us=lambda: time.time_ns() // 1000,
             log=BatchedLog(os.open(os.devnull, os.O_WRONLY)),
         )
-        await _uvicorn(create_app(context), StrictProtocol).serve([listener])
+        await RestServer(create_app(context), StrictProtocol, listener).run_until_ended(lambda: None)
 
     uvloop.run(main())
 
@@ -136,7 +139,7 @@ class Child:
 
     def __init__(self, which: str, folder: Path) -> None:
         listener = socket.create_server(("127.0.0.1", 0))
-        self.base = "http://127.0.0.1:%d" % listener.getsockname()[1]
+        self.base = f"http://127.0.0.1:{listener.getsockname()[1]}"
         command = [sys.executable, __file__, "--serve", which, str(listener.fileno()), str(folder), TOKEN]
         self._process = subprocess.Popen(
             ["taskset", "-c", str(SERVER_CORE), *command], pass_fds=[listener.fileno()]

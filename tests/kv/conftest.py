@@ -5,9 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from edgestead.model.call import Profile
 from edgestead.store.kv import BlobStore, KvStore
 from edgestead.store.sqlite.blobs import FileBlobs
 from edgestead.store.sqlite.kv import BLOBS_NAME, SqliteKvStore
+from edgestead.testing.api import LocalApi
+
+from .api import NAMESPACES, Namespace
 
 
 class SqliteKvStores:
@@ -47,3 +51,21 @@ def store(stores: SqliteKvStores) -> KvStore:
 @pytest.fixture
 def blobs(stores: SqliteKvStores) -> BlobStore:
     return stores.blobs()
+
+
+@pytest.fixture
+def profile() -> Profile:
+    """A test that asks the other profile overrides this."""
+    return Profile.SPEC
+
+
+@pytest.fixture
+def api(tmp_path: Path, profile: Profile) -> Iterator[LocalApi]:
+    made = LocalApi(tmp_path, profile=profile)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def namespace(api: LocalApi) -> Namespace:
+    return Namespace(api, api.post(NAMESPACES, {"title": "things"}).result["id"])

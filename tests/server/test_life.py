@@ -69,7 +69,13 @@ def test_sigterm_ends_everything_and_leaves_nothing(edge_server):
     assert not any(map(is_running, children.values()))
     assert not edge_server.ready_file.exists()
     assert not os.path.exists(runtime_dir)
-    assert sorted(os.listdir(edge_server.data_dir)) == ["control.db", "credentials.json", "lock"]
+    assert sorted(os.listdir(edge_server.data_dir)) == [
+        "control.db",
+        "credentials.json",
+        "kv-blobs",
+        "kv.db",
+        "lock",
+    ]
 
 
 def test_a_restart_keeps_data_credentials_and_answers(edge_server):

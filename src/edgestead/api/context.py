@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Protocol, TypeVar
 
+from edgestead.api.kv_data import KvData
 from edgestead.model.call import Profile
 from edgestead.model.counters import Page as CounterPage
 from edgestead.services.access import AccessTable
@@ -47,6 +48,7 @@ class AppContext:
     """
 
     barrier: Barrier
+    kv: KvData
     access: AccessTable
     platform: Platform
     profile: Profile

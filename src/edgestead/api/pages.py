@@ -8,7 +8,9 @@ Not   anything at run time.
 
 from collections.abc import Iterator
 from importlib import import_module
+from pkgutil import iter_modules
 
+from edgestead import model
 from edgestead.api.routing import BASE_PATH, ROUTES, Route
 from edgestead.model.errors import EdgeError
 
@@ -17,7 +19,8 @@ _WRITTEN = "<!-- Written by docs/generate.py; change the code instead. -->\n"
 
 def errors_page() -> str:
     """Every refusal: code, status, words, and what its class says of it. One heading per code."""
-    import_module("edgestead.api.app")  # so that every module with refusals is loaded
+    for module in iter_modules(model.__path__, f"{model.__name__}."):
+        import_module(module.name)  # a page must not depend on what happens to be loaded
     lines = [
         "# Errors\n",
         _WRITTEN,
@@ -71,6 +74,7 @@ def _route_line(row: Route) -> str:
 def _refusals(base: type[EdgeError]) -> Iterator[type[EdgeError]]:
     """Every class with words of its own. One that only groups others has its parent's, or a bare reason."""
     for child in base.__subclasses__():
-        if "wording" in child.__dict__ and child.wording != "{reason}":
+        is_ours = child.__module__.startswith(f"{model.__name__}.")
+        if is_ours and "wording" in child.__dict__ and child.wording != "{reason}":
             yield child
         yield from _refusals(child)

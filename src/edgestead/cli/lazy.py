@@ -2,7 +2,7 @@
 
 Owns  `Lazy` rows and `LazyGroup`.
 Asks  nobody.
-Tells `cli.kv`, whose start-up is part of its promise.
+Tells `cli.main` and `cli.kv`, whose start-up is part of their promise.
 Not   what the commands are. Imports click and the standard library only.
 """
 
@@ -24,15 +24,18 @@ class Lazy(NamedTuple):
 class LazyGroup(click.Group):
     """A group that knows its commands' names and summaries before it has imported them."""
 
-    def __init__(self, *args: Any, table: Mapping[str, Lazy], **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, table: Mapping[str, Lazy], unlisted: Mapping[str, Lazy] | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.table = table
+        self.unlisted = unlisted or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.table)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        found = self.table.get(cmd_name)
+        found = self.table.get(cmd_name) or self.unlisted.get(cmd_name)
         if found is None:
             return None
         command = getattr(importlib.import_module(found.module), found.attribute)

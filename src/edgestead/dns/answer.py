@@ -10,6 +10,7 @@ to a reply, each a few times dearer than the one before: `exact.get(query)`, whi
 `reply`, for a standard query without EDNS options; `_unusual`, for everything else that bytes can be.
 """
 
+import logging
 import struct
 from typing import Final
 
@@ -18,13 +19,13 @@ from edgestead.dns.counters import Slot, Tally
 from edgestead.dns.kept import Kept
 from edgestead.dns.lookup import PLAIN, lookup, missing
 from edgestead.dns.outcome import (
-    FAILED,
     FORMERR,
     NO_FLAGS,
+    NOT_OURS,
     NOTIMP,
     READY_HEADS,
     READY_TRUNCATED,
-    REFUSED,
+    SERVFAIL,
     Heads,
     Outcome,
 )
@@ -33,6 +34,8 @@ from edgestead.dns.table import Table
 from edgestead.dns.wire import BadMessage
 from edgestead.dns.zone import Zone
 from edgestead.model.limits import LABEL_OCTETS_MAX, NAME_OCTETS_MAX
+
+log = logging.getLogger(__name__)
 
 UDP_OCTETS: Final = 1232  # RFC 9715: no fragments; what we send, and what we say we take
 UDP_OCTETS_MIN: Final = 512  # RFC 1035 §4.2.1, RFC 6891 §6.2.3
@@ -97,6 +100,7 @@ class Responder:
         self._zones = self._view.zones
         self._outcomes = self._view.outcomes
         self.exact: Kept[bytes, bytes] = Kept()
+        self._failure_logged = False
 
     def exact_of_now(self) -> Kept[bytes, bytes]:
         """The cache that goes with the table of now. Asked once a batch, with the table's lock held."""
@@ -105,7 +109,10 @@ class Responder:
         return self.exact
 
     def reply(self, query: bytes) -> bytes | None:
-        """The reply to a query, both without ID; None when there must be none. Never raises.
+        """The reply to a query, both without ID; None when there must be none.
+
+        No query makes it raise. Should one do so all the same, the loops call `failed`: one name must not end
+        the process for all the others.
 
         Takes the name to be all that stands before type and class, then walks it label by label to the apex
         of a zone: getting there is the proof that it was the name, and that nothing stands behind it.
@@ -144,6 +151,13 @@ class Responder:
         if kind not in PLAIN or len(name) > NAME_OCTETS_MAX:
             return self._unusual(query)
         return self._finish(question, mode, edns, missing(self._view, zone, name, at, kind), b"")
+
+    def failed(self, query: bytes) -> bytes:
+        """SERVFAIL after `reply` raised, and one log line for each state of the table."""
+        if not self._failure_logged:
+            self._failure_logged = True
+            log.exception("no answer for the query %s", query.hex())
+        return self._bare(query, SERVFAIL)
 
     def _at_node(
         self, query: bytes, question: bytes, mode: int, edns: Edns, zone: Zone, name: bytes, held: bytes
@@ -227,7 +241,7 @@ class Responder:
         name = asked.question[:-_KIND_OCTETS].lower()
         zone = self._view.zone_of(name)
         if kind[2:] != _CLASS_IN or zone is None:
-            return FAILED[REFUSED]
+            return NOT_OURS
         return lookup(self._view, zone, name, kind)
 
     def _bad_version(self, question: bytes, mode: int, edns: Edns) -> bytes:

@@ -85,6 +85,11 @@ def success_page(page: Page) -> bytes:
     return b"".join((b'{"result":[', page.text, _TAIL_BEFORE_INFO, encode(page.info), b"}"))
 
 
+def success_with_info(items: Any, info: Any) -> bytes:
+    """A list whose paging facts are not those of a `Page`."""
+    return b'{"result":' + encode(items) + _TAIL_BEFORE_INFO + encode(info) + b"}"
+
+
 def failure(error: EdgeError) -> bytes:
     causes = encode([_cause(one) for one in (error, *error.also)])
     return b'{"result":null,"success":false,"errors":' + causes + b',"messages":[]}'

@@ -13,7 +13,7 @@ import json
 import re
 from typing import Any, NoReturn
 
-from edgestead.model.errors import BadRequest, NotFound
+from edgestead.model.errors import BadRequest, MethodNotAllowed, NotFound, TooManyRequests
 
 KEY_BYTES_MAX = 512  # as UTF-8; spec "Limits"
 VALUE_BYTES_MAX = 26_214_400  # spec "Limits": 25 MB, read as MiB
@@ -48,6 +48,16 @@ class KvBodyInvalid(BadRequest):
     """The body is not what the route takes; `reason` names the item when there are several."""
 
     code, wording = 10012, "invalid request body: {reason}"
+
+
+class KvMethodNotAllowed(MethodNotAllowed):
+    code = 10405
+
+
+class KvBusy(TooManyRequests):
+    """Large bodies of one credential come in one after another."""
+
+    code, wording = 10429, "{limit} large bodies of these credentials are on their way already. Try again."
 
 
 class NamespaceNotFound(NotFound):
@@ -88,6 +98,10 @@ class TtlInvalid(BadRequest):
 
 class ValueTooLarge(BadRequest):
     code, status, wording = 10047, 413, "The value is larger than {limit} bytes."
+
+
+class ValuesTooLarge(ValueTooLarge):
+    code, wording = 10047, "The values together are larger than {limit} bytes."
 
 
 class MetadataInvalid(BadRequest):

@@ -25,7 +25,8 @@ from edgestead.model.access_errors import (
     TokenNotUsableNow,
 )
 from edgestead.model.call import Actor
-from edgestead.model.errors import EdgeError, Forbidden
+from edgestead.model.errors import EdgeError, Forbidden, MethodNotAllowed
+from edgestead.model.kv import KvMethodNotAllowed
 from edgestead.model.permissions import BY_ID, GROUPS, with_implied
 from edgestead.store.control import Reader
 from edgestead.tables import accounts, tokens, zones
@@ -41,11 +42,13 @@ class Family(NamedTuple):
     name: str
     unknown: type[EdgeError]
     denied: type[EdgeError]
+    method_not_allowed: type[MethodNotAllowed] = MethodNotAllowed
 
 
 TOKENS = Family("tokens", InvalidApiToken, Forbidden)
 PLATFORM = Family("platform", InvalidAccessToken, Forbidden)
 CONTENTS = Family("contents", AuthenticationError, AuthenticationError)
+KEY_VALUES = Family("key-values", AuthenticationError, AuthenticationError, KvMethodNotAllowed)
 
 
 class Group(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -80,6 +80,7 @@ class Value(Protocol):
 
     entry: Entry
     length: int
+    is_inline: bool  # in memory already
 
     def __iter__(self) -> Iterator[bytes]: ...
     def close(self) -> None: ...

@@ -332,6 +332,8 @@ def _key_of(cursor: str) -> bytes:
 class InlineValue:
     """A `Value` that stood in its row."""
 
+    is_inline = True
+
     def __init__(self, entry: Entry, content: bytes) -> None:
         self.entry = entry
         self.length = len(content)
@@ -353,6 +355,8 @@ class InlineValue:
 
 class BlobValue:
     """A `Value` in a file."""
+
+    is_inline = False
 
     def __init__(self, entry: Entry, length: int, blob: BlobReader) -> None:
         self.entry = entry
