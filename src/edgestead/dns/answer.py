@@ -200,8 +200,8 @@ class Responder:
         self.exact.keep(query, reply, len(query) + len(reply))
         return reply
 
-    def _finish(self, question: bytes, mode: int, edns: Edns, outcome: Outcome, query: bytes | None) -> bytes:
-        """The reply with an outcome. `query` is given when the reply may be kept under it."""
+    def _finish(self, question: bytes, mode: int, edns: Edns, outcome: Outcome, query: bytes) -> bytes:
+        """The reply with an outcome. `query` is b"" when the reply must not be kept under it."""
         opt, octets = edns
         reply = b"".join((outcome.heads[mode], question, outcome.tail, opt))
         if len(reply) > octets and outcome.shorter is not None:
