@@ -208,13 +208,18 @@ async def run(steps: tuple[Step, ...], exchange: Exchange, send: Send) -> None:
 
 async def send_answer(exchange: Exchange, send: Send) -> None:
     answer = exchange.answer
+    about_body: tuple[tuple[bytes, bytes], ...] = ()
+    if exchange.status != 204:  # RFC 9110 §8.6: nothing is said of a body that cannot be there
+        about_body = (
+            (b"content-type", exchange.content_type),
+            (b"content-length", b"%d" % len(answer)),
+        )
     await send(
         {
             "type": "http.response.start",
             "status": exchange.status,
             "headers": (
-                (b"content-type", exchange.content_type),
-                (b"content-length", b"%d" % len(answer)),
+                *about_body,
                 (HEADER, exchange.request_id.encode("ascii")),
                 *_ANSWER_HEADERS,
                 *exchange.answer_headers,

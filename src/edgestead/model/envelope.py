@@ -44,6 +44,20 @@ class ResultInfo(msgspec.Struct, frozen=True):
     total_pages: int
 
 
+class Cursors(msgspec.Struct, frozen=True):
+    after: str
+
+
+class Further(msgspec.Struct, frozen=True):
+    """Paging by cursor: there is more, from here. The last page says nothing."""
+
+    cursors: Cursors
+
+
+def further(after: str) -> Further:
+    return Further(Cursors(after))
+
+
 class Page(msgspec.Struct, frozen=True):
     """One page of a list. Items are JSON texts when they are bytes, values to be encoded otherwise."""
 
@@ -75,12 +89,18 @@ def success(result: Any, messages: Sequence[Message] = ()) -> bytes:
 
 
 def success_page(page: Page) -> bytes:
-    items = page.items
+    return success_list(page.items, page.info)
+
+
+def success_list(items: Sequence[Any], info: ResultInfo | Further | None = None) -> bytes:
+    """The envelope around a list, with what is said of paging if anything is."""
     if items and isinstance(items[0], bytes):
         text = b"[" + b",".join(items) + b"]"
     else:
         text = encode(items)
-    return b'{"result":' + text + _TAIL_BEFORE_INFO + encode(page.info) + b"}"
+    if info is None:
+        return b'{"result":' + text + _TAIL
+    return b'{"result":' + text + _TAIL_BEFORE_INFO + encode(info) + b"}"
 
 
 def failure(error: EdgeError) -> bytes:

@@ -23,6 +23,7 @@ from edgestead.services import credentials
 from edgestead.services.access import AccessTable
 from edgestead.services.credentials import Credentials
 from edgestead.services.platform import Platform
+from edgestead.services.rulesets_managed import ManagedRuleset
 from edgestead.store.sqlite.control import SqliteControlStore
 from edgestead.store.writes import Writes
 from edgestead.tables.schema import MIGRATIONS
@@ -71,6 +72,7 @@ class LocalApi:
         nameservers: tuple[str, ...] = ("ns2.edge.internal", "ns1.edge.internal"),
         edge_addresses: tuple[str, ...] = ("203.0.113.1", "2001:db8::1"),
         own_addresses: frozenset[str] = frozenset({"203.0.113.1", "2001:db8::1"}),
+        managed: ManagedRuleset | None = None,
     ) -> None:
         self.store = SqliteControlStore(folder / "control.db", MIGRATIONS)
         self.lines: list[bytes] = []
@@ -85,6 +87,7 @@ class LocalApi:
             edge_addresses=edge_addresses,
             own_addresses=own_addresses,
             new_id=lambda: f"{next(self._ids):032x}",
+            managed=managed,
         )
         self.install(CREDENTIALS)
         self.app = self._loop.run_until_complete(self._make_app(profile, as_of, allow_as_of))
