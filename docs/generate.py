@@ -7,13 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from edgestead import config
+from edgestead.api import pages
 from edgestead.cli import page as command_line
 from edgestead.model import counters
 
 PAGES: dict[str, Callable[[], str]] = {
     "reference/command-line.md": command_line.reference_page,
     "reference/configuration.md": config.reference_page,
+    "reference/errors.md": pages.errors_page,
     "reference/metrics.md": counters.reference_page,
+    "reference/routes.md": pages.routes_page,
 }
 
 if __name__ == "__main__":

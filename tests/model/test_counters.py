@@ -77,13 +77,13 @@ def test_a_duration_falls_into_the_first_bucket_that_holds_it(duration_us, bucke
 
 def test_a_histogram_tells_sum_and_count():
     page = private_page()
-    page.observe(slot("edge_store_commit_seconds"), 1500)
-    page.observe(slot("edge_store_commit_seconds"), 500)
+    page.observe(slot("edge_feed_wait_seconds"), 1500)
+    page.observe(slot("edge_feed_wait_seconds"), 500)
 
     text = render({"control": page})
 
-    assert 'edge_store_commit_seconds_sum{process="control"} 0.002000' in text
-    assert 'edge_store_commit_seconds_count{process="control"} 2' in text
+    assert 'edge_feed_wait_seconds_sum{process="control"} 0.002000' in text
+    assert 'edge_feed_wait_seconds_count{process="control"} 2' in text
 
 
 def test_every_family_has_help_and_type_before_its_samples():

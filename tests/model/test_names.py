@@ -67,6 +67,7 @@ BAD = [
     ("\\é.test", "no single meaning"),
     ("straße.test", "no single meaning"),
     ("a\u200db.test", "no single meaning"),
+    ("🯰.test", "no single meaning"),  # a digit younger than the tables of RFC 3491
     ("℀.test", "no single meaning"),
     ("\u00ad.test", "no single meaning"),
     ("é" * 64, "63 characters"),
@@ -144,6 +145,7 @@ ZONE_NAMES = [
 ]
 
 any_names = st.lists(st.binary(min_size=1, max_size=20), max_size=9).map(wire_from_labels)
+short_names = st.lists(st.binary(min_size=1, max_size=20), max_size=5).map(wire_from_labels)  # two fit in one
 
 
 @pytest.mark.parametrize(("text", "wire", "answered"), GOOD)
@@ -192,7 +194,7 @@ def test_dnspython_agrees_on_every_name(wire):
     assert labels(wire) == peer.labels[:-1]
 
 
-@given(any_names, any_names)
+@given(short_names, short_names)
 def test_dnspython_agrees_on_what_is_below(one, other):
     joined = wire_from_labels([*labels(one), *labels(other)])
     ancestor = dns.name.from_wire(other, 0)[0]

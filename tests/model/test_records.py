@@ -65,6 +65,7 @@ class TestGood:
 
         assert rdata.to_content() == good.content
         assert rdata.to_data() == good.data
+        assert list(rdata.to_data() or ()) == sorted(rdata.to_data() or ())
         assert rdata.top_priority == good.priority
 
     def test_is_read_back_from_its_own_answer(self, good: Good):

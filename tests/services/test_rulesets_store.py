@@ -49,7 +49,7 @@ def store(tmp_path):
     def fill(tx):
         accounts.insert_account(tx, AccountRow(ACCOUNT.id, "x", "standard", 1, 1))
         zones.insert(
-            tx, ZoneRow(ZONE.id, ACCOUNT.id, "example.com", "full", "active", 0, "free", 1, 0, 1, 1, 1)
+            tx, ZoneRow(ZONE.id, ACCOUNT.id, "example.com", "full", "active", 0, "free", 1, 0, 0, 1, 1, 1)
         )
 
     made.write(fill).result()

@@ -9,7 +9,7 @@ Not   tokens (`api.tokens`).
 from edgestead.api.context import AppContext
 from edgestead.api.query import Query
 from edgestead.api.routing import route
-from edgestead.model.envelope import Page
+from edgestead.model.envelope import Page, page_of
 from edgestead.services import accounts
 from edgestead.services.access import PLATFORM, Identity
 from edgestead.services.accounts import AccountView, UserView
@@ -35,7 +35,7 @@ def list_accounts(api: AppContext, identity: Identity, query: Query) -> Page:
             offset=paging.offset,
         )
     )
-    return Page(found.items, paging.page, paging.per_page, found.total_count)
+    return page_of(found.items, paging.page, paging.per_page, found.total_count)
 
 
 @route("GET", "/accounts/{account_id}", family=PLATFORM)
@@ -51,4 +51,4 @@ def list_memberships(api: AppContext, identity: Identity, query: Query) -> Page:
     found = api.barrier.read(
         lambda reader: accounts.memberships(reader, identity, limit=paging.per_page, offset=paging.offset)
     )
-    return Page(found.items, paging.page, paging.per_page, found.total_count)
+    return page_of(found.items, paging.page, paging.per_page, found.total_count)

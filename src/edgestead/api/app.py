@@ -6,14 +6,34 @@ Tells uvicorn.
 Not   sockets and processes (`server`); what a route does.
 """
 
-from edgestead.api import accounts, dns_records, health, rulesets, tokens, zones
+from edgestead.api import (
+    accounts,
+    dns_records,
+    health,
+    kv_bulk,
+    kv_namespaces,
+    kv_values,
+    rulesets,
+    tokens,
+    zones,
+)
 from edgestead.api.asgi import Receive, Scope, Send
 from edgestead.api.context import AppContext
 from edgestead.api.exchange import Exchange
 from edgestead.api.pipeline import request_steps, run
 from edgestead.api.routing import ROUTES, Router
 
-HANDLERS = (accounts, dns_records, health, rulesets, tokens, zones)  # importing them filled ROUTES
+HANDLERS = (
+    accounts,
+    dns_records,
+    health,
+    kv_bulk,
+    kv_namespaces,
+    kv_values,
+    rulesets,
+    tokens,
+    zones,
+)  # importing them filled ROUTES
 
 
 class Application:

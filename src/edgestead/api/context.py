@@ -7,13 +7,15 @@ Not   making any of it (`server`).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Protocol, TypeVar
 
+from edgestead.api.kv_data import KvData
 from edgestead.model.call import Profile
 from edgestead.model.counters import Page as CounterPage
 from edgestead.services.access import AccessTable
+from edgestead.services.page_cache import PageCache
 from edgestead.services.platform import Platform
 from edgestead.store.control import Reader, Transaction
 
@@ -46,6 +48,7 @@ class AppContext:
     """
 
     barrier: Barrier
+    kv: KvData
     access: AccessTable
     platform: Platform
     profile: Profile
@@ -56,3 +59,4 @@ class AppContext:
     log: Callable[[bytes], None]
     as_of: date | None = None
     allow_as_of: bool = False
+    pages: PageCache = field(default_factory=PageCache)

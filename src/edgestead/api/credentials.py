@@ -26,6 +26,7 @@ from edgestead.services.access import AccessTable, Family, Identity
 SECRET_CHARACTERS_MIN = 20
 SECRET_CHARACTERS_MAX = 128
 EMAIL_CHARACTERS_MAX = 254  # RFC 5321 §4.5.3.1.3, less the brackets
+_BEARER = b"Bearer "
 _VISIBLE = bytes(range(0x21, 0x7F))
 
 
@@ -37,10 +38,10 @@ def identify(headers: Mapping[bytes, bytes], access: AccessTable, family: Family
     """
     authorization = headers.get(b"authorization")
     if authorization is not None:
-        identity = access.by_token(_bearer(authorization))
-        if identity is None:
-            raise family.unknown
-        return identity
+        identity = (
+            access.by_token(authorization[len(_BEARER) :]) if authorization.startswith(_BEARER) else None
+        )
+        return identity or _by_token(authorization, access, family)
     email, key = headers.get(b"x-auth-email"), headers.get(b"x-auth-key")
     if email is None and key is None:
         raise NoCredentials
@@ -51,12 +52,16 @@ def identify(headers: Mapping[bytes, bytes], access: AccessTable, family: Family
     return _by_key(email, key, access)
 
 
-def _bearer(authorization: bytes) -> str:
+def _by_token(authorization: bytes, access: AccessTable, family: Family) -> Identity:
+    """The header was not one that we know as it stands: read it with care."""
     scheme, _, token = authorization.partition(b" ")
     token = token.strip(b" ")
     if scheme.lower() != b"bearer" or not _is_secret(token):
         raise InvalidHeaders(chain=(InvalidAuthorizationFormat(),))
-    return token.decode("ascii")
+    identity = access.by_token(token)
+    if identity is None:
+        raise family.unknown
+    return identity
 
 
 def _by_key(email: bytes, key: bytes, access: AccessTable) -> Identity:
@@ -64,7 +69,7 @@ def _by_key(email: bytes, key: bytes, access: AccessTable) -> Identity:
         raise InvalidHeaders(chain=(InvalidAuthEmailFormat(),))
     if not _is_secret(key):
         raise InvalidHeaders(chain=(InvalidAuthKeyFormat(),))
-    identity = access.by_key(email.decode("ascii"), key.decode("ascii"))
+    identity = access.by_key(email.decode("ascii"), key)
     if identity is None:
         raise UnknownKeyPair
     return identity

@@ -31,26 +31,18 @@ async def create_record(zone_id: str, api: AppContext, call: Call, body: RecordB
 async def list_records(zone_id: str, api: AppContext, call: Call, query: Query) -> Page:
     """Records of a zone. Filters `name`, `type`, `content`, `proxied`; `order`, `direction`."""
     paging = query.paging(RECORDS_PAGE_SIZE_DEFAULT, RECORDS_PAGE_SIZE_MAX)
-    wanted = _conditions(query)
-    order = query.choice("order", records.ORDERS, "type")
-    descending = query.descending()
-
-    def read(reader: Any) -> records.Listed:
-        return records.listed(
-            call,
-            reader,
-            zone_id,
-            wanted,
-            order=order,
-            descending=descending,
-            limit=paging.per_page,
-            offset=paging.offset,
-        )
-
-    barrier = api.barrier
-    short = paging.page * paging.per_page <= ROWS_READ_INLINE_MAX
-    found = barrier.read(read) if short else await barrier.read_long(read)
-    return Page(found.bodies, paging.page, paging.per_page, found.total_count)
+    wanted = records.Wanted(
+        _conditions(query),
+        query.choice("order", records.ORDERS, "type"),
+        query.descending(),
+        paging.per_page,
+        paging.offset,
+    )
+    if paging.offset + paging.per_page <= ROWS_READ_INLINE_MAX:
+        found = api.barrier.read(lambda reader: records.listed(call, reader, zone_id, wanted, api.pages))
+    else:
+        found = await api.barrier.read_long(lambda reader: records.listed(call, reader, zone_id, wanted))
+    return Page(found.text, found.count, paging.page, paging.per_page, found.total_count)
 
 
 @route("GET", _PATH + "/{dns_record_id}", permission="DNS Read")
@@ -86,16 +78,16 @@ async def delete_record(zone_id: str, dns_record_id: str, api: AppContext, call:
     return {"id": dns_record_id}
 
 
-def _conditions(query: Query) -> dict[str, Any]:
+def _conditions(query: Query) -> tuple[tuple[str, Any], ...]:
     """The filters that were sent, in the form that rows keep. An empty one counts as not sent."""
-    wanted: dict[str, Any] = {}
+    wanted: list[tuple[str, Any]] = []
     if name := query.text("name.exact", "name"):
-        wanted["name"] = name
+        wanted.append(("name", name))
     if type_ := query.text("type"):
-        wanted["type"] = type_.upper()
+        wanted.append(("type", type_.upper()))
     if content := query.text("content.exact", "content"):
-        wanted["content"] = folded_query(content)
+        wanted.append(("content", folded_query(content)))
     proxied = query.flag("proxied")
     if proxied is not None:
-        wanted["proxied"] = int(proxied)
-    return wanted
+        wanted.append(("proxied", int(proxied)))
+    return tuple(wanted)

@@ -13,7 +13,8 @@ from typing import Any
 from edgestead.api.asgi import Receive, Scope
 from edgestead.api.context import AppContext
 from edgestead.api.query import Query
-from edgestead.api.routing import Route
+from edgestead.api.routing import Download, Route
+from edgestead.api.upload import Upload
 from edgestead.model.call import Call
 from edgestead.model.errors import EdgeError
 from edgestead.services.access import Identity
@@ -29,6 +30,7 @@ class Exchange:
         "body",
         "call",
         "content_type",
+        "download",
         "error",
         "fault",
         "headers",
@@ -67,8 +69,17 @@ class Exchange:
         self.answer = b""
         self.answer_headers: tuple[tuple[bytes, bytes], ...] = ()
         self.content_type = b"application/json"
+        self.download: Download | None = None
         self.error: EdgeError | None = None
         self.fault: BaseException | None = None
+
+    @property
+    def upload(self) -> Upload:
+        return Upload(self.receive, self.headers)
+
+    @property
+    def answer_bytes(self) -> int:
+        return len(self.answer) if self.download is None else self.download.length
 
     @property
     def client_address(self) -> str:

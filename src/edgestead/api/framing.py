@@ -5,9 +5,9 @@ Asks  uvicorn's httptools protocol, which parses.
 Tells the client with the envelope; the counters.
 Not   what a request means.
 
-llhttp refuses most of it by itself: both length headers, two lengths that differ, blanks before a colon, bare
-line feeds. The checks below say the same about the headers that it reports, so that another build of the
-parser cannot loosen the rule (RFC 9112 §6.3; spec "Deprecations", 2023-07-01).
+llhttp refuses most of it by itself: both length headers, two lengths, blanks before a colon, bare line feeds.
+The check below says the same about the headers that it reports, so that another build of the parser cannot
+loosen the rule (RFC 9112 §6.3; spec "Deprecations", 2023-07-01: in force at every as-of date).
 """
 
 import asyncio
@@ -16,15 +16,18 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from edgestead.api.direct import EXTENSION
 from edgestead.api.limits import HEAD_BYTES_MAX, HEAD_SECONDS_MAX
 from edgestead.api.request_id import HEADER, request_ids
 from edgestead.model import envelope
 from edgestead.model.counters import slot
 from edgestead.model.request_errors import Unreadable
 
-_CONTENT_LENGTH = b"content-length"
-_TRANSFER_ENCODING = b"transfer-encoding"
-_DIGITS_MAX = 18  # of a Content-Length: more octets than that is no length that anybody sends
+Headers = list[tuple[bytes, bytes]]
+
+_LENGTH = b"content-length"
+_LENGTH_OR_ENCODING = frozenset((_LENGTH, b"transfer-encoding"))
+_DIGITS_MAX = 18  # of a Content-Length: nobody sends more octets than that
 
 _FRAMING = slot("edge_api_unreadable_total", "framing")
 _TOO_LARGE = slot("edge_api_unreadable_total", "head_too_large")
@@ -33,23 +36,24 @@ _TOO_SLOW = slot("edge_api_unreadable_total", "head_too_slow")
 _next_request_id = request_ids(secrets.randbits(64))
 
 
-def fault(headers: list[tuple[bytes, bytes]]) -> str | None:
+def fault(headers: Headers) -> str | None:
     """Why the length of a request with these headers is not certain; None when it is."""
-    lengths = [value for name, value in headers if name == _CONTENT_LENGTH]
-    encodings = [value for name, value in headers if name == _TRANSFER_ENCODING]
-    if lengths and encodings:
-        return "it has both Content-Length and Transfer-Encoding"
-    if len(lengths) > 1:
-        return "it has more than one Content-Length"
-    if lengths and not (lengths[0].isdigit() and len(lengths[0]) <= _DIGITS_MAX):
-        return "its Content-Length is not a number"
-    if encodings and (len(encodings) > 1 or encodings[0].strip().lower() != b"chunked"):
-        return "its Transfer-Encoding is not chunked alone"
-    return None
+    found = [header for header in headers if header[0] in _LENGTH_OR_ENCODING]
+    if not found:
+        return None
+    if len(found) > 1:
+        return "it states its length more than once"
+    name, value = found[0]
+    if name == _LENGTH:
+        return None if value.isdigit() and len(value) <= _DIGITS_MAX else "its Content-Length is not a number"
+    return None if value.strip().lower() == b"chunked" else "its Transfer-Encoding is not chunked alone"
 
 
 class StrictProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with limits on heads, refusals in the envelope, over an api.app.Application."""
+    """uvicorn's protocol, with limits on heads and refusals in the envelope.
+
+    The application must be an `api.app.Application`, not wrapped in another one.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -57,7 +61,6 @@ class StrictProtocol(HttpToolsProtocol):
         self._head_bytes = 0
         self._head_timer: asyncio.TimerHandle | None = None
         self._reason = "its bytes are malformed"
-        self._slot = _FRAMING
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -70,37 +73,45 @@ class StrictProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self.parser is None or self.transport.is_closing():
             return
-        if self._head_timer is None and not self._is_busy():
-            self._expect_head()
         self._head_bytes += len(data)
         super().data_received(data)
-        if self._in_head and self._head_bytes > HEAD_BYTES_MAX and not self.transport.is_closing():
+        if not self._in_head or self.transport.is_closing():
+            return
+        if self._head_bytes > HEAD_BYTES_MAX:
             self._refuse(f"its head is larger than {HEAD_BYTES_MAX} bytes", _TOO_LARGE)
+        elif self._head_timer is None:  # most heads come in one piece and need no timer
+            self._expect_head()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._in_head = True
+        self._head_bytes = 0  # the limit holds from the next read on: this one may begin with another's body
 
     def on_headers_complete(self) -> None:
         reason = fault(self.headers)
         if reason is not None:
             self._reason = reason
-            raise Unreadable(reason=reason)
+            raise Unreadable(reason=reason)  # the parser stops, and send_400_response is called
         self._in_head = False
-        self._head_bytes = 0
         self._cancel_timer()
+        self.scope["extensions"] = extensions = {}
         super().on_headers_complete()
+        extensions[EXTENSION] = self.cycle  # the task of the request runs after this returns
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(self._reason, self._slot)
+        self._refuse(self._reason, _FRAMING)
 
     def _refuse(self, reason: str, counter: int) -> None:
-        """Answer 400 and close. While an earlier request is being answered, only close behind its answer."""
-        self.app.context.counters.add(counter)  # type: ignore[union-attr]
-        if self._in_head and self._is_busy():
-            self.cycle.keep_alive = False
-            self.flow.pause_reading()
-            return
+        """Answer 400 and close. While an answer is under way, only close: behind it, or within it."""
+        self.app.context.counters.add(counter)
+        if self._is_busy():
+            if self._in_head:
+                self.cycle.keep_alive = False
+                self.flow.pause_reading()
+                return
+            if self.cycle.response_started:
+                self.transport.close()
+                return
         body = envelope.failure(Unreadable(reason=reason))
         head = (
             b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"
@@ -117,7 +128,11 @@ class StrictProtocol(HttpToolsProtocol):
 
     def _head_is_late(self) -> None:
         self._head_timer = None
-        if not self.transport.is_closing() and not self._is_busy():
+        if self.transport.is_closing() or self._is_busy():
+            return
+        if not self._in_head:
+            self.transport.close()  # connected, and never sent a byte
+        else:
             self._refuse(f"its head did not arrive within {HEAD_SECONDS_MAX:g} seconds", _TOO_SLOW)
 
     def _cancel_timer(self) -> None:

@@ -56,7 +56,7 @@ def log_one_line(exchange: Exchange) -> None:
                 scope["method"],
                 scope["raw_path"].decode("ascii"),
                 exchange.status,
-                len(exchange.answer),
+                exchange.answer_bytes,
                 (time.perf_counter_ns() - exchange.started_ns) // 1000,
                 route.path if route else "",
                 exchange.client_address,

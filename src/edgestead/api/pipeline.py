@@ -15,13 +15,14 @@ import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, date, datetime, timedelta
 
-from edgestead.api import body, credentials
+from edgestead.api import body, credentials, direct
 from edgestead.api.asgi import Send
+from edgestead.api.direct import EXTENSION
 from edgestead.api.exchange import Exchange
 from edgestead.api.log import log_one_line
 from edgestead.api.query import Query
 from edgestead.api.request_id import HEADER, request_ids
-from edgestead.api.routing import Answer, Router
+from edgestead.api.routing import Answer, Download, Router
 from edgestead.model import envelope
 from edgestead.model.access_errors import InvalidApiToken, MembershipsNeedUser, UserNeeded
 from edgestead.model.call import Call
@@ -161,7 +162,11 @@ def wrap_in_envelope(exchange: Exchange) -> None:
         exchange.answer = envelope.success_page(result)
     elif isinstance(result, Answer):
         exchange.status, exchange.content_type = result.status, result.content_type
+        exchange.answer_headers = result.headers
         exchange.answer = envelope.success(result.result) if result.body is None else result.body
+    elif isinstance(result, Download):
+        exchange.content_type, exchange.answer_headers = result.content_type, result.headers
+        exchange.download = result
     else:
         exchange.answer = envelope.success(result)
 
@@ -212,21 +217,38 @@ async def send_answer(exchange: Exchange, send: Send) -> None:
     if exchange.status != 204:  # RFC 9110 §8.6: nothing is said of a body that cannot be there
         about_body = (
             (b"content-type", exchange.content_type),
-            (b"content-length", b"%d" % len(answer)),
+            (b"content-length", b"%d" % exchange.answer_bytes),
         )
-    await send(
-        {
-            "type": "http.response.start",
-            "status": exchange.status,
-            "headers": (
-                *about_body,
-                (HEADER, exchange.request_id.encode("ascii")),
-                *_ANSWER_HEADERS,
-                *exchange.answer_headers,
-            ),
-        }
+    headers = (
+        *about_body,
+        (HEADER, exchange.request_id.encode("ascii")),
+        *_ANSWER_HEADERS,
+        *exchange.answer_headers,
     )
-    await send({"type": "http.response.body", "body": answer})
+    extensions = exchange.scope.get("extensions")
+    if exchange.download is None and extensions and EXTENSION in extensions:
+        if direct.answer(extensions[EXTENSION], exchange.status, headers, answer):
+            return
+    await send({"type": "http.response.start", "status": exchange.status, "headers": headers})
+    if exchange.download is None:
+        await send({"type": "http.response.body", "body": answer})
+    else:
+        await _send_download(exchange, exchange.download, send)
+
+
+async def _send_download(exchange: Exchange, download: Download, send: Send) -> None:
+    """Send it piece by piece. After a failure the body stays incomplete, and the server closes the
+    connection: the client sees that bytes are missing.
+    """
+    try:
+        if exchange.scope["method"] != "HEAD":
+            async for chunk in download.chunks:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body"})
+    except Exception as fault:
+        exchange.fault = fault
+    finally:
+        download.close()
 
 
 def _headers_of(error: EdgeError) -> tuple[tuple[bytes, bytes], ...]:

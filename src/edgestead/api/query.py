@@ -71,6 +71,14 @@ class Query:
             raise InvalidQuery(parameter="page", reason="the first page is 1")
         return Paging(min(page, PAGE_NUMBER_MAX), max(1, min(self._number("per_page", default), size_max)))
 
+    def limit(self, default: int, size_max: int) -> int:
+        """`limit` of a cursor-style list, clamped. Raises InvalidQuery: not a number."""
+        return max(1, min(self._number("limit", default), size_max))
+
+    def whole(self, name: str) -> int | None:
+        """A whole number, None when it was not sent. Raises InvalidQuery: not a number."""
+        return self._number(name, 0) if self.text(name) else None
+
     def _number(self, name: str, default: int) -> int:
         text = self.text(name)
         if text is None or text == "":

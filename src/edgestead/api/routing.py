@@ -6,9 +6,9 @@ Tells `api.pipeline`, and the reference page of routes.
 Not   running a handler.
 
 A handler is a plain function, `async` when it writes. It takes its path's parameters first, in their order,
-then any of `api` (AppContext), `call` (Call), `identity` (Identity), `query` (Query) and `body` by name; the
-annotation of `body` is what the request's JSON must be. It returns a Struct, a Page, ready JSON bytes or an
-`Answer`, or raises an EdgeError.
+then any of `api` (AppContext), `call` (Call), `identity` (Identity), `query` (Query), `upload` (Upload, the
+body as it arrives) and `body` by name; the annotation of `body` is what the request's JSON must be. It
+returns a Struct, a Page, ready JSON bytes, an `Answer` or a `Download`, or raises an EdgeError.
 
 Paths are matched as they came, segment by segment, and each parameter is decoded afterwards, so that an
 encoded slash stays inside its segment. One trailing slash is ignored. A parameter whose name ends in `_id`
@@ -16,7 +16,7 @@ is 32 lower-case hex digits.
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 from urllib.parse import unquote_to_bytes
@@ -24,13 +24,12 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 
 from edgestead.api.limits import BODY_BYTES_MAX
-from edgestead.model.errors import MethodNotAllowed
 from edgestead.model.ids import is_id
 from edgestead.model.request_errors import InvalidHostOrPath, NoRoute
 from edgestead.services.access import CONTENTS, Family
 
 BASE_PATH = "/client/v4"
-_ARGUMENTS = ("api", "call", "identity", "query", "body")
+_ARGUMENTS = ("api", "call", "identity", "query", "upload", "body")
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
@@ -42,6 +41,17 @@ class Answer(NamedTuple):
     content_type: bytes = b"application/json"
     status: int = 200
     result: Any = None
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+class Download(NamedTuple):
+    """An answer of known length whose body is sent as it is read. `close` is called whatever happens."""
+
+    length: int
+    chunks: AsyncIterator[bytes]
+    close: Callable[[], None]
+    content_type: bytes = b"application/octet-stream"
+    headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,7 +189,8 @@ class Router:
         if found is None:
             if not node.methods:
                 raise NoRoute(raw_path)
-            raise MethodNotAllowed(method=method, allow=", ".join(_allowed(node)))
+            refusal = next(iter(node.methods.values())).family.method_not_allowed
+            raise refusal(method=method, allow=", ".join(_allowed(node)))
         return found, parameters
 
 

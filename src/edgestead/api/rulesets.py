@@ -14,6 +14,8 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, TypeVar
 
+from msgspec import Raw
+
 from edgestead.api import body as json_body
 from edgestead.api.context import AppContext
 from edgestead.api.limits import BODY_OCTETS_READ_INLINE_MAX, PAGE_SIZE_MAX, RULESETS_PAGE_SIZE_DEFAULT
@@ -81,8 +83,9 @@ async def list_rulesets(scope: Scope, api: AppContext, query: Query) -> Answer:
     limit = query.paging(RULESETS_PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX).per_page
     after = query.text("cursor") or ""
     found = api.barrier.read(lambda reader: rulesets.listed(reader, api.platform, scope, after, limit))
-    info = envelope.further(found.after) if found.after is not None else None
-    return Answer(envelope.success_list(found.items, info))
+    if found.after is None:
+        return Answer(envelope.success(found.items))
+    return Answer(envelope.success_with_info(found.items, {"cursors": {"after": found.after}}))
 
 
 @_scoped("POST", _RULESETS)
@@ -122,10 +125,9 @@ async def delete_ruleset(scope: Scope, ruleset_id: str, api: AppContext, query: 
 
 
 @_scoped("GET", _RULESET + "/versions")
-async def list_versions(scope: Scope, ruleset_id: str, api: AppContext) -> Answer:
+async def list_versions(scope: Scope, ruleset_id: str, api: AppContext) -> list[Raw]:
     """Summaries of a ruleset's versions, oldest first."""
-    found = api.barrier.read(lambda reader: rulesets.versions(reader, api.platform, scope, ruleset_id))
-    return Answer(envelope.success_list(found))
+    return api.barrier.read(lambda reader: rulesets.versions(reader, api.platform, scope, ruleset_id))
 
 
 @_scoped("GET", _RULESET + "/versions/{version}")
@@ -223,10 +225,9 @@ async def replace_entrypoint(
 
 
 @_scoped("GET", _ENTRYPOINT + "/versions")
-async def list_entrypoint_versions(scope: Scope, phase: str, api: AppContext) -> Answer:
+async def list_entrypoint_versions(scope: Scope, phase: str, api: AppContext) -> list[Raw]:
     """Summaries of an entry point's versions, oldest first; none without an entry point."""
-    found = api.barrier.read(lambda reader: rulesets.entrypoint_versions(reader, scope, phase))
-    return Answer(envelope.success_list(found))
+    return api.barrier.read(lambda reader: rulesets.entrypoint_versions(reader, scope, phase))
 
 
 @_scoped("GET", _ENTRYPOINT + "/versions/{version}")

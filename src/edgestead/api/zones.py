@@ -10,7 +10,7 @@ from edgestead.api.context import AppContext
 from edgestead.api.query import Query
 from edgestead.api.routing import route
 from edgestead.model.call import Call
-from edgestead.model.envelope import Page
+from edgestead.model.envelope import Page, page_of
 from edgestead.services import zones
 from edgestead.services.access import PLATFORM, Identity, seen_zones
 from edgestead.services.zones import ZoneBody, ZoneView
@@ -42,7 +42,7 @@ def list_zones(api: AppContext, identity: Identity, query: Query) -> Page:
             offset=paging.offset,
         )
     )
-    return Page(found.zones, paging.page, paging.per_page, found.total_count)
+    return page_of(found.zones, paging.page, paging.per_page, found.total_count)
 
 
 @route("GET", "/zones/{zone_id}", permission="Zone Read", family=PLATFORM)

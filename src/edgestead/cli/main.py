@@ -6,51 +6,32 @@ Tells the shell through exit codes: 0 done, 1 could not, 2 was called wrongly.
 Not   what a command does. Imports click and the standard library only, because `edgecli kv` starts here.
 """
 
-import importlib
 import sys
-from typing import NamedTuple
 
 import click
 
 from edgestead import __version__
+from edgestead.cli.lazy import Lazy, LazyGroup
 
-
-class Command(NamedTuple):
-    """Where a command lives. `summary` is its line in `edgecli --help`, so that help imports nothing."""
-
-    module: str
-    attribute: str
-    summary: str
-
-
-COMMANDS: dict[str, Command] = {
-    "serve": Command("edgestead.cli.serve", "serve", "Run the server."),
-    "env": Command(
+COMMANDS: dict[str, Lazy] = {
+    "serve": Lazy("edgestead.cli.serve", "serve", "Run the server."),
+    "env": Lazy(
         "edgestead.cli.env", "env", "Print a running server's addresses and credentials for a shell."
     ),
-    "credentials": Command(
+    "credentials": Lazy(
         "edgestead.cli.credentials", "credentials", "Renew the key and token in the data folder."
     ),
+    "kv": Lazy("edgestead.cli.kv", "kv", "Read and write the key-value store."),
+    "completion": Lazy(
+        "edgestead.cli.completion", "completion", "Print the script that completes commands in a shell."
+    ),
 }
-
-
-class LazyGroup(click.Group):
-    """A group that knows its commands' names and summaries before it has imported them."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        found = COMMANDS.get(cmd_name)
-        if found is None:
-            return None
-        command = getattr(importlib.import_module(found.module), found.attribute)
-        assert isinstance(command, click.Command)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, command.summary) for name, command in COMMANDS.items()])
+# The spelling before 3.60.0, taken until the next major version and not listed.
+OLD_COMMANDS: dict[str, Lazy] = {
+    "kv:namespace": Lazy("edgestead.cli.kv", "kv_namespace", "Now `edgecli kv namespace`."),
+    "kv:key": Lazy("edgestead.cli.kv", "kv_key", "Now `edgecli kv key`."),
+    "kv:bulk": Lazy("edgestead.cli.kv", "kv_bulk", "Now `edgecli kv bulk`."),
+}
 
 
 def _print_version(ctx: click.Context, _parameter: click.Parameter, asked: bool) -> None:
@@ -61,7 +42,10 @@ def _print_version(ctx: click.Context, _parameter: click.Parameter, asked: bool)
 
 
 @click.group(
-    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=LazyGroup,
+    table=COMMANDS,
+    unlisted=OLD_COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.option(
     "--version",

@@ -23,20 +23,17 @@ options of `edgecli serve`."""
 
 def reference_page() -> str:
     """docs/reference/command-line.md."""
-    top = click.Context(cli, info_name="edgecli", terminal_width=_WIDTH, max_content_width=_WIDTH)
-    sections = [f"## {path}\n\n```text\n{text}\n```" for path, text in _help_texts(top)]
+    sections = [f"## {path}\n\n```text\n{text}\n```" for path, text in _help_texts(cli, "edgecli", None)]
     return "\n\n".join([_INTRODUCTION, *sections]) + "\n"
 
 
-def _help_texts(context: click.Context) -> Iterator[tuple[str, str]]:
+def _help_texts(command: click.Command, name: str, parent: click.Context | None) -> Iterator[tuple[str, str]]:
     """The command's own page, then those of what is below it."""
+    settings = {**cli.context_settings, "terminal_width": _WIDTH, "max_content_width": _WIDTH}
+    context = click.Context(command, parent=parent, info_name=name, **settings)
     yield context.command_path, context.get_help()
-    if isinstance(context.command, click.Group):
-        for name in context.command.list_commands(context):
-            command = context.command.get_command(context, name)
-            assert command is not None
-            yield from _help_texts(
-                click.Context(
-                    command, parent=context, info_name=name, terminal_width=_WIDTH, max_content_width=_WIDTH
-                )
-            )
+    if isinstance(command, click.Group):
+        for below in command.list_commands(context):
+            found = command.get_command(context, below)
+            assert found is not None
+            yield from _help_texts(found, below, context)

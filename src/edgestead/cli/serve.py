@@ -6,6 +6,9 @@ Tells the shell one line when the server cannot start.
 Not   defaults and parsing: `config`.
 """
 
+import shlex
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,8 +60,9 @@ def serve(config_file: Path | None, **flags: Any) -> None:
     from edgestead.server.supervisor import supervise
 
     def announce(ready: "Ready") -> None:
-        click.echo(f"API  {ready.api_base}\nDNS  {ready.dns} (UDP and TCP)")
-        click.echo(f"Data {settings.data_dir}\nAddresses and credentials for a shell: edgecli env")
+        with suppress(OSError):  # whoever closed our stdout does not mean to end the server
+            click.echo(f"API  {ready.api_base}\nDNS  {ready.dns} (UDP and TCP)\nData {settings.data_dir}")
+            click.echo("For a shell: " + _env_command(settings.data_dir))
 
     given = {name.replace("_", "-"): value for name, value in flags.items()}
     try:
@@ -67,6 +71,15 @@ def serve(config_file: Path | None, **flags: Any) -> None:
     except (config.ConfigError, StartError) as error:
         raise click.ClickException(str(error)) from None
     raise SystemExit(code)
+
+
+def _env_command(data_dir: Path) -> str:
+    """What prints this very server's addresses and credentials, whether or not edgecli is on the path."""
+    beside = Path(sys.executable).with_name("edgecli")
+    words = [str(beside) if beside.exists() else "edgecli", "env"]
+    if data_dir != config.default_data_dir():
+        words += ["--data-dir", str(data_dir)]
+    return f'eval "$({shlex.join(words)})"'
 
 
 _with_flags(serve)

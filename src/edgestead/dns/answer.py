@@ -10,28 +10,32 @@ to a reply, each a few times dearer than the one before: `exact.get(query)`, whi
 `reply`, for a standard query without EDNS options; `_unusual`, for everything else that bytes can be.
 """
 
+import logging
 import struct
 from typing import Final
 
 from edgestead.dns import node, wire
 from edgestead.dns.counters import Slot, Tally
 from edgestead.dns.kept import Kept
-from edgestead.dns.lookup import lookup
+from edgestead.dns.lookup import PLAIN, lookup, missing
 from edgestead.dns.outcome import (
-    FAILED,
     FORMERR,
     NO_FLAGS,
+    NOT_OURS,
     NOTIMP,
     READY_HEADS,
     READY_TRUNCATED,
-    REFUSED,
+    SERVFAIL,
     Heads,
     Outcome,
 )
 from edgestead.dns.query import Asked, read
 from edgestead.dns.table import Table
 from edgestead.dns.wire import BadMessage
+from edgestead.dns.zone import Zone
 from edgestead.model.limits import LABEL_OCTETS_MAX, NAME_OCTETS_MAX
+
+log = logging.getLogger(__name__)
 
 UDP_OCTETS: Final = 1232  # RFC 9715: no fragments; what we send, and what we say we take
 UDP_OCTETS_MIN: Final = 512  # RFC 1035 §4.2.1, RFC 6891 §6.2.3
@@ -78,7 +82,9 @@ Edns = tuple[bytes, int]
 class Responder:
     """Answers queries of one transport, on one thread, which holds the table's lock while it does.
 
-    `exact` holds whole replies by whole queries; only replies of rcode 0 are in it.
+    `exact` holds whole replies by whole queries: only of rcode 0, only to names that exist, and only to names
+    in lower case. Resolvers that mix case at random (dns0x20) never ask the same octets twice, and neither do
+    floods of random names: keeping those would push out what is asked again.
     """
 
     def __init__(self, table: Table, tally: Tally, *, udp: bool) -> None:
@@ -92,7 +98,9 @@ class Responder:
     def _adopt(self) -> None:
         self._view = self._table.view
         self._zones = self._view.zones
+        self._outcomes = self._view.outcomes
         self.exact: Kept[bytes, bytes] = Kept()
+        self._failure_logged = False
 
     def exact_of_now(self) -> Kept[bytes, bytes]:
         """The cache that goes with the table of now. Asked once a batch, with the table's lock held."""
@@ -101,20 +109,31 @@ class Responder:
         return self.exact
 
     def reply(self, query: bytes) -> bytes | None:
-        """The reply to a query, both without ID; None when there must be none. Never raises."""
+        """The reply to a query, both without ID; None when there must be none.
+
+        No query makes it raise. Should one do so all the same, the loops call `failed`: one name must not end
+        the process for all the others.
+
+        Takes the name to be all that stands before type and class, then walks it label by label to the apex
+        of a zone: getting there is the proof that it was the name, and that nothing stands behind it.
+        """
         mode = _MODES.get(query[:_NAME_AT])
         if mode is None:
             return self._unusual(query)
-        end = query.find(b"\0", _NAME_AT) + 1  # wrong when a label holds a zero: then the walk below fails
-        stop = end + _KIND_OCTETS
         if mode < _EDNS:
-            edns = self._plain if len(query) == stop else None
+            question, edns = query[_NAME_AT:], self._plain
         else:
-            opt = query[stop:]
-            edns = self._edns.get(opt) or self._usual_edns(opt)
-        if edns is None:
-            return self._unusual(query)
-        name = query[_NAME_AT:end].lower()
+            opt = query[-_OPT_OCTETS:]
+            usual = self._edns.get(opt) or self._usual_edns(opt)
+            if usual is None:
+                return self._unusual(query)
+            question, edns = query[_NAME_AT:-_OPT_OCTETS], usual
+        asked, kind = question[:-_KIND_OCTETS], question[-_KIND_OCTETS:]
+        name = asked.lower()
+        if name != asked:
+            outcome = self._outcomes.get((name, kind))
+            if outcome is not None:
+                return self._finish(question, mode, edns, outcome, b"")
         zones, at = self._zones, 0
         zone = zones.get(name)
         try:
@@ -126,23 +145,42 @@ class Responder:
                 zone = zones.get(name[at:])
         except IndexError:  # no zone of ours, or no name
             return self._unusual(query)
-        kind = query[end:stop]
         held = zone.names.get(name[:at])
-        if held and held[node.KIND] == kind and held[0] and not zone.cuts:
-            return self._ready(query[_NAME_AT:stop], mode, edns, held, query)
-        if kind[2:] != _CLASS_IN or len(name) > NAME_OCTETS_MAX:
+        if held is not None:
+            return self._at_node(query, question, mode, edns, zone, name, held)
+        if kind not in PLAIN or len(name) > NAME_OCTETS_MAX:
+            return self._unusual(query)
+        return self._finish(question, mode, edns, missing(self._view, zone, name, at, kind), b"")
+
+    def failed(self, query: bytes) -> bytes:
+        """SERVFAIL after `reply` raised, and one log line for each state of the table."""
+        if not self._failure_logged:
+            self._failure_logged = True
+            log.exception("no answer for the query %s", query.hex())
+        return self._bare(query, SERVFAIL)
+
+    def _at_node(
+        self, query: bytes, question: bytes, mode: int, edns: Edns, zone: Zone, name: bytes, held: bytes
+    ) -> bytes | None:
+        """The reply for a name that exists, asked for the first time since the table changed."""
+        kind = question[-_KIND_OCTETS:]
+        as_asked = question.startswith(name)
+        if as_asked and held[node.KIND] == kind and held[0]:
+            if not zone.cuts or zone.cut_above(name[: len(name) - len(zone.apex)]) is None:
+                return self._ready(query, question, mode, edns, held)
+        if kind not in PLAIN:
             return self._unusual(query)
         outcome = lookup(self._view, zone, name, kind)
-        return self._finish(query[_NAME_AT:stop], mode, edns, outcome, query)
+        return self._finish(question, mode, edns, outcome, query if as_asked else b"")
 
-    def _ready(self, question: bytes, mode: int, edns: Edns, held: bytes, query: bytes) -> bytes:
+    def _ready(self, query: bytes, question: bytes, mode: int, edns: Edns, held: bytes) -> bytes:
         """The reply from a node that is ready to send."""
-        reply = b"".join((READY_HEADS[held[0]][mode], question, held[node.READY :], edns[0]))
+        opt, octets = edns
+        reply = b"".join((READY_HEADS[held[0]][mode], question, held[node.READY :], opt))
         self._counts[_NOERROR] += 1
-        if len(reply) > edns[1]:
+        if len(reply) > octets:
             return self._truncated(READY_TRUNCATED, question, mode, edns)
-        if not _has_capitals(question):
-            self.exact.keep(query, reply, len(query) + len(reply))
+        self.exact.keep(query, reply, len(query) + len(reply))
         return reply
 
     def _finish(self, question: bytes, mode: int, edns: Edns, outcome: Outcome, query: bytes | None) -> bytes:
@@ -155,7 +193,7 @@ class Responder:
         self._counts[outcome.rcode] += 1
         if len(reply) > octets:
             return self._truncated(outcome.truncated, question, mode, edns)
-        if outcome.steady and query is not None and not _has_capitals(question):
+        if query and outcome.steady:
             self.exact.keep(query, reply, len(query) + len(reply))
         return reply
 
@@ -196,14 +234,14 @@ class Responder:
             edns = self._edns_of(asked.opt.payload, asked.opt.flags)
             if asked.opt.version:
                 return self._bad_version(asked.question, mode, edns)
-        return self._finish(asked.question, mode, edns, self._outcome(asked), None)
+        return self._finish(asked.question, mode, edns, self._outcome(asked), b"")
 
     def _outcome(self, asked: Asked) -> Outcome:
         kind = asked.question[-_KIND_OCTETS:]
         name = asked.question[:-_KIND_OCTETS].lower()
         zone = self._view.zone_of(name)
         if kind[2:] != _CLASS_IN or zone is None:
-            return FAILED[REFUSED]
+            return NOT_OURS
         return lookup(self._view, zone, name, kind)
 
     def _bad_version(self, question: bytes, mode: int, edns: Edns) -> bytes:
@@ -216,10 +254,3 @@ class Responder:
         """A header alone: the opcode and RD of the query, an rcode, no counts (RFC 1035 §4.1.1)."""
         self._counts[rcode] += 1
         return bytes((_QR | query[0] & (_OPCODE | 1), rcode)) + bytes(_NAME_AT - 2)
-
-
-def _has_capitals(question: bytes) -> bool:
-    """Whether the name has capital letters. Resolvers that mix case at random (dns0x20) never ask the same
-    bytes twice, so keeping their replies would only push out others'. A type's octet may look like a
-    capital, too: then the reply is not kept, which is right all the same."""
-    return question != question.lower()

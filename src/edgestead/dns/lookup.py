@@ -10,16 +10,19 @@ question only through the offset of the name it was found at, so one referral se
 and one wildcard every name it covers, per offset.
 """
 
+from collections.abc import Iterable
+from itertools import chain
 from typing import Final
 
 from edgestead.dns import node, wire
 from edgestead.dns.kept import Kept
-from edgestead.dns.outcome import AA, FAILED, NOERROR, NXDOMAIN, REFUSED, Outcome
+from edgestead.dns.outcome import AA, NOERROR, NOT_OURS, NXDOMAIN, Outcome
 from edgestead.dns.zone import WILDCARD, Zone
 
 ALIASES_MAX: Final = 16
 _DENIALS_PER_ZONE_MAX: Final = 32
 _QUESTION_AT: Final = 12
+_APEX: Final = b""
 _TYPE_AND_CLASS_OCTETS: Final = 4
 
 
@@ -32,10 +35,13 @@ _NS: Final = _kind(wire.NS)
 _DS: Final = _kind(wire.DS)
 _ANY: Final = _kind(wire.ANY)
 _TRANSFERS: Final = frozenset({_kind(wire.AXFR), _kind(wire.IXFR)})
-_SPECIAL: Final = frozenset({_ANY, _DS, *_TRANSFERS})
+PLAIN: Final = frozenset(map(_kind, range(1, 256))) - {_ANY, _DS, *_TRANSFERS}
+"""Types, with class IN, whose questions need nothing but the zone; other types may be as plain, or not."""
+_REFERRAL: Final = b""
 _ADDRESSES: Final = (_kind(wire.A), _kind(wire.AAAA))
 
-Key = tuple[bytes, bytes, int]
+Key = tuple[bytes, bytes] | tuple[bytes, bytes, int]
+"""Name and type; or an encloser or cut with a type, or none, and its offset in the question."""
 
 
 class View:
@@ -57,36 +63,50 @@ class View:
 
 def lookup(view: View, zone: Zone, name: bytes, kind: bytes) -> Outcome:
     """What a valid, lower-case `name` of `zone` gets for a type (with class IN, as wire)."""
-    if kind in _SPECIAL:
-        if kind in _TRANSFERS:
-            return FAILED[REFUSED]
-        if kind == _DS:
-            zone = _parent_side(view, zone, name)
+    if kind in _TRANSFERS:
+        return NOT_OURS
+    if kind == _DS:
+        zone = _parent_side(view, zone, name)
     at = len(name) - len(zone.apex)
     relative = name[:at]
-    if zone.cuts:
-        cut = zone.cut_above(relative)
-        if cut is not None and not (kind == _DS and cut == relative):
-            return _referral(view, zone, cut, _QUESTION_AT + at - len(cut))
     held = zone.names.get(relative)
-    if held is not None:
-        return _at_node(view, zone, name, _QUESTION_AT, held, kind, exact=True)
-    encloser = zone.encloser(relative)
-    held = zone.names.get(WILDCARD + encloser)
+    cut = _cut(zone, relative, kind)
+    if cut is not None:
+        return _referral(view, zone, cut, _QUESTION_AT + at - len(cut))
+    if held is None and kind == _DS and name in view.zones:
+        held = b""  # the name exists: as the apex of another zone of ours
     if held is None:
-        return denials(zone, at)[0]
-    offset = _QUESTION_AT + at - len(encloser)
-    return _at_node(view, zone, encloser + zone.apex, offset, held, kind, exact=False)
+        return missing(view, zone, name, at, kind)
+    return _at_node(view, zone, name, held, kind)
+
+
+def missing(view: View, zone: Zone, name: bytes, at: int, kind: bytes) -> Outcome:
+    """What a name gets that does not exist in the zone whose apex stands at `at` in it, for a plain type.
+
+    The shortest way in the room, because a flood of random names takes it.
+    """
+    names = zone.names
+    encloser = name[name[0] + 1 : at]
+    while encloser not in names:
+        encloser = encloser[encloser[0] + 1 :]
+    if encloser and zone.cuts and (cut := zone.cut_above(encloser)) is not None:
+        return _referral(view, zone, cut, _QUESTION_AT + at - len(cut))
+    if encloser in zone.wildcards:
+        return _at_wildcard(view, zone, encloser, _QUESTION_AT + at - len(encloser), kind)
+    return (zone.denials.get(at) or denials(zone, at))[0]
+
+
+def _cut(zone: Zone, relative: bytes, kind: bytes) -> bytes | None:
+    """The delegation that takes a question out of our authority. DS stays: it is the parent's."""
+    cut = zone.cut_above(relative) if zone.cuts else None
+    return None if cut == relative and kind == _DS else cut
 
 
 def _parent_side(view: View, zone: Zone, name: bytes) -> Zone:
     """DS of an apex belongs to the zone above it, when that is here too (RFC 4035 §3.1.4.1)."""
     if name != zone.apex or len(name) == 1:
         return zone
-    above = view.zone_of(wire.parent(name))
-    if above is not None and name[: len(name) - len(above.apex)] in above.names:
-        return above
-    return zone
+    return view.zone_of(wire.parent(name)) or zone
 
 
 def denials(zone: Zone, at: int) -> tuple[Outcome, Outcome, Outcome]:
@@ -114,30 +134,44 @@ def _tail(suffix: bytes, offset: int) -> wire.Tail:
     return tail
 
 
-def _at_node(
-    view: View, zone: Zone, suffix: bytes, offset: int, held: bytes, kind: bytes, *, exact: bool
-) -> Outcome:
-    """The answer from a name's own node or from a wildcard's, whose encloser is `suffix`."""
-    if kind == _ANY and held:
-        kind = next(node.rrsets(held))[0]  # one RRset is enough (RFC 8482 §4.1)
-    found = node.rrset(held, kind)
-    if found is None and (kind == _ANY or node.rrset(held, _CNAME) is None):
-        at = offset + len(suffix) - len(zone.apex) - _QUESTION_AT
-        return denials(zone, at)[1 if exact else 2]
-    key = (suffix if exact else WILDCARD + suffix, kind, offset)
+def _at_node(view: View, zone: Zone, name: bytes, held: bytes, kind: bytes) -> Outcome:
+    """The answer of a name that exists."""
+    key = (name, kind)
     kept = view.outcomes.get(key)
     if kept is not None:
         return kept
-    if found is not None:
-        tail = _tail(suffix, offset)
-        tail.add(None, found[1])
-        outcome, reusable = Outcome(AA, bytes(tail), (found[0], 0, 0), steady=exact), True
-    else:
-        chain = _Chain(view, _tail(suffix, offset), suffix, kind, exact=exact)
-        outcome, reusable = chain.follow(zone, held), chain.reusable
+    outcome = _build(view, zone, name, _QUESTION_AT, held, kind, exact=True)[0]
+    view.outcomes.keep(key, outcome, len(outcome.tail))
+    return outcome
+
+
+def _at_wildcard(view: View, zone: Zone, encloser: bytes, offset: int, kind: bytes) -> Outcome:
+    """The answer that the asterisk under `encloser`, which stands at `offset`, gives in a name's place."""
+    suffix = encloser + zone.apex
+    key = (suffix, kind, offset)
+    kept = view.outcomes.get(key)
+    if kept is not None:
+        return kept
+    outcome, reusable = _build(view, zone, suffix, offset, zone.names[WILDCARD + encloser], kind, exact=False)
     if reusable:
         view.outcomes.keep(key, outcome, len(outcome.tail))
     return outcome
+
+
+def _build(
+    view: View, zone: Zone, suffix: bytes, offset: int, held: bytes, kind: bytes, *, exact: bool
+) -> tuple[Outcome, bool]:
+    """An answer from a node, and whether every question with `suffix` at `offset` gets the same."""
+    if kind == _ANY and held:
+        kind = next(node.rrsets(held))[0]  # one RRset is enough (RFC 8482 §4.1)
+    found = node.rrset(held, kind)
+    if found is not None:
+        return _direct(view, zone, suffix, offset, found, kind, exact=exact), True
+    if kind != _ANY and node.rrset(held, _CNAME) is not None:
+        aliases = _Chain(view, _tail(suffix, offset), suffix, kind, exact=exact)
+        return aliases.follow(zone, held), aliases.reusable
+    at = offset + len(suffix) - len(zone.apex) - _QUESTION_AT
+    return denials(zone, at)[1 if exact else 2], True
 
 
 class _Chain:
@@ -156,34 +190,46 @@ class _Chain:
     def follow(self, zone: Zone, held: bytes) -> Outcome:
         owner: bytes | None = None
         for _ in range(ALIASES_MAX):
-            count, rrs = node.rrset(held, _CNAME) or (0, b"")
-            self._add(owner, count, rrs)
+            rrs = (node.rrset(held, _CNAME) or (0, b""))[1]
+            self._an += self._tail.add(owner, rrs)
             owner = next(wire.records(rrs))[2].lower()
             found = self._view.zone_of(owner)
             if owner in self._seen or found is None:
                 break
             self._seen.add(owner)
-            zone, relative = found, owner[: len(owner) - len(found.apex)]
-            if zone.cuts and (cut := zone.cut_above(relative)) is not None:
+            zone = found if self._kind != _DS else _parent_side(self._view, found, owner)
+            relative = owner[: len(owner) - len(zone.apex)]
+            cut = _cut(zone, relative, self._kind)
+            if cut is not None:
                 return self._delegated(zone, cut)
             step = self._node(zone, relative)
             if step is None:
                 return self._denied(zone, NXDOMAIN)
             answer = node.rrset(step, self._kind)
             if answer is not None:
-                self._add(owner, *answer)
-                break
+                return self._found(zone, owner, answer[1])
             if node.rrset(step, _CNAME) is None:
                 return self._denied(zone, NOERROR)
             held = step
         return Outcome(AA, bytes(self._tail), (self._an, 0, 0), steady=self._exact)
 
-    def _add(self, owner: bytes | None, count: int, rrs: bytes) -> None:
-        self._tail.add(owner, rrs)
-        self._an += count
+    def _found(self, zone: Zone, owner: bytes, rrs: bytes) -> Outcome:
+        self._an += self._tail.add(owner, rrs)
+        glue = _glue(self._view, zone, _APEX, rrs) if self._kind == _NS else ()
+        return self._with_glue(0, glue)
+
+    def _with_glue(self, ns: int, glue: Iterable["Glue"]) -> Outcome:
+        """The answer with addresses that may be left out."""
+        shorter = Outcome(AA, bytes(self._tail), (self._an, ns, 0), steady=self._exact)
+        ar = sum(self._tail.add(*address) for address in chain(*glue))
+        if not ar:
+            return shorter
+        return Outcome(AA, bytes(self._tail), (self._an, ns, ar), steady=self._exact, shorter=shorter)
 
     def _node(self, zone: Zone, relative: bytes) -> bytes | None:
         held = zone.names.get(relative)
+        if held is None and self._kind == _DS and relative + zone.apex in self._view.zones:
+            return b""
         if held is None:
             encloser = zone.encloser(relative)
             held = zone.names.get(WILDCARD + encloser)
@@ -197,59 +243,71 @@ class _Chain:
         return Outcome(AA | rcode, bytes(self._tail), (self._an, 1, 0), steady=steady)
 
     def _delegated(self, zone: Zone, cut: bytes) -> Outcome:
-        ns = _add_delegation(self._tail, zone, cut)
-        return Outcome(AA, bytes(self._tail), (self._an, ns, 0), steady=self._exact)
+        rrs = _delegation(zone, cut)
+        ns = self._tail.add(cut + zone.apex, rrs)
+        return self._with_glue(ns, _glue(self._view, zone, cut, rrs))
 
 
-def _add_delegation(tail: wire.Tail, zone: Zone, cut: bytes) -> int:
-    count, rrs = node.rrset(zone.names[cut], _NS) or (0, b"")
-    tail.add(cut + zone.apex, rrs)
-    return count
+def _direct(
+    view: View, zone: Zone, suffix: bytes, offset: int, found: tuple[int, bytes], kind: bytes, *, exact: bool
+) -> Outcome:
+    """The RRset that was asked for; behind our own NS also the addresses of their names."""
+    tail, (an, rrs) = _tail(suffix, offset), found
+    tail.add(None, rrs)
+    shorter, ar = None, 0
+    if kind == _NS:
+        shorter = Outcome(AA, bytes(tail), (an, 0, 0), steady=exact)
+        ar = sum(tail.add(*glue) for glue in chain(*_glue(view, zone, _APEX, rrs)))
+    return Outcome(AA, bytes(tail), (an, 0, ar), steady=exact, shorter=shorter)
 
 
 def _referral(view: View, zone: Zone, cut: bytes, offset: int) -> Outcome:
     """The cut's NS and the addresses we hold for them; AA is clear (RFC 1034 §4.3.2 3b)."""
     suffix = cut + zone.apex
-    key = (suffix, b"", offset)
+    key = (suffix, _REFERRAL, offset)
     kept = view.outcomes.get(key)
     if kept is None:
-        kept = _build_referral(zone, cut, suffix, offset)
+        kept = _build_referral(view, zone, cut, suffix, offset)
         view.outcomes.keep(key, kept, len(kept.tail))
     return kept
 
 
-def _build_referral(zone: Zone, cut: bytes, suffix: bytes, offset: int) -> Outcome:
-    tail = _tail(suffix, offset)
-    ns = _add_delegation(tail, zone, cut)
-    inside, beside = _glue(zone, cut)
-    needed = sum(tail_count(tail, *glue) for glue in inside)
+def _build_referral(view: View, zone: Zone, cut: bytes, suffix: bytes, offset: int) -> Outcome:
+    tail, rrs = _tail(suffix, offset), _delegation(zone, cut)
+    ns = tail.add(suffix, rrs)
+    inside, beside = _glue(view, zone, cut, rrs)
+    needed = sum(tail.add(*glue) for glue in inside)
     shorter = Outcome(NOERROR, bytes(tail), (0, ns, needed)) if beside else None
-    more = sum(tail_count(tail, *glue) for glue in beside)
+    more = sum(tail.add(*glue) for glue in beside)
     return Outcome(NOERROR, bytes(tail), (0, ns, needed + more), shorter=shorter)
 
 
-def tail_count(tail: wire.Tail, owner: bytes, count: int, rrs: bytes) -> int:
-    tail.add(owner, rrs)
-    return count
+def _delegation(zone: Zone, cut: bytes) -> bytes:
+    return (node.rrset(zone.names[cut], _NS) or (0, b""))[1]
 
 
-Glue = list[tuple[bytes, int, bytes]]
+Glue = list[tuple[bytes, bytes]]
 
 
-def _glue(zone: Zone, cut: bytes) -> tuple[Glue, Glue]:
-    """Addresses of the cut's name servers: those below the cut, which a resolver cannot do without
-    (RFC 9471 §3.1), and those elsewhere in the zone (§3.2)."""
+def _glue(view: View, zone: Zone, cut: bytes, ns_rrs: bytes) -> tuple[Glue, Glue]:
+    """Addresses of name servers, as (owner, ready records): those below the cut, which a resolver cannot do
+    without (RFC 9471 §3.1), and those elsewhere in the zone (§3.2)."""
     inside: Glue = []
     beside: Glue = []
-    for _, _, rdata in wire.records((node.rrset(zone.names[cut], _NS) or (0, b""))[1]):
+    for _, _, rdata in wire.records(ns_rrs):
         target = rdata.lower()
         relative = wire.below(target, zone.apex)
-        held = zone.names.get(relative) if relative is not None else None
-        if not held or relative is None:
-            continue
-        glue = inside if wire.below(relative, cut) is not None else beside
-        for kind in _ADDRESSES:
-            found = node.rrset(held, kind)
-            if found is not None:
-                glue.append((target, *found))
+        if relative is None or view.zone_of(target) is not zone:
+            continue  # not ours to say, or said by another zone of ours
+        held = _node_or_wildcard(zone, relative)
+        found = [(target, rrset[1]) for kind in _ADDRESSES if held and (rrset := node.rrset(held, kind))]
+        (inside if wire.below(relative, cut) is not None else beside).extend(found)
     return inside, beside
+
+
+def _node_or_wildcard(zone: Zone, relative: bytes) -> bytes | None:
+    """What stands at a name, glue below a cut included; else what covers it."""
+    held = zone.names.get(relative)
+    if held is None and zone.cut_above(relative) is None:
+        held = zone.names.get(WILDCARD + zone.encloser(relative))
+    return held

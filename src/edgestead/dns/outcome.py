@@ -67,5 +67,5 @@ READY_HEADS: Final = (heads(AA), *(heads(AA, an) for an in range(1, 256)))
 """Heads of an authoritative answer by its number of records, for nodes that are ready to send."""
 READY_TRUNCATED: Final = heads(AA | TC)
 
-FAILED: Final = {rcode: Outcome(rcode) for rcode in (SERVFAIL, REFUSED)}
+NOT_OURS: Final = Outcome(REFUSED)
 NO_FLAGS: Final = heads(0)

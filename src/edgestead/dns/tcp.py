@@ -208,10 +208,13 @@ class _Connection(asyncio.Protocol):
                 query = data[at + 4 : stop]
                 queries += 1
                 reply = get(query)
-                if reply is None:
-                    reply = live(query)
-                else:
+                if reply is not None:
                     hits += 1
+                else:
+                    try:
+                        reply = live(query)
+                    except Exception:
+                        reply = house.responder.failed(query)
                 if reply is not None:
                     size = len(reply) + _ID
                     replies.append(size.to_bytes(2, "big") + data[at + 2 : at + 4] + reply)

@@ -107,13 +107,16 @@ class _Batched:
         buffer, lengths, sizes = self._ring.buffer, self._ring.received, self._ring.sizes
         left_out, live = [], 0
         with self._lock:
-            get = self._responder.exact_of_now().get
+            get, live_reply = self._responder.exact_of_now().get, self._responder.reply
             for i, start, at in self._slots[received]:
                 query = buffer[at : start + lengths[i]]
                 reply = get(query)
                 if reply is None:
                     live += 1
-                    reply = self._responder.reply(query)
+                    try:
+                        reply = live_reply(query)
+                    except Exception:
+                        reply = self._responder.failed(query)
                     if reply is None:
                         left_out.append(i)
                         continue
@@ -153,11 +156,14 @@ class _Portable:
         counts[_QUERIES] += 1
         with self._lock:
             reply = self._responder.exact_of_now().get(query)
-            if reply is None:
-                reply = self._responder.reply(query)
-            else:
+            if reply is not None:
                 counts[_HITS] += 1
                 counts[_NOERROR] += 1
+            else:
+                try:
+                    reply = self._responder.reply(query)
+                except Exception:
+                    reply = self._responder.failed(query)
         if reply is not None:
             try:
                 self._sock.sendto(data[:_ID] + reply, address)

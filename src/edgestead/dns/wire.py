@@ -155,9 +155,6 @@ class Tail:
     def __bytes__(self) -> bytes:
         return b"".join(self._out)
 
-    def __len__(self) -> int:
-        return sum(map(len, self._out))
-
     def offer(self, name: bytes, offset: int) -> None:
         """Say that `name` stands uncompressed at `offset` of the message."""
         while len(name) > 1 and offset <= POINTER_OFFSET_MAX:
@@ -165,8 +162,12 @@ class Tail:
             offset += name[0] + 1
             name = parent(name)
 
-    def add(self, owner: bytes | None, rrs: bytes) -> None:
-        """Append ready RRs of `owner`, None for the question's name, with compressed names (RFC 3597 §4)."""
+    def add(self, owner: bytes | None, rrs: bytes) -> int:
+        """Append ready RRs of `owner`, None for the question's name, with compressed names (RFC 3597 §4).
+
+        Returns how many there were.
+        """
+        added = 0
         for kind, ttl_seconds, rdata in records(rrs):
             head = _QUESTION_OWNER_OCTETS if owner is None else self._name(owner, self._at)
             at = self._at + len(head) + _RR_BODY.size
@@ -175,6 +176,8 @@ class Tail:
             body = _RR_BODY.pack(kind, IN, ttl_seconds, len(rdata))
             self._out.append(head + body + rdata)
             self._at = at + len(rdata)
+            added += 1
+        return added
 
     def _rdata(self, kind: int, rdata: bytes, at: int) -> bytes:
         before, names = _NAMES_BEFORE[kind]

@@ -23,16 +23,27 @@ _APEX: Final = b""
 class Zone:
     """The served content of one zone. Changed by one thread at a time.
 
-    `names` and `cuts` are public for the one loop that cannot afford a call; `denials` is `lookup`'s: its
-    ways to say no, by the apex's place in the question.
+    `names`, `cuts` and `wildcards` (the names above an asterisk) are public for the loops that cannot afford
+    a call; `denials` is `lookup`'s: its ways to say no, by the apex's place in the question.
     """
 
-    __slots__ = ("_apex_rrsets", "_children", "_soa", "apex", "cuts", "denials", "names", "soa_denial")
+    __slots__ = (
+        "_apex_rrsets",
+        "_children",
+        "_soa",
+        "apex",
+        "cuts",
+        "denials",
+        "names",
+        "soa_denial",
+        "wildcards",
+    )
 
     def __init__(self, apex: bytes) -> None:
         self.apex = apex
         self.names: dict[bytes, bytes] = {_APEX: b""}
         self.cuts: set[bytes] = set()
+        self.wildcards: set[bytes] = set()
         self.denials: dict[int, tuple[Outcome, Outcome, Outcome]] = {}
         self.soa_denial = b""
         self._soa: ServedRRset | None = None
@@ -88,12 +99,16 @@ class Zone:
         """Make the name and the empty non-terminals above it exist (RFC 4592 §2.2.2)."""
         while name not in self.names:
             self.names[name] = b""
+            if name.startswith(WILDCARD):
+                self.wildcards.add(name[len(WILDCARD) :])
             name = wire.parent(name)
             self._children[name] = self._children.get(name, 0) + 1
 
     def _remove(self, name: bytes) -> None:
         """Take the name away, and the empty non-terminals that were there only for it."""
         while self.names.pop(name, None) is not None:
+            if name.startswith(WILDCARD):
+                self.wildcards.discard(name[len(WILDCARD) :])
             name = wire.parent(name)
             left = self._children[name] - 1
             if left:

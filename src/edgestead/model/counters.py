@@ -71,13 +71,6 @@ METRICS: tuple[Metric, ...] = (
     Metric("edge_store_commits_total", "counter", _CONTROL, "Commits of the control database."),
     Metric("edge_store_writes_total", "counter", _CONTROL, "Writes in those commits."),
     Metric(
-        "edge_store_commit_seconds",
-        "histogram",
-        _CONTROL,
-        "Time of one durable commit.",
-        bounds_us=_BOUNDS_US,
-    ),
-    Metric(
         "edge_feed_sequence", "gauge", _EVERY, "Newest change committed (control) or applied (the others)."
     ),
     Metric("edge_feed_consumers", "gauge", _CONTROL, "Processes that serve from the change feed."),

@@ -18,7 +18,7 @@ from edgestead.model.errors import EdgeError
 encode = msgspec.json.Encoder().encode
 
 _TAIL = b',"success":true,"errors":[],"messages":[]}'
-_TAIL_BEFORE_INFO = b',"success":true,"errors":[],"messages":[],"result_info":'
+_TAIL_BEFORE_INFO = b'],"success":true,"errors":[],"messages":[],"result_info":'
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -44,24 +44,11 @@ class ResultInfo(msgspec.Struct, frozen=True):
     total_pages: int
 
 
-class Cursors(msgspec.Struct, frozen=True):
-    after: str
-
-
-class Further(msgspec.Struct, frozen=True):
-    """Paging by cursor: there is more, from here. The last page says nothing."""
-
-    cursors: Cursors
-
-
-def further(after: str) -> Further:
-    return Further(Cursors(after))
-
-
 class Page(msgspec.Struct, frozen=True):
-    """One page of a list. Items are JSON texts when they are bytes, values to be encoded otherwise."""
+    """One page of a list. `text` is the inside of the JSON array, and `count` how many items that is."""
 
-    items: Sequence[Any]
+    text: bytes
+    count: int
     page: int
     per_page: int
     total_count: int
@@ -69,7 +56,12 @@ class Page(msgspec.Struct, frozen=True):
     @property
     def info(self) -> ResultInfo:
         pages = max(1, -(-self.total_count // self.per_page))
-        return ResultInfo(self.page, self.per_page, len(self.items), self.total_count, pages)
+        return ResultInfo(self.page, self.per_page, self.count, self.total_count, pages)
+
+
+def page_of(items: Sequence[Any], page: int, per_page: int, total_count: int) -> Page:
+    """A page of values that are still to be encoded."""
+    return Page(encode(items)[1:-1], len(items), page, per_page, total_count)
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -89,18 +81,13 @@ def success(result: Any, messages: Sequence[Message] = ()) -> bytes:
 
 
 def success_page(page: Page) -> bytes:
-    return success_list(page.items, page.info)
+    # One join: a long list is copied once, not once for each `+`.
+    return b"".join((b'{"result":[', page.text, _TAIL_BEFORE_INFO, encode(page.info), b"}"))
 
 
-def success_list(items: Sequence[Any], info: ResultInfo | Further | None = None) -> bytes:
-    """The envelope around a list, with what is said of paging if anything is."""
-    if items and isinstance(items[0], bytes):
-        text = b"[" + b",".join(items) + b"]"
-    else:
-        text = encode(items)
-    if info is None:
-        return b'{"result":' + text + _TAIL
-    return b'{"result":' + text + _TAIL_BEFORE_INFO + encode(info) + b"}"
+def success_with_info(items: Any, info: Any) -> bytes:
+    """A list whose paging facts are not those of a `Page`."""
+    return b'{"result":' + encode(items) + _TAIL_BEFORE_INFO + encode(info) + b"}"
 
 
 def failure(error: EdgeError) -> bytes:

@@ -65,29 +65,45 @@ class Child:
         return self._popen is not None
 
     def start(self) -> None:
-        """Begin a life. Raises OSError when the system has no room for it."""
+        """Begin a life. Raises OSError, with nothing begun, when the system has no room for it."""
         assert not self.is_alive
-        self.status_fd, status_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        status_read, status_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            popen = self._spawn(status_write)
+        except OSError:
+            os.close(status_read)
+            raise
+        finally:
+            os.close(status_write)
+        try:
+            self.pidfd = os.pidfd_open(popen.pid)
+        except OSError:  # nobody could watch it
+            os.close(status_read)
+            popen.kill()
+            popen.wait()
+            raise
+        self._popen, self.status_fd = popen, status_read
+        self._started_at = self._now()
+        self._counters.add(_STARTS)
+        self.lives += 1
+        self._unread, self.is_ready, self.is_hung_up, self.reason = b"", False, False, ""
+
+    def _spawn(self, status_write: int) -> subprocess.Popen[bytes]:
         message_read, message_write = os.pipe2(os.O_CLOEXEC)
         try:
             start, descriptors = self._make_start(self, status_write)
             message = msgspec.msgpack.encode(start)
             assert len(message) <= process.START_BYTES_MAX
             os.write(message_write, message)
-            self._popen = subprocess.Popen(
+            return subprocess.Popen(
                 [sys.executable, "-P", "-m", self._module, str(message_read), self.name],
                 stdin=subprocess.DEVNULL,
                 pass_fds=(message_read, status_write, self.counters_fd, *descriptors),
                 process_group=0,  # Ctrl-C in a terminal is for the supervisor alone
             )
         finally:
-            for descriptor in (status_write, message_read, message_write):
-                os.close(descriptor)
-        self.pidfd = os.pidfd_open(self._popen.pid)
-        self._started_at = self._now()
-        self._counters.add(_STARTS)
-        self.lives += 1
-        self._unread, self.is_ready, self.is_hung_up, self.reason = b"", False, False, ""
+            os.close(message_read)
+            os.close(message_write)
 
     def read_status(self) -> list[bytes]:
         """The lines that came since the last call. Notes readiness and the reason of a failure itself."""

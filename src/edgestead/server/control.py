@@ -30,6 +30,7 @@ from edgestead.server.admin import serve_admin
 from edgestead.server.control_store import ControlData, CountingPublisher
 from edgestead.server.credentials import Credentials
 from edgestead.server.errors import StartError
+from edgestead.server.kv_part import KvPart
 from edgestead.server.messages import DNS_GROUP, ControlStart
 from edgestead.server.renewal import REVOKES_OTHERS
 from edgestead.server.rest import RestServer
@@ -52,25 +53,33 @@ def main() -> None:
     except (SchemaError, OSError, apsw.Error) as error:
         status.failed(f"control.db cannot be opened: {error}")
         sys.exit(1)
+    try:
+        kv = KvPart(Path(start.data_dir), store)
+    except (SchemaError, OSError, apsw.Error) as error:
+        status.failed(f"kv.db cannot be opened: {error}")
+        sys.exit(1)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         try:
-            runner.run(_live(start, status, store))
+            runner.run(_live(start, status, store, kv))
         except StartError as error:
             status.failed(str(error))
             sys.exit(1)
 
 
-async def _live(start: ControlStart, status: process.Status, store: SqliteControlStore) -> None:
-    await Control(start, status, store).run()
+async def _live(start: ControlStart, status: process.Status, store: SqliteControlStore, kv: KvPart) -> None:
+    await Control(start, status, store, kv).run()
 
 
 class Control:
     """One life of the process. Make and run it on its loop."""
 
-    def __init__(self, start: ControlStart, status: process.Status, store: SqliteControlStore) -> None:
+    def __init__(
+        self, start: ControlStart, status: process.Status, store: SqliteControlStore, kv: KvPart
+    ) -> None:
         self._start = start
         self._status = status
         self._store = store
+        self._kv = kv
         self._data_dir = Path(start.data_dir)
         self._page = process.page(start.counters_fd)
         self._pages = {name: process.page(fd) for name, fd in start.pages.items()}
@@ -86,6 +95,7 @@ class Control:
         """Until SIGTERM; returns when every acknowledged write is on disk."""
         await self._install(self._start.credentials)
         self._data.open(Expected(c.pid, c.pidfd, c.group) for c in self._start.expected)
+        self._kv.open()
         server = RestServer(
             create_app(self._context()), StrictProtocol, socket.socket(fileno=self._start.api_fd)
         )
@@ -98,6 +108,7 @@ class Control:
             await server.run_until_ended(self._status.ready)
         finally:
             admin.close()
+            self._kv.close()
             self._data.close()
             self._log.close()
 
@@ -105,6 +116,7 @@ class Control:
         start = self._start
         return AppContext(
             barrier=self._data,
+            kv=self._kv.data,
             access=self._access,
             platform=Platform(
                 nameservers=start.nameservers,

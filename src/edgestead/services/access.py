@@ -25,7 +25,8 @@ from edgestead.model.access_errors import (
     TokenNotUsableNow,
 )
 from edgestead.model.call import Actor
-from edgestead.model.errors import EdgeError, Forbidden
+from edgestead.model.errors import EdgeError, Forbidden, MethodNotAllowed
+from edgestead.model.kv import KvMethodNotAllowed
 from edgestead.model.permissions import BY_ID, GROUPS, with_implied
 from edgestead.store.control import Reader
 from edgestead.tables import accounts, tokens, zones
@@ -41,11 +42,13 @@ class Family(NamedTuple):
     name: str
     unknown: type[EdgeError]
     denied: type[EdgeError]
+    method_not_allowed: type[MethodNotAllowed] = MethodNotAllowed
 
 
 TOKENS = Family("tokens", InvalidApiToken, Forbidden)
 PLATFORM = Family("platform", InvalidAccessToken, Forbidden)
 CONTENTS = Family("contents", AuthenticationError, AuthenticationError)
+KEY_VALUES = Family("key-values", AuthenticationError, AuthenticationError, KvMethodNotAllowed)
 
 
 class Group(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -199,8 +202,8 @@ def sees_account(identity: Identity, account_id: str) -> bool:
     )
 
 
-def secret_hash(secret: str) -> bytes:
-    return hashlib.sha256(secret.encode()).digest()
+def secret_hash(secret: str | bytes) -> bytes:
+    return hashlib.sha256(secret if isinstance(secret, bytes) else secret.encode()).digest()
 
 
 class AccessTable:
@@ -226,10 +229,10 @@ class AccessTable:
             by_token[row.hash] = _identity(row, owner.email if owner else None)
         self._by_token = by_token
 
-    def by_token(self, token: str) -> Identity | None:
-        return self._by_token.get(secret_hash(token))
+    def by_token(self, token: bytes) -> Identity | None:
+        return self._by_token.get(hashlib.sha256(token).digest())
 
-    def by_key(self, email: str, key: str) -> Identity | None:
+    def by_key(self, email: str, key: bytes) -> Identity | None:
         key_hash, identity = self._by_email.get(email.lower(), (b"", None))
         return identity if hmac.compare_digest(key_hash, secret_hash(key)) else None
 

@@ -7,8 +7,7 @@ Tells `api`, with records as JSON text (`services.record_view`).
 Not   HTTP; permissions.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -17,22 +16,35 @@ from edgestead.model.call import Call
 from edgestead.model.names import InvalidName
 from edgestead.model.zone_errors import RecordNotFound, ZoneNotFound
 from edgestead.services import record_draft, record_view
+from edgestead.services.page_cache import PageCache
 from edgestead.services.platform import Platform
 from edgestead.services.record_draft import RecordBody
 from edgestead.services.zone_edit import ZoneEdit
 from edgestead.store.control import Reader, Transaction
 from edgestead.tables import records, zones
 from edgestead.tables.records import RecordRow
-from edgestead.tables.zones import ZoneRow
+from edgestead.tables.zones import ZoneRow, ZoneState
 
+FILTERS = tuple(records.CONDITIONS)
 ORDERS = tuple(records.ORDERS)
 
 
 class Listed(msgspec.Struct, frozen=True):
-    """One page of records as JSON texts, and how many there are in all."""
+    """One page of records as JSON text with commas between, and how many there are in all."""
 
-    bodies: list[bytes]
+    text: bytes
+    count: int
     total_count: int
+
+
+class Wanted(NamedTuple):
+    """What a list asks for. `conditions` are pairs of a key of FILTERS and its value; names are as sent."""
+
+    conditions: tuple[tuple[str, Any], ...]
+    order: str
+    descending: bool
+    limit: int
+    offset: int
 
 
 def create(call: Call, tx: Transaction, platform: Platform, zone_id: str, body: RecordBody) -> bytes:
@@ -82,28 +94,36 @@ def show(call: Call, reader: Reader, zone_id: str, record_id: str) -> bytes:
 
 
 def listed(
-    call: Call,
-    reader: Reader,
-    zone_id: str,
-    wanted: Mapping[str, Any],
-    *,
-    order: str,
-    descending: bool,
-    limit: int,
-    offset: int,
+    call: Call, reader: Reader, zone_id: str, wanted: Wanted, cache: PageCache | None = None
 ) -> Listed:
-    """One page of the records that meet every condition of `wanted` (see `conditions`).
+    """One page of the records that meet every condition. Raises ZoneNotFound.
 
-    Raises ZoneNotFound.
+    With a cache, a page of a zone that has not changed since is not read again.
     """
-    zone = _zone(reader, zone_id)
-    if "name" in wanted:
-        wanted = {**wanted, "name": _stored_name(wanted["name"], zone)}
-    total_count = records.count(reader, zone_id, wanted) if wanted else zone.record_count
-    bodies = []
-    if offset < total_count:
-        bodies = records.bodies(reader, zone_id, wanted, order, descending, limit, offset)
-    return Listed([record_view.body_for(call, body) for body in bodies], total_count)
+    state = zones.state(reader, zone_id)
+    if state is None:
+        raise ZoneNotFound
+    if cache is None:
+        return _read_page(call, reader, zone_id, wanted, state)
+    key = (zone_id, state.version, call.profile, wanted)
+    found: Listed | None = cache.get(key)
+    if found is None:
+        found = _read_page(call, reader, zone_id, wanted, state)
+        cache.put(key, found, len(found.text))
+    return found
+
+
+def _read_page(call: Call, reader: Reader, zone_id: str, wanted: Wanted, state: ZoneState) -> Listed:
+    conditions = dict(wanted.conditions)
+    if "name" in conditions:
+        conditions["name"] = _stored_name(conditions["name"], state.name)
+    total_count = records.count(reader, zone_id, conditions) if conditions else state.record_count
+    bodies: list[bytes] = []
+    if wanted.offset < total_count:
+        bodies = records.bodies(
+            reader, zone_id, conditions, wanted.order, wanted.descending, wanted.limit, wanted.offset
+        )
+    return Listed(record_view.body_for(call, b",".join(bodies)), len(bodies), total_count)
 
 
 def _replace(
@@ -135,9 +155,9 @@ def _zone_and_record(reader: Reader, zone_id: str, record_id: str) -> tuple[Zone
     return zone, record
 
 
-def _stored_name(text: str, zone: ZoneRow) -> str:
+def _stored_name(text: str, zone_name: str) -> str:
     """A filter's name as rows hold it. What cannot be a name finds nothing, as the empty text does."""
     try:
-        return names.text_from_wire(names.owner_from_text(text.strip(), names.wire_from_text(zone.name)))
+        return names.text_from_wire(names.owner_from_text(text.strip(), names.wire_from_text(zone_name)))
     except InvalidName:
         return ""

@@ -8,6 +8,8 @@ Not   changes (`services.rulesets_change`); HTTP; permissions.
 
 from typing import NamedTuple
 
+from msgspec import Raw
+
 from edgestead.model.ruleset_errors import EntrypointNotFound, RulesetNotFound
 from edgestead.services import rulesets_view
 from edgestead.services.platform import Platform
@@ -29,7 +31,7 @@ from edgestead.tables.rulesets import RulesetRow
 class Listed(NamedTuple):
     """Summaries as JSON texts, and where the next page begins; None at the end."""
 
-    items: list[bytes]
+    items: list[Raw]
     after: str | None
 
 
@@ -45,10 +47,10 @@ def listed(reader: Reader, platform: Platform, scope: Scope, after: str, limit: 
         rows += rulesets.custom_rulesets(reader, account_id)
     found = {f"1{ORDER[row.phase]:02}{row.id}": row for row in rows}
     keys = sorted(found)
-    items = [rulesets_view.summary(found[key]) for key in keys]
+    items = [Raw(rulesets_view.summary(found[key])) for key in keys]
     if platform.managed is not None:
         keys.insert(0, f"0{platform.managed.id}")
-        items.insert(0, platform.managed.summary)
+        items.insert(0, Raw(platform.managed.summary))
     start = sum(key <= after for key in keys)
     end = start + limit
     return Listed(items[start:end], keys[end - 1] if end < len(keys) else None)
@@ -66,14 +68,14 @@ def show_entrypoint(reader: Reader, scope: Scope, phase: str) -> bytes:
     return rulesets_view.whole(entrypoint_of(reader, scope, phase))
 
 
-def versions(reader: Reader, platform: Platform, scope: Scope, ruleset_id: str) -> list[bytes]:
+def versions(reader: Reader, platform: Platform, scope: Scope, ruleset_id: str) -> list[Raw]:
     """Summaries of every version that is kept, oldest first. Raises RulesetNotFound."""
     if (managed := managed_of(platform, scope, ruleset_id)) is not None:
-        return [managed.summary]
+        return [Raw(managed.summary)]
     return _versions(reader, owned(reader, scope, ruleset_id))
 
 
-def entrypoint_versions(reader: Reader, scope: Scope, phase: str) -> list[bytes]:
+def entrypoint_versions(reader: Reader, scope: Scope, phase: str) -> list[Raw]:
     """Summaries, oldest first; none where there is no entry point. Raises PhaseRefused."""
     try:
         return _versions(reader, entrypoint_of(reader, scope, phase))
@@ -102,5 +104,5 @@ def by_tag(reader: Reader, platform: Platform, scope: Scope, ruleset_id: str, nu
     return managed_version(managed, number).by_tag(tag)
 
 
-def _versions(reader: Reader, row: RulesetRow) -> list[bytes]:
-    return [rulesets_view.summary(found) for found in rulesets.versions(reader, row.id)]
+def _versions(reader: Reader, row: RulesetRow) -> list[Raw]:
+    return [Raw(rulesets_view.summary(found)) for found in rulesets.versions(reader, row.id)]

@@ -79,6 +79,7 @@ class ZoneEdit:
         self._names: dict[str, _Name] = {}
         self._changed: dict[str, _Name] = {}
         self._count = zone.record_count
+        self._wrote = False
 
     def create(self, draft: Draft) -> RecordRow:
         """Raises RecordRefused's children: a rule between records, a quota."""
@@ -88,6 +89,7 @@ class ZoneEdit:
         name = self._join(draft, None)
         row = self._row(draft, self._platform.new_id(), now_us, now_us, None)
         records.insert(self._tx, row)
+        self._wrote = True
         name.records.append(_neighbour(row))
         self._count += 1
         self._changed[row.name] = name
@@ -103,6 +105,7 @@ class ZoneEdit:
         name = self._join(draft, old)
         row = self._row(draft, old.id, old.created_us, self._call.now_us, old)
         records.update(self._tx, row)
+        self._wrote = True
         self._leave(old)
         name.records.append(_neighbour(row))
         if _serves_same(old, draft):
@@ -113,21 +116,26 @@ class ZoneEdit:
 
     def delete(self, old: RecordRow) -> None:
         records.delete(self._tx, old.id)
+        self._wrote = True
         self._leave(old)
         self._count -= 1
         self._changed[old.name] = self._at(old.name)
 
     def finish(self) -> None:
-        """Render each changed name, tell the feed, and give the zone its new serial last."""
-        if not self._changed:
+        """Render each changed name, tell the feed, and give the zone its new serial last.
+
+        A change that DNS does not see, of a comment say, makes no serial and tells the feed nothing.
+        """
+        if not self._wrote:
             return
-        zone_id = self._zone.id
+        zone_id, serial = self._zone.id, self._zone.serial
         for name in self._changed.values():
             self._emit(name)
-        serial = serving.next_serial(self._zone.serial)
+        if self._changed:
+            serial = serving.next_serial(serial)
+            document = served.encode(self._renderer.zone(self._apex, serial))
+            self._tx.emit(zone_id, served.KIND_ZONE, "", document)
         zones.set_after_change(self._tx, zone_id, serial, self._count)
-        document = served.encode(self._renderer.zone(self._apex, serial))
-        self._tx.emit(zone_id, served.KIND_ZONE, "", document)
 
     def _emit(self, name: _Name) -> None:
         rendered = self._renderer.name(self._apex, name.owner, name.records)

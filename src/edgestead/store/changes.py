@@ -40,6 +40,11 @@ class Change(msgspec.Struct, frozen=True, array_like=True):
         return self.kind == KIND_DROP_SCOPE
 
 
+def change_bytes(change: Change) -> int:
+    """What a change counts for in every limit: its texts and document, and 16 for the rest."""
+    return 16 + len(change.scope) + len(change.kind) + len(change.key) + len(change.doc or b"")
+
+
 class ChangeFeed(Protocol):
     @property
     def feed_id(self) -> str:

@@ -22,7 +22,10 @@ Settled = tuple[asyncio.Future[Committed], Future[Committed]]
 
 class Barrier(Protocol):
     async def recovered(self) -> None:
-        """Returns when every process that may still serve from before a restart is back, or dead."""
+        """Returns when every process that may still serve from before a restart is back, or dead.
+
+        Raises Unavailable after a named limit: nothing was written then.
+        """
         ...
 
     async def applied(self, sequence: int) -> None:

@@ -10,12 +10,13 @@ how a module of `tables` is written.
 """
 
 from edgestead.store.migrations import Migration
-from edgestead.tables import accounts, records, rulesets, tokens, zones
+from edgestead.tables import accounts, namespaces, records, rulesets, tokens, zones
 
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "accounts, users and memberships", accounts.CREATE),
     Migration(2, "tokens", tokens.CREATE),
     Migration(3, "zones", zones.CREATE),
     Migration(4, "records", records.CREATE),
-    Migration(5, "rulesets", rulesets.CREATE),
+    Migration(5, "key-value namespaces", namespaces.CREATE),
+    Migration(6, "rulesets", rulesets.CREATE),
 )

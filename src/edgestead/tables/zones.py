@@ -27,6 +27,7 @@ create table zones (
   plan text not null,
   serial integer not null,
   record_count integer not null,
+  version integer not null,
   created_us integer not null,
   modified_us integer not null,
   activated_us integer
@@ -35,14 +36,15 @@ create index zones_by_account on zones (account_id, name);
 """
 
 COLUMNS = (
-    "id, account_id, name, type, status, paused, plan, serial, record_count, created_us, modified_us,"
-    " activated_us"
+    "id, account_id, name, type, status, paused, plan, serial, record_count, version, created_us,"
+    " modified_us, activated_us"
 )
-INSERT = f"insert into zones ({COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT = f"insert into zones ({COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 SELECT = f"select {COLUMNS} from zones where id = ?"
+SELECT_STATE = "select name, record_count, version from zones where id = ?"
 SELECT_ACCOUNT_ID = "select account_id from zones where id = ?"
 SELECT_ID_BY_NAME = "select id from zones where name = ?"
-UPDATE_AFTER_CHANGE = "update zones set serial = ?, record_count = ? where id = ?"
+UPDATE_AFTER_CHANGE = "update zones set serial = ?, record_count = ?, version = version + 1 where id = ?"
 DELETE = "delete from zones where id = ?"
 
 SELECT_LIST = f"select {COLUMNS} from zones"
@@ -72,6 +74,7 @@ class ZoneRow(NamedTuple):
     plan: str
     serial: int
     record_count: int
+    version: int
     created_us: int
     modified_us: int
     activated_us: int | None
@@ -84,6 +87,19 @@ def insert(tx: Transaction, row: ZoneRow) -> None:
 def zone(reader: Reader, zone_id: str) -> ZoneRow | None:
     found = reader.row(SELECT, (zone_id,))
     return ZoneRow(*found) if found else None
+
+
+class ZoneState(NamedTuple):
+    """What a list of records needs. `version` is another one after every change of a record."""
+
+    name: str
+    record_count: int
+    version: int
+
+
+def state(reader: Reader, zone_id: str) -> ZoneState | None:
+    found = reader.row(SELECT_STATE, (zone_id,))
+    return ZoneState(*found) if found else None
 
 
 def account_id(reader: Reader, zone_id: str) -> str | None:
@@ -138,7 +154,15 @@ def count(reader: Reader, wanted: Mapping[str, str], seen: Seen | None) -> int:
 
 def statements() -> Iterator[str]:
     """Every statement of this module, and lists with each condition, each order and a restricted caller."""
-    yield from (INSERT, SELECT, SELECT_ACCOUNT_ID, SELECT_ID_BY_NAME, UPDATE_AFTER_CHANGE, DELETE)
+    yield from (
+        INSERT,
+        SELECT,
+        SELECT_STATE,
+        SELECT_ACCOUNT_ID,
+        SELECT_ID_BY_NAME,
+        UPDATE_AFTER_CHANGE,
+        DELETE,
+    )
     for keys in ((), *((key,) for key in CONDITIONS), tuple(CONDITIONS)):
         for sizes in (_EVERYTHING, (0, 0, 0, 0), (1, 2, 1, 2)):
             where = _where(keys, sizes)

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from edgestead.api.app import Application, create_app
 from edgestead.api.barrier import StoreBarrier
 from edgestead.api.context import AppContext
+from edgestead.api.kv_data import KvData
 from edgestead.model.call import Profile
 from edgestead.model.counters import private_page, render
 from edgestead.services import credentials
@@ -25,6 +26,7 @@ from edgestead.services.credentials import Credentials
 from edgestead.services.platform import Platform
 from edgestead.services.rulesets_managed import ManagedRuleset
 from edgestead.store.sqlite.control import SqliteControlStore
+from edgestead.store.sqlite.kv import SqliteKvStore
 from edgestead.store.writes import Writes
 from edgestead.tables.schema import MIGRATIONS
 
@@ -75,6 +77,7 @@ class LocalApi:
         managed: ManagedRuleset | None = None,
     ) -> None:
         self.store = SqliteControlStore(folder / "control.db", MIGRATIONS)
+        self.kv = KvData(SqliteKvStore(folder))
         self.lines: list[bytes] = []
         self.reasons: tuple[str, ...] = ()
         self.access = AccessTable()
@@ -103,6 +106,7 @@ class LocalApi:
         return create_app(
             AppContext(
                 barrier=StoreBarrier(self.store, Writes(self.store)),
+                kv=self.kv,
                 access=self.access,
                 platform=self.platform,
                 profile=profile,
@@ -117,6 +121,7 @@ class LocalApi:
         )
 
     def close(self) -> None:
+        self.kv.close()
         self.store.close()
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()
@@ -173,7 +178,7 @@ class LocalApi:
         return Answer(
             start["status"],
             {name.decode(): value.decode() for name, value in start["headers"]},
-            b"".join(part["body"] for part in parts),
+            b"".join(part.get("body", b"") for part in parts),
         )
 
     def get(self, path: str, **options: Any) -> Answer:

@@ -19,6 +19,8 @@ from urllib.parse import urlsplit
 
 START_SECONDS_MAX = 30.0
 END_SECONDS_MAX = 20.0
+DIG_SECONDS_MAX = 2.0  # of one try
+DIG_TRIES_MAX = 5
 _POLL_SECONDS = 0.01
 
 
@@ -47,7 +49,7 @@ class EdgeServer:
 
     def launch(self) -> None:
         """Start it and return at once."""
-        ready_file = self._ready_file
+        ready_file = self.ready_file
         ready_file.unlink(missing_ok=True)
         addresses = [part for key, value in self._addresses.items() for part in (f"--{key}", value)]
         with self._log.open("ab") as log:
@@ -63,8 +65,8 @@ class EdgeServer:
     def start(self) -> "EdgeServer":
         """Start it and wait until everything answers. A later start takes the same ports."""
         self.launch()
-        self.wait_until(self._ready_file.exists, START_SECONDS_MAX)
-        self.ready = json.loads(self._ready_file.read_bytes())
+        self.wait_until(self.ready_file.exists, START_SECONDS_MAX)
+        self.ready = json.loads(self.ready_file.read_bytes())
         self._addresses = {"api": urlsplit(self.ready["api_base"]).netloc, "dns": self.ready["dns"]}
         return self
 
@@ -157,23 +159,33 @@ class EdgeServer:
         fields = {"type": type_, "name": name, "content": content, **more}
         return self.call("POST", f"/zones/{zone_id}/dns_records", fields)
 
-    def dig(self, name: str, type_: str = "A", *, tcp: bool = False, seconds_max: float = 5.0) -> list[str]:
-        """The answer section's rdata as text, sorted; the rcode's name instead when it is not NOERROR."""
+    def dig(self, name: str, type_: str = "A", *, tcp: bool = False) -> list[str]:
+        """The answer section's rdata as text, sorted; the rcode's name instead when it is not NOERROR.
+
+        Asks again when no answer comes, as resolvers do: a process that dies takes the queries with it that
+        it has read. Raises dns.exception.Timeout, or OSError over TCP.
+        """
+        import dns.exception
         import dns.message
         import dns.query
         import dns.rcode
 
         host, _, port = self.ready["dns"].rpartition(":")
         ask = dns.query.tcp if tcp else dns.query.udp
-        reply = ask(
-            dns.message.make_query(name, type_), host.strip("[]"), port=int(port), timeout=seconds_max
-        )
+        query = dns.message.make_query(name, type_)
+        for tries_left in reversed(range(DIG_TRIES_MAX)):
+            try:
+                reply = ask(query, host.strip("[]"), port=int(port), timeout=DIG_SECONDS_MAX)
+                break
+            except (dns.exception.Timeout, EOFError, OSError):
+                if not tries_left:
+                    raise
         if reply.rcode() != dns.rcode.NOERROR:
             return [dns.rcode.to_text(reply.rcode())]
         return sorted(rdata.to_text() for rrset in reply.answer for rdata in rrset)
 
     @property
-    def _ready_file(self) -> Path:
+    def ready_file(self) -> Path:
         return self.data_dir.with_name(self.data_dir.name + ".ready")
 
 

@@ -79,6 +79,26 @@ def test_an_exception_undoes_its_own_write_and_reaches_its_caller(store, error):
     assert (count(store), store.feed.head()) == (2, 0)
 
 
+def test_an_undone_write_gives_its_sequences_back_within_the_group(store):
+    heard = []
+    store.on_group(heard.extend)
+
+    def fails(tx):
+        tx.emit("zone", "name", "undone", b"")
+        tx.drop_scope("zone")
+        raise ValueError("no")
+
+    futures = in_one_group(
+        store, lambda tx: tx.emit("z", "name", "a", b""), fails, lambda tx: tx.emit("z", "name", "b", b"")
+    )
+    store.write(lambda tx: tx.emit("z", "name", "c", b"")).result(5)
+    store.write(lambda tx: None).result(5)
+
+    assert [futures[0].result().sequence, futures[2].result().sequence] == [1, 2]
+    assert [(change.sequence, change.key) for change in heard] == [(1, "a"), (2, "b"), (3, "c")]
+    assert store.feed.tail(0, 1000) == heard
+
+
 def test_a_write_sees_its_own_rows_and_those_queued_before_it(store):
     futures = in_one_group(store, note("a"), lambda tx: [tx.run(INSERT, ("b", "")), tx.row(COUNT)])
 

@@ -53,7 +53,8 @@ class RecordType:
     `form` is the member of the body that carries the rdata; the other one is ignored, except that `content`
     alone is also read for a `data` type. `priority` says where the field of that name is answered: `top` at
     the record's top level, `both` there and in `data`; None means that a type has no top-level priority.
-    `fields` stand in the order of the wire; `content_fields` and `data_fields` are those of an answer.
+    `fields` stand in the order of the wire; `content_fields` and `data_fields`, the latter by
+    alphabet, are those of an answer.
     """
 
     name: str
@@ -171,7 +172,7 @@ class Rdata(msgspec.Struct, frozen=True, gc=False):
 
     def to_data(self) -> dict[str, object] | None:
         """The `data` of an answer, members in alphabetical order; None when the type has none."""
-        fields = sorted(self.row.data_fields)
+        fields = self.row.data_fields
         return {field.name: field.kind.to_json(getattr(self, field.name)) for field in fields} or None
 
     def to_zone_text(self) -> str:
@@ -230,6 +231,7 @@ def record_type(
             Field(name, hints[name].__metadata__[0], (defaults or {}).get(name))
             for name in cls.__struct_fields__
         )
+        answered = fields[1:] if priority == "top" else fields
         row = RecordType(
             name=cls.__name__,
             number=number,
@@ -240,7 +242,7 @@ def record_type(
             rdata=cls,
             fields=fields,
             content_fields=fields[1:] if priority else fields,
-            data_fields=() if form == "content" else fields[1:] if priority == "top" else fields,
+            data_fields=tuple(sorted(answered)) if form == "data" else (),
             name_rule=name_rule,
             refusal=refusal,
         )

@@ -1,31 +1,25 @@
 """The control data's store on SQLite.
 
-Owns  opening `control.db` (migrations, identity), reading on the caller's thread, closing.
-Asks  `writer` to write, `migrate` for the schema.
+Owns  opening `control.db` (migrations, identity), closing.
+Asks  `writer` to write, `readers` to read, `migrate` for the schema.
 Tells `services` by `read` and `write`, the publisher by `feed`.
 Not   which tables there are beyond the feed's own.
 """
 
 import secrets
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
-from weakref import WeakSet
 
-import apsw
-
-from edgestead.model.errors import Unavailable
 from edgestead.store.changes import TAIL_BYTES_MAX, TAIL_ROWS_MAX
 from edgestead.store.control import Committed, Reader, Transaction
 from edgestead.store.migrations import Migration
-from edgestead.store.sqlite.connection import STORAGE_ERRORS, open_reader, open_writer, unavailable
+from edgestead.store.sqlite.connection import open_writer
 from edgestead.store.sqlite.feed import SqliteFeed
 from edgestead.store.sqlite.migrate import migrate
 from edgestead.store.sqlite.outbox import INSERT_FEED_ID, MIGRATIONS, SELECT_FEED_ID, Outbox
-from edgestead.store.sqlite.transaction import SqliteReader
+from edgestead.store.sqlite.readers import Readers
 from edgestead.store.sqlite.writer import Listener, Writer
 
 T = TypeVar("T")
@@ -62,9 +56,7 @@ class SqliteControlStore:
         except BaseException:
             self._db.close()
             raise
-        self._mine = threading.local()
-        self._readers: WeakSet[apsw.Connection] = WeakSet()
-        self._closed = False
+        self._readers = Readers(path)
         self._writer = Writer(self._db, outbox)
 
     def _identify(self, new_feed_id: Callable[[], str]) -> str:
@@ -83,41 +75,10 @@ class SqliteControlStore:
 
     def read(self, fn: Callable[[Reader], T]) -> T:
         """As the interface says. A read inside a read sees the outer one's snapshot."""
-        db, reader = self._connection()
-        try:
-            if db.in_transaction:
-                return fn(reader)
-            db.execute("BEGIN")
-            try:
-                return fn(reader)
-            finally:
-                db.execute("COMMIT")
-        except STORAGE_ERRORS as error:
-            raise unavailable(error) from error
+        return self._readers.read(fn)
 
     def close(self) -> None:
         """Finish the queue, then close. Idempotent. Reads end with Unavailable from now on."""
         self._writer.close()
-        self._closed = True
-        for reader in list(self._readers):
-            with suppress(apsw.ThreadingViolationError):  # it is reading right now and closes with its thread
-                reader.close()
+        self._readers.close()
         self._db.close()
-
-    def _connection(self) -> tuple[apsw.Connection, SqliteReader]:
-        """The calling thread's own connection."""
-        if self._closed:
-            raise Unavailable()
-        try:
-            return self._mine.connection  # type: ignore[no-any-return]
-        except AttributeError:
-            self._mine.connection = opened = self._connect()
-            return opened
-
-    def _connect(self) -> tuple[apsw.Connection, SqliteReader]:
-        try:
-            db = open_reader(self._path)
-        except STORAGE_ERRORS as error:
-            raise unavailable(error) from error
-        self._readers.add(db)
-        return db, SqliteReader(db)

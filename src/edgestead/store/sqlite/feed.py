@@ -8,9 +8,9 @@ Not   appending (`store.sqlite.outbox`); sockets.
 
 from collections.abc import Callable, Sequence
 
-from edgestead.store.changes import SLICE_ROWS_MAX, Change
+from edgestead.store.changes import SLICE_ROWS_MAX, Change, change_bytes
 from edgestead.store.control import ControlStore, Reader
-from edgestead.store.sqlite.outbox import SELECT_NEWEST, change_bytes
+from edgestead.store.sqlite.outbox import SELECT_NEWEST
 
 SELECT_OLDEST = "SELECT sequence FROM outbox ORDER BY sequence LIMIT 1"
 LIST_TAIL = (

@@ -10,7 +10,14 @@ from collections.abc import Callable
 from typing import Any
 
 from edgestead.model.errors import BadRequest
-from edgestead.store.changes import DOC_BYTES_MAX, KIND_DROP_SCOPE, TAIL_BYTES_MAX, TAIL_ROWS_MAX, Change
+from edgestead.store.changes import (
+    DOC_BYTES_MAX,
+    KIND_DROP_SCOPE,
+    TAIL_BYTES_MAX,
+    TAIL_ROWS_MAX,
+    Change,
+    change_bytes,
+)
 from edgestead.store.control import Group
 from edgestead.store.migrations import Migration
 
@@ -139,6 +146,16 @@ class Outbox:
             self._execute(DELETE_CHANGES_UPTO, (sequence,))
 
 
-def change_bytes(change: Change) -> int:
-    """What a change counts for in the feed's limits: its texts and document, and about 16 for the rest."""
-    return 16 + len(change.scope) + len(change.kind) + len(change.key) + len(change.doc or b"")
+class NoOutbox(Outbox):
+    """For a database without a feed, so that it can share the writer: nothing can be emitted."""
+
+    def __init__(self) -> None:
+        self.head = self._bytes = 0
+        self.appended = []
+        self._committed = self.mark()
+
+    def emit(self, scope: str, kind: str, key: str, doc: bytes | None, first: Group) -> int:
+        raise TypeError("this database has no feed")
+
+    def drop_scope(self, scope: str, first: Group) -> int:
+        raise TypeError("this database has no feed")

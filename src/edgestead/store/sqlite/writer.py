@@ -56,7 +56,12 @@ class _Job:
 
 class Writer:
     def __init__(
-        self, db: apsw.Connection, outbox: Outbox, *, monotonic: Callable[[], float] = time.monotonic
+        self,
+        db: apsw.Connection,
+        outbox: Outbox,
+        *,
+        name: str = "control-writer",
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._db = db
         self._outbox = outbox
@@ -65,7 +70,7 @@ class Writer:
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
         self._closing = False
         self._door = threading.Lock()  # nothing may enter the queue behind the None that ends it
-        self._thread = threading.Thread(target=self._run, name="control-writer", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def write(self, fn: Write) -> Future[Committed]:

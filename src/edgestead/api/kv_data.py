@@ -1,0 +1,144 @@
+"""The key-value store for an event loop: threads for what waits, promises for what is written.
+
+Owns  the threads, how large bodies travel between loop and disk, how many of them one caller may send.
+Asks  a `KvStore`.
+Tells `api.kv_values` and `api.kv_bulk`.
+Not   rules of keys and values; HTTP.
+
+Memory: a body passes in portions, so a value of any length costs PORTION_BYTES on its way in and one chunk
+on its way out.
+"""
+
+import asyncio
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import IO, ParamSpec, TypeVar
+
+from edgestead.api.limits import LARGE_BODIES_PER_CALLER_MAX
+from edgestead.model.call import Actor
+from edgestead.model.kv import KvBusy, ValueTooLarge
+from edgestead.store.kv import INLINE_BYTES_MAX, Blob, Incoming, KvStore, Pair, Value
+
+PORTION_BYTES = 524_288  # one hop to a thread costs as much as writing 100 KiB
+SPOOL_IN_MEMORY_BYTES = 262_144
+THREADS = 8
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class KvData:
+    """Make, use and close it on one loop. `spool_dir` is where bulk bodies wait; None is the system's."""
+
+    def __init__(self, store: KvStore, *, spool_dir: Path | None = None) -> None:
+        self.store = store
+        self._spool_dir = None if spool_dir is None else str(spool_dir)
+        self._threads = ThreadPoolExecutor(THREADS, "key-values")
+        self._large_bodies: Counter[str] = Counter()
+
+    async def in_thread(self, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(fn, *args, **kwargs))
+
+    async def put(self, namespace: str, pairs: Iterable[Pair]) -> None:
+        """Returns when all of them are durable. Raises what `pairs` raises, Unavailable."""
+        await asyncio.wrap_future(self.store.put(namespace, pairs))
+
+    async def delete(self, namespace: str, keys: Iterable[str]) -> None:
+        await asyncio.wrap_future(self.store.delete(namespace, keys))
+
+    async def drop(self, namespace: str) -> None:
+        await asyncio.wrap_future(self.store.drop(namespace))
+
+    async def receive(self, chunks: AsyncIterator[bytes], bytes_max: int) -> bytes | Blob:
+        """A value from its chunks, durable when it is a blob. Raises ValueTooLarge, what `chunks` raises."""
+        incoming: Incoming | None = None
+        waiting: list[bytes] = []
+        waiting_bytes = length = 0
+        try:
+            async for chunk in chunks:
+                length += len(chunk)
+                if length > bytes_max:
+                    raise ValueTooLarge(limit=bytes_max)
+                waiting.append(chunk)
+                waiting_bytes += len(chunk)
+                if waiting_bytes >= PORTION_BYTES:
+                    incoming = incoming or self.store.incoming()
+                    await self.in_thread(_write, incoming, waiting)
+                    waiting, waiting_bytes = [], 0
+            if length <= INLINE_BYTES_MAX:
+                return b"".join(waiting)
+            incoming = incoming or self.store.incoming()
+            return await self.in_thread(_finish, incoming, waiting)
+        except BaseException:
+            if incoming is not None:
+                await self.in_thread(incoming.discard)
+            raise
+
+    async def chunks(self, value: Value) -> AsyncIterator[bytes]:
+        """A value's bytes. Whoever iterates closes the value."""
+        chunks = iter(value)
+        while (chunk := await self.in_thread(next, chunks, None)) is not None:
+            yield chunk
+
+    @asynccontextmanager
+    async def spooled(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[IO[bytes]]:
+        """A body in a file of its own, in memory while it is small."""
+        with self.temporary_file() as file:
+            waiting: list[bytes] = []
+            waiting_bytes = 0
+            async for chunk in chunks:
+                waiting.append(chunk)
+                waiting_bytes += len(chunk)
+                if waiting_bytes >= PORTION_BYTES:
+                    await self.in_thread(file.writelines, waiting)
+                    waiting, waiting_bytes = [], 0
+            file.writelines(waiting)
+            yield file
+
+    def temporary_file(self) -> IO[bytes]:
+        return tempfile.SpooledTemporaryFile(
+            SPOOL_IN_MEMORY_BYTES, dir=self._spool_dir and str(self._spool_dir)
+        )
+
+    @contextmanager
+    def body_slot(self, actor: Actor, length: int | None) -> Iterator[None]:
+        """Hold it while a body arrives; small ones need none. Raises KvBusy."""
+        if length is not None and length <= INLINE_BYTES_MAX:
+            yield
+            return
+        caller = actor.token_id or actor.id
+        if self._large_bodies[caller] >= LARGE_BODIES_PER_CALLER_MAX:
+            raise KvBusy(limit=LARGE_BODIES_PER_CALLER_MAX)
+        self._large_bodies[caller] += 1
+        try:
+            yield
+        finally:
+            self._large_bodies[caller] -= 1
+            if not self._large_bodies[caller]:
+                del self._large_bodies[caller]
+
+    def close(self) -> None:
+        """Blocks until every write is on disk."""
+        self._threads.shutdown(cancel_futures=True)
+        self.store.close()
+
+
+def give_way() -> None:
+    """Let the event loop's thread have the interpreter now, not after its switch interval."""
+    time.sleep(0)
+
+
+def _write(incoming: Incoming, chunks: list[bytes]) -> None:
+    for chunk in chunks:
+        incoming.write(chunk)
+
+
+def _finish(incoming: Incoming, chunks: list[bytes]) -> bytes | Blob:
+    _write(incoming, chunks)
+    return incoming.finish()

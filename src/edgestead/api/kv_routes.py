@@ -1,0 +1,63 @@
+"""What the key-value routes have in common: their two bases, their permissions, their errors.
+
+Owns  the spellings of the path and of permissions.
+Asks  `api.routing`.
+Tells `api.kv_namespaces`, `api.kv_values` and `api.kv_bulk`.
+Not   handlers.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from edgestead.api.context import AppContext
+from edgestead.api.routing import route
+from edgestead.api.upload import Upload
+from edgestead.model.call import Call, Profile
+from edgestead.model.kv import KvBodyInvalid
+from edgestead.services import namespaces
+from edgestead.services.access import KEY_VALUES
+
+# The second is the older spelling; real clients still use it.
+BASES = ("/accounts/{account_id}/storage/kv/namespaces", "/accounts/{account_id}/workers/namespaces")
+
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+T = TypeVar("T")
+
+
+def kv_route(method: str, path: str, *, write: bool = False) -> Callable[[Handler], Handler]:
+    """Enter a handler under both bases."""
+    permission = f"Workers KV Storage {'Write' if write else 'Read'}"
+
+    def enter(handler: Handler) -> Handler:
+        for base in BASES:
+            handler = route(method, base + path, permission=permission, family=KEY_VALUES)(handler)
+        return handler
+
+    return enter
+
+
+def existing(api: AppContext, account_id: str, namespace: str) -> str:
+    """The namespace's id. Raises NamespaceIdInvalid, NamespaceNotFound."""
+    return api.barrier.read(lambda reader: namespaces.existing(reader, account_id, namespace)).id
+
+
+def blanks(call: Call) -> bool:
+    """Whether keys may hold blanks."""
+    return call.profile is Profile.CLIENTS
+
+
+def now_s(call: Call) -> int:
+    return call.now_us // 1_000_000
+
+
+async def json_body(upload: Upload, shape: type[T], bytes_max: int) -> T:
+    """Whatever content type it has: old clients send several. Raises KvBodyInvalid, BodyTooLarge."""
+    content = await upload.whole(bytes_max)
+    try:
+        return msgspec.json.decode(content, type=shape)
+    except msgspec.ValidationError as error:
+        raise KvBodyInvalid(reason=str(error)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise KvBodyInvalid(reason="it is not JSON") from None

@@ -1,0 +1,76 @@
+"""How a command of edgecli ends when it could not do what was asked.
+
+Owns  `Failed`, one y/n question, and the last resort for errors nobody expected.
+Asks  click.
+Tells the shell 1; wrong usage is click's own 2.
+Not   what went wrong. Imports click and the standard library only.
+"""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import click
+
+ANSWER_CHARACTERS_MAX = 1_024
+TRACEBACK_VARIABLE = "EDGE_TRACEBACK"
+
+
+class Failed(click.ClickException):
+    """The reason, and below it further lines. Exit code 1."""
+
+    def __init__(self, reason: str, *more: str) -> None:
+        super().__init__("\n".join((reason, *more)))
+
+
+def warn(text: str) -> None:
+    click.echo(f"Warning: {text}", err=True)
+
+
+def confirmed(question: str, *, yes: bool) -> bool:
+    """Ask y/n on a terminal or a pipe; anything but y or yes is a no.
+
+    Raises Failed when the input ends without an answer: a script that forgot `--yes` must not delete,
+    and must notice that it did not.
+    """
+    if yes:
+        return True
+    click.echo(f"{question} [y/n]: ", nl=False)
+    answer = sys.stdin.readline(ANSWER_CHARACTERS_MAX) if sys.stdin else ""
+    if not sys.stdin or not sys.stdin.isatty():
+        click.echo()  # on a terminal the answer's own line end does this
+    if not answer:
+        raise Failed("The input ended without an answer. Nothing is deleted; --yes deletes without asking.")
+    if answer.strip().lower() in ("y", "yes"):
+        return True
+    click.echo("Not deleting")
+    return False
+
+
+@contextmanager
+def no_traceback() -> Iterator[None]:
+    """Turn what nobody expected into one line; the variable EDGE_TRACEBACK shows the rest."""
+    try:
+        yield
+    except (click.ClickException, click.Abort, click.exceptions.Exit, KeyboardInterrupt):
+        raise
+    except BrokenPipeError:
+        raise  # click ends quietly
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        raise Failed(f"{where}{error.strerror or error}") from None
+    except Exception as error:
+        if os.environ.get(TRACEBACK_VARIABLE):
+            raise
+        raise Failed(
+            f"Unexpected {type(error).__name__}: {error}",
+            f"This is a fault of edgecli. Run it again with {TRACEBACK_VARIABLE}=1 for details to report.",
+        ) from None
+
+
+def listed(names: Iterable[str], *, most: int = 12) -> str:
+    """`a, b and 3 more`."""
+    all_ = list(names)
+    rest = len(all_) - most
+    return ", ".join(all_[:most]) + (f" and {rest} more" if rest > 0 else "")

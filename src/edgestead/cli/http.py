@@ -1,0 +1,211 @@
+"""The REST API as a command line client sees it.
+
+Owns  one connection, its time limits and repetitions, and how a refusal reads.
+Asks  `source` for address and headers.
+Tells `cli.kv_remote` and its siblings.
+Not   which routes there are. Imports click and the standard library only; redirects are not followed,
+      because a credential goes to its own host only.
+"""
+
+import http.client
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+from edgestead.cli.failure import Failed
+from edgestead.cli.source import Source
+
+SECONDS_MAX = 60  # for one connection attempt, one send, one receive
+ANSWER_BYTES_MAX = 256 << 20  # a bulk get of 100 values as JSON
+REFUSAL_BYTES_MAX = 1 << 20
+ATTEMPTS_MAX = 5
+RETRY_AFTER_SECONDS_MAX = 30
+CHUNK_BYTES = 65_536
+REPEATED_ALWAYS = frozenset({429})
+REPEATED = REPEATED_ALWAYS | {500, 502, 503, 504}
+
+Body = Callable[[], Iterable[bytes] | bytes]
+
+
+class Refused(Failed):
+    """The API said no. `errors` are its code and message pairs, `pointer` the place in the body."""
+
+    def __init__(
+        self, request: str, status: int, errors: list[dict[str, Any]], text: str, source_name: str
+    ) -> None:
+        self.status = status
+        self.codes = {error.get("code") for error in errors}
+        source = errors[0].get("source") if errors else None
+        self.pointer = str(source.get("pointer", "")) if isinstance(source, dict) else ""
+        self.messages = [f"{error.get('message')} [code: {error.get('code')}]" for error in errors] or [text]
+        lines = [f"  {line}" for line in self.messages]
+        if status in (401, 403):
+            lines.append(f"The address and the credentials come from {source_name}.")
+        super().__init__(f"{request} failed with status {status}.", *lines)
+
+
+class Api:
+    """One keep-alive connection to the API, for one thread. Raises Failed, Refused."""
+
+    def __init__(self, source: Source, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        self.source = source
+        self._sleep = sleep
+        try:
+            parts = urlsplit(source.api_base)
+            self._host, self._port = parts.hostname or "", parts.port
+        except ValueError:
+            raise Failed(f"{source.name}: {source.api_base!r} is not an address.") from None
+        if parts.scheme not in ("http", "https") or not self._host or parts.query or parts.username:
+            raise Failed(
+                f"{source.name}: {source.api_base!r} is not an address like http://HOST:PORT/client/v4."
+            )
+        self._secure = parts.scheme == "https"
+        self._base_path = parts.path.rstrip("/")
+        self._connection: http.client.HTTPConnection | None = None
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, object] | None = None,
+        json_body: bytes | object = None,
+        repeat: bool = True,
+    ) -> dict[str, Any]:
+        """The whole answer's envelope. `json_body` is sent as it is when it is bytes."""
+        import json
+
+        content = json_body if isinstance(json_body, bytes) else json.dumps(json_body).encode()
+        answer = self.request(
+            method,
+            path,
+            query=query,
+            headers={"Content-Type": "application/json"} if json_body is not None else None,
+            body=(lambda: content) if json_body is not None else None,
+            repeat=repeat,
+        )
+        try:
+            envelope = json.loads(self._all_of(answer, ANSWER_BYTES_MAX))
+        except ValueError:
+            envelope = None
+        if not isinstance(envelope, dict) or envelope.get("success") is not True:
+            raise Failed(f"{method} {path}: the answer of {self.source.api_base} is not one of this API.")
+        return envelope
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, object] | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: Body | None = None,
+        repeat: bool = True,
+    ) -> http.client.HTTPResponse:
+        """The answer to a request, when it is a good one.
+
+        A body that is not bytes needs its Content-Length in `headers`. `repeat` False is for what must not
+        happen twice; a 429 is repeated always, because then nothing has happened.
+        """
+        url = self._base_path + path + ("?" + urlencode(query, quote_via=quote) if query else "")
+        sent = {**self.source.headers, "User-Agent": "edgecli", **(headers or {})}
+        for attempt in range(1, ATTEMPTS_MAX + 1):
+            try:
+                answer = self._send(method, url, sent, body)
+            except (OSError, http.client.HTTPException) as error:
+                self.close()
+                if attempt == ATTEMPTS_MAX or not repeat or isinstance(error, ConnectionRefusedError):
+                    raise Failed(*self._unreachable(error)) from None
+                self._sleep(_pause_seconds(attempt, None))
+                continue
+            if answer.status == 200:
+                return answer
+            if attempt == ATTEMPTS_MAX or answer.status not in (REPEATED if repeat else REPEATED_ALWAYS):
+                break
+            pause_seconds = _pause_seconds(attempt, answer.headers.get("Retry-After"))
+            self.close()
+            self._sleep(pause_seconds)
+        raise self._refusal(f"{method} {path}", answer)
+
+    def chunks(self, answer: http.client.HTTPResponse) -> Iterable[bytes]:
+        """The body; raises Failed when the connection ends before the body does."""
+        missing = answer.length
+        try:
+            while chunk := answer.read(CHUNK_BYTES):
+                missing = None if missing is None else missing - len(chunk)
+                yield chunk
+        except (OSError, http.client.HTTPException) as error:
+            raise Failed(*self._unreachable(error)) from None
+        if missing:
+            raise Failed(f"The connection to {self.source.api_base} ended {missing} bytes too early.")
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _send(
+        self, method: str, url: str, headers: Mapping[str, str], body: Body | None
+    ) -> http.client.HTTPResponse:
+        if self._connection is None:
+            kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
+            self._connection = kind(self._host, self._port, timeout=SECONDS_MAX)
+        try:
+            self._connection.request(method, url, body() if body else None, dict(headers))
+        except (BrokenPipeError, ConnectionResetError):
+            # A server that refuses a body answers before it has read it: its reason is worth reading.
+            if body is None:
+                raise
+        return self._connection.getresponse()
+
+    def _all_of(self, answer: http.client.HTTPResponse, bytes_max: int) -> bytes:
+        content, length = [], 0
+        for chunk in self.chunks(answer):
+            length += len(chunk)
+            if length > bytes_max:
+                raise Failed(f"The answer of {self.source.api_base} is larger than {bytes_max} bytes.")
+            content.append(chunk)
+        return b"".join(content)
+
+    def _refusal(self, request: str, answer: http.client.HTTPResponse) -> Refused:
+        import json
+
+        content = self._all_of(answer, REFUSAL_BYTES_MAX)
+        try:
+            errors = json.loads(content)["errors"]
+            errors = [error for error in errors if isinstance(error, dict)]
+        except (ValueError, KeyError, TypeError):
+            errors = []
+        self.close()
+        return Refused(request, answer.status, errors, answer.reason, self.source.name)
+
+    def _unreachable(self, error: Exception) -> tuple[str, ...]:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        where = f"The server at {self.source.api_base} ({self.source.name}) cannot be reached: {reason}."
+        return (where, "Is it running? `edgecli serve` starts one.")
+
+
+def _pause_seconds(attempt: int, retry_after: str | None) -> float:
+    if retry_after is not None and retry_after.isdigit():
+        return min(int(retry_after), RETRY_AFTER_SECONDS_MAX)
+    return 0.1 * 2.0**attempt
+
+
+def segment(text: str) -> str:
+    """Text as one segment of a path, whatever it holds."""
+    return quote(text, safe="")
+
+
+def account_of(api: Api, configured: str | None) -> str:
+    """The account: the configuration's, the source's, or the only one there is. Raises Failed."""
+    account = configured or api.source.account_id
+    if account:
+        return account
+    accounts = api.call("GET", "/accounts")["result"]
+    if isinstance(accounts, list) and len(accounts) == 1:
+        return str(accounts[0]["id"])
+    raise Failed(
+        f"These credentials see {len(accounts)} accounts.",
+        "Choose one with account_id in the configuration, or EDGE_ACCOUNT_ID.",
+    )

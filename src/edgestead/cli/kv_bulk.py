@@ -1,0 +1,136 @@
+"""`edgecli kv bulk`: put, get and delete by file.
+
+Owns  arguments, options and output of the three commands, and what a broken-off one tells.
+Asks  `cli.batches` to send, `cli.kv_target` for the namespace.
+Tells the shell.
+Not   cutting the file; how a namespace is reached.
+"""
+
+import json
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from edgestead.cli import batches
+from edgestead.cli.failure import Failed, confirmed, listed
+from edgestead.cli.kv_options import NAMESPACE_AND_PLACE, YES, KvCommand, Where
+from edgestead.cli.kv_target import Namespace, target
+from edgestead.cli.progress import Progress
+from edgestead.model.kv import BULK_GET_KEYS_MAX
+
+_FILE = click.argument("filename")
+_SKIP = click.option(
+    "--skip",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Leave out the first N items: what a broken-off command has done already.",
+)
+
+
+@click.command("put", cls=KvCommand)
+@_FILE
+@_SKIP
+@NAMESPACE_AND_PLACE
+def bulk_put(where: Where, filename: str, skip: int) -> None:
+    """Write the pairs of FILENAME: a JSON array of objects.
+
+    Each has key and value, and may have expiration, expiration_ttl, metadata, and base64 when the value is
+    base64. The file may be of any size.
+    """
+    path = Path(filename)
+    total_bytes = batches.file_bytes(path)
+    with target(where) as namespace, Progress("Writing", "pairs", total_bytes) as progress:
+        outcome = batches.send_all(
+            path, _object, lambda part, items: part.put_batch(items), namespace.another, progress, skip=skip
+        )
+    _tell(outcome, "put", "written", filename, where)
+
+
+@click.command("delete", cls=KvCommand)
+@_FILE
+@_SKIP
+@NAMESPACE_AND_PLACE
+@YES
+def bulk_delete(where: Where, filename: str, skip: int, yes: bool) -> None:
+    """Delete the keys of FILENAME, after a y/n question.
+
+    The file is a JSON array of strings; objects with a name, as `key list` prints them, are taken too.
+    """
+    path = Path(filename)
+    total_bytes = batches.file_bytes(path)
+    with target(where) as namespace:
+        if not confirmed(f"Delete all keys in {filename} from namespace {namespace.id}?", yes=yes):
+            return
+        with Progress("Deleting", "keys", total_bytes) as progress:
+            outcome = batches.send_all(
+                path,
+                _key,
+                lambda part, items: part.delete_batch(items),
+                namespace.another,
+                progress,
+                skip=skip,
+            )
+    _tell(outcome, "delete", "deleted", filename, where)
+
+
+@click.command("get", cls=KvCommand)
+@_FILE
+@NAMESPACE_AND_PLACE
+def bulk_get(where: Where, filename: str) -> None:
+    """Print the values of the keys of FILENAME as one JSON object; null where there is no such key.
+
+    The file is a JSON array of strings, or of objects with a name as `key list` prints them.
+    """
+    from edgestead.cli.output import echo_object
+
+    path = Path(filename)
+    batches.file_bytes(path)
+    with target(where, preview_default=False) as namespace:
+        echo_object(_values(namespace, path))
+
+
+def _values(namespace: Namespace, path: Path) -> Iterator[tuple[str, Any]]:
+    for batch in batches.batches(path, _key):
+        for at in range(0, len(batch.items), BULK_GET_KEYS_MAX):
+            keys = [str(json.loads(item)) for item in batch.items[at : at + BULK_GET_KEYS_MAX]]
+            values = namespace.get_batch(keys)
+            yield from ((key, values.get(key)) for key in dict.fromkeys(keys))
+
+
+def _object(item: bytes) -> bytes:
+    if not item.startswith(b"{"):
+        raise ValueError("expected an object with key and value")
+    return item
+
+
+def _key(item: bytes) -> bytes:
+    """A key as a JSON string. Raises ValueError."""
+    if item.startswith(b'"'):
+        return item
+    name = json.loads(item).get("name") if item.startswith(b"{") else None
+    if not isinstance(name, str):
+        raise ValueError("expected a string, or an object with a name")
+    return json.dumps(name).encode()
+
+
+def _tell(outcome: batches.Outcome, command: str, done: str, filename: str, where: Where) -> None:
+    """The end of the story: success, or how far it came and how to go on. Raises Failed."""
+    if outcome.error is None and not outcome.interrupted:
+        if outcome.failed_keys:
+            failed = f"{len(outcome.failed_keys)} are not: {listed(outcome.failed_keys)}"
+            raise Failed(f"{outcome.done} are {done}, {failed}.")
+        click.echo(f"Success! {outcome.done} {'pairs' if command == 'put' else 'keys'} {done}.")
+        return
+    words = ["edgecli", "kv", "bulk", command, filename, *where.as_options()]
+    if outcome.leading:
+        words += ["--skip", str(outcome.leading)]
+    reason = outcome.error.message if outcome.error is not None else "Stopped."
+    raise Failed(
+        reason,
+        f"{outcome.done} items are {done}; the first {outcome.leading} of the file need not be sent again.",
+        f"Go on with:  {shlex.join(words)}",
+    )

@@ -1,0 +1,47 @@
+"""Groups whose commands are imported only when they are called.
+
+Owns  `Lazy` rows and `LazyGroup`.
+Asks  nobody.
+Tells `cli.main` and `cli.kv`, whose start-up is part of their promise.
+Not   what the commands are. Imports click and the standard library only.
+"""
+
+import importlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import click
+
+
+class Lazy(NamedTuple):
+    """Where a command lives. `summary` is its line in the group's help, so that help imports nothing."""
+
+    module: str
+    attribute: str
+    summary: str
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands' names and summaries before it has imported them."""
+
+    def __init__(
+        self, *args: Any, table: Mapping[str, Lazy], unlisted: Mapping[str, Lazy] | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.table = table
+        self.unlisted = unlisted or {}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        found = self.table.get(cmd_name) or self.unlisted.get(cmd_name)
+        if found is None:
+            return None
+        command = getattr(importlib.import_module(found.module), found.attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.summary) for name, command in self.table.items()])

@@ -1,0 +1,197 @@
+"""What a key-value namespace may hold: keys, values, expiry and metadata, and the refusals.
+
+Owns  the limits and rules of one key, one write and one namespace, with their codes and words.
+Asks  nobody.
+Tells `services.namespaces`, `api.kv` and `edgecli kv --local`, so that all three refuse alike.
+Not   storing (`store.kv`), permissions, HTTP framing.
+
+Sources: spec "Key-value entry", "Limits"; codes from the public API's observed answers. Only the standard
+library is imported: `edgecli kv` reads the limits from here.
+"""
+
+import json
+import re
+from typing import Any, NoReturn
+
+from edgestead.model.errors import BadRequest, MethodNotAllowed, NotFound, TooManyRequests
+
+KEY_BYTES_MAX = 512  # as UTF-8; spec "Limits"
+VALUE_BYTES_MAX = 26_214_400  # spec "Limits": 25 MB, read as MiB
+METADATA_BYTES_MAX = 1_024  # compact JSON as UTF-8; spec "Limits"
+METADATA_TEXT_BYTES_MAX = 16_384  # before it is made compact
+TTL_SECONDS_MIN = 60  # spec "Limits"
+EXPIRES_AT_S_MAX = 253_402_300_799  # 9999-12-31T23:59:59Z, the last second that ISO 8601 can write
+BULK_PAIRS_MAX = 10_000
+BULK_BYTES_MAX = 104_857_600  # 100 MB, read as MiB like the value's limit
+BULK_GET_KEYS_MAX = 100
+TITLE_CHARACTERS_MAX = 512
+NAMESPACES_PER_ACCOUNT_MAX = 1_000
+
+# Control characters, separators, surrogates; blanks apart (`Profile.CLIENTS` allows those).
+_UNPRINTABLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ud800-\udfff]"
+)
+_NAMESPACE_ID = re.compile("[0-9a-f]{32}")
+
+
+class KeyNotFound(NotFound):
+    """The key is absent or expired. Clients match these words."""
+
+    code, wording = 10009, "key not found"
+
+
+class NamespaceIdInvalid(BadRequest):
+    code, wording = 10011, "The namespace id must be 32 hexadecimal digits."
+
+
+class KvBodyInvalid(BadRequest):
+    """The body is not what the route takes; `reason` names the item when there are several."""
+
+    code, wording = 10012, "invalid request body: {reason}"
+
+
+class KvMethodNotAllowed(MethodNotAllowed):
+    code = 10405
+
+
+class KvBusy(TooManyRequests):
+    """Large bodies of one credential come in one after another."""
+
+    code, wording = 10429, "{limit} large bodies of these credentials are on their way already. Try again."
+
+
+class NamespaceNotFound(NotFound):
+    code, wording = 10013, "namespace not found"
+
+
+class TitleTaken(BadRequest):
+    code, wording = 10014, "a namespace with this account ID and title already exists"
+
+
+class TitleInvalid(BadRequest):
+    code, wording = 10019, "The title {reason}."
+
+
+class TooManyNamespaces(BadRequest):
+    code, wording = 10022, "The account has {limit} namespaces already, which is the limit."
+
+
+class NoKeys(BadRequest):
+    code, wording = 10029, "At least one key is needed."
+
+
+class KeyInvalid(BadRequest):
+    code, wording = 10030, "The key {reason}."
+
+
+class KeyTooLong(KeyInvalid):
+    code, status, wording = 10030, 414, "UTF-8 encoded length of {bytes} exceeds key length limit of {limit}."
+
+
+class ExpirationInvalid(BadRequest):
+    code, wording = 10033, "Invalid expiration of {expiration}. {reason}."
+
+
+class TtlInvalid(BadRequest):
+    code, wording = 10034, "Invalid expiration_ttl of {ttl}. {reason}."
+
+
+class ValueTooLarge(BadRequest):
+    code, status, wording = 10047, 413, "The value is larger than {limit} bytes."
+
+
+class ValuesTooLarge(ValueTooLarge):
+    code, wording = 10047, "The values together are larger than {limit} bytes."
+
+
+class MetadataInvalid(BadRequest):
+    code, wording = 10147, "The metadata {reason}."
+
+
+class MetadataTooLarge(MetadataInvalid):
+    code, status, wording = 10147, 413, "The metadata is {bytes} bytes of JSON; the limit is {limit}."
+
+
+def check_namespace_id(text: str) -> str:
+    """Raises NamespaceIdInvalid. Capital digits are taken, as the same id."""
+    id_ = text.lower()
+    if _NAMESPACE_ID.fullmatch(id_) is None:
+        raise NamespaceIdInvalid
+    return id_
+
+
+def check_key(key: str, *, blanks: bool) -> str:
+    """One key: 1 to 512 bytes of UTF-8, printable; `blanks` allows U+0020 inside it.
+
+    Raises KeyInvalid, KeyTooLong. Source: spec "Key-value entry"; `.` and `..` never survive a URL.
+    """
+    if key in ("", ".", ".."):
+        raise KeyInvalid(reason="is empty" if not key else f"may not be {key!r}")
+    if _UNPRINTABLE.search(key) is not None:
+        raise KeyInvalid(reason="may hold printable characters only")
+    if not blanks and " " in key:
+        raise KeyInvalid(reason="may not hold blanks")
+    length = len(key.encode())
+    if length > KEY_BYTES_MAX:
+        raise KeyTooLong(bytes=length, limit=KEY_BYTES_MAX)
+    return key
+
+
+def expires_at_s(*, ttl_seconds: int | None, expiration_s: int | None, now_s: int) -> int | None:
+    """When a write expires, None for never. A TTL wins over a time.
+
+    Raises TtlInvalid below 60 s, ExpirationInvalid for a time less than 60 s ahead; both beyond year 9999.
+    """
+    if ttl_seconds is not None:
+        if ttl_seconds < TTL_SECONDS_MIN:
+            raise TtlInvalid(ttl=ttl_seconds, reason=f"Expiration TTL must be at least {TTL_SECONDS_MIN}")
+        if now_s + ttl_seconds > EXPIRES_AT_S_MAX:
+            raise TtlInvalid(ttl=ttl_seconds, reason="It ends after the year 9999")
+        return now_s + ttl_seconds
+    if expiration_s is not None:
+        if expiration_s < now_s + TTL_SECONDS_MIN:
+            reason = f"Expiration times must be at least {TTL_SECONDS_MIN} seconds in the future"
+            raise ExpirationInvalid(expiration=expiration_s, reason=reason)
+        if expiration_s > EXPIRES_AT_S_MAX:
+            raise ExpirationInvalid(expiration=expiration_s, reason="It is after the year 9999")
+    return expiration_s
+
+
+def check_value_length(length: int) -> None:
+    """Raises ValueTooLarge."""
+    if length > VALUE_BYTES_MAX:
+        raise ValueTooLarge(limit=VALUE_BYTES_MAX)
+
+
+def compact_metadata(text: bytes | str, *, object_only: bool = False) -> bytes | None:
+    """Metadata as it is stored: compact JSON in UTF-8; None for `null`.
+
+    Raises MetadataInvalid, MetadataTooLarge. Numbers keep their value, members their order.
+    """
+    if len(text) > METADATA_TEXT_BYTES_MAX:
+        raise MetadataTooLarge(bytes=len(text), limit=METADATA_BYTES_MAX)
+    try:
+        value = json.loads(text, parse_constant=_refuse_constant)
+        compact = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+    except (ValueError, RecursionError):  # UnicodeError is a ValueError: lone surrogates
+        raise MetadataInvalid(reason="must be JSON") from None
+    if object_only and not isinstance(value, dict | None):
+        raise MetadataInvalid(reason="must be a JSON object")
+    if len(compact) > METADATA_BYTES_MAX:
+        raise MetadataTooLarge(bytes=len(compact), limit=METADATA_BYTES_MAX)
+    return None if value is None else compact
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def check_title(title: Any) -> str:
+    """Raises TitleInvalid. Source: spec "Key-value namespace"; 512 characters by the public clients."""
+    if not isinstance(title, str) or not title.strip():
+        raise TitleInvalid(reason="is missing")
+    if len(title) > TITLE_CHARACTERS_MAX:
+        raise TitleInvalid(reason=f"is longer than {TITLE_CHARACTERS_MAX} characters")
+    if any(ord(character) < 0x20 or 0xD800 <= ord(character) <= 0xDFFF for character in title):
+        raise TitleInvalid(reason="may hold printable characters only")
+    return title

@@ -1,0 +1,204 @@
+"""The interfaces of the key-value data: rows in `KvStore`, large values in `BlobStore`.
+
+Owns  what a stored value is, what a page of a listing promises, and when a write counts as done.
+Asks  nobody: `store.sqlite` implements both, later `store.postgres` and an object store.
+Tells `services` and `edgecli kv --local`.
+Not   which keys, values and times are allowed (`model.kv`); who may call; HTTP.
+
+Keys are compared as their UTF-8 bytes. A value up to `INLINE_BYTES_MAX` lives in its row, a larger one in
+one blob that the row names with length and SHA-256. The order that keeps both honest:
+
+    write    blob's bytes durable  →  row commits  →  the replaced blob is removed
+    delete   row's deletion commits  →  blob is removed
+    sweep    blobs that no row names and that nobody touched for `BLOB_GRACE_SECONDS` are removed
+
+so a row never names a blob that is not there, and a crash leaves at worst a stray blob for the sweep.
+"""
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
+from typing import Protocol, Self
+
+import msgspec
+
+from edgestead.model.errors import BadRequest
+from edgestead.store.control import Committed
+
+INLINE_BYTES_MAX = 262_144  # design "Storage": measured, a file of its own pays from here on
+BLOB_GRACE_SECONDS = 3_600  # an upload that is still running must not look like a stray
+CHUNK_BYTES = 262_144  # one read or write of a streamed value
+
+
+class BadCursor(BadRequest):
+    """The cursor is not one that a listing of this store returned."""
+
+    code, wording = 10012, "The cursor is not valid."
+
+
+class Damaged(Exception):
+    """Bytes on the disk are not the bytes that were written: wrong length or SHA-256."""
+
+
+class Blob(msgspec.Struct, frozen=True):
+    """A durable large value outside its row. `id` is random and never reused."""
+
+    id: str
+    length: int
+    sha256: bytes
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """What a listing tells of a key. `metadata` is compact JSON as UTF-8."""
+
+    key: str
+    expires_at_s: int | None = None
+    metadata: bytes | None = None
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """One write. It replaces value, expiry and metadata together."""
+
+    key: str
+    content: bytes | Blob
+    expires_at_s: int | None = None
+    metadata: bytes | None = None
+
+
+class Page(msgspec.Struct, frozen=True):
+    """A part of a listing. `cursor` continues behind its last key and is empty at the end."""
+
+    entries: tuple[Entry, ...]
+    cursor: str
+
+
+class Value(Protocol):
+    """A value that is being read: iterate it once, then close it.
+
+    It stays readable while others replace or delete the key. The last chunk of a blob comes only after
+    its length and SHA-256 were found right; otherwise iteration raises Damaged.
+    """
+
+    entry: Entry
+    length: int
+    is_inline: bool  # in memory already
+
+    def __iter__(self) -> Iterator[bytes]: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *error: object) -> None: ...
+
+    def read(self) -> bytes:
+        """All of it."""
+        ...
+
+
+class BlobReader(Protocol):
+    """The bytes of one blob, once. Iteration raises Damaged instead of its last chunk when they differ."""
+
+    def __iter__(self) -> Iterator[bytes]: ...
+    def close(self) -> None: ...
+
+
+class BlobWriter(Protocol):
+    def write(self, chunk: bytes) -> None: ...
+
+    def finish(self) -> Blob:
+        """Return when the bytes and the name are durable. Cost: two fsyncs."""
+        ...
+
+    def discard(self) -> None:
+        """Forget the blob; harmless after finish() of a blob that no row will name, and when repeated."""
+        ...
+
+
+class BlobStore(Protocol):
+    def create(self) -> BlobWriter: ...
+
+    def open(self, blob: Blob) -> BlobReader:
+        """Readable from now on, even when it is removed meanwhile. Raises FileNotFoundError, Damaged."""
+        ...
+
+    def remove(self, ids: Iterable[str]) -> None:
+        """Remove those that exist."""
+        ...
+
+    def idle_ids(self, before_s: float) -> Iterator[str]:
+        """Blobs that nobody has written to since then."""
+        ...
+
+
+class Incoming(Protocol):
+    """A value on its way in, of unknown length: kept in memory until it needs a blob."""
+
+    length: int
+
+    def write(self, chunk: bytes) -> None: ...
+
+    def finish(self) -> bytes | Blob:
+        """The content of a `Pair`. A blob is durable when this returns; call it off the event loop."""
+        ...
+
+    def discard(self) -> None:
+        """Forget what was written. Call it when no put follows."""
+        ...
+
+
+class KvStore(Protocol):
+    """Namespaces come to be by their first write; an unknown one is empty.
+
+    Reads run on the calling thread and see every write whose future has resolved.
+    """
+
+    def get(self, namespace: str, key: str, now_s: int) -> Value | None:
+        """The value with its entry; None when absent or expired (`expires_at_s` ≤ `now_s`)."""
+        ...
+
+    def entry(self, namespace: str, key: str, now_s: int) -> Entry | None:
+        """The entry without its value."""
+        ...
+
+    def page(self, namespace: str, *, now_s: int, limit: int, prefix: str = "", cursor: str = "") -> Page:
+        """Up to `limit` live entries in byte order behind `cursor`.
+
+        A walk over all pages shows a key that was there all the time exactly once, whatever is written
+        meanwhile. Raises BadCursor.
+        """
+        ...
+
+    def incoming(self) -> Incoming: ...
+
+    def put(self, namespace: str, pairs: Iterable[Pair]) -> Future[Committed]:
+        """Write all pairs in one transaction; the last pair of a key wins. The value is their number.
+
+        The iterable is read on the writer's thread, one pair at a time. When it raises, nothing is
+        written, the blobs of the pairs read so far are removed and the future carries the exception.
+        Raises Unavailable when the queue is full; the pairs' blobs then still belong to the caller.
+        """
+        ...
+
+    def delete(self, namespace: str, keys: Iterable[str]) -> Future[Committed]:
+        """Delete all keys in one transaction. The value is how many rows there were."""
+        ...
+
+    def drop(self, namespace: str) -> Future[Committed]:
+        """Empty the namespace at once; `sweep` frees the space."""
+        ...
+
+    def namespaces(self) -> list[str]:
+        """The namespaces that hold, or once held, a key: for finding those that control no longer knows."""
+        ...
+
+    def sweep_rows(self, now_s: int) -> int:
+        """Remove one slice of expired rows and rows of dropped namespaces; waits, returns how many.
+
+        Zero means that nothing is left. Slices are small, so that writes pass between them.
+        """
+        ...
+
+    def sweep_blobs(self, now_s: int) -> int:
+        """Remove the blobs that no row names and that are idle for `BLOB_GRACE_SECONDS`; returns how many."""
+        ...
+
+    def close(self) -> None:
+        """Finish the queue, then close. Idempotent."""
+        ...

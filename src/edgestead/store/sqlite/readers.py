@@ -1,0 +1,72 @@
+"""Read-only connections to one database, one for each thread that reads.
+
+Owns  opening them on first use, one snapshot per read, closing them all.
+Asks  `connection` for the settings.
+Tells `store.sqlite.control` and `store.sqlite.kv`.
+Not   what is read.
+"""
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+from weakref import WeakSet
+
+import apsw
+
+from edgestead.model.errors import Unavailable
+from edgestead.store.control import Reader
+from edgestead.store.sqlite.connection import STORAGE_ERRORS, open_reader, unavailable
+from edgestead.store.sqlite.transaction import SqliteReader
+
+T = TypeVar("T")
+
+
+class Readers:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._mine = threading.local()
+        self._all: WeakSet[apsw.Connection] = WeakSet()
+        self._closed = False
+
+    def read(self, fn: Callable[[Reader], T]) -> T:
+        """Run `fn` on one snapshot, on the calling thread. A read inside a read sees the outer one's.
+
+        Raises Unavailable when closed or when storage fails, and whatever `fn` raises.
+        """
+        db, reader = self._connection()
+        try:
+            if db.in_transaction:
+                return fn(reader)
+            db.execute("BEGIN")
+            try:
+                return fn(reader)
+            finally:
+                db.execute("COMMIT")
+        except STORAGE_ERRORS as error:
+            raise unavailable(error) from error
+
+    def close(self) -> None:
+        """Idempotent. Reads end with Unavailable from now on."""
+        self._closed = True
+        for reader in list(self._all):
+            with suppress(apsw.ThreadingViolationError):  # it is reading right now and closes with its thread
+                reader.close()
+
+    def _connection(self) -> tuple[apsw.Connection, SqliteReader]:
+        if self._closed:
+            raise Unavailable()
+        try:
+            return self._mine.connection  # type: ignore[no-any-return]
+        except AttributeError:
+            self._mine.connection = opened = self._connect()
+            return opened
+
+    def _connect(self) -> tuple[apsw.Connection, SqliteReader]:
+        try:
+            db = open_reader(self._path)
+        except STORAGE_ERRORS as error:
+            raise unavailable(error) from error
+        self._all.add(db)
+        return db, SqliteReader(db)

@@ -1,0 +1,84 @@
+"""The rows of key-value namespaces.
+
+Owns  the table `namespaces`: its schema and statements.
+Asks  a Reader or Transaction of the store.
+Tells `services.namespaces`.
+Not   keys and values, which live in the key-value store under the namespace's id.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from edgestead.store.control import Reader, Transaction
+
+CREATE = """
+create table namespaces (
+  id text primary key,
+  account_id text not null references accounts (id),
+  title text not null,
+  created_us integer not null
+);
+create unique index namespaces_by_title on namespaces (account_id, title);
+"""
+
+COLUMNS = "id, account_id, title, created_us"
+INSERT = f"insert into namespaces ({COLUMNS}) values (?, ?, ?, ?)"
+SELECT = f"select {COLUMNS} from namespaces where id = ? and account_id = ?"
+SELECT_ID_BY_TITLE = "select id from namespaces where account_id = ? and title = ?"
+SELECT_ALL_IDS = "select id from namespaces"
+COUNT = "select count(*) from namespaces where account_id = ?"
+UPDATE_TITLE = "update namespaces set title = ? where id = ?"
+DELETE = "delete from namespaces where id = ?"
+
+_LIST = f"select {COLUMNS} from namespaces where account_id = ? order by"
+SELECT_LIST: Mapping[tuple[str, bool], str] = {
+    (order, descending): f"{_LIST} {order} {'desc' if descending else 'asc'} limit ? offset ?"
+    for order in ("id", "title")
+    for descending in (False, True)
+}
+ORDERS = ("id", "title")
+
+
+class NamespaceRow(NamedTuple):
+    id: str
+    account_id: str
+    title: str
+    created_us: int
+
+
+def insert(tx: Transaction, row: NamespaceRow) -> None:
+    tx.run(INSERT, row)
+
+
+def namespace(reader: Reader, account_id: str, namespace_id: str) -> NamespaceRow | None:
+    found = reader.row(SELECT, (namespace_id, account_id))
+    return NamespaceRow(*found) if found else None
+
+
+def id_of_title(reader: Reader, account_id: str, title: str) -> str | None:
+    found = reader.row(SELECT_ID_BY_TITLE, (account_id, title))
+    return found[0] if found else None
+
+
+def all_ids(reader: Reader) -> frozenset[str]:
+    return frozenset(id_ for (id_,) in reader.rows(SELECT_ALL_IDS))
+
+
+def count(reader: Reader, account_id: str) -> int:
+    found = reader.row(COUNT, (account_id,))
+    return int(found[0]) if found else 0
+
+
+def listed(
+    reader: Reader, account_id: str, order: str, descending: bool, limit: int, offset: int
+) -> list[NamespaceRow]:
+    rows = reader.rows(SELECT_LIST[order, descending], (account_id, limit, offset))
+    return [NamespaceRow(*found) for found in rows]
+
+
+def set_title(tx: Transaction, namespace_id: str, title: str) -> None:
+    tx.run(UPDATE_TITLE, (title, namespace_id))
+
+
+def delete(tx: Transaction, namespace_id: str) -> None:
+    tx.run(DELETE, (namespace_id,))

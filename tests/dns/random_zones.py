@@ -1,0 +1,121 @@
+"""Random zones with every structure that answers depend on, and random questions about them.
+
+Labels come from a small set, so that names meet: as non-terminals, under wildcards, below cuts, at the ends
+of aliases. The same number gives the same zones and questions. Two things are left out, because NSD does
+them its own way (docs/explanation/dns.md): non-terminals that only another zone's apex makes, and asterisks
+below a cut.
+"""
+
+import random
+
+LABELS = ["a", "b", "c", "www", "mail", "x1", "_sip", "_tcp", "deep"]
+APEXES = ["example.test.", "sub.example.test.", "other.test.", "a.b.other.test.", "third.example."]
+QUESTION_TYPES = (
+    "A A A AAAA AAAA CNAME MX TXT NS SOA SRV PTR CAA DS HTTPS"
+    " TLSA NAPTR HINFO TYPE65280 TYPE1234 DNSKEY NSEC RRSIG"
+).split()
+SIZES = [None, None, 0, 400, 512, 1232, 1232, 4096, 65535]
+
+
+class World:
+    """Zones as {apex: text}."""
+
+    def __init__(self, number):
+        self.number = number
+        self.random = random.Random(number)
+        self.zones = {}
+        self._names = []
+        for apex in APEXES:
+            self.zones[apex] = self._zone(apex)
+
+    def _zone(self, apex):
+        owners = {self._below(apex) for _ in range(self.random.randint(8, 40))}
+        records = {
+            apex: [f"300 SOA ns1.{apex} hostmaster.{apex} 7 7200 900 86400 {self.random.choice((60, 3600))}"]
+        }
+        records[apex] += [f"600 NS ns{i}.{apex}" for i in (1, 2)] + self._data(apex, 1)
+        records[f"ns1.{apex}"] = ["600 A 192.0.2.1"]
+        if apex == "other.test.":
+            records["b.other.test."] = ["300 TXT above-another-apex"]
+        for owner in sorted(owners):
+            records.setdefault(owner, [])
+            records[owner] += self._records(owner, alone=not records[owner])
+        cuts = {owner for owner, lines in records.items() if owner != apex and " NS " in str(lines)}
+        records = {
+            owner: lines
+            for owner, lines in records.items()
+            if not (owner.startswith("*") and any(owner.endswith("." + cut) for cut in cuts))
+        }
+        self._names += records
+        return "".join(f"{owner} {record}\n" for owner, lines in records.items() for record in lines)
+
+    def _below(self, apex):
+        labels = [self.random.choice(LABELS) for _ in range(self.random.choice((1, 1, 1, 2, 2, 3, 4)))]
+        if self.random.random() < 0.12:
+            labels[0] = "*"
+        return ".".join(labels) + "." + apex
+
+    def _records(self, owner, *, alone):
+        chance = self.random.random()
+        if alone and chance < 0.25:
+            return [f"{self._ttl()} CNAME {self._target()}"]
+        if alone and chance < 0.37 and not owner.startswith("*"):
+            return self._delegation(owner)
+        return self._data(owner, self.random.randint(1, 3))
+
+    def _delegation(self, owner):
+        ttl = self._ttl()
+        lines = [f"{ttl} NS {target}" for target in {f"ns.{owner}", self._target()}]
+        if self.random.random() < 0.5:
+            lines.append(f"{self._ttl()} DS 4711 13 2 {'ab' * 32}")
+        if self.random.random() < 0.5:
+            lines.append(f"{self._ttl()} A 192.0.2.77")
+        return lines
+
+    def _data(self, owner, kinds):
+        lines = []
+        for kind in self.random.sample(list(self._makers()), kinds):
+            ttl = self._ttl()
+            texts = {self._makers()[kind]() for _ in range(self.random.choice((1, 1, 1, 2, 3)))}
+            lines += [f"{ttl} {kind} {text}" for text in sorted(texts)]
+        return lines
+
+    def _makers(self):
+        number = self.random.randint
+        return {
+            "A": lambda: f"192.0.2.{number(1, 254)}",
+            "AAAA": lambda: f"2001:db8::{number(1, 9999):x}",
+            "MX": lambda: f"{number(0, 20)} {self._target()}",
+            "TXT": lambda: '"' + "t" * self.random.choice((1, 20, 200)) + f'{number(0, 9)}"',
+            "SRV": lambda: f"1 2 {number(1, 9)} {self._target()}",
+            "CAA": lambda: f'0 issue "ca{number(1, 9)}.test"',
+            "PTR": lambda: self._target(),
+            "TYPE65280": lambda: r"\# 4 0a0b0c" + f"{number(16, 99):02d}",
+        }
+
+    def _ttl(self):
+        return self.random.choice((60, 300, 3600))
+
+    def _target(self):
+        if self._names and self.random.random() < 0.3:
+            return self.random.choice(self._names).replace("*", "w")
+        if self.random.random() < 0.1:
+            return "outside.invalid."
+        return self._below(self.random.choice(APEXES)).replace("*", "w")
+
+    def question(self):
+        """(name, type, EDNS payload or None, DO) of one random question."""
+        chance = self.random.random()
+        if chance < 0.55:
+            name = self.random.choice(self._names)
+        elif chance < 0.9:
+            name = self._below(self.random.choice(APEXES))
+        else:
+            name = self._below(self.random.choice(["test.", "invalid.", "."]))
+        if self.random.random() < 0.15:
+            name = self.random.choice(LABELS) + "." + name
+        if self.random.random() < 0.3:
+            name = "".join(self.random.choice((c.lower(), c.upper())) for c in name)
+        size = self.random.choice(SIZES)
+        do = size is not None and self.random.random() < 0.3
+        return name.replace("..", "."), self.random.choice(QUESTION_TYPES), size, do

@@ -1,0 +1,138 @@
+"""Zones as text, served: what tests of this room share."""
+
+import contextlib
+import threading
+from collections import Counter
+
+import dns.flags
+import dns.message
+import dns.name
+import dns.rdatatype
+import dns.zone
+import msgspec
+
+from edgestead.dns.answer import Responder
+from edgestead.dns.counters import Slot, Tally
+from edgestead.dns.table import Table
+from edgestead.model.served import KIND_NAME, KIND_ZONE, ServedName, ServedRRset, ServedZone, encode
+
+
+class Change(msgspec.Struct, frozen=True):
+    scope: str
+    kind: str = ""
+    key: str = ""
+    doc: bytes | None = None
+
+
+class Counts(Counter):
+    def add(self, slot, n):
+        self[Slot(slot)] += n
+
+
+def wire(name):
+    return dns.name.from_text(name).canonicalize().to_wire()
+
+
+def zone_change(
+    scope, apex, *, soa_ttl_seconds=3600, minimum_seconds=600, serial=1, mname="ns1.example.net."
+):
+    numbers = b"".join(n.to_bytes(4, "big") for n in (serial, 7200, 900, 86400, minimum_seconds))
+    rdata = wire(mname) + wire("hostmaster.example.net.") + numbers
+    return Change(scope, KIND_ZONE, "", encode(ServedZone(wire(apex), soa_ttl_seconds, rdata)))
+
+
+def name_change(scope, apex, owner, *rrsets):
+    """`rrsets` are (type, TTL, rdata, rdata, ...) with types and rdata as dnspython reads them."""
+    served = tuple(
+        ServedRRset(
+            dns.rdatatype.from_text(kind),
+            ttl,
+            tuple(dns.rdata.from_text("IN", kind, text).to_wire() for text in texts),
+        )
+        for kind, ttl, *texts in rrsets
+    )
+    return Change(scope, KIND_NAME, wire(owner).hex(), encode(ServedName(wire(apex), wire(owner), served)))
+
+
+def gone(scope, owner):
+    return Change(scope, KIND_NAME, wire(owner).hex(), None)
+
+
+def read_zone(apex, text):
+    return dns.zone.from_text(text, origin=apex, relativize=False, check_origin=False)
+
+
+def changes_of(zone, scope=None):
+    """The feed's changes for a dnspython zone with absolute names."""
+    apex = zone.origin.canonicalize().to_wire()
+    scope = scope or zone.origin.to_text()
+    for name, node in zone.nodes.items():
+        owner = name.canonicalize().to_wire()
+        rrsets = []
+        for rdataset in node.rdatasets:
+            rdatas = tuple(rdata.to_wire() for rdata in rdataset)
+            if rdataset.rdtype == dns.rdatatype.SOA:
+                yield Change(scope, KIND_ZONE, "", encode(ServedZone(apex, rdataset.ttl, rdatas[0])))
+            else:
+                rrsets.append(ServedRRset(int(rdataset.rdtype), rdataset.ttl, rdatas))
+        yield Change(scope, KIND_NAME, owner.hex(), encode(ServedName(apex, owner, tuple(rrsets))))
+
+
+def table_of(zones):
+    """A table that serves zones given as {apex: text of the zone}."""
+    table = Table()
+    for apex, text in zones.items():
+        table.apply(changes_of(read_zone(apex, text)))
+    return table
+
+
+class Asker:
+    """Asks a table without sockets and reads the replies with dnspython."""
+
+    def __init__(self, table, *, udp=True):
+        self.counts = Counts()
+        self.tally = Tally(self.counts)
+        self.responder = Responder(table, self.tally, udp=udp)
+
+    def raw(self, packet):
+        """The whole reply to a whole query, as a loop makes it, or None."""
+        query = packet[2:]
+        exact = self.responder.exact_of_now()
+        reply = exact.get(query)
+        if reply is None:
+            reply = self.responder.reply(query)
+        return None if reply is None else packet[:2] + reply
+
+    def __call__(self, name, kind="A", **options):
+        query = dns.message.make_query(name, kind, **options)
+        reply = dns.message.from_wire(self.raw(query.to_wire()))
+        assert query.is_response(reply)
+        return reply
+
+
+def said(reply):
+    """A reply in words: rcode, flags and each section's records as sorted text."""
+    flags = dns.flags.to_text(reply.flags & (dns.flags.AA | dns.flags.TC))
+    sections = (
+        sorted(
+            f"{rrset.name} {rrset.ttl} {dns.rdatatype.to_text(rrset.rdtype)} {rdata}".lower()
+            for rrset in section
+            for rdata in rrset
+        )
+        for section in (reply.answer, reply.authority, reply.additional)
+    )
+    return (reply.rcode().name, flags, *sections)
+
+
+@contextlib.contextmanager
+def running(serve, *arguments):
+    """`serve(*arguments, stop)` on a thread until the block ends."""
+    stop = threading.Event()
+    thread = threading.Thread(target=serve, args=(*arguments, stop))
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(10)
+        assert not thread.is_alive()

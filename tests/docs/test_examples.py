@@ -1,0 +1,73 @@
+"""Every shell example of the pages for newcomers does what the page says, word for word."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SRC = ROOT / "src"
+PAGES = {  # page, and how its last command's output must end
+    "README.md": "192.0.2.1",
+    "docs/tutorial.md": '"messages":[]}',
+}
+
+
+def examples(page):
+    """The fenced `sh` blocks of a page, in order, as one script."""
+    parts = (ROOT / page).read_text().split("```sh\n")[1:]
+    return "\n".join(part.partition("```")[0] for part in parts)
+
+
+@pytest.fixture
+def checkout(tmp_path, edge_server):
+    """A folder like a checkout after its first start: `.venv/bin/edgecli` talks to the started server."""
+    command = tmp_path / "checkout" / ".venv" / "bin" / "edgecli"
+    command.parent.mkdir(parents=True)
+    command.write_text(
+        f"#!/bin/sh\nPYTHONPATH={SRC} exec {sys.executable} -P -m edgestead"
+        f' "$@" --data-dir {edge_server.data_dir}\n'
+    )
+    command.chmod(0o755)
+    return tmp_path / "checkout"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_examples_of_a_page_work_as_written(page, checkout):
+    if not (shutil.which("curl") and shutil.which("dig")):
+        pytest.skip("curl and dig are missing")
+
+    done = subprocess.run(
+        ["sh", "-euc", examples(page)],
+        cwd=checkout,
+        env=os.environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip().endswith(PAGES[page])
+
+
+def test_the_tutorial_shows_a_refusal_and_an_answer(checkout):
+    done = subprocess.run(
+        ["sh", "-euc", examples("docs/tutorial.md")], cwd=checkout, capture_output=True, text=True, timeout=60
+    )
+
+    assert '"code":9005' in done.stdout
+    assert "}192.0.2.1\n{" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", *sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/**/*.md"))]
+)
+def test_every_local_link_leads_somewhere(page):
+    text = (ROOT / page).read_text()
+    targets = [part.partition(")")[0].partition("#")[0] for part in text.split("](")[1:]]
+    missing = [t for t in targets if t and "://" not in t and not ((ROOT / page).parent / t).exists()]
+
+    assert missing == []

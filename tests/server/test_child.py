@@ -1,0 +1,98 @@
+"""A child's lives, as far as they can be seen without a server around them."""
+
+import os
+import subprocess
+
+import pytest
+
+from edgestead.model.counters import PAGE_BYTES, slot
+from edgestead.server import process
+from edgestead.server.child import BACKOFF_MAX_SECONDS, STABLE_SECONDS, Child
+from edgestead.server.messages import Start
+
+
+class Clock:
+    def __init__(self):
+        self.seconds = 1000.0
+
+    def __call__(self):
+        return self.seconds
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def child(clock):
+    """A child whose program does not exist: it ends at once with status 1."""
+    page = os.memfd_create("page")
+    os.ftruncate(page, PAGE_BYTES)
+
+    def make_start(child, status_fd):
+        start = Start(name=child.name, supervisor_pid=os.getpid(), status_fd=status_fd, counters_fd=page)
+        return start, []
+
+    yield Child("dns-0", "edgestead.no_such_program", make_start, page, clock)
+    os.close(page)
+
+
+def open_files():
+    return len(os.listdir("/proc/self/fd"))
+
+
+def live(child):
+    """One whole life; returns the words for its end."""
+    child.start()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    return child.bury()
+
+
+def test_a_life_is_counted_and_buried_without_a_trace(child):
+    before = open_files()
+
+    assert live(child) == "ended with exit status 1"
+
+    assert open_files() == before
+    assert (child.is_alive, child.pid, child.lives) == (False, -1, 1)
+    assert process.page(child.counters_fd).cells[slot("edge_process_starts_total")] == 1
+
+
+def refuse(*_arguments, **_more):
+    raise BlockingIOError(11, "Resource temporarily unavailable")
+
+
+@pytest.mark.parametrize(("where", "what"), [(subprocess, "Popen"), (os, "pidfd_open")])
+def test_a_start_that_the_system_refuses_leaves_nothing_open_and_nobody_alive(
+    child, monkeypatch, where, what
+):
+    before = open_files()
+    monkeypatch.setattr(where, what, refuse)
+
+    with pytest.raises(BlockingIOError):
+        child.start()
+
+    assert open_files() == before
+    assert not child.is_alive
+    assert child.lives == 0
+
+
+def test_short_lives_wait_ever_longer_up_to_a_limit(child):
+    live(child)
+
+    delays = [child.next_delay_seconds() for _ in range(12)]
+
+    assert delays[:4] == [0.05, 0.1, 0.2, 0.4]
+    assert delays[-1] == BACKOFF_MAX_SECONDS
+
+
+def test_a_long_life_forgives_the_short_ones_before_it(child, clock):
+    live(child)
+    for _ in range(5):
+        child.next_delay_seconds()
+
+    live(child)
+    clock.seconds += STABLE_SECONDS
+
+    assert child.next_delay_seconds() == 0.05

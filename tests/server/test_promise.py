@@ -1,0 +1,140 @@
+"""What the API has said, DNS answers: with stopped, dying and joining processes."""
+
+import http.client
+import os
+import signal
+import threading
+
+import pytest
+
+from edgestead.testing.server import is_running, wait_until
+
+
+@pytest.fixture
+def server(new_server):
+    """Two UDP workers, so that one of them can be missing while the other answers."""
+    made = new_server("--dns-workers", "2").start()
+    made.zone_id = made.make_zone("example.com")
+    return made
+
+
+class Load(threading.Thread):
+    """Writes one record after the other, and digs each as soon as the API has answered.
+
+    `stale` holds what a process answered although it should have known better.
+    """
+
+    def __init__(self, server, *, digs=4):
+        super().__init__()
+        self.server = server
+        self.digs = digs
+        self.written = 0
+        self.cut = 0
+        self.refused = []
+        self.stale = []
+        self.ended = threading.Event()
+        self.error = None
+
+    def run(self):
+        try:
+            while not self.ended.is_set():
+                self.write_one()
+        except BaseException as error:
+            self.error = error
+
+    def write_one(self):
+        name, address = f"r{self.written}.example.com", f"192.0.2.{self.written % 256}"
+        try:
+            answer = self.server.make_record(self.server.zone_id, "A", name, address)
+        except (http.client.HTTPException, OSError):
+            self.cut += 1  # it may be written or not: nobody said so
+            self.written += 1
+            return
+        if answer.status != 200:
+            self.refused.append(answer)
+            return
+        self.written += 1
+        # Each dig has a port of its own, so that the kernel spreads them over the workers.
+        for number in range(self.digs):
+            found = self.server.dig(name, tcp=number == 0)
+            if found != [address]:
+                self.stale.append((name, found))
+
+    def __enter__(self):
+        self.start()
+        self.wait_for(3)
+        return self
+
+    def wait_for(self, more):
+        """Until so many more records were written."""
+        goal = self.written + more
+        wait_until(lambda: self.written >= goal or self.error, 30)
+
+    def __exit__(self, *_):
+        self.ended.set()
+        self.join(60)
+        assert self.error is None
+        assert not self.is_alive()
+
+
+@pytest.mark.parametrize("name", ["dns-0", "dns-tcp"])
+def test_a_write_returns_after_a_process_that_stands_still_was_killed(server, name):
+    pid = server.children()[name]
+    os.kill(pid, signal.SIGSTOP)
+
+    answer = server.make_record(server.zone_id, "A", "www", "192.0.2.1")
+
+    assert answer.status == 200
+    assert not is_running(pid)
+    server.wait_for_life(name, pid)
+    assert server.dig("www.example.com", tcp=name == "dns-tcp") == ["192.0.2.1"]
+    assert 'edge_feed_kills_total{process="control"} 1' in server.call("GET", "//metrics").body
+
+
+def test_a_stopped_process_that_nothing_waits_for_is_left_alone(server):
+    pid = server.children()["dns-0"]
+    os.kill(pid, signal.SIGSTOP)
+
+    server.call("GET", f"/zones/{server.zone_id}/dns_records")
+
+    assert is_running(pid)
+    os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("name", ["dns-0", "dns-1", "dns-tcp"])
+def test_a_process_dying_and_joining_under_load_never_answers_what_was_before(server, name):
+    with Load(server) as load:
+        for _ in range(2):
+            pid = server.children()[name]
+            os.kill(pid, signal.SIGKILL)
+            server.wait_for_life(name, pid)
+            load.wait_for(3)
+
+    assert (load.refused, load.stale, load.cut) == ([], [], 0)
+
+
+def test_control_restarting_under_load_loses_nothing_and_dns_never_answers_what_was_before(server):
+    before = server.children()
+    with Load(server) as load:
+        for _ in range(2):
+            pid = server.children()["control"]
+            os.kill(pid, signal.SIGKILL)
+            server.wait_for_life("control", pid)
+            load.wait_for(3)
+
+    assert (load.refused, load.stale) == ([], [])
+    assert load.cut <= 2
+    assert {**server.children(), "control": 0} == {**before, "control": 0}
+
+
+def test_no_process_alive_does_not_keep_a_write_from_succeeding_but_is_not_ready(server):
+    stopped = [pid for name, pid in server.children().items() if name != "control"]
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+
+    answer = server.make_record(server.zone_id, "A", "www", "192.0.2.1")
+
+    assert answer.status == 200
+    assert not any(map(is_running, stopped))
+    server.wait_until(lambda: server.call("GET", "//health/ready").status == 200, 20)
+    assert server.dig("www.example.com") == ["192.0.2.1"]

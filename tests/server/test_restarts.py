@@ -1,0 +1,120 @@
+"""Any process may die at any time: the others go on, and a new one takes its place."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from edgestead.testing.server import is_running
+
+
+@pytest.fixture
+def server(edge_server):
+    """A server with one record, www.example.com."""
+    zone_id = edge_server.make_zone("example.com")
+    edge_server.make_record(zone_id, "A", "www", "192.0.2.1")
+    edge_server.zone_id = zone_id
+    return edge_server
+
+
+def answers(server):
+    """Everything answers again."""
+    assert server.call("GET", f"/zones/{server.zone_id}/dns_records").result[0]["name"] == "www.example.com"
+    assert server.dig("www.example.com") == ["192.0.2.1"]
+    assert server.dig("www.example.com", tcp=True) == ["192.0.2.1"]
+
+
+@pytest.mark.parametrize("name", ["control", "dns-0", "dns-tcp"])
+def test_a_killed_process_lives_again_and_answers(server, name):
+    pid = server.children()[name]
+
+    os.kill(pid, signal.SIGKILL)
+    server.wait_for_life(name, pid)
+
+    answers(server)
+    assert f"{name} (pid {pid}) ended by SIGKILL" in server.log
+
+
+def test_a_client_waits_through_a_restart_of_control(server):
+    os.kill(server.children()["control"], signal.SIGKILL)
+
+    answers(server)
+
+
+def test_dns_answers_while_control_is_away(server):
+    pid = server.children()["control"]
+    os.kill(pid, signal.SIGKILL)
+
+    while server.children().get("control", pid) == pid:
+        assert server.dig("www.example.com") == ["192.0.2.1"]
+
+    answers(server)
+
+
+def test_writes_go_on_after_control_is_back_and_dns_was_never_restarted(server):
+    before = server.children()
+    os.kill(before["control"], signal.SIGKILL)
+
+    server.make_record(server.zone_id, "A", "after", "192.0.2.2")
+
+    assert server.dig("after.example.com") == ["192.0.2.2"]
+    assert server.dig("after.example.com", tcp=True) == ["192.0.2.2"]
+    after = server.children()
+    assert {**after, "control": 0} == {**before, "control": 0}
+
+
+def test_a_consumer_that_dies_while_control_is_away_does_not_hold_writes_up(server):
+    before = server.children()
+    for name in ("control", "dns-0"):
+        os.kill(before[name], signal.SIGKILL)
+
+    server.make_record(server.zone_id, "A", "after", "192.0.2.2")
+
+    server.wait_for_life("dns-0", before["dns-0"])
+    assert server.dig("after.example.com") == ["192.0.2.2"]
+
+
+def test_all_children_at_once_come_back(server):
+    before = server.children()
+    for pid in before.values():
+        os.kill(pid, signal.SIGKILL)
+    for name, pid in before.items():
+        server.wait_for_life(name, pid)
+
+    answers(server)
+
+
+def test_counters_count_on_over_a_restart(server):
+    pid = server.children()["dns-0"]
+    os.kill(pid, signal.SIGKILL)
+    server.wait_for_life("dns-0", pid)
+    server.dig("www.example.com")
+
+    metrics = server.call("GET", "//metrics").body
+
+    assert 'edge_process_starts_total{process="dns-0"} 2' in metrics
+    assert 'edge_process_starts_total{process="control"} 1' in metrics
+
+
+def test_a_process_that_keeps_dying_is_restarted_ever_more_slowly(server):
+    for _ in range(3):
+        pid = server.children()["dns-tcp"]
+        os.kill(pid, signal.SIGKILL)
+        server.wait_for_life("dns-tcp", pid)
+
+    said = [line for line in server.log.splitlines() if "dns-tcp starts again in" in line]
+
+    assert [line.partition("again in ")[2].split()[0] for line in said] == ["0.05", "0.10", "0.20"]
+
+
+def test_an_orphan_never_outlives_its_supervisor_even_before_it_was_ready(new_server):
+    server = new_server()
+    server.launch()
+    while not server.children():
+        time.sleep(0.001)
+    children = server.children()
+
+    server.kill()
+
+    assert not any(map(is_running, children.values()))
