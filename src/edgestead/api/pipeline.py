@@ -212,28 +212,26 @@ async def run(steps: tuple[Step, ...], exchange: Exchange, send: Send) -> None:
 
 
 async def send_answer(exchange: Exchange, send: Send) -> None:
-    answer = exchange.answer
-    about_body: tuple[tuple[bytes, bytes], ...] = ()
-    if exchange.status != 204:  # RFC 9110 §8.6: nothing is said of a body that cannot be there
-        about_body = (
-            (b"content-type", exchange.content_type),
-            (b"content-length", b"%d" % exchange.answer_bytes),
-        )
     headers = (
-        *about_body,
+        (b"content-type", exchange.content_type),
+        (b"content-length", b"%d" % exchange.answer_bytes),
         (HEADER, exchange.request_id.encode("ascii")),
         *_ANSWER_HEADERS,
         *exchange.answer_headers,
     )
+    if exchange.status == 204:
+        headers = headers[2:]  # RFC 9110 §8.6: nothing is said of a body that cannot be there
+    if exchange.download is not None:
+        await send({"type": "http.response.start", "status": exchange.status, "headers": headers})
+        await _send_download(exchange, exchange.download, send)
+        return
+    answer = exchange.answer
     extensions = exchange.scope.get("extensions")
-    if exchange.download is None and extensions and EXTENSION in extensions:
+    if extensions and EXTENSION in extensions:
         if direct.answer(extensions[EXTENSION], exchange.status, headers, answer):
             return
     await send({"type": "http.response.start", "status": exchange.status, "headers": headers})
-    if exchange.download is None:
-        await send({"type": "http.response.body", "body": answer})
-    else:
-        await _send_download(exchange, exchange.download, send)
+    await send({"type": "http.response.body", "body": answer})
 
 
 async def _send_download(exchange: Exchange, download: Download, send: Send) -> None:
