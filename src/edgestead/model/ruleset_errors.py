@@ -32,6 +32,8 @@ Source: contract "Rulesets" §6; codes that it does not give are ours.
 
 from edgestead.model.errors import BadRequest, NotFound
 
+_VALUE = "'{value}' is not a valid value for {field} because {reason}"
+
 
 class RulesetNotFound(NotFound):
     """No such ruleset in this account or zone, or a managed one that is not loaded."""
@@ -78,7 +80,7 @@ class ParametersNeeded(RulesetRefused):
 
 
 class ActionNeeded(RulesetRefused):
-    code, wording = 20114, "{reason}"
+    code, wording = 20114, "action is required{because}"
 
 
 class TooManyRules(RulesetRefused):
@@ -105,9 +107,9 @@ class CurrentVersion(RulesetRefused):
 
 
 class ValueRefused(RulesetRefused):
-    """The base of every refusal of one value. `field` is the member's name."""
+    """A value that the member does not take; also the base of the refusals below."""
 
-    code, wording = 20121, "'{value}' is not a valid value for {field} because {reason}"
+    code, wording = 20121, _VALUE
 
 
 class ActionRefused(ValueRefused):
@@ -126,19 +128,21 @@ class ExpressionRefused(ValueRefused):
 
 
 class ReferenceRefused(ValueRefused):
-    """The name of a ruleset, rule, category or version that does not exist, or is not meant here."""
+    """The name of a ruleset, rule, category or version that does not exist, or cannot be meant here."""
 
-    code = 20128
+    code, wording = 20128, _VALUE
 
 
 class PositionRefused(ValueRefused):
-    code = 20129
+    """A rule to stand before or after that is not there, or a place beyond the end."""
+
+    code, wording = 20129, _VALUE
 
 
 class DuplicateRule(ValueRefused):
     """Two rules of one ruleset with the same `id` or `ref`."""
 
-    code = 20130
+    code, wording = 20130, _VALUE
 
 
 class RulesetExists(ValueRefused):

@@ -127,10 +127,8 @@ def _action(sent: dict[str, Any], place: Place, kind: str) -> rulesets_actions.A
     name = sent.get("action")
     pointer = place.at("action").pointer
     if name is None:
-        wanted = "action is required"
-        if "action_parameters" in sent:
-            wanted = "action is required for action parameters"
-        raise ActionNeeded(reason=wanted, pointer=pointer)
+        because = " for action parameters" if "action_parameters" in sent else ""
+        raise ActionNeeded(because=because, pointer=pointer)
     if name not in rulesets_actions.TABLE and name not in rulesets_actions.MANAGED_ONLY:
         raise ActionRefused(value=shown(name), reason="it is not an action", pointer=pointer)
     if name not in rulesets_phases.TABLE[place.phase].actions(kind):
