@@ -26,7 +26,7 @@ from edgestead.services import serving
 from edgestead.services.access import Identity, Target, permits
 from edgestead.services.platform import Platform
 from edgestead.store.control import Reader, Transaction
-from edgestead.tables import accounts, records, zones
+from edgestead.tables import accounts, records, rulesets, zones
 from edgestead.tables.zones import Seen, ZoneRow
 
 _MICROSECONDS = 1_000_000
@@ -147,6 +147,7 @@ def delete(call: Call, tx: Transaction, zone_id: str) -> None:
     """Forget a zone with everything in it; DNS stops to answer for it. Raises ZoneNotFound."""
     row = _row(tx, zone_id)
     records.delete_all(tx, zone_id)
+    rulesets.delete_all(tx, "zone", zone_id)
     zones.delete(tx, zone_id)
     accounts.add_to_zone_count(tx, row.account_id, -1)
     tx.drop_scope(zone_id)
