@@ -3,13 +3,13 @@
 import json
 
 import pytest
-from tests.services.ruleset_samples import CUSTOM_PHASE, block
 
 from edgestead.model.permissions import BY_NAME
 from edgestead.services.access import secret_hash
 from edgestead.tables import tokens
 from edgestead.tables.tokens import TokenRow
 from edgestead.testing.api import CREDENTIALS, FIRST_US
+from tests.services.ruleset_samples import CUSTOM_PHASE, block
 
 SECRET = "Another-token_0123456789ABCDEFabcdef0123"
 ACCOUNT = f"/accounts/{CREDENTIALS.account_id}/rulesets"
