@@ -149,6 +149,8 @@ def test_no_secret_is_stored_or_logged(api: LocalApi, tmp_path):
     api.get(f"{ZONES}?token={CREDENTIALS.api_token}")
     api.get(ZONES, auth=UNKNOWN)
 
-    written = b"".join(path.read_bytes() for path in tmp_path.iterdir()) + b"".join(api.lines)
+    written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()) + b"".join(
+        api.lines
+    )
     for secret in (CREDENTIALS.api_token, CREDENTIALS.api_key, "x" * 40):
         assert secret.encode() not in written

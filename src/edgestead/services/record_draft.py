@@ -9,6 +9,7 @@ Unknown members of the body are ignored, and null means not sent, except that it
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -36,6 +37,7 @@ from edgestead.services.platform import Platform
 from edgestead.tables.records import RecordRow
 from edgestead.tables.zones import ZoneRow
 
+APEXES_KEPT_MAX = 1024
 NOT_OFFERED = {
     "SOA": "the zone's SOA is made by the server",
     "DNSKEY": "the zone is not signed by several providers",
@@ -95,13 +97,23 @@ _encode = msgspec.json.Encoder().encode
 _decode_settings = msgspec.json.Decoder(Settings).decode
 
 
+@lru_cache(APEXES_KEPT_MAX)
+def _apex(name: str) -> bytes:
+    return names.wire_from_text(name)
+
+
+def apex_of(zone: ZoneRow) -> bytes:
+    """A zone's name in wire form."""
+    return _apex(zone.name)
+
+
 def draft(call: Call, zone: ZoneRow, platform: Platform, body: RecordBody) -> Draft:
     """A new record, or the one that replaces another by put: what is not sent has its default.
 
     Raises RecordRefused and its children.
     """
     row = _type(body.type)
-    apex = names.wire_from_text(zone.name)
+    apex = apex_of(zone)
     owner = _owner(call, row, body.name, apex)
     return _complete(zone, platform, row, owner, _read(call, row, body, None), body, None)
 
@@ -110,7 +122,7 @@ def patched(call: Call, zone: ZoneRow, platform: Platform, body: RecordBody, old
     """A record with some members replaced: what is not sent stays. Raises RecordRefused and its children."""
     row = TYPES[old.type]
     check_same_type(body, old)
-    apex = names.wire_from_text(zone.name)
+    apex = apex_of(zone)
     if body.name is None:
         owner = names.wire_from_text(old.name)
     else:
