@@ -2,8 +2,8 @@
 
 Labels come from a small set, so that names meet: as non-terminals, under wildcards, below cuts, at the ends
 of aliases. The same number gives the same zones and questions. Two things are left out, because NSD does
-them its own way (docs/explanation/dns.md): non-terminals that only another zone's apex makes, and asterisks
-below a cut.
+them its own way (docs/explanation/dns.md): names that exist only for what another zone holds at or below
+them, and asterisks below a cut.
 """
 
 import random
@@ -15,6 +15,10 @@ QUESTION_TYPES = (
     " TLSA NAPTR HINFO TYPE65280 TYPE1234 DNSKEY NSEC RRSIG"
 ).split()
 SIZES = [None, None, 0, 400, 512, 1232, 1232, 4096, 65535]
+
+
+def _below_any(name, names):
+    return any(name.endswith("." + other) for other in names)
 
 
 class World:
@@ -41,10 +45,11 @@ class World:
             records.setdefault(owner, [])
             records[owner] += self._records(owner, alone=not records[owner])
         cuts = {owner for owner, lines in records.items() if owner != apex and " NS " in str(lines)}
+        other_apexes = [other for other in APEXES if other.endswith("." + apex)]
         records = {
             owner: lines
             for owner, lines in records.items()
-            if not (owner.startswith("*") and any(owner.endswith("." + cut) for cut in cuts))
+            if not _below_any(owner, other_apexes) and not (owner.startswith("*") and _below_any(owner, cuts))
         }
         self._names += records
         return "".join(f"{owner} {record}\n" for owner, lines in records.items() for record in lines)

@@ -6,7 +6,8 @@ from itertools import count, islice
 
 import pytest
 
-from edgestead.store.kv import BLOB_GRACE_SECONDS, INLINE_BYTES_MAX, BadCursor, Damaged, Entry, Pair
+from edgestead.model.kv import BadCursor
+from edgestead.store.kv import BLOB_GRACE_SECONDS, INLINE_BYTES_MAX, Damaged, Entry, Pair
 
 NS, OTHER = "a" * 32, "b" * 32
 NOW = 1_800_000_000

@@ -16,7 +16,7 @@ from edgestead.api.limits import BODY_BYTES_MAX
 from edgestead.api.query import Query
 from edgestead.api.upload import Upload
 from edgestead.model.call import Call
-from edgestead.model.envelope import Page
+from edgestead.model.envelope import Page, page_of
 from edgestead.services import namespaces
 from edgestead.services.namespaces import NamespaceView
 
@@ -43,7 +43,7 @@ def list_namespaces(account_id: str, api: AppContext, query: Query) -> Page:
             offset=paging.offset,
         )
     )
-    return Page(found.namespaces, paging.page, paging.per_page, found.total_count)
+    return page_of(found.namespaces, paging.page, paging.per_page, found.total_count)
 
 
 @kv_route("POST", "", write=True)

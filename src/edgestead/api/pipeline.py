@@ -212,7 +212,6 @@ async def run(steps: tuple[Step, ...], exchange: Exchange, send: Send) -> None:
 
 
 async def send_answer(exchange: Exchange, send: Send) -> None:
-    answer = exchange.answer
     headers = (
         (b"content-type", exchange.content_type),
         (b"content-length", b"%d" % exchange.answer_bytes),
@@ -220,15 +219,17 @@ async def send_answer(exchange: Exchange, send: Send) -> None:
         *_ANSWER_HEADERS,
         *exchange.answer_headers,
     )
+    if exchange.download is not None:
+        await send({"type": "http.response.start", "status": exchange.status, "headers": headers})
+        await _send_download(exchange, exchange.download, send)
+        return
+    answer = exchange.answer
     extensions = exchange.scope.get("extensions")
-    if exchange.download is None and extensions and EXTENSION in extensions:
+    if extensions and EXTENSION in extensions:
         if direct.answer(extensions[EXTENSION], exchange.status, headers, answer):
             return
     await send({"type": "http.response.start", "status": exchange.status, "headers": headers})
-    if exchange.download is None:
-        await send({"type": "http.response.body", "body": answer})
-    else:
-        await _send_download(exchange, exchange.download, send)
+    await send({"type": "http.response.body", "body": answer})
 
 
 async def _send_download(exchange: Exchange, download: Download, send: Send) -> None:

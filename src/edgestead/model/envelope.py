@@ -87,7 +87,7 @@ def success_page(page: Page) -> bytes:
 
 def success_with_info(items: Any, info: Any) -> bytes:
     """A list whose paging facts are not those of a `Page`."""
-    return b'{"result":' + encode(items) + _TAIL_BEFORE_INFO + encode(info) + b"}"
+    return b"".join((b'{"result":', encode(items)[:-1], _TAIL_BEFORE_INFO, encode(info), b"}"))
 
 
 def failure(error: EdgeError) -> bytes:

@@ -50,6 +50,12 @@ class KvBodyInvalid(BadRequest):
     code, wording = 10012, "invalid request body: {reason}"
 
 
+class BadCursor(BadRequest):
+    """The cursor is not one that a listing returned."""
+
+    code, wording = 10012, "The cursor is not valid."
+
+
 class KvMethodNotAllowed(MethodNotAllowed):
     code = 10405
 

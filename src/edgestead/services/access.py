@@ -282,10 +282,7 @@ def read_resources(resources: Mapping[str, Any]) -> Reach:
     return Reach(
         "*" in found["account"],
         "*" in found["account.zone"] or "*" in found["zones of"],
-        frozenset(found["account"]),
-        frozenset(found["zones of"]),
-        frozenset(found["account.zone"]),
-        frozenset(found["user"]),
+        *(frozenset(found[kind] - {"*"}) for kind in ("account", "zones of", "account.zone", "user")),
     )
 
 

@@ -65,6 +65,9 @@ class _Name:
         self.records = found
         self.was_proxied = serving.is_proxied(found)
 
+    def remove(self, record_id: str) -> None:
+        self.records = [record for record in self.records if record.id != record_id]
+
 
 class ZoneEdit:
     """A change in the making. Call `finish` once, after the last record."""
@@ -102,24 +105,24 @@ class ZoneEdit:
         """
         if _same(old, draft):
             return old
-        name = self._join(draft, old)
+        before, name = self._at(old.name), self._join(draft, old)
         row = self._row(draft, old.id, old.created_us, self._call.now_us, old)
         records.update(self._tx, row)
         self._wrote = True
-        self._leave(old)
+        before.remove(old.id)
         name.records.append(_neighbour(row))
-        if _serves_same(old, draft):
-            return row
-        self._changed[row.name] = name
-        self._changed[old.name] = self._at(old.name)
+        if not _serves_same(old, draft):
+            self._changed[row.name] = name
+            self._changed[old.name] = before
         return row
 
     def delete(self, old: RecordRow) -> None:
+        name = self._at(old.name)
         records.delete(self._tx, old.id)
         self._wrote = True
-        self._leave(old)
+        name.remove(old.id)
         self._count -= 1
-        self._changed[old.name] = self._at(old.name)
+        self._changed[old.name] = name
 
     def finish(self) -> None:
         """Render each changed name, tell the feed, and give the zone its new serial last.
@@ -147,15 +150,12 @@ class ZoneEdit:
         self._tx.emit(self._zone.id, served.KIND_NAME, name.owner.hex(), document, first=first)
 
     def _at(self, text: str) -> _Name:
+        """A name as it is in this transaction; ask before its rows change, so that `was_proxied` is right."""
         name = self._names.get(text)
         if name is None:
             found = records.at_name(self._tx, self._zone.id, text)
             name = self._names[text] = _Name(names.wire_from_text(text), found)
         return name
-
-    def _leave(self, old: RecordRow) -> None:
-        name = self._at(old.name)
-        name.records = [record for record in name.records if record.id != old.id]
 
     def _join(self, draft: Draft, old: RecordRow | None) -> _Name:
         """The name that the draft comes to, once every rule there holds."""

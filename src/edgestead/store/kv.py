@@ -21,18 +21,11 @@ from typing import Protocol, Self
 
 import msgspec
 
-from edgestead.model.errors import BadRequest
 from edgestead.store.control import Committed
 
 INLINE_BYTES_MAX = 262_144  # design "Storage": measured, a file of its own pays from here on
 BLOB_GRACE_SECONDS = 3_600  # an upload that is still running must not look like a stray
 CHUNK_BYTES = 262_144  # one read or write of a streamed value
-
-
-class BadCursor(BadRequest):
-    """The cursor is not one that a listing of this store returned."""
-
-    code, wording = 10012, "The cursor is not valid."
 
 
 class Damaged(Exception):

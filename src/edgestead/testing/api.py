@@ -24,6 +24,7 @@ from edgestead.services import credentials
 from edgestead.services.access import AccessTable
 from edgestead.services.credentials import Credentials
 from edgestead.services.platform import Platform
+from edgestead.store.changes import Change
 from edgestead.store.sqlite.control import SqliteControlStore
 from edgestead.store.sqlite.kv import SqliteKvStore
 from edgestead.store.writes import Writes
@@ -61,7 +62,10 @@ class Answer(NamedTuple):
 
 
 class LocalApi:
-    """The API over one store. Each call runs on one event loop; the clock moves a microsecond a request."""
+    """The API over one store. Each call runs on one event loop; the clock moves a microsecond a request.
+
+    `changes` is what the feed was told, `lines` what was logged, `reasons` why the server is not ready.
+    """
 
     def __init__(
         self,
@@ -75,6 +79,8 @@ class LocalApi:
         own_addresses: frozenset[str] = frozenset({"203.0.113.1", "2001:db8::1"}),
     ) -> None:
         self.store = SqliteControlStore(folder / "control.db", MIGRATIONS)
+        self.changes: list[Change] = []
+        self.store.on_group(self.changes.extend)
         self.kv = KvData(SqliteKvStore(folder))
         self.lines: list[bytes] = []
         self.reasons: tuple[str, ...] = ()

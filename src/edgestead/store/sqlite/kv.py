@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Self
 
 from edgestead.model.errors import Unavailable
+from edgestead.model.kv import BadCursor
 from edgestead.store.control import Committed, Row, Transaction
 from edgestead.store.kv import (
     BLOB_GRACE_SECONDS,
     INLINE_BYTES_MAX,
-    BadCursor,
     Blob,
     BlobReader,
     BlobStore,
