@@ -3,11 +3,12 @@
 import pytest
 
 from edgestead.api.routing import BASE_PATH, ROUTES
-from edgestead.services.access import PLATFORM, TOKENS
+from edgestead.services.access import PLATFORM, TOKENS, VERIFY
 from edgestead.testing.api import BEARER, CREDENTIALS, KEY_PAIR
+from tests.api import test_tokens
 
 PRIVATE = [row for row in ROUTES if not row.public]
-STRANGER = {PLATFORM: (403, 9109), TOKENS: (401, 1000)}  # every other family: 403, 10000
+STRANGER = {PLATFORM: (403, 9109), TOKENS: (401, 1000), VERIFY: (401, 1000)}  # every other family: 403, 10000
 RECORD = {"type": "A", "name": "new", "content": "192.0.2.9"}
 # By the last literal segment before what varies; the value of a key is not JSON.
 BODIES = {
@@ -21,6 +22,8 @@ BODIES = {
     "DELETE bulk": ["k"],
     "POST delete": ["k"],
     "POST get": {"keys": ["k"]},
+    "POST tokens": test_tokens.body(),
+    "PUT tokens": test_tokens.body(),
     "PUT values": b"value",
 }
 
@@ -41,6 +44,9 @@ def known(api, zone_id, www):
         "account_id": CREDENTIALS.account_id,
         "namespace": namespace,
         "key": "k",
+        "token_ids": {
+            path: api.post(path, test_tokens.body()).result["id"] for path in test_tokens.OWNERS.values()
+        },
     }
 
 
@@ -51,7 +57,10 @@ def ask(api, known):
     def call(row, auth):
         literals = [part for part in row.path.split("/") if not part.startswith("{")]
         body = BODIES.get(f"{row.method} {literals[-1]}")
-        return api.call(row.method, row.path.removeprefix(BASE_PATH).format(**known), body, auth=auth)
+        owner = "account" if row.account_at is not None else "user"
+        token_id = known["token_ids"][test_tokens.OWNERS[owner]]
+        path = row.path.removeprefix(BASE_PATH).format(token_id=token_id, **known)
+        return api.call(row.method, path, body, auth=auth)
 
     return call
 
@@ -61,8 +70,8 @@ def ask(api, known):
 def test_every_route_takes_both_schemes(ask, row, auth):
     answer = ask(row, auth)
 
-    if row.family is TOKENS and auth is KEY_PAIR:
-        assert (answer.status, answer.codes) == (401, [1000])  # a key pair is no token
+    if row.family is VERIFY and (auth is KEY_PAIR or row.account_at is not None):
+        assert (answer.status, answer.codes) == (401, [1000])  # no token, or not the account's
     else:
         assert answer.status == 200, answer.body
         assert answer.headers["content-type"] != "application/json" or answer.body.count(b'"success":true')
