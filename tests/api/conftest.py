@@ -25,8 +25,14 @@ def as_of(request) -> date:
 
 
 @pytest.fixture
-def api(tmp_path, profile, as_of) -> Iterator[LocalApi]:
-    made = LocalApi(tmp_path, profile=profile, as_of=as_of)
+def managed() -> None:
+    """The managed ruleset that the server has loaded; modules about rulesets override this."""
+    return None
+
+
+@pytest.fixture
+def api(tmp_path, profile, as_of, managed) -> Iterator[LocalApi]:
+    made = LocalApi(tmp_path, profile=profile, as_of=as_of, managed=managed)
     yield made
     made.close()
 

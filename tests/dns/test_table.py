@@ -308,3 +308,21 @@ def test_replies_to_names_in_capitals_or_that_do_not_exist_are_not_kept(table):
         asker(f"{name}.{APEX}")
 
     assert len(asker.responder.exact) == 1
+
+
+def test_what_was_kept_for_an_older_table_is_freed_bit_by_bit(table):
+    names = [f"n{i}" for i in range(600)]
+    table.apply([a(name) for name in names])
+    asker = Asker(table)
+    for name in names:
+        asker(f"{name}.{APEX}")
+    old = asker.responder.exact
+
+    table.apply([a("n0", "192.0.2.2")])
+    asker("n0.example.test.")
+    at_once = 600 - len(old)
+    for _ in range(8):
+        asker("n0.example.test.")
+
+    assert at_once < 600
+    assert len(old) == 0

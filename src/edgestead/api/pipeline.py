@@ -219,6 +219,8 @@ async def send_answer(exchange: Exchange, send: Send) -> None:
         *_ANSWER_HEADERS,
         *exchange.answer_headers,
     )
+    if exchange.status == 204:
+        headers = headers[2:]  # RFC 9110 §8.6: nothing is said of a body that cannot be there
     if exchange.download is not None:
         await send({"type": "http.response.start", "status": exchange.status, "headers": headers})
         await _send_download(exchange, exchange.download, send)

@@ -40,7 +40,7 @@ PLAIN: Final = frozenset(map(_kind, range(1, 256))) - {_ANY, _DS, *_TRANSFERS}
 _REFERRAL: Final = b""
 _ADDRESSES: Final = (_kind(wire.A), _kind(wire.AAAA))
 
-Key = tuple[bytes, bytes] | tuple[bytes, bytes, int]
+Key = bytes | tuple[bytes, bytes, int]
 """Name and type; or an encloser or cut with a type, or none, and its offset in the question."""
 
 
@@ -136,7 +136,7 @@ def _tail(suffix: bytes, offset: int) -> wire.Tail:
 
 def _at_node(view: View, zone: Zone, name: bytes, held: bytes, kind: bytes) -> Outcome:
     """The answer of a name that exists."""
-    key = (name, kind)
+    key = name + kind
     kept = view.outcomes.get(key)
     if kept is not None:
         return kept

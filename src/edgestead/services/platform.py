@@ -9,6 +9,7 @@ Not   who calls (`model.call`); where the facts come from (the server's configur
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from edgestead.services.rulesets_managed import ManagedRuleset
 from edgestead.services.serving import Renderer
 
 
@@ -19,6 +20,7 @@ class Platform:
     `nameservers` and addresses are text. `edge_addresses` are answered for proxied names; with none, no
     record can be proxied. `own_addresses` are refused as content (spec "Content rules" 1): those that the
     operator named, not a loopback default. `new_id` gives 32 random hex digits.
+    `managed` is the managed OWASP ruleset, None where no rule set is loaded.
     Raises InvalidName, ValueError: a name server or address that is none.
     """
 
@@ -26,6 +28,7 @@ class Platform:
     edge_addresses: tuple[str, ...]
     own_addresses: frozenset[str]
     new_id: Callable[[], str]
+    managed: ManagedRuleset | None = None
     renderer: Renderer = field(init=False)
 
     def __post_init__(self) -> None:

@@ -26,7 +26,7 @@ from edgestead.services import serving
 from edgestead.services.access import Identity, Target, permits
 from edgestead.services.platform import Platform
 from edgestead.store.control import Reader, Transaction
-from edgestead.tables import accounts, records, zones
+from edgestead.tables import accounts, records, rulesets, zones
 from edgestead.tables.zones import Seen, ZoneRow
 
 _MICROSECONDS = 1_000_000
@@ -150,6 +150,7 @@ def delete(call: Call, tx: Transaction, zone_id: str) -> None:
     Call `sweep` afterwards: the records are out of sight at once, and out of the database only then.
     """
     row = _row(tx, zone_id)
+    rulesets.delete_all(tx, "zone", zone_id)
     zones.delete(tx, zone_id)
     accounts.add_to_zone_count(tx, row.account_id, -1)
     tx.drop_scope(zone_id)
