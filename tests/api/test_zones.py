@@ -2,6 +2,7 @@
 
 import pytest
 
+from edgestead.tables import zones
 from edgestead.testing.api import CREDENTIALS
 
 GOOD_NAMES = {
@@ -136,6 +137,33 @@ def test_a_deleted_zone_is_gone_with_its_records_and_its_name_is_free(api, zone_
     again = api.post("/zones", {"name": "example.com"}).result["id"]
     assert again != zone_id
     assert api.get(f"/zones/{again}/dns_records").result == []
+
+
+def test_a_deleted_zones_records_go_some_at_a_time(api, records, monkeypatch):
+    monkeypatch.setattr("edgestead.services.zones.SWEPT_ROWS_MAX", 2)
+    for number in range(5):
+        api.post(records, {"type": "A", "name": f"a{number}", "content": "192.0.2.1"})
+    other = api.post("/zones", {"name": "other.test"}).result["id"]
+    kept = api.post(f"/zones/{other}/dns_records", {"type": "A", "name": "b", "content": "192.0.2.1"}).result
+
+    api.delete(records.removesuffix("/dns_records"))
+
+    assert rows(api, "SELECT id FROM records") == [(kept["id"],)]
+    assert rows(api, "SELECT id FROM deleted_zones") == []
+
+
+def test_records_of_a_deleted_zone_are_out_of_sight_before_they_are_gone(api, zone_id, records, www):
+    api.store.write(lambda tx: zones.delete(tx, zone_id)).result()  # a crash came before the sweep
+
+    assert api.get(www).codes == [1001]
+    assert api.get(records).codes == [1001]
+    assert api.patch(www, {"ttl": 60}).codes == [1001]
+    api.delete(f"/zones/{api.post('/zones', {'name': 'next.test'}).result['id']}")
+    assert rows(api, "SELECT id FROM records") == rows(api, "SELECT id FROM deleted_zones") == []
+
+
+def rows(api, sql):
+    return api.store.read(lambda reader: reader.rows(sql))
 
 
 def test_deleting_one_zone_leaves_the_others(api, three):

@@ -32,7 +32,7 @@ from edgestead.model.access_errors import (
 )
 from edgestead.model.call import Call
 from edgestead.model.counters import slot
-from edgestead.model.errors import EdgeError, TooManyRequests
+from edgestead.model.errors import EdgeError
 from edgestead.model.request_errors import AmbiguousLength, AsOfRefused, InternalError
 from edgestead.services import access
 
@@ -259,7 +259,7 @@ def _headers_of(error: EdgeError) -> tuple[tuple[bytes, bytes], ...]:
         return ((b"allow", error.facts["allow"].encode("ascii")),)
     if error.status == 413 or isinstance(error, AmbiguousLength):
         return ((b"connection", b"close"),)  # what follows on this connection is not a request
-    if isinstance(error, TooManyRequests):
+    if error.status in (429, 503):
         return ((b"retry-after", b"1"),)
     return ()
 
