@@ -60,6 +60,7 @@ www.other.test. 300 A 192.0.2.21
 sub.other.test. 300 NS ns1.example.test.
 sub.other.test. 300 DS 4712 13 2 cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd
 shadowed.quiet.other.test. 300 A 192.0.2.22
+beside.other.test. 300 NS shadowed.quiet.other.test.
 """
 
 SUB_OTHER = """
@@ -224,6 +225,13 @@ GETS = {
         "nothing.sub.other.test A": nxdomain(SOA_SUB),
         "sub.other.test A": nodata(SOA_SUB),
         "shadowed.quiet.other.test A": nxdomain(SOA_SUB.replace("sub.", "quiet.")),
+        "beside.other.test A": (
+            "NOERROR",
+            "",
+            [],
+            ["beside.other.test. 300 ns shadowed.quiet.other.test."],
+            [],
+        ),
     },
     "RFC 8482 §4.1: ANY gets one RRset": {
         "www.example.test ANY": answer(WWW),
