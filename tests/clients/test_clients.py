@@ -16,7 +16,7 @@ installer = importlib.util.module_from_spec(_spec)
 sys.modules["clients_install"] = installer
 _spec.loader.exec_module(installer)
 
-WORKING = ["certbot_dns01", "ddclient_ddns", "lexicon_cli"]
+WORKING = ["certbot_dns01", "ddclient_ddns", "lexicon_cli", "py_sdk_rulesets"]
 
 
 @pytest.mark.timeout(600)
