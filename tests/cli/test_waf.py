@@ -92,12 +92,13 @@ def test_sensitivities_have_names(run, zone, word, threshold):
 
 def test_deploying_keeps_the_rules_that_are_there(run, zone, server):
     path = f"/zones/{_id(server, zone)}/rulesets/phases/{PHASE}/entrypoint"
-    server.call("PUT", path, {"rules": [{"action": "log", "expression": "ssl"}]})
+    skip = {"action": "skip", "expression": "ssl", "action_parameters": {"ruleset": "current"}}
+    server.call("PUT", path, {"rules": [skip]})
 
     run("waf", "level", "1", "--zone", zone, "--deploy")
 
     actions = [rule["action"] for rule in server.call("GET", path).result["rules"]]
-    assert actions == ["log", "execute"]
+    assert actions == ["skip", "execute"]
 
 
 def _id(server, zone):
