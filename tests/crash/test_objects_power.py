@@ -5,13 +5,13 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from tests.crash.objects_load import CLASSES, Acknowledged, judge, load
-from tests.objects.logs import Logs
-from tests.objects.nodes import make_node
 
 from edgestead.store.objectlog import LogDamaged
 from edgestead.testing.disks import PowerCut, SimulatedDisk, SimulatedFile
 from edgestead.testing.simulation import SimulatedLoop, simulate
+from tests.crash.objects_load import CLASSES, Acknowledged, judge, load
+from tests.objects.logs import Logs
+from tests.objects.nodes import make_node
 
 SEGMENT_BYTES = 128 * 1024
 ROUNDS = 50

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.objects.logs import Logs
 
 from edgestead.store.sqlite.objectlog.local import LocalObjectLog
 from edgestead.testing.disks import SimulatedDisk
+from tests.objects.logs import Logs
 
 
 @pytest.fixture

@@ -5,8 +5,6 @@ import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from tests.objects.logs import SEGMENT_BYTES, Logs, ref
-
 from edgestead.objects.classes import StatefulObject, describe
 from edgestead.objects.errors import ObjectReset
 from edgestead.objects.gates import InputGate
@@ -14,6 +12,7 @@ from edgestead.objects.node import Node
 from edgestead.objects.storage import Storage
 from edgestead.store.sqlite.objectlog.local import LocalObjectLog
 from edgestead.testing.simulation import SimulatedLoop, SimulatedRunner, simulate
+from tests.objects.logs import SEGMENT_BYTES, Logs, ref
 
 Script = Callable[[Node], Coroutine[Any, Any, Any]]
 

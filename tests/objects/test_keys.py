@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from tests.objects.logs import Logs
-from tests.objects.nodes import Body, with_storage
 
 from edgestead.objects.errors import DataCloneError, LimitError, TransactionError
 from edgestead.objects.options import OPTIONS, camel
 from edgestead.objects.storage import Storage
+from tests.objects.logs import Logs
+from tests.objects.nodes import Body, with_storage
 
 METHODS: dict[str, tuple[Any, ...]] = {
     "get": ("key",),

@@ -6,7 +6,6 @@ Each rule of `docs/explanation/objects.md`, "The rules of the log", has a test h
 import random
 
 import pytest
-from tests.objects.logs import Logs, keys, put, ref
 
 from edgestead.store.objectlog import (
     FRAME_HEADER_BYTES,
@@ -21,6 +20,7 @@ from edgestead.store.objectlog import (
 from edgestead.store.sqlite.objectlog.format import BLOCK_BYTES, pack_record, seed_of
 from edgestead.store.sqlite.objectlog.local import LocalObjectLog
 from edgestead.testing.disks import SimulatedDisk
+from tests.objects.logs import Logs, keys, put, ref
 
 
 def pages(total: int, **images: bytes) -> Commit:

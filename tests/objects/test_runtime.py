@@ -1,6 +1,6 @@
 """Live objects: calls, gates, resets, eviction."""
 
-import asyncio  # noqa: I001
+import asyncio
 import re
 from typing import Any
 

@@ -4,13 +4,13 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.objects.logs import Logs
-from tests.objects.nodes import Body, with_storage
 
 from edgestead.objects import limits
 from edgestead.objects.errors import BackendError, SqlError
 from edgestead.objects.statements import split
 from edgestead.objects.storage import Storage
+from tests.objects.logs import Logs
+from tests.objects.nodes import Body, with_storage
 
 SPLITS: list[tuple[str, list[str]]] = [
     ("SELECT 1", ["SELECT"]),

@@ -5,12 +5,12 @@ import datetime as dt
 from typing import Any
 
 import pytest
-from tests.objects.logs import Logs
-from tests.objects.nodes import with_storage
 
 from edgestead.objects import limits
 from edgestead.objects.errors import LimitError, TransactionError
 from edgestead.objects.storage import Storage
+from tests.objects.logs import Logs
+from tests.objects.nodes import with_storage
 
 BAD_ALARMS: list[tuple[Any, type[Exception]]] = [
     ("soon", TypeError),

@@ -36,16 +36,26 @@ class Turns:
         self._call_soon = call_soon
         self._alone = alone
         self._changed: list[Committing] = []
+        self._scheduled = False
 
     def changed(self, engine: Committing) -> None:
         """An engine got its first change since its last commit."""
-        if not self._changed:
-            self._call_soon(self.end)
         self._changed.append(engine)
+        if not self._scheduled:
+            self.appended()
+
+    def appended(self) -> None:
+        """Something was appended to the log, and is to be flushed at the end of the turn."""
+        if not self._scheduled:
+            self._scheduled = True
+            self._call_soon(self.end)
 
     def end(self) -> None:
         """Commit everything that changed, as one group."""
         changed, self._changed = self._changed, []
         for engine in changed:
             engine.commit()
+        self._scheduled = False
         self._log.flush(inline=len(changed) == 1 and self._alone())
+        if self._changed:  # a commit's consequence changed something
+            self.appended()

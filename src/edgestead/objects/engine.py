@@ -332,6 +332,7 @@ class Engine:
             self._rebuild = True  # SQLite has the commit, and the log does not
             self.break_off(StorageBroken(f"Object storage was reset because a write failed: {error}"))
             return
+        self._turns.appended()
         if group is not self._last:
             self._last = group
             group.on_done(self._done)

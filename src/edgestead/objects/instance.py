@@ -12,7 +12,7 @@ at once: none of their messages leave.
 import asyncio
 import contextvars
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from typing import Any, Literal, TypeVar
 
 from edgestead.objects import limits
@@ -24,11 +24,13 @@ from edgestead.objects.env import Env
 from edgestead.objects.errors import ObjectReset, Overloaded
 from edgestead.objects.gates import InputGate, gated
 from edgestead.objects.storage import Storage, settle
+from edgestead.objects.web import Request, Response
 from edgestead.store.objectlog import ObjectRef
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 State = Literal["starting", "running", "over"]
+STREAM_CHUNKS_MAX = 4  # of a streamed body, made and not sent yet
 
 
 class Instance:
@@ -129,6 +131,54 @@ class Instance:
 
         reply: Reply = await self.event(run)
         return reply
+
+    async def fetch(self, request: Request) -> Response | Reply:
+        """Give one HTTP request to the object. A streamed body is sent chunk by chunk behind the gate."""
+
+        async def run() -> Response:
+            made: Any = self._object
+            response = await made.fetch(request)
+            if not isinstance(response, Response):
+                raise TypeError(f"fetch() must return a Response, not {type(response).__name__}")
+            return response
+
+        answer: Response | Reply = await self.event(run)
+        if isinstance(answer, Response) and not isinstance(answer.body, bytes):
+            answer.body = self._stream(answer.body)
+        return answer
+
+    async def _stream(self, body: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+        """The chunks of a body that user code makes: as an event of the object, behind its output gate."""
+        chunks: asyncio.Queue[bytes | None] = asyncio.Queue(STREAM_CHUNKS_MAX)
+
+        async def pump() -> None:
+            async for chunk in body:
+                await self.confirmed()
+                await chunks.put(bytes(chunk))
+            await self.confirmed()
+            await chunks.put(None)
+
+        task = self._spawn(gated(self.gate, pump()))
+        try:
+            while (chunk := await self._next_chunk(chunks, task)) is not None:
+                yield chunk
+        finally:
+            task.cancel()
+
+    async def _next_chunk(
+        self, chunks: "asyncio.Queue[bytes | None]", task: "asyncio.Task[Any]"
+    ) -> bytes | None:
+        """The next chunk, None behind the last. Raises what ended the body early."""
+        getting = asyncio.ensure_future(chunks.get())
+        try:
+            await asyncio.wait({getting, task}, return_when=asyncio.FIRST_COMPLETED)
+            if not getting.done() and chunks.empty():
+                if task.cancelled():
+                    raise self.error or ObjectReset("The response was cancelled.")
+                task.result()
+            return await getting
+        finally:
+            getting.cancel()
 
     async def event(self, run: Callable[[], Any]) -> Any:
         """Deliver one event: wait for the gate, run it, wait for its writes. What it raises is a Reply."""

@@ -21,6 +21,7 @@ from edgestead.objects.engine import Engine, Logging
 from edgestead.objects.env import Env
 from edgestead.objects.errors import ObjectReset, StorageBroken, UnknownClass, UnknownMethod
 from edgestead.objects.instance import Instance
+from edgestead.objects.web import Request, Response
 from edgestead.store.objectlog import Lease, LogError, ObjectLog, ObjectRef
 from edgestead.store.sqlite.objectlog.files import Files
 
@@ -90,6 +91,20 @@ class Node:
         try:
             instance = await self._find(ref, info)
             return await instance.call(method, arguments)
+        except (LogError, OSError) as error:
+            return pack_error(StorageBroken(f"Object storage cannot be opened: {error}"))
+        except ObjectReset as error:
+            return pack_error(error)
+        finally:
+            self._events -= 1
+
+    async def fetch(self, ref: ObjectRef, info: ClassInfo, request: Request) -> Response | Reply:
+        """Give an HTTP request to an object's `fetch`: its response, or the error as a reply."""
+        self._events += 1
+        try:
+            instance = await self._find(ref, info)
+            answer: Response | Reply = await instance.fetch(request)
+            return answer
         except (LogError, OSError) as error:
             return pack_error(StorageBroken(f"Object storage cannot be opened: {error}"))
         except ObjectReset as error:
