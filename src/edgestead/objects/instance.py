@@ -53,7 +53,7 @@ class Instance:
         self.gate = InputGate()
         self._loop, self._now_ms = loop, now_ms
         self._deliver, self._on_over = deliver, on_over
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: dict[asyncio.Task[Any], None] = {}  # in order, so that a run can be repeated
         self._context = contextvars.Context()  # events inherit nothing from their caller
         self._object: StatefulObject | None = None
         self._engine: Engine | None = None
@@ -233,8 +233,8 @@ class Instance:
 
     def _spawn(self, coroutine: Any) -> "asyncio.Task[Any]":
         task = self._loop.create_task(coroutine, context=self._context.copy())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
         return task
 
     @property
