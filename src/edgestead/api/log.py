@@ -14,7 +14,7 @@ import traceback
 import msgspec
 
 from edgestead.api.exchange import Exchange
-from edgestead.api.limits import LOG_LINES_WAITING_MAX
+from edgestead.api.limits import LOG_END_SECONDS_MAX, LOG_LINES_WAITING_MAX
 
 _BATCH_SECONDS = 0.1
 
@@ -95,10 +95,10 @@ class BatchedLog:
             self._wake.set()
 
     def close(self) -> None:
-        """Write what waits, then end. Idempotent."""
+        """Write what waits, then end; a reader that is stuck loses it. Idempotent."""
         self._closed = True
         self._wake.set()
-        self._thread.join()
+        self._thread.join(LOG_END_SECONDS_MAX)
 
     def _run(self) -> None:
         while not self._closed:
