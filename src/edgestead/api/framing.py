@@ -85,6 +85,9 @@ class StrictProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        outbox = self.app.context.outbox
+        if outbox.waiting:
+            outbox.flush()  # so that an answer is out before what follows its request is read
         if self.parser is None or self.transport.is_closing():
             return
         self._head_bytes += len(data)
@@ -118,6 +121,7 @@ class StrictProtocol(HttpToolsProtocol):
     def _refuse(self, reason: str, counter: int) -> None:
         """Answer 400 and close. While an answer is under way, only close: behind it, or within it."""
         self.app.context.counters.add(counter)
+        self.app.context.outbox.flush()
         if self._is_busy():
             if self._in_head:
                 self.cycle.keep_alive = False

@@ -21,7 +21,6 @@ RULESETS_PAGE_SIZE_DEFAULT = 50
 PAGE_NUMBER_MAX = 1_000_000_000_000  # further pages are as empty as this one
 ROWS_READ_INLINE_MAX = 500  # a longer list is read off the event loop
 BODY_OCTETS_READ_INLINE_MAX = 16_384  # a longer body that has to be compiled is read off the event loop
-LOG_END_SECONDS_MAX = 1.0  # for the lines that still wait when the server ends
 LOG_LINES_WAITING_MAX = 10_000  # further lines are dropped and counted
 UPLOAD_SECONDS_MAX = 600.0  # a body that is streamed: 25 MiB at 350 kbit/s
 UPLOAD_IDLE_SECONDS_MAX = 30.0  # between two portions of it
