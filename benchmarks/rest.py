@@ -59,6 +59,7 @@ def serve(listener: socket.socket, folder: Path, token: str) -> None:
     from edgestead.api.log import BatchedLog
     from edgestead.model.call import Profile
     from edgestead.model.counters import private_page
+    from edgestead.server.rest import RestServer
     from edgestead.services import credentials
     from edgestead.services.access import AccessTable
     from edgestead.services.platform import Platform
@@ -94,7 +95,7 @@ def serve(listener: socket.socket, folder: Path, token: str) -> None:
             now_us=lambda: time.time_ns() // 1000,
             log=BatchedLog(os.open(os.devnull, os.O_WRONLY)),
         )
-        await _uvicorn(create_app(context), StrictProtocol).serve([listener])
+        await RestServer(create_app(context), StrictProtocol, listener).run_until_ended(lambda: None)
 
     uvloop.run(main())
 

@@ -2,9 +2,11 @@
 
 import json
 import socket
+import time
 
 import pytest
 
+from edgestead.api.limits import HEAD_BYTES_MAX
 from edgestead.testing.server import EdgeServer
 
 # The body is "{}\n" and so on; what a route says of it is its own business, as long as it reads exactly it.
@@ -31,7 +33,6 @@ REFUSED = {
     + b"Transfer-Encoding: identity, chunked\r\nContent-Length: 2\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
     "Content-Length: +5": TARGET + b"Content-Length: +5\r\n\r\n{   }",
     "no HTTP at all": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-    "a head that never ends": b"GET /health/live HTTP/1.1\r\nX: " + b"x" * 70_000,
 }
 
 
@@ -84,6 +85,17 @@ def test_an_uncertain_request_is_refused_in_the_envelope_and_nothing_after_it_is
     assert status == 400
     assert (body["success"], body["result"], body["messages"]) == (False, None, [])
     assert len(body["errors"]) == 1
+
+
+def test_a_head_that_grows_beyond_the_limit_is_refused_before_it_ends(server):
+    host, _, port = server.ready["api_base"].split("/")[2].rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=5) as connection:
+        connection.sendall(b"GET /health/live HTTP/1.1\r\nX: ")
+        time.sleep(0.1)  # the limit holds from the read on that follows a head's first bytes
+        connection.sendall(b"x" * (HEAD_BYTES_MAX + 1))
+        found = list(answers(connection.makefile("rb").read()))
+
+    assert [status for status, _ in found] == [400]
 
 
 def test_an_earlier_request_on_the_connection_keeps_its_own_answer(server):

@@ -108,6 +108,20 @@ def test_a_process_that_keeps_dying_is_restarted_ever_more_slowly(server):
     assert [line.partition("again in ")[2].split()[0] for line in said] == ["0.05", "0.10", "0.20"]
 
 
+def test_a_damaged_credentials_file_keeps_control_away_but_not_dns(server):
+    file = server.data_dir / "credentials.json"
+    kept, pid = file.read_bytes(), server.children()["control"]
+    file.write_text("damaged")
+    os.kill(pid, signal.SIGKILL)
+    server.wait_until(lambda: "is not a credentials file" in server.log, 20)
+
+    assert server.dig("www.example.com") == ["192.0.2.1"]
+
+    file.write_bytes(kept)
+    server.wait_for_life("control", pid)
+    answers(server)
+
+
 def test_an_orphan_never_outlives_its_supervisor_even_before_it_was_ready(new_server):
     server = new_server()
     server.launch()

@@ -13,6 +13,7 @@ from edgestead.api import (
     kv_bulk,
     kv_namespaces,
     kv_values,
+    rulesets,
     tokens,
     zones,
 )
@@ -29,6 +30,7 @@ HANDLERS = (
     kv_bulk,
     kv_namespaces,
     kv_values,
+    rulesets,
     tokens,
     zones,
 )  # importing them filled ROUTES

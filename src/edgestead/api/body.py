@@ -60,8 +60,12 @@ async def _read(receive: Receive, bytes_max: int) -> bytes:
 def decode(body: bytes, shape: Any) -> Any:
     """Read JSON as `shape`. Numbers and truth values may be text, as several clients send them.
 
+    `bytes` is a route that reads its body itself: it gets what was sent.
+
     Raises InvalidBody, with a pointer to the member that is wrong.
     """
+    if shape is bytes:
+        return body
     decoder = _DECODERS.get(shape)
     if decoder is None:
         decoder = _DECODERS[shape] = msgspec.json.Decoder(shape, strict=False)

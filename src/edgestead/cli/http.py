@@ -29,12 +29,13 @@ Body = Callable[[], Iterable[bytes] | bytes]
 
 
 class Refused(Failed):
-    """The API said no. `errors` are its code and message pairs, `pointer` the place in the body."""
+    """The API said no. `errors` are its error objects, `pointer` the first one's place in the body."""
 
     def __init__(
         self, request: str, status: int, errors: list[dict[str, Any]], text: str, source_name: str
     ) -> None:
         self.status = status
+        self.errors = errors
         self.codes = {error.get("code") for error in errors}
         source = errors[0].get("source") if errors else None
         self.pointer = str(source.get("pointer", "")) if isinstance(source, dict) else ""

@@ -22,6 +22,8 @@ COMMANDS: dict[str, Lazy] = {
         "edgestead.cli.credentials", "credentials", "Renew the key and token in the data folder."
     ),
     "kv": Lazy("edgestead.cli.kv", "kv", "Read and write the key-value store."),
+    "waf": Lazy("edgestead.cli.waf", "waf", "Show and set a zone's use of the managed OWASP ruleset."),
+    "ruleset": Lazy("edgestead.cli.ruleset", "ruleset", "List, print and check rulesets."),
     "completion": Lazy(
         "edgestead.cli.completion", "completion", "Print the script that completes commands in a shell."
     ),

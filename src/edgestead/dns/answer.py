@@ -10,21 +10,22 @@ to a reply, each a few times dearer than the one before: `exact.get(query)`, whi
 `reply`, for a standard query without EDNS options; `_unusual`, for everything else that bytes can be.
 """
 
+import logging
 import struct
-from typing import Final
+from typing import Any, Final
 
 from edgestead.dns import node, wire
 from edgestead.dns.counters import Slot, Tally
 from edgestead.dns.kept import Kept
 from edgestead.dns.lookup import PLAIN, lookup, missing
 from edgestead.dns.outcome import (
-    FAILED,
     FORMERR,
     NO_FLAGS,
+    NOT_OURS,
     NOTIMP,
     READY_HEADS,
     READY_TRUNCATED,
-    REFUSED,
+    SERVFAIL,
     Heads,
     Outcome,
 )
@@ -34,9 +35,13 @@ from edgestead.dns.wire import BadMessage
 from edgestead.dns.zone import Zone
 from edgestead.model.limits import LABEL_OCTETS_MAX, NAME_OCTETS_MAX
 
+log = logging.getLogger(__name__)
+
 UDP_OCTETS: Final = 1232  # RFC 9715: no fragments; what we send, and what we say we take
 UDP_OCTETS_MIN: Final = 512  # RFC 1035 §4.2.1, RFC 6891 §6.2.3
 TCP_OCTETS: Final = 65_535  # RFC 1035 §4.2.2
+FADE_ENTRIES: Final = 256
+
 _ID: Final = 2
 _QR: Final = 0x80
 _OPCODE: Final = 0x78
@@ -90,6 +95,7 @@ class Responder:
         self._udp = udp
         self._plain: Edns = (b"", (UDP_OCTETS_MIN if udp else TCP_OCTETS) - _ID)
         self._edns: Kept[bytes, Edns] = Kept()
+        self._fading: list[dict[Any, Any]] = []
         self._adopt()
 
     def _adopt(self) -> None:
@@ -97,15 +103,33 @@ class Responder:
         self._zones = self._view.zones
         self._outcomes = self._view.outcomes
         self.exact: Kept[bytes, bytes] = Kept()
+        self._failure_logged = False
 
     def exact_of_now(self) -> Kept[bytes, bytes]:
         """The cache that goes with the table of now. Asked once a batch, with the table's lock held."""
         if self._view is not self._table.view:
+            self._fading += (self.exact, self._outcomes)
             self._adopt()
+        if self._fading:
+            self._fade()
         return self.exact
 
+    def _fade(self) -> None:
+        """Free what was kept for a table of the past, with each batch more than a batch can keep.
+
+        Letting go of a full cache at once would hold up every query for several milliseconds.
+        """
+        old = self._fading[-1]
+        for _ in range(min(FADE_ENTRIES, len(old))):
+            old.popitem()
+        if not old:
+            self._fading.pop()
+
     def reply(self, query: bytes) -> bytes | None:
-        """The reply to a query, both without ID; None when there must be none. Never raises.
+        """The reply to a query, both without ID; None when there must be none.
+
+        No query makes it raise. Should one do so all the same, the loops call `failed`: one name must not end
+        the process for all the others.
 
         Takes the name to be all that stands before type and class, then walks it label by label to the apex
         of a zone: getting there is the proof that it was the name, and that nothing stands behind it.
@@ -124,7 +148,7 @@ class Responder:
         asked, kind = question[:-_KIND_OCTETS], question[-_KIND_OCTETS:]
         name = asked.lower()
         if name != asked:
-            outcome = self._outcomes.get((name, kind))
+            outcome = self._outcomes.get(name + kind)
             if outcome is not None:
                 return self._finish(question, mode, edns, outcome, b"")
         zones, at = self._zones, 0
@@ -144,6 +168,13 @@ class Responder:
         if kind not in PLAIN or len(name) > NAME_OCTETS_MAX:
             return self._unusual(query)
         return self._finish(question, mode, edns, missing(self._view, zone, name, at, kind), b"")
+
+    def failed(self, query: bytes) -> bytes:
+        """SERVFAIL after `reply` raised, and one log line for each state of the table."""
+        if not self._failure_logged:
+            self._failure_logged = True
+            log.exception("no answer for the query %s", query.hex())
+        return self._bare(query, SERVFAIL)
 
     def _at_node(
         self, query: bytes, question: bytes, mode: int, edns: Edns, zone: Zone, name: bytes, held: bytes
@@ -169,8 +200,8 @@ class Responder:
         self.exact.keep(query, reply, len(query) + len(reply))
         return reply
 
-    def _finish(self, question: bytes, mode: int, edns: Edns, outcome: Outcome, query: bytes | None) -> bytes:
-        """The reply with an outcome. `query` is given when the reply may be kept under it."""
+    def _finish(self, question: bytes, mode: int, edns: Edns, outcome: Outcome, query: bytes) -> bytes:
+        """The reply with an outcome. `query` is b"" when the reply must not be kept under it."""
         opt, octets = edns
         reply = b"".join((outcome.heads[mode], question, outcome.tail, opt))
         if len(reply) > octets and outcome.shorter is not None:
@@ -227,7 +258,7 @@ class Responder:
         name = asked.question[:-_KIND_OCTETS].lower()
         zone = self._view.zone_of(name)
         if kind[2:] != _CLASS_IN or zone is None:
-            return FAILED[REFUSED]
+            return NOT_OURS
         return lookup(self._view, zone, name, kind)
 
     def _bad_version(self, question: bytes, mode: int, edns: Edns) -> bytes:

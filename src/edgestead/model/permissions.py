@@ -5,7 +5,8 @@ Asks  `model.ids`.
 Tells `services.access` and the routes, which each name one.
 Not   deciding.
 
-A Write group implies the Read group of the same name.
+A Write group implies the Read group of the same name. The WAF of an account is one part of its rulesets, and
+whoever may write one may write the other: the API has one family of routes for both.
 """
 
 from typing import Literal, NamedTuple
@@ -51,5 +52,6 @@ BY_ID = {group.id: group for group in GROUPS}
 
 
 def with_implied(names: frozenset[str]) -> frozenset[str]:
-    """The names, and the Read group of each Write group among them."""
+    """The names, and what they imply: Read of each Write, the account's rulesets of its WAF."""
+    names |= {name.replace("WAF", "Rulesets") for name in names if name.startswith("Account WAF ")}
     return names | {name.removesuffix("Write") + "Read" for name in names if name.endswith(" Write")}

@@ -65,12 +65,15 @@ class Child:
         return self._popen is not None
 
     def start(self) -> None:
-        """Begin a life. Raises OSError, with nothing begun, when the system has no room for it."""
+        """Begin a life. Raises OSError when the system has no room for it, and what `make_start` raises.
+
+        Then nothing has begun.
+        """
         assert not self.is_alive
         status_read, status_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             popen = self._spawn(status_write)
-        except OSError:
+        except BaseException:
             os.close(status_read)
             raise
         finally:

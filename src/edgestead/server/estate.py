@@ -9,7 +9,7 @@ Not   when children start or end (`server.supervisor`).
 import os
 import time
 from collections.abc import Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from types import TracebackType
 
@@ -101,7 +101,8 @@ class Estate:
 
     def remove_ready_file(self) -> None:
         if self._config.ready_file:
-            self._config.ready_file.unlink(missing_ok=True)
+            with suppress(OSError):
+                self._config.ready_file.unlink()
 
     def _control_start(self, child: Child, status_fd: int) -> tuple[ControlStart, Iterable[int]]:
         config, listeners = self._config, self._listeners
@@ -126,6 +127,9 @@ class Estate:
             own_addresses=tuple(map(str, config.own_addresses)),
             nameservers=config.nameserver,
             profile=config.profile,
+            crs=None if config.crs is None else str(config.crs),
+            managed_ruleset_id=config.managed_ruleset_id,
+            anomaly_rule_id=config.anomaly_rule_id,
             barrier_ms=config.barrier_ms,
         )
         descriptors = [start.lock_fd, start.api_fd, start.feed_fd, start.admin_fd, *self._pages.values()]

@@ -9,6 +9,7 @@ Not   routes (`api`); bytes that are no request (`api.framing`).
 
 import asyncio
 import contextlib
+import gc
 import logging
 import socket
 from collections.abc import Callable, Generator
@@ -20,6 +21,7 @@ KEEP_ALIVE_SECONDS = 30  # an idle connection's life after its last answer
 DRAIN_SECONDS = 8  # for requests under way at the end; below the supervisor's own limit
 CONNECTIONS_MAX = 2048  # of connections, and of requests under way; further ones are answered 503
 _BACKLOG = 1024
+_GC_OBJECTS_YOUNG = 20_000  # allocations between collections; Python's own 700 cost a tenth of a small GET
 
 
 class RestServer(uvicorn.Server):
@@ -57,9 +59,17 @@ class RestServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        _rest_the_collector()
         self._accepts()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         """Signals are the process's own business (`server.control`)."""
         yield
+
+
+def _rest_the_collector() -> None:
+    """What lives now lives on: no collection looks at it again. A request leaves no cycles behind."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_GC_OBJECTS_YOUNG)

@@ -66,8 +66,9 @@ class Supervisor:
             return
         try:
             child.start()
-        except OSError as error:
-            self._has_failed(child, f"the system refused a new process: {error.strerror}")
+        except (OSError, StartError) as error:  # no room for a process; credentials.json damaged meanwhile
+            _log.error("%s was not started: %s", child.name, error)
+            self._has_failed(child, str(error))
             return
         self._loop.watch(child.pidfd, partial(self._ended, child))
         self._loop.watch(child.status_fd, partial(self._spoke, child))
@@ -77,8 +78,10 @@ class Supervisor:
         lines = child.read_status()
         if not lines and child.is_hung_up:
             self._loop.forget(child.status_fd)
+        if self._is_ending:
+            return
         if process.CREDENTIALS in lines and self._is_up:
-            self._estate.write_ready_file()
+            self._tell_credentials()
         if process.READY in lines and not self._is_up and all(c.is_ready for c in self._estate.children):
             self._come_up()
 
@@ -91,6 +94,12 @@ class Supervisor:
             return
         self._is_up = True
         self._announce(ready)
+
+    def _tell_credentials(self) -> None:
+        try:
+            self._estate.write_ready_file()
+        except StartError as error:
+            _log.error("the ready-file is out of date: %s", error)
 
     def _ended(self, child: Child) -> None:
         pid, pidfd, status_fd = child.pid, child.pidfd, child.status_fd

@@ -15,3 +15,27 @@ TAGS_MAX = 20
 TAG_NAME_CHARACTERS_MAX = 32
 TAG_VALUE_CHARACTERS_MAX = 100
 RECORDS_PER_ZONE_MAX = 1_000_000
+
+RULES_PER_RULESET_MAX = 1_000  # contract "Rulesets" §6: ours, plans of the hosted service have fewer
+CUSTOM_RULESETS_MAX = 100  # of one account, in all phases
+RULESET_OCTETS_MAX = 900_000  # the rules as JSON; with its head the ruleset is one document of the feed
+RULESET_NAME_CHARACTERS_MAX = 255
+DESCRIPTION_CHARACTERS_MAX = 1_024  # of a ruleset or a rule
+REF_CHARACTERS_MAX = 255
+VERSIONS_KEPT_MAX = 1_000  # of one ruleset; the oldest go first
+VERSIONS_OCTETS_MAX = 64 << 20  # of one ruleset, all versions together
+REFUSALS_ANSWERED_MAX = 20  # of one body: one a rule
+OVERRIDE_ITEMS_MAX = 1_000  # of each list in overrides and skip
+HEADERS_PER_RULE_MAX = 30
+HEADER_VALUE_CHARACTERS_MAX = 4_096
+URL_CHARACTERS_MAX = 4_096
+RESPONSE_CHARACTERS_MAX = 30_720  # a response that a rule answers
+SETTING_ITEMS_MAX = 100  # of a list or map in an action's parameters
+CHARACTERISTICS_MAX = 20
+
+TOKENS_PER_USER_MAX = 50  # contract "Quotas"
+TOKENS_PER_ACCOUNT_MAX = 500  # contract "Quotas"
+TOKEN_NAME_CHARACTERS_MAX = 120  # contract "Tokens"
+TOKEN_POLICIES_MAX = 50
+TOKEN_RESOURCES_MAX = 200  # of all policies together: every change of a token reads all tokens again
+TOKEN_ADDRESSES_MAX = 100  # of both lists together: each request looks at all of them

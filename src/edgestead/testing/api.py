@@ -24,6 +24,8 @@ from edgestead.services import credentials
 from edgestead.services.access import AccessTable
 from edgestead.services.credentials import Credentials
 from edgestead.services.platform import Platform
+from edgestead.services.rulesets_managed import ManagedRuleset
+from edgestead.store.changes import Change
 from edgestead.store.sqlite.control import SqliteControlStore
 from edgestead.store.sqlite.kv import SqliteKvStore
 from edgestead.store.writes import Writes
@@ -61,7 +63,10 @@ class Answer(NamedTuple):
 
 
 class LocalApi:
-    """The API over one store. Each call runs on one event loop; the clock moves a microsecond a request."""
+    """The API over one store. Each call runs on one event loop; the clock moves a microsecond a request.
+
+    `changes` is what the feed was told, `lines` what was logged, `reasons` why the server is not ready.
+    """
 
     def __init__(
         self,
@@ -73,8 +78,11 @@ class LocalApi:
         nameservers: tuple[str, ...] = ("ns2.edge.internal", "ns1.edge.internal"),
         edge_addresses: tuple[str, ...] = ("203.0.113.1", "2001:db8::1"),
         own_addresses: frozenset[str] = frozenset({"203.0.113.1", "2001:db8::1"}),
+        managed: ManagedRuleset | None = None,
     ) -> None:
         self.store = SqliteControlStore(folder / "control.db", MIGRATIONS)
+        self.changes: list[Change] = []
+        self.store.on_group(self.changes.extend)
         self.kv = KvData(SqliteKvStore(folder))
         self.lines: list[bytes] = []
         self.reasons: tuple[str, ...] = ()
@@ -88,6 +96,7 @@ class LocalApi:
             edge_addresses=edge_addresses,
             own_addresses=own_addresses,
             new_id=lambda: f"{next(self._ids):032x}",
+            managed=managed,
         )
         self.install(CREDENTIALS)
         self.app = self._loop.run_until_complete(self._make_app(profile, as_of, allow_as_of))

@@ -1,0 +1,178 @@
+"""`edgecli waf`: show and set what a zone does with the managed ruleset.
+
+Owns  arguments, options and output of the three commands.
+Asks  `cli.waf_rule` what a rule says and should say, `cli.ruleset_target` for the server.
+Tells the shell.
+Not   the API's rules. Imports click and the standard library only.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import click
+
+from edgestead.cli import waf_rule
+from edgestead.cli.failure import Failed
+from edgestead.cli.ruleset_target import JSON, ZONE, Command, Target, zone_target
+
+PHASE = "http_request_firewall_managed"
+DEPLOY = click.option(
+    "--deploy", is_flag=True, help="Deploy the managed ruleset to the zone first, if it is not there."
+)
+Json = dict[str, Any]
+
+
+def _threshold(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """A score, or one of the named sensitivities."""
+    if value is None:
+        return None
+    if value in waf_rule.THRESHOLDS:
+        return waf_rule.THRESHOLDS[value]
+    if value.isascii() and value.isdigit() and len(value) <= 7 and int(value) > 0:
+        return int(value)
+    words = ", ".join(waf_rule.THRESHOLDS)
+    raise click.BadParameter(f"{value!r} is neither a score from 1 on nor one of {words}.", ctx, param)
+
+
+class Deployed(NamedTuple):
+    """The managed ruleset, and where the zone executes it; `rule` None where it does not."""
+
+    managed: Json
+    ruleset_id: str | None
+    rule: Json | None
+
+
+@click.group(short_help="Show and set a zone's use of the managed OWASP ruleset.")
+def waf() -> None:
+    """Show and set what a zone does with the managed OWASP ruleset."""
+
+
+@waf.command("show", cls=Command)
+@ZONE
+@JSON
+def show(zone: str | None, as_json: bool) -> None:
+    """Print paranoia level, score threshold and action."""
+    target = zone_target(zone)
+    found = _find(target)
+    _print(target, found, as_json)
+
+
+@waf.command("level", cls=Command)
+@click.argument("level", metavar="N", type=click.IntRange(1, 4))
+@ZONE
+@DEPLOY
+def set_level(level: int, zone: str | None, deploy: bool) -> None:
+    """Set the paranoia level to N, 1 to 4: rules of higher levels are off.
+
+    Everything else that the zone's rule says stays as it is.
+    """
+    _change(zone, deploy, lambda rule, _: waf_rule.with_level(rule, level))
+
+
+@waf.command("threshold", cls=Command)
+@click.argument("threshold", metavar="N", callback=_threshold, required=False)
+@click.option("--action", type=click.Choice(waf_rule.ACTIONS), help="What happens to such requests.")
+@ZONE
+@DEPLOY
+def set_threshold(threshold: int | None, action: str | None, zone: str | None, deploy: bool) -> None:
+    """Act on requests whose score is at least N: a number, or low (60), medium (40), high (25).
+
+    Everything else that the zone's rule says stays as it is.
+    """
+    if threshold is None and action is None:
+        raise click.UsageError("N, --action or both are needed.")
+    _change(
+        zone, deploy, lambda rule, anomaly: waf_rule.with_threshold(rule, anomaly["id"], threshold, action)
+    )
+
+
+def _change(zone: str | None, deploy: bool, change: Callable[[Json, Json], Json]) -> None:
+    """Read the rule, change it, send all of it back, and show what it is now."""
+    target = zone_target(zone)
+    found = _find(target)
+    anomaly = found.managed["rules"][-1]
+    if found.rule is None:
+        if not deploy:
+            raise Failed(
+                f"{target.name} does not execute the managed ruleset.",
+                "The same command with --deploy adds the rule that does.",
+            )
+        _deploy(target, found, change(waf_rule.new_rule(found.managed["id"]), anomaly))
+    else:
+        path = f"{target.path}/{found.ruleset_id}/rules/{found.rule['id']}"
+        target.api.call("PATCH", path, json_body=change(found.rule, anomaly))
+    _print(target, _find(target), as_json=False)
+
+
+def _find(target: Target) -> Deployed:
+    from edgestead.cli.http import Refused
+
+    managed = _managed(target)
+    try:
+        entrypoint = target.api.call("GET", target.entrypoint(PHASE))["result"]
+    except Refused as refusal:
+        if refusal.status != 404:
+            raise
+        return Deployed(managed, None, None)
+    rules = [rule for rule in entrypoint["rules"] if waf_rule.executes(rule, managed["id"])]
+    if len(rules) > 1:
+        raise Failed(
+            f"{target.name} executes the managed ruleset in {len(rules)} rules, each with its own settings.",
+            f"`edgecli ruleset get {PHASE}` shows them; the API changes each by its id.",
+        )
+    return Deployed(managed, entrypoint["id"], rules[0] if rules else None)
+
+
+def _managed(target: Target) -> Json:
+    listed = target.api.call("GET", target.account_path)["result"]
+    for found in listed:
+        if found["kind"] == "managed" and "OWASP" in found["name"]:
+            whole: Json = target.api.call("GET", f"{target.account_path}/{found['id']}")["result"]
+            return whole
+    raise Failed(
+        "The server has loaded no managed ruleset.",
+        "Install modsecurity-crs on its machine (apt install modsecurity-crs), or start it with --crs PATH.",
+    )
+
+
+def _deploy(target: Target, found: Deployed, rule: Json) -> None:
+    if found.ruleset_id is None:
+        target.api.call("PUT", target.entrypoint(PHASE), json_body={"rules": [rule]})
+    else:
+        path = f"{target.path}/{found.ruleset_id}/rules"
+        target.api.call("POST", path, json_body=rule, repeat=False)
+
+
+def _print(target: Target, found: Deployed, as_json: bool) -> None:
+    managed = found.managed
+    settings = None
+    if found.rule is not None:
+        settings = waf_rule.settings_of(found.rule, managed["rules"][-1])
+    if as_json:
+        from edgestead.cli.output import echo_object
+
+        about = settings._asdict() if settings else {}
+        echo_object(
+            {
+                "zone": target.name,
+                "ruleset": managed["id"],
+                "version": managed["version"],
+                "deployed": settings is not None,
+                **about,
+            }.items()
+        )
+        return
+    rows = [("Zone", target.name), ("Ruleset", f"{managed['name']}, version {managed['version']}")]
+    if settings is None:
+        rows.append(("Deployed", "no"))
+    else:
+        off = ", ".join(map(str, settings.disabled_levels))
+        level = f"all but {off}" if settings.level is None else str(settings.level or "none")
+        rows += [
+            ("Deployed", "yes" if settings.enabled else "yes, but the rule is disabled"),
+            ("Level", level),
+            ("Threshold", str(settings.threshold)),
+            ("Action", settings.action),
+        ]
+    for name, value in rows:
+        click.echo(f"{name:<10} {value}")

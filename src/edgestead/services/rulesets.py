@@ -1,0 +1,108 @@
+"""Reading rulesets: the use cases that change nothing.
+
+Owns  which rulesets a zone or account sees, and their order.
+Asks  `services.rulesets_scope` and `tables.rulesets` for rows, the platform for the managed ruleset.
+Tells `api`, with rulesets as JSON text.
+Not   changes (`services.rulesets_change`); HTTP; permissions.
+"""
+
+from typing import NamedTuple
+
+from msgspec import Raw
+
+from edgestead.model.ruleset_errors import EntrypointNotFound, RulesetNotFound
+from edgestead.services import rulesets_view
+from edgestead.services.platform import Platform
+from edgestead.services.rulesets_phases import ORDER
+from edgestead.services.rulesets_scope import (
+    Scope,
+    account_of,
+    entrypoint_of,
+    managed_of,
+    managed_version,
+    owned,
+    version_of,
+)
+from edgestead.store.control import Reader
+from edgestead.tables import rulesets
+from edgestead.tables.rulesets import RulesetRow
+
+
+class Listed(NamedTuple):
+    """Summaries as JSON texts, and where the next page begins; None at the end."""
+
+    items: list[Raw]
+    after: str | None
+
+
+def listed(reader: Reader, platform: Platform, scope: Scope, after: str, limit: int) -> Listed:
+    """Summaries of the rulesets of an account, or of those that a zone has or may execute.
+
+    The managed one comes first, then the others by their phase's place in the order of execution. `after` is
+    the last page's `Listed.after`. Raises ZoneNotFound, AuthenticationError.
+    """
+    account_id = account_of(reader, scope)
+    rows = rulesets.summaries(reader, scope.kind, scope.id)
+    if scope.kind == "zone":
+        rows += rulesets.custom_rulesets(reader, account_id)
+    found = {f"1{ORDER[row.phase]:02}{row.id}": row for row in rows}
+    keys = sorted(found)
+    items = [Raw(rulesets_view.summary(found[key])) for key in keys]
+    if platform.managed is not None:
+        keys.insert(0, f"0{platform.managed.id}")
+        items.insert(0, Raw(platform.managed.summary))
+    start = sum(key <= after for key in keys)
+    end = start + limit
+    return Listed(items[start:end], keys[end - 1] if end < len(keys) else None)
+
+
+def show(reader: Reader, platform: Platform, scope: Scope, ruleset_id: str) -> bytes:
+    """One ruleset with its rules. Raises RulesetNotFound."""
+    if (managed := managed_of(platform, scope, ruleset_id)) is not None:
+        return managed.whole
+    return rulesets_view.whole(owned(reader, scope, ruleset_id))
+
+
+def show_entrypoint(reader: Reader, scope: Scope, phase: str) -> bytes:
+    """Raises PhaseRefused, EntrypointNotFound."""
+    return rulesets_view.whole(entrypoint_of(reader, scope, phase))
+
+
+def versions(reader: Reader, platform: Platform, scope: Scope, ruleset_id: str) -> list[Raw]:
+    """Summaries of every version that is kept, oldest first. Raises RulesetNotFound."""
+    if (managed := managed_of(platform, scope, ruleset_id)) is not None:
+        return [Raw(managed.summary)]
+    return _versions(reader, owned(reader, scope, ruleset_id))
+
+
+def entrypoint_versions(reader: Reader, scope: Scope, phase: str) -> list[Raw]:
+    """Summaries, oldest first; none where there is no entry point. Raises PhaseRefused."""
+    try:
+        return _versions(reader, entrypoint_of(reader, scope, phase))
+    except EntrypointNotFound:
+        return []
+
+
+def version(reader: Reader, platform: Platform, scope: Scope, ruleset_id: str, number: str) -> bytes:
+    """One version with its rules. Raises RulesetNotFound, VersionNotFound."""
+    if (managed := managed_of(platform, scope, ruleset_id)) is not None:
+        return managed_version(managed, number).whole
+    return rulesets_view.whole(version_of(reader, owned(reader, scope, ruleset_id), number))
+
+
+def entrypoint_version(reader: Reader, scope: Scope, phase: str, number: str) -> bytes:
+    """Raises PhaseRefused, EntrypointNotFound, VersionNotFound."""
+    return rulesets_view.whole(version_of(reader, entrypoint_of(reader, scope, phase), number))
+
+
+def by_tag(reader: Reader, platform: Platform, scope: Scope, ruleset_id: str, number: str, tag: str) -> bytes:
+    """A managed ruleset with the rules of one category. Raises RulesetNotFound, VersionNotFound."""
+    account_of(reader, scope)
+    managed = managed_of(platform, scope, ruleset_id)
+    if managed is None:
+        raise RulesetNotFound(ruleset_id=ruleset_id)
+    return managed_version(managed, number).by_tag(tag)
+
+
+def _versions(reader: Reader, row: RulesetRow) -> list[Raw]:
+    return [Raw(rulesets_view.summary(found)) for found in rulesets.versions(reader, row.id)]

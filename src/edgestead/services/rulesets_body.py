@@ -1,0 +1,176 @@
+"""The bodies that the rulesets' routes take, checked.
+
+Owns  which members each body has; positions; how many refusals one body gets.
+Asks  `services.rulesets_rule` for the rules.
+Tells the use cases of `services.rulesets`.
+Not   JSON text (`api`); what is stored already.
+
+Reading a body needs no transaction: the kind and phase of a ruleset never change, so the slow part of a
+write, compiling its expressions, happens before it.
+"""
+
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from edgestead.model.ruleset_errors import (
+    PhaseRefused,
+    RulesetRefused,
+    TooManyRules,
+    ValueRefused,
+)
+from edgestead.services import rulesets_phases
+from edgestead.services.limits import (
+    DESCRIPTION_CHARACTERS_MAX,
+    REFUSALS_ANSWERED_MAX,
+    RULES_PER_RULESET_MAX,
+    RULESET_NAME_CHARACTERS_MAX,
+)
+from edgestead.services.rulesets_actions import identifier
+from edgestead.services.rulesets_rule import RuleDraft, read_rule
+from edgestead.services.rulesets_shapes import Check, Place, members, shown, text, whole
+
+
+class RulesetBody(msgspec.Struct, frozen=True):
+    """What create and the two kinds of PUT take. None is what was not sent."""
+
+    name: str | None
+    description: str | None
+    kind: str | None
+    phase: str | None
+    rules: list[RuleDraft] | None
+
+
+class Position(NamedTuple):
+    """`before` and `after` name a rule, or with "" the first and the last place; `index` counts from 1."""
+
+    how: Literal["before", "after", "index"]
+    where: str | int
+
+
+class RuleBody(msgspec.Struct, frozen=True):
+    """What the routes of one rule take. `draft` None: only the position was sent."""
+
+    draft: RuleDraft | None
+    position: Position | None
+
+
+def _list(value: Any, place: Place) -> list[Any]:
+    if not isinstance(value, list):
+        place.mistyped("a list")
+    return value
+
+
+def _rule_or_end(value: Any, place: Place) -> str:
+    return "" if value == "" else str(identifier(value, place))
+
+
+_name = text(RULESET_NAME_CHARACTERS_MAX)
+_HEAD: dict[str, Check] = {
+    "description": text(DESCRIPTION_CHARACTERS_MAX, characters_min=0, line=False),
+    "rules": _list,
+}
+_kind = text(32, characters_min=0)
+_phase = text(64, characters_min=0)
+_CREATE = members(_HEAD, required={"name": _name, "kind": _kind, "phase": _phase})
+_REPLACE = members({"name": _name, "kind": _kind, "phase": _phase, **_HEAD})
+_ENTRYPOINT = members({"name": _name, **_HEAD})
+_POSITION = members(
+    {"before": _rule_or_end, "after": _rule_or_end, "index": whole(1, RULES_PER_RULESET_MAX)},
+    exactly_one=("before", "after", "index"),
+)
+
+
+def read_create(value: Any, scope: str) -> RulesetBody:
+    """The body of POST rulesets. Raises RulesetRefused's children."""
+    start = Place("")
+    sent = _CREATE(value, start)
+    check_kind(sent["kind"], scope)
+    check_phase(sent["phase"], sent["kind"], "/phase")
+    return _body(sent, sent["phase"], sent["kind"])
+
+
+def read_replace(value: Any, kind: str, phase: str) -> RulesetBody:
+    """The body of PUT for a stored ruleset, whose kind and phase it has to repeat if it names them."""
+    start = Place(phase)
+    sent = _REPLACE(value, start)
+    for member, stored in (("kind", kind), ("phase", phase)):
+        check_same(sent.get(member), stored, start.at(member))
+    return _body(sent, phase, kind)
+
+
+def read_entrypoint(value: Any, kind: str, phase: str) -> RulesetBody:
+    """The body of PUT for an entry point, whose kind and phase the path says."""
+    return _body(_ENTRYPOINT(value, Place(phase)), phase, kind)
+
+
+def read_rule_body(value: Any, kind: str, phase: str, *, may_only_move: bool = False) -> RuleBody:
+    """A rule with its position. `may_only_move`: the position alone is enough."""
+    place = Place(phase)
+    if not isinstance(value, dict):
+        place.mistyped("an object")
+    rule = {name: one for name, one in value.items() if name != "position"}
+    position = None
+    if value.get("position") is not None:
+        sent = _POSITION(value["position"], place.at("position"))
+        ((how, where),) = sent.items()
+        position = Position(how, where)
+    if may_only_move and position is not None and all(one is None for one in rule.values()):
+        return RuleBody(None, position)
+    return RuleBody(read_rule(rule, place, kind), position)
+
+
+def check_kind(kind: str, scope: str) -> None:
+    """Raises ValueRefused: none of the kinds that can be made there."""
+    kinds = ("zone",) if scope == "zone" else ("custom", "root")
+    if kind not in kinds:
+        reason = f"a ruleset of this kind cannot be made in {_article(scope)}: expected " + " or ".join(kinds)
+        raise ValueRefused(value=shown(kind), field="kind", reason=reason, pointer="/kind")
+
+
+def check_phase(phase: str, kind: str, pointer: str | None = None) -> None:
+    """Raises PhaseRefused: no phase, or one without rulesets of this kind."""
+    row = rulesets_phases.TABLE.get(phase)
+    if row is None:
+        raise PhaseRefused(phase=shown(phase), because="", pointer=pointer)
+    if not row.actions(kind):
+        raise PhaseRefused(phase=phase, because=f": it has no rulesets of kind {kind}", pointer=pointer)
+
+
+def check_same(sent: str | None, stored: str, place: Place) -> None:
+    """Raises ValueRefused: another value for what never changes."""
+    if sent is not None and sent != stored:
+        place.refuse(sent, f"it cannot change from '{stored}'")
+
+
+def _article(scope: str) -> str:
+    return "a zone" if scope == "zone" else "an account"
+
+
+def _body(sent: dict[str, Any], phase: str, kind: str) -> RulesetBody:
+    rules = _rules(sent["rules"], Place(phase).at("rules"), kind) if "rules" in sent else None
+    return RulesetBody(sent.get("name"), sent.get("description"), sent.get("kind"), sent.get("phase"), rules)
+
+
+def _rules(values: list[Any], place: Place, kind: str) -> list[RuleDraft]:
+    """Every rule, or one refusal for each rule that is wrong: whoever checks a file wants to see them all."""
+    check_count(len(values), place.phase, place.pointer)
+    drafts: list[RuleDraft] = []
+    refusals: list[RulesetRefused] = []
+    for index, value in enumerate(values):
+        try:
+            drafts.append(read_rule(value, place.at(index), kind))
+        except RulesetRefused as refusal:
+            refusals.append(refusal)
+            if len(refusals) == REFUSALS_ANSWERED_MAX:
+                break
+    if refusals:
+        refusals[0].also = tuple(refusals[1:])
+        raise refusals[0]
+    return drafts
+
+
+def check_count(rules: int, phase: str, pointer: str | None = None) -> None:
+    """Raises TooManyRules."""
+    if rules > RULES_PER_RULESET_MAX:
+        raise TooManyRules(phase=phase, rules=rules, rules_max=RULES_PER_RULESET_MAX, pointer=pointer)

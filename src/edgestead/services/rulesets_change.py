@@ -1,0 +1,269 @@
+"""Changing rulesets: the use cases that write.
+
+Owns  what each of them does, versions, the feed's documents.
+Asks  `services.rulesets_body` for what was sent, `services.rulesets_merge` for the next rules,
+      `services.rulesets_references` whether what they name exists, `tables.rulesets` for rows.
+Tells the change feed about every change; `api`, with rulesets as JSON text.
+Not   HTTP; permissions; what a rule does.
+
+A use case only reads, and returns the `Change` that it would make; `commit` makes it. A dry run is a use case
+without its commit, so both refuse the same.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from edgestead.model import ruleset_document
+from edgestead.model.call import Call
+from edgestead.model.ruleset_document import KIND_RULESET, RulesetDocument
+from edgestead.model.ruleset_errors import (
+    CurrentVersion,
+    RuleNotFound,
+    RulesetExists,
+    RulesetInUse,
+    RulesetTooLarge,
+)
+from edgestead.model.times import six_digits
+from edgestead.services import rulesets_body, rulesets_merge, rulesets_view
+from edgestead.services.limits import (
+    CUSTOM_RULESETS_MAX,
+    RULESET_OCTETS_MAX,
+    VERSIONS_KEPT_MAX,
+    VERSIONS_OCTETS_MAX,
+)
+from edgestead.services.platform import Platform
+from edgestead.services.rulesets_body import RuleBody, RulesetBody
+from edgestead.services.rulesets_merge import Rule, Stamp
+from edgestead.services.rulesets_references import References
+from edgestead.services.rulesets_rule import RuleDraft
+from edgestead.services.rulesets_scope import Scope, account_of, version_of, writable
+from edgestead.services.rulesets_shapes import Place
+from edgestead.store.control import Reader, Transaction
+from edgestead.tables import rulesets
+from edgestead.tables.rulesets import RulesetRow
+
+ENTRYPOINT_NAME = "default"
+_encode = msgspec.json.Encoder().encode
+_decode_rules = msgspec.json.Decoder(list[dict[str, Any]]).decode
+
+
+class Written(msgspec.Struct, frozen=True):
+    """A ruleset's next version; its first one where `is_new`. `executed`: whom it executes."""
+
+    row: RulesetRow
+    executed: frozenset[str]
+    is_new: bool = False
+
+
+class Removed(msgspec.Struct, frozen=True):
+    """A ruleset that goes with all its versions."""
+
+    row: RulesetRow
+
+
+class VersionRemoved(msgspec.Struct, frozen=True):
+    ruleset_id: str
+    version: int
+
+
+Change = Written | Removed | VersionRemoved
+
+
+def kind_and_phase(reader: Reader, platform: Platform, scope: Scope, ruleset_id: str) -> tuple[str, str]:
+    """What never changes of a ruleset that is to be changed. Raises RulesetNotFound, ManagedIsReadOnly."""
+    row = writable(reader, platform, scope, ruleset_id)
+    return row.kind, row.phase
+
+
+def create(call: Call, reader: Reader, platform: Platform, scope: Scope, body: RulesetBody) -> Written:
+    """A new ruleset. Raises RulesetExists, and what its rules deserve."""
+    assert body.kind is not None
+    assert body.phase is not None
+    account_id = account_of(reader, scope)
+    if body.kind == "custom":
+        same = [row for row in rulesets.custom_rulesets(reader, account_id) if row.phase == body.phase]
+        taken = len(same) >= CUSTOM_RULESETS_MAX
+    else:
+        taken = rulesets.entrypoint(reader, scope.kind, scope.id, body.phase) is not None
+    if taken:
+        raise RulesetExists(value=body.kind, phase=body.phase, pointer="/kind")
+    return _new(call, reader, platform, scope, body.kind, body.phase, body)
+
+
+def replace(
+    call: Call, reader: Reader, platform: Platform, scope: Scope, ruleset_id: str, body: RulesetBody
+) -> Written:
+    """Other rules, another description, or both; what was not sent stays. Raises RulesetNotFound …"""
+    row = writable(reader, platform, scope, ruleset_id)
+    return _replaced(call, reader, platform, row, body)
+
+
+def replace_entrypoint(
+    call: Call, reader: Reader, platform: Platform, scope: Scope, phase: str, body: RulesetBody
+) -> Written:
+    """As `replace` for the phase's entry point, which is made when there is none."""
+    account_of(reader, scope)
+    row = rulesets.entrypoint(reader, scope.kind, scope.id, phase)
+    if row is None:
+        return _new(call, reader, platform, scope, scope.entry_kind, phase, body)
+    return _replaced(call, reader, platform, row, body)
+
+
+def add_rule(
+    call: Call, reader: Reader, platform: Platform, scope: Scope, ruleset_id: str, body: RuleBody
+) -> Written:
+    """A further rule, at its position or at the end."""
+    row = writable(reader, platform, scope, ruleset_id)
+    draft = body.draft
+    assert draft is not None
+    rulesets_body.check_count(len(_rules(row)) + 1, row.phase)
+    stored = rulesets_merge.added(_rules(row), draft, body.position, _stamp(call, platform))
+    return _next(call, reader, platform, row, stored, [draft])
+
+
+def change_rule(
+    call: Call,
+    reader: Reader,
+    platform: Platform,
+    scope: Scope,
+    ruleset_id: str,
+    rule_id: str,
+    body: RuleBody,
+) -> Written:
+    """Define a rule anew, move it, or both. Raises RuleNotFound …"""
+    row = writable(reader, platform, scope, ruleset_id)
+    rules = _rules(row)
+    _check_has(rules, row, rule_id)
+    rules = rulesets_merge.changed(rules, rule_id, body.draft, body.position, _stamp(call, platform))
+    return _next(call, reader, platform, row, rules, [body.draft] if body.draft is not None else [])
+
+
+def remove_rule(
+    call: Call, reader: Reader, platform: Platform, scope: Scope, ruleset_id: str, rule_id: str
+) -> Written:
+    """Raises RulesetNotFound, RuleNotFound, ManagedIsReadOnly."""
+    row = writable(reader, platform, scope, ruleset_id)
+    rules = _rules(row)
+    _check_has(rules, row, rule_id)
+    return _next(call, reader, platform, row, [rule for rule in rules if rule["id"] != rule_id], [])
+
+
+def remove(reader: Reader, platform: Platform, scope: Scope, ruleset_id: str) -> Removed:
+    """Raises RulesetNotFound, ManagedIsReadOnly, RulesetInUse."""
+    row = writable(reader, platform, scope, ruleset_id)
+    user_id = rulesets.user_of(reader, ruleset_id)
+    if user_id is not None:
+        raise RulesetInUse(ruleset_id=ruleset_id, by_id=user_id)
+    return Removed(row)
+
+
+def remove_version(
+    reader: Reader, platform: Platform, scope: Scope, ruleset_id: str, number: str
+) -> VersionRemoved:
+    """Raises RulesetNotFound, VersionNotFound, ManagedIsReadOnly, CurrentVersion."""
+    row = writable(reader, platform, scope, ruleset_id)
+    found = version_of(reader, row, number)
+    if found.version == row.version:
+        raise CurrentVersion(version=number)
+    return VersionRemoved(row.id, found.version)
+
+
+def commit(tx: Transaction, change: Change) -> bytes | None:
+    """Make the change; the ruleset as JSON text where there still is one."""
+    match change:
+        case Written(row, executed, is_new):
+            if is_new:
+                rulesets.insert(tx, row)
+            else:
+                rulesets.add_version(tx, row)
+                rulesets.keep_newest(tx, row.id, VERSIONS_KEPT_MAX, VERSIONS_OCTETS_MAX)
+            rulesets.set_uses(tx, row.id, executed)
+            tx.emit(row.scope_id, KIND_RULESET, row.id, _document(row))
+            return rulesets_view.whole(row)
+        case Removed(row):
+            rulesets.delete(tx, row.id)
+            tx.emit(row.scope_id, KIND_RULESET, row.id, None)
+        case VersionRemoved(ruleset_id, number):
+            rulesets.delete_version(tx, ruleset_id, number)
+    return None
+
+
+def _rules(row: RulesetRow) -> list[Rule]:
+    return _decode_rules(row.rules)
+
+
+def _check_has(rules: list[Rule], row: RulesetRow, rule_id: str) -> None:
+    if all(rule["id"] != rule_id for rule in rules):
+        raise RuleNotFound(rule_id=rule_id, ruleset_id=row.id)
+
+
+def _stamp(call: Call, platform: Platform) -> Stamp:
+    return Stamp(six_digits(call.now_us), platform.new_id)
+
+
+def _new(
+    call: Call, reader: Reader, platform: Platform, scope: Scope, kind: str, phase: str, body: RulesetBody
+) -> Written:
+    row = RulesetRow(
+        id=platform.new_id(),
+        scope=scope.kind,
+        scope_id=scope.id,
+        kind=kind,
+        phase=phase,
+        name=body.name or ENTRYPOINT_NAME,
+        version=0,
+        description=body.description or "",
+        updated_us=call.now_us,
+        rules="[]",
+    )
+    drafts = body.rules or []
+    rules = rulesets_merge.replaced([], drafts, _stamp(call, platform))
+    written = _next(call, reader, platform, row, rules, drafts)
+    return Written(written.row, written.executed, is_new=True)
+
+
+def _replaced(call: Call, reader: Reader, platform: Platform, row: RulesetRow, body: RulesetBody) -> Written:
+    rulesets_body.check_same(body.name, row.name, Place(row.phase).at("name"))
+    if body.description is not None:
+        row = row._replace(description=body.description)
+    rules = _rules(row)
+    if body.rules is not None:
+        rules = rulesets_merge.replaced(rules, body.rules, _stamp(call, platform))
+    return _next(call, reader, platform, row, rules, body.rules or [])
+
+
+def _next(
+    call: Call,
+    reader: Reader,
+    platform: Platform,
+    row: RulesetRow,
+    rules: list[Rule],
+    drafts: list[RuleDraft],
+) -> Written:
+    """The ruleset's next version with these rules. What the drafts name is checked here."""
+    references = References(reader, platform.managed, account_of(reader, _scope(row)), row.kind)
+    for draft in drafts:
+        references.check(draft)
+    text = _encode(rules).decode()
+    octets = len(text.encode())
+    if octets > RULESET_OCTETS_MAX:
+        raise RulesetTooLarge(octets=octets, octets_max=RULESET_OCTETS_MAX)
+    written = row._replace(version=row.version + 1, updated_us=call.now_us, rules=text)
+    return Written(written, frozenset(_executed(rules)))
+
+
+def _scope(row: RulesetRow) -> Scope:
+    return Scope("zone" if row.scope == "zone" else "account", row.scope_id)
+
+
+def _executed(rules: list[Rule]) -> Iterator[str]:
+    for rule in rules:
+        if rule["action"] == "execute":
+            yield rule["action_parameters"]["id"]
+
+
+def _document(row: RulesetRow) -> bytes:
+    rules = msgspec.Raw(row.rules.encode())
+    return ruleset_document.encode(RulesetDocument(row.id, row.kind, row.phase, str(row.version), rules))

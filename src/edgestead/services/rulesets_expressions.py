@@ -1,0 +1,68 @@
+"""Expressions inside of rules: the checks that ask the language.
+
+Owns  which member is a filter, a value or a characteristic, and how a refusal of the language is answered.
+Asks  `language`.
+Tells `services.rulesets_actions` and `services.rulesets_rule`.
+Not   grammar and types.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from edgestead.language import BOOL, INT, IP, STRING, FilterError, Type, compile_filter, compile_value
+from edgestead.language.types import EXPRESSION_CHARS_MAX
+from edgestead.model.ruleset_errors import ExpressionBlank, ExpressionRefused
+from edgestead.services.rulesets_shapes import Place
+
+# Counted by what a request carries: the language has no field for it, the edge takes the client's address.
+VISITOR = "cf.unique_visitor_id"
+_COUNTABLE = (STRING, INT, IP, BOOL, Type("Array", STRING))
+Compile = Callable[[str, str], object]
+
+
+def filter_expression(value: Any, place: Place) -> str:
+    """A rule's condition."""
+    return _checked(value, place, compile_filter)
+
+
+def counting_expression(value: Any, place: Place) -> str:
+    """A rate limit's own condition, which also sees the response. Empty is the rule's expression."""
+    if value == "":
+        return ""
+    return _checked(value, place, lambda text, phase: compile_filter(text, phase, with_response=True))
+
+
+def value_expression(value: Any, place: Place) -> str:
+    """What a rewrite or redirect computes: a String."""
+    return _checked(value, place, compile_value)
+
+
+def characteristic(value: Any, place: Place) -> str:
+    """What a rate limit counts by: any value that the phase knows."""
+    return value if value == VISITOR else _checked(value, place, _compile_countable)
+
+
+def _compile_countable(text: str, phase: str) -> None:
+    for result in _COUNTABLE[:-1]:
+        try:
+            compile_value(text, phase, result=result)
+            return
+        except FilterError as error:
+            if not error.reason.startswith("expected value of type"):
+                raise
+    compile_value(text, phase, result=_COUNTABLE[-1])
+
+
+def _checked(value: Any, place: Place, compile_: Compile) -> str:
+    if not isinstance(value, str):
+        place.mistyped("a string")
+    if not value.strip():
+        raise ExpressionBlank(field=place.field, pointer=place.pointer)
+    try:
+        compile_(value, place.phase)
+    except FilterError as error:
+        shown = value if len(value) <= EXPRESSION_CHARS_MAX else value[:EXPRESSION_CHARS_MAX] + "…"
+        raise ExpressionRefused(
+            value=shown, field=place.field, reason=str(error), pointer=place.pointer
+        ) from None
+    return value

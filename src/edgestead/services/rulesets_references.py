@@ -1,0 +1,139 @@
+"""Whether what a rule names exists: rulesets, their versions, rules and categories.
+
+Owns  the checks of `execute` and `skip` against what is stored and loaded.
+Asks  `tables.rulesets` for the account's custom rulesets, the managed ruleset for its entries.
+Tells `services.rulesets`.
+Not   the form of a rule (`services.rulesets_rule`).
+
+Source: contract "Rulesets" §4.
+"""
+
+from typing import Any, NoReturn
+
+import msgspec
+
+from edgestead.model.ruleset_errors import ReferenceRefused
+from edgestead.services.rulesets_actions import LATEST
+from edgestead.services.rulesets_managed import HOW_TO_LOAD, ManagedRuleset
+from edgestead.services.rulesets_phases import EXECUTE, SKIP
+from edgestead.services.rulesets_rule import RuleDraft
+from edgestead.services.rulesets_shapes import Place
+from edgestead.store.control import Reader
+from edgestead.tables import rulesets
+from edgestead.tables.rulesets import RulesetRow
+
+_ids = msgspec.json.Decoder(list[dict[str, Any]]).decode
+
+
+class References:
+    """What the rules of one ruleset may name. Made for one transaction."""
+
+    def __init__(self, reader: Reader, managed: ManagedRuleset | None, account_id: str, kind: str) -> None:
+        self._reader = reader
+        self._managed = managed
+        self._kind = kind
+        self._custom = {row.id: row for row in rulesets.custom_rulesets(reader, account_id)}
+
+    def check(self, draft: RuleDraft) -> None:
+        """Raises ReferenceRefused, ValueRefused."""
+        action = draft.definition["action"]
+        parameters = draft.definition.get("action_parameters", {})
+        place = draft.place.at("action_parameters")
+        if action == EXECUTE:
+            self._check_execute(parameters, place)
+        elif action == SKIP:
+            self._check_skip(parameters, place)
+
+    def _check_execute(self, parameters: dict[str, Any], place: Place) -> None:
+        id_ = parameters["id"]
+        managed = self._managed_named(id_)
+        if managed is not None:
+            _check_phase(managed.phase, id_, place)
+            if not managed.is_version(parameters["version"]):
+                reason = f"the loaded version is {managed.version}; expected it or {LATEST}"
+                _refuse(parameters["version"], place.at("version"), reason)
+            check_overrides(parameters.get("overrides", {}), place.at("overrides"), managed)
+            return
+        custom = self._custom_named(id_, place.at("id"))
+        if self._kind == "custom":
+            _refuse(id_, place.at("id"), "a custom ruleset cannot execute a custom ruleset")
+        _check_phase(custom.phase, id_, place)
+        self._check_version(custom, parameters["version"], place.at("version"))
+        if "overrides" in parameters:
+            place.at("overrides").refuse(parameters["overrides"], "only managed rulesets have overrides")
+
+    def _check_skip(self, parameters: dict[str, Any], place: Place) -> None:
+        for index, id_ in enumerate(parameters.get("rulesets", ())):
+            if self._managed_named(id_) is None:
+                self._custom_named(id_, place.at("rulesets").at(index))
+        for id_, rule_ids in parameters.get("rules", {}).items():
+            inner = place.at("rules").at(id_)
+            known = self._rule_ids(id_, inner)
+            for index, rule_id in enumerate(rule_ids):
+                if rule_id not in known:
+                    _refuse(rule_id, inner.at(index), f"ruleset {id_} has no such rule")
+
+    def _rule_ids(self, id_: str, place: Place) -> frozenset[str]:
+        managed = self._managed_named(id_)
+        if managed is not None:
+            return frozenset(managed.entries)
+        self._custom_named(id_, place)
+        row = rulesets.ruleset(self._reader, id_)
+        assert row is not None
+        return frozenset(rule["id"] for rule in _ids(row.rules))
+
+    def _managed_named(self, id_: str) -> ManagedRuleset | None:
+        return self._managed if self._managed is not None and self._managed.id == id_ else None
+
+    def _custom_named(self, id_: str, place: Place) -> RulesetRow:
+        found = self._custom.get(id_)
+        if found is None:
+            reason = "there is no such ruleset"
+            if self._managed is None:
+                reason += f", and no managed ruleset is loaded: {HOW_TO_LOAD}"
+            _refuse(id_, place, reason)
+        return found
+
+    def _check_version(self, custom: RulesetRow, version: str, place: Place) -> None:
+        if version == LATEST:
+            return
+        if rulesets.ruleset_version(self._reader, custom.id, int(version)) is None:
+            _refuse(
+                version, place, f"ruleset {custom.id} has no such version; expected {LATEST} or one it has"
+            )
+
+
+def check_overrides(overrides: dict[str, Any], place: Place, managed: ManagedRuleset) -> None:
+    """Raises ReferenceRefused for a rule or category that the ruleset does not have, ValueRefused for what
+    cannot be overridden in it."""
+    _no_sensitivity(overrides, place)
+    categories = managed.catalogue.categories
+    for index, item in enumerate(overrides.get("categories", ())):
+        inner = place.at("categories").at(index)
+        _no_sensitivity(item, inner)
+        if item["category"] not in categories:
+            _refuse(item["category"], inner.at("category"), "no rule of the ruleset has this category")
+    for index, item in enumerate(overrides.get("rules", ())):
+        inner = place.at("rules").at(index)
+        _no_sensitivity(item, inner)
+        entry = managed.entries.get(item["id"])
+        if entry is None:
+            _refuse(item["id"], inner.at("id"), "the ruleset has no such rule")
+        elif "score_threshold" in item and entry.score_threshold is None:
+            reason = f"only the anomaly rule {managed.catalogue.anomaly_rule.id} has a threshold"
+            inner.at("score_threshold").refuse(item["score_threshold"], reason)
+
+
+def _no_sensitivity(item: dict[str, Any], place: Place) -> None:
+    if "sensitivity_level" in item:
+        reason = "it belongs to the rulesets of DDoS phases"
+        place.at("sensitivity_level").refuse(item["sensitivity_level"], reason)
+
+
+def _check_phase(phase: str, id_: str, place: Place) -> None:
+    if phase != place.phase:
+        _refuse(id_, place.at("id"), f"the ruleset is in phase {phase}")
+
+
+def _refuse(value: str, place: Place, reason: str) -> NoReturn:
+    raise ReferenceRefused(value=value, field=place.field, reason=reason, pointer=place.pointer)

@@ -1,0 +1,530 @@
+"""Rulesets over REST: every route, for zones and for accounts."""
+
+import pytest
+
+from edgestead.services.limits import RULES_PER_RULESET_MAX
+from edgestead.testing.api import CREDENTIALS
+from tests.services.ruleset_samples import (
+    ANOMALY,
+    CUSTOM_PHASE,
+    ENTRIES,
+    MANAGED,
+    MANAGED_PHASE,
+    block,
+    execute,
+)
+
+ACCOUNT = f"/accounts/{CREDENTIALS.account_id}/rulesets"
+NO_ID = "f" * 32
+
+
+@pytest.fixture
+def managed():
+    return MANAGED
+
+
+@pytest.fixture
+def zone(zone_id) -> str:
+    """The path of the zone's rulesets."""
+    return f"/zones/{zone_id}/rulesets"
+
+
+@pytest.fixture(params=["zone", "account"])
+def scope(request, zone) -> tuple[str, str]:
+    """The path of rulesets, and the kind of its entry points."""
+    return (zone, "zone") if request.param == "zone" else (ACCOUNT, "root")
+
+
+@pytest.fixture
+def entrypoint(zone) -> str:
+    return f"{zone}/phases/{CUSTOM_PHASE}/entrypoint"
+
+
+@pytest.fixture
+def three(api, entrypoint):
+    """An entry point with rules a, b and c, by their descriptions."""
+    return api.put(entrypoint, {"rules": [block(description=name) for name in "abc"]}).result
+
+
+def names(ruleset) -> str:
+    return "".join(rule["description"] for rule in ruleset["rules"])
+
+
+def new(kind: str, **more: object) -> dict[str, object]:
+    return {"name": "mine", "kind": kind, "phase": CUSTOM_PHASE, **more}
+
+
+# Entry points
+
+
+def test_an_entry_point_is_made_by_its_first_put_and_answers_in_the_golden_shape(api, zone, entrypoint):
+    made = api.put(entrypoint, {"rules": [block()]}).result
+
+    assert list(made) == [
+        "id", "name", "description", "kind", "version", "rules", "last_updated", "phase"
+    ]  # fmt: skip
+    assert (made["name"], made["description"], made["kind"], made["version"]) == ("default", "", "zone", "1")
+    (rule,) = made["rules"]
+    assert rule["ref"] == rule["id"] != made["id"]
+    assert (rule["version"], rule["enabled"], rule["description"]) == ("1", True, "")
+    assert rule["last_updated"] == made["last_updated"]
+    assert "logging" not in rule
+    assert api.get(entrypoint).result == api.get(f"{zone}/{made['id']}").result == made
+
+
+def test_the_managed_phase_names_its_source(api, zone):
+    assert api.put(f"{zone}/phases/{MANAGED_PHASE}/entrypoint", {}).result["source"] == "firewall_managed"
+
+
+def test_an_entry_point_without_rules_shows_an_empty_list(api, entrypoint):
+    assert api.put(entrypoint, {}).result["rules"] == []
+
+
+def test_a_put_changes_only_what_it_sends(api, entrypoint):
+    api.put(entrypoint, {"name": "mine", "description": "first", "rules": [block()]})
+
+    changed = api.put(entrypoint, {"rules": []}).result
+    again = api.put(entrypoint, {"description": ""}).result
+
+    assert (changed["name"], changed["description"], changed["rules"]) == ("mine", "first", [])
+    assert (again["description"], again["version"]) == ("", "3")
+
+
+def test_the_account_has_entry_points_of_its_own(api, zone, entrypoint):
+    path = f"{ACCOUNT}/phases/{CUSTOM_PHASE}/entrypoint"
+    api.put(entrypoint, {})
+
+    assert api.get(path).status == 404
+    assert api.put(path, {}).result["kind"] == "root"
+
+
+# Create, list, get, replace, delete
+
+
+def test_a_ruleset_lives_in_both_scopes(api, scope):
+    path, kind = scope
+    made = api.post(path, new(kind, description="text", rules=[])).result
+    one = f"{path}/{made['id']}"
+
+    changed = api.put(
+        one, {"name": "mine", "kind": kind, "phase": CUSTOM_PHASE, "description": "other"}
+    ).result
+
+    assert (made["version"], changed["version"]) == ("1", "2")
+    assert api.get(one).result["description"] == "other"
+    assert [row["id"] for row in api.get(path).result if row["kind"] == kind] == [made["id"]]
+    assert api.get(f"{path}/phases/{CUSTOM_PHASE}/entrypoint").result["id"] == made["id"]
+
+    gone = api.delete(one)
+
+    assert (gone.status, gone.body) == (204, b"")
+    assert not {"content-length", "content-type"} & gone.headers.keys()
+    assert api.get(one).codes == [10001]
+    assert api.get(f"{path}/phases/{CUSTOM_PHASE}/entrypoint").codes == [10003]
+
+
+def test_a_list_shows_summaries_the_managed_ruleset_first(api, entrypoint, zone):
+    api.put(entrypoint, {"rules": [block()]})
+
+    managed, own = api.get(zone).result
+
+    assert (managed["kind"], managed["phase"], managed["version"]) == ("managed", MANAGED_PHASE, "7")
+    assert own["kind"] == "zone"
+    assert "rules" not in managed | own
+    assert "result_info" not in api.get(zone).json
+
+
+def test_a_zone_lists_the_custom_rulesets_that_it_may_execute_but_does_not_own_them(api, zone):
+    custom = api.post(ACCOUNT, new("custom")).result
+    api.post(ACCOUNT, new("root"))
+
+    assert [row["kind"] for row in api.get(zone).result] == ["managed", "custom"]
+    assert api.get(f"{zone}/{custom['id']}").codes == [10001]
+    assert api.get(f"{zone}/{MANAGED.id}").codes == [10001]
+    assert [row["kind"] for row in api.get(ACCOUNT).result] == ["managed", "custom", "root"]
+
+
+def test_a_list_is_paged_by_cursor(api, zone):
+    phases = [CUSTOM_PHASE, MANAGED_PHASE, "http_ratelimit"]
+    for phase in phases:
+        api.put(f"{zone}/phases/{phase}/entrypoint", {})
+
+    first = api.get(f"{zone}?per_page=3").json
+    cursor = first["result_info"]["cursors"]["after"]
+    second = api.get(f"{zone}?per_page=3&cursor={cursor}").json
+
+    seen = [row["phase"] for row in first["result"] + second["result"]]
+    assert seen == [MANAGED_PHASE, CUSTOM_PHASE, "http_ratelimit", MANAGED_PHASE]
+    assert "result_info" not in second
+    assert api.get(f"{zone}?per_page=3&cursor=zzz").result == []
+    assert api.get(f"{zone}?per_page=many").status == 400
+
+
+def test_custom_rulesets_are_several_in_a_phase(api):
+    for _ in range(2):
+        api.post(ACCOUNT, new("custom", rules=[block()]))
+
+    assert [row["kind"] for row in api.get(ACCOUNT).result] == ["managed", "custom", "custom"]
+
+
+def test_rulesets_of_another_zone_are_not_found(api, zone, three):
+    other = api.post("/zones", {"name": "example.net"}).result["id"]
+
+    for method in ("GET", "DELETE"):
+        assert api.call(method, f"/zones/{other}/rulesets/{three['id']}").codes == [10001]
+    assert api.get(f"{ACCOUNT}/{three['id']}").codes == [10001]
+    assert api.get(f"{zone}/{three['id']}").status == 200
+
+
+def test_a_deleted_zone_takes_its_rulesets_along(api, zone_id, three):
+    api.delete(f"/zones/{zone_id}")
+
+    left = api.store.read(lambda reader: reader.rows("select * from ruleset_versions"))
+    assert left == []
+
+
+# Rules: identity
+
+
+def test_a_put_keeps_the_rules_that_id_or_ref_name(api, entrypoint, three):
+    a, _, c = three["rules"]
+    named = api.put(
+        entrypoint, {"rules": [block(description="c", ref=c["ref"]), block(description="a2", id=a["id"])]}
+    )
+    kept_c, kept_a = named.result["rules"]
+
+    assert (kept_c["id"], kept_c["version"], kept_c["last_updated"]) == (c["id"], "1", c["last_updated"])
+    assert (kept_a["id"], kept_a["version"], kept_a["ref"]) == (a["id"], "2", a["ref"])
+    assert kept_a["last_updated"] > a["last_updated"]
+
+
+def test_a_put_without_names_makes_new_rules(api, entrypoint, three):
+    again = api.put(entrypoint, {"rules": [block(description="a")]}).result
+
+    assert again["rules"][0]["id"] not in [rule["id"] for rule in three["rules"]]
+
+
+def test_what_was_answered_can_be_sent_back(api, entrypoint, zone, three):
+    again = api.put(entrypoint, {"rules": three["rules"]}).result
+
+    assert again["rules"] == three["rules"]
+    assert again["version"] == "2"
+
+
+def test_an_id_from_elsewhere_gets_one_of_its_own_here(api, entrypoint):
+    (rule,) = api.put(entrypoint, {"rules": [block(id=NO_ID, ref="mine")]}).result["rules"]
+
+    assert (rule["id"] == NO_ID, rule["ref"]) == (False, "mine")
+
+
+def test_a_patch_replaces_the_definition_and_keeps_who_the_rule_is(api, zone, entrypoint):
+    made = api.put(entrypoint, {"rules": [block(ref="mine", description="old", enabled=False)]}).result
+    rule = made["rules"][0]
+
+    answer = api.patch(
+        f"{zone}/{made['id']}/rules/{rule['id']}", {"action": "log", "expression": "true"}
+    ).result
+
+    (changed,) = answer["rules"]
+    assert (answer["id"], answer["version"]) == (made["id"], "2")
+    assert (changed["id"], changed["ref"], changed["version"]) == (rule["id"], "mine", "2")
+    assert (changed["action"], changed["description"], changed["enabled"]) == ("log", "", True)
+
+
+def test_a_patch_that_changes_nothing_leaves_the_rules_version(api, zone, three):
+    rule = three["rules"][0]
+    same = {name: rule[name] for name in ("action", "expression", "description", "enabled")}
+
+    answer = api.patch(f"{zone}/{three['id']}/rules/{rule['id']}", same).result
+
+    assert (answer["version"], answer["rules"][0]["version"]) == ("2", "1")
+
+
+def test_a_rule_is_deleted_and_the_ruleset_answered(api, zone, three):
+    gone = api.delete(f"{zone}/{three['id']}/rules/{three['rules'][1]['id']}")
+
+    assert (gone.status, names(gone.result), gone.result["version"]) == (200, "ac", "2")
+
+
+# Rules: positions
+
+ADDED = [
+    (None, "abcx"),
+    ({"before": ""}, "xabc"),
+    ({"after": ""}, "abcx"),
+    ({"before": "b"}, "axbc"),
+    ({"after": "b"}, "abxc"),
+    ({"index": 1}, "xabc"),
+    ({"index": 3}, "abxc"),
+    ({"index": 4}, "abcx"),
+]
+MOVED = [
+    ({"before": ""}, "bac"),
+    ({"after": ""}, "acb"),
+    ({"before": "a"}, "bac"),
+    ({"after": "c"}, "acb"),
+    ({"index": 1}, "bac"),
+    ({"index": 2}, "abc"),
+    ({"index": 3}, "acb"),
+]
+MISPLACED = [
+    ({"index": 5}, "/position/index", 20129),
+    ({"index": 0}, "/position/index", 20121),
+    ({"index": "1"}, "/position/index", 10026),
+    ({"before": NO_ID}, "/position/before", 20129),
+    ({"after": "short"}, "/position/after", 20121),
+    ({}, "/position", 20121),
+    ({"before": "", "index": 1}, "/position", 20121),
+    ({"first": True}, "/position/first", 10026),
+    ([], "/position", 10026),
+]
+
+
+def placed(position, ruleset):
+    """A position whose rules are named by their descriptions."""
+    ids = {rule["description"]: rule["id"] for rule in ruleset["rules"]}
+    if not isinstance(position, dict):
+        return position
+    return {how: ids.get(where, where) for how, where in position.items()}
+
+
+@pytest.mark.parametrize(("position", "order"), ADDED)
+def test_a_new_rule_goes_to_its_position(api, zone, three, position, order):
+    rule = block(description="x")
+    if position is not None:
+        rule["position"] = placed(position, three)
+
+    answer = api.post(f"{zone}/{three['id']}/rules", rule)
+
+    assert names(answer.result) == order
+    assert "position" not in answer.body.decode()
+
+
+@pytest.mark.parametrize(("position", "order"), MOVED)
+def test_a_patch_with_a_position_alone_moves_and_changes_nothing(api, zone, three, position, order):
+    path = f"{zone}/{three['id']}/rules/{three['rules'][1]['id']}"
+
+    answer = api.patch(path, {"position": placed(position, three)}).result
+
+    assert names(answer) == order
+    assert answer["version"] == "2"
+    assert sorted(answer["rules"], key=names_of) == three["rules"]
+
+
+def names_of(rule) -> str:
+    return rule["description"]
+
+
+def test_a_patch_may_move_and_change_at_once(api, zone, three):
+    path = f"{zone}/{three['id']}/rules/{three['rules'][1]['id']}"
+
+    answer = api.patch(path, block(description="B", position={"index": 1})).result
+
+    assert names(answer) == "Bac"
+    assert [rule["version"] for rule in answer["rules"]] == ["2", "1", "1"]
+
+
+@pytest.mark.parametrize(("position", "pointer", "code"), MISPLACED)
+def test_a_position_that_is_none_is_refused(api, zone, entrypoint, three, position, pointer, code):
+    answer = api.post(f"{zone}/{three['id']}/rules", block(position=position))
+
+    (error,) = answer.json["errors"]
+    assert (answer.status, error["code"], error["source"]["pointer"]) == (400, code, pointer)
+    assert api.get(entrypoint).result == three
+
+
+def test_a_rule_has_no_place_next_to_itself(api, zone, three):
+    rule_id = three["rules"][0]["id"]
+
+    answer = api.patch(f"{zone}/{three['id']}/rules/{rule_id}", {"position": {"after": rule_id}})
+
+    assert answer.codes == [20129]
+
+
+# Versions
+
+
+def test_every_change_makes_a_version_that_stays_as_it_was(api, zone, entrypoint, three):
+    one = f"{zone}/{three['id']}"
+    api.delete(f"{one}/rules/{three['rules'][0]['id']}")
+    api.put(one, {"rules": []})
+
+    listed = api.get(f"{one}/versions").result
+
+    assert [row["version"] for row in listed] == ["1", "2", "3"]
+    assert all("rules" not in row for row in listed)
+    assert api.get(f"{one}/versions/1").result == three
+    assert [names(api.get(f"{one}/versions/{n}").result) for n in (1, 2, 3)] == ["abc", "bc", ""]
+    assert api.get(f"{entrypoint}/versions").result == listed
+    assert api.get(f"{entrypoint}/versions/1").result == three
+
+
+def test_an_old_version_can_be_deleted_the_current_one_cannot(api, zone, entrypoint, three):
+    one = f"{zone}/{three['id']}"
+    api.put(one, {"rules": []})
+
+    assert api.delete(f"{one}/versions/1").status == 204
+    assert api.get(f"{one}/versions/1").codes == [10004]
+    assert api.delete(f"{one}/versions/2").codes == [20223]
+    assert api.get(entrypoint).result["version"] == "2"
+
+
+def test_versions_of_a_phase_without_an_entry_point_are_an_empty_list(api, entrypoint):
+    assert api.get(f"{entrypoint}/versions").result == []
+    assert api.get(f"{entrypoint}/versions/1").codes == [10003]
+
+
+@pytest.mark.parametrize("number", ["9", "x", "latest", "-1", "9" * 30, "%D9%A1"])
+def test_a_version_that_is_none_is_not_found(api, zone, three, number):
+    assert api.get(f"{zone}/{three['id']}/versions/{number}").codes == [10004]
+
+
+# The managed ruleset
+
+
+def test_the_managed_ruleset_shows_its_rules_without_expressions(api):
+    answer = api.get(f"{ACCOUNT}/{MANAGED.id}").result
+
+    first, *_, last = answer["rules"]
+    assert first == {
+        "id": ENTRIES[0].id,
+        "version": "7",
+        "action": "score",
+        "action_parameters": {"increment": 5},
+        "categories": ["paranoia-level-1", "attack-sqli"],
+        "description": "942100: Sample",
+        "last_updated": "2023-11-14T22:13:20.000000Z",
+        "ref": ENTRIES[0].id,
+        "enabled": True,
+    }
+    assert (last["id"], last["action"], last["score_threshold"]) == (ANOMALY.id, "block", 40)
+    assert "categories" not in last
+
+
+def test_the_managed_ruleset_has_one_version_and_its_tags(api):
+    one = f"{ACCOUNT}/{MANAGED.id}"
+
+    assert [row["version"] for row in api.get(f"{one}/versions").result] == ["7"]
+    assert api.get(f"{one}/versions/7").result == api.get(one).result
+    tagged = api.get(f"{one}/versions/latest/by_tag/attack-sqli").result["rules"]
+    assert [rule["id"] for rule in tagged] == [ENTRIES[0].id, ENTRIES[1].id]
+    assert api.get(f"{one}/versions/7/by_tag/unknown").result["rules"] == []
+    assert api.get(f"{one}/versions/6").codes == [10004]
+
+
+def test_only_managed_rulesets_have_tags(api):
+    custom = api.post(ACCOUNT, new("custom")).result["id"]
+
+    assert api.get(f"{ACCOUNT}/{custom}/versions/1/by_tag/a").codes == [10001]
+
+
+WRITES = [
+    ("PUT", "", {"rules": []}),
+    ("DELETE", "", None),
+    ("POST", "/rules", block()),
+    ("PATCH", f"/rules/{ANOMALY.id}", block()),
+    ("DELETE", f"/rules/{ANOMALY.id}", None),
+    ("DELETE", "/versions/7", None),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body"), WRITES)
+def test_the_managed_ruleset_cannot_be_written(api, method, path, body):
+    answer = api.call(method, f"{ACCOUNT}/{MANAGED.id}{path}", body)
+
+    assert (answer.status, answer.codes) == (400, [20221])
+
+
+# Executing custom rulesets
+
+
+def test_an_executed_ruleset_cannot_be_deleted_until_nobody_executes_it(api, entrypoint):
+    custom = api.post(ACCOUNT, new("custom", rules=[block()])).result["id"]
+    made = api.put(entrypoint, {"rules": [execute(custom, version="1")]}).result
+
+    refused = api.delete(f"{ACCOUNT}/{custom}")
+    api.put(entrypoint, {"rules": []})
+
+    assert made["rules"][0]["action_parameters"] == {"id": custom, "version": "1"}
+    assert refused.codes == [20222]
+    assert api.delete(f"{ACCOUNT}/{custom}").status == 204
+
+
+# Dry runs
+
+
+@pytest.fixture
+def writes(zone, entrypoint, three):
+    """Every write of the API: method, path, body, and the status of its success."""
+    one, rule = f"{zone}/{three['id']}", three["rules"][0]["id"]
+    return [
+        ("POST", zone, new("zone") | {"phase": MANAGED_PHASE}, 200),
+        ("PUT", one, {"rules": []}, 200),
+        ("PUT", entrypoint, {"rules": []}, 200),
+        ("POST", f"{one}/rules", block(), 200),
+        ("PATCH", f"{one}/rules/{rule}", block(), 200),
+        ("DELETE", f"{one}/rules/{rule}", None, 200),
+        ("DELETE", one, None, 204),
+        ("POST", ACCOUNT, new("custom"), 200),
+    ]
+
+
+def test_a_dry_run_answers_null_and_changes_nothing(api, writes, zone):
+    before = [api.get(zone).result, api.get(ACCOUNT).result]
+
+    for method, path, body, status in writes:
+        answer = api.call(method, f"{path}?dry_run=true", body)
+        assert answer.status == status, (method, path, answer.body)
+        if status == 200:
+            assert answer.json == {"result": None, "success": True, "errors": [], "messages": []}
+
+    assert [api.get(zone).result, api.get(ACCOUNT).result] == before
+
+
+def test_a_dry_run_refuses_what_the_write_would_refuse(api, zone, entrypoint, three):
+    bad = {"rules": [block("http.hots eq 1")]}
+
+    dry, wet = api.put(f"{entrypoint}?dry_run=true", bad), api.put(entrypoint, bad)
+
+    assert (dry.status, dry.json) == (wet.status, wet.json)
+    assert dry.codes == [20127]
+    gone = f"{zone}/{NO_ID}?dry_run=true"
+    assert api.delete(gone).codes == [10001]
+
+
+@pytest.mark.parametrize("word", ["1", "yes", "TRUE", ""])
+def test_a_dry_run_is_true_or_false_and_nothing_else(api, entrypoint, three, word):
+    assert api.put(f"{entrypoint}?dry_run={word}", {"rules": []}).status == 400
+    assert api.get(entrypoint).result == three
+
+
+def test_dry_run_false_is_a_write(api, entrypoint, three):
+    assert api.put(f"{entrypoint}?dry_run=false", {"rules": []}).result["rules"] == []
+
+
+# Size
+
+
+def test_a_thousand_rules_fit_and_one_more_does_not(api, zone, entrypoint):
+    many = [block("true", description=str(number)) for number in range(RULES_PER_RULESET_MAX)]
+    made = api.put(entrypoint, {"rules": many}).result
+
+    refused = api.post(f"{zone}/{made['id']}/rules", block())
+
+    assert len(made["rules"]) == RULES_PER_RULESET_MAX
+    assert refused.codes == [20217]
+    assert (
+        f"{RULES_PER_RULESET_MAX + 1} out of {RULES_PER_RULESET_MAX}" in refused.json["errors"][0]["message"]
+    )
+    assert api.put(entrypoint, {"rules": [*many, block()]}).codes == [20217]
+
+
+def test_rules_that_no_document_of_the_feed_could_hold_are_refused(api, entrypoint):
+    long = 'http.host in {"' + "x" * 4_000 + '"}'
+
+    answer = api.put(
+        entrypoint, {"rules": [block(long, id=f"{n:032x}", ref="r" * 100 + str(n)) for n in range(218)]}
+    )
+
+    assert answer.codes == [20218]
+    assert api.get(entrypoint).status == 404
