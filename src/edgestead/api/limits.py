@@ -24,6 +24,7 @@ BODY_OCTETS_READ_INLINE_MAX = 16_384  # a longer body that has to be compiled is
 LOG_LINES_WAITING_MAX = 10_000  # further lines are dropped and counted
 UPLOAD_SECONDS_MAX = 600.0  # a body that is streamed: 25 MiB at 350 kbit/s
 UPLOAD_IDLE_SECONDS_MAX = 30.0  # between two portions of it
+DRAINED_BYTES_MAX = 67_108_864  # of a streamed body that is too large: read, so that its sender hears why
 LARGE_BODIES_PER_CALLER_MAX = 2  # at a time, of more than store.kv.INLINE_BYTES_MAX or of unknown length
 FORM_PARTS_MAX = 16
 FORM_PART_HEAD_BYTES_MAX = 8_192
