@@ -1,11 +1,15 @@
 """A whole API in the test's own process: a real store, the real pipeline, no socket."""
 
 from collections.abc import Iterator
+from datetime import date
 
 import pytest
 
+from edgestead.changes import NEWEST
 from edgestead.model.call import Profile
 from edgestead.testing.api import LocalApi
+
+WWW = {"type": "A", "name": "www", "content": "192.0.2.1", "ttl": 3600}
 
 
 @pytest.fixture
@@ -14,10 +18,10 @@ def profile() -> Profile:
     return Profile.SPEC
 
 
-@pytest.fixture
-def as_of() -> None:
-    """The date whose behaviour is served; None is today's. Tests of dated rows parametrise it."""
-    return None
+@pytest.fixture(params=[NEWEST], ids=str)
+def as_of(request) -> date:
+    """The date whose behaviour is served. One more date here runs every test at that date too."""
+    return request.param
 
 
 @pytest.fixture
@@ -42,3 +46,9 @@ def zone_id(api) -> str:
 def records(zone_id) -> str:
     """The path of the zone's records."""
     return f"/zones/{zone_id}/dns_records"
+
+
+@pytest.fixture
+def www(api, records) -> str:
+    """The path of one record, an A at www.example.com."""
+    return f"{records}/{api.post(records, WWW).result['id']}"

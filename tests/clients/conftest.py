@@ -1,4 +1,4 @@
-"""One server for all clients, started with the profile that bends where real clients need it."""
+"""One server for all clients and profile."""
 
 import pytest
 
@@ -10,7 +10,17 @@ ZONE = "clients.example"
 @pytest.fixture(scope="module")
 def clients_server(tmp_path_factory):
     """The environment that the clients' scripts read."""
-    server = EdgeServer(tmp_path_factory.mktemp("clients") / "data", "--profile", "clients").start()
+    yield from _running(tmp_path_factory, "clients")
+
+
+@pytest.fixture(scope="module")
+def spec_server(tmp_path_factory):
+    """The same with the default profile, for what it refuses."""
+    yield from _running(tmp_path_factory, "spec")
+
+
+def _running(tmp_path_factory, profile):
+    server = EdgeServer(tmp_path_factory.mktemp(profile) / "data", "--profile", profile).start()
     server.make_zone(ZONE)
     yield {
         "EDGE_API_BASE": server.ready["api_base"],

@@ -14,7 +14,7 @@ from edgestead.model.kv import (
 )
 from edgestead.store.kv import INLINE_BYTES_MAX
 
-from .api import NOW_S
+from .api import NOW_S, blob_ids
 
 
 def item(**members):
@@ -95,7 +95,7 @@ def test_a_bad_item_fails_the_request_with_its_index_and_nothing_is_written(api,
     assert reason in error["message"]
     assert error["source"] == {"pointer": "/2"}
     assert namespace.keys().result == []
-    assert list(api.kv.store._blobs.idle_ids(float("inf"))) == []
+    assert blob_ids(api) == []
 
 
 @pytest.mark.parametrize(("body", "reason"), BAD_BODIES)

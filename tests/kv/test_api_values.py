@@ -8,7 +8,7 @@ from edgestead.model.call import Profile
 from edgestead.model.kv import KEY_BYTES_MAX, METADATA_BYTES_MAX, VALUE_BYTES_MAX
 from edgestead.store.kv import INLINE_BYTES_MAX
 
-from .api import NOW_S, form
+from .api import NOW_S, blob_ids, form
 
 KEYS = ("k", "a/b", "ü", "a?b&c=d#e", "%41", "a+b", "😀", "x" * KEY_BYTES_MAX, "é" * (KEY_BYTES_MAX // 2))
 
@@ -122,7 +122,7 @@ def test_a_longer_value_is_refused_and_the_old_one_stays(api, namespace):
 
     assert (answer.status, answer.codes, answer.headers["connection"]) == (413, [10047], "close")
     assert namespace.get("k").body == b"old"
-    assert list(api.kv.store._blobs.idle_ids(float("inf"))) == []
+    assert blob_ids(api) == []
 
 
 def test_a_head_of_a_value_has_its_length_and_no_body(api, namespace):

@@ -38,7 +38,7 @@ async def list_records(zone_id: str, api: AppContext, call: Call, query: Query) 
         paging.per_page,
         paging.offset,
     )
-    if paging.offset + paging.per_page <= ROWS_READ_INLINE_MAX:
+    if records.is_short(wanted, ROWS_READ_INLINE_MAX):
         found = api.barrier.read(lambda reader: records.listed(call, reader, zone_id, wanted, api.pages))
     else:
         found = await api.barrier.read_long(lambda reader: records.listed(call, reader, zone_id, wanted))

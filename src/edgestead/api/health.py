@@ -6,10 +6,9 @@ Tells orchestrators and prometheus.
 Not   what is counted, or what ready means.
 """
 
-import msgspec
-
 from edgestead.api.context import AppContext
 from edgestead.api.routing import Answer, route
+from edgestead.model.request_errors import NotReady
 
 _METRICS_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 
@@ -21,11 +20,12 @@ def live() -> dict[str, str]:
 
 
 @route("GET", "/health/ready", base="", public=True)
-def ready(api: AppContext) -> Answer:
+def ready(api: AppContext) -> dict[str, str]:
     """200 when writes are accepted and DNS answers, 503 with the reasons otherwise."""
     reasons = api.not_ready()
-    result = {"status": "not ready" if reasons else "ready", "reasons": reasons}
-    return Answer(body=msgspec.json.encode(result), status=503 if reasons else 200)
+    if reasons:
+        raise NotReady(reasons="; ".join(reasons))
+    return {"status": "ready"}
 
 
 @route("GET", "/metrics", base="", public=True)

@@ -24,10 +24,15 @@ from edgestead.api.query import Query
 from edgestead.api.request_id import HEADER, request_ids
 from edgestead.api.routing import Answer, Download, Router
 from edgestead.model import envelope
-from edgestead.model.access_errors import InvalidApiToken, MembershipsNeedUser, UserNeeded
+from edgestead.model.access_errors import (
+    InvalidApiToken,
+    MembershipsNeedUser,
+    TokenNotUsableNow,
+    UserNeeded,
+)
 from edgestead.model.call import Call
 from edgestead.model.counters import slot
-from edgestead.model.errors import EdgeError, TooManyRequests
+from edgestead.model.errors import EdgeError
 from edgestead.model.request_errors import AmbiguousLength, AsOfRefused, InternalError
 from edgestead.services import access
 
@@ -78,10 +83,10 @@ def authenticate(exchange: Exchange) -> None:
             raise _user_needed(exchange)
         try:
             access.check_usable(identity, exchange.now_us, exchange.client_address)
-        except EdgeError:
-            if route.family is not access.TOKENS:
+        except TokenNotUsableNow:
+            if route.family is not access.VERIFY:
                 raise
-            raise InvalidApiToken from None  # on the routes that tell whether a token is good
+            raise InvalidApiToken from None
 
 
 def read_as_of_date(exchange: Exchange) -> None:
@@ -254,13 +259,13 @@ def _headers_of(error: EdgeError) -> tuple[tuple[bytes, bytes], ...]:
         return ((b"allow", error.facts["allow"].encode("ascii")),)
     if error.status == 413 or isinstance(error, AmbiguousLength):
         return ((b"connection", b"close"),)  # what follows on this connection is not a request
-    if isinstance(error, TooManyRequests):
+    if error.status in (429, 503):
         return ((b"retry-after", b"1"),)
     return ()
 
 
 def _user_needed(exchange: Exchange) -> EdgeError:
-    if exchange.route.family is access.TOKENS:
+    if exchange.route.family is access.VERIFY:
         return InvalidApiToken()
     return MembershipsNeedUser() if "/memberships" in exchange.route.path else UserNeeded()
 

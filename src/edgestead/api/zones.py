@@ -55,4 +55,6 @@ def show_zone(zone_id: str, api: AppContext, identity: Identity) -> ZoneView:
 async def delete_zone(zone_id: str, api: AppContext, call: Call) -> dict[str, str]:
     """Delete a zone with its records. DNS no longer answers for it."""
     await api.barrier.write(lambda tx: zones.delete(call, tx, zone_id))
+    while await api.barrier.write(zones.sweep):
+        pass
     return {"id": zone_id}

@@ -9,8 +9,8 @@ Not   which routes there are. Imports click and the standard library only; redir
 
 import http.client
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Self
 from urllib.parse import quote, urlencode, urlsplit
 
 from edgestead.cli.failure import Failed
@@ -64,6 +64,12 @@ class Api:
         self._secure = parts.scheme == "https"
         self._base_path = parts.path.rstrip("/")
         self._connection: http.client.HTTPConnection | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def call(
         self,
@@ -129,7 +135,7 @@ class Api:
             self._sleep(pause_seconds)
         raise self._refusal(f"{method} {path}", answer)
 
-    def chunks(self, answer: http.client.HTTPResponse) -> Iterable[bytes]:
+    def chunks(self, answer: http.client.HTTPResponse) -> Iterator[bytes]:
         """The body; raises Failed when the connection ends before the body does."""
         missing = answer.length
         try:

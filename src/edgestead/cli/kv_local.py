@@ -10,7 +10,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -108,11 +108,12 @@ class LocalNamespace:
     def another(self) -> nullcontext["LocalNamespace"]:
         return nullcontext(self)
 
-    def get(self, key: str) -> Iterable[bytes]:
+    def get(self, key: str) -> Iterator[bytes]:
         found = self._store.get(self.id, rules.check_key(key, blanks=False), self._now())
         if found is None:
             raise rules.KeyNotFound
-        return found
+        with found:
+            yield from found
 
     def put(self, key: str, content: Path | bytes, write: Write) -> None:
         rules.check_key(key, blanks=False)

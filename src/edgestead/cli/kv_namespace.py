@@ -56,9 +56,9 @@ def namespace_create(
     if update_config:
         project_edit.check_can_add(project, env, binding, member)
     title = _title(project, namespace, env, preview)
-    api, account = remote(project, env)
-    click.echo(f'Creating namespace with title "{title}"')
-    id_ = _create(api, account, title)
+    with remote(project, env) as (api, account):
+        click.echo(f'Creating namespace with title "{title}"')
+        id_ = _create(api, account, title)
     click.echo("Success!")
     addition = project_edit.Addition(env, binding, member, id_)
     if update_config:
@@ -107,8 +107,8 @@ def namespace_list(env: str | None, config: str | None) -> None:
     """Print the account's namespaces as a JSON array of objects with id and title."""
     from edgestead.cli.output import echo_array
 
-    api, account = remote(find_project(config), env)
-    echo_array({"id": found["id"], "title": found["title"]} for found in _namespaces(api, account))
+    with remote(find_project(config), env) as (api, account):
+        echo_array({"id": found["id"], "title": found["title"]} for found in _namespaces(api, account))
 
 
 def _namespaces(api: Api, account: str) -> list[dict[str, Any]]:
@@ -136,10 +136,10 @@ def namespace_rename(
     """Give a namespace the title --new-name. OLD_NAME is its title until now."""
     if (old_name is None) == (namespace_id is None):
         raise click.UsageError("Exactly one of OLD_NAME and --namespace-id is needed.")
-    api, account = remote(find_project(config), env)
-    id_ = namespace_id or _id_of_title(api, account, old_name)
-    path = f"{namespaces_path(account)}/{segment(id_)}"
-    api.call("PUT", path, json_body={"title": new_name})
+    with remote(find_project(config), env) as (api, account):
+        id_ = namespace_id or _id_of_title(api, account, old_name)
+        path = f"{namespaces_path(account)}/{segment(id_)}"
+        api.call("PUT", path, json_body={"title": new_name})
     click.echo(f'Namespace {id_} has the title "{new_name}" now.')
 
 
@@ -157,9 +157,9 @@ def namespace_delete(where: Where, yes: bool) -> None:
     """Delete a namespace with all its keys, after a y/n question."""
     project = find_project(where.config)
     id_ = namespace_id_of(project, where)
-    api, account = remote(project, where.env)
-    if not confirmed(f"Delete namespace {id_} and all its keys?", yes=yes):
-        return
-    click.echo(f"Deleting namespace {id_}.")
-    api.call("DELETE", f"{namespaces_path(account)}/{segment(id_)}", repeat=False)
+    with remote(project, where.env) as (api, account):
+        if not confirmed(f"Delete namespace {id_} and all its keys?", yes=yes):
+            return
+        click.echo(f"Deleting namespace {id_}.")
+        api.call("DELETE", f"{namespaces_path(account)}/{segment(id_)}", repeat=False)
     click.echo(f"Deleted namespace {id_}.")

@@ -6,9 +6,10 @@ Tells `cli.kv_key` and `cli.kv_bulk`.
 Not   options, output. Imports click and the standard library only.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from edgestead.cli.failure import Failed
 from edgestead.cli.http import CHUNK_BYTES, Api, Refused, segment
@@ -31,16 +32,12 @@ class RemoteNamespace:
         self._account = account
         self._path = f"{namespaces_path(account)}/{segment(id_)}"
 
-    def __enter__(self) -> Self:
-        return self
+    @contextmanager
+    def another(self) -> Iterator["RemoteNamespace"]:
+        with Api(self._api.source) as api:
+            yield RemoteNamespace(api, self._account, self.id)
 
-    def __exit__(self, *error: object) -> None:
-        self._api.close()
-
-    def another(self) -> "RemoteNamespace":
-        return RemoteNamespace(Api(self._api.source), self._account, self.id)
-
-    def get(self, key: str) -> Iterable[bytes]:
+    def get(self, key: str) -> Iterator[bytes]:
         return self._api.chunks(self._api.request("GET", self._value(key)))
 
     def put(self, key: str, content: Path | bytes, write: Write) -> None:

@@ -7,8 +7,8 @@ Not   requests, storage. Imports click and the standard library only; `cli.kv_lo
 """
 
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -44,7 +44,9 @@ class Namespace(Protocol):
 
     id: str
 
-    def get(self, key: str) -> Iterable[bytes]: ...
+    def get(self, key: str) -> Iterator[bytes]:
+        """Raises Failed on the first step when there is no such key."""
+        ...
 
     def put(self, key: str, content: "Path | bytes", write: Write) -> None: ...
 
@@ -69,7 +71,8 @@ class Namespace(Protocol):
     def get_batch(self, keys: list[str]) -> dict[str, Any]: ...
 
 
-def target(where: Where, *, preview_default: bool | None = None) -> AbstractContextManager[Namespace]:
+@contextmanager
+def target(where: Where, *, preview_default: bool | None = None) -> Iterator[Namespace]:
     """`preview_default` is for commands that only read: they take the production namespace unasked."""
     project = find_project(where.config)
     namespace_id = namespace_id_of(project, where, preview_default=preview_default)
@@ -77,11 +80,13 @@ def target(where: Where, *, preview_default: bool | None = None) -> AbstractCont
         from edgestead.cli.kv_local import open_local
 
         folder = Path(where.persist_to).absolute() if where.persist_to else project.folder / STATE_FOLDER
-        return open_local(folder, namespace_id)
+        with open_local(folder, namespace_id) as local:
+            yield local
+        return
     from edgestead.cli.kv_remote import RemoteNamespace
 
-    api, account = remote(project, where.env)
-    return RemoteNamespace(api, account, namespace_id)
+    with remote(project, where.env) as (api, account):
+        yield RemoteNamespace(api, account, namespace_id)
 
 
 def namespace_id_of(project: Project, where: Where, *, preview_default: bool | None = None) -> str:
@@ -92,10 +97,11 @@ def namespace_id_of(project: Project, where: Where, *, preview_default: bool | N
     return project.namespace_id(where.binding, where.env, preview)
 
 
-def remote(project: Project, env: str | None) -> tuple["Api", str]:
+@contextmanager
+def remote(project: Project, env: str | None) -> Iterator[tuple["Api", str]]:
     """The server and the account there."""
     from edgestead.cli.http import Api, account_of
     from edgestead.cli.source import find_source
 
-    api = Api(find_source(os.environ))
-    return api, account_of(api, project.account_id(env))
+    with Api(find_source(os.environ)) as api:
+        yield api, account_of(api, project.account_id(env))

@@ -16,7 +16,6 @@ from edgestead.cli.failure import Failed
 from edgestead.cli.project import Project, parse
 
 MEMBER = "kv_namespaces"
-INDENT = "  "
 
 
 class Addition(NamedTuple):
@@ -182,7 +181,7 @@ def _added_to_json(text: str, project: Project, addition: Addition) -> str:
         section = environments[addition.env][0]
         places = jsonc.members(plain, section)
     if MEMBER not in places:
-        entry = json.dumps([addition.entry], indent=2).replace("\n", "\n" + INDENT)
+        entry = json.dumps([addition.entry], indent=2)
         return _inserted(text, plain, section, list(places.values()), f'"{MEMBER}": {entry}')
     array = places[MEMBER][0]
     entries = jsonc.items(plain, array)

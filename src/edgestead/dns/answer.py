@@ -12,7 +12,8 @@ to a reply, each a few times dearer than the one before: `exact.get(query)`, whi
 
 import logging
 import struct
-from typing import Final
+from collections import deque
+from typing import Any, Final
 
 from edgestead.dns import node, wire
 from edgestead.dns.counters import Slot, Tally
@@ -40,6 +41,8 @@ log = logging.getLogger(__name__)
 UDP_OCTETS: Final = 1232  # RFC 9715: no fragments; what we send, and what we say we take
 UDP_OCTETS_MIN: Final = 512  # RFC 1035 §4.2.1, RFC 6891 §6.2.3
 TCP_OCTETS: Final = 65_535  # RFC 1035 §4.2.2
+FADE_ENTRIES: Final = 256
+
 _ID: Final = 2
 _QR: Final = 0x80
 _OPCODE: Final = 0x78
@@ -93,6 +96,7 @@ class Responder:
         self._udp = udp
         self._plain: Edns = (b"", (UDP_OCTETS_MIN if udp else TCP_OCTETS) - _ID)
         self._edns: Kept[bytes, Edns] = Kept()
+        self._fading: deque[dict[Any, Any]] = deque()
         self._adopt()
 
     def _adopt(self) -> None:
@@ -105,8 +109,26 @@ class Responder:
     def exact_of_now(self) -> Kept[bytes, bytes]:
         """The cache that goes with the table of now. Asked once a batch, with the table's lock held."""
         if self._view is not self._table.view:
+            self._fading.extend(kept for kept in (self.exact, self._outcomes) if kept)
             self._adopt()
+        if self._fading:
+            self._fade()
         return self.exact
+
+    def _fade(self) -> None:
+        """Free what was kept for a table of the past, with each batch more than a batch can keep.
+
+        Letting go of a full cache at once would hold up every query for several milliseconds.
+        """
+        left = FADE_ENTRIES
+        while self._fading and left > 0:
+            old = self._fading[0]
+            freed = min(left, len(old))
+            for _ in range(freed):
+                old.popitem()
+            left -= freed
+            if not old:
+                self._fading.popleft()
 
     def reply(self, query: bytes) -> bytes | None:
         """The reply to a query, both without ID; None when there must be none.
@@ -131,7 +153,7 @@ class Responder:
         asked, kind = question[:-_KIND_OCTETS], question[-_KIND_OCTETS:]
         name = asked.lower()
         if name != asked:
-            outcome = self._outcomes.get((name, kind))
+            outcome = self._outcomes.get(name + kind)
             if outcome is not None:
                 return self._finish(question, mode, edns, outcome, b"")
         zones, at = self._zones, 0
@@ -183,8 +205,8 @@ class Responder:
         self.exact.keep(query, reply, len(query) + len(reply))
         return reply
 
-    def _finish(self, question: bytes, mode: int, edns: Edns, outcome: Outcome, query: bytes | None) -> bytes:
-        """The reply with an outcome. `query` is given when the reply may be kept under it."""
+    def _finish(self, question: bytes, mode: int, edns: Edns, outcome: Outcome, query: bytes) -> bytes:
+        """The reply with an outcome. `query` is b"" when the reply must not be kept under it."""
         opt, octets = edns
         reply = b"".join((outcome.heads[mode], question, outcome.tail, opt))
         if len(reply) > octets and outcome.shorter is not None:

@@ -8,7 +8,7 @@ Not   following the feed (`store.feed`); answering (`answer`).
 Two threads meet here. The query thread holds `lock` while it answers one batch of queries and takes `view`
 *after* it has received them; the feed's thread holds it for at most SLICE changes at a time. So when
 `apply` has returned, every query received from then on sees the change, and no answer from before it can
-reach a cache that outlives it, because the caches hang on the view and a change replaces the view.
+reach a cache that outlives it, because every cache belongs to a view and a change replaces the view.
 """
 
 import threading
@@ -74,8 +74,7 @@ class Table:
         with self.lock:
             _run(edits[(len(edits) - 1) // SLICE * SLICE :])
             gone = [self._replace(scope, zone) for scope, zone in plan.zones.items()]
-            old, self.view = self.view, View(self._zones)
-        del old  # its caches are freed here, not under the lock
+            self.view = View(self._zones)
         for zone in filter(None, gone):
             _empty(zone)
 

@@ -5,10 +5,10 @@ Asks  `answer` for replies.
 Tells clients.
 Not   binding sockets, processes, signals (`server`); transfers, when they come, are answered beside `reply`.
 
-A connection reads only while its replies drain: at WRITE_OCTETS_MAX of unsent replies it stops taking
-queries, and the queries wait in a buffer of one read. A connection that completes no query for
-`idle_seconds` is closed, whatever trickles in; when `connections_max` are open a new one takes the place of
-the one that has been quiet longest (RFC 7766 §6.2.3, RFC 9210 §4).
+A connection reads only while its replies drain: at TURN_OCTETS of unsent replies it stops taking queries,
+and the queries wait in a buffer of one read. After as many octets of work it lets others have a turn. A
+connection that completes no query for `idle_seconds` is closed, whatever trickles in; when `connections_max`
+are open a new one takes the place of the one that has been quiet longest (RFC 7766 §6.2.3, RFC 9210 §4).
 """
 
 import asyncio
@@ -26,7 +26,8 @@ from edgestead.dns.table import Table
 QUERY_OCTETS_MIN: Final = 12
 QUERY_OCTETS_MAX: Final = 4096
 """A query is a name and a few options; a longer frame ends the connection."""
-WRITE_OCTETS_MAX: Final = 64 * 1024
+TURN_OCTETS: Final = 64 * 1024
+"""Queries and replies of one turn, about a millisecond; and the most of unsent replies, give or take one."""
 BACKLOG: Final = 511
 SWEEP_SECONDS: Final = 1.0
 DRAIN_SECONDS: Final = 2.0
@@ -80,6 +81,7 @@ class _House:
         self.tally = Tally(counters)
         self.lock = table.lock
         self.responder = Responder(table, self.tally, udp=False)
+        self.call_soon = loop.call_soon
         self._limits = limits
         self._time = loop.time
         self._present: OrderedDict[_Connection, float] = OrderedDict()
@@ -96,6 +98,12 @@ class _House:
     def active(self, connection: "_Connection") -> None:
         self._present[connection] = self._time()
         self._present.move_to_end(connection)
+
+    def count(self, queries: int, hits: int) -> None:
+        counts = self.tally.counts
+        counts[_QUERIES] += queries
+        counts[_HITS] += hits
+        counts[_NOERROR] += hits
 
     def leave(self, connection: "_Connection") -> None:
         if self._present.pop(connection, None) is None:
@@ -125,18 +133,19 @@ class _House:
 
 
 class _Connection(asyncio.Protocol):
-    """One client. `_waiting` holds at most one read and a part of a frame."""
+    """One client. `_waiting` holds at most one read and a part of a frame, answered up to `_at`."""
 
     def __init__(self, house: _House) -> None:
         self._house = house
         self._waiting = b""
+        self._at = 0
         self._full = False
         self._ended = False
         self._transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(high=WRITE_OCTETS_MAX)
+        self._transport.set_write_buffer_limits(high=TURN_OCTETS)
         self._house.enter(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -153,8 +162,6 @@ class _Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._full = False
         self._work()
-        if not (self._full or self._ended or self._transport.is_closing()):
-            self._transport.resume_reading()
 
     def eof_received(self) -> bool:
         """The client has asked everything: answer what waits, then close (RFC 7766 §6.2.3)."""
@@ -175,37 +182,41 @@ class _Connection(asyncio.Protocol):
             self._transport.close()
 
     def _work(self) -> None:
-        """Answer complete frames until they are used up or their replies no longer drain."""
-        while not self._full and not self._transport.is_closing():
-            replies, used, broken = self._answer(self._waiting)
-            self._waiting = self._waiting[used:]
-            if used:
-                self._house.active(self)
-            if replies:
-                self._transport.write(b"".join(replies))
-            if broken or (self._ended and not used):
-                self._transport.close()
-            if not used:
-                return
+        """Answer complete frames, up to TURN_OCTETS of them; then it is the other connections' turn."""
+        if self._full or self._transport.is_closing():
+            return
+        replies, more, broken = self._answer()
+        if replies:
+            self._house.active(self)
+            self._transport.write(b"".join(replies))  # may call pause_writing
+        if more:
+            self._transport.pause_reading()
+            if not self._full:
+                self._house.call_soon(self._work)
+        elif broken or self._ended:
+            self._transport.close()
+        elif not self._full:
+            self._transport.resume_reading()
 
-    def _answer(self, data: bytes) -> tuple[list[bytes], int, bool]:
-        """Framed replies to the complete frames in front, up to WRITE_OCTETS_MAX of them; the octets used;
-        and whether the next frame is none."""
-        house = self._house
+    def _answer(self) -> tuple[list[bytes], bool, bool]:
+        """Framed replies to the complete frames in front; whether there may be more of them; and whether
+        the next frame is none."""
+        house, data, at = self._house, self._waiting, self._at
         replies: list[bytes] = []
-        at = octets = queries = hits = 0
+        octets = queries = hits = 0
         broken = False
-        end = len(data) - _LENGTH
+        last = len(data) - _LENGTH
         with house.lock:
             get, live = house.responder.exact_of_now().get, house.responder.reply
-            while at <= end and octets < WRITE_OCTETS_MAX:
-                stop = at + _LENGTH + (data[at] << 8 | data[at + 1])
-                if not QUERY_OCTETS_MIN <= stop - at - _LENGTH <= QUERY_OCTETS_MAX:
+            while at <= last and octets < TURN_OCTETS:
+                length = data[at] << 8 | data[at + 1]
+                if not QUERY_OCTETS_MIN <= length <= QUERY_OCTETS_MAX:
                     broken = True
                     break
+                stop = at + _LENGTH + length
                 if stop > len(data):
                     break
-                query = data[at + 4 : stop]
+                query = data[at + _LENGTH + _ID : stop]
                 queries += 1
                 reply = get(query)
                 if reply is not None:
@@ -219,9 +230,9 @@ class _Connection(asyncio.Protocol):
                     size = len(reply) + _ID
                     replies.append(size.to_bytes(2, "big") + data[at + 2 : at + 4] + reply)
                     octets += size
+                octets += stop - at
                 at = stop
-        counts = house.tally.counts
-        counts[_QUERIES] += queries
-        counts[_HITS] += hits
-        counts[_NOERROR] += hits
-        return replies, at, broken
+        house.count(queries, hits)
+        more = octets >= TURN_OCTETS
+        self._waiting, self._at = (data, at) if more else (data[at:], 0)
+        return replies, more, broken

@@ -6,7 +6,7 @@ Tells `api`.
 Not   credentials (`model.access_errors`); the rules of a resource.
 """
 
-from edgestead.model.errors import BadRequest, EdgeError, MethodNotAllowed, NotFound, TooLarge
+from edgestead.model.errors import BadRequest, EdgeError, MethodNotAllowed, NotFound, TooLarge, Unavailable
 
 __all__ = [
     "AmbiguousLength",
@@ -21,6 +21,7 @@ __all__ = [
     "MissingField",
     "NoRoute",
     "NoRouteForUri",
+    "NotReady",
     "Unreadable",
     "WrongContentType",
 ]
@@ -85,6 +86,12 @@ class BodyTooLarge(TooLarge):
 
 class BodyTooSlow(BadRequest):
     code, status, wording = 1408, 400, "The request body did not arrive within {seconds} seconds."
+
+
+class NotReady(Unavailable):
+    """On /health/ready alone: other routes answer what they can."""
+
+    code, wording = 1504, "Not ready: {reasons}."
 
 
 class InternalError(EdgeError):

@@ -36,8 +36,12 @@ class PageCache:
     def put(self, key: Hashable, page: Any, size_bytes: int) -> None:
         if size_bytes > PAGE_BYTES_MAX:
             return
+        self._forget(self._pages.pop(key, None))
         self._pages[key] = (page, size_bytes)
         self._bytes += size_bytes + _OVERHEAD_BYTES
         while self._bytes > PAGES_BYTES_MAX:
-            _, (_, gone_bytes) = self._pages.popitem(last=False)
-            self._bytes -= gone_bytes + _OVERHEAD_BYTES
+            self._forget(self._pages.popitem(last=False)[1])
+
+    def _forget(self, gone: tuple[Any, int] | None) -> None:
+        if gone is not None:
+            self._bytes -= gone[1] + _OVERHEAD_BYTES

@@ -8,12 +8,15 @@ Not   the other records of the zone.
 Unknown members of the body are ignored, and null means not sent, except that it clears `comment` and `tags`.
 """
 
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
 
+from edgestead.changes import changed
 from edgestead.model import names
-from edgestead.model.call import Call
+from edgestead.model.call import Call, Profile
 from edgestead.model.names import InvalidName
 from edgestead.model.plans import PLANS
 from edgestead.model.record_errors import ContentRefused, FieldMissing, FieldRefused, NameRefused
@@ -34,6 +37,7 @@ from edgestead.services.platform import Platform
 from edgestead.tables.records import RecordRow
 from edgestead.tables.zones import ZoneRow
 
+APEXES_KEPT_MAX = 1024
 NOT_OFFERED = {
     "SOA": "the zone's SOA is made by the server",
     "DNSKEY": "the zone is not signed by several providers",
@@ -93,27 +97,37 @@ _encode = msgspec.json.Encoder().encode
 _decode_settings = msgspec.json.Decoder(Settings).decode
 
 
+@lru_cache(APEXES_KEPT_MAX)
+def _apex(name: str) -> bytes:
+    return names.wire_from_text(name)
+
+
+def apex_of(zone: ZoneRow) -> bytes:
+    """A zone's name in wire form."""
+    return _apex(zone.name)
+
+
 def draft(call: Call, zone: ZoneRow, platform: Platform, body: RecordBody) -> Draft:
     """A new record, or the one that replaces another by put: what is not sent has its default.
 
     Raises RecordRefused and its children.
     """
     row = _type(body.type)
-    apex = names.wire_from_text(zone.name)
+    apex = apex_of(zone)
     owner = _owner(call, row, body.name, apex)
-    return _complete(zone, platform, row, owner, _read(row, body, None), body, None)
+    return _complete(zone, platform, row, owner, _read(call, row, body, None), body, None)
 
 
 def patched(call: Call, zone: ZoneRow, platform: Platform, body: RecordBody, old: RecordRow) -> Draft:
     """A record with some members replaced: what is not sent stays. Raises RecordRefused and its children."""
     row = TYPES[old.type]
     check_same_type(body, old)
-    apex = names.wire_from_text(zone.name)
+    apex = apex_of(zone)
     if body.name is None:
         owner = names.wire_from_text(old.name)
     else:
         owner = _owner(call, row, body.name, apex)
-    return _complete(zone, platform, row, owner, _read(row, body, old), body, old)
+    return _complete(zone, platform, row, owner, _read(call, row, body, old), body, old)
 
 
 def check_same_type(body: RecordBody, old: RecordRow) -> None:
@@ -142,10 +156,12 @@ def _owner(call: Call, row: RecordType, text: str | None, apex: bytes) -> bytes:
     return owner
 
 
-def _read(row: RecordType, body: RecordBody, old: RecordRow | None) -> _Contents:
+def _read(call: Call, row: RecordType, body: RecordBody, old: RecordRow | None) -> _Contents:
     """The contents from `data` or `content`, whichever the type wants; else the old ones."""
     priority = body.priority if body.priority is not None or old is None else old.priority
     if row.form == "data" and body.data is not None:
+        if row.name == "SRV":
+            _check_srv_members(call, body.data)
         rdata = row.rdata.from_data(body.data, priority)
     elif body.content is not None:
         rdata = row.rdata.from_content(body.content, priority)
@@ -164,6 +180,16 @@ def _read(row: RecordType, body: RecordBody, old: RecordRow | None) -> _Contents
         folded_content(rdata),
         None if data is None else _encode(data).decode(),
     )
+
+
+def _check_srv_members(call: Call, data: Mapping[str, Any]) -> None:
+    """Spec "Deprecations", 2024-05-31: the name is read at the top level only. Raises FieldRefused."""
+    if call.profile is Profile.CLIENTS or not changed("srv-data-members", call.as_of):
+        return
+    for member in ("service", "proto", "name"):
+        if data.get(member) is not None:
+            reason = "it is no longer taken: write _service._proto in front of the record's name"
+            raise FieldRefused(type="SRV", field=f"data/{member}", reason=reason)
 
 
 def _complete(

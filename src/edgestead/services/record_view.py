@@ -9,7 +9,7 @@ Contract "Common fields" and "Golden shapes". The row keeps the bytes of the new
 `spec`; `body_for` gives the shape that a call asks for.
 """
 
-from ipaddress import IPv4Address, ip_address, ip_network
+from ipaddress import IPv4Network, IPv6Network
 from typing import Any
 
 import msgspec
@@ -19,21 +19,18 @@ from edgestead.model.records import TYPES
 from edgestead.model.times import six_digits
 from edgestead.tables.records import RecordRow
 
-_UNPROXIABLE = tuple(
-    ip_network(text)
-    for text in (
-        "0.0.0.0/8",
-        "10.0.0.0/8",
-        "127.0.0.0/8",
-        "169.254.0.0/16",
-        "172.16.0.0/12",
-        "192.168.0.0/16",
-        "::/127",
-        "fc00::/7",
-        "fe80::/10",
+# As rdata has them: loopback, private, link-local and "this network".
+_UNPROXIABLE_V4 = tuple(
+    (int(network.network_address), int(network.netmask))
+    for network in map(
+        IPv4Network,
+        ("0.0.0.0/8", "10.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"),
     )
 )
-_UNPROXIABLE_V4 = tuple((int(net.network_address), int(net.netmask)) for net in _UNPROXIABLE[:6])
+_UNPROXIABLE_V6 = tuple(
+    (int(network.network_address), int(network.netmask))
+    for network in map(IPv6Network, ("::/127", "fc00::/7", "fe80::/10"))
+)
 
 # The profile `clients` answers the original vendor's spelling. Between `,` and `"` no text of a user's can
 # stand: inside of a JSON string a quote is escaped.
@@ -92,7 +89,7 @@ def render(row: RecordRow) -> bytes:
             row.type,
             row.content,
             unset if row.priority is None else row.priority,
-            is_proxiable(row.type, row.content, row.proxied),
+            is_proxiable(row.type, row.rdata, row.proxied),
             bool(row.proxied),
             row.ttl,
             unset if row.data is None else msgspec.Raw(row.data.encode()),
@@ -115,7 +112,7 @@ def body_for(call: Call, body: bytes) -> bytes:
     return body
 
 
-def is_proxiable(type_: str, content: str, proxied: int) -> bool:
+def is_proxiable(type_: str, rdata: bytes, proxied: int) -> bool:
     """Whether the type can be proxied and the target is not of a loopback, link-local or private range.
 
     A record that is proxied already is proxiable: whether its origin may be reached is decided when the edge
@@ -125,11 +122,9 @@ def is_proxiable(type_: str, content: str, proxied: int) -> bool:
         return False
     if proxied or type_ == "CNAME":
         return True
-    address = ip_address(content)
-    if isinstance(address, IPv4Address):
-        number = int(address)
-        return not any(number & mask == network for network, mask in _UNPROXIABLE_V4)
-    return not any(address in network for network in _UNPROXIABLE[6:])
+    address = int.from_bytes(rdata, "big")
+    networks = _UNPROXIABLE_V4 if type_ == "A" else _UNPROXIABLE_V6
+    return not any(address & mask == network for network, mask in networks)
 
 
 def _shown_settings(row: RecordRow) -> dict[str, Any]:

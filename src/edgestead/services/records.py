@@ -105,12 +105,19 @@ def listed(
         raise ZoneNotFound
     if cache is None:
         return _read_page(call, reader, zone_id, wanted, state)
-    key = (zone_id, state.version, call.profile, wanted)
+    key = (zone_id, state.version, call.profile, call.as_of, wanted)
     found: Listed | None = cache.get(key)
     if found is None:
         found = _read_page(call, reader, zone_id, wanted, state)
         cache.put(key, found, len(found.text))
     return found
+
+
+def is_short(wanted: Wanted, rows_max: int) -> bool:
+    """Whether an index leads to the page, and past so few rows that an event loop may wait for it."""
+    keys = {key for key, _ in wanted.conditions}
+    by_index = "name" in keys or (not keys and wanted.order in ("type", "name"))
+    return by_index and wanted.offset + wanted.limit <= rows_max
 
 
 def _read_page(call: Call, reader: Reader, zone_id: str, wanted: Wanted, state: ZoneState) -> Listed:

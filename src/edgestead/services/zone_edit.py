@@ -27,7 +27,7 @@ from edgestead.model.zone_errors import (
 )
 from edgestead.services import limits, record_view, serving
 from edgestead.services.platform import Platform
-from edgestead.services.record_draft import Draft
+from edgestead.services.record_draft import Draft, apex_of
 from edgestead.store.control import Group, Transaction
 from edgestead.tables import records, zones
 from edgestead.tables.records import Neighbour, RecordRow
@@ -65,6 +65,9 @@ class _Name:
         self.records = found
         self.was_proxied = serving.is_proxied(found)
 
+    def remove(self, record_id: str) -> None:
+        self.records = [record for record in self.records if record.id != record_id]
+
 
 class ZoneEdit:
     """A change in the making. Call `finish` once, after the last record."""
@@ -75,7 +78,7 @@ class ZoneEdit:
         self._platform = platform
         self._renderer = platform.renderer
         self._zone = zone
-        self._apex = names.wire_from_text(zone.name)
+        self._apex = apex_of(zone)
         self._names: dict[str, _Name] = {}
         self._changed: dict[str, _Name] = {}
         self._count = zone.record_count
@@ -102,24 +105,24 @@ class ZoneEdit:
         """
         if _same(old, draft):
             return old
-        name = self._join(draft, old)
+        before, name = self._at(old.name), self._join(draft, old)
         row = self._row(draft, old.id, old.created_us, self._call.now_us, old)
         records.update(self._tx, row)
         self._wrote = True
-        self._leave(old)
+        before.remove(old.id)
         name.records.append(_neighbour(row))
-        if _serves_same(old, draft):
-            return row
-        self._changed[row.name] = name
-        self._changed[old.name] = self._at(old.name)
+        if not _serves_same(old, draft):
+            self._changed[row.name] = name
+            self._changed[old.name] = before
         return row
 
     def delete(self, old: RecordRow) -> None:
+        name = self._at(old.name)
         records.delete(self._tx, old.id)
         self._wrote = True
-        self._leave(old)
+        name.remove(old.id)
         self._count -= 1
-        self._changed[old.name] = self._at(old.name)
+        self._changed[old.name] = name
 
     def finish(self) -> None:
         """Render each changed name, tell the feed, and give the zone its new serial last.
@@ -146,20 +149,17 @@ class ZoneEdit:
             first = "edge" if is_proxied else "dns"
         self._tx.emit(self._zone.id, served.KIND_NAME, name.owner.hex(), document, first=first)
 
-    def _at(self, text: str) -> _Name:
+    def _at(self, text: str, owner: bytes | None = None) -> _Name:
+        """A name as it is in this transaction; ask before its rows change, so that `was_proxied` is right."""
         name = self._names.get(text)
         if name is None:
             found = records.at_name(self._tx, self._zone.id, text)
-            name = self._names[text] = _Name(names.wire_from_text(text), found)
+            name = self._names[text] = _Name(owner or names.wire_from_text(text), found)
         return name
-
-    def _leave(self, old: RecordRow) -> None:
-        name = self._at(old.name)
-        name.records = [record for record in name.records if record.id != old.id]
 
     def _join(self, draft: Draft, old: RecordRow | None) -> _Name:
         """The name that the draft comes to, once every rule there holds."""
-        name = self._at(draft.name)
+        name = self._at(draft.name, draft.owner)
         others = [record for record in name.records if old is None or record.id != old.id]
         _check_duplicate(draft, others)
         _check_types(draft, others, name.owner == self._apex)

@@ -30,9 +30,9 @@ COUNT = "select count(*) from namespaces where account_id = ?"
 UPDATE_TITLE = "update namespaces set title = ? where id = ?"
 DELETE = "delete from namespaces where id = ?"
 
-_LIST = f"select {COLUMNS} from namespaces where account_id = ? order by"
 SELECT_LIST: Mapping[tuple[str, bool], str] = {
-    (order, descending): f"{_LIST} {order} {'desc' if descending else 'asc'} limit ? offset ?"
+    (order, descending): f"select {COLUMNS} from namespaces where account_id = ?"
+    f" order by {order} {'desc' if descending else 'asc'} limit ? offset ?"
     for order in ("id", "title")
     for descending in (False, True)
 }

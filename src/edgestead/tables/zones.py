@@ -6,8 +6,11 @@ Tells `services.zones` and `services.zone_edit`.
 Not   records (`tables.records`); what a status means.
 
 `name` is the lower-case ASCII text form without the last dot. `record_count` is kept with every change, so
-that the total of an unfiltered list costs nothing. A list is one statement put together from the constants
-below; `statements` gives every shape of it, for the test that prepares them all on PostgreSQL.
+that the total of an unfiltered list costs nothing. A deleted zone's records are deleted afterwards, some at a
+time, so that the writes of others pass between; `deleted_zones` remembers which.
+
+A list is one statement put together from the constants below; `statements` gives every shape of it, for the
+test that prepares them all on PostgreSQL.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,6 +36,9 @@ create table zones (
   activated_us integer
 );
 create index zones_by_account on zones (account_id, name);
+create table deleted_zones (
+  id text primary key
+);
 """
 
 COLUMNS = (
@@ -46,6 +52,9 @@ SELECT_ACCOUNT_ID = "select account_id from zones where id = ?"
 SELECT_ID_BY_NAME = "select id from zones where name = ?"
 UPDATE_AFTER_CHANGE = "update zones set serial = ?, record_count = ?, version = version + 1 where id = ?"
 DELETE = "delete from zones where id = ?"
+INSERT_DELETED = "insert into deleted_zones (id) values (?)"
+SELECT_DELETED = "select id from deleted_zones order by id limit 1"
+DELETE_DELETED = "delete from deleted_zones where id = ?"
 
 SELECT_LIST = f"select {COLUMNS} from zones"
 COUNT_LIST = "select count(*) from zones"
@@ -116,7 +125,19 @@ def set_after_change(tx: Transaction, zone_id: str, serial: int, record_count: i
 
 
 def delete(tx: Transaction, zone_id: str) -> None:
+    """The zone is gone; its id stays on a list until its records are gone too."""
     tx.run(DELETE, (zone_id,))
+    tx.run(INSERT_DELETED, (zone_id,))
+
+
+def next_deleted(reader: Reader) -> str | None:
+    """A deleted zone that may still have records."""
+    found = reader.row(SELECT_DELETED)
+    return found[0] if found else None
+
+
+def forget_deleted(tx: Transaction, zone_id: str) -> None:
+    tx.run(DELETE_DELETED, (zone_id,))
 
 
 class Seen(NamedTuple):
@@ -153,16 +174,7 @@ def count(reader: Reader, wanted: Mapping[str, str], seen: Seen | None) -> int:
 
 
 def statements() -> Iterator[str]:
-    """Every statement of this module, and lists with each condition, each order and a restricted caller."""
-    yield from (
-        INSERT,
-        SELECT,
-        SELECT_STATE,
-        SELECT_ACCOUNT_ID,
-        SELECT_ID_BY_NAME,
-        UPDATE_AFTER_CHANGE,
-        DELETE,
-    )
+    """Lists with each condition, each order and a restricted caller; the others are constants."""
     for keys in ((), *((key,) for key in CONDITIONS), tuple(CONDITIONS)):
         for sizes in (_EVERYTHING, (0, 0, 0, 0), (1, 2, 1, 2)):
             where = _where(keys, sizes)

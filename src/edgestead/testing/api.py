@@ -25,6 +25,7 @@ from edgestead.services.access import AccessTable
 from edgestead.services.credentials import Credentials
 from edgestead.services.platform import Platform
 from edgestead.services.rulesets_managed import ManagedRuleset
+from edgestead.store.changes import Change
 from edgestead.store.sqlite.control import SqliteControlStore
 from edgestead.store.sqlite.kv import SqliteKvStore
 from edgestead.store.writes import Writes
@@ -62,7 +63,10 @@ class Answer(NamedTuple):
 
 
 class LocalApi:
-    """The API over one store. Each call runs on one event loop; the clock moves a microsecond a request."""
+    """The API over one store. Each call runs on one event loop; the clock moves a microsecond a request.
+
+    `changes` is what the feed was told, `lines` what was logged, `reasons` why the server is not ready.
+    """
 
     def __init__(
         self,
@@ -77,6 +81,8 @@ class LocalApi:
         managed: ManagedRuleset | None = None,
     ) -> None:
         self.store = SqliteControlStore(folder / "control.db", MIGRATIONS)
+        self.changes: list[Change] = []
+        self.store.on_group(self.changes.extend)
         self.kv = KvData(SqliteKvStore(folder))
         self.lines: list[bytes] = []
         self.reasons: tuple[str, ...] = ()

@@ -1,0 +1,276 @@
+"""Bytes on a real socket: what can be read in two ways is refused in the envelope, and closed."""
+
+import asyncio
+import json
+import socket
+import threading
+
+import pytest
+import uvicorn
+
+from edgestead.api import framing
+from edgestead.api.framing import StrictProtocol
+from edgestead.testing.api import BEARER, LocalApi
+
+AUTH = b"Host: a\r\nAuthorization: " + BEARER["authorization"].encode() + b"\r\n"
+GET = b"GET /client/v4/user HTTP/1.1\r\n" + AUTH
+BODY = json.dumps({"name": "sent.test"}).encode()
+POST = b"POST /client/v4/zones HTTP/1.1\r\nContent-Type: application/json\r\n" + AUTH
+LENGTH = b"Content-Length: %d\r\n" % len(BODY)
+CHUNKED = b"Transfer-Encoding: chunked\r\n"
+CHUNKS = b"%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)
+HIDDEN = b"0\r\n\r\n" + GET + b"\r\n"
+
+ACCEPTED = {
+    "get": GET + b"\r\n",
+    "content-length": POST + LENGTH + b"\r\n" + BODY,
+    "chunked": POST + CHUNKED + b"\r\n" + CHUNKS,
+}
+REFUSED = {
+    "te then cl": POST + CHUNKED + LENGTH + b"\r\n" + CHUNKS,
+    "cl then te": POST + LENGTH + CHUNKED + b"\r\n" + CHUNKS,
+    "cl 4 hides a request in chunks": POST + b"Content-Length: 4\r\n" + CHUNKED + b"\r\n" + HIDDEN,
+    "equal cl twice": POST + LENGTH + LENGTH + b"\r\n" + BODY,
+    "different cl twice": POST + LENGTH + b"Content-Length: 5\r\n\r\n" + BODY,
+    "blank before the colon": POST + b"Transfer-Encoding : chunked\r\n\r\n" + CHUNKS,
+    "bare line feeds": (GET + b"\r\n").replace(b"\r\n", b"\n"),
+    "identity, chunked": POST + b"Transfer-Encoding: identity, chunked\r\n" + LENGTH + b"\r\n" + CHUNKS,
+    "plus sign": POST + b"Content-Length: +5\r\n\r\n" + BODY,
+    # beyond the twelve
+    "identity, chunked alone": POST + b"Transfer-Encoding: identity, chunked\r\n\r\n" + CHUNKS,
+    "te twice": POST + CHUNKED + CHUNKED + b"\r\n" + CHUNKS,
+    "list of lengths": POST + b"Content-Length: 5, 5\r\n\r\n" + BODY,
+    "length in hex": POST + b"Content-Length: 0x10\r\n\r\n" + BODY,
+    "no http": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    "control in a header": GET + b"X: a\x00b\r\n\r\n",
+    "folded header": GET + b"X: a\r\n b\r\n\r\n",
+    "path that is no ascii": b"GET /\xff HTTP/1.1\r\n" + AUTH + b"\r\n",
+    "connect": b"CONNECT example.com:443 HTTP/1.1\r\n" + AUTH + b"\r\n",
+}
+
+
+class Server:
+    """LocalApi's application under uvicorn and StrictProtocol, on a loop in a thread."""
+
+    def __init__(self, folder) -> None:
+        self.api = LocalApi(folder)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = self._listener.getsockname()
+        settings = {"ws": "none", "lifespan": "off", "log_config": None, "proxy_headers": False}
+        self._server = uvicorn.Server(uvicorn.Config(self.api.app, http=StrictProtocol, **settings))
+        self._server.capture_signals = _nothing
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        loop = self.api._loop
+        asyncio.set_event_loop(loop)
+        loop.run_until_complete(self._server.serve([self._listener]))
+
+    def close(self) -> None:
+        self._server.should_exit = True
+        self._thread.join()
+        self.api.close()
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(self.address, timeout=10)
+
+    def exchange(self, *parts: bytes) -> bytes:
+        """Send, then read until the server closes."""
+        with self.connect() as connection:
+            for part in parts:
+                connection.sendall(part)
+            return read_all(connection)
+
+
+def _nothing():
+    import contextlib
+
+    return contextlib.nullcontext()
+
+
+def read_all(connection) -> bytes:
+    said = b""
+    while True:
+        try:
+            part = connection.recv(65536)
+        except ConnectionResetError:  # closed with bytes of ours unread
+            return said
+        if not part:
+            return said
+        said += part
+
+
+def read_answer(connection) -> tuple[int, dict[str, str], bytes]:
+    said = b""
+    while b"\r\n\r\n" not in said:
+        said += connection.recv(1)
+    status, headers = read_head(said)
+    return status, headers, connection.recv(int(headers["content-length"]), socket.MSG_WAITALL)
+
+
+def read_head(said: bytes) -> tuple[int, dict[str, str]]:
+    lines = said.partition(b"\r\n\r\n")[0].decode().split("\r\n")
+    headers = dict(line.lower().split(": ", 1) for line in lines[1:])
+    return int(lines[0].split()[1]), headers
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    made = Server(tmp_path_factory.mktemp("framing"))
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("octets", ACCEPTED.values(), ids=ACCEPTED)
+def test_well_framed_requests_are_answered_and_the_connection_stays(server, octets):
+    with server.connect() as connection:
+        connection.sendall(octets)
+        first = read_answer(connection)
+        connection.sendall(GET + b"\r\n")
+        second = read_answer(connection)
+
+    assert first[0] in (200, 400)  # the same zone is sent twice
+    assert json.loads(first[2])["success"] is True or b"already exists" in first[2]
+    assert second[0] == 200
+    assert "connection" not in first[1]
+
+
+@pytest.mark.parametrize("octets", REFUSED.values(), ids=REFUSED)
+def test_ambiguous_or_broken_framing_is_400_in_the_envelope_and_closed(server, octets):
+    said = server.exchange(octets)
+
+    status, headers = read_head(said)
+    body = json.loads(said.partition(b"\r\n\r\n")[2])
+    assert said.count(b"\r\ncf-ray: ") == 1  # a hidden request is never answered
+    assert (status, headers["connection"], headers["content-type"]) == (400, "close", "application/json")
+    assert (body["success"], body["result"], body["errors"][0]["code"]) == (False, None, 1400)
+    assert len(headers["cf-ray"]) == 20
+
+
+def test_a_request_in_single_bytes_is_a_request(server):
+    with server.connect() as connection:
+        for octet in GET + b"\r\n":
+            connection.sendall(bytes((octet,)))
+        assert read_answer(connection)[0] == 200
+
+
+def test_pipelined_requests_are_answered_in_order_until_a_broken_one(server):
+    said = server.exchange(GET + b"\r\n" + POST + LENGTH + b"\r\n" + BODY + b"nonsense\r\n\r\n")
+
+    assert said.count(b"HTTP/1.1 200") + said.count(b"already exists") == 2
+
+
+def test_a_head_that_is_too_large_is_refused(server, monkeypatch):
+    monkeypatch.setattr(framing, "HEAD_BYTES_MAX", 1000)
+    with server.connect() as connection:
+        connection.sendall(GET)
+        for _ in range(100):
+            try:
+                connection.sendall(b"X-More: " + b"x" * 100 + b"\r\n")
+            except OSError:
+                break
+        said = read_all(connection)
+
+    assert b"400 Bad Request" in said
+    assert b"larger than 1000 bytes" in said
+
+
+def test_a_head_that_does_not_come_is_refused_and_a_silent_connection_closed(server, monkeypatch):
+    monkeypatch.setattr(framing, "HEAD_SECONDS_MAX", 0.05)
+    assert b"did not arrive within" in server.exchange(GET)
+    assert server.exchange() == b""
+
+
+def test_a_large_body_does_not_count_for_the_next_head(server):
+    large = json.dumps({"name": "x" * 200_000}).encode()
+    with server.connect() as connection:
+        connection.sendall(POST + b"Content-Length: %d\r\n\r\n" % len(large) + large)
+        first = read_answer(connection)
+        connection.sendall(GET)
+        connection.sendall(b"\r\n")
+        second = read_answer(connection)
+
+    assert (first[0], second[0]) == (400, 200)
+
+
+def test_a_body_that_is_too_large_is_413_and_closed(server):
+    head = POST + b"Content-Length: 999999999\r\n\r\n"
+
+    status, headers = read_head(server.exchange(head))
+
+    assert (status, headers["connection"]) == (413, "close")
+
+
+def test_expect_continue_is_answered_before_the_body(server):
+    with server.connect() as connection:
+        connection.sendall(POST + LENGTH + b"Expect: 100-continue\r\n\r\n")
+        assert connection.recv(25, socket.MSG_WAITALL) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(BODY)
+        assert read_answer(connection)[0] in (200, 400)
+
+
+def test_head_has_the_length_and_no_body(server):
+    said = server.exchange(GET.replace(b"GET", b"HEAD", 1) + b"Connection: close\r\n\r\n")
+
+    status, headers = read_head(said)
+    assert (status, said.partition(b"\r\n\r\n")[2]) == (200, b"")
+    assert int(headers["content-length"]) > 100
+
+
+def test_http_1_0_is_answered_and_closed(server):
+    said = server.exchange((GET + b"\r\n").replace(b"HTTP/1.1", b"HTTP/1.0", 1))
+
+    assert read_head(said)[1]["connection"] == "close"
+
+
+def test_a_client_that_leaves_in_the_middle_of_a_body_leaves_no_trace(server):
+    with server.connect() as connection:
+        connection.sendall(POST + b"Content-Length: 1000\r\n\r\n{")
+    lines = len(server.api.lines)
+
+    assert server.exchange(GET + b"Connection: close\r\n\r\n").startswith(b"HTTP/1.1 200")
+    assert len(server.api.lines) == lines + 1
+
+
+def test_answers_are_the_same_bytes_over_a_socket_and_in_process(server):
+    with server.connect() as connection:
+        connection.sendall(b"GET /client/v4/accounts HTTP/1.1\r\n" + AUTH + b"\r\n")
+        status, headers, body = read_answer(connection)
+
+    assert status == 200
+    assert set(headers) >= {"date", "cf-ray", "cache-control", "x-content-type-options"}
+    assert json.loads(body)["result_info"]["count"] == 1
+
+
+def test_large_answers_arrive_whole_at_a_slow_reader(server):
+    connection = server.connect()
+    with connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        for _ in range(200):
+            connection.sendall(GET + b"\r\n")
+        answers = [read_answer(connection) for _ in range(200)]
+
+    assert {answer[0] for answer in answers} == {200}
+    assert len({answer[1]["cf-ray"] for answer in answers}) == 200
+
+
+@pytest.mark.parametrize(
+    ("headers", "certain"),
+    [
+        ([], True),
+        ([(b"content-length", b"0")], True),
+        ([(b"transfer-encoding", b" Chunked")], True),
+        ([(b"content-length", b"")], False),
+        ([(b"content-length", b"-1")], False),
+        ([(b"content-length", b"1" * 19)], False),
+        ([(b"content-length", b"1"), (b"content-length", b"1")], False),
+        ([(b"content-length", b"1"), (b"transfer-encoding", b"chunked")], False),
+        ([(b"transfer-encoding", b"chunked"), (b"transfer-encoding", b"chunked")], False),
+        ([(b"transfer-encoding", b"gzip, chunked")], False),
+        ([(b"transfer-encoding", b"gzip")], False),
+    ],
+    ids=str,
+)
+def test_the_rule_holds_whatever_parser_reports_the_headers(headers, certain):
+    assert (framing.fault(headers) is None) is certain

@@ -1,0 +1,129 @@
+"""Every route with each way of saying who calls. A new route needs `known` ids and a body in BODIES."""
+
+import pytest
+
+from edgestead.api.routing import BASE_PATH, ROUTES
+from edgestead.services.access import PLATFORM, TOKENS, VERIFY
+from edgestead.testing.api import BEARER, CREDENTIALS, KEY_PAIR
+from tests.api import test_tokens
+
+PRIVATE = [row for row in ROUTES if not row.public]
+# Every other family: 403, 10000.
+STRANGER = {PLATFORM: (403, 9109), TOKENS: (401, 1000), VERIFY: (401, 1000)}
+RECORD = {"type": "A", "name": "new", "content": "192.0.2.9"}
+RULE = {"action": "log", "expression": "true"}
+RULESETS = {  # one of each scope; and one that a POST makes
+    "accounts": {
+        "name": "matrix",
+        "kind": "custom",
+        "phase": "http_request_firewall_custom",
+        "rules": [RULE],
+    },
+    "zones": {"name": "matrix", "kind": "zone", "phase": "http_request_firewall_custom", "rules": [RULE]},
+}
+PHASE = {"accounts": "http_request_firewall_managed", "zones": "http_request_firewall_custom"}
+NOT_THERE = "/by_tag/{tag}"  # only a managed ruleset has tags, and none is loaded here
+# By the last literal segment before what varies; the value of a key is not JSON.
+BODIES = {
+    "POST zones": {"name": "matrix.test"},
+    "POST dns_records": RECORD,
+    "PATCH dns_records": {"ttl": 60},
+    "PUT dns_records": RECORD,
+    "POST namespaces": {"title": "new"},
+    "PUT namespaces": {"title": "new"},
+    "PUT bulk": [{"key": "k", "value": "v"}],
+    "DELETE bulk": ["k"],
+    "POST delete": ["k"],
+    "POST get": {"keys": ["k"]},
+    "POST tokens": test_tokens.body(),
+    "PUT tokens": test_tokens.body(),
+    "PUT values": b"value",
+    "POST rulesets": {"name": "new", "kind": "custom", "phase": "http_request_firewall_custom"},
+    "PUT rulesets": {"rules": [RULE]},
+    "POST rules": RULE,
+    "PATCH rules": RULE,
+    "PUT entrypoint": {"rules": []},
+}
+ZONE_BODIES = {"POST rulesets": {"name": "new", "kind": "zone", "phase": "http_request_transform"}}
+
+
+def named(row):
+    return f"{row.method} {row.path.removeprefix(BASE_PATH)}"
+
+
+@pytest.fixture
+def known(api, zone_id, www):
+    """Something to find for every parameter of a path."""
+    namespaces = f"/accounts/{CREDENTIALS.account_id}/storage/kv/namespaces"
+    namespace = api.post(namespaces, {"title": "matrix"}).result["id"]
+    api.put(f"{namespaces}/{namespace}/values/k", b"value", headers={"content-type": "text/plain"})
+    values = {
+        "zone_id": zone_id,
+        "dns_record_id": www.rpartition("/")[2],
+        "account_id": CREDENTIALS.account_id,
+        "namespace": namespace,
+        "key": "k",
+        "tag": "paranoia-level-1",
+        "version": "1",
+        "token_ids": {
+            path: api.post(path, test_tokens.body()).result["id"] for path in test_tokens.OWNERS.values()
+        },
+    }
+    return {scope: {**values, **_ruleset(api, scope, values)} for scope in RULESETS}
+
+
+def _ruleset(api, scope, values):
+    """A ruleset of two versions and one rule in this scope, and where it stands."""
+    path = f"/{scope}/{values[scope[:-1] + '_id']}/rulesets"
+    made = api.post(path, RULESETS[scope]).result
+    api.put(f"{path}/{made['id']}", {"rules": [*made["rules"], RULE]})
+    phase = PHASE[scope]
+    if scope == "accounts":
+        api.put(f"{path}/phases/{phase}/entrypoint", {"rules": []})
+    return {"ruleset_id": made["id"], "rule_id": made["rules"][0]["id"], "phase": phase}
+
+
+@pytest.fixture
+def ask(api, known):
+    """Call a route with everything that it needs to succeed, and these credentials."""
+
+    def call(row, auth):
+        path = row.path.removeprefix(BASE_PATH)
+        literals = [part for part in path.split("/") if not part.startswith("{")]
+        scope = literals[1] if literals[1] in known else "zones"
+        what = f"{row.method} {literals[-1]}"
+        body = (ZONE_BODIES if scope == "zones" and what in ZONE_BODIES else BODIES).get(what)
+        owner = "account" if row.account_at is not None else "user"
+        token_id = known[scope]["token_ids"][test_tokens.OWNERS[owner]]
+        return api.call(row.method, path.format(token_id=token_id, **known[scope]), body, auth=auth)
+
+    return call
+
+
+@pytest.mark.parametrize("auth", [BEARER, KEY_PAIR], ids=["token", "key pair"])
+@pytest.mark.parametrize("row", PRIVATE, ids=named)
+def test_every_route_takes_both_schemes(ask, row, auth):
+    answer = ask(row, auth)
+
+    if row.family is VERIFY and (auth is KEY_PAIR or row.account_at is not None):
+        assert (answer.status, answer.codes) == (401, [1000])  # no token, or not the account's
+    else:
+        assert answer.status in ((404,) if row.path.endswith(NOT_THERE) else (200, 204)), answer.body
+        is_json = answer.headers.get("content-type") == "application/json" and answer.status == 200
+        assert not is_json or answer.body.count(b'"success":true')
+
+
+@pytest.mark.parametrize("row", PRIVATE, ids=named)
+def test_no_route_takes_nobody_or_a_stranger(ask, row):
+    nobody = ask(row, {})
+    stranger = ask(row, {"authorization": "Bearer " + "x" * 40})
+    wrong_key = ask(row, {**KEY_PAIR, "x-auth-key": "f" * 37})
+
+    assert (nobody.status, nobody.codes) == (400, [9106])
+    assert (stranger.status, *stranger.codes) == STRANGER.get(row.family, (403, 10000))
+    assert (wrong_key.status, wrong_key.codes) == (403, [9103])
+
+
+@pytest.mark.parametrize("row", [row for row in ROUTES if row.public], ids=named)
+def test_the_servers_own_routes_ask_nobody(api, row):
+    assert api.call(row.method, row.path, base="", auth={}).status == 200

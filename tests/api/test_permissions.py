@@ -1,0 +1,111 @@
+"""What a token may do, on every route that names a permission."""
+
+import pytest
+
+from edgestead.testing.api import CREDENTIALS
+from tests.api.tokens import ACCOUNT, ALL_ZONES, RESTRICTED, policy, put_token, zone
+
+A = {"type": "A", "name": "www", "content": "192.0.2.1"}
+
+
+@pytest.fixture
+def other_zone(api):
+    return api.post("/zones", {"name": "other.test"}).result["id"]
+
+
+def test_a_token_reads_what_it_may_read_and_writes_nothing(api, zone_id, records, www):
+    put_token(api, policy("DNS Read", resources=zone(zone_id)))
+
+    assert api.get(records, auth=RESTRICTED).status == 200
+    assert api.get(www, auth=RESTRICTED).status == 200
+    for answer in (
+        api.post(records, A, auth=RESTRICTED),
+        api.patch(www, {"ttl": 60}, auth=RESTRICTED),
+        api.put(www, A, auth=RESTRICTED),
+        api.delete(www, auth=RESTRICTED),
+    ):
+        assert (answer.status, answer.codes) == (403, [10000])
+    for answer in (api.get(f"/zones/{zone_id}", auth=RESTRICTED), api.get("/zones", auth=RESTRICTED)):
+        assert (answer.status, answer.codes) == (403, [9109])
+    assert api.get(www).result["ttl"] == 3600
+
+
+def test_write_implies_read(api, zone_id, records):
+    put_token(api, policy("DNS Write", resources=ALL_ZONES))
+
+    made = api.post(records, A, auth=RESTRICTED).result
+    assert api.get(f"{records}/{made['id']}", auth=RESTRICTED).result == made
+
+
+def test_a_token_for_one_zone_sees_no_other(api, zone_id, other_zone):
+    put_token(api, policy("Zone Read", "DNS Read", resources=zone(zone_id)))
+
+    listed = api.get("/zones", auth=RESTRICTED).json
+    assert [one["id"] for one in listed["result"]] == [zone_id]
+    assert listed["result_info"]["total_count"] == 1
+    hidden = api.get(f"/zones/{other_zone}", auth=RESTRICTED)
+    absent = api.get(f"/zones/{'e' * 32}", auth=RESTRICTED)
+    assert (hidden.status, hidden.codes) == (403, [9109])
+    assert (absent.status, absent.codes) == (hidden.status, hidden.codes)
+    assert api.get(f"/zones/{other_zone}/dns_records", auth=RESTRICTED).codes == [10000]
+
+
+def test_deny_beats_allow_also_in_lists(api, zone_id, other_zone):
+    put_token(
+        api,
+        policy("Zone Read", resources=ALL_ZONES),
+        policy("Zone Read", resources=zone(other_zone), effect="deny"),
+    )
+
+    assert [one["id"] for one in api.get("/zones", auth=RESTRICTED).result] == [zone_id]
+    assert api.get(f"/zones/{other_zone}", auth=RESTRICTED).codes == [9109]
+    assert api.get(f"/zones/{zone_id}", auth=RESTRICTED).status == 200
+
+
+def test_an_accounts_zones_are_covered_by_a_nested_resource_only(api, zone_id):
+    put_token(api, policy("Zone Write", resources={ACCOUNT: {ALL_ZONES: "*"}}))
+
+    assert api.get(f"/zones/{zone_id}", auth=RESTRICTED).status == 200
+    assert api.post("/zones", {"name": "new.test"}, auth=RESTRICTED).status == 200
+    assert len(api.get("/zones", auth=RESTRICTED).result) == 2
+
+
+def test_an_account_alone_covers_no_zone(api, zone_id):
+    put_token(api, policy("Zone Write", resources=ACCOUNT))
+
+    assert api.get(f"/zones/{zone_id}", auth=RESTRICTED).codes == [9109]
+    assert api.post("/zones", {"name": "new.test"}, auth=RESTRICTED).codes == [9109]
+    assert api.get("/zones", auth=RESTRICTED).result == []
+
+
+def test_who_may_write_one_zone_may_not_add_another(api, zone_id):
+    put_token(api, policy("Zone Write", resources=zone(zone_id)))
+
+    answer = api.post("/zones", {"name": "new.test"}, auth=RESTRICTED)
+
+    assert (answer.status, answer.codes) == (403, [9109])
+    assert api.get("/zones?name=new.test").result == []
+
+
+def test_a_zone_tells_what_its_reader_may_do(api, zone_id):
+    put_token(api, policy("Zone Read", "DNS Write", resources=zone(zone_id)))
+
+    assert api.get(f"/zones/{zone_id}", auth=RESTRICTED).result["permissions"] == [
+        "#dns_records:edit",
+        "#dns_records:read",
+        "#zone:read",
+    ]
+
+
+def test_a_token_without_a_policy_for_an_account_does_not_see_it(api, zone_id):
+    put_token(api, policy("DNS Read", resources=zone(zone_id)))
+
+    assert api.get("/accounts", auth=RESTRICTED).result == []
+    hidden = api.get(f"/accounts/{CREDENTIALS.account_id}", auth=RESTRICTED)
+    assert (hidden.status, hidden.codes) == (403, [9109])
+
+
+def test_a_users_details_need_their_permission(api, zone_id):
+    put_token(api, policy("DNS Read", resources=zone(zone_id)))
+    assert api.get("/user", auth=RESTRICTED).codes == [9109]
+    assert api.get("/memberships", auth=RESTRICTED).codes == [9109]

@@ -1,0 +1,173 @@
+"""Zones: made, listed, shown, deleted."""
+
+import pytest
+
+from edgestead.tables import zones
+from edgestead.testing.api import CREDENTIALS
+
+GOOD_NAMES = {
+    "example.com": "example.com",
+    "EXAMPLE.Com.": "example.com",
+    " example.com ": "example.com",
+    "a.b.c.example.com": "a.b.c.example.com",
+    "xn--mnchen-3ya.de": "münchen.de",
+    "München.DE": "münchen.de",
+    "10.in-addr.arpa": "10.in-addr.arpa",
+}
+BAD_NAMES = (
+    None,
+    "",
+    "com",
+    ".",
+    "a..com",
+    "-a.com",
+    "a-.com",
+    "a_b.com",
+    "a b.com",
+    "*.com",
+    "a/b.com",
+    "a" * 64 + ".com",
+    ".".join(["a" * 60] * 5),
+    "a\\.b.com",
+    "straße.de",
+)
+
+
+@pytest.mark.parametrize(("sent", "shown"), GOOD_NAMES.items())
+def test_a_new_zone_is_active_at_once(api, sent, shown):
+    made = api.post("/zones", {"name": sent, "jump_start": False, "type": "full", "organization": {}}).result
+
+    assert (made["name"], made["status"], made["type"], made["paused"]) == (shown, "active", "full", False)
+    assert made["activated_on"] == made["created_on"] == made["modified_on"]
+    assert made["account"] == {"id": CREDENTIALS.account_id, "name": "admin@example.com's Account"}
+    assert made["owner"] == {"id": made["owner"]["id"], "type": "user", "email": CREDENTIALS.email}
+    assert made["name_servers"] == ["ns1.edge.internal", "ns2.edge.internal"]
+    assert (made["plan"]["name"], made["plan"]["legacy_id"]) == ("Free Website", "free")
+    assert made["meta"]["step"] == 4
+    assert api.get(f"/zones/{made['id']}").result == made
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_what_is_no_zone_name_is_refused(api, name):
+    answer = api.post("/zones", {"name": name})
+
+    assert (answer.status, answer.codes) == (400, [1001])
+    assert answer.json["errors"][0]["source"] == {"pointer": "/name"}
+    assert api.get("/zones").result == []
+
+
+def test_a_zone_exists_once(api, zone_id):
+    answer = api.post("/zones", {"name": "Example.COM"})
+
+    assert (answer.status, answer.codes) == (400, [1061])
+    assert "example.com already exists" in answer.json["errors"][0]["message"]
+    assert len(api.get("/zones").result) == 1
+
+
+def test_a_zone_below_another_is_a_zone_of_its_own(api, zone_id):
+    assert api.post("/zones", {"name": "sub.example.com"}).status == 200
+
+
+@pytest.mark.parametrize("type_", ["partial", "secondary", "internal", "nonsense"])
+def test_only_full_zones_are_offered(api, type_):
+    assert api.post("/zones", {"name": "example.com", "type": type_}).codes == [1001]
+
+
+@pytest.mark.parametrize("account", [None, {}, {"id": CREDENTIALS.account_id, "name": "ignored"}])
+def test_the_account_may_be_left_out_where_there_is_one(api, account):
+    assert api.post("/zones", {"name": "example.com", "account": account}).status == 200
+
+
+def test_another_account_is_refused(api):
+    answer = api.post("/zones", {"name": "example.com", "account": {"id": "b" * 32}})
+
+    assert (answer.status, answer.codes) == (403, [9109])
+
+
+def test_an_unknown_zone_is_404(api, zone_id):
+    for method, path in (
+        ("GET", ""),
+        ("DELETE", ""),
+        ("GET", "/dns_records"),
+        ("GET", f"/dns_records/{zone_id}"),
+        ("DELETE", f"/dns_records/{zone_id}"),
+    ):
+        answer = api.call(method, f"/zones/{'e' * 32}{path}")
+        assert (answer.status, answer.codes) == (404, [1001]), path
+
+
+@pytest.fixture
+def three(api):
+    return {name: api.post("/zones", {"name": name}).result["id"] for name in ("b.test", "a.test", "c.test")}
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    {
+        "": "abc",
+        "direction=desc": "cba",
+        "order=status": "abc",
+        "order=account.id&direction=asc": "abc",
+        "name=a.test": "a",
+        "name=A.TEST.": "a",
+        "name=nothing.test": "",
+        "name=test": "",
+        "name=not%20a%20name": "",
+        "status=active": "abc",
+        "status=pending": "",
+        f"account.id={CREDENTIALS.account_id}": "abc",
+        f"account.id={'b' * 32}": "",
+        "name=b.test&status=active&per_page=1": "b",
+        "name=": "abc",
+    }.items(),
+)
+def test_zones_are_listed_by_name_status_and_account(api, three, query, names):
+    answer = api.get(f"/zones?{query}").json
+
+    assert [zone["name"][0] for zone in answer["result"]] == list(names)
+    assert answer["result_info"]["total_count"] == len(names)
+
+
+def test_a_deleted_zone_is_gone_with_its_records_and_its_name_is_free(api, zone_id, www):
+    assert api.delete(f"/zones/{zone_id}").result == {"id": zone_id}
+
+    assert api.get(f"/zones/{zone_id}").codes == [1001]
+    assert api.get(www).codes == [1001]
+    assert api.get("/zones").json["result_info"]["total_count"] == 0
+    again = api.post("/zones", {"name": "example.com"}).result["id"]
+    assert again != zone_id
+    assert api.get(f"/zones/{again}/dns_records").result == []
+
+
+def test_a_deleted_zones_records_go_some_at_a_time(api, records, monkeypatch):
+    monkeypatch.setattr("edgestead.services.zones.SWEPT_ROWS_MAX", 2)
+    for number in range(5):
+        api.post(records, {"type": "A", "name": f"a{number}", "content": "192.0.2.1"})
+    other = api.post("/zones", {"name": "other.test"}).result["id"]
+    kept = api.post(f"/zones/{other}/dns_records", {"type": "A", "name": "b", "content": "192.0.2.1"}).result
+
+    api.delete(records.removesuffix("/dns_records"))
+
+    assert rows(api, "SELECT id FROM records") == [(kept["id"],)]
+    assert rows(api, "SELECT id FROM deleted_zones") == []
+
+
+def test_records_of_a_deleted_zone_are_out_of_sight_before_they_are_gone(api, zone_id, records, www):
+    api.store.write(lambda tx: zones.delete(tx, zone_id)).result()  # a crash came before the sweep
+
+    assert api.get(www).codes == [1001]
+    assert api.get(records).codes == [1001]
+    assert api.patch(www, {"ttl": 60}).codes == [1001]
+    api.delete(f"/zones/{api.post('/zones', {'name': 'next.test'}).result['id']}")
+    assert rows(api, "SELECT id FROM records") == rows(api, "SELECT id FROM deleted_zones") == []
+
+
+def rows(api, sql):
+    return api.store.read(lambda reader: reader.rows(sql))
+
+
+def test_deleting_one_zone_leaves_the_others(api, three):
+    api.delete(f"/zones/{three['b.test']}")
+
+    assert [zone["name"] for zone in api.get("/zones").result] == ["a.test", "c.test"]
+    assert api.get("/zones").json["result_info"]["total_count"] == 2

@@ -1,0 +1,69 @@
+"""A server for the commands of `edgecli kv`, and a way to call them as a shell would."""
+
+import os
+from typing import NamedTuple
+
+import pytest
+from click.testing import CliRunner
+
+from edgestead.cli.main import cli
+from edgestead.testing.server import EdgeServer
+
+VARIABLES = ("EDGE_", "CLOUDFLARE_", "XDG_DATA_HOME")
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+    bytes: bytes
+
+
+@pytest.fixture(scope="session")
+def kv_server(tmp_path_factory):
+    server = EdgeServer(tmp_path_factory.mktemp("kv") / "data").start()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def clean_environment(tmp_path, monkeypatch):
+    """No server is known, and the current folder is empty."""
+    for name in list(os.environ):
+        if name.startswith(VARIABLES):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "no-server"))
+    work = tmp_path / "project"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    return work
+
+
+@pytest.fixture
+def project(clean_environment, kv_server, monkeypatch):
+    """An empty folder, in an environment that names the server."""
+    ready = kv_server.ready
+    monkeypatch.setenv("EDGE_API_BASE", ready["api_base"])
+    monkeypatch.setenv("EDGE_TOKEN", ready["api_token"])
+    monkeypatch.setenv("EDGE_ACCOUNT_ID", ready["account_id"])
+    return clean_environment
+
+
+def call(*arguments, stdin=""):
+    """The command in this process."""
+    done = CliRunner().invoke(cli, arguments, input=stdin, prog_name="edgecli")
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return Done(done.exit_code, done.stdout, done.stderr, done.stdout_bytes)
+
+
+@pytest.fixture
+def edgecli(project):
+    return call
+
+
+@pytest.fixture
+def namespace_id(edgecli, request):
+    """A namespace of the test's own."""
+    made = edgecli("kv", "namespace", "create", request.node.name[:200])
+    return made.out.split('id = "')[1].split('"')[0]

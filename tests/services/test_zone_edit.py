@@ -1,0 +1,147 @@
+"""What the feed hears of a change: each name as it is now, then the zone with its new serial."""
+
+import pytest
+
+from edgestead.model import names, served
+from edgestead.model.records import TYPES
+from edgestead.testing.api import FIRST_US
+
+BORN = FIRST_US // 1_000_000
+APEX = names.wire_from_text("example.com").hex()
+WWW = names.wire_from_text("www.example.com").hex()
+A = {"type": "A", "name": "www", "content": "192.0.2.1", "ttl": 300}
+
+
+@pytest.fixture
+def zone_id(api):
+    return api.post("/zones", {"name": "example.com"}).result["id"]
+
+
+@pytest.fixture
+def records(api, zone_id):
+    api.changes.clear()
+    return f"/zones/{zone_id}/dns_records"
+
+
+def told(api):
+    """The changes since the last time, as (kind, key, types or serial, first)."""
+    found = [(change.kind, change.key, _meaning(change), change.first) for change in api.changes]
+    api.changes.clear()
+    return found
+
+
+def _meaning(change):
+    if change.doc is None:
+        return None
+    if change.kind == served.KIND_ZONE:
+        soa = served.decode_zone(change.doc).soa_rdata
+        return TYPES["SOA"].rdata.from_wire(soa).serial
+    return [rrset.type for rrset in served.decode_name(change.doc).rrsets]
+
+
+def test_a_new_zone_is_told_with_its_apex(api, zone_id):
+    assert {change.scope for change in api.changes} == {zone_id}
+    assert told(api) == [("zone", "", BORN, ""), ("name", APEX, [2], "")]
+
+
+def test_every_change_is_one_serial_further(api, records):
+    made = api.post(records, A).result
+    assert told(api) == [("name", WWW, [1], ""), ("zone", "", BORN + 1, "")]
+
+    api.patch(f"{records}/{made['id']}", {"ttl": 60})
+    assert told(api) == [("name", WWW, [1], ""), ("zone", "", BORN + 2, "")]
+
+    api.delete(f"{records}/{made['id']}")
+    assert told(api) == [("name", WWW, None, ""), ("zone", "", BORN + 3, "")]
+
+
+def test_a_moved_record_changes_two_names_in_one_serial(api, records):
+    made = api.post(records, A).result
+    told(api)
+
+    api.patch(f"{records}/{made['id']}", {"name": "web"})
+
+    web = names.wire_from_text("web.example.com").hex()
+    assert told(api) == [("name", web, [1], ""), ("name", WWW, None, ""), ("zone", "", BORN + 2, "")]
+
+
+def test_edges_hear_first_that_a_name_becomes_proxied_and_dns_that_it_stops(api, records):
+    made = api.post(records, A).result
+    path = f"{records}/{made['id']}"
+    told(api)
+
+    api.patch(path, {"proxied": True})
+    assert [change[3] for change in told(api)] == ["edge", ""]
+    api.patch(path, {"content": "192.0.2.9"})
+    assert [change[3] for change in told(api)] == ["", ""]
+    api.patch(path, {"proxied": False})
+    assert [change[3] for change in told(api)] == ["dns", ""]
+
+
+def test_a_name_that_is_born_proxied_is_heard_by_edges_first_and_dies_in_dns_first(api, records):
+    made = api.post(records, {**A, "proxied": True}).result
+    assert [change[3] for change in told(api)] == ["edge", ""]
+
+    api.delete(f"{records}/{made['id']}")
+    assert [change[3] for change in told(api)] == ["dns", ""]
+
+
+def test_a_proxied_record_that_moves_is_heard_by_each_names_own_first(api, records):
+    made = api.post(records, {**A, "proxied": True}).result
+    told(api)
+
+    api.patch(f"{records}/{made['id']}", {"name": "web"})
+
+    assert [(change[1], change[3]) for change in told(api)[:2]] == [
+        (names.wire_from_text("web.example.com").hex(), "edge"),
+        (WWW, "dns"),
+    ]
+
+
+def test_a_second_proxied_record_does_not_change_who_hears_first(api, records):
+    first = api.post(records, {**A, "proxied": True}).result
+    api.post(records, {**A, "content": "192.0.2.2", "proxied": True})
+    told(api)
+
+    api.delete(f"{records}/{first['id']}")
+
+    assert [change[3] for change in told(api)] == ["", ""]
+
+
+def test_the_origin_of_a_proxied_name_is_not_in_the_feed(api, records):
+    api.post(records, {**A, "content": "192.0.2.77", "proxied": True})
+    api.post(records, {"type": "CNAME", "name": "c", "content": "secret-origin.test", "proxied": True})
+
+    documents = b"".join(change.doc or b"" for change in api.changes)
+    assert bytes((192, 0, 2, 77)) not in documents
+    assert b"secret-origin" not in documents
+
+
+def test_a_refused_change_tells_nothing_and_costs_no_serial(api, records):
+    api.post(records, A)
+    told(api)
+
+    assert api.post(records, A).status == 400
+    assert told(api) == []
+    api.post(records, {**A, "name": "next"})
+    assert told(api)[-1] == ("zone", "", BORN + 2, "")
+
+
+def test_a_serial_goes_on_behind_its_largest_number(api, records, zone_id):
+    sql = "UPDATE zones SET serial = ? WHERE id = ?"
+    api.store.write(lambda tx: tx.run(sql, (2**32 - 1, zone_id))).result()
+
+    api.post(records, A)
+
+    assert told(api)[-1] == ("zone", "", 0, "")
+
+
+def test_a_deleted_zone_is_forgotten_in_one_change(api, records, zone_id):
+    api.post(records, A)
+    api.changes.clear()
+
+    api.delete(f"/zones/{zone_id}")
+
+    (change,) = api.changes
+    assert change.drops_scope
+    assert change.scope == zone_id
