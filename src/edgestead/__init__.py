@@ -1,3 +1,25 @@
 """Edgestead: an edge platform that you run yourself."""
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from edgestead.objects.classes import StatefulObject
+    from edgestead.objects.web import Request, Response
+
+__all__ = ["Request", "Response", "StatefulObject"]
 __version__ = "0.1.0"
+
+_PUBLIC = {
+    "StatefulObject": "edgestead.objects.classes",
+    "Request": "edgestead.objects.web",
+    "Response": "edgestead.objects.web",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """What users' objects import, found when it is asked for: commands must not pay for it."""
+    if name not in _PUBLIC:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_PUBLIC[name]), name)

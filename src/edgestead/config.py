@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from edgestead.model.call import Profile
+from edgestead.model.ids import is_id
 from edgestead.model.limits import NAME_OCTETS_MAX
 
 CONFIG_BYTES_MAX = 1 << 20
@@ -56,6 +57,9 @@ class Config:
     profile: Profile
     dns_workers: int
     ready_file: Path | None
+    crs: Path | None
+    managed_ruleset_id: str | None
+    anomaly_rule_id: str | None
     barrier_ms: int
     drain_seconds: int
 
@@ -143,6 +147,13 @@ def _workers(value: object) -> int:
         raise ValueError(f"{error}, or auto") from None
 
 
+def _identifier(value: object) -> str:
+    text = _text(value)
+    if not is_id(text):
+        raise ValueError("expected 32 lower-case hexadecimal digits")
+    return text
+
+
 def _profile(value: object) -> Profile:
     try:
         return Profile(_text(value))
@@ -219,6 +230,32 @@ OPTIONS: tuple[Option, ...] = (
         fallback="none is written",
     ),
     Option(
+        "crs",
+        "PATH",
+        _path,
+        None,
+        "OWASP Core Rule Set that is the managed ruleset: a folder, or a release archive.",
+        fallback="the system's package modsecurity-crs; without it there is no managed ruleset",
+    ),
+    Option(
+        "managed-ruleset-id",
+        "ID",
+        _identifier,
+        None,
+        "Identifier of the managed ruleset.",
+        flag=False,
+        fallback="the well-known one, so that existing configurations apply",
+    ),
+    Option(
+        "anomaly-rule-id",
+        "ID",
+        _identifier,
+        None,
+        "Identifier of the managed ruleset's last rule, whose overrides set threshold and action.",
+        flag=False,
+        fallback="the well-known one",
+    ),
+    Option(
         "barrier-ms",
         "N",
         _whole(10, 60_000),
@@ -248,7 +285,6 @@ NOT_BUILT: dict[str, str] = {
     **dict.fromkeys(("dns-rate", "api-quota"), "rate limits"),
     **dict.fromkeys(("as-of", "allow-as-of"), "dated behaviours"),
     "resolver": "CNAME flattening",
-    "crs": "the web application firewall",
 }
 NOT_BUILT_SWITCHES = frozenset({"allow-as-of"})
 # Known to the configuration because something built leans on its default, refused when set.

@@ -3,11 +3,13 @@
 import pytest
 
 from edgestead.api.routing import BASE_PATH, ROUTES
-from edgestead.services.access import PLATFORM, TOKENS
+from edgestead.services.access import PLATFORM, TOKENS, VERIFY
 from edgestead.testing.api import BEARER, CREDENTIALS, KEY_PAIR
+from tests.api import test_tokens
 
 PRIVATE = [row for row in ROUTES if not row.public]
-STRANGER = {PLATFORM: (403, 9109), TOKENS: (401, 1000)}  # every other family: 403, 10000
+# Every other family: 403, 10000.
+STRANGER = {PLATFORM: (403, 9109), TOKENS: (401, 1000), VERIFY: (401, 1000)}
 RECORD = {"type": "A", "name": "new", "content": "192.0.2.9"}
 RULE = {"action": "log", "expression": "true"}
 RULESETS = {  # one of each scope; and one that a POST makes
@@ -33,6 +35,8 @@ BODIES = {
     "DELETE bulk": ["k"],
     "POST delete": ["k"],
     "POST get": {"keys": ["k"]},
+    "POST tokens": test_tokens.body(),
+    "PUT tokens": test_tokens.body(),
     "PUT values": b"value",
     "POST rulesets": {"name": "new", "kind": "custom", "phase": "http_request_firewall_custom"},
     "PUT rulesets": {"rules": [RULE]},
@@ -61,6 +65,9 @@ def known(api, zone_id, www):
         "key": "k",
         "tag": "paranoia-level-1",
         "version": "1",
+        "token_ids": {
+            path: api.post(path, test_tokens.body()).result["id"] for path in test_tokens.OWNERS.values()
+        },
     }
     return {scope: {**values, **_ruleset(api, scope, values)} for scope in RULESETS}
 
@@ -86,7 +93,9 @@ def ask(api, known):
         scope = literals[1] if literals[1] in known else "zones"
         what = f"{row.method} {literals[-1]}"
         body = (ZONE_BODIES if scope == "zones" and what in ZONE_BODIES else BODIES).get(what)
-        return api.call(row.method, path.format(**known[scope]), body, auth=auth)
+        owner = "account" if row.account_at is not None else "user"
+        token_id = known[scope]["token_ids"][test_tokens.OWNERS[owner]]
+        return api.call(row.method, path.format(token_id=token_id, **known[scope]), body, auth=auth)
 
     return call
 
@@ -96,8 +105,8 @@ def ask(api, known):
 def test_every_route_takes_both_schemes(ask, row, auth):
     answer = ask(row, auth)
 
-    if row.family is TOKENS and auth is KEY_PAIR:
-        assert (answer.status, answer.codes) == (401, [1000])  # a key pair is no token
+    if row.family is VERIFY and (auth is KEY_PAIR or row.account_at is not None):
+        assert (answer.status, answer.codes) == (401, [1000])  # no token, or not the account's
     else:
         assert answer.status in ((404,) if row.path.endswith(NOT_THERE) else (200, 204)), answer.body
         is_json = answer.headers.get("content-type") == "application/json" and answer.status == 200

@@ -20,7 +20,7 @@ UNKNOWN = (
     f"//zones/{A_ID}",
     f"/zones/{A_ID}%2Fdns_records",
     "/accounts/%30",
-    "/user/tokens",
+    "/user/nothing",
 )
 KNOWN_WITH_A_SLASH = ("/zones/", f"/zones/{A_ID}/")
 WRONG_METHODS = {

@@ -16,7 +16,15 @@ installer = importlib.util.module_from_spec(_spec)
 sys.modules["clients_install"] = installer
 _spec.loader.exec_module(installer)
 
-WORKING = ["certbot_dns01", "ddclient_ddns", "lexicon_cli", "kv_pylibs", "py_sdk_kv", "wrangler_kv"]
+WORKING = [
+    "certbot_dns01",
+    "ddclient_ddns",
+    "kv_pylibs",
+    "lexicon_cli",
+    "py_sdk_kv",
+    "py_sdk_rulesets",
+    "wrangler_kv",
+]
 
 
 # Under `--profile spec` these stop at a refusal that the specification asks for: keys without blanks.

@@ -1,6 +1,7 @@
 """Zones as text, served: what tests of this room share."""
 
 import contextlib
+import struct
 import threading
 from collections import Counter
 
@@ -105,8 +106,12 @@ class Asker:
 
     def __call__(self, name, kind="A", **options):
         query = dns.message.make_query(name, kind, **options)
-        reply = dns.message.from_wire(self.raw(query.to_wire()))
+        octets = self.raw(query.to_wire())
+        reply = dns.message.from_wire(octets)
         assert query.is_response(reply)
+        counts = [sum(map(len, section)) for section in reply.sections[1:]]
+        counts[2] += reply.edns >= 0
+        assert struct.pack("!3H", *counts) == octets[6:12], "a record stands in the reply twice"
         return reply
 
 

@@ -3,7 +3,7 @@
 import dns.message
 import pytest
 
-from tests.dns.serving import Asker, said, table_of
+from tests.dns.serving import Asker, changes_of, read_zone, said, table_of
 
 EXAMPLE = """
 example.test. 3600 SOA ns1.example.test. hostmaster.example.test. 1 7200 900 86400 600
@@ -60,6 +60,7 @@ www.other.test. 300 A 192.0.2.21
 sub.other.test. 300 NS ns1.example.test.
 sub.other.test. 300 DS 4712 13 2 cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd
 shadowed.quiet.other.test. 300 A 192.0.2.22
+beside.other.test. 300 NS shadowed.quiet.other.test.
 """
 
 SUB_OTHER = """
@@ -224,6 +225,13 @@ GETS = {
         "nothing.sub.other.test A": nxdomain(SOA_SUB),
         "sub.other.test A": nodata(SOA_SUB),
         "shadowed.quiet.other.test A": nxdomain(SOA_SUB.replace("sub.", "quiet.")),
+        "beside.other.test A": (
+            "NOERROR",
+            "",
+            [],
+            ["beside.other.test. 300 ns shadowed.quiet.other.test."],
+            [],
+        ),
     },
     "RFC 8482 §4.1: ANY gets one RRset": {
         "www.example.test ANY": answer(WWW),
@@ -311,3 +319,17 @@ def test_a_chain_ends_after_sixteen_aliases():
 
     assert reply.rcode() == 0
     assert len(reply.answer) == 16
+
+
+def test_what_was_kept_for_old_tables_is_let_go_as_fast_as_it_gathers():
+    table = table_of(
+        {"example.test.": "example.test. 60 SOA . . 1 2 3 4 5\nwww.example.test. 60 A 192.0.2.1\n"}
+    )
+    asker = Asker(table)
+
+    for turn in range(200):
+        table.apply(changes_of(read_zone("example.test.", f"example.test. 60 SOA . . {turn} 2 3 4 5\n")))
+        for _ in range(3):
+            asker("www.example.test.")
+
+    assert len(asker.responder._fading) <= 2

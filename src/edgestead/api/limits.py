@@ -9,6 +9,7 @@ Not   limits of resources (`model.limits`, `services`).
 HEAD_BYTES_MAX = 32_768  # request line and headers; nginx takes 4 × 8 KiB
 HEAD_SECONDS_MAX = 10.0  # from a request's first byte to the end of its headers
 BODY_BYTES_MAX = 1_048_576  # a route may name another
+TOKEN_BODY_BYTES_MAX = 65_536  # 200 resources in both spellings, and then some
 BODY_SECONDS_MAX = 30.0  # from the end of the headers to the end of the body
 JSON_DEPTH_MAX = 32  # arrays and objects inside one another; the deepest shape of ours is 7
 QUERY_PARAMETERS_MAX = 100
@@ -23,6 +24,7 @@ BODY_OCTETS_READ_INLINE_MAX = 16_384  # a longer body that has to be compiled is
 LOG_LINES_WAITING_MAX = 10_000  # further lines are dropped and counted
 UPLOAD_SECONDS_MAX = 600.0  # a body that is streamed: 25 MiB at 350 kbit/s
 UPLOAD_IDLE_SECONDS_MAX = 30.0  # between two portions of it
+DRAINED_BYTES_MAX = 67_108_864  # of a streamed body that is too large: read, so that its sender hears why
 LARGE_BODIES_PER_CALLER_MAX = 2  # at a time, of more than store.kv.INLINE_BYTES_MAX or of unknown length
 FORM_PARTS_MAX = 16
 FORM_PART_HEAD_BYTES_MAX = 8_192

@@ -25,7 +25,12 @@ from edgestead.api.query import Query
 from edgestead.api.request_id import HEADER, request_ids
 from edgestead.api.routing import Answer, Download, Router
 from edgestead.model import envelope
-from edgestead.model.access_errors import InvalidApiToken, MembershipsNeedUser, UserNeeded
+from edgestead.model.access_errors import (
+    InvalidApiToken,
+    MembershipsNeedUser,
+    TokenNotUsableNow,
+    UserNeeded,
+)
 from edgestead.model.call import Call
 from edgestead.model.counters import slot
 from edgestead.model.errors import EdgeError
@@ -76,10 +81,10 @@ def authenticate(exchange: Exchange) -> None:
             raise _user_needed(exchange)
         try:
             access.check_usable(identity, exchange.now_us, exchange.client_address)
-        except EdgeError:
-            if route.family is not access.TOKENS:
+        except TokenNotUsableNow:
+            if route.family is not access.VERIFY:
                 raise
-            raise InvalidApiToken from None  # on the routes that tell whether a token is good
+            raise InvalidApiToken from None
 
 
 def read_as_of_date(exchange: Exchange) -> None:
@@ -265,7 +270,7 @@ def _headers_of(error: EdgeError) -> tuple[tuple[bytes, bytes], ...]:
 
 
 def _user_needed(exchange: Exchange) -> EdgeError:
-    if exchange.route.family is access.TOKENS:
+    if exchange.route.family is access.VERIFY:
         return InvalidApiToken()
     return MembershipsNeedUser() if "/memberships" in exchange.route.path else UserNeeded()
 

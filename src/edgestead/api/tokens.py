@@ -1,19 +1,39 @@
 """REST face of API tokens.
 
-Owns  /user/tokens/verify.
-Asks  the identity that the pipeline found.
+Owns  /user/tokens and /accounts/{account_id}/tokens.
+Asks  `services.tokens`; the identity that the pipeline found.
 Tells clients.
-Not   making and changing tokens.
+Not   what a policy means; checking credentials.
+
+A change is answered when the table of identities follows it: what the answer says already holds.
 """
+
+from collections.abc import Callable
+from typing import TypeVar
 
 import msgspec
 
+from edgestead.api.context import AppContext
+from edgestead.api.limits import TOKEN_BODY_BYTES_MAX
+from edgestead.api.query import Query
 from edgestead.api.routing import Answer, route
 from edgestead.model import envelope
 from edgestead.model.access_errors import InvalidApiToken
-from edgestead.model.envelope import Message
+from edgestead.model.call import Call
+from edgestead.model.envelope import Message, Page, page_of
 from edgestead.model.times import whole_seconds
-from edgestead.services.access import TOKENS, Identity
+from edgestead.services import tokens
+from edgestead.services.access import TOKENS, VERIFY, Identity
+from edgestead.services.token_draft import Owner, TokenBody
+from edgestead.services.tokens import GroupView, TokenView
+from edgestead.store.control import Reader, Transaction
+
+T = TypeVar("T")
+
+_USER, _ACCOUNT = "/user/tokens", "/accounts/{account_id}/tokens"
+_USER_READ, _USER_WRITE = "API Tokens Read", "API Tokens Write"
+_ACCOUNT_READ, _ACCOUNT_WRITE = "Account API Tokens Read", "Account API Tokens Write"
+_GOOD = Message(10000, "This API token is valid and active.")
 
 
 class TokenStatus(msgspec.Struct, frozen=True):
@@ -23,12 +43,183 @@ class TokenStatus(msgspec.Struct, frozen=True):
     expires_on: str | msgspec.UnsetType = msgspec.UNSET
 
 
-_GOOD = Message(10000, "This API token is valid and active.")
-
-
-@route("GET", "/user/tokens/verify", family=TOKENS, user_only=True)
+@route("GET", f"{_USER}/verify", family=VERIFY, user_only=True)
 def verify_token(identity: Identity) -> Answer:
     """Whether the calling token is good. Every token may ask; a key pair is no token."""
+    return _verified(identity)
+
+
+@route("GET", f"{_ACCOUNT}/verify", family=VERIFY)
+def verify_account_token(account_id: str, identity: Identity) -> Answer:
+    """Whether the calling token, which this account owns, is good. Every such token may ask."""
+    if identity.actor.kind != "account" or identity.actor.id != account_id:
+        raise InvalidApiToken
+    return _verified(identity)
+
+
+@route("GET", f"{_USER}/permission_groups", permission=_USER_READ, family=TOKENS, user_only=True)
+def list_permission_groups(query: Query) -> list[GroupView]:
+    """What a token's policies can name. Filters `name`, `scope`."""
+    return tokens.permission_groups("user", query.text("name"), query.text("scope"))
+
+
+@route("GET", f"{_ACCOUNT}/permission_groups", permission=_ACCOUNT_READ, family=TOKENS)
+def list_account_permission_groups(account_id: str, api: AppContext, query: Query) -> list[GroupView]:
+    """What the policies of an account's token can name. Filters `name`, `scope`."""
+    api.barrier.read(lambda reader: tokens.account_owner(reader, account_id))
+    return tokens.permission_groups("account", query.text("name"), query.text("scope"))
+
+
+@route("GET", _USER, permission=_USER_READ, family=TOKENS, user_only=True)
+def list_tokens(api: AppContext, call: Call, identity: Identity, query: Query) -> Page:
+    """The user's tokens, without secrets. Order `direction`; `include_expired` shows expired ones too."""
+    return _page(api, call, query, lambda _reader: tokens.user_owner(identity))
+
+
+@route("GET", _ACCOUNT, permission=_ACCOUNT_READ, family=TOKENS)
+def list_account_tokens(account_id: str, api: AppContext, call: Call, query: Query) -> Page:
+    """The account's tokens, without secrets. Order `direction`; `include_expired` shows expired ones too."""
+    return _page(api, call, query, lambda reader: tokens.account_owner(reader, account_id))
+
+
+@route(
+    "POST",
+    _USER,
+    permission=_USER_WRITE,
+    family=TOKENS,
+    user_only=True,
+    body_bytes_max=TOKEN_BODY_BYTES_MAX,
+)
+async def create_token(api: AppContext, call: Call, identity: Identity, body: TokenBody) -> TokenView:
+    """Create a token of the user. Only this answer holds its secret, `value`."""
+    owner = tokens.user_owner(identity)
+    return await _write(api, lambda tx: tokens.create(call, tx, api.platform, identity, owner, body))
+
+
+@route("POST", _ACCOUNT, permission=_ACCOUNT_WRITE, family=TOKENS, body_bytes_max=TOKEN_BODY_BYTES_MAX)
+async def create_account_token(
+    account_id: str, api: AppContext, call: Call, identity: Identity, body: TokenBody
+) -> TokenView:
+    """Create a token that the account owns. Only this answer holds its secret, `value`."""
+    return await _write(
+        api,
+        lambda tx: tokens.create(
+            call, tx, api.platform, identity, tokens.account_owner(tx, account_id), body
+        ),
+    )
+
+
+@route("GET", f"{_USER}/{{token_id}}", permission=_USER_READ, family=TOKENS, user_only=True)
+def show_token(token_id: str, api: AppContext, call: Call, identity: Identity) -> TokenView:
+    """One token of the user, without its secret."""
+    owner = tokens.user_owner(identity)
+    return api.barrier.read(lambda reader: tokens.show(call, reader, owner, token_id))
+
+
+@route("GET", f"{_ACCOUNT}/{{token_id}}", permission=_ACCOUNT_READ, family=TOKENS)
+def show_account_token(account_id: str, token_id: str, api: AppContext, call: Call) -> TokenView:
+    """One token of the account, without its secret."""
+    return api.barrier.read(
+        lambda reader: tokens.show(call, reader, tokens.account_owner(reader, account_id), token_id)
+    )
+
+
+@route(
+    "PUT",
+    f"{_USER}/{{token_id}}",
+    permission=_USER_WRITE,
+    family=TOKENS,
+    user_only=True,
+    body_bytes_max=TOKEN_BODY_BYTES_MAX,
+)
+async def update_token(
+    token_id: str, api: AppContext, call: Call, identity: Identity, body: TokenBody
+) -> TokenView:
+    """Replace all of a token but its secret; `status` switches it off and on."""
+    owner = tokens.user_owner(identity)
+    return await _write(
+        api, lambda tx: tokens.update(call, tx, api.platform, identity, owner, token_id, body)
+    )
+
+
+@route(
+    "PUT",
+    f"{_ACCOUNT}/{{token_id}}",
+    permission=_ACCOUNT_WRITE,
+    family=TOKENS,
+    body_bytes_max=TOKEN_BODY_BYTES_MAX,
+)
+async def update_account_token(
+    account_id: str, token_id: str, api: AppContext, call: Call, identity: Identity, body: TokenBody
+) -> TokenView:
+    """Replace all of an account's token but its secret; `status` switches it off and on."""
+    return await _write(
+        api,
+        lambda tx: tokens.update(
+            call, tx, api.platform, identity, tokens.account_owner(tx, account_id), token_id, body
+        ),
+    )
+
+
+@route("DELETE", f"{_USER}/{{token_id}}", permission=_USER_WRITE, family=TOKENS, user_only=True)
+async def delete_token(token_id: str, api: AppContext, identity: Identity) -> dict[str, str]:
+    """Delete a token of the user. Its secret is dead when this answers."""
+    await _write(api, lambda tx: tokens.delete(tx, tokens.user_owner(identity), token_id))
+    return {"id": token_id}
+
+
+@route("DELETE", f"{_ACCOUNT}/{{token_id}}", permission=_ACCOUNT_WRITE, family=TOKENS)
+async def delete_account_token(account_id: str, token_id: str, api: AppContext) -> dict[str, str]:
+    """Delete a token of the account. Its secret is dead when this answers."""
+    await _write(api, lambda tx: tokens.delete(tx, tokens.account_owner(tx, account_id), token_id))
+    return {"id": token_id}
+
+
+@route("PUT", f"{_USER}/{{token_id}}/value", permission=_USER_WRITE, family=TOKENS, user_only=True)
+async def roll_token(token_id: str, api: AppContext, call: Call, identity: Identity) -> str:
+    """Give a token a new secret, which is the answer. The old one is dead when this answers."""
+    owner = tokens.user_owner(identity)
+    return await _write(api, lambda tx: tokens.roll(call, tx, api.platform, identity, owner, token_id))
+
+
+@route("PUT", f"{_ACCOUNT}/{{token_id}}/value", permission=_ACCOUNT_WRITE, family=TOKENS)
+async def roll_account_token(
+    account_id: str, token_id: str, api: AppContext, call: Call, identity: Identity
+) -> str:
+    """Give an account's token a new secret, which is the answer. The old one is dead when this answers."""
+    return await _write(
+        api,
+        lambda tx: tokens.roll(
+            call, tx, api.platform, identity, tokens.account_owner(tx, account_id), token_id
+        ),
+    )
+
+
+async def _write(api: AppContext, fn: Callable[[Transaction], T]) -> T:
+    value = await api.barrier.write(fn)
+    api.barrier.read(api.access.refresh)
+    return value
+
+
+def _page(api: AppContext, call: Call, query: Query, owner: Callable[[Reader], Owner]) -> Page:
+    paging = query.paging()
+    include_expired = query.flag("include_expired") or False
+    descending = query.descending()
+    found = api.barrier.read(
+        lambda reader: tokens.listed(
+            call,
+            reader,
+            owner(reader),
+            include_expired=include_expired,
+            descending=descending,
+            limit=paging.per_page,
+            offset=paging.offset,
+        )
+    )
+    return page_of(found.tokens, paging.page, paging.per_page, found.total_count)
+
+
+def _verified(identity: Identity) -> Answer:
     if identity.actor.token_id is None:
         raise InvalidApiToken
     status = TokenStatus(

@@ -111,10 +111,18 @@ def _key(item: bytes) -> bytes:
     """A key as a JSON string. Raises ValueError."""
     if item.startswith(b'"'):
         return item
-    name = json.loads(item).get("name") if item.startswith(b"{") else None
-    if not isinstance(name, str):
-        raise ValueError("expected a string, or an object with a name")
-    return json.dumps(name).encode()
+    try:
+        return json.dumps(_text_of(json.loads(item), "name")).encode()
+    except (ValueError, RecursionError):
+        raise ValueError("expected a string, or an object with a name") from None
+
+
+def _text_of(value: Any, member: str) -> str:
+    """Raises ValueError when it is not an object with that text."""
+    text = value.get(member) if isinstance(value, dict) else None
+    if not isinstance(text, str):
+        raise ValueError(member)
+    return text
 
 
 def _tell(outcome: batches.Outcome, command: str, done: str, filename: str, where: Where) -> None:

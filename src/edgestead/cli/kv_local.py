@@ -54,7 +54,8 @@ def _failing(folder: Path) -> Iterator[None]:
     try:
         yield
     except EdgeError as error:
-        raise Failed(f"{error.message} [code: {error.code}]") from None
+        cause = [f"{error.__cause__}"] if error.__cause__ is not None else []
+        raise Failed(f"{error.message} [code: {error.code}]", *cause) from None
     except (SchemaError, Damaged, apsw.Error) as error:
         raise Failed(f"The local store {folder} cannot be used: {error}") from None
 

@@ -74,10 +74,11 @@ def check(file: BinaryIO, zone: str | None, account: bool, phase: str | None) ->
     """
     from edgestead.cli.http import Refused
 
-    body = _read(file)
+    name = str(getattr(file, "name", "<stdin>"))
+    body = _read(file, name)
     phase = phase or body.get("phase")
     if not isinstance(phase, str):
-        raise Failed(f"{file.name} does not name a phase.", "Say which with --phase.")
+        raise Failed(f"{name} does not name a phase.", "Say which with --phase.")
     target = _target(zone, account or body.get("kind") in ("root", "custom"))
     try:
         _dry_run(target, body, phase)
@@ -86,8 +87,8 @@ def check(file: BinaryIO, zone: str | None, account: bool, phase: str | None) ->
             raise
         for error in refusal.errors:
             click.echo(_words(error), err=True)
-        raise Failed(f"{file.name}: {_count(len(refusal.errors), 'mistake')}.") from None
-    click.echo(f"{file.name}: {_count(len(body.get('rules', ())), 'rule')}, no mistake (phase {phase}).")
+        raise Failed(f"{name}: {_count(len(refusal.errors), 'mistake')}.") from None
+    click.echo(f"{name}: {_count(len(body.get('rules', ())), 'rule')}, no mistake (phase {phase}).")
 
 
 def _target(zone: str | None, account: bool) -> Target:
@@ -108,22 +109,22 @@ def _listed(target: Target) -> list[dict[str, Any]]:
         query = {"cursor": after}
 
 
-def _read(file: BinaryIO) -> dict[str, Any]:
+def _read(file: BinaryIO, name: str) -> dict[str, Any]:
     """What a file of rules says, in the shape of a request."""
     content = file.read(FILE_BYTES_MAX + 1)
     if len(content) > FILE_BYTES_MAX:
-        raise Failed(f"{file.name} is larger than {FILE_BYTES_MAX} bytes.")
+        raise Failed(f"{name} is larger than {FILE_BYTES_MAX} bytes.")
     try:
         value = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise Failed(f"{file.name} is not JSON: {error}.") from None
+        raise Failed(f"{name} is not JSON: {error}.") from None
     if isinstance(value, dict) and isinstance(value.get("result"), dict):
         value = value["result"]  # an answer of the API, saved as it came
     if isinstance(value, list):
         value = {"rules": value}
     if not isinstance(value, dict):
-        raise Failed(f"{file.name} is neither an object nor a list of rules.")
-    return {name: member for name, member in value.items() if name not in _ANSWERED}
+        raise Failed(f"{name} is neither an object nor a list of rules.")
+    return {member: one for member, one in value.items() if member not in _ANSWERED}
 
 
 def _dry_run(target: Target, body: dict[str, Any], phase: str) -> None:

@@ -68,7 +68,9 @@ def _api() -> "Api":
     from edgestead.cli.http import Api
     from edgestead.cli.source import find_source
 
-    return Api(find_source(os.environ))
+    api = Api(find_source(os.environ))
+    click.get_current_context().call_on_close(api.close)
+    return api
 
 
 def _zone(api: "Api", zone: str | None) -> dict[str, Any]:

@@ -92,7 +92,7 @@ def missing(view: View, zone: Zone, name: bytes, at: int, kind: bytes) -> Outcom
     if encloser and zone.cuts and (cut := zone.cut_above(encloser)) is not None:
         return _referral(view, zone, cut, _QUESTION_AT + at - len(cut))
     if encloser in zone.wildcards:
-        return _at_wildcard(view, zone, encloser, _QUESTION_AT + at - len(encloser), kind)
+        return _at_wildcard(view, zone, name, encloser, kind)
     return (zone.denials.get(at) or denials(zone, at))[0]
 
 
@@ -140,50 +140,58 @@ def _at_node(view: View, zone: Zone, name: bytes, held: bytes, kind: bytes) -> O
     kept = view.outcomes.get(key)
     if kept is not None:
         return kept
-    outcome = _build(view, zone, name, _QUESTION_AT, held, kind, exact=True)[0]
+    outcome, _ = _build(view, zone, name, name, held, kind)
     view.outcomes.keep(key, outcome, len(outcome.tail))
     return outcome
 
 
-def _at_wildcard(view: View, zone: Zone, encloser: bytes, offset: int, kind: bytes) -> Outcome:
-    """The answer that the asterisk under `encloser`, which stands at `offset`, gives in a name's place."""
+def _at_wildcard(view: View, zone: Zone, name: bytes, encloser: bytes, kind: bytes) -> Outcome:
+    """The answer that the asterisk under `encloser` gives in the place of `name`."""
     suffix = encloser + zone.apex
-    key = (suffix, kind, offset)
+    key = (suffix, kind, len(name) - len(suffix))
     kept = view.outcomes.get(key)
     if kept is not None:
         return kept
-    outcome, reusable = _build(view, zone, suffix, offset, zone.names[WILDCARD + encloser], kind, exact=False)
+    held = zone.names[WILDCARD + encloser]
+    outcome, reusable = _build(view, zone, name, suffix, held, kind)
     if reusable:
         view.outcomes.keep(key, outcome, len(outcome.tail))
     return outcome
 
 
 def _build(
-    view: View, zone: Zone, suffix: bytes, offset: int, held: bytes, kind: bytes, *, exact: bool
+    view: View, zone: Zone, name: bytes, suffix: bytes, held: bytes, kind: bytes
 ) -> tuple[Outcome, bool]:
-    """An answer from a node, and whether every question with `suffix` at `offset` gets the same."""
+    """What `name` gets from a node, and whether every name with `suffix` at the same place gets that.
+
+    `suffix` is the whole name, or the encloser of the wildcard that stands in for it.
+    """
+    exact = suffix == name
     if kind == _ANY and held:
         kind = next(node.rrsets(held))[0]  # one RRset is enough (RFC 8482 §4.1)
+    tail = _tail(suffix, _QUESTION_AT + len(name) - len(suffix))
     found = node.rrset(held, kind)
     if found is not None:
-        return _direct(view, zone, suffix, offset, found, kind, exact=exact), True
+        return _direct(view, zone, tail, found, kind, exact=exact), True
     if kind != _ANY and node.rrset(held, _CNAME) is not None:
-        aliases = _Chain(view, _tail(suffix, offset), suffix, kind, exact=exact)
+        aliases = _Chain(view, tail, name, suffix, kind)
         return aliases.follow(zone, held), aliases.reusable
-    at = offset + len(suffix) - len(zone.apex) - _QUESTION_AT
-    return denials(zone, at)[1 if exact else 2], True
+    return denials(zone, len(name) - len(zone.apex))[1 if exact else 2], True
 
 
 class _Chain:
     """Following aliases over our zones until something else is found (RFC 1034 §3.6.2).
 
-    Bounded by ALIASES_MAX; a loop ends where it closes. The rcode is the last name's (RFC 6604 §2.1).
+    Bounded by ALIASES_MAX; a ring ends where it closes. The rcode is the last name's (RFC 6604 §2.1).
+    `reusable` turns false when an alias leads back under the wildcard: where such a ring closes depends on
+    the first labels of the question.
     """
 
-    def __init__(self, view: View, tail: wire.Tail, suffix: bytes, kind: bytes, *, exact: bool) -> None:
-        self._view, self._tail, self._kind, self._exact = view, tail, kind, exact
-        self._first_wildcard = None if exact else suffix
-        self._seen = {suffix} if exact else set()
+    def __init__(self, view: View, tail: wire.Tail, name: bytes, suffix: bytes, kind: bytes) -> None:
+        self._view, self._tail, self._kind = view, tail, kind
+        self._exact = suffix == name
+        self._suffix = suffix
+        self._seen = {name}
         self._an = 0
         self.reusable = True
 
@@ -194,6 +202,8 @@ class _Chain:
             self._an += self._tail.add(owner, rrs)
             owner = next(wire.records(rrs))[2].lower()
             found = self._view.zone_of(owner)
+            if not self._exact and wire.below(owner, self._suffix) is not None:
+                self.reusable = False
             if owner in self._seen or found is None:
                 break
             self._seen.add(owner)
@@ -231,10 +241,7 @@ class _Chain:
         if held is None and self._kind == _DS and relative + zone.apex in self._view.zones:
             return b""
         if held is None:
-            encloser = zone.encloser(relative)
-            held = zone.names.get(WILDCARD + encloser)
-            if encloser + zone.apex == self._first_wildcard:
-                self.reusable = False  # whether the loop closes here depends on the question's first labels
+            held = zone.names.get(WILDCARD + zone.encloser(relative))
         return held
 
     def _denied(self, zone: Zone, rcode: int) -> Outcome:
@@ -249,10 +256,10 @@ class _Chain:
 
 
 def _direct(
-    view: View, zone: Zone, suffix: bytes, offset: int, found: tuple[int, bytes], kind: bytes, *, exact: bool
+    view: View, zone: Zone, tail: wire.Tail, found: tuple[int, bytes], kind: bytes, *, exact: bool
 ) -> Outcome:
     """The RRset that was asked for; behind our own NS also the addresses of their names."""
-    tail, (an, rrs) = _tail(suffix, offset), found
+    an, rrs = found
     tail.add(None, rrs)
     shorter, ar = None, 0
     if kind == _NS:

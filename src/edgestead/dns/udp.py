@@ -10,6 +10,7 @@ Never asyncio: it more than doubles the cost of a query (docs/explanation/dns.md
 
 import socket
 import struct
+import sys
 from typing import Final, Protocol
 
 from edgestead.dns import ring
@@ -20,6 +21,9 @@ from edgestead.dns.table import Table
 
 STOP_LOOK_MS: Final = 200
 """How long an idle loop may overlook that it shall stop."""
+SWITCH_SECONDS: Final = 0.0005
+"""How long the thread that applies changes may keep the interpreter from a waiting query; Python's 5 ms would
+be the median answer's delay during an import (measured: 5.5 ms, and 0.7 ms with this)."""
 DRAIN_BATCHES_MAX: Final = 64
 FLUSH_QUERIES: Final = 1024
 """Counts are handed over this often under load, and at once when there is little to do."""
@@ -37,7 +41,9 @@ class Stop(Protocol):
 def serve_udp(sock: socket.socket, table: Table, counters: Counters, stop: Stop) -> None:
     """Answer queries on a bound datagram socket until `stop`, then what has already arrived, and return.
 
-    Blocks the calling thread; `table.apply` belongs on another one. Sets a receive time-out on the socket.
+    Blocks the calling thread; `table.apply` belongs on another one. Sets a receive time-out on the socket,
+    and the interpreter's switch interval while it runs.
+
     Raises OSError when the socket is of no more use.
     """
     loop = _Batched if ring.AVAILABLE else _Portable
@@ -59,6 +65,8 @@ class _Loop(Protocol):
 
 def _run(loop: _Loop, stop: Stop) -> None:
     counts, flush = loop.tally.counts, loop.tally.flush
+    switch_seconds = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_SECONDS)
     try:
         while not stop.is_set():
             if loop.turn(wait=True) <= 1 or counts[_QUERIES] >= FLUSH_QUERIES:
@@ -68,6 +76,7 @@ def _run(loop: _Loop, stop: Stop) -> None:
                 break
     finally:
         flush()
+        sys.setswitchinterval(switch_seconds)
 
 
 def _set_receive_time(sock: socket.socket) -> None:

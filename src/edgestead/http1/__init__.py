@@ -1,1 +1,1 @@
-"""HTTP/1.1 server and client protocol with strict framing, shared by edge and objects."""
+"""HTTP/1.1 server protocol with strict framing, shared by edge and objects."""

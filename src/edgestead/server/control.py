@@ -25,7 +25,7 @@ from edgestead.api.log import BatchedLog
 from edgestead.model import counters
 from edgestead.model.counters import slot
 from edgestead.model.errors import Unavailable
-from edgestead.server import credentials, first_account, process
+from edgestead.server import credentials, first_account, managed_part, process
 from edgestead.server.admin import serve_admin
 from edgestead.server.control_store import ControlData, CountingPublisher
 from edgestead.server.credentials import Credentials
@@ -123,6 +123,11 @@ class Control:
                 edge_addresses=start.edge_addresses,
                 own_addresses=frozenset(start.own_addresses),
                 new_id=_new_id,
+                managed=managed_part.load(
+                    start.crs,
+                    ruleset_id=start.managed_ruleset_id,
+                    anomaly_rule_id=start.anomaly_rule_id,
+                ),
             ),
             profile=start.profile,
             counters=self._page,

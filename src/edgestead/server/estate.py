@@ -127,6 +127,9 @@ class Estate:
             own_addresses=tuple(map(str, config.own_addresses)),
             nameservers=config.nameserver,
             profile=config.profile,
+            crs=None if config.crs is None else str(config.crs),
+            managed_ruleset_id=config.managed_ruleset_id,
+            anomaly_rule_id=config.anomaly_rule_id,
             barrier_ms=config.barrier_ms,
         )
         descriptors = [start.lock_fd, start.api_fd, start.feed_fd, start.admin_fd, *self._pages.values()]

@@ -37,7 +37,8 @@ class Consumer(msgspec.Struct, frozen=True, kw_only=True):
 class ControlStart(Start, frozen=True, kw_only=True):
     """`pages` are all counter pages by process name; `expected` is empty at the server's first start.
 
-    `lock_fd` is only held: it keeps the data folder taken for as long as control lives.
+    `lock_fd` is only held: it keeps the data folder taken for as long as control lives. `crs` None means the
+    system's rule set, ids that are None the well-known ones.
     """
 
     data_dir: str
@@ -52,6 +53,9 @@ class ControlStart(Start, frozen=True, kw_only=True):
     own_addresses: tuple[str, ...]
     nameservers: tuple[str, ...]
     profile: Profile
+    crs: str | None
+    managed_ruleset_id: str | None
+    anomaly_rule_id: str | None
     barrier_ms: int
 
 

@@ -2,7 +2,7 @@
 
 Owns  the table of identities in memory, the reading of policies, the decisions.
 Asks  `tables.accounts` and `tables.tokens` when it is refreshed.
-Tells `api.pipeline`; list use cases, by `seen_zones`.
+Tells `api.pipeline`; list use cases, by `seen_zones`; `services.grants`, by `read_rules`.
 Not   headers; writing tokens.
 
 Secrets are looked up by their SHA-256: what a stranger can time is the comparison of hashes that he cannot
@@ -11,8 +11,8 @@ steer. The table is rebuilt from the rows after each change of a token or key an
 
 import hashlib
 import hmac
-from collections.abc import Mapping
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -45,6 +45,7 @@ class Family(NamedTuple):
     method_not_allowed: type[MethodNotAllowed] = MethodNotAllowed
 
 
+VERIFY = Family("verify", InvalidApiToken, InvalidApiToken)  # tells only whether the token is good
 TOKENS = Family("tokens", InvalidApiToken, Forbidden)
 PLATFORM = Family("platform", InvalidAccessToken, Forbidden)
 CONTENTS = Family("contents", AuthenticationError, AuthenticationError)
@@ -146,10 +147,16 @@ def check_usable(identity: Identity, now_us: int, address: str) -> None:
     if state != "active":
         raise TokenNotUsableNow(state=state)
     if identity.addresses or identity.addresses_refused:
-        client = ip_address(address)
+        client = _client(address)
         inside = not identity.addresses or any(client in network for network in identity.addresses)
         if not inside or any(client in network for network in identity.addresses_refused):
             raise TokenNotUsableHere(address=address)
+
+
+def _client(address: str) -> IPv4Address | IPv6Address:
+    """A client over IPv4 has its IPv4 address also when the listener speaks both (RFC 4291 §2.5.5.2)."""
+    client = ip_address(address)
+    return getattr(client, "ipv4_mapped", None) or client
 
 
 def zone_target(reader: Reader, zone_id: str) -> Target:
@@ -238,7 +245,7 @@ class AccessTable:
 
 
 def _identity(row: tokens.TokenRow, email: str | None) -> Identity:
-    rules = tuple(_rule(policy) for policy in _policies(row.policies))
+    rules = read_rules(_policies(row.policies), row.owner_kind, row.owner_id)
     condition = _condition(row.condition) if row.condition else Condition()
     return Identity(
         actor=Actor(
@@ -247,7 +254,7 @@ def _identity(row: tokens.TokenRow, email: str | None) -> Identity:
             email=email,
             token_id=row.id,
         ),
-        full=len(rules) == 1 and _is_full(rules[0]),
+        full=len(rules) == 1 and _is_full(rules[0], row.owner_id),
         rules=rules,
         status=row.status,
         not_before_us=row.not_before_us,
@@ -257,13 +264,37 @@ def _identity(row: tokens.TokenRow, email: str | None) -> Identity:
     )
 
 
-def _is_full(rule: Rule) -> bool:
-    return rule.allow and rule.groups >= ALL_GROUPS and rule.reach.all_accounts and rule.reach.all_zones
+def _is_full(rule: Rule, owner_id: str) -> bool:
+    """Never an account's token: its rules stay within the account."""
+    reach = rule.reach
+    everywhere = reach.all_accounts and reach.all_zones and owner_id in reach.users
+    return rule.allow and rule.groups >= ALL_GROUPS and everywhere
+
+
+def read_rules(policies: Sequence[Policy], owner_kind: str, owner_id: str) -> tuple[Rule, ...]:
+    """What policies mean for their token's owner: "every account" of an account's token is that account."""
+    rules = tuple(_rule(policy) for policy in policies)
+    if owner_kind != "account":
+        return rules
+    return tuple(Rule(rule.allow, rule.groups, _within(owner_id, rule.reach)) for rule in rules)
 
 
 def _rule(policy: Policy) -> Rule:
     names = frozenset(BY_ID[group.id].name for group in policy.permission_groups if group.id in BY_ID)
     return Rule(policy.effect == "allow", with_implied(names), read_resources(policy.resources))
+
+
+def _within(account_id: str, reach: Reach) -> Reach:
+    """Zones by name stay: a draft is refused unless they are the account's, and no zone changes hands."""
+    own = frozenset((account_id,))
+    return Reach(
+        False,
+        False,
+        own if reach.all_accounts else reach.accounts & own,
+        own if reach.all_zones else reach.account_zones & own,
+        reach.zones,
+        frozenset(),
+    )
 
 
 def read_resources(resources: Mapping[str, Any]) -> Reach:
@@ -272,10 +303,10 @@ def read_resources(resources: Mapping[str, Any]) -> Reach:
     """
     found: dict[str, set[str]] = {"account": set(), "account.zone": set(), "user": set(), "zones of": set()}
     for key, value in resources.items():
-        kind, _, name = _without_vendor(key).rpartition(".")
+        kind, _, name = without_vendor(key).rpartition(".")
         if kind == "account" and isinstance(value, Mapping):
             for inner in value:
-                zone = _without_vendor(inner).removeprefix("account.zone.")
+                zone = without_vendor(inner).removeprefix("account.zone.")
                 found["zones of" if zone == "*" else "account.zone"].add(name if zone == "*" else zone)
         elif kind in found:
             found[kind].add(name)
@@ -286,7 +317,8 @@ def read_resources(resources: Mapping[str, Any]) -> Reach:
     )
 
 
-def _without_vendor(resource: str) -> str:
+def without_vendor(resource: str) -> str:
+    """`account.<id>` and so on; empty for what is no resource."""
     for vendor in _VENDORS:
         if resource.startswith(vendor):
             return resource.removeprefix(vendor)

@@ -32,3 +32,10 @@ URL_CHARACTERS_MAX = 4_096
 RESPONSE_CHARACTERS_MAX = 30_720  # a response that a rule answers
 SETTING_ITEMS_MAX = 100  # of a list or map in an action's parameters
 CHARACTERISTICS_MAX = 20
+
+TOKENS_PER_USER_MAX = 50  # contract "Quotas"
+TOKENS_PER_ACCOUNT_MAX = 500  # contract "Quotas"
+TOKEN_NAME_CHARACTERS_MAX = 120  # contract "Tokens"
+TOKEN_POLICIES_MAX = 50
+TOKEN_RESOURCES_MAX = 200  # of all policies together: every change of a token reads all tokens again
+TOKEN_ADDRESSES_MAX = 100  # of both lists together: each request looks at all of them

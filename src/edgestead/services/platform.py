@@ -6,8 +6,10 @@ Tells every use case that renders or refuses something because of where it runs.
 Not   who calls (`model.call`); where the facts come from (the server's configuration).
 """
 
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from edgestead.services.rulesets_managed import ManagedRuleset
 from edgestead.services.serving import Renderer
@@ -15,11 +17,12 @@ from edgestead.services.serving import Renderer
 
 @dataclass(frozen=True, kw_only=True)
 class Platform:
-    """Facts of configuration, and the source of identifiers.
+    """Facts of configuration, and the sources of identifiers and secrets.
 
     `nameservers` and addresses are text. `edge_addresses` are answered for proxied names; with none, no
     record can be proxied. `own_addresses` are refused as content (spec "Content rules" 1): those that the
-    operator named, not a loopback default. `new_id` gives 32 random hex digits.
+    operator named, not a loopback default. `new_id` gives 32 random hex digits, `new_secret` the text of an
+    API token: 40 characters of [A-Za-z0-9_-] (contract "Authentication").
     `managed` is the managed OWASP ruleset, None where no rule set is loaded.
     Raises InvalidName, ValueError: a name server or address that is none.
     """
@@ -29,6 +32,7 @@ class Platform:
     own_addresses: frozenset[str]
     new_id: Callable[[], str]
     managed: ManagedRuleset | None = None
+    new_secret: Callable[[], str] = field(default=partial(secrets.token_urlsafe, 30))
     renderer: Renderer = field(init=False)
 
     def __post_init__(self) -> None:

@@ -55,7 +55,7 @@ _ROWS = (
         "http_request_firewall_custom", *_FIREWALL, EXECUTE, root=(EXECUTE, SKIP), custom=_FIREWALL
     ),
     _phase(RATE_LIMIT_PHASE, *_FIREWALL, EXECUTE, root=(EXECUTE, SKIP), custom=_FIREWALL),
-    _phase(MANAGED_PHASE, *_FIREWALL, EXECUTE, root=(EXECUTE, SKIP), custom=(*_FIREWALL, EXECUTE)),
+    _phase(MANAGED_PHASE, EXECUTE, SKIP, root=(EXECUTE, SKIP), custom=(*_FIREWALL, EXECUTE)),
     _phase("http_request_sbfm", EXECUTE, SKIP),
     _phase("http_request_redirect", *_REDIRECTS, root=_REDIRECTS),
     _phase("http_request_late_transform", "rewrite", root=(EXECUTE, "rewrite"), custom=("rewrite",)),
@@ -64,7 +64,7 @@ _ROWS = (
     _phase("http_response_headers_transform", "rewrite", root=(EXECUTE, "rewrite"), custom=("rewrite",)),
     _phase("http_response_cache_settings", "set_cache_settings", root=("set_cache_settings",)),
     _phase("http_response_compression", "compress_response", root=()),
-    _phase("http_response_firewall_managed", *_FIREWALL, EXECUTE, root=(EXECUTE, SKIP), custom=_FIREWALL),
+    _phase("http_response_firewall_managed", EXECUTE, SKIP, root=(EXECUTE, SKIP), custom=_FIREWALL),
     _phase("http_log_custom_fields", "log_custom_field", root=()),
 )  # fmt: skip
 

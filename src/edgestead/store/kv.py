@@ -93,6 +93,8 @@ class BlobReader(Protocol):
 
 
 class BlobWriter(Protocol):
+    """Each step raises Unavailable when storage fails."""
+
     def write(self, chunk: bytes) -> None: ...
 
     def finish(self) -> Blob:
@@ -121,7 +123,10 @@ class BlobStore(Protocol):
 
 
 class Incoming(Protocol):
-    """A value on its way in, of unknown length: kept in memory until it needs a blob."""
+    """A value on its way in, of unknown length: kept in memory until it needs a blob.
+
+    Each step raises Unavailable when storage fails; then discard() it.
+    """
 
     length: int
 

@@ -2,7 +2,7 @@
 
 Owns  the table `tokens`: its schema and statements.
 Asks  a Reader or Transaction of the store.
-Tells `services.access`, which holds all of them in memory, and `services.credentials`.
+Tells `services.access`, which holds all of them in memory, `services.tokens` and `services.credentials`.
 Not   what a policy allows; the token's text, of which only the SHA-256 is kept.
 
 `policies` and `condition` are JSON text in the shapes of `services.access`. An owner is a user or an account.
@@ -37,6 +37,12 @@ COLUMNS = (
 INSERT = f"insert into tokens ({COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 SELECT_ALL = f"select {COLUMNS} from tokens order by issued_us, id"
 SELECT_OF_OWNER = f"select {COLUMNS} from tokens where owner_kind = ? and owner_id = ? order by issued_us, id"
+SELECT_ONE = f"select {COLUMNS} from tokens where id = ? and owner_kind = ? and owner_id = ?"
+COUNT_OF_OWNER = "select count(*) from tokens where owner_kind = ? and owner_id = ?"
+UPDATE = (
+    "update tokens set name = ?, hash = ?, status = ?, policies = ?, condition = ?, not_before_us = ?,"
+    " expires_us = ?, modified_us = ? where id = ?"
+)
 DELETE = "delete from tokens where id = ?"
 DELETE_ALL = "delete from tokens"
 
@@ -67,6 +73,34 @@ def tokens(reader: Reader) -> list[TokenRow]:
 def of_owner(reader: Reader, owner_kind: str, owner_id: str) -> list[TokenRow]:
     """Oldest first."""
     return [TokenRow(*found) for found in reader.rows(SELECT_OF_OWNER, (owner_kind, owner_id))]
+
+
+def of_owner_count(reader: Reader, owner_kind: str, owner_id: str) -> int:
+    found = reader.row(COUNT_OF_OWNER, (owner_kind, owner_id))
+    return int(found[0]) if found else 0
+
+
+def token(reader: Reader, owner_kind: str, owner_id: str, token_id: str) -> TokenRow | None:
+    found = reader.row(SELECT_ONE, (token_id, owner_kind, owner_id))
+    return TokenRow(*found) if found else None
+
+
+def update(tx: Transaction, row: TokenRow) -> None:
+    """Everything but id, owner and time of issue."""
+    tx.run(
+        UPDATE,
+        (
+            row.name,
+            row.hash,
+            row.status,
+            row.policies,
+            row.condition,
+            row.not_before_us,
+            row.expires_us,
+            row.modified_us,
+            row.id,
+        ),
+    )
 
 
 def delete(tx: Transaction, token_id: str) -> None:

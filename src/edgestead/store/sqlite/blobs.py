@@ -13,10 +13,11 @@ import hashlib
 import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from edgestead.store.kv import CHUNK_BYTES, Blob, Damaged
-from edgestead.store.sqlite.connection import sync_folder
+from edgestead.store.sqlite.connection import sync_folder, unavailable
 
 ID_BYTES = 16
 
@@ -41,7 +42,8 @@ class FileBlobs:
 
     def remove(self, ids: Iterable[str]) -> None:
         for id_ in ids:
-            (self._folder / id_).unlink(missing_ok=True)
+            with suppress(OSError):  # gone already; or the disk is ill, and the sweep will try again
+                (self._folder / id_).unlink()
 
     def idle_ids(self, before_s: float) -> Iterator[str]:
         with os.scandir(self._folder) as files:
@@ -54,35 +56,49 @@ class FileBlobs:
                     yield file.name
 
 
+@contextmanager
+def _disk() -> Iterator[None]:
+    """A disk that is full or ill is told as the database tells it. Raises Unavailable."""
+    try:
+        yield
+    except OSError as error:
+        raise unavailable(error) from error
+
+
 class FileBlobWriter:
+    """A `BlobWriter`. Each step raises Unavailable when the disk fails; then discard() it."""
+
     def __init__(self, folder: Path, id_: str) -> None:
         self._folder = folder
         self._id = id_
         self._sha256 = hashlib.sha256()
         self._length = 0
-        self._file: int | None = os.open(
-            folder / id_, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
-        )
+        self._file: int | None = None
+        with _disk():
+            self._file = os.open(folder / id_, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 
     def write(self, chunk: bytes) -> None:
         assert self._file is not None, "the blob is finished"
         self._sha256.update(chunk)
         self._length += len(chunk)
         rest = memoryview(chunk)
-        while rest:
-            rest = rest[os.write(self._file, rest) :]
+        with _disk():
+            while rest:
+                rest = rest[os.write(self._file, rest) :]
 
     def finish(self) -> Blob:
         assert self._file is not None, "the blob is finished"
-        os.fsync(self._file)
-        self._close()
-        # The name must be durable too, or the row would outlive its bytes.
-        sync_folder(self._folder)
+        with _disk():
+            os.fsync(self._file)
+            self._close()
+            # The name must be durable too, or the row would outlive its bytes.
+            sync_folder(self._folder)
         return Blob(self._id, self._length, self._sha256.digest())
 
     def discard(self) -> None:
         self._close()
-        (self._folder / self._id).unlink(missing_ok=True)
+        with suppress(OSError):  # as in FileBlobs.remove
+            (self._folder / self._id).unlink()
 
     def _close(self) -> None:
         if self._file is not None:

@@ -1,0 +1,71 @@
+"""Users' classes: the base they derive from, and what the platform may know of one.
+
+Owns  `StatefulObject`; which methods can be called from outside.
+Asks  nobody.
+Tells `loader`, `instance` and `node`.
+Not   instances.
+
+Callable are public `async def` methods that the class itself declares: not `fetch`, `alarm` and `on_start`,
+which the platform calls, nor inherited or `_private` ones.
+"""
+
+import inspect
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import msgspec
+
+if TYPE_CHECKING:
+    from edgestead.objects.context import Context
+
+Backend = Literal["kv", "sql"]
+_EVENTS = frozenset({"fetch", "alarm", "on_start"})
+
+
+class StatefulObject:
+    """An object that lives once per name, with storage of its own.
+
+    `storage` is the backend: "kv" (keys only) or "sql" (keys and a SQL database). `on_start` runs before
+    the first event of each life, `alarm` when the alarm is due, `fetch` for HTTP; every other public
+    `async def` is a method that others may call.
+    """
+
+    storage: ClassVar[Backend] = "kv"
+
+    def __init__(self, ctx: "Context", env: Any) -> None:
+        self.ctx = ctx
+        self.env = env
+
+
+class ClassInfo(msgspec.Struct, frozen=True):
+    """One loaded class."""
+
+    name: str
+    kind: type[StatefulObject]
+    backend: Backend
+    methods: frozenset[str]
+    has_alarm: bool
+    has_fetch: bool
+    has_start: bool
+
+
+def describe(kind: type[StatefulObject]) -> ClassInfo:
+    """What there is to know of a class. Raises TypeError when it breaks a rule, with the rule."""
+    if kind.storage not in ("kv", "sql"):
+        raise TypeError(f'{kind.__name__}.storage must be "kv" or "sql", not {kind.storage!r}')
+    for event in _EVENTS:
+        found = getattr(kind, event, None)
+        if found is not None and not inspect.iscoroutinefunction(found):
+            raise TypeError(f"{kind.__name__}.{event} must be an async method")
+    return ClassInfo(
+        name=kind.__name__,
+        kind=kind,
+        backend=kind.storage,
+        methods=frozenset(name for name, member in vars(kind).items() if _is_method(name, member)),
+        has_alarm=hasattr(kind, "alarm"),
+        has_fetch=hasattr(kind, "fetch"),
+        has_start=hasattr(kind, "on_start"),
+    )
+
+
+def _is_method(name: str, member: object) -> bool:
+    return not name.startswith("_") and name not in _EVENTS and inspect.iscoroutinefunction(member)

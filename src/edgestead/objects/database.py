@@ -1,0 +1,290 @@
+"""One object's SQLite database: its connection, its transactions, its pages.
+
+Owns  how the file is opened, the hidden key-value table, savepoints, reading the pages of a commit.
+Asks  apsw; `guard` for what user statements may do; `files` for the write-ahead log's bytes.
+Tells `engine` the pages of each commit, `sql` how to run a statement.
+Not   when to commit and when to checkpoint (`engine`); durability (the object log).
+
+Nothing here is synced: the object log is. So the write-ahead log holds commits only until they are in the
+database file, and one that was left behind is never read.
+"""
+
+import secrets
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import apsw
+
+from edgestead.objects import limits
+from edgestead.objects.errors import SqlError
+from edgestead.objects.guard import HIDDEN_PREFIX, Guard
+from edgestead.store.objectlog import FRAME_HEADER_BYTES, PAGE_BYTES
+from edgestead.store.sqlite.objectlog.files import File, Files
+
+FRAME_BYTES = FRAME_HEADER_BYTES + PAGE_BYTES
+WAL_HEADER_BYTES = 32  # SQLite file format §4.1
+
+# In the text of every statement of ours, so that no user text equals it (see `guard`).
+_MARK = f"/*{secrets.token_hex(8)}*/"
+KV_TABLE = f"{HIDDEN_PREFIX}kv"
+_CREATE = f"{_MARK} CREATE TABLE IF NOT EXISTS {KV_TABLE} (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID"
+_HAS = f"{_MARK} SELECT 1 FROM sqlite_schema WHERE name = '{KV_TABLE}'"
+_PUT = f"{_MARK} INSERT INTO {KV_TABLE} VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
+_DELETE = f"{_MARK} DELETE FROM {KV_TABLE} WHERE key = ?"
+_GET = f"{_MARK} SELECT value FROM {KV_TABLE} WHERE key = ?"
+_BEGIN, _COMMIT, _ROLLBACK = (f"{_MARK} {word}" for word in ("BEGIN", "COMMIT", "ROLLBACK"))
+_HIDDEN_NAMES = (
+    f"{_MARK} SELECT name FROM sqlite_schema "
+    f"WHERE substr(lower(name), 1, {len(HIDDEN_PREFIX)}) = '{HIDDEN_PREFIX}' AND name <> '{KV_TABLE}'"
+)
+_SIZE = (
+    f"{_MARK} SELECT (p.page_count - f.freelist_count) * s.page_size "
+    "FROM pragma_page_count() p, pragma_freelist_count() f, pragma_page_size() s"
+)
+
+_LIMITS = {
+    apsw.SQLITE_LIMIT_LENGTH: limits.SQL_STRING_BYTES_MAX,
+    apsw.SQLITE_LIMIT_SQL_LENGTH: limits.SQL_BYTES_MAX,
+    apsw.SQLITE_LIMIT_COLUMN: limits.SQL_COLUMNS_MAX,
+    apsw.SQLITE_LIMIT_EXPR_DEPTH: limits.SQL_EXPRESSION_DEPTH_MAX,
+    apsw.SQLITE_LIMIT_COMPOUND_SELECT: limits.SQL_COMPOUND_MAX,
+    apsw.SQLITE_LIMIT_VDBE_OP: limits.SQL_OPS_MAX,
+    apsw.SQLITE_LIMIT_FUNCTION_ARG: limits.SQL_ARGUMENTS_MAX,
+    apsw.SQLITE_LIMIT_ATTACHED: 0,
+    apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: limits.SQL_LIKE_BYTES_MAX,
+    apsw.SQLITE_LIMIT_VARIABLE_NUMBER: limits.SQL_VARIABLES_MAX,
+    apsw.SQLITE_LIMIT_TRIGGER_DEPTH: limits.SQL_TRIGGER_DEPTH_MAX,
+}
+_PRAGMAS = (
+    # First: no shared memory file, no lock calls, and other programs get SQLITE_BUSY.
+    "locking_mode = EXCLUSIVE",
+    "synchronous = OFF",  # before WAL mode: a new file would be synced on its way there
+    "journal_mode = WAL",
+    "foreign_keys = ON",
+    "trusted_schema = OFF",
+    f"max_page_count = {limits.DATABASE_PAGES_MAX}",
+)
+CRITICAL = (apsw.FullError, apsw.IOError, apsw.NoMemError, apsw.CorruptError, apsw.NotADBError)
+"""After these SQLite has rolled back by itself, or cannot go on."""
+
+
+class OpenCursor(Protocol):
+    @property
+    def is_open(self) -> bool:
+        """Whether SQLite still has the statement."""
+        ...
+
+    def settle(self) -> None:
+        """Read what is left into memory, so that SQLite has no open statement."""
+        ...
+
+    def close(self) -> None:
+        """Give no more rows."""
+        ...
+
+
+class Database:
+    """An open database; made anew when it is `fresh`. Raises apsw.Error, OSError."""
+
+    def __init__(
+        self,
+        path: str,
+        files: Files,
+        *,
+        fresh: bool,
+        vfs: str = "",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        files.make_folder(path.rpartition("/")[0])
+        for suffix in ("-wal", "-shm", "-journal", *([""] if fresh else ())):
+            files.remove(path + suffix)
+        self._clock = clock
+        self.deadline = 0.0  # set to 0 before each user statement, and by the first look at the clock
+        self._wal: File | None = None
+        self._frames = self._read = 0  # frames in the write-ahead log, and how many of them were read out
+        self._cursors: weakref.WeakSet[OpenCursor] = weakref.WeakSet()
+        self._latest: OpenCursor | None = None
+        self.guard = Guard()
+        self.connection = apsw.Connection(path, vfs=vfs or None, statementcachesize=32)
+        self.execute = self.connection.execute
+        try:
+            self._configure()
+            self._wal = files.open(path + "-wal", create=True)
+            self.has_table = bool(self._run(_HAS))
+        except BaseException:
+            self.close()
+            raise
+
+    def _configure(self) -> None:
+        connection = self.connection
+        for pragma in _PRAGMAS:
+            self._run(f"{_MARK} PRAGMA {pragma}")
+        connection.wal_autocheckpoint(0)
+        # Closing must not copy unacknowledged commits into the database file.
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+        connection.set_wal_hook(self._committed)
+        connection.authorizer = self.guard
+        for limit, value in _LIMITS.items():
+            connection.limit(limit, value)
+        connection.set_progress_handler(self._is_late, limits.STATEMENT_CHECK_OPS)
+
+    def _run(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        # apsw runs statements lazily: a cursor that is not drained may not have run
+        return self.execute(sql, values).fetchall()
+
+    def _committed(self, connection: object, name: str, frames: int) -> int:
+        self._frames = frames
+        return apsw.SQLITE_OK
+
+    def _is_late(self) -> bool:
+        """SQLite asks this every so many steps: a user's statement that runs away is interrupted."""
+        if self.guard.trusted:
+            return False
+        if not self.deadline:
+            self.deadline = self._clock() + limits.STATEMENT_SECONDS_MAX
+        return self._clock() > self.deadline
+
+    def opened(self, cursor: OpenCursor) -> None:
+        """A user's cursor has rows left: it must be settled before a checkpoint.
+
+        Nearly all are read to the end before the next one is opened, so only the others are remembered.
+        """
+        latest, self._latest = self._latest, cursor
+        if latest is not None and latest.is_open:
+            self._cursors.add(latest)
+
+    def cursors(self) -> list[OpenCursor]:
+        """The users' cursors that still exist and are not read to the end."""
+        latest, self._latest = self._latest, None
+        if latest is not None:
+            self._cursors.add(latest)
+        alive = [cursor for cursor in self._cursors if cursor.is_open]
+        self._cursors.clear()
+        return alive
+
+    # transactions
+
+    @property
+    def in_transaction(self) -> bool:
+        return self.connection.in_transaction
+
+    @property
+    def has_written(self) -> bool:
+        return self.connection.txn_state("main") == apsw.SQLITE_TXN_WRITE
+
+    def begin(self, depth: int) -> None:
+        """Begin a transaction, already `depth` savepoints deep: nothing ran before."""
+        self._run(_BEGIN)
+        for level in range(1, depth + 1):
+            self.save(level)
+
+    def save(self, level: int) -> None:
+        self._run(f"{_MARK} SAVEPOINT level_{level}")
+
+    def release(self, level: int) -> None:
+        self._run(f"{_MARK} RELEASE level_{level}")
+
+    def roll_back_to(self, level: int) -> None:
+        self._run(f"{_MARK} ROLLBACK TO level_{level}")
+        self._run(f"{_MARK} RELEASE level_{level}")
+
+    def roll_back(self) -> None:
+        if self.connection.in_transaction:
+            self._run(_ROLLBACK)
+        self.has_table = bool(self._run(_HAS))
+
+    def commit(self) -> bytes:
+        """Commit, and give the transaction's WAL frames; empty when it changed nothing."""
+        self._run(_COMMIT)
+        if self._frames < self._read:
+            raise SqlError("the write-ahead log was reset by somebody else", "SQLITE_PROTOCOL")
+        count = self._frames - self._read
+        if not count:
+            return b""
+        assert self._wal is not None
+        offset = WAL_HEADER_BYTES + self._read * FRAME_BYTES
+        frames = self._wal.read(count * FRAME_BYTES, offset)
+        if len(frames) != count * FRAME_BYTES:
+            raise SqlError("the write-ahead log is shorter than its commits", "SQLITE_IOERR_SHORT_READ")
+        self._read = self._frames
+        return frames
+
+    @property
+    def frames(self) -> int:
+        """Pages that wait for a checkpoint."""
+        return self._frames
+
+    def checkpoint(self) -> None:
+        """Copy all commits into the database file. Every one of them must be durable in the log."""
+        for cursor in self.cursors():
+            cursor.settle()
+        if self._frames != self._read:
+            raise SqlError("the database holds commits that were not logged", "SQLITE_MISUSE")
+        if self._frames:
+            self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            self._frames = self._read = 0
+        self.connection.release_memory()
+
+    def erase(self) -> bytes:
+        """Make the database empty, in one transaction; gives its frames. No transaction may be open."""
+        self.connection.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 1)
+        self.connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 1)  # VACUUM works in a database of its own
+        try:
+            self._run(f"{_MARK} VACUUM")
+        finally:
+            self.connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)
+            self.connection.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 0)
+        self.has_table = False
+        self._run(_BEGIN)
+        return self.commit()
+
+    # the hidden table
+
+    def put(self, changes: Mapping[str, bytes | None]) -> None:
+        """Store keys, and delete those whose value is None."""
+        if not self.has_table:
+            self._run(_CREATE)
+            self.has_table = True
+        kept = [(key, value) for key, value in changes.items() if value is not None]
+        self.connection.executemany(_PUT, kept).fetchall()
+        gone = [(key,) for key, value in changes.items() if value is None]
+        if gone:
+            self.connection.executemany(_DELETE, gone).fetchall()
+
+    def get(self, key: str) -> bytes | None:
+        if not self.has_table:
+            return None
+        for (value,) in self._run(_GET, (key,)):
+            assert isinstance(value, bytes)
+            return value
+        return None
+
+    def range(
+        self, start: str, end: str | None, limit: int | None, *, reverse: bool
+    ) -> list[tuple[str, bytes]]:
+        """Keys with start <= key < end, in UTF-8 order."""
+        if not self.has_table:
+            return []
+        below = "" if end is None else "AND key < ?2"
+        order = "DESC" if reverse else "ASC"
+        rows = f"SELECT key, value FROM {KV_TABLE} WHERE key >= ?1 {below} ORDER BY key {order} LIMIT ?"
+        values = (start, *(() if end is None else (end,)), -1 if limit is None else limit)
+        return [(key, value) for key, value in self._run(f"{_MARK} {rows}", values)]
+
+    # facts
+
+    def size_bytes(self) -> int:
+        return int(self._run(_SIZE)[0][0])
+
+    def hidden_names(self) -> list[str]:
+        """Names that only a rename can have made: SQLite does not ask the authorizer about its target."""
+        return [name for (name,) in self._run(_HIDDEN_NAMES)]
+
+    def close(self) -> None:
+        """Close; commits that are not checkpointed are left to the log."""
+        if self._wal is not None:
+            self._wal.close()
+        self.connection.close()

@@ -1,0 +1,465 @@
+"""One object's storage: keys in memory, SQLite behind them, one commit per turn.
+
+Owns  the cache, the changes of the current transaction, nested transactions, the alarm, the lease.
+Asks  `database` for what memory does not have; the object log to make commits durable; `commits` for a turn.
+Tells `storage` and `sql`; its owner, through `on_broken`, when a commit failed.
+Not   names, options and values of the public API (`storage`); gates (`gates`).
+
+A commit is one of two kinds. Where SQL wrote, or too many keys wait, keys go into the same SQLite
+transaction, and its pages are logged: they contain everything before them. Otherwise only the changed keys
+are logged, and SQLite gets them later. So a database file is always behind or equal to the log.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import apsw
+import msgspec
+
+from edgestead.objects import limits
+from edgestead.objects.commits import Turns
+from edgestead.objects.database import CRITICAL, Database
+from edgestead.objects.errors import ObjectReset, StorageBroken, TransactionError
+from edgestead.store.objectlog import (
+    UNCHANGED,
+    Alarm,
+    Commit,
+    CommitKind,
+    Group,
+    Lease,
+    LogError,
+    ObjectLog,
+    Unchanged,
+)
+
+Waiter = Callable[[Exception | None], None]
+Logging = Literal["keys", "pages"]
+_MISSING: Any = object()
+_pack = msgspec.msgpack.Encoder().encode
+_FOREIGN_KEYS = (
+    "Object was reset and rolled back to its last known good state because the application left the "
+    "database in a state where constraints were violated"
+)
+
+
+class Level:
+    """What a nested transaction would have to put back."""
+
+    __slots__ = ("alarm", "changes", "known")
+
+    def __init__(self, alarm: tuple[int | None, Alarm]) -> None:
+        self.alarm = alarm
+        self.known: dict[str, bytes | None] = {}
+        self.changes: dict[str, bytes | None] = {}
+
+
+class Engine:
+    """The storage of one live object.
+
+    `open_database` opens its file; `logging` "pages" makes every commit a commit of pages. After
+    `on_broken` was called, or `close`, every method raises.
+    """
+
+    def __init__(
+        self,
+        log: ObjectLog,
+        lease: Lease,
+        turns: Turns,
+        *,
+        open_database: Callable[[Lease], Database],
+        on_broken: Callable[[ObjectReset], None],
+        logging: Logging = "keys",
+    ) -> None:
+        self.lease = lease
+        self.alarm_us = lease.alarm_us
+        self.broken: ObjectReset | None = None
+        self.database: Database | None = None
+        self._log, self._turns = log, turns
+        self._open_database, self._has_file = open_database, lease.has_file
+        self._on_broken = on_broken
+        self._pages_always = logging == "pages"
+        self.known: dict[str, bytes | None] = dict(lease.tail)  # None: known to be absent
+        self.changes: dict[str, bytes | None] = {}
+        self.unflushed: dict[str, bytes | None] = dict(lease.tail)  # logged, not in SQLite
+        self._uncached: set[str] = set()
+        self._alarm_change: Alarm = UNCHANGED
+        self._levels: list[Level] = []
+        self._stirred = False  # the turn knows of the current changes
+        self._confirmed = False  # some of them shut the output gate
+        self._waiters: list[Waiter] = []  # for the commit to come
+        self._rebuild = False  # the file may hold commits that the log does not
+        self._last: Group | None = None
+        self._last_confirmed: Group | None = None
+        self._cached_bytes = self._unflushed_bytes = 0
+
+    # keys
+
+    def get(self, key: str, *, cache: bool = True) -> bytes | None:
+        """The encoded value, or None."""
+        value: bytes | None = self.known.get(key, _MISSING)
+        if value is not _MISSING:
+            return value
+        if not self._has_file:
+            self.check()
+            return None
+        value = self.open().get(key)
+        if cache:
+            self.known[key] = value
+            self._cached_bytes += len(key) + (len(value) if value is not None else 0)
+            self._trim()
+        return value
+
+    def put(self, key: str, value: bytes | None, *, confirmed: bool = True) -> None:
+        """Store an encoded value, or delete with None."""
+        if self._levels:
+            self._remember(key)
+        self.known[key] = self.changes[key] = value
+        if confirmed:
+            self._confirmed = True
+        if not self._stirred:
+            self.stir()
+
+    def forget(self, key: str) -> None:
+        """Do not keep a key in memory once it is written."""
+        self._uncached.add(key)
+
+    def range(self, start: str, end: str | None, limit: int | None, *, reverse: bool) -> dict[str, bytes]:
+        """Pairs with start <= key < end, ordered by UTF-8 bytes (as code points are)."""
+        self.check()
+        overlay = {
+            key: value
+            for pairs in (self.unflushed, self.changes)
+            for key, value in pairs.items()
+            if start <= key and (end is None or key < end)
+        }
+        found: dict[str, bytes | None] = {}
+        if self._has_file:
+            more = None if limit is None else limit + len(overlay)
+            found.update(self.open().range(start, end, more, reverse=reverse))
+        if not overlay:
+            return found  # type: ignore[return-value]
+        found.update(overlay)
+        pairs = [(key, value) for key in sorted(found, reverse=reverse) if (value := found[key]) is not None]
+        return dict(pairs if limit is None else pairs[:limit])
+
+    def erase(self) -> None:
+        """Delete all keys and all tables, atomically. The alarm stays. Not inside a transaction."""
+        database = self.open()
+        for cursor in database.cursors():
+            cursor.close()
+        database.roll_back()
+        self.changes.clear()
+        self.unflushed.clear()
+        self.known.clear()
+        self._cached_bytes = self._unflushed_bytes = 0
+        self._confirmed = True
+        self._append(Commit(CommitKind.PAGES, database.erase()))
+
+    # the alarm
+
+    def set_alarm(self, time_us: int | None, *, confirmed: bool = True) -> None:
+        self.check()
+        self.alarm_us = self._alarm_change = time_us
+        if confirmed:
+            self._confirmed = True
+        if not self._stirred:
+            self.stir()
+
+    # SQL
+
+    def open(self) -> Database:
+        """The database, opened when it is first needed."""
+        self.check()
+        if self.database is None:
+            self.database = self._open_database(self.lease)
+            self._has_file = True
+        return self.database
+
+    def begin_sql(self) -> Database:
+        """The database inside a transaction, which the end of the turn commits."""
+        database = self.database or self.open()
+        if not database.connection.in_transaction:
+            database.begin(len(self._levels))
+        self._confirmed = True
+        if not self._stirred:
+            self.stir()
+        return database
+
+    def size_bytes(self) -> int:
+        """Of the database. Outside a transaction, keys that were only in memory are in it first."""
+        self.commit(flush=True)
+        return self.open().size_bytes()
+
+    # transactions
+
+    @property
+    def depth(self) -> int:
+        """How many transactions are nested at the moment."""
+        return len(self._levels)
+
+    def begin(self, *, apart: bool = False) -> None:
+        """Begin a transaction inside the current one.
+
+        `apart`: an outermost one first commits what was written before it.
+        """
+        self.check()
+        if apart and not self._levels:
+            self.commit()
+            self.check()
+        if len(self._levels) >= limits.NESTED_MAX:
+            raise TransactionError(f"Transactions are nested too deeply: more than {limits.NESTED_MAX}.")
+        self._levels.append(Level((self.alarm_us, self._alarm_change)))
+        if self.database is not None and self.database.in_transaction:
+            self.database.save(len(self._levels))
+
+    def end(self, *, commit: bool) -> None:
+        """End the innermost transaction, keeping its writes or not."""
+        self.check()
+        level = self._levels[-1]
+        if self.database is not None and self.database.in_transaction:
+            (self.database.release if commit else self.database.roll_back_to)(len(self._levels))
+        self._levels.pop()
+        if commit:
+            self._merge(level)
+        else:
+            self._put_back(level)
+        if not self._levels and self._stirred:
+            self._turns.changed(self)
+
+    def _remember(self, key: str) -> None:
+        level = self._levels[-1]
+        if key not in level.known:
+            level.known[key] = self.known.get(key, _MISSING)
+            level.changes[key] = self.changes.get(key, _MISSING)
+
+    def _merge(self, level: Level) -> None:
+        if self._levels:
+            outer = self._levels[-1]
+            outer.known = level.known | outer.known
+            outer.changes = level.changes | outer.changes
+
+    def _put_back(self, level: Level) -> None:
+        self.alarm_us, self._alarm_change = level.alarm
+        for now, before in ((self.known, level.known), (self.changes, level.changes)):
+            for key, value in before.items():
+                if value is _MISSING:
+                    now.pop(key, None)
+                else:
+                    now[key] = value
+
+    # commits
+
+    def stir(self) -> None:
+        """There are changes: have them committed at the end of the turn."""
+        self.check()
+        self._stirred = True
+        if not self._levels:
+            self._turns.changed(self)
+
+    def commit(self, *, flush: bool = False, upkeep: bool = False) -> None:
+        """Commit the current changes, unless a transaction is open. `flush` also moves keys to SQLite."""
+        if self._levels or self.broken is not None:
+            return
+        self._stirred = False
+        try:
+            commit = self._make_commit(flush)
+        except Exception as error:
+            self._rebuild = True
+            self.break_off(_reset_by(error))
+            return
+        if commit is None:
+            waiters, self._waiters = self._waiters, []
+            for waiter in waiters:
+                self._after(self._last_confirmed, waiter)
+            self._confirmed = False
+        else:
+            self._append(commit, upkeep=upkeep)
+
+    def _make_commit(self, flush: bool) -> Commit | None:
+        database, changes = self.database, self.changes
+        if database is not None and database.connection.in_transaction:
+            if database.has_written:
+                return self._commit_pages(database)
+            database.commit()
+        if flush and (changes or self.unflushed):
+            return self._commit_pages(self.open())
+        if not changes:
+            return None if isinstance(self._alarm_change, Unchanged) else Commit(CommitKind.KEYS, _pack({}))
+        if self._pages_always or self._is_full():
+            return self._commit_pages(self.open())
+        body = _pack(changes)
+        self.unflushed.update(changes)
+        self._unflushed_bytes += len(body)
+        self._cached_bytes += len(body)
+        self.changes = {}
+        return Commit(CommitKind.KEYS, body)
+
+    def _is_full(self) -> bool:
+        return (
+            len(self.unflushed) + len(self.changes) > limits.UNFLUSHED_KEYS_MAX
+            or self._unflushed_bytes > limits.UNFLUSHED_BYTES_MAX
+        )
+
+    def _commit_pages(self, database: Database) -> Commit | None:
+        """Commit the SQLite transaction together with every key that only memory has."""
+        if not database.in_transaction:
+            database.begin(0)
+        if self.unflushed or self.changes:
+            database.put(self.unflushed | self.changes)
+        frames = database.commit()
+        self._flushed()  # not earlier: a transaction that fails takes the keys back with it
+        return Commit(CommitKind.PAGES, frames) if frames else None
+
+    def _flushed(self) -> None:
+        self._cached_bytes += sum(map(len, filter(None, self.changes.values())))
+        self.unflushed, self.changes = {}, {}
+        self._unflushed_bytes = 0
+        for key in self._uncached:
+            self.known.pop(key, None)
+        self._uncached.clear()
+        self._trim()
+
+    def _trim(self) -> None:
+        if self._cached_bytes > limits.CACHE_BYTES_MAX and not self._levels:
+            self.known = self.unflushed | self.changes
+            self._cached_bytes = self._unflushed_bytes
+
+    def _append(self, commit: Commit, *, upkeep: bool = False) -> None:
+        alarm, self._alarm_change = self._alarm_change, UNCHANGED
+        try:
+            group = self._log.append(self.lease, self.lease.head, [commit], alarm, upkeep=upkeep)
+        except LogError as error:
+            self._rebuild = True  # SQLite has the commit, and the log does not
+            self.break_off(StorageBroken(f"Object storage was reset because a write failed: {error}"))
+            return
+        self._turns.appended()
+        if group is not self._last:
+            self._last = group
+            group.on_done(self._done)
+        if self._confirmed:
+            self._last_confirmed, self._confirmed = group, False
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            group.on_done(waiter)
+
+    def _done(self, error: LogError | None) -> None:
+        """A group of ours is durable, or never will be."""
+        if error is not None:
+            self._rebuild = True
+            self.break_off(StorageBroken(f"Object storage was reset because a write failed: {error}"))
+        elif self.database is not None and self.database.frames >= limits.CHECKPOINT_FRAMES:
+            self.checkpoint()
+
+    # waiting
+
+    def when_confirmed(self, waiter: Waiter) -> None:
+        """Call back when every confirmed write so far is durable: what the output gate waits for."""
+        if self.broken is not None:
+            waiter(self.broken)
+        elif self._confirmed and self._stirred:
+            self._waiters.append(waiter)
+        else:
+            self._after(self._last_confirmed, waiter)
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether `when_confirmed` would call back at once, without an error."""
+        group = self._last_confirmed
+        return (
+            self.broken is None
+            and not (self._confirmed and self._stirred)
+            and (group is None or group.state == "durable")
+        )
+
+    def when_synced(self, waiter: Waiter) -> None:
+        """Call back when every write so far is durable, confirmed or not. Commits them now."""
+        self.check()
+        self.commit()
+        self._after(self._last, waiter)
+        self._log.flush()
+
+    @staticmethod
+    def _after(group: Group | None, waiter: Waiter) -> None:
+        if group is None:
+            waiter(None)
+        else:
+            group.on_done(waiter)
+
+    # the end of it
+
+    def check(self) -> None:
+        """Raise when this storage is over."""
+        if self.broken is not None:
+            raise self.broken
+
+    def break_off(self, error: ObjectReset) -> None:
+        """Forget what is not committed, and never do anything again."""
+        if self.broken is not None:
+            return
+        self.broken = error
+        self.known, self.changes = {}, {}
+        self._levels.clear()
+        self._stirred = False
+        self._has_file = True  # so that a read of anything asks `check`
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            waiter(error)
+        self._on_broken(error)
+
+    def checkpoint(self) -> bool:
+        """Bring the database file to the log's head. False when the log is not that far yet.
+
+        May sync on this thread: under a steady stream of writes there is no moment at which all of them
+        are durable, unless one is made.
+        """
+        if self._levels or self.broken is not None:
+            return False
+        self.commit(flush=True, upkeep=not self._stirred)
+        if not self.is_settled:
+            self._log.flush(inline=True)
+        if self.broken is not None or not self.is_settled or self.unflushed:
+            return False
+        if self.database is not None:
+            self.database.checkpoint()
+        self._log.put_base(self.lease, self.lease.head)
+        return True
+
+    def when_decided(self, waiter: Waiter) -> None:
+        """Call back when every group of ours is durable or refused."""
+        self._after(self._last, waiter)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing is uncommitted or undecided."""
+        return not self._stirred and not self._levels and self.is_settled
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether every group of ours is decided."""
+        return self._last is None or self._last.state != "waiting"
+
+    def close(self) -> None:
+        """Give lease and database back. Every group must be decided. Uncommitted changes are dropped."""
+        if self.broken is None:
+            self.broken = ObjectReset("The object is not in memory any more.")
+        moved = not self.unflushed and not self._rebuild
+        if self.database is not None:
+            try:
+                if not self._rebuild:
+                    self.database.roll_back()
+                    self.database.checkpoint()
+            except (apsw.Error, OSError):
+                self._rebuild, moved = True, False
+            self.database.close()
+            self.database = None
+        if moved:
+            self._log.put_base(self.lease, self.lease.head)
+        self._log.release(self.lease, self.unflushed, rebuild=self._rebuild)
+
+
+def _reset_by(error: Exception) -> ObjectReset:
+    if isinstance(error, apsw.ConstraintError):
+        return ObjectReset(f"{_FOREIGN_KEYS}: {error}")
+    if isinstance(error, CRITICAL):
+        return StorageBroken(f"Object storage was reset because a write failed: {error}")
+    return StorageBroken(f"Object storage was reset because a commit failed: {error!r}")

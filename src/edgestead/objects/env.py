@@ -1,0 +1,111 @@
+"""`self.env`: other objects, by class and name.
+
+Owns  namespaces, stubs, their names in both spellings.
+Asks  a `Caller` to deliver: the node, for an object behind its output gate.
+Tells user code, tests and the process's own code.
+Not   where an object lives.
+
+    await self.env.Counter["room-1"].increment(by=2)
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
+
+from edgestead.objects import ids
+from edgestead.objects.calls import Reply, pack_arguments, unpack
+from edgestead.objects.classes import ClassInfo
+from edgestead.objects.context import ObjectId
+from edgestead.objects.errors import UnknownClass
+from edgestead.store.objectlog import ObjectRef
+
+
+class Caller(Protocol):
+    """Delivers a call, after everything that the calling object wrote before is durable."""
+
+    def call(self, ref: ObjectRef, method: str, arguments: bytes) -> Awaitable[Reply]: ...
+
+
+class Stub:
+    """One object, from outside. Every attribute without a leading underscore is a method to call."""
+
+    __slots__ = ("_caller", "_ref")
+
+    def __init__(self, caller: Caller, ref: ObjectRef) -> None:
+        self._caller, self._ref = caller, ref
+
+    @property
+    def id(self) -> ObjectId:
+        return ObjectId(self._ref)
+
+    @property
+    def name(self) -> str | None:
+        return self._ref.name
+
+    def __getattr__(self, method: str) -> Callable[..., Awaitable[Any]]:
+        if method.startswith("_"):
+            raise AttributeError(method)
+
+        async def call(*arguments: Any, **named: Any) -> Any:
+            return unpack(await self._caller.call(self._ref, method, pack_arguments(arguments, named)))
+
+        return call
+
+    def __repr__(self) -> str:
+        return f"<stub of {self._ref.class_name} {self._ref.name or self._ref.id}>"
+
+
+class Namespace:
+    """The objects of one class: `env.Counter["name"]`."""
+
+    __slots__ = ("_caller", "_class_name", "_random")
+
+    def __init__(self, caller: Caller, class_name: str, random: Callable[[int], bytes]) -> None:
+        self._caller, self._class_name, self._random = caller, class_name, random
+
+    def __getitem__(self, name: str) -> Stub:
+        return Stub(self._caller, ids.from_name(self._class_name, name))
+
+    def get_by_name(self, name: str) -> Stub:
+        """The object of that name."""
+        return self[name]
+
+    def get(self, object_id: ObjectId) -> Stub:
+        """The object of that id. Raises TypeError when it is not of this class."""
+        ids.from_text(self._class_name, str(object_id))
+        return Stub(self._caller, object_id._ref)
+
+    def id_from_name(self, name: str) -> ObjectId:
+        """The id of that name: always the same."""
+        return ObjectId(ids.from_name(self._class_name, name))
+
+    def new_unique_id(self) -> ObjectId:
+        """The id of a new object."""
+        return ObjectId(ids.unique(self._class_name, self._random))
+
+    def id_from_string(self, text: str) -> ObjectId:
+        """An id from its text. Raises TypeError when it is none of this class."""
+        return ObjectId(ids.from_text(self._class_name, text))
+
+    getByName = get_by_name
+    idFromName = id_from_name
+    newUniqueId = new_unique_id
+    idFromString = id_from_string
+
+
+class Env:
+    """Everything outside of an object that it may call, as attributes or items."""
+
+    def __init__(
+        self, caller: Caller, classes: Mapping[str, ClassInfo], random: Callable[[int], bytes]
+    ) -> None:
+        self._caller, self._classes, self._random = caller, classes, random
+
+    def __getattr__(self, name: str) -> Namespace:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name not in self._classes:
+            raise UnknownClass(f"no class {name!r} was loaded")
+        return Namespace(self._caller, name, self._random)
+
+    def __getitem__(self, name: str) -> Namespace:
+        return getattr(self, name)  # type: ignore[no-any-return]

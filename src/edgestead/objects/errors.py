@@ -1,0 +1,100 @@
+"""What storage and calls refuse, as classes.
+
+Owns  the tree of exceptions that user code and callers see.
+Asks  nobody.
+Tells user classes, callers, and `serve`, which turns them into answers.
+Not   the REST refusals of the platform (`model.errors`).
+
+    TypeError
+    └── DataCloneError          the value cannot be cloned; nothing was stored
+    ValueError
+    └── LimitError              too large, too long, too many; nothing was stored
+    ObjectError
+    ├── BackendError            this class has `storage = "kv"`; the call needs `storage = "sql"`
+    ├── SqlError                SQLite refused; `code` is its name, as in SQLITE_CONSTRAINT
+    ├── TransactionError        an operation on a transaction that is over
+    ├── CallError               a call that could not be made
+    │   ├── UnknownClass
+    │   ├── UnknownMethod
+    │   └── Overloaded          too many calls wait; try again
+    ├── RemoteError             the method raised something that the value codec does not carry
+    └── ObjectReset             the object was reset; what had not been acknowledged is gone
+        ├── StorageBroken       a write could not be made durable
+        └── Aborted             `ctx.abort()`
+"""
+
+from typing import ClassVar
+
+
+class DataCloneError(TypeError):
+    """The value holds something that the value codec does not carry (spec: "any structured-clone type")."""
+
+
+class LimitError(ValueError):
+    """A key, value, list or statement is beyond its limit (spec "Limits")."""
+
+
+class ObjectError(Exception):
+    """The root of what objects refuse.
+
+    `reset` tells whether the object was reset, `retryable` whether the call may simply be repeated.
+    """
+
+    reset: ClassVar[bool] = False
+    retryable: ClassVar[bool] = False
+
+
+class BackendError(ObjectError):
+    """The call needs the SQL backend: set `storage = "sql"` in the class."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'{name} is available only in classes with storage = "sql".')
+
+
+class SqlError(ObjectError):
+    """A statement was refused. `code` names SQLite's result, and the message ends in it."""
+
+    def __init__(self, message: str, code: str = "SQLITE_ERROR") -> None:
+        super().__init__(f"{message}: {code}")
+        self.code = code
+
+
+class TransactionError(ObjectError):
+    """The transaction was rolled back or has ended (spec: "any later txn operation throws")."""
+
+
+class CallError(ObjectError):
+    """The call did not reach the object."""
+
+
+class UnknownClass(CallError):
+    """No class of that name was loaded."""
+
+
+class UnknownMethod(CallError):
+    """The class has no public `async def` method of that name."""
+
+
+class Overloaded(CallError):
+    """Too many calls wait for the object or the process."""
+
+    retryable = True
+
+
+class RemoteError(ObjectError):
+    """The method raised an exception that cannot be cloned; its class and words are in the message."""
+
+
+class ObjectReset(ObjectError):
+    """The object was reset: its memory is gone, its storage is at the last acknowledged commit."""
+
+    reset = True
+    retryable = True
+
+
+class StorageBroken(ObjectReset):
+    """A write could not be made durable, so the object was reset and its messages discarded."""
+
+
+class Aborted(ObjectReset):
+    """The object called `ctx.abort()`."""

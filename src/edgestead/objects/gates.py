@@ -1,0 +1,103 @@
+"""The input gate: when events reach an object, and when code that waited may go on.
+
+Owns  blocks (stretches in which only their own code runs) and the order of those who wait.
+Asks  asyncio for futures.
+Tells `instance`, which delivers events, and `context` and `storage`, which open blocks.
+Not   the output gate: that is `Engine.when_confirmed`, awaited before anything leaves.
+
+Storage operations never wait here, so the gate is shut only during `block_concurrency_while` and
+`transaction`. Code of the object that awaits anything else is held when it would go on during another's
+block: `gated` looks each time a coroutine is resumed.
+"""
+
+import asyncio
+import contextlib
+import types
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Generator
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+from edgestead.objects import limits
+from edgestead.objects.errors import ObjectError
+
+T = TypeVar("T")
+
+
+class Block:
+    """One stretch in which the gate is shut for everybody else."""
+
+    __slots__ = ()
+
+
+_block: ContextVar[Block | None] = ContextVar("block", default=None)
+
+
+class InputGate:
+    """The gate of one live object."""
+
+    def __init__(self) -> None:
+        self._blocks: list[Block] = []
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    @property
+    def is_shut(self) -> bool:
+        return bool(self._blocks)
+
+    @property
+    def passes(self) -> bool:
+        """Whether the running code may go on."""
+        return not self._blocks or _block.get() is self._blocks[-1]
+
+    async def wait(self) -> None:
+        """Wait, in order of arrival, until the running code may go on."""
+        while not self.passes:
+            future = asyncio.get_running_loop().create_future()
+            self._waiting.append(future)
+            await future
+
+    @contextlib.asynccontextmanager
+    async def hold(self) -> AsyncIterator[None]:
+        """Shut the gate for everybody else. Holds nest. Raises ObjectError when too deep."""
+        await self.wait()
+        if len(self._blocks) >= limits.NESTED_MAX:
+            raise ObjectError("block_concurrency_while() calls are nested too deeply.")
+        block = Block()
+        self._blocks.append(block)
+        before = _block.get()
+        _block.set(block)
+        try:
+            yield
+        finally:
+            _block.set(before)
+            self._blocks.remove(block)
+            self._wake()
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, deque()
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+
+def gated(gate: InputGate, coroutine: Coroutine[Any, Any, T]) -> Awaitable[T]:
+    """Drive a coroutine, holding it at the gate each time it is resumed."""
+    return _drive(gate, coroutine)
+
+
+@types.coroutine
+def _drive(gate: InputGate, coroutine: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
+    error: BaseException | None = None
+    value: Any = None
+    while True:
+        try:
+            step = coroutine.send(value) if error is None else coroutine.throw(error)
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
+        error = value = None
+        try:
+            value = yield step
+            if gate.is_shut:
+                yield from gate.wait().__await__()
+        except BaseException as raised:
+            error = raised

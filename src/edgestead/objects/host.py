@@ -1,0 +1,100 @@
+"""Everything that one objects process holds, opened in order and closed in order.
+
+Owns  the order: log, node, HTTP address; the threads of the log; the watchdog's beat.
+Asks  `loader` for classes, the local object log, `node`, `serve`, `http1.server`.
+Tells the process's main function, which brings sockets, folder and clock.
+Not   being started and stopped (the supervisor); tokens: `authorise` is a parameter.
+"""
+
+import asyncio
+import os
+import resource
+import secrets
+import socket
+import time
+from collections.abc import Callable, Iterable, Mapping
+
+from edgestead.http1.server import Server
+from edgestead.objects.classes import ClassInfo
+from edgestead.objects.engine import Logging
+from edgestead.objects.node import Node
+from edgestead.objects.serve import Authorise, ObjectsHttp, unreadable
+from edgestead.store.sqlite.objectlog.files import LocalFiles
+from edgestead.store.sqlite.objectlog.local import SEGMENT_BYTES, LocalObjectLog
+from edgestead.store.sqlite.objectlog.runner import ThreadRunner
+
+DESCRIPTORS_PER_DATABASE = 4
+DRAIN_SECONDS = 5.0
+EXIT_FATAL = 70  # EX_SOFTWARE: the disk failed, and only a new start can tell what is durable
+
+
+def exit_process(error: BaseException) -> None:
+    """End at once, without any clean-up that could write. The supervisor starts a new process."""
+    os.write(2, f"object log: {error!r}: the process ends, the next one recovers\n".encode())
+    os._exit(EXIT_FATAL)
+
+
+class Host:
+    """A node over a folder, and its HTTP address.
+
+    `fatal` is called when storage failed in a way that only a new start can clear up.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        classes: Mapping[str, ClassInfo],
+        *,
+        fatal: Callable[[BaseException], None] = exit_process,
+        segment_bytes: int = SEGMENT_BYTES,
+        logging: Logging = "keys",
+    ) -> None:
+        """Open the log and recover. Must be made on the running loop.
+
+        Raises BlockingIOError when another process holds the folder; LogDamaged; NoSpace; OSError.
+        """
+        loop = asyncio.get_running_loop()
+        files = LocalFiles()
+        files.make_folder(folder)
+        self.log = LocalObjectLog(
+            folder,
+            files=files,
+            commits=ThreadRunner(loop.call_soon_threadsafe, "object-log"),
+            upkeep=ThreadRunner(loop.call_soon_threadsafe, "object-upkeep"),
+            now_us=lambda: time.time_ns() // 1_000,
+            random=secrets.token_bytes,
+            fatal=fatal,
+            segment_bytes=segment_bytes,
+        )
+        self.node = Node(
+            classes,
+            self.log,
+            files,
+            now_ms=lambda: time.time_ns() // 1_000_000,
+            random=secrets.token_bytes,
+            logging=logging,
+            databases_max=_databases_max(),
+        )
+        self._server: Server | None = None
+
+    async def open(self, sockets: Iterable[socket.socket], authorise: Authorise) -> None:
+        """Serve HTTP on sockets that are bound already, and begin upkeep."""
+        self._server = Server(ObjectsHttp(self.node, authorise), unreadable)
+        await self._server.open(sockets)
+        self.node.start()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether objects can be written: not while the disk is full."""
+        return not self.log.read_only
+
+    async def close(self) -> None:
+        """Answer what is being served, make everything durable, end."""
+        if self._server is not None:
+            await self._server.close(DRAIN_SECONDS)
+        await self.node.close()
+
+
+def _databases_max() -> int:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(16, soft // (2 * DESCRIPTORS_PER_DATABASE))

@@ -1,0 +1,243 @@
+"""One life of one object: from its start until it is evicted or reset.
+
+Owns  the user's object, its gates, its calls, its end.
+Asks  `engine` when everything it wrote is durable; `gates` when an event may begin.
+Tells `node` when it is over; callers their replies.
+Not   which objects live (`node`); HTTP.
+
+A reply leaves when every confirmed write of the object is durable, whoever made it. A reset ends all calls
+at once: none of their messages leave.
+"""
+
+import asyncio
+import contextvars
+import logging
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
+from typing import Any, Literal, TypeVar
+
+from edgestead.objects import limits
+from edgestead.objects.calls import Reply, pack_error, pack_result, unpack_arguments
+from edgestead.objects.classes import ClassInfo, StatefulObject
+from edgestead.objects.context import Context
+from edgestead.objects.engine import Engine
+from edgestead.objects.env import Env
+from edgestead.objects.errors import ObjectReset, Overloaded
+from edgestead.objects.gates import InputGate, gated
+from edgestead.objects.storage import Storage, settle
+from edgestead.objects.web import Request, Response
+from edgestead.store.objectlog import ObjectRef
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+State = Literal["starting", "running", "over"]
+STREAM_CHUNKS_MAX = 4  # of a streamed body, made and not sent yet
+
+
+class Instance:
+    """One live object. `deliver` sends its outgoing calls; `on_over` hears of its end once."""
+
+    def __init__(
+        self,
+        ref: ObjectRef,
+        info: ClassInfo,
+        loop: asyncio.AbstractEventLoop,
+        now_ms: Callable[[], int],
+        deliver: Callable[[ObjectRef, str, bytes], Awaitable[Reply]],
+        on_over: Callable[["Instance"], None],
+    ) -> None:
+        self.ref, self.info = ref, info
+        self.state: State = "starting"
+        self.error: ObjectReset | None = None
+        self.calls = 0  # not answered yet
+        self.used_at = loop.time()
+        self.gate = InputGate()
+        self._loop, self._now_ms = loop, now_ms
+        self._deliver, self._on_over = deliver, on_over
+        self._tasks: dict[asyncio.Task[Any], None] = {}  # in order, so that a run can be repeated
+        self._context = contextvars.Context()  # events inherit nothing from their caller
+        self._object: StatefulObject | None = None
+        self._engine: Engine | None = None
+        self._started: asyncio.Future[None] | None = None
+
+    @property
+    def engine(self) -> Engine:
+        assert self._engine is not None
+        return self._engine
+
+    # life
+
+    def start(self, engine: Engine, make_env: Callable[["Instance"], Env]) -> None:
+        """Make the user's object. What it raises goes to everybody who waits, and ends this life."""
+        self._engine = engine
+        storage = Storage(
+            engine,
+            self.gate,
+            sql_backend=self.info.backend == "sql",
+            has_alarm=self.info.has_alarm,
+            now_ms=self._now_ms,
+        )
+        context = Context(self.ref, storage, self.gate, self)
+        try:
+            self._object = self.info.kind(context, make_env(self))
+        except Exception as error:
+            self._fail_start(error)
+            return
+        if not self.info.has_start:
+            self.state = "running"
+            return
+        self._started = self._loop.create_future()
+        self._spawn(self._run_start(self._object, self._started))
+
+    async def _run_start(self, made: Any, started: "asyncio.Future[None]") -> None:
+        try:
+            async with self.gate.hold():
+                await gated(self.gate, made.on_start())
+        except Exception as error:
+            self._fail_start(error)
+        else:
+            if self.state == "starting":
+                self.state = "running"
+        if not started.done():
+            started.set_result(None)
+
+    def _fail_start(self, error: Exception) -> None:
+        log.warning("%s %s did not start", self.ref.class_name, self.ref.name or self.ref.id, exc_info=error)
+        if isinstance(error, ObjectReset):
+            self.reset(error)
+        else:
+            self.reset(ObjectReset(f"The object did not start: {type(error).__name__}: {error}"))
+
+    def reset(self, error: ObjectReset) -> None:
+        """End this life: nothing more is stored, no message leaves, every caller gets the error."""
+        if self.state == "over":
+            return
+        self.state, self.error = "over", error
+        if self._engine is not None:
+            self._engine.break_off(error)
+        for task in tuple(self._tasks):
+            task.cancel()
+        if self._started is not None and not self._started.done():
+            self._started.set_result(None)
+        self._on_over(self)
+
+    # events
+
+    async def call(self, method: str, arguments: bytes) -> Reply:
+        """Run one method; the reply when it may leave. Raises Overloaded."""
+
+        async def run() -> Reply:
+            values, named = unpack_arguments(arguments)
+            return pack_result(await getattr(self._object, method)(*values, **named))
+
+        reply: Reply = await self.event(run)
+        return reply
+
+    async def fetch(self, request: Request) -> Response | Reply:
+        """Give one HTTP request to the object. A streamed body is sent chunk by chunk behind the gate."""
+
+        async def run() -> Response:
+            made: Any = self._object
+            response = await made.fetch(request)
+            if not isinstance(response, Response):
+                raise TypeError(f"fetch() must return a Response, not {type(response).__name__}")
+            return response
+
+        answer: Response | Reply = await self.event(run)
+        if isinstance(answer, Response) and not isinstance(answer.body, bytes):
+            answer.body = self._stream(answer.body)
+        return answer
+
+    async def _stream(self, body: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+        """The chunks of a body that user code makes: as an event of the object, behind its output gate."""
+        chunks: asyncio.Queue[bytes | None] = asyncio.Queue(STREAM_CHUNKS_MAX)
+
+        async def pump() -> None:
+            async for chunk in body:
+                await self.confirmed()
+                await chunks.put(bytes(chunk))
+            await self.confirmed()
+            await chunks.put(None)
+
+        task = self._spawn(gated(self.gate, pump()))
+        try:
+            while (chunk := await self._next_chunk(chunks, task)) is not None:
+                yield chunk
+        finally:
+            task.cancel()
+
+    async def _next_chunk(
+        self, chunks: "asyncio.Queue[bytes | None]", task: "asyncio.Task[Any]"
+    ) -> bytes | None:
+        """The next chunk, None behind the last. Raises what ended the body early."""
+        getting = asyncio.ensure_future(chunks.get())
+        try:
+            await asyncio.wait({getting, task}, return_when=asyncio.FIRST_COMPLETED)
+            if not getting.done() and chunks.empty():
+                if task.cancelled():
+                    raise self.error or ObjectReset("The response was cancelled.")
+                task.result()
+            return await getting
+        finally:
+            getting.cancel()
+
+    async def event(self, run: Callable[[], Any]) -> Any:
+        """Deliver one event: wait for the gate, run it, wait for its writes. What it raises is a Reply."""
+        if self.calls >= limits.CALLS_WAITING_MAX:
+            raise Overloaded(f"{self.calls} calls wait for the object already")
+        self.calls += 1
+        reply: asyncio.Future[Any] = self._loop.create_future()
+
+        def over(task: "asyncio.Task[Any]") -> None:
+            self.calls -= 1
+            self.used_at = self._loop.time()
+            if reply.done():
+                return
+            if task.cancelled():  # perhaps before it ran at all
+                reply.set_result(pack_error(self.error or ObjectReset("The call was cancelled.")))
+            else:
+                reply.set_result(task.result())
+
+        self._spawn(self._run(run)).add_done_callback(over)
+        # A caller that goes away does not stop the event.
+        return await asyncio.shield(reply)
+
+    async def _run(self, run: Callable[[], Any]) -> Any:
+        if self._started is not None and self.state == "starting":
+            await asyncio.shield(self._started)
+        if self.gate.is_shut:
+            await self.gate.wait()
+        if self.error is not None:
+            return pack_error(self.error)
+        try:
+            result = await gated(self.gate, run())
+        except Exception as error:
+            result = pack_error(error)
+            log.info("%s %s raised", self.ref.class_name, self.ref.name or self.ref.id, exc_info=error)
+        try:
+            await self.confirmed()
+        except ObjectReset as error:
+            return pack_error(error)
+        return result
+
+    async def confirmed(self) -> None:
+        """The output gate: wait until every confirmed write so far is durable. Raises ObjectReset."""
+        if not self.engine.is_confirmed:
+            future: asyncio.Future[None] = self._loop.create_future()
+            self.engine.when_confirmed(settle(future))
+            await future
+
+    async def send(self, ref: ObjectRef, method: str, arguments: bytes) -> Reply:
+        """Call another object, when everything written so far is durable."""
+        await self.confirmed()
+        return await self._deliver(ref, method, arguments)
+
+    def _spawn(self, coroutine: Any) -> "asyncio.Task[Any]":
+        task = self._loop.create_task(coroutine, context=self._context.copy())
+        self._tasks[task] = None
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
+        return task
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it can leave memory now."""
+        return self.state == "running" and not self.calls and not self.gate.is_shut and not self._tasks

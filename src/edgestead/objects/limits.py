@@ -1,0 +1,39 @@
+"""The room's limits, each with its unit and source.
+
+Owns  the numbers.
+Asks  nobody.
+Tells the whole room.
+Not   checking: the module that meets the value does that.
+"""
+
+KEY_BYTES_MAX = 2_048  # spec "Limits": object storage key, as UTF-8
+VALUE_BYTES_MAX = 131_072  # spec "Limits": object storage value, encoded
+PAIRS_MAX = 128  # spec "Limits": keys or pairs of one get, put or delete
+
+NESTED_MAX = 64  # blocks and transactions inside one another
+BLOCK_SECONDS_MAX = 30.0  # one block_concurrency_while
+MESSAGE_BYTES_MAX = 32 * 1024 * 1024  # arguments or result of one call, encoded
+CALLS_WAITING_MAX = 10_000  # calls that one object has not answered yet
+IDLE_SECONDS = 10.0  # an object without calls leaves memory after this
+
+CACHE_BYTES_MAX = 2 * 1024 * 1024  # values that one object keeps in memory
+UNFLUSHED_KEYS_MAX = 1_024  # keys that are in the log and not in the database yet
+UNFLUSHED_BYTES_MAX = 1024 * 1024
+CHECKPOINT_FRAMES = 1_000  # pages in the write-ahead log before they go to the database file
+DATABASE_PAGES_MAX = 10 * 1024 * 1024 * 1024 // 4_096  # 10 GiB an object
+
+STATEMENT_SECONDS_MAX = 10.0  # one SQL statement, between two rows
+STATEMENT_CHECK_OPS = 100_000  # virtual machine steps between two looks at the clock
+SPLITS_MAX = 256  # query texts whose parts are remembered
+
+# What the reference runtime allows a connection.
+SQL_BYTES_MAX = 100_000
+SQL_STRING_BYTES_MAX = 4 * 1024 * 1024
+SQL_COLUMNS_MAX = 100
+SQL_EXPRESSION_DEPTH_MAX = 100
+SQL_COMPOUND_MAX = 5
+SQL_OPS_MAX = 25_000
+SQL_ARGUMENTS_MAX = 127
+SQL_LIKE_BYTES_MAX = 50
+SQL_VARIABLES_MAX = 100
+SQL_TRIGGER_DEPTH_MAX = 10

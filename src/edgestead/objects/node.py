@@ -1,0 +1,278 @@
+"""The objects of one process.
+
+Owns  which objects live, one instance each; starting, evicting and resetting them; moving bases.
+Asks  the object log for leases, `instance` for a life.
+Tells callers; `serve` and the process's own code through `env` and `call`.
+Not   HTTP; other processes; when alarms fire.
+
+Runs on the loop it was made on: the real one, or a simulated one. `start` begins upkeep, `close` ends all.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+
+from edgestead.objects import limits
+from edgestead.objects.calls import Reply, pack_error
+from edgestead.objects.classes import ClassInfo
+from edgestead.objects.commits import Turns
+from edgestead.objects.database import Database
+from edgestead.objects.engine import Engine, Logging
+from edgestead.objects.env import Env
+from edgestead.objects.errors import ObjectReset, StorageBroken, UnknownClass, UnknownMethod
+from edgestead.objects.instance import Instance
+from edgestead.objects.web import Request, Response
+from edgestead.store.objectlog import Lease, LogError, ObjectLog, ObjectRef
+from edgestead.store.sqlite.objectlog.files import Files
+
+log = logging.getLogger(__name__)
+
+UPKEEP_SECONDS = 1.0
+BASES_SECONDS = 0.002  # between two batches while the log has full segments
+BASES_AT_ONCE = 4
+EVICT_AT_ONCE = 64
+DRAIN_SECONDS = 5.0
+Key = tuple[str, str]
+
+
+class _Sender:
+    """Calls on behalf of one object, behind its output gate."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+
+    async def call(self, ref: ObjectRef, method: str, arguments: bytes) -> Reply:
+        return await self._instance.send(ref, method, arguments)
+
+
+class Node:
+    """Runs the objects of `classes` over one log.
+
+    `databases_max` bounds how many databases are open at once (three descriptors each).
+    """
+
+    def __init__(
+        self,
+        classes: Mapping[str, ClassInfo],
+        object_log: ObjectLog,
+        files: Files,
+        *,
+        now_ms: Callable[[], int],
+        random: Callable[[int], bytes],
+        vfs: str = "",
+        logging: Logging = "keys",
+        idle_seconds: float = limits.IDLE_SECONDS,
+        databases_max: int = 1_000,
+    ) -> None:
+        self.classes = classes
+        self.log = object_log
+        self._files, self._vfs, self._logging = files, vfs, logging
+        self._loop = asyncio.get_running_loop()
+        self._now_ms, self._random = now_ms, random
+        self._idle_seconds, self._databases_max = idle_seconds, databases_max
+        self._live: dict[Key, Instance] = {}
+        self._ending: dict[Key, asyncio.Future[None]] = {}
+        self._turns = Turns(object_log, self._loop.call_soon, self._is_alone)
+        self._events = 0
+        self._opened: dict[Key, None] = {}  # objects with an open database, oldest first
+        self._closed = False
+        self.env = Env(self, classes, random)
+
+    # calls
+
+    async def call(self, ref: ObjectRef, method: str, arguments: bytes) -> Reply:
+        """Call a method of an object; never raises what the method raised, but gives it as a reply."""
+        info = self.classes.get(ref.class_name)
+        if info is None:
+            return pack_error(UnknownClass(f"no class {ref.class_name!r} was loaded"))
+        if method not in info.methods:
+            return pack_error(UnknownMethod(f"class {ref.class_name} has no method {method!r}"))
+        self._events += 1
+        try:
+            instance = await self._find(ref, info)
+            return await instance.call(method, arguments)
+        except (LogError, OSError) as error:
+            return pack_error(StorageBroken(f"Object storage cannot be opened: {error}"))
+        except ObjectReset as error:
+            return pack_error(error)
+        finally:
+            self._events -= 1
+
+    async def fetch(self, ref: ObjectRef, info: ClassInfo, request: Request) -> Response | Reply:
+        """Give an HTTP request to an object's `fetch`: its response, or the error as a reply."""
+        self._events += 1
+        try:
+            instance = await self._find(ref, info)
+            answer: Response | Reply = await instance.fetch(request)
+            return answer
+        except (LogError, OSError) as error:
+            return pack_error(StorageBroken(f"Object storage cannot be opened: {error}"))
+        except ObjectReset as error:
+            return pack_error(error)
+        finally:
+            self._events -= 1
+
+    def _is_alone(self) -> bool:
+        return self._events <= 1
+
+    async def _find(self, ref: ObjectRef, info: ClassInfo) -> Instance:
+        key = (ref.class_name, ref.id)
+        while (instance := self._live.get(key)) is None:
+            if self._closed:
+                raise ObjectReset("The node is closing.")
+            ending = self._ending.get(key)
+            if ending is None:
+                return self._begin(key, ref, info)
+            await asyncio.shield(ending)
+        return instance
+
+    # lives
+
+    def _begin(self, key: Key, ref: ObjectRef, info: ClassInfo) -> Instance:
+        engine_of: list[Engine] = []
+        instance = Instance(
+            ref, info, self._loop, self._now_ms, self.call, lambda over: self._over(key, engine_of[0], over)
+        )
+        engine = self._make_engine(ref, instance.reset)
+        engine_of.append(engine)
+        if engine.lease.ref.name is not None:
+            instance.ref = engine.lease.ref
+        self._live[key] = instance
+        instance.start(engine, self._make_env)
+        return instance
+
+    def _make_engine(self, ref: ObjectRef, on_broken: Callable[[ObjectReset], None]) -> Engine:
+        lease = self.log.acquire(ref)
+        key = (ref.class_name, ref.id)
+        return Engine(
+            self.log,
+            lease,
+            self._turns,
+            open_database=lambda held: self._open_database(key, held),
+            on_broken=on_broken,
+            logging=self._logging,
+        )
+
+    def _make_env(self, instance: Instance) -> Env:
+        return Env(_Sender(instance), self.classes, self._random)
+
+    def _open_database(self, key: Key, lease: Lease) -> Database:
+        if len(self._opened) >= self._databases_max:
+            for oldest in list(self._opened)[:EVICT_AT_ONCE]:
+                self.evict(oldest)
+        database = Database(lease.path, self._files, fresh=not lease.has_file, vfs=self._vfs)
+        self._opened[key] = None
+        return database
+
+    def _close_engine(self, key: Key, engine: Engine) -> None:
+        engine.close()
+        self._opened.pop(key, None)
+
+    def _over(self, key: Key, engine: Engine, instance: Instance) -> None:
+        """A life ended by a reset: let the object go when the log has decided its commits."""
+        if self._live.get(key) is instance:
+            del self._live[key]
+        self._let_go(key, engine)
+
+    def _let_go(self, key: Key, engine: Engine) -> None:
+        """Close an engine when the log has decided its commits; until then nobody else begins the object."""
+        ended = self._ending[key] = self._loop.create_future()
+
+        def close() -> None:
+            self._close_engine(key, engine)
+            del self._ending[key]
+            ended.set_result(None)
+
+        def decided(error: Exception | None) -> None:
+            self._loop.call_soon(close)
+
+        engine.when_decided(decided)
+        self.log.flush()
+
+    def evict(self, key: Key) -> bool:
+        """Let an object leave memory, if nothing of it is going on."""
+        instance = self._live.get(key)
+        if instance is None or not instance.is_idle:
+            return False
+        engine = instance.engine
+        if not engine.is_clean:
+            return False
+        del self._live[key]
+        instance.state = "over"
+        instance.error = ObjectReset("The object left memory.")
+        self._close_engine(key, engine)
+        return True
+
+    # upkeep
+
+    def start(self) -> None:
+        """Begin eviction and the moving of bases."""
+        self._every(UPKEEP_SECONDS, self._tend)
+        self._every(UPKEEP_SECONDS, self._evict_idle)
+        self._move_bases()
+
+    def _every(self, seconds: float, run: Callable[[], None]) -> None:
+        def again() -> None:
+            if not self._closed:
+                run()
+                self._loop.call_later(seconds, again)
+
+        self._loop.call_later(seconds, again)
+
+    def _tend(self) -> None:
+        self.log.tend()
+
+    def _evict_idle(self) -> None:
+        before = self._loop.time() - self._idle_seconds
+        idle = [key for key, instance in self._live.items() if instance.used_at <= before]
+        for key in idle:
+            self.evict(key)
+
+    def _move_bases(self) -> None:
+        """Bring a few lagging databases up to the log, so that full segments can go."""
+        if self._closed:
+            return
+        behind = self.log.holding_back(BASES_AT_ONCE)
+        for ref in behind:
+            self._move_base(ref)
+        self._loop.call_later(BASES_SECONDS if behind else UPKEEP_SECONDS / 10, self._move_bases)
+
+    def _move_base(self, ref: ObjectRef) -> None:
+        key = (ref.class_name, ref.id)
+        instance = self._live.get(key)
+        if instance is not None:
+            if instance.state == "running":
+                instance.engine.checkpoint()
+            return
+        if key in self._ending:
+            return
+        try:
+            engine = self._make_engine(ref, lambda error: log.error("moving a base: %s", error))
+            engine.checkpoint()
+            self._let_go(key, engine)
+        except (LogError, OSError) as error:
+            log.error("moving the base of %s/%s: %s", ref.class_name, ref.id, error)
+
+    # the end
+
+    async def close(self) -> None:
+        """Finish what runs, make everything durable, end. Calls that come now are refused."""
+        if self._closed:
+            return
+        self._closed = True
+        until = self._loop.time() + DRAIN_SECONDS
+        while any(not one.is_idle or not one.engine.is_clean for one in self._live.values()):
+            if self._loop.time() > until:
+                break
+            await asyncio.sleep(0.01)
+        for instance in list(self._live.values()):
+            if not instance.is_idle or not self.evict((instance.ref.class_name, instance.ref.id)):
+                instance.reset(ObjectReset("The node is closing."))
+        while self._ending:
+            self.log.flush()
+            await asyncio.wait([asyncio.shield(f) for f in self._ending.values()], timeout=1)
+        self.log.close()
+
+    def live(self) -> list[ObjectRef]:
+        """The objects in memory."""
+        return [instance.ref for instance in self._live.values()]

@@ -1,0 +1,147 @@
+"""The objects' own HTTP address: calls of methods, and `fetch`.
+
+Owns  the routes, the JSON of a call and its envelope, which refusal each error becomes.
+Asks  `node` to call; `authorise`, a parameter, whether the caller may.
+Tells `http1`.
+Not   listening (`http1.server`); tokens.
+
+    POST /objects/<class>/<name>/<method>        {"args": [], "kwargs": {}} → the envelope
+    ANY  /objects/<class>/<name>/fetch/<path>    → whatever the object's `fetch` answers
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+
+from edgestead.http1.messages import BodyBroken, BodyTooLarge, Request, Response
+from edgestead.model import envelope
+from edgestead.model.errors import EdgeError
+from edgestead.model.request_errors import Unreadable
+from edgestead.objects import http_errors, ids, limits, web
+from edgestead.objects.calls import Reply, error_of, pack_arguments
+from edgestead.objects.classes import ClassInfo
+from edgestead.objects.errors import LimitError, ObjectError
+from edgestead.objects.jsonable import NotJson, to_json
+from edgestead.objects.node import Node
+from edgestead.objects.values import decode
+from edgestead.store.objectlog import ObjectRef
+
+log = logging.getLogger(__name__)
+
+PREFIX = b"/objects/"
+_JSON = [(b"content-type", b"application/json")]
+Authorise = Callable[[Request], EdgeError | None]
+
+
+class _Call(msgspec.Struct, forbid_unknown_fields=True):
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+
+
+_read_call = msgspec.json.Decoder(_Call).decode
+_UNCALLED = pack_arguments((), {})
+
+
+class ObjectsHttp:
+    """The handler of the objects' address. `authorise` gives the refusal, or None."""
+
+    def __init__(self, node: Node, authorise: Authorise) -> None:
+        self._node, self._authorise = node, authorise
+
+    async def __call__(self, request: Request) -> Response:
+        """Answer one request. Never raises."""
+        try:
+            refusal = self._authorise(request)
+            if refusal is not None:
+                return refused(refusal)
+            ref, info, rest, query = self._route(request.target)
+            if rest == "fetch" or rest.startswith("fetch/"):
+                return await self._fetch(request, ref, info, rest[len("fetch") :] or "/", query)
+            return await self._call(request, ref, info, rest)
+        except EdgeError as error:
+            return refused(error)
+        except BodyBroken:
+            return refused(Unreadable(reason="its body is not complete"))
+        except Exception:
+            log.exception("serving %s", request.method)
+            return refused(http_errors.Busy(reason="The call could not be served."))
+
+    def _route(self, target: bytes) -> tuple[ObjectRef, ClassInfo, str, str]:
+        path, _, query = target.partition(b"?")
+        parts = path[len(PREFIX) :].decode("latin-1").split("/", 2)
+        if not path.startswith(PREFIX) or len(parts) != 3 or not all(parts):
+            raise http_errors.NoSuchRoute
+        class_name, name, rest = parts
+        info = self._node.classes.get(class_name)
+        if info is None:
+            raise http_errors.NoSuchClass(name=_printable(class_name))
+        try:
+            ref = ids.from_name(class_name, unquote(name, errors="strict"))
+        except (UnicodeDecodeError, LimitError) as error:
+            raise http_errors.BadCall(reason=str(error)) from None
+        return ref, info, rest, query.decode("latin-1")
+
+    # calls
+
+    async def _call(self, request: Request, ref: ObjectRef, info: ClassInfo, method: str) -> Response:
+        if method not in info.methods:
+            raise http_errors.NoSuchMethod(class_name=info.name, name=_printable(method))
+        if request.method != "POST":
+            raise http_errors.NotPost
+        try:
+            body = await request.body.read(limits.MESSAGE_BYTES_MAX)
+        except BodyTooLarge:
+            raise http_errors.CallTooLarge(limit=limits.MESSAGE_BYTES_MAX) from None
+        arguments = _UNCALLED
+        if body:
+            try:
+                call = _read_call(body)
+                arguments = pack_arguments(tuple(call.args), call.kwargs)
+            except (msgspec.DecodeError, RecursionError, LimitError) as error:
+                raise http_errors.BadCall(reason=str(error)) from None
+        return self._answer(await self._node.call(ref, method, arguments))
+
+    def _answer(self, reply: Reply) -> Response:
+        if not reply.ok:
+            return refused(_refusal(error_of(reply)))
+        try:
+            return Response(200, _JSON, envelope.success(to_json(decode(reply.data))))
+        except NotJson as error:
+            return refused(http_errors.ResultNotJson(reason=str(error)))
+
+    # fetch
+
+    async def _fetch(
+        self, request: Request, ref: ObjectRef, info: ClassInfo, path: str, query: str
+    ) -> Response:
+        if not info.has_fetch:
+            raise http_errors.NoSuchMethod(class_name=info.name, name="fetch")
+        answer = await self._node.fetch(ref, info, web.Request(request, path, query))
+        if isinstance(answer, Reply):
+            return refused(_refusal(error_of(answer)))
+        return Response(answer.status, answer.headers, answer.body)
+
+
+def refused(error: EdgeError) -> Response:
+    """A refusal as an answer."""
+    return Response(error.status, _JSON, envelope.failure(error))
+
+
+def unreadable(status: int, reason: str) -> Response:
+    """What is said to a request that cannot be read."""
+    return Response(status, _JSON, envelope.failure(Unreadable(reason=reason)))
+
+
+def _refusal(error: Exception) -> EdgeError:
+    if isinstance(error, ObjectError) and error.reset:
+        return http_errors.WasReset(reason=str(error))
+    if isinstance(error, ObjectError) and error.retryable:
+        return http_errors.Busy(reason=str(error))
+    return http_errors.CallRaised(reason=f"{type(error).__name__}: {error}")
+
+
+def _printable(text: str) -> str:
+    return text[:100] if text.isprintable() else "of that name"

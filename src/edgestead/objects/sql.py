@@ -1,0 +1,343 @@
+"""The SQL API of an object's storage: `sql.exec` and its cursor.
+
+Owns  running a query text, errors in words, rows as mappings or lists, the row counters.
+Asks  `engine` for a transaction, `statements` to cut the text, `database` to run it.
+Tells user code.
+Not   what may be touched (`guard`); when it is committed (`engine`).
+
+Source: spec "Object storage API", "SQL API".
+"""
+
+from typing import Any, NoReturn
+
+import apsw
+
+from edgestead.objects import limits
+from edgestead.objects.database import CRITICAL, Database
+from edgestead.objects.engine import Engine
+from edgestead.objects.errors import SqlError, StorageBroken
+from edgestead.objects.statements import Statement, split
+
+Row = dict[str, Any]
+_splits: dict[str, tuple[Statement, ...]] = {}
+
+
+class SqlStorage:
+    """`ctx.storage.sql`."""
+
+    __slots__ = ("_engine",)
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def exec(self, query: str, *bindings: Any) -> "Cursor":
+        """Run one or more statements now; bindings and cursor belong to the last one.
+
+        Bindings are None, bool (as 0 or 1), int of 64 bits, float, str, bytes.
+        Raises SqlError: refused by SQLite, not allowed, or no statement; earlier statements of the text
+        stay done unless the transaction is rolled back. TypeError for a binding of another type.
+        """
+        statements = _splits.get(query)
+        if statements is None:
+            statements = _remember(query)
+        if len(statements) > 1:
+            for statement in statements[:-1]:
+                self._run(statement, ()).close()
+        return self._run(statements[-1], bindings)
+
+    def _run(self, statement: Statement, bindings: tuple[Any, ...]) -> "Cursor":
+        engine = self._engine
+        if statement.reads:
+            database = engine.database
+            if database is None or engine.broken is not None:
+                database = engine.open()
+            return Cursor(engine, database, self._execute(database, statement, bindings), statement, bindings)
+        database = engine.begin_sql()
+        if statement.word == "ALTER":
+            return self._alter(database, statement, bindings)
+        return self._write(database, statement, bindings)
+
+    def _write(self, database: Database, statement: Statement, bindings: tuple[Any, ...]) -> "Cursor":
+        before = database.connection.total_changes()
+        rows = self._execute(database, statement, bindings)
+        cursor = Cursor(self._engine, database, rows, statement, bindings)
+        cursor.settle()  # SQLite counts when the statement is over
+        cursor.rows_written = database.connection.total_changes() - before
+        return cursor
+
+    def _execute(self, database: Database, statement: Statement, bindings: tuple[Any, ...]) -> apsw.Cursor:
+        guard = database.guard
+        guard.trusted, guard.refusal, database.deadline = False, None, 0.0
+        try:
+            return database.execute(statement.text, bindings)
+        except (apsw.Error, OverflowError, UnicodeEncodeError) as error:
+            _refuse(self._engine, database, error)
+        finally:
+            guard.trusted = True
+
+    def _alter(self, database: Database, statement: Statement, bindings: tuple[Any, ...]) -> "Cursor":
+        """SQLite does not ask about the name that a table is renamed to, so it is looked at afterwards."""
+        database.save(0)
+        try:
+            cursor = self._write(database, statement, bindings)
+            hidden = database.hidden_names()
+            if hidden:
+                raise SqlError(f"access to {hidden[0]} is prohibited", "SQLITE_AUTH")
+        except SqlError:
+            if database.in_transaction:
+                database.roll_back_to(0)
+            raise
+        database.release(0)
+        return cursor
+
+    @property
+    def database_size(self) -> int:
+        """Bytes in use: pages that hold something."""
+        return self._engine.size_bytes()
+
+    databaseSize = database_size
+
+
+def _remember(query: str) -> tuple[Statement, ...]:
+    if not isinstance(query, str):
+        raise TypeError(f"exec() takes SQL text, not {type(query).__name__}")
+    if len(_splits) >= limits.SPLITS_MAX:
+        _splits.clear()
+    statements = _splits[query] = split(query)
+    return statements
+
+
+def _refuse(engine: Engine, database: Database, error: Exception) -> NoReturn:
+    """Turn what went wrong into words; reset the object when storage itself failed."""
+    if isinstance(error, CRITICAL):
+        broken = StorageBroken(f"Object storage was reset because a SQL statement failed: {error}")
+        engine.break_off(broken)
+        raise broken from error
+    if isinstance(error, apsw.BindingsError):
+        raise SqlError("Wrong number of parameter bindings for SQL query.") from None
+    if isinstance(error, apsw.InterruptError):
+        seconds = limits.STATEMENT_SECONDS_MAX
+        raise SqlError(f"SQL statement ran longer than {seconds:g} s", "SQLITE_INTERRUPT") from None
+    if not isinstance(error, apsw.Error):
+        raise SqlError(f"a parameter cannot be bound: {error}", "SQLITE_MISMATCH") from None
+    number = getattr(error, "result", apsw.SQLITE_ERROR)
+    code = apsw.mapping_result_codes.get(number & 0xFF, "SQLITE_ERROR")
+    raise SqlError(database.guard.refusal or str(error), str(code)) from None
+
+
+class Cursor:
+    """The rows of one statement: as mappings, or as lists through `raw()`; both share one position.
+
+    `rows_read` counts the rows that were taken so far, and `rows_written` the rows that the statement
+    inserted, changed or deleted (index entries are not counted): lower bounds of what the reference bills.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_bindings",
+        "_database",
+        "_engine",
+        "_left",
+        "_names",
+        "_rows",
+        "_statement",
+        "rows_read",
+        "rows_written",
+    )
+
+    def __init__(
+        self,
+        engine: Engine,
+        database: Database,
+        rows: apsw.Cursor,
+        statement: Statement,
+        bindings: tuple[Any, ...],
+    ) -> None:
+        self._engine, self._database, self._statement = engine, database, statement
+        self._bindings, self._rows = bindings, rows
+        self.rows_read = self.rows_written = 0
+        self._left: list[tuple[Any, ...]] | None = []
+        self._names: list[str] | None = None  # no row at all: looked up when somebody asks
+        if statement.silent:
+            return
+        try:
+            self._names = [column[0] for column in rows.description]
+        except apsw.ExecutionCompleteError:
+            return
+        self._left = None
+        database.opened(self)
+
+    # rows
+
+    def _take(self) -> tuple[Any, ...] | None:
+        if self._left is not None:
+            if not self._left:
+                return None
+            row = self._left.pop()
+        else:
+            guard = self._database.guard
+            guard.trusted, self._database.deadline = False, 0.0
+            try:
+                row = next(self._rows)
+            except StopIteration:
+                self._left = []
+                return None
+            except apsw.Error as error:
+                self._left = []
+                _refuse(self._engine, self._database, error)
+            finally:
+                guard.trusted = True
+        self.rows_read += 1
+        return row
+
+    def _take_all(self) -> list[tuple[Any, ...]]:
+        rows = self._left
+        if rows is None:
+            rows = self._fetch()
+        else:
+            rows.reverse()
+        self._left = []
+        self.rows_read += len(rows)
+        return rows
+
+    def _fetch(self) -> list[tuple[Any, ...]]:
+        database = self._database
+        guard = database.guard
+        guard.trusted, database.deadline = False, 0.0
+        try:
+            return self._rows.fetchall()
+        except apsw.Error as error:
+            self._left = []
+            _refuse(self._engine, database, error)
+        finally:
+            guard.trusted = True
+
+    @property
+    def is_open(self) -> bool:
+        """Whether SQLite still has the statement."""
+        return self._left is None
+
+    def settle(self) -> None:
+        """Read what is left into memory (last row first), so that SQLite has no open statement."""
+        if self._left is None:
+            self._left = self._fetch()[::-1]
+
+    def close(self) -> None:
+        """Give no more rows."""
+        if self._left is None:
+            self._rows.close()
+        self._left = []
+
+    # the public face
+
+    @property
+    def column_names(self) -> list[str]:
+        """The columns' names, in the order of raw rows; empty for a statement that gives no rows."""
+        if self._names is None:
+            self._names = self._describe()
+        return list(self._names)
+
+    def _describe(self) -> list[str]:
+        names: list[str] = []
+
+        def look(cursor: apsw.Cursor, sql: str, bindings: object) -> bool:
+            names.extend(column[0] for column in cursor.get_description())
+            return False
+
+        cursor = self._database.connection.cursor()
+        cursor.exec_trace = look
+        self._database.guard.trusted = False
+        try:
+            cursor.execute(self._statement.text, self._bindings)
+        except apsw.Error:
+            pass  # our own "do not run it", or a schema that has changed since
+        finally:
+            self._database.guard.trusted = True
+        return names
+
+    def next(self) -> dict[str, Any]:
+        """`{"done": False, "value": row}`, or `{"done": True}` behind the last row."""
+        row = self._take()
+        return {"done": True} if row is None else {"done": False, "value": self._mapping(row)}
+
+    def _mapping(self, row: tuple[Any, ...]) -> Row:
+        return dict(zip(self._names or self.column_names, row, strict=True))
+
+    def to_list(self) -> list[Row]:
+        """The rows that are left. Of columns with one name the last one wins."""
+        rows = self._take_all()
+        names = self._names or []
+        return [dict(zip(names, row)) for row in rows]  # noqa: B905 - SQLite gives one value per column
+
+    def one(self) -> Row:
+        """The row, if exactly one is left. Raises SqlError otherwise."""
+        return self._mapping(self._only())
+
+    def _only(self) -> tuple[Any, ...]:
+        rows = self._take_all()
+        if len(rows) == 1:
+            return rows[0]
+        count = "multiple" if rows else "no"
+        raise SqlError(f"Expected exactly one result from SQL query, but got {count} results.")
+
+    def raw(self) -> "RawCursor":
+        """The same rows as lists of values."""
+        return RawCursor(self)
+
+    def __iter__(self) -> "Cursor":
+        return self
+
+    def __next__(self) -> Row:
+        row = self._take()
+        if row is None:
+            raise StopIteration
+        return self._mapping(row)
+
+    toArray = to_array = to_list
+    columnNames = column_names
+
+    @property
+    def rowsRead(self) -> int:
+        return self.rows_read
+
+    @property
+    def rowsWritten(self) -> int:
+        return self.rows_written
+
+
+class RawCursor:
+    """The rows of a cursor as lists of values; both consume the same rows."""
+
+    __slots__ = ("_cursor",)
+
+    def __init__(self, cursor: Cursor) -> None:
+        self._cursor = cursor
+
+    def next(self) -> dict[str, Any]:
+        """`{"done": False, "value": [values]}`, or `{"done": True}` behind the last row."""
+        row = self._cursor._take()
+        return {"done": True} if row is None else {"done": False, "value": list(row)}
+
+    def to_list(self) -> list[list[Any]]:
+        """The rows that are left."""
+        return [list(row) for row in self._cursor._take_all()]
+
+    def one(self) -> list[Any]:
+        """The row, if exactly one is left. Raises SqlError otherwise."""
+        return list(self._cursor._only())
+
+    @property
+    def column_names(self) -> list[str]:
+        return self._cursor.column_names
+
+    def __iter__(self) -> "RawCursor":
+        return self
+
+    def __next__(self) -> list[Any]:
+        row = self._cursor._take()
+        if row is None:
+            raise StopIteration
+        return list(row)
+
+    toArray = to_array = to_list
+    columnNames = column_names

@@ -1,0 +1,36 @@
+"""The managed ruleset of this machine.
+
+Owns  what happens when there is no rule set, or one that is not understood.
+Asks  `services.rulesets_managed` to load it.
+Tells control; the operator, once a start, what helps.
+Not   reading rules.
+"""
+
+import logging
+from pathlib import Path
+
+from edgestead.crs import ANOMALY_RULE_ID, RULESET_ID, RulesUnreadable
+from edgestead.server.errors import StartError
+from edgestead.services.rulesets_managed import HOW_TO_LOAD, ManagedRuleset, load_managed
+
+_log = logging.getLogger(__name__)
+
+
+def load(
+    path: str | None, *, ruleset_id: str | None = None, anomaly_rule_id: str | None = None
+) -> ManagedRuleset | None:
+    """The rule set at `path`, or the system's; None where the system has none that can be used.
+
+    Raises StartError: somebody named a path, and what is there cannot be used.
+    """
+    try:
+        return load_managed(
+            None if path is None else Path(path),
+            ruleset_id=ruleset_id or RULESET_ID,
+            anomaly_rule_id=anomaly_rule_id or ANOMALY_RULE_ID,
+        )
+    except (RulesUnreadable, ValueError) as error:
+        if path is not None:
+            raise StartError(f"--crs: {error}") from None
+        _log.warning("no managed ruleset: %s. To have one, %s", error, HOW_TO_LOAD)
+        return None

@@ -1,0 +1,202 @@
+"""The interface of the stateful objects' log: what a commit is, and what durable means.
+
+Owns  the nouns of the log (object, lease, commit, alarm change) and their promises.
+Asks  nobody: `store.sqlite.objectlog` implements it on local files, later `store.postgres`.
+Tells `objects`, which writes commits and waits for them.
+Not   segments, frames and files, which are private to an implementation; what the bytes of a value mean.
+
+Each object has positions of its own: 0 is empty, and every commit is the next number. Positions order
+commits; times only help to find a position. An implementation is used from one thread; where it uses others,
+callbacks still come on that thread.
+"""
+
+from collections.abc import Callable, Iterator
+from enum import IntEnum
+from typing import Final, Literal, Protocol
+
+import msgspec
+
+PAGE_BYTES = 4_096
+FRAME_HEADER_BYTES = 24  # SQLite file format §4.1: before each page image of a write-ahead log
+COMMIT_BYTES_MAX = 256 * 1024 * 1024  # one transaction's page images
+
+
+class LogError(Exception):
+    """The log cannot do what was asked."""
+
+
+class Fenced(LogError):
+    """The lease is over: another holder has acquired the object since."""
+
+
+class Unknown(LogError):
+    """The object, or that part of its history, is not known to this log."""
+
+
+class NoSpace(LogError):
+    """The disk is full. Nothing of the refused commit remains."""
+
+
+class LogBroken(LogError):
+    """The log's file failed. What is durable is known only after a new start."""
+
+
+class LogDamaged(LogError):
+    """An acknowledged record cannot be read. The message names the segment; nothing was changed."""
+
+
+class ObjectRef(msgspec.Struct, frozen=True):
+    """One object. `id` is 64 lower-case hexadecimal digits; `name` is None for ids made without one."""
+
+    class_name: str
+    id: str
+    name: str | None = None
+
+
+class CommitKind(IntEnum):
+    PAGES = 1
+    """The body is SQLite WAL frames. They contain the effect of every earlier commit of the object."""
+    KEYS = 2
+    """The body is a msgpack map of key to encoded value, or nil for a deleted key."""
+
+
+class Commit(msgspec.Struct, frozen=True):
+    """One transaction of one object, as it is logged."""
+
+    kind: CommitKind
+    body: bytes
+
+
+class Unchanged(msgspec.Struct, frozen=True):
+    """The commit leaves the alarm as it is."""
+
+
+UNCHANGED: Final = Unchanged()
+Alarm = Unchanged | int | None
+"""An alarm change: UNCHANGED, a time in microseconds since the epoch, or None to delete it."""
+
+
+class Lease(msgspec.Struct):
+    """The right to append to one object, until it is released or somebody acquires it again.
+
+    `path` is where the object's database file is, the base, which may lag behind `head`. Without
+    `has_file` no commit ever brought pages, and what may stand there is debris. `tail` holds key records
+    that the base does not contain yet (None for a deleted key).
+    """
+
+    ref: ObjectRef
+    number: int
+    epoch: int
+    path: str
+    has_file: bool
+    head: int
+    alarm_us: int | None
+    tail: dict[str, bytes | None]
+
+
+class LoggedCommit(msgspec.Struct, frozen=True):
+    """A commit as read back. `time_us` is when it was written."""
+
+    position: int
+    time_us: int
+    commit: Commit
+    alarm: Alarm
+
+
+class CatalogueEntry(msgspec.Struct, frozen=True):
+    """What the log knows of one object without opening it."""
+
+    ref: ObjectRef
+    head: int
+    base: int
+    alarm_us: int | None
+
+
+class Group(Protocol):
+    """The commits that become durable together."""
+
+    @property
+    def state(self) -> Literal["waiting", "durable", "refused"]: ...
+
+    @property
+    def error(self) -> LogError | None: ...
+
+    def on_done(self, callback: Callable[[LogError | None], None]) -> None:
+        """Call back once, with None when durable; at once when that is already known."""
+        ...
+
+
+class ObjectLog(Protocol):
+    def acquire(self, ref: ObjectRef) -> Lease:
+        """Hold an object. Ends any earlier lease on it. An object that was never written starts at head 0.
+
+        Its database file then is a consistent state, to which `tail` has to be added.
+        Raises LogBroken.
+        """
+        ...
+
+    def append(
+        self, lease: Lease, head: int, commits: list[Commit], alarm: Alarm, *, upkeep: bool = False
+    ) -> Group:
+        """Append commits after `head`, atomically, and move `lease.head`.
+
+        The group becomes durable after the next `flush`. `upkeep` commits only move acknowledged data, and
+        are still taken when the disk is full.
+        Raises Fenced (also when `head` is not the lease's), NoSpace, LogBroken: nothing was appended.
+        """
+        ...
+
+    def flush(self, *, inline: bool = False) -> None:
+        """Begin to write what was appended.
+
+        `inline` does it at once, on this thread, when nothing is in flight.
+        """
+        ...
+
+    def put_base(self, lease: Lease, position: int) -> None:
+        """The database file now contains every commit up to `position`. All of them must be durable."""
+        ...
+
+    def release(self, lease: Lease, tail: dict[str, bytes | None], *, rebuild: bool = False) -> None:
+        """Give the lease back, with the key records that the base lacks.
+
+        `rebuild` says that the file may hold refused commits, and is to be made anew from the log.
+        """
+        ...
+
+    def read(self, ref: ObjectRef, after: int, upto: int) -> Iterator[LoggedCommit]:
+        """The retained commits with after < position <= upto, in order. Raises Unknown when some are gone."""
+        ...
+
+    def position_at(self, ref: ObjectRef, time_us: int) -> int:
+        """The last position written at or before a time. Raises Unknown when that is no longer retained."""
+        ...
+
+    def catalogue(self) -> Iterator[CatalogueEntry]:
+        """Every object, by class and id."""
+        ...
+
+    def due_alarms(self, before_us: int, limit: int) -> list[tuple[int, ObjectRef]]:
+        """The earliest alarms at or before a time, with their times."""
+        ...
+
+    def next_alarm_us(self) -> int | None:
+        """The earliest alarm of all."""
+        ...
+
+    def tend(self) -> None:
+        """Do what had to wait: look for space again, shorten the log. To be called every second or so."""
+        ...
+
+    def holding_back(self, limit: int) -> list[ObjectRef]:
+        """Objects whose base must move before the log can be shortened."""
+        ...
+
+    @property
+    def read_only(self) -> bool:
+        """True while there is no space for new commits."""
+        ...
+
+    def close(self) -> None:
+        """Make everything durable and end. Idempotent."""
+        ...

@@ -1,0 +1,1 @@
+"""The stateful objects' log on local files: segments, group commit, recovery, catalogue."""

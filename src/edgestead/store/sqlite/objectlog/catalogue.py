@@ -1,0 +1,160 @@
+"""What the log has to know before it reads a segment, in one small SQLite database.
+
+Owns  the table of live segments, the table of objects (head, base, alarm), the folder's identity.
+Asks  apsw, with synchronous=FULL: a commit here is durable.
+Tells `recovery` where to begin, `local` what an object was when it was last written down.
+Not   commits that are still in live segments: those are newer than what stands here.
+
+A segment is live from the moment its prepared header is durable until everything in it is in database files
+and in this catalogue. Its row is what makes a missing or damaged segment a reason to stop.
+"""
+
+import threading
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import apsw
+import msgspec
+
+from edgestead.store.objectlog import CatalogueEntry, ObjectRef
+
+_SCHEMA = """
+CREATE TABLE folder (id BLOB NOT NULL, made_us INTEGER NOT NULL, generation INTEGER NOT NULL);
+CREATE TABLE segments (generation INTEGER PRIMARY KEY, slot TEXT NOT NULL UNIQUE, bytes INTEGER NOT NULL);
+CREATE TABLE objects (
+  number INTEGER PRIMARY KEY, class TEXT NOT NULL, id TEXT NOT NULL, name TEXT,
+  head INTEGER NOT NULL, base INTEGER NOT NULL, has_file INTEGER NOT NULL, alarm_us INTEGER,
+  UNIQUE (class, id)
+) STRICT;
+CREATE INDEX objects_alarm ON objects (alarm_us) WHERE alarm_us IS NOT NULL;
+"""
+# A checkpoint after each commit: the write-ahead log is written from its beginning each time, so that what it
+# has grown to once (`RESERVE_BYTES`, with as much free in the database) is room for retiring on a full disk.
+_PRAGMAS = ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=FULL", "wal_autocheckpoint=1")
+RESERVE_BYTES = 256 * 1024
+_COLUMNS = "number, class, id, name, head, base, has_file, alarm_us"
+_UPSERT = """
+INSERT INTO objects VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (number) DO UPDATE SET
+  head = excluded.head, base = excluded.base, has_file = excluded.has_file, alarm_us = excluded.alarm_us
+"""
+
+
+class SegmentRow(msgspec.Struct, frozen=True):
+    generation: int
+    slot: str
+    bytes_total: int
+
+
+class ObjectRow(msgspec.Struct, frozen=True):
+    """One object. `has_file` tells whether a commit ever brought pages, so that there is a database file."""
+
+    number: int
+    ref: ObjectRef
+    head: int
+    base: int
+    has_file: bool
+    alarm_us: int | None
+
+
+class Catalogue:
+    """Used by the owner's thread and the upkeep thread; one lock keeps them apart."""
+
+    def __init__(self, path: str, vfs: str, folder_id: bytes, made_us: int) -> None:
+        """Open, or make with the given identity. Raises apsw.Error."""
+        self._lock = threading.Lock()
+        self._db = apsw.Connection(path, vfs=vfs or None)
+        try:
+            self.folder_id = self._prepare(folder_id, made_us)
+        except BaseException:
+            self._db.close()
+            raise
+
+    def _prepare(self, folder_id: bytes, made_us: int) -> bytes:
+        for pragma in _PRAGMAS:
+            self._run(f"PRAGMA {pragma}")
+        with self._db:
+            if not self._run("SELECT 1 FROM sqlite_schema WHERE name = 'folder'"):
+                for statement in filter(str.strip, _SCHEMA.split(";")):
+                    self._run(statement)
+                self._run("INSERT INTO folder VALUES (?, ?, 0)", (folder_id, made_us))
+                self._run("CREATE TABLE reserve (room BLOB)")
+                self._run("INSERT INTO reserve VALUES (zeroblob(?))", (RESERVE_BYTES,))
+                self._run("DELETE FROM reserve")
+            found: bytes = self._run("SELECT id FROM folder")[0][0]
+        return found
+
+    def _run(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        # apsw runs statements lazily: a cursor that is not drained may not have run
+        return self._db.execute(sql, values).fetchall()
+
+    def segments(self) -> list[SegmentRow]:
+        with self._lock:
+            rows = self._run("SELECT generation, slot, bytes FROM segments ORDER BY generation")
+        return [SegmentRow(*row) for row in rows]
+
+    def last_generation(self) -> int:
+        """The last one ever used. It is never used again, or a recycled file's old records would replay."""
+        with self._lock:
+            return int(self._run("SELECT generation FROM folder")[0][0])
+
+    def add_segment(self, row: SegmentRow) -> None:
+        values = (row.generation, row.slot, row.bytes_total)
+        with self._lock, self._db:
+            self._run("INSERT OR REPLACE INTO segments VALUES (?, ?, ?)", values)
+            self._run("UPDATE folder SET generation = ?", values[:1])
+
+    def settle(self, objects: Iterable[ObjectRow], retired: Iterable[int]) -> None:
+        """Write down objects, and forget segments that hold nothing more, in one durable transaction."""
+        with self._lock, self._db:
+            self._db.executemany(_UPSERT, map(_values, objects)).fetchall()
+            self._db.executemany("DELETE FROM segments WHERE generation = ?", zip(retired)).fetchall()
+
+    def object(self, class_name: str, object_id: str) -> ObjectRow | None:
+        query = f"SELECT {_COLUMNS} FROM objects WHERE class = ? AND id = ?"
+        with self._lock:
+            rows = self._run(query, (class_name, object_id))
+        return _row(rows[0]) if rows else None
+
+    def numbered(self, number: int) -> ObjectRow | None:
+        with self._lock:
+            rows = self._run(f"SELECT {_COLUMNS} FROM objects WHERE number = ?", (number,))
+        return _row(rows[0]) if rows else None
+
+    def last_number(self) -> int:
+        with self._lock:
+            return int(self._run("SELECT ifnull(max(number), 0) FROM objects")[0][0])
+
+    def alarms(self) -> list[tuple[int, int]]:
+        """(time, number) of every alarm."""
+        with self._lock:
+            rows = self._run("SELECT alarm_us, number FROM objects WHERE alarm_us IS NOT NULL")
+        return [(time_us, number) for time_us, number in rows]
+
+    def entries(self, batch: int = 1_000) -> Iterator[CatalogueEntry]:
+        """Every object by class and id, read in batches so that the lock is never held for long."""
+        after = ("", "")
+        query = f"SELECT {_COLUMNS} FROM objects WHERE (class, id) > (?, ?) ORDER BY class, id LIMIT {batch}"
+        while True:
+            with self._lock:
+                rows = [_row(row) for row in self._run(query, after)]
+            for row in rows:
+                yield CatalogueEntry(row.ref, row.head, row.base, row.alarm_us)
+            if len(rows) < batch:
+                return
+            after = (rows[-1].ref.class_name, rows[-1].ref.id)
+
+    def close(self) -> None:
+        with self._lock:
+            self._db.close()
+
+
+def _values(row: ObjectRow) -> tuple[Any, ...]:
+    ref = row.ref
+    return (row.number, ref.class_name, ref.id, ref.name, row.head, row.base, row.has_file, row.alarm_us)
+
+
+def _row(values: tuple[Any, ...]) -> ObjectRow:
+    number, class_name, object_id, name, head, base, has_file, alarm_us = values
+    ref = ObjectRef(class_name, object_id, name)
+    return ObjectRow(number, ref, head, base, bool(has_file), alarm_us)

@@ -1,0 +1,184 @@
+"""The objects that the log has in mind: those with something in a live segment, a lease or an alarm.
+
+Owns  numbers, epochs, heads, bases, tails; which objects hold which generation back; alarms by time.
+Asks  `catalogue` for objects that it does not have in mind.
+Tells `local`.
+Not   bytes; when something becomes durable.
+"""
+
+import heapq
+import itertools
+from collections.abc import Iterable
+
+import msgspec
+
+from edgestead.store.objectlog import Alarm, ObjectRef, Unchanged
+from edgestead.store.sqlite.objectlog.catalogue import Catalogue, ObjectRow
+from edgestead.store.sqlite.objectlog.recovery import Recovered, Tail
+
+
+class Known(msgspec.Struct):
+    """One object. `leased`: somebody holds it. `stale`: it must be read from the log anew."""
+
+    number: int
+    ref: ObjectRef
+    named: bool  # its name is in the catalogue or in a live segment
+    head: int
+    base: int
+    has_file: bool
+    alarm_us: int | None
+    tail: Tail
+    epoch: int = 0
+    leased: bool = False
+    stale: bool = False
+
+    def row(self) -> ObjectRow:
+        return ObjectRow(self.number, self.ref, self.head, self.base, self.has_file, self.alarm_us)
+
+
+class Directory:
+    """Objects by class and id, and by number."""
+
+    def __init__(self, catalogue: Catalogue, recovered: Iterable[Recovered], oldest: dict[int, int]) -> None:
+        """`oldest` says since which generation an object has commits that its base lacks."""
+        self._catalogue = catalogue
+        self.known: dict[tuple[str, str], Known] = {}
+        # Since when a base lags, in the order in which they began to: the first is the oldest.
+        self.unbased: dict[int, tuple[int, Known]] = {}
+        self.touched: dict[int, Known] = {}  # changed since the catalogue was last written
+        self._alarms: dict[int, int] = {}
+        self._heap: list[tuple[int, int]] = []
+        self._last_number = catalogue.last_number()
+        for time_us, number in catalogue.alarms():
+            self.set_alarm(number, time_us)
+        for found in sorted(recovered, key=lambda one: oldest[one.number]):
+            self._adopt(found, oldest[found.number])
+
+    def _adopt(self, found: Recovered, generation: int) -> None:
+        known = Known(
+            found.number,
+            found.ref,
+            True,
+            found.head,
+            found.base,
+            found.has_file,
+            found.alarm_us,
+            found.tail,
+        )
+        self._last_number = max(self._last_number, found.number)
+        self._keep(known)
+        self.touched[found.number] = known
+        self.set_alarm(found.number, found.alarm_us)
+        if found.base < found.head:
+            self.unbased[found.number] = (generation, known)
+
+    def find(self, ref: ObjectRef) -> Known:
+        """The object, from memory or catalogue, or a new one that is nowhere yet."""
+        known = self.known.get((ref.class_name, ref.id))
+        if known is None:
+            row = self._catalogue.object(ref.class_name, ref.id)
+            known = self._new(ref) if row is None else self._from_row(row)
+            self._keep(known)
+        return known
+
+    def existing(self, ref: ObjectRef) -> Known | None:
+        """The object, when it was ever written."""
+        known = self.known.get((ref.class_name, ref.id))
+        if known is not None:
+            return known if known.named else None
+        row = self._catalogue.object(ref.class_name, ref.id)
+        return None if row is None else self._from_row(row)
+
+    def numbered(self, number: int) -> Known | None:
+        known = self.touched.get(number)
+        if known is not None:
+            return known
+        row = self._catalogue.numbered(number)
+        if row is None:
+            return None
+        return self.known.get((row.ref.class_name, row.ref.id)) or self._from_row(row)
+
+    def forget(self, known: Known) -> None:
+        """Drop an object from memory when the catalogue alone can bring it back."""
+        if known.leased or known.tail or known.number in self.unbased or known.number in self.touched:
+            return
+        self.known.pop((known.ref.class_name, known.ref.id), None)
+
+    def note(self, known: Known, generation: int, alarm: Alarm) -> None:
+        """An object got commits, which land in this generation or a later one."""
+        self.touched[known.number] = known
+        self.unbased.setdefault(known.number, (generation, known))
+        if not isinstance(alarm, Unchanged):
+            self.set_alarm(known.number, alarm)
+
+    def restore(self, known: Known, found: Recovered) -> None:
+        """Take an object back to what the log says of it."""
+        known.head, known.base, known.tail = found.head, found.base, found.tail
+        known.has_file = found.has_file
+        known.alarm_us, known.named, known.stale = found.alarm_us, found.head > 0, False
+        self.set_alarm(known.number, known.alarm_us)
+        if known.base == known.head:
+            self.unbased.pop(known.number, None)
+        if not known.named:
+            self.touched.pop(known.number, None)
+
+    def rows(self) -> list[ObjectRow]:
+        """What the catalogue does not say yet. Objects whose commits were refused wait for `restore`."""
+        return [known.row() for known in self.touched.values() if not known.stale]
+
+    def settled(self, rows: list[ObjectRow]) -> None:
+        """The catalogue now says these rows."""
+        for row in rows:
+            known = self.touched.get(row.number)
+            if known is not None and not known.stale and known.row() == row:
+                del self.touched[row.number]
+                self.forget(known)
+
+    def unbased_upto(self, generation: int, limit: int) -> list[ObjectRef]:
+        """Objects whose base lacks commits of these generations, the oldest first."""
+        refs = []
+        for since, known in itertools.islice(self.unbased.values(), limit):
+            if since > generation:
+                break
+            refs.append(known.ref)
+        return refs
+
+    def _new(self, ref: ObjectRef) -> Known:
+        self._last_number += 1
+        return Known(self._last_number, ref, False, 0, 0, False, None, {})
+
+    @staticmethod
+    def _from_row(row: ObjectRow) -> Known:
+        return Known(row.number, row.ref, True, row.head, row.base, row.has_file, row.alarm_us, {})
+
+    def _keep(self, known: Known) -> None:
+        self.known[known.ref.class_name, known.ref.id] = known
+
+    def needed_from(self, generation: int) -> int:
+        """The oldest generation that any base still needs; `generation` when none does."""
+        for since, _ in self.unbased.values():
+            return since
+        return generation
+
+    def set_alarm(self, number: int, time_us: int | None) -> None:
+        if time_us is None:
+            self._alarms.pop(number, None)
+        elif self._alarms.get(number) != time_us:
+            self._alarms[number] = time_us
+            heapq.heappush(self._heap, (time_us, number))
+
+    def due_alarms(self, before_us: int, limit: int) -> list[tuple[int, int]]:
+        """(time, number), earliest first."""
+        due: list[tuple[int, int]] = []
+        while self._heap and len(due) < limit and self._heap[0][0] <= before_us:
+            alarm = heapq.heappop(self._heap)
+            if self._alarms.get(alarm[1]) == alarm[0] and alarm not in due:
+                due.append(alarm)
+        for alarm in due:
+            heapq.heappush(self._heap, alarm)
+        return due
+
+    def next_alarm_us(self) -> int | None:
+        while self._heap and self._alarms.get(self._heap[0][1]) != self._heap[0][0]:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None

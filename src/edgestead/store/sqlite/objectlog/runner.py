@@ -1,0 +1,105 @@
+"""Where the log's slow work runs.
+
+Owns  the contract of a runner, and its two plain kinds.
+Asks  the event loop, as a parameter, to bring results back.
+Tells `writer` and `upkeep`.
+Not   what the work is. A simulated runner is in `testing.simulation`.
+"""
+
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+Job = Callable[[], Any]
+Done = Callable[[Any, Exception | None], None]
+
+
+class Runner(Protocol):
+    """Runs jobs one after the other, away from the owner's thread; `done(result, error)` comes back on it."""
+
+    def run(self, job: Job, done: Done) -> None: ...
+
+    def drain(self) -> None:
+        """Wait for every job, and deliver its result on this thread."""
+        ...
+
+    def close(self) -> None:
+        """Drain, then end."""
+        ...
+
+
+def attempt(job: Job) -> tuple[Any, Exception | None]:
+    """A job's result, or what it raised."""
+    try:
+        return job(), None
+    except Exception as error:
+        return None, error
+
+
+class InlineRunner:
+    """Runs each job at once, on the owner's thread."""
+
+    def run(self, job: Job, done: Done) -> None:
+        done(*attempt(job))
+
+    def drain(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class ThreadRunner:
+    """Runs jobs on one thread of its own.
+
+    `call_soon` is the loop's `call_soon_threadsafe`.
+    """
+
+    def __init__(self, call_soon: Callable[[Callable[[], None]], Any], name: str) -> None:
+        self._call_soon = call_soon
+        self._jobs: queue.SimpleQueue[tuple[Job, Done] | None] = queue.SimpleQueue()
+        self._finished: deque[tuple[Done, Any, Exception | None]] = deque()
+        self._open = 0  # jobs whose result was not delivered; touched by the owner only
+        self._draining = False
+        self._arrived = threading.Semaphore(0)
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._thread.start()
+
+    def run(self, job: Job, done: Done) -> None:
+        self._open += 1
+        self._jobs.put((job, done))
+
+    def drain(self) -> None:
+        self._draining = True
+        while self._open:
+            if not self._finished:
+                self._arrived.acquire()
+            self._deliver()
+        self._draining = False
+
+    def close(self) -> None:
+        self.drain()
+        self._jobs.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        while (task := self._jobs.get()) is not None:
+            job, done = task
+            self._finished.append((done, *attempt(job)))
+            self._arrived.release()
+            if not self._draining:
+                self._wake()
+
+    def _wake(self) -> None:
+        try:
+            self._call_soon(self._deliver)
+        except RuntimeError:
+            pass  # the loop is closed: `drain` delivers
+
+    def _deliver(self) -> None:
+        while self._finished:
+            done, result, error = self._finished.popleft()
+            self._open -= 1
+            done(result, error)

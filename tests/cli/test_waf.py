@@ -1,0 +1,239 @@
+"""`edgecli waf` and `edgecli ruleset` against a running server."""
+
+import itertools
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from edgestead.cli.main import cli
+from edgestead.crs import ANOMALY_RULE_ID
+from edgestead.testing.server import EdgeServer
+
+PHASE = "http_request_firewall_managed"
+CUSTOM = "http_request_firewall_custom"
+_RULE = (
+    'SecRule ARGS "@rx evil{level}" "id:94210{level},phase:2,block,msg:Evil,tag:paranoia-level/{level},'
+    'severity:CRITICAL,setvar:tx.anomaly_score_pl{level}=+%{{tx.critical_anomaly_score}}"\n'
+)
+_numbers = itertools.count(1)
+GOOD_RULE = {"action": "block", "expression": 'http.host eq "a"'}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("server")
+    rules = folder / "crs" / "rules"
+    rules.mkdir(parents=True)
+    (rules.parent / "crs-setup.conf").write_text('SecComponentSignature "OWASP_CRS/3.9.1"\n')
+    (rules / "one.conf").write_text("".join(_RULE.format(level=level) for level in (1, 2, 3, 4)))
+    made = EdgeServer(folder / "data", "--crs", str(rules.parent))
+    try:
+        yield made.start()
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def zone(server):
+    """A zone of the test's own; others exist beside it."""
+    name = f"z{next(_numbers)}.example"
+    server.make_zone(name)
+    return name
+
+
+@pytest.fixture
+def run(server):
+    """Run edgecli; exit code and output, errors included."""
+
+    def call(*arguments, text=None):
+        environment = {
+            "EDGE_API_BASE": server.ready["api_base"],
+            "EDGE_TOKEN": server.ready["api_token"],
+            "EDGE_ACCOUNT_ID": server.ready["account_id"],
+        }
+        done = CliRunner().invoke(cli, arguments, prog_name="edgecli", env=environment, input=text)
+        return done.exit_code, done.output
+
+    return call
+
+
+def shown(run, zone):
+    code, output = run("waf", "show", "--zone", zone, "--json")
+    assert code == 0, output
+    return json.loads(output)
+
+
+def test_a_zone_is_deployed_levelled_and_scored(run, zone):
+    assert shown(run, zone)["deployed"] is False
+
+    code, output = run("waf", "level", "2", "--zone", zone, "--deploy")
+    assert (code, "Level      2" in output) == (0, True)
+    assert run("waf", "threshold", "25", "--action", "managed_challenge", "--zone", zone)[0] == 0
+    assert run("waf", "level", "3", "--zone", zone)[0] == 0
+
+    found = shown(run, zone)
+    assert (found["level"], found["threshold"], found["action"]) == (3, 25, "managed_challenge")
+    stored = json.loads(run("ruleset", "get", PHASE, "--zone", zone)[1])
+    (rule,) = stored["rules"]
+    assert (stored["version"], rule["expression"], rule["enabled"]) == ("3", "true", True)
+    assert rule["action_parameters"]["overrides"] == {
+        "categories": [{"category": "paranoia-level-4", "enabled": False}],
+        "rules": [{"id": ANOMALY_RULE_ID, "action": "managed_challenge", "score_threshold": 25}],
+    }
+
+
+@pytest.mark.parametrize(("word", "threshold"), [("low", 60), ("medium", 40), ("high", 25)])
+def test_sensitivities_have_names(run, zone, word, threshold):
+    run("waf", "threshold", word, "--zone", zone, "--deploy")
+
+    assert shown(run, zone)["threshold"] == threshold
+
+
+def test_deploying_keeps_the_rules_that_are_there(run, zone, server):
+    path = f"/zones/{_id(server, zone)}/rulesets/phases/{PHASE}/entrypoint"
+    skip = {"action": "skip", "expression": "ssl", "action_parameters": {"ruleset": "current"}}
+    server.call("PUT", path, {"rules": [skip]})
+
+    run("waf", "level", "1", "--zone", zone, "--deploy")
+
+    actions = [rule["action"] for rule in server.call("GET", path).result["rules"]]
+    assert actions == ["skip", "execute"]
+
+
+def _id(server, zone):
+    return server.call("GET", f"/zones?name={zone}").result[0]["id"]
+
+
+def test_nothing_is_deployed_unasked(run, zone):
+    code, output = run("waf", "level", "2", "--zone", zone)
+
+    assert code == 1
+    assert "--deploy" in output
+    assert shown(run, zone)["deployed"] is False
+
+
+def test_two_deploying_rules_are_not_guessed_between(run, zone, server):
+    rule = {"action": "execute", "expression": "true", "action_parameters": {"id": _managed(server)}}
+    server.call(
+        "PUT", f"/zones/{_id(server, zone)}/rulesets/phases/{PHASE}/entrypoint", {"rules": [rule, rule]}
+    )
+
+    code, output = run("waf", "level", "2", "--zone", zone)
+
+    assert code == 1
+    assert "2 rules" in output
+
+
+def _managed(server):
+    return server.call("GET", f"/accounts/{server.ready['account_id']}/rulesets").result[0]["id"]
+
+
+WRONG = [
+    ("waf", "level", "5"),
+    ("waf", "level", "0"),
+    ("waf", "level"),
+    ("waf", "threshold"),
+    ("waf", "threshold", "0"),
+    ("waf", "threshold", "-1"),
+    ("waf", "threshold", "many"),
+    ("waf", "threshold", "40", "--action", "explode"),
+    ("ruleset", "list", "--zone", "a.example", "--account"),
+]
+
+
+@pytest.mark.parametrize("arguments", WRONG)
+def test_a_wrong_call_is_code_2(run, arguments):
+    assert run(*arguments)[0] == 2
+
+
+def test_a_zone_that_is_not_there_and_one_of_several(run, zone, server):
+    server.make_zone(f"other.{zone}")
+
+    assert "no zone nowhere.example" in run("waf", "show", "--zone", "nowhere.example")[1]
+    assert "--zone" in run("waf", "show")[1]
+    assert run("waf", "show", "--zone", _id(server, zone))[0] == 0
+
+
+# edgecli ruleset
+
+
+def test_rulesets_are_listed_for_people_and_for_programs(run, zone):
+    run("waf", "level", "2", "--zone", zone, "--deploy")
+
+    _, table = run("ruleset", "list", "--zone", zone)
+    found = json.loads(run("ruleset", "list", "--zone", zone, "--json")[1])
+
+    head, managed, own = table.splitlines()
+    assert head.split() == ["id", "kind", "phase", "version", "name"]
+    assert [one["kind"] for one in found] == ["managed", "zone"]
+    assert managed.startswith(found[0]["id"])
+    assert own.split()[1:4] == ["zone", PHASE, "1"]
+    assert json.loads(run("ruleset", "list", "--account", "--json")[1])[0]["kind"] == "managed"
+
+
+def test_a_ruleset_is_printed_by_id_phase_and_version(run, zone):
+    run("waf", "level", "2", "--zone", zone, "--deploy")
+    run("waf", "level", "3", "--zone", zone)
+
+    by_phase = json.loads(run("ruleset", "get", PHASE, "--zone", zone)[1])
+    by_id = json.loads(run("ruleset", "get", by_phase["id"], "--zone", zone)[1])
+    older = json.loads(run("ruleset", "get", PHASE, "--zone", zone, "--version", "1")[1])
+
+    assert by_phase == by_id
+    assert older["version"] == "1"
+    assert run("ruleset", "get", CUSTOM, "--zone", zone)[0] == 1
+
+
+def check(run, zone, value, *options):
+    text = value if isinstance(value, str) else json.dumps(value)
+    return run("ruleset", "check", "-", *(("--zone", zone) if zone else ()), *options, text=text)
+
+
+FINE = [
+    {"phase": CUSTOM, "rules": [GOOD_RULE]},
+    {"phase": CUSTOM, "kind": "zone", "name": "anything", "description": "", "rules": []},
+    {"result": {"id": "x", "version": "3", "last_updated": "", "phase": CUSTOM, "rules": [GOOD_RULE]}},
+]
+
+
+@pytest.mark.parametrize("value", FINE)
+def test_a_good_file_is_said_to_be_good_and_nothing_changes(run, zone, value):
+    code, output = check(run, zone, value)
+
+    assert (code, "no mistake" in output) == (0, True)
+    assert run("ruleset", "get", CUSTOM, "--zone", zone)[0] == 1
+
+
+def test_a_list_of_rules_needs_its_phase_from_the_command_line(run, zone):
+    assert check(run, zone, [GOOD_RULE], "--phase", CUSTOM)[0] == 0
+    assert check(run, zone, [GOOD_RULE])[0] == 1
+
+
+def test_custom_rulesets_of_the_account_are_checked_too(run):
+    value = {"kind": "custom", "name": "x", "phase": CUSTOM, "rules": [GOOD_RULE, {"action": "redirect"}]}
+
+    code, output = check(run, None, value)
+
+    assert code == 1
+    assert "/rules/1/action: 'redirect'" in output
+
+
+def test_every_mistake_is_printed_with_its_place(run, zone):
+    rules = [GOOD_RULE, {**GOOD_RULE, "expression": "http.hots eq 1"}, {"action": "block"}]
+
+    code, output = check(run, zone, {"phase": CUSTOM, "rules": rules})
+
+    assert code == 1
+    assert "/rules/1/expression: 'http.hots eq 1' is not a valid value for expression" in output
+    assert "\n  ^^^^^^^^^ unknown identifier [code: 20127]\n" in output
+    assert "/rules/2/expression: ''" in output
+    assert "2 mistakes" in output
+
+
+@pytest.mark.parametrize("text", ["", "{", "3", '"x"', "[" * 100_000])
+def test_a_file_that_is_no_ruleset_is_refused(run, zone, text):
+    code, output = check(run, zone, text, "--phase", CUSTOM)
+
+    assert code == 1
+    assert "Traceback" not in output

@@ -1,0 +1,129 @@
+"""What `edgecli waf` makes of a rule: everything that it does not speak of stays."""
+
+import pytest
+
+from edgestead.cli import waf_rule
+from edgestead.cli.waf_rule import Settings, settings_of, with_level, with_threshold
+
+ANOMALY = {"id": "a" * 32, "action": "block", "score_threshold": 40}
+OTHER = {"category": "attack-sqli", "action": "log"}
+
+
+def rule(**overrides):
+    parameters = {"id": "m", "version": "latest"} | ({"overrides": overrides} if overrides else {})
+    return {
+        "id": "r",
+        "version": "3",
+        "action": "execute",
+        "action_parameters": parameters,
+        "expression": 'http.host eq "a"',
+        "description": "deploy",
+        "last_updated": "then",
+        "ref": "mine",
+        "enabled": False,
+    }
+
+
+def off(*levels):
+    return [{"category": waf_rule.tag(level), "enabled": False} for level in levels]
+
+
+def own(**more):
+    return {"id": ANOMALY["id"], **more}
+
+
+READ = [
+    (rule(), 4, (), 40, "block"),
+    (rule(categories=off(3, 4)), 2, (3, 4), 40, "block"),
+    (rule(categories=off(4, 3, 2)), 1, (2, 3, 4), 40, "block"),
+    (rule(categories=off(1, 2, 3, 4)), 0, (1, 2, 3, 4), 40, "block"),
+    (rule(categories=off(2)), None, (2,), 40, "block"),
+    (rule(categories=[*off(4), {"category": waf_rule.tag(4), "enabled": True}]), 4, (), 40, "block"),
+    (rule(categories=[*off(4), {"category": waf_rule.tag(4), "action": "log"}]), 4, (), 40, "block"),
+    (
+        rule(enabled=False, categories=[{"category": waf_rule.tag(1), "enabled": True}]),
+        1,
+        (2, 3, 4),
+        40,
+        "block",
+    ),
+    (rule(rules=[own(score_threshold=25)]), 4, (), 25, "block"),
+    (rule(action="log", rules=[own(score_threshold=25)]), 4, (), 25, "log"),
+    (rule(action="log", rules=[own(action="challenge")]), 4, (), 40, "challenge"),
+    (rule(rules=[own(score_threshold=60), own(score_threshold=25)]), 4, (), 25, "block"),
+]
+LEVELS = [
+    # overrides before, level, categories after
+    ({}, 4, None),
+    ({}, 2, off(3, 4)),
+    ({}, 1, off(2, 3, 4)),
+    ({"categories": off(2, 3, 4)}, 3, off(4)),
+    ({"categories": off(3, 4)}, 4, None),
+    ({"categories": [OTHER]}, 3, [OTHER, *off(4)]),
+    ({"categories": [*off(3), OTHER]}, 3, [OTHER, *off(4)]),
+    (
+        {"categories": [{"category": waf_rule.tag(3), "enabled": False, "action": "log"}]},
+        4,
+        [{"category": waf_rule.tag(3), "action": "log"}],
+    ),
+    (
+        {"enabled": False},
+        1,
+        [{"category": waf_rule.tag(1), "enabled": True}, *off(2, 3, 4)],
+    ),
+]
+
+
+@pytest.mark.parametrize(("stored", "level", "disabled", "threshold", "action"), READ)
+def test_a_rule_is_read_as_the_server_applies_it(stored, level, disabled, threshold, action):
+    assert settings_of(stored, ANOMALY) == Settings(False, level, disabled, threshold, action)
+
+
+@pytest.mark.parametrize(("before", "level", "after"), LEVELS)
+def test_a_level_turns_off_what_is_above_it_and_nothing_else(before, level, after):
+    body = with_level(rule(**before), level)
+
+    assert body["action_parameters"].get("overrides", {}).get("categories") == after
+    assert settings_of(rule(**body["action_parameters"].get("overrides", {})), ANOMALY).level == level
+
+
+def test_a_level_keeps_thresholds_and_a_threshold_keeps_levels():
+    before = rule(
+        categories=off(4), rules=[own(score_threshold=25, enabled=True), {"id": "x", "enabled": False}]
+    )
+
+    levelled = with_level(before, 2)["action_parameters"]["overrides"]
+    scored = with_threshold(before, ANOMALY["id"], None, "log")["action_parameters"]["overrides"]
+
+    assert levelled["rules"] == before["action_parameters"]["overrides"]["rules"]
+    assert scored["categories"] == off(4)
+    assert scored["rules"] == [
+        own(score_threshold=25, enabled=True, action="log"),
+        {"id": "x", "enabled": False},
+    ]
+
+
+def test_all_of_the_rule_is_sent_again_but_what_only_the_server_writes():
+    body = with_threshold(rule(), ANOMALY["id"], 60, "challenge")
+
+    assert body == {
+        "action": "execute",
+        "action_parameters": {
+            "id": "m",
+            "version": "latest",
+            "overrides": {"rules": [own(score_threshold=60, action="challenge")]},
+        },
+        "expression": 'http.host eq "a"',
+        "description": "deploy",
+        "enabled": False,
+        "ref": "mine",
+    }
+
+
+def test_the_rule_that_was_read_is_not_touched():
+    before = rule(categories=off(3), rules=[own(action="log")])
+
+    with_level(before, 1)
+    with_threshold(before, ANOMALY["id"], 1, None)
+
+    assert before == rule(categories=off(3), rules=[own(action="log")])

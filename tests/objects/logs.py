@@ -1,0 +1,73 @@
+"""Object logs for the tests: on real files or on a simulated disk, with invented time."""
+
+import itertools
+import random
+from typing import Any
+
+import msgspec
+
+from edgestead.store.objectlog import UNCHANGED, Alarm, Commit, CommitKind, Group, Lease, ObjectRef
+from edgestead.store.sqlite.objectlog.local import LocalObjectLog
+from edgestead.store.sqlite.objectlog.runner import InlineRunner
+from edgestead.testing.disks import SimulatedDisk
+
+SEGMENT_BYTES = 64 * 1024
+
+
+def ref(name: str = "one", class_name: str = "Counter") -> ObjectRef:
+    return ObjectRef(class_name, name.encode().hex().rjust(64, "0"), name)
+
+
+def keys(**changes: bytes | None) -> Commit:
+    return Commit(CommitKind.KEYS, msgspec.msgpack.encode(changes))
+
+
+def put(log: LocalObjectLog, lease: Lease, *commits: Commit, alarm: Alarm = UNCHANGED) -> Group:
+    """Append, flush, and give the group back."""
+    group = log.append(lease, lease.head, list(commits), alarm)
+    log.flush()
+    return group
+
+
+class Logs:
+    """Opens one log after the other on one simulated disk, and remembers what was fatal."""
+
+    def __init__(self, disk: SimulatedDisk, vfs: str) -> None:
+        self.disk, self.vfs = disk, vfs
+        self.fatal: list[BaseException] = []
+        self.clock = itertools.count(1_000_000, 1_000)
+        self.opened: list[LocalObjectLog] = []
+        self.databases: list[Any] = []
+
+    def open(self, **options: Any) -> LocalObjectLog:
+        options = {"segment_bytes": SEGMENT_BYTES, "files": self.disk} | options
+        log = LocalObjectLog(
+            "/objects",
+            commits=InlineRunner(),
+            upkeep=InlineRunner(),
+            now_us=lambda: next(self.clock),
+            random=random.Random(len(self.opened)).randbytes,
+            fatal=self.fatal.append,
+            vfs=self.vfs,
+            **options,
+        )
+        self.opened.append(log)
+        return log
+
+    def killed(self) -> None:
+        """The process is gone without a word; the kernel is not."""
+        self.disk.restart()
+        self.abandon()
+
+    def power_cut(self, seed: int = 0) -> None:
+        self.disk.cut_power(random.Random(seed))
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Close what the killed processes had open, without any effect on the disk."""
+        with self.disk.freeze():
+            for database in self.databases:
+                database.close()
+            for log in self.opened:
+                log._catalogue.close()
+        self.databases.clear()

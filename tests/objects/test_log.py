@@ -1,0 +1,459 @@
+"""The object log: what it acknowledges it keeps, what it keeps it can prove, and what it refuses is gone.
+
+Each rule of `docs/explanation/objects.md`, "The rules of the log", has a test here or in `test_log_faults`.
+"""
+
+import random
+
+import pytest
+
+from edgestead.store.objectlog import (
+    FRAME_HEADER_BYTES,
+    PAGE_BYTES,
+    Commit,
+    CommitKind,
+    Fenced,
+    LogDamaged,
+    ObjectRef,
+    Unknown,
+)
+from edgestead.store.sqlite.objectlog.format import BLOCK_BYTES, pack_record, seed_of
+from edgestead.store.sqlite.objectlog.local import LocalObjectLog
+from edgestead.testing.disks import SimulatedDisk
+from tests.objects.logs import Logs, keys, put, ref
+
+
+def pages(total: int, **images: bytes) -> Commit:
+    """A PAGES commit: `p3=b"x"` fills page 3 with x."""
+    frames = []
+    for index, (name, byte) in enumerate(images.items()):
+        size = total if index == len(images) - 1 else 0
+        header = int(name[1:]).to_bytes(4, "big") + size.to_bytes(4, "big")
+        frames.append(header.ljust(FRAME_HEADER_BYTES, b"\0") + byte * PAGE_BYTES)
+    return Commit(CommitKind.PAGES, b"".join(frames))
+
+
+def fill_segments(log: LocalObjectLog, name: str, count: int) -> None:
+    """Write with one object until so many more segments are sealed, moving its base at the end."""
+    lease = log.acquire(ref(name))
+    upto = log.sealed_segments + count
+    while log.sealed_segments < upto:
+        assert put(log, lease, keys(filler=b"x" * 8_000)).state == "durable"
+    log.put_base(lease, lease.head)
+    log.release(lease, {})
+
+
+def contents(disk: SimulatedDisk, path: str) -> bytes:
+    return bytes(disk.inodes[path].data)
+
+
+# commits
+
+
+def test_a_commit_is_there_after_a_power_cut(logs: Logs) -> None:
+    log = logs.open()
+    put(log, log.acquire(ref()), keys(a=b"1"), keys(b=b"2"), alarm=5_000)
+
+    logs.power_cut()
+
+    lease = logs.open().acquire(ref())
+    assert (lease.head, lease.tail, lease.alarm_us) == (2, {"a": b"1", "b": b"2"}, 5_000)
+
+
+def test_a_commit_without_flush_is_not_acknowledged(log: LocalObjectLog) -> None:
+    lease = log.acquire(ref())
+
+    group = log.append(lease, 0, [keys(a=b"1")], None)
+
+    assert group.state == "waiting"
+    log.flush()
+    assert group.state == "durable"
+
+
+def test_groups_share_one_sync(logs: Logs) -> None:
+    log = logs.open()
+    leases = [log.acquire(ref(f"o{number}")) for number in range(10)]
+    before = logs.disk.operations
+
+    groups = {id(log.append(lease, 0, [keys(a=b"1")], None)) for lease in leases}
+    log.flush()
+
+    assert len(groups) == 1
+    assert logs.disk.operations - before == 2  # one write, one sync
+
+
+def test_pages_contain_every_earlier_key(logs: Logs) -> None:
+    log = logs.open()
+    lease = log.acquire(ref())
+    put(log, lease, keys(a=b"1"), pages(2, p1=b"A", p2=b"B"), keys(c=b"3"))
+
+    logs.power_cut()
+
+    again = logs.open().acquire(ref())
+    assert again.tail == {"c": b"3"}
+    assert contents(logs.disk, again.path) == b"A" * PAGE_BYTES + b"B" * PAGE_BYTES
+
+
+def test_the_newest_image_of_a_page_wins_and_the_file_is_cut(logs: Logs) -> None:
+    log = logs.open()
+    lease = log.acquire(ref())
+    put(log, lease, pages(3, p1=b"A", p2=b"B", p3=b"C"), pages(2, p2=b"D"))
+
+    logs.power_cut()
+
+    path = logs.open().acquire(ref()).path
+    assert contents(logs.disk, path) == b"A" * PAGE_BYTES + b"D" * PAGE_BYTES
+
+
+def test_a_leftover_wal_is_never_read(logs: Logs) -> None:
+    log = logs.open()
+    lease = log.acquire(ref())
+    put(log, lease, pages(1, p1=b"A"))
+    logs.disk.open(lease.path + "-wal", create=True).write(b"unacknowledged", 0)
+
+    logs.killed()
+    logs.open()
+
+    assert not logs.disk.exists(lease.path + "-wal")
+
+
+def test_recovery_can_be_cut_off_and_repeated(logs: Logs) -> None:
+    log = logs.open()
+    lease = log.acquire(ref())
+    put(log, lease, pages(2, p1=b"A", p2=b"B"), keys(c=b"3"))
+    logs.killed()
+    for step in range(1, 40):
+        logs.disk.fail_at, logs.disk.operations = step, 0
+        try:
+            again = logs.open()
+        except BaseException:
+            logs.power_cut(step)
+            continue
+        break
+    else:
+        pytest.fail("recovery never ended")
+
+    lease = again.acquire(ref())
+
+    assert lease.tail == {"c": b"3"}
+    assert contents(logs.disk, lease.path) == b"A" * PAGE_BYTES + b"B" * PAGE_BYTES
+    assert step > 3
+
+
+# leases
+
+
+def test_an_earlier_lease_is_fenced(log: LocalObjectLog) -> None:
+    old = log.acquire(ref())
+    new = log.acquire(ref())
+
+    with pytest.raises(Fenced):
+        log.append(old, 0, [keys(a=b"1")], None)
+    put(log, new, keys(a=b"1"))
+
+
+def test_who_takes_an_object_from_its_holder_gets_what_was_acknowledged(log: LocalObjectLog) -> None:
+    old = log.acquire(ref())
+    put(log, old, keys(a=b"1"))
+
+    new = log.acquire(ref())
+
+    assert (new.head, new.tail) == (1, {"a": b"1"})
+
+
+def test_a_released_lease_is_fenced(log: LocalObjectLog) -> None:
+    lease = log.acquire(ref())
+    log.release(lease, {})
+
+    with pytest.raises(Fenced):
+        log.append(lease, 0, [keys(a=b"1")], None)
+
+
+def test_a_head_that_is_not_the_logs_is_fenced(log: LocalObjectLog) -> None:
+    lease = log.acquire(ref())
+    put(log, lease, keys(a=b"1"))
+
+    with pytest.raises(Fenced):
+        log.append(lease, 0, [keys(a=b"2")], None)
+
+
+def test_a_folder_has_one_log(logs: Logs) -> None:
+    logs.open()
+
+    with pytest.raises(BlockingIOError):
+        logs.open()
+
+
+# records and segments
+
+
+def test_a_torn_tail_is_dropped_and_a_new_segment_begun(logs: Logs) -> None:
+    log = logs.open()
+    lease = log.acquire(ref())
+    put(log, lease, keys(a=b"1"))
+    segment = logs.disk.inodes["/objects/log/segment-0001.log"]
+    end = log._writer.segment.offset  # type: ignore[union-attr]
+    put(log, lease, keys(a=b"2"))
+    segment.data[end + 40] ^= 1
+
+    logs.killed()
+    again = logs.open()
+
+    lease = again.acquire(ref())
+    assert lease.tail == {"a": b"1"}
+    assert again._upkeep.generation > 1
+
+
+def test_a_bad_record_before_an_acknowledged_one_stops_the_start(logs: Logs) -> None:
+    log = logs.open()
+    lease = log.acquire(ref())
+    put(log, lease, keys(a=b"1"))
+    put(log, lease, keys(a=b"2"))
+    logs.disk.inodes["/objects/log/segment-0001.log"].data[BLOCK_BYTES + 40] ^= 1
+    logs.killed()
+    before = {path: bytes(inode.data) for path, inode in logs.disk.inodes.items() if "catalogue" not in path}
+
+    with pytest.raises(LogDamaged, match=r"segment-0001\.log"):
+        logs.open()
+
+    assert before == {p: bytes(i.data) for p, i in logs.disk.inodes.items() if "catalogue" not in p}
+
+
+@pytest.mark.parametrize("damage", ["header", "last record", "all records", "missing"])
+def test_a_damaged_earlier_segment_stops_the_start(logs: Logs, damage: str) -> None:
+    log = logs.open()
+    lease = log.acquire(ref())
+    while log.sealed_segments < 2:
+        put(log, lease, keys(a=b"x" * 8_000))
+    path = "/objects/log/segment-0001.log"
+    data = logs.disk.inodes[path].data
+    if damage == "header":
+        data[9] ^= 1
+    elif damage == "last record":
+        data[-9_000] ^= 1
+        data[-1_000:] = bytes(1_000)
+    elif damage == "all records":
+        data[BLOCK_BYTES:] = bytes(len(data) - BLOCK_BYTES)
+    else:
+        del logs.disk.inodes[path]
+    logs.killed()
+
+    with pytest.raises(LogDamaged, match=r"segment-000[12]\.log"):
+        logs.open()
+
+
+def test_a_recycled_segments_old_records_never_replay(logs: Logs) -> None:
+    log = logs.open()
+    lease = log.acquire(ref())
+    slots = set()
+    while log._upkeep.generation < 8:
+        put(log, lease, keys(a=b"x" * 8_000))
+        log.put_base(lease, lease.head)
+        slots.add(log._upkeep.active.row.slot)  # type: ignore[union-attr]
+    assert len(slots) <= 3, "segments are recycled"
+    put(log, lease, keys(b=b"last"))
+    head = lease.head
+
+    logs.killed()
+
+    again = logs.open().acquire(ref())
+    assert again.head == head
+    assert again.tail.keys() <= {"a", "b"}
+    assert again.tail["b"] == b"last"
+
+
+def test_generations_are_never_used_again(logs: Logs) -> None:
+    used = []
+    for _ in range(3):
+        log = logs.open()
+        used.append(log._upkeep.generation)
+        lease = log.acquire(ref())
+        put(log, lease, keys(a=b"1"))
+        log.put_base(lease, lease.head)
+        log.release(lease, {})
+        log.close()
+
+    assert sorted(set(used)) == used
+
+
+def test_a_record_of_another_folder_is_no_record(logs: Logs) -> None:
+    log = logs.open()
+    put(log, log.acquire(ref()), keys(a=b"1"))
+    offset = log._writer.segment.offset  # type: ignore[union-attr]
+    foreign = pack_record(seed_of(b"another folder !", 1), 2, 1, 0, b"")
+    logs.disk.inodes["/objects/log/segment-0001.log"].write(foreign, offset)
+
+    logs.killed()
+
+    assert logs.open().acquire(ref()).head == 1
+
+
+def test_a_group_larger_than_a_segment_gets_one_of_its_own(logs: Logs) -> None:
+    log = logs.open()
+    lease = log.acquire(ref())
+    put(log, lease, keys(a=b"1"))
+
+    group = put(log, lease, keys(big=b"x" * 200_000))
+    put(log, lease, keys(c=b"3"))
+
+    assert group.state == "durable"
+    logs.power_cut()
+    assert logs.open().acquire(ref()).tail == {"a": b"1", "big": b"x" * 200_000, "c": b"3"}
+
+
+# retirement
+
+
+def test_a_segment_goes_only_when_every_base_has_it(logs: Logs) -> None:
+    log = logs.open()
+    slow = log.acquire(ref("slow"))
+    put(log, slow, keys(a=b"1"))
+
+    fill_segments(log, "busy", 3)
+
+    assert log.sealed_segments == 3
+    assert log.holding_back(10) == [ref("slow")]
+    log.put_base(slow, slow.head)
+    assert log.sealed_segments == 0
+
+
+def test_what_is_retired_is_synced_and_written_down_first(logs: Logs) -> None:
+    log = logs.open()
+    lease = log.acquire(ref())
+    put(log, lease, pages(1, p1=b"A"), alarm=7_000)
+    logs.disk.open(lease.path, create=True).write(b"A" * PAGE_BYTES, 0)
+    log.put_base(lease, lease.head)
+
+    fill_segments(log, "busy", 2)
+
+    for seed in range(10):
+        logs.power_cut(seed)
+        log = logs.open()
+        again = log.acquire(ref())
+        assert (again.head, again.alarm_us, again.ref.name) == (1, 7_000, "one")
+        assert contents(logs.disk, again.path) == b"A" * PAGE_BYTES
+
+
+def test_after_a_clean_end_there_is_nothing_to_recover(logs: Logs) -> None:
+    log = logs.open()
+    lease = log.acquire(ref())
+    put(log, lease, keys(a=b"1"))
+    log.put_base(lease, lease.head)
+    log.release(lease, {})
+    log.close()
+
+    log = logs.open()
+
+    assert log.sealed_segments == 0
+    assert log.acquire(ref()).head == 1
+
+
+def test_a_tail_survives_a_clean_end(logs: Logs) -> None:
+    log = logs.open()
+    lease = log.acquire(ref())
+    put(log, lease, keys(a=b"1"))
+    log.release(lease, {"a": b"1"})
+    log.close()
+
+    log = logs.open()
+
+    assert log.holding_back(1) == [ref()]
+    assert log.acquire(ref()).tail == {"a": b"1"}
+
+
+# what the log knows
+
+
+def test_read_gives_the_commits_between_two_positions(log: LocalObjectLog) -> None:
+    lease = log.acquire(ref())
+    for number in range(5):
+        put(log, lease, keys(n=b"%d" % number), alarm=number + 1)
+
+    commits = list(log.read(ref(), 1, 3))
+
+    assert [(c.position, c.commit, c.alarm) for c in commits] == [
+        (2, keys(n=b"1"), 2),
+        (3, keys(n=b"2"), 3),
+    ]
+
+
+def test_read_says_what_is_gone(logs: Logs) -> None:
+    log = logs.open()
+    lease = log.acquire(ref())
+    put(log, lease, keys(a=b"1"))
+    log.put_base(lease, 1)
+    fill_segments(log, "busy", 2)
+
+    with pytest.raises(Unknown):
+        list(log.read(ref(), 0, 1))
+    with pytest.raises(Unknown):
+        list(log.read(ref("nobody"), 0, 1))
+
+
+def test_position_at_finds_by_time_and_survives_a_clock_that_steps_back(logs: Logs) -> None:
+    log = logs.open()
+    lease = log.acquire(ref())
+    put(log, lease, keys(a=b"1"))
+    first = next(iter(log.read(ref(), 0, 1))).time_us
+    logs.clock = iter(range(10, 10_000))  # type: ignore[assignment]
+    put(log, lease, keys(a=b"2"))
+
+    times = [commit.time_us for commit in log.read(ref(), 0, 2)]
+
+    assert times == [first, first], "positions order, never the clock"
+    assert log.position_at(ref(), first) == 2
+    assert log.position_at(ref(), first - 1) == 0
+
+
+def test_the_catalogue_lists_old_and_new_objects_in_order(logs: Logs) -> None:
+    log = logs.open()
+    for name in ("b", "a"):
+        lease = log.acquire(ref(name))
+        put(log, lease, keys(k=b"v"))
+        log.put_base(lease, 1)
+        log.release(lease, {})
+    log.close()
+    log = logs.open()
+    put(log, log.acquire(ref("c", "Other")), keys(k=b"v"), alarm=9)
+    put(log, log.acquire(ref("b")), keys(k=b"w"))
+    log.acquire(ref("never written"))
+
+    entries = [(e.ref.class_name, e.ref.name, e.head, e.alarm_us) for e in log.catalogue()]
+
+    assert entries == [("Counter", "a", 1, None), ("Counter", "b", 2, None), ("Other", "c", 1, 9)]
+
+
+def test_alarms_are_found_after_a_restart(logs: Logs) -> None:
+    log = logs.open()
+    for name, time_us in (("a", 30), ("b", 10), ("c", 20), ("d", 99)):
+        put(log, log.acquire(ref(name)), keys(), alarm=time_us)
+    lease = log.acquire(ref("c"))
+    put(log, lease, keys(), alarm=None)
+    logs.killed()
+
+    log = logs.open()
+
+    assert log.next_alarm_us() == 10
+    assert log.due_alarms(50, 10) == [(10, ref("b")), (30, ref("a"))]
+    assert log.due_alarms(50, 1) == [(10, ref("b"))]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_any_history_comes_back_as_it_was_acknowledged(logs: Logs, seed: int) -> None:
+    chance = random.Random(seed)
+    model: dict[ObjectRef, dict[str, bytes]] = {}
+    for _ in range(4):
+        log = logs.open()
+        for _ in range(chance.randrange(40)):
+            which = ref(f"o{chance.randrange(4)}")
+            lease = log.acquire(which)
+            state = model.setdefault(which, {})
+            key, value = f"k{chance.randrange(5)}", chance.randbytes(chance.randrange(1, 3_000))
+            put(log, lease, keys(**{key: value}))
+            state[key] = value
+            log.release(lease, {**lease.tail, key: value})
+        logs.power_cut(chance.randrange(1_000))
+    log = logs.open()
+
+    for which, state in model.items():
+        assert log.acquire(which).tail == state
