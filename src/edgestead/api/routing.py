@@ -6,9 +6,9 @@ Tells `api.pipeline`, and the reference page of routes.
 Not   running a handler.
 
 A handler is a plain function, `async` when it writes; one that only sometimes has to wait may return a
-coroutine. It takes its path's parameters first, in their order, then any of `api` (AppContext), `call` (Call),
-`identity` (Identity), `query` (Query), `upload` (Upload, the body as it arrives) and `body` by name; the
-annotation of `body` is what the request's JSON must be. It returns a Struct, a Page, ready JSON bytes, an
+coroutine. It takes its path's parameters first, in their order, then any of `api` (AppContext), `call`
+(Call), `identity` (Identity), `query` (Query), `upload` (Upload, the body as it arrives) and `body` by name;
+the annotation of `body` is what the request's JSON must be. It returns a Struct, a Page, ready JSON bytes, an
 `Answer` or a `Download`, or raises an EdgeError.
 
 Paths are matched as they came, segment by segment, and each parameter is decoded afterwards, so that an
