@@ -13,11 +13,11 @@ from typing import Protocol, TypeVar
 
 from edgestead.api.direct import Outbox
 from edgestead.api.kv_data import KvData
+from edgestead.api.page_cache import PageCache
 from edgestead.api.request_line import RequestLine
 from edgestead.model.call import Profile
 from edgestead.model.counters import Page as CounterPage
 from edgestead.services.access import AccessTable
-from edgestead.services.page_cache import PageCache
 from edgestead.services.platform import Platform
 from edgestead.store.control import Reader, Transaction
 

@@ -6,17 +6,20 @@ Tells clients.
 Not   what makes a record valid.
 """
 
+from collections.abc import Awaitable
 from typing import Any
 
 from edgestead.api.context import AppContext
 from edgestead.api.limits import RECORDS_PAGE_SIZE_DEFAULT, RECORDS_PAGE_SIZE_MAX, ROWS_READ_INLINE_MAX
 from edgestead.api.query import Query
-from edgestead.api.routing import route
+from edgestead.api.routing import Answer, route
 from edgestead.model.call import Call
-from edgestead.model.envelope import Page
+from edgestead.model.envelope import Page, success_page
 from edgestead.model.records import folded_query
 from edgestead.services import records
 from edgestead.services.record_draft import RecordBody
+from edgestead.services.records import ZoneState
+from edgestead.store.control import Reader
 
 _PATH = "/zones/{zone_id}/dns_records"
 
@@ -28,7 +31,7 @@ async def create_record(zone_id: str, api: AppContext, call: Call, body: RecordB
 
 
 @route("GET", _PATH, permission="DNS Read")
-async def list_records(zone_id: str, api: AppContext, call: Call, query: Query) -> Page:
+def list_records(zone_id: str, api: AppContext, call: Call, query: Query) -> Answer | Awaitable[Answer]:
     """Records of a zone. Filters `name`, `type`, `content`, `proxied`; `order`, `direction`."""
     paging = query.paging(RECORDS_PAGE_SIZE_DEFAULT, RECORDS_PAGE_SIZE_MAX)
     wanted = records.Wanted(
@@ -39,10 +42,28 @@ async def list_records(zone_id: str, api: AppContext, call: Call, query: Query) 
         paging.offset,
     )
     if records.is_short(wanted, ROWS_READ_INLINE_MAX):
-        found = api.barrier.read(lambda reader: records.listed(call, reader, zone_id, wanted, api.pages))
-    else:
-        found = await api.barrier.read_long(lambda reader: records.listed(call, reader, zone_id, wanted))
-    return Page(found.text, found.count, paging.page, paging.per_page, found.total_count)
+        return Answer(api.barrier.read(lambda reader: _kept_page(api, call, reader, zone_id, wanted)))
+    return _long_list(api, call, zone_id, wanted)
+
+
+async def _long_list(api: AppContext, call: Call, zone_id: str, wanted: records.Wanted) -> Answer:
+    def read(reader: Reader) -> bytes:
+        return _page(call, reader, zone_id, wanted, records.state(reader, zone_id))
+
+    return Answer(await api.barrier.read_long(read))
+
+
+def _kept_page(api: AppContext, call: Call, reader: Reader, zone_id: str, wanted: records.Wanted) -> bytes:
+    """A page as it was answered before, when the zone has not changed since."""
+    state = records.state(reader, zone_id)
+    key = (zone_id, state.version, call.profile, call.as_of, wanted)
+    return api.pages.get(key) or api.pages.put(key, _page(call, reader, zone_id, wanted, state))
+
+
+def _page(call: Call, reader: Reader, zone_id: str, wanted: records.Wanted, state: ZoneState) -> bytes:
+    found = records.listed(call, reader, zone_id, wanted, state)
+    number = wanted.offset // wanted.limit + 1
+    return success_page(Page(found.text, found.count, number, wanted.limit, found.total_count))
 
 
 @route("GET", _PATH + "/{dns_record_id}", permission="DNS Read")

@@ -14,6 +14,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
+from types import CoroutineType
 
 from edgestead.api import body, credentials
 from edgestead.api.asgi import Send
@@ -142,7 +143,7 @@ async def _decode_body(exchange: Exchange) -> None:
 def call_handler(exchange: Exchange) -> Awaitable[None] | None:
     route = exchange.route
     result = route.handler(*exchange.parameters, *route.arguments(exchange))
-    if route.is_async:
+    if isinstance(result, CoroutineType):
         return _keep_result(exchange, result)
     exchange.result = result
     return None

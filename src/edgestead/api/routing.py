@@ -5,10 +5,11 @@ Asks  nobody.
 Tells `api.pipeline`, and the reference page of routes.
 Not   running a handler.
 
-A handler is a plain function, `async` when it writes. It takes its path's parameters first, in their order,
-then any of `api` (AppContext), `call` (Call), `identity` (Identity), `query` (Query), `upload` (Upload, the
-body as it arrives) and `body` by name; the annotation of `body` is what the request's JSON must be. It
-returns a Struct, a Page, ready JSON bytes, an `Answer` or a `Download`, or raises an EdgeError.
+A handler is a plain function, `async` when it writes; one that only sometimes has to wait may return a
+coroutine. It takes its path's parameters first, in their order, then any of `api` (AppContext), `call`
+(Call), `identity` (Identity), `query` (Query), `upload` (Upload, the body as it arrives) and `body` by name;
+the annotation of `body` is what the request's JSON must be. It returns a Struct, a Page, ready JSON bytes, an
+`Answer` or a `Download`, or raises an EdgeError.
 
 Paths are matched as they came, segment by segment, and each parameter is decoded afterwards, so that an
 encoded slash stays inside its segment. One trailing slash is ignored. A parameter whose name ends in `_id`
@@ -73,7 +74,6 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     arguments: Callable[[Any], tuple[Any, ...]]
     body: Any
     body_bytes_max: int
-    is_async: bool
     wants_query: bool
     zone_at: int | None
     account_at: int | None
@@ -116,7 +116,6 @@ def route(
                 arguments=_arguments(wanted),
                 body=hints.get("body"),
                 body_bytes_max=body_bytes_max,
-                is_async=inspect.iscoroutinefunction(handler),
                 wants_query="query" in wanted,
                 zone_at=_position(parameters, "zone_id"),
                 account_at=_position(parameters, "account_id"),

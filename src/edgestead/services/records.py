@@ -16,17 +16,17 @@ from edgestead.model.call import Call
 from edgestead.model.names import InvalidName
 from edgestead.model.zone_errors import RecordNotFound, ZoneNotFound
 from edgestead.services import record_draft, record_view
-from edgestead.services.page_cache import PageCache
 from edgestead.services.platform import Platform
 from edgestead.services.record_draft import RecordBody
 from edgestead.services.zone_edit import ZoneEdit
 from edgestead.store.control import Reader, Transaction
 from edgestead.tables import records, zones
 from edgestead.tables.records import RecordRow
-from edgestead.tables.zones import ZoneRow, ZoneState
+from edgestead.tables.zones import ZoneRow
 
 FILTERS = tuple(records.CONDITIONS)
 ORDERS = tuple(records.ORDERS)
+ZoneState = zones.ZoneState
 
 
 class Listed(msgspec.Struct, frozen=True):
@@ -93,34 +93,16 @@ def show(call: Call, reader: Reader, zone_id: str, record_id: str) -> bytes:
     return record_view.body_for(call, body)
 
 
-def listed(
-    call: Call, reader: Reader, zone_id: str, wanted: Wanted, cache: PageCache | None = None
-) -> Listed:
-    """One page of the records that meet every condition. Raises ZoneNotFound.
-
-    With a cache, a page of a zone that has not changed since is not read again.
-    """
-    state = zones.state(reader, zone_id)
-    if state is None:
-        raise ZoneNotFound
-    if cache is None:
-        return _read_page(call, reader, zone_id, wanted, state)
-    key = (zone_id, state.version, call.profile, call.as_of, wanted)
-    found: Listed | None = cache.get(key)
+def state(reader: Reader, zone_id: str) -> ZoneState:
+    """What `listed` starts from; its version is another one after every change. Raises ZoneNotFound."""
+    found = zones.state(reader, zone_id)
     if found is None:
-        found = _read_page(call, reader, zone_id, wanted, state)
-        cache.put(key, found, len(found.text))
+        raise ZoneNotFound
     return found
 
 
-def is_short(wanted: Wanted, rows_max: int) -> bool:
-    """Whether an index leads to the page, and past so few rows that an event loop may wait for it."""
-    keys = {key for key, _ in wanted.conditions}
-    by_index = "name" in keys or (not keys and wanted.order in ("type", "name"))
-    return by_index and wanted.offset + wanted.limit <= rows_max
-
-
-def _read_page(call: Call, reader: Reader, zone_id: str, wanted: Wanted, state: ZoneState) -> Listed:
+def listed(call: Call, reader: Reader, zone_id: str, wanted: Wanted, state: ZoneState) -> Listed:
+    """One page of the records that meet every condition; `state` comes from the same snapshot."""
     conditions = dict(wanted.conditions)
     if "name" in conditions:
         conditions["name"] = _stored_name(conditions["name"], state.name)
@@ -131,6 +113,13 @@ def _read_page(call: Call, reader: Reader, zone_id: str, wanted: Wanted, state: 
             reader, zone_id, conditions, wanted.order, wanted.descending, wanted.limit, wanted.offset
         )
     return Listed(record_view.body_for(call, b",".join(bodies)), len(bodies), total_count)
+
+
+def is_short(wanted: Wanted, rows_max: int) -> bool:
+    """Whether an index leads to the page, and past so few rows that an event loop may wait for it."""
+    keys = {key for key, _ in wanted.conditions}
+    by_index = "name" in keys or (not keys and wanted.order in ("type", "name"))
+    return by_index and wanted.offset + wanted.limit <= rows_max
 
 
 def _replace(
