@@ -56,6 +56,7 @@ def serve(listener: socket.socket, folder: Path, token: str) -> None:
     from edgestead.api.barrier import StoreBarrier
     from edgestead.api.context import AppContext
     from edgestead.api.framing import StrictProtocol
+    from edgestead.api.kv_data import KvData
     from edgestead.api.log import BatchedLog
     from edgestead.model.call import Profile
     from edgestead.model.counters import private_page
@@ -64,6 +65,7 @@ def serve(listener: socket.socket, folder: Path, token: str) -> None:
     from edgestead.services.access import AccessTable
     from edgestead.services.platform import Platform
     from edgestead.store.sqlite.control import SqliteControlStore
+    from edgestead.store.sqlite.kv import SqliteKvStore
     from edgestead.store.writes import Writes
     from edgestead.tables.schema import MIGRATIONS
 
@@ -81,6 +83,7 @@ def serve(listener: socket.socket, folder: Path, token: str) -> None:
     async def main() -> None:
         context = AppContext(
             barrier=StoreBarrier(store, Writes(store)),
+            kv=KvData(SqliteKvStore(folder)),
             access=access,
             platform=Platform(
                 nameservers=("ns1.edge.internal", "ns2.edge.internal"),

@@ -45,6 +45,11 @@ REFUSED = {
     "control in a header": GET + b"X: a\x00b\r\n\r\n",
     "folded header": GET + b"X: a\r\n b\r\n\r\n",
     "path that is no ascii": b"GET /\xff HTTP/1.1\r\n" + AUTH + b"\r\n",
+    "chunked in http/1.0": (POST + CHUNKED + b"\r\n" + CHUNKS).replace(b"HTTP/1.1", b"HTTP/1.0", 1),
+    "http/2.0 in text": (GET + b"\r\n").replace(b"HTTP/1.1", b"HTTP/2.0", 1),
+    "no version at all": b"GET /client/v4/user\r\n",
+    "no host": (GET + b"\r\n").replace(b"Host: a\r\n", b""),
+    "two hosts": GET + b"Host: b\r\n\r\n",
     "connect": b"CONNECT example.com:443 HTTP/1.1\r\n" + AUTH + b"\r\n",
 }
 
@@ -273,4 +278,4 @@ def test_large_answers_arrive_whole_at_a_slow_reader(server):
     ids=str,
 )
 def test_the_rule_holds_whatever_parser_reports_the_headers(headers, certain):
-    assert (framing.fault(headers) is None) is certain
+    assert (framing.fault([(b"host", b"a"), *headers]) is None) is certain

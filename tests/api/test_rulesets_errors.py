@@ -449,10 +449,18 @@ def test_a_ruleset_executes_only_its_own_phase(api, zone):
         assert "the ruleset is in phase" in words(answer)
 
 
+def test_a_version_of_more_than_64_bits_is_none(api, zone):
+    custom = api.post(ACCOUNT, {"name": "x", "kind": "custom", "phase": CUSTOM_PHASE}).result["id"]
+
+    answer = api.put(entrypoint(zone), {"rules": [execute(custom, version="9" * 19)]})
+
+    assert refusal(answer) == (400, 20121, f"{PARAMETERS}/version")
+
+
 def test_a_custom_ruleset_has_versions_and_no_overrides(api, zone):
     custom = api.post(ACCOUNT, {"name": "x", "kind": "custom", "phase": CUSTOM_PHASE}).result["id"]
 
-    missing = api.put(entrypoint(zone), {"rules": [execute(custom, version="2")]})
+    missing = api.put(entrypoint(zone), {"rules": [execute(custom, version="9" * 18)]})
     overridden = api.put(entrypoint(zone), {"rules": [execute(custom, overrides={"enabled": False})]})
 
     assert refusal(missing) == (400, 20128, f"{PARAMETERS}/version")

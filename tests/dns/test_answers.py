@@ -3,7 +3,7 @@
 import dns.message
 import pytest
 
-from tests.dns.serving import Asker, said, table_of
+from tests.dns.serving import Asker, changes_of, read_zone, said, table_of
 
 EXAMPLE = """
 example.test. 3600 SOA ns1.example.test. hostmaster.example.test. 1 7200 900 86400 600
@@ -319,3 +319,17 @@ def test_a_chain_ends_after_sixteen_aliases():
 
     assert reply.rcode() == 0
     assert len(reply.answer) == 16
+
+
+def test_what_was_kept_for_old_tables_is_let_go_as_fast_as_it_gathers():
+    table = table_of(
+        {"example.test.": "example.test. 60 SOA . . 1 2 3 4 5\nwww.example.test. 60 A 192.0.2.1\n"}
+    )
+    asker = Asker(table)
+
+    for turn in range(200):
+        table.apply(changes_of(read_zone("example.test.", f"example.test. 60 SOA . . {turn} 2 3 4 5\n")))
+        for _ in range(3):
+            asker("www.example.test.")
+
+    assert len(asker.responder._fading) <= 2

@@ -118,7 +118,7 @@ def test_a_json_value_is_written(value: Any, text: str) -> None:
     assert to_json(value) == text.encode()
 
 
-@pytest.mark.parametrize("value", NOT_JSON, ids=repr)
+@pytest.mark.parametrize("value", NOT_JSON, ids=lambda v: type(v).__name__)
 def test_what_json_cannot_hold_is_refused(value: Any) -> None:
     with pytest.raises(NotJson):
         to_json(value)

@@ -152,6 +152,15 @@ def test_an_earlier_lease_is_fenced(log: LocalObjectLog) -> None:
     put(log, new, keys(a=b"1"))
 
 
+def test_who_takes_an_object_from_its_holder_gets_what_was_acknowledged(log: LocalObjectLog) -> None:
+    old = log.acquire(ref())
+    put(log, old, keys(a=b"1"))
+
+    new = log.acquire(ref())
+
+    assert (new.head, new.tail) == (1, {"a": b"1"})
+
+
 def test_a_released_lease_is_fenced(log: LocalObjectLog) -> None:
     lease = log.acquire(ref())
     log.release(lease, {})

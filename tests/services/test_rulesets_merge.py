@@ -92,9 +92,9 @@ def test_another_ref_is_a_change():
 
 
 def test_an_id_wins_over_a_ref():
-    (rule,) = rulesets_merge.replaced(stored("ab"), [draft("a", ref="X")], stamp())
+    (rule,) = rulesets_merge.replaced(stored("ab"), [draft("a", ref="B")], stamp())
 
-    assert (rule["id"], rule["ref"]) == ("a", "X")
+    assert (rule["id"], rule["ref"]) == ("a", "B")
 
 
 DUPLICATES = [

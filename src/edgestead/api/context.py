@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Protocol, TypeVar
 
+from edgestead.api.direct import Outbox
 from edgestead.api.kv_data import KvData
+from edgestead.api.request_line import RequestLine
 from edgestead.model.call import Profile
 from edgestead.model.counters import Page as CounterPage
 from edgestead.services.access import AccessTable
@@ -44,7 +46,7 @@ class AppContext:
 
     `now_us` is the clock. `as_of` is the date whose behaviour is served, None for the day it is.
     `not_ready` gives the reasons why this server cannot serve now; none means ready. `metrics` renders
-    `/metrics`; `counters` is this process's page. `log` takes one JSON line without its end.
+    `/metrics`; `counters` is this process's page. `log` takes one line; it must not wait.
     """
 
     barrier: Barrier
@@ -56,7 +58,8 @@ class AppContext:
     metrics: Callable[[], str]
     not_ready: Callable[[], tuple[str, ...]]
     now_us: Callable[[], int]
-    log: Callable[[bytes], None]
+    log: Callable[[RequestLine], None]
     as_of: date | None = None
     allow_as_of: bool = False
     pages: PageCache = field(default_factory=PageCache)
+    outbox: Outbox = field(default_factory=Outbox)

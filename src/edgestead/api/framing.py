@@ -23,6 +23,7 @@ from edgestead.model import envelope
 from edgestead.model.counters import slot
 from edgestead.model.request_errors import Unreadable
 
+_VERSIONS = frozenset(("1.1", "1.0"))
 Headers = list[tuple[bytes, bytes]]
 
 _LENGTH = b"content-length"
@@ -36,9 +37,20 @@ _TOO_SLOW = slot("edge_api_unreadable_total", "head_too_slow")
 _next_request_id = request_ids(secrets.randbits(64))
 
 
-def fault(headers: Headers) -> str | None:
-    """Why the length of a request with these headers is not certain; None when it is."""
-    found = [header for header in headers if header[0] in _LENGTH_OR_ENCODING]
+def fault(headers: Headers, version: str = "1.1") -> str | None:
+    """Why a request with these headers could be read in two ways; None when it could not.
+
+    Length and encoding: RFC 9112 §6.3, and §6.1 for HTTP/1.0. Host: §3.2.
+    """
+    hosts = sum(name == b"host" for name, _ in headers)
+    if version not in _VERSIONS:
+        return "its version is neither HTTP/1.1 nor HTTP/1.0"
+    if hosts != 1 and (hosts or version == "1.1"):
+        return "it needs exactly one Host header"
+    return _length_fault([header for header in headers if header[0] in _LENGTH_OR_ENCODING], version)
+
+
+def _length_fault(found: Headers, version: str) -> str | None:
     if not found:
         return None
     if len(found) > 1:
@@ -46,6 +58,8 @@ def fault(headers: Headers) -> str | None:
     name, value = found[0]
     if name == _LENGTH:
         return None if value.isdigit() and len(value) <= _DIGITS_MAX else "its Content-Length is not a number"
+    if version == "1.0":
+        return "HTTP/1.0 has no Transfer-Encoding"
     return None if value.strip().lower() == b"chunked" else "its Transfer-Encoding is not chunked alone"
 
 
@@ -71,6 +85,9 @@ class StrictProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        outbox = self.app.context.outbox
+        if outbox.waiting:
+            outbox.flush()  # so that an answer is out before what follows its request is read
         if self.parser is None or self.transport.is_closing():
             return
         self._head_bytes += len(data)
@@ -88,7 +105,7 @@ class StrictProtocol(HttpToolsProtocol):
         self._head_bytes = 0  # the limit holds from the next read on: this one may begin with another's body
 
     def on_headers_complete(self) -> None:
-        reason = fault(self.headers)
+        reason = fault(self.headers, self.parser.get_http_version())
         if reason is not None:
             self._reason = reason
             raise Unreadable(reason=reason)  # the parser stops, and send_400_response is called
@@ -104,6 +121,7 @@ class StrictProtocol(HttpToolsProtocol):
     def _refuse(self, reason: str, counter: int) -> None:
         """Answer 400 and close. While an answer is under way, only close: behind it, or within it."""
         self.app.context.counters.add(counter)
+        self.app.context.outbox.flush()
         if self._is_busy():
             if self._in_head:
                 self.cycle.keep_alive = False

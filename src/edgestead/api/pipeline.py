@@ -12,12 +12,12 @@ says which refusals its family speaks: whoever asks for a path that does not exi
 
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
 
-from edgestead.api import body, credentials, direct
+from edgestead.api import body, credentials
 from edgestead.api.asgi import Send
-from edgestead.api.direct import EXTENSION
+from edgestead.api.direct import EXTENSION, FIXED_HEADERS
 from edgestead.api.exchange import Exchange
 from edgestead.api.log import log_one_line
 from edgestead.api.query import Query
@@ -39,10 +39,7 @@ from edgestead.services import access
 Step = Callable[[Exchange], Awaitable[None] | None]
 
 AS_OF_FIRST = date(2020, 4, 1)
-_ANSWER_HEADERS = (
-    (b"cache-control", b"no-store"),
-    (b"x-content-type-options", b"nosniff"),
-)
+_NOTHING: Mapping[str, object] = {}
 _REQUESTS = slot("edge_api_requests_total", "1xx") - 1  # plus the first digit of the status
 _SECONDS = slot("edge_api_request_seconds")
 _MICROSECONDS_A_DAY = 86_400_000_000
@@ -217,26 +214,33 @@ async def run(steps: tuple[Step, ...], exchange: Exchange, send: Send) -> None:
 
 
 async def send_answer(exchange: Exchange, send: Send) -> None:
+    request_id = exchange.request_id.encode("ascii")
+    cycle = exchange.scope.get("extensions", _NOTHING).get(EXTENSION)
+    if cycle is not None and exchange.download is None and exchange.status != 204:
+        written = exchange.api.outbox.answer(
+            cycle,
+            exchange.status,
+            exchange.content_type,
+            request_id,
+            exchange.answer_headers,
+            exchange.answer,
+        )
+        if written:
+            return
     headers = (
         (b"content-type", exchange.content_type),
         (b"content-length", b"%d" % exchange.answer_bytes),
-        (HEADER, exchange.request_id.encode("ascii")),
-        *_ANSWER_HEADERS,
+        (HEADER, request_id),
+        *FIXED_HEADERS,
         *exchange.answer_headers,
     )
     if exchange.status == 204:
         headers = headers[2:]  # RFC 9110 §8.6: nothing is said of a body that cannot be there
-    if exchange.download is not None:
-        await send({"type": "http.response.start", "status": exchange.status, "headers": headers})
-        await _send_download(exchange, exchange.download, send)
-        return
-    answer = exchange.answer
-    extensions = exchange.scope.get("extensions")
-    if extensions and EXTENSION in extensions:
-        if direct.answer(extensions[EXTENSION], exchange.status, headers, answer):
-            return
     await send({"type": "http.response.start", "status": exchange.status, "headers": headers})
-    await send({"type": "http.response.body", "body": answer})
+    if exchange.download is not None:
+        await _send_download(exchange, exchange.download, send)
+    else:
+        await send({"type": "http.response.body", "body": exchange.answer})
 
 
 async def _send_download(exchange: Exchange, download: Download, send: Send) -> None:

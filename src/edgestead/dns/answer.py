@@ -12,6 +12,7 @@ to a reply, each a few times dearer than the one before: `exact.get(query)`, whi
 
 import logging
 import struct
+from collections import deque
 from typing import Any, Final
 
 from edgestead.dns import node, wire
@@ -95,7 +96,7 @@ class Responder:
         self._udp = udp
         self._plain: Edns = (b"", (UDP_OCTETS_MIN if udp else TCP_OCTETS) - _ID)
         self._edns: Kept[bytes, Edns] = Kept()
-        self._fading: list[dict[Any, Any]] = []
+        self._fading: deque[dict[Any, Any]] = deque()
         self._adopt()
 
     def _adopt(self) -> None:
@@ -108,7 +109,7 @@ class Responder:
     def exact_of_now(self) -> Kept[bytes, bytes]:
         """The cache that goes with the table of now. Asked once a batch, with the table's lock held."""
         if self._view is not self._table.view:
-            self._fading += (self.exact, self._outcomes)
+            self._fading.extend(kept for kept in (self.exact, self._outcomes) if kept)
             self._adopt()
         if self._fading:
             self._fade()
@@ -119,11 +120,15 @@ class Responder:
 
         Letting go of a full cache at once would hold up every query for several milliseconds.
         """
-        old = self._fading[-1]
-        for _ in range(min(FADE_ENTRIES, len(old))):
-            old.popitem()
-        if not old:
-            self._fading.pop()
+        left = FADE_ENTRIES
+        while self._fading and left > 0:
+            old = self._fading[0]
+            freed = min(left, len(old))
+            for _ in range(freed):
+                old.popitem()
+            left -= freed
+            if not old:
+                self._fading.popleft()
 
     def reply(self, query: bytes) -> bytes | None:
         """The reply to a query, both without ID; None when there must be none.

@@ -20,8 +20,8 @@ from edgestead.server import process
 from edgestead.server.messages import Start
 
 BACKOFF_FIRST_SECONDS = 0.05
-BACKOFF_MAX_SECONDS = 10.0
-STABLE_SECONDS = 30.0  # a life this long forgives the ends before it
+BACKOFF_MAX_SECONDS = 1.0  # while a DNS process waits, its share of the queries has no answer
+STABLE_SECONDS = 10.0  # a life this long forgives the ends before it
 _STATUS_BYTES_MAX = 4096
 
 _STARTS = slot("edge_process_starts_total")

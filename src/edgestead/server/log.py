@@ -1,14 +1,21 @@
 """How the processes speak to their operator: JSON lines on stderr, like the API's request lines.
 
-Owns  the shape of a line that is not a request's.
+Owns  the shape of a line that is not a request's; that a reader of stderr who stopped reading stops nobody.
 Asks  `logging`.
 Tells whoever reads stderr.
 Not   request lines (`api.log`); secrets: no caller passes one.
 """
 
 import logging
+import os
+import threading
+from queue import Full, Queue
 
 import msgspec
+
+LINES_WAITING_MAX = 1_000  # further lines are dropped and counted
+END_SECONDS_MAX = 1.0  # for the lines that still wait when the process ends
+_STDERR = 2
 
 
 class Line(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -38,8 +45,51 @@ class _Formatter(logging.Formatter):
         return msgspec.json.encode(line).decode()
 
 
+class WaitingHandler(logging.Handler):
+    """Hands lines to a thread that writes them. A full pipe fills the queue, and then lines are dropped."""
+
+    def __init__(self, descriptor: int, lines_max: int = LINES_WAITING_MAX) -> None:
+        super().__init__()
+        self._descriptor = descriptor
+        self._lines: Queue[bytes | None] = Queue(lines_max)
+        self._dropped = 0
+        self._thread = threading.Thread(target=self._run, name="log", daemon=True)
+        self._thread.start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._lines.put_nowait(self.format(record).encode() + b"\n")
+        except Full:
+            self._dropped += 1
+
+    def close(self) -> None:
+        """Wait a moment for what is left, which a stuck reader loses. `logging` calls it at the end."""
+        if self._thread.is_alive():
+            try:
+                self._lines.put_nowait(None)
+            except Full:
+                return super().close()
+            self._thread.join(END_SECONDS_MAX)
+        super().close()
+
+    def _run(self) -> None:
+        while (line := self._lines.get()) is not None:
+            dropped, self._dropped = self._dropped, 0
+            if dropped:
+                line += b'{"event":"log_lines_dropped","count":%d}\n' % dropped
+            try:
+                _write(self._descriptor, line)
+            except OSError:
+                return  # nobody reads us any more: the queue fills, and emit drops
+
+
+def _write(descriptor: int, octets: bytes) -> None:
+    while octets:
+        octets = octets[os.write(descriptor, octets) :]
+
+
 def configure(process: str) -> None:
     """Send this process's log to stderr, from level INFO on. Call once."""
-    handler = logging.StreamHandler()
+    handler = WaitingHandler(_STDERR)
     handler.setFormatter(_Formatter(process))
     logging.basicConfig(level=logging.INFO, handlers=[handler])

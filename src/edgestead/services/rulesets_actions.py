@@ -86,7 +86,7 @@ def _content_type(value: Any, place: Place) -> str:
 
 
 def _version(value: Any, place: Place) -> str:
-    words: str = text(20)(value, place)
+    words: str = text(18)(value, place)  # so that it is 64 bits
     if words != LATEST and not (words.isascii() and words.isdigit()):
         place.refuse(value, f"it must be {LATEST} or a number")
     return words

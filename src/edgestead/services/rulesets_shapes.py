@@ -27,7 +27,8 @@ class Place(msgspec.Struct, frozen=True):
     pointer: str = ""
 
     def at(self, key: str | int) -> "Place":
-        token = str(key).replace("~", "~0").replace("/", "~1")
+        """The place of a member or item. A name too long to be one is cut: answers stay short."""
+        token = str(key)[:VALUE_SHOWN_CHARACTERS_MAX].replace("~", "~0").replace("/", "~1")
         return Place(self.phase, f"{self.pointer}/{token}")
 
     @property

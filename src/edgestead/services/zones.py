@@ -14,6 +14,7 @@ from edgestead.model import names, served
 from edgestead.model.call import Call
 from edgestead.model.names import InvalidName
 from edgestead.model.plans import PLAN_AT_BIRTH, PLANS
+from edgestead.model.request_errors import MissingField
 from edgestead.model.times import six_digits
 from edgestead.model.zone_errors import (
     AccountNotSeen,
@@ -205,8 +206,10 @@ def stored_name(text: str) -> str:
 
 
 def _apex(text: str | None) -> bytes:
+    if not text or not text.strip():
+        raise MissingField(field="name", pointer="/name")
     try:
-        apex = names.wire_from_text((text or "").strip())
+        apex = names.wire_from_text(text.strip())
         names.check_zone_name(apex)
     except InvalidName as error:
         raise ZoneNameRefused(reason=error.reason, pointer="/name") from None

@@ -18,6 +18,7 @@ from edgestead.api.app import Application, create_app
 from edgestead.api.barrier import StoreBarrier
 from edgestead.api.context import AppContext
 from edgestead.api.kv_data import KvData
+from edgestead.api.request_line import encode
 from edgestead.model.call import Profile
 from edgestead.model.counters import private_page, render
 from edgestead.services import credentials
@@ -120,7 +121,7 @@ class LocalApi:
                 metrics=lambda: render({"control": self.page}),
                 not_ready=lambda: self.reasons,
                 now_us=self._clock_us.__next__,
-                log=self.lines.append,
+                log=lambda line: self.lines.append(encode(line)),
                 as_of=as_of,
                 allow_as_of=allow_as_of,
             )

@@ -28,6 +28,10 @@ CREATE TABLE objects (
 ) STRICT;
 CREATE INDEX objects_alarm ON objects (alarm_us) WHERE alarm_us IS NOT NULL;
 """
+# A checkpoint after each commit: the write-ahead log is written from its beginning each time, so that what it
+# has grown to once (`RESERVE_BYTES`, with as much free in the database) is room for retiring on a full disk.
+_PRAGMAS = ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=FULL", "wal_autocheckpoint=1")
+RESERVE_BYTES = 256 * 1024
 _COLUMNS = "number, class, id, name, head, base, has_file, alarm_us"
 _UPSERT = """
 INSERT INTO objects VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -67,13 +71,16 @@ class Catalogue:
             raise
 
     def _prepare(self, folder_id: bytes, made_us: int) -> bytes:
-        for pragma in ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=FULL"):
+        for pragma in _PRAGMAS:
             self._run(f"PRAGMA {pragma}")
         with self._db:
             if not self._run("SELECT 1 FROM sqlite_schema WHERE name = 'folder'"):
                 for statement in filter(str.strip, _SCHEMA.split(";")):
                     self._run(statement)
                 self._run("INSERT INTO folder VALUES (?, ?, 0)", (folder_id, made_us))
+                self._run("CREATE TABLE reserve (room BLOB)")
+                self._run("INSERT INTO reserve VALUES (zeroblob(?))", (RESERVE_BYTES,))
+                self._run("DELETE FROM reserve")
             found: bytes = self._run("SELECT id FROM folder")[0][0]
         return found
 

@@ -14,6 +14,7 @@ import heapq
 import itertools
 from collections.abc import Callable, Iterator
 
+import apsw
 import msgspec
 
 from edgestead.store.objectlog import (
@@ -88,8 +89,7 @@ class LocalObjectLog:
         with contextlib.ExitStack() as undo:
             self._lock = self._open_folder(folder)
             undo.callback(self._lock.close)
-            path = f"{self._log_folder}/catalogue.db"
-            self._catalogue = Catalogue(path, vfs, random(FOLDER_ID_BYTES), now_us())
+            self._catalogue = self._open_catalogue(vfs, random(FOLDER_ID_BYTES), now_us())
             undo.callback(self._catalogue.close)
             files.sync_folder(self._log_folder)
             found = self._recover()
@@ -108,6 +108,12 @@ class LocalObjectLog:
             self._files.make_folder(path)
         self._files.sync_folder(folder)
         return self._files.lock(f"{self._log_folder}/lock")
+
+    def _open_catalogue(self, vfs: str, folder_id: bytes, made_us: int) -> Catalogue:
+        try:
+            return Catalogue(f"{self._log_folder}/catalogue.db", vfs, folder_id, made_us)
+        except apsw.FullError as error:
+            raise NoSpace("no space left for the object log's catalogue") from error
 
     def _recover(self) -> Found:
         """Redo every object, make that durable, write it down; then only tails keep segments live."""
@@ -162,6 +168,9 @@ class LocalObjectLog:
         if self._writer.broken is not None:
             raise self._writer.broken
         known = self._directory.find(ref)
+        if known.leased:  # whoever holds it has the tail, and perhaps commits that were never logged
+            self._finish_groups()
+            known.stale = True
         if known.stale:
             self._reread(known)
         known.epoch += 1

@@ -1,0 +1,45 @@
+"""What the package imports is what it says it depends on, and each dependency has its reason."""
+
+import ast
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+IMPORTED_AS = {"google-re2": "re2", "python-multipart": "python_multipart"}
+OF_TESTS = {"dns", "pytest"}  # only `edgestead.testing` imports these, and only users' tests import that
+
+
+def declared():
+    lines = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    return {line.partition(">")[0] for line in lines}
+
+
+def imported():
+    found = set()
+    for file in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+                found.add(node.module.partition(".")[0])
+    return found - set(sys.stdlib_module_names) - {"edgestead"} - OF_TESTS
+
+
+def test_every_import_is_declared_and_every_declaration_is_imported():
+    assert imported() == {IMPORTED_AS.get(name, name) for name in declared()}
+
+
+def test_the_locked_file_and_the_reasons_cover_each_of_them():
+    locked = (ROOT / "requirements" / "serve.txt").read_text()
+    reasons = (ROOT / "docs" / "design" / "dependencies.md").read_text()
+
+    for name in declared():
+        assert f"\n{name}==" in f"\n{locked}", f"{name} is not in requirements/serve.txt: run scripts/lock"
+        assert f"| {name} |" in reasons, f"{name} has no reason in docs/design/dependencies.md"
+
+
+def test_no_note_of_a_working_day_is_part_of_the_project():
+    names = {path.name for path in ROOT.iterdir() if path.suffix == ".md"}
+
+    assert names == {"CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"}

@@ -1,0 +1,182 @@
+"""What the log does when the disk refuses: full disks, failed writes, failed syncs."""
+
+import asyncio
+import errno
+from typing import Any
+
+import pytest
+
+from edgestead.objects.classes import StatefulObject
+from edgestead.objects.errors import StorageBroken
+from edgestead.objects.node import Node
+from edgestead.store.objectlog import LogBroken, NoSpace
+from edgestead.store.sqlite.objectlog.local import LocalObjectLog
+from tests.objects.logs import Logs, keys, put, ref
+from tests.objects.nodes import run
+
+
+class Notes(StatefulObject):
+    async def write(self, key: str, size: int = 1) -> None:
+        await self.ctx.storage.put(key, b"x" * size)
+
+    async def keys(self) -> list[str]:
+        return list(await self.ctx.storage.list())
+
+
+class Table(Notes):
+    storage = "sql"
+
+    async def on_start(self) -> None:
+        self.ctx.storage.sql.exec("CREATE TABLE IF NOT EXISTS t (k PRIMARY KEY, v)")
+
+    async def write(self, key: str, size: int = 1) -> None:
+        self.ctx.storage.sql.exec("INSERT INTO t VALUES (?, zeroblob(?))", key, size)
+
+    async def keys(self) -> list[str]:
+        return [row["k"] for row in self.ctx.storage.sql.exec("SELECT k FROM t ORDER BY k")]
+
+
+def fail_next(logs: Logs, operation: str, path_part: str, number: int) -> None:
+    """Fail the next operation of that kind on such a file."""
+    logs.disk.fails_on = lambda found, path: found == operation and path_part in path
+    logs.disk.operations, logs.disk.fail_at, logs.disk.fail_errno = 0, 1, number
+
+
+@pytest.mark.parametrize(
+    ("operation", "number"), [("sync", errno.EIO), ("sync", errno.ENOSPC), ("write", errno.EIO)]
+)
+def test_a_failed_sync_or_write_ends_the_process(logs: Logs, operation: str, number: int) -> None:
+    log = logs.open()
+    lease = log.acquire(ref())
+    put(log, lease, keys(a=b"1"))
+    fail_next(logs, operation, "segment-", number)
+
+    group = put(log, lease, keys(a=b"2"))
+
+    assert (group.state, type(group.error)) == ("refused", LogBroken)
+    assert [getattr(error, "errno", None) for error in logs.fatal] == [number]
+    for use in (lambda: log.append(lease, lease.head, [keys(b=b"3")], None), lambda: log.acquire(ref("x"))):
+        with pytest.raises(LogBroken):
+            use()
+    assert log.read_only
+
+
+def test_a_write_without_space_is_refused_and_leaves_nothing(logs: Logs) -> None:
+    log = logs.open()
+    lease, other = log.acquire(ref()), log.acquire(ref("other"))
+    put(log, lease, keys(a=b"1"), alarm=5)
+    fail_next(logs, "write", "segment-", errno.ENOSPC)
+
+    group = put(log, lease, keys(a=b"2"), alarm=6)
+
+    assert (group.state, type(group.error)) == ("refused", NoSpace)
+    assert logs.fatal == []
+    log.release(lease, {"a": b"2"}, rebuild=True)
+    lease = log.acquire(ref())
+    assert (lease.head, lease.tail, lease.alarm_us) == (1, {"a": b"1"}, 5)
+    assert put(log, lease, keys(a=b"3")).state == "durable"
+    assert put(log, other, keys(b=b"1")).state == "durable"
+    logs.power_cut()
+    log = logs.open()
+    again = log.acquire(ref())
+    assert (again.head, again.tail) == (2, {"a": b"3"})
+    assert log.acquire(ref("other")).tail == {"b": b"1"}
+
+
+def without_spare(logs: Logs) -> LocalObjectLog:
+    """A log on a disk that has become full: its next segment could not be made."""
+    log = logs.open()
+    lease = log.acquire(ref("filler"))
+    logs.disk.space_bytes = 0
+    while not log.read_only:
+        assert put(log, lease, keys(filler=b"x" * 8_000)).state == "durable"
+    return log
+
+
+def test_without_a_spare_segment_the_log_takes_only_upkeep(logs: Logs) -> None:
+    log = without_spare(logs)
+    lease = log.acquire(ref())
+
+    with pytest.raises(NoSpace):
+        log.append(lease, 0, [keys(a=b"1")], None)
+    group = log.append(lease, 0, [keys(a=b"1")], None, upkeep=True)
+    log.flush()
+
+    assert group.state == "durable"
+
+
+def test_the_log_takes_commits_again_when_there_is_space(logs: Logs) -> None:
+    log = without_spare(logs)
+    log.tend()
+    assert log.read_only
+    logs.disk.space_bytes = None
+
+    log.tend()
+
+    assert not log.read_only
+    assert put(log, log.acquire(ref()), keys(a=b"1")).state == "durable"
+
+
+def test_a_retired_segment_is_space_enough(logs: Logs) -> None:
+    log = without_spare(logs)
+    lease = log.acquire(ref("filler"))
+
+    log.put_base(lease, lease.head)
+
+    assert not log.read_only
+    assert put(log, lease, keys(a=b"1")).state == "durable"
+
+
+def test_a_start_without_space_for_a_segment_says_so(logs: Logs) -> None:
+    logs.disk.space_bytes = 20_000
+
+    with pytest.raises(NoSpace):
+        logs.open()
+
+
+@pytest.mark.parametrize("kind", [Notes, Table])
+def test_a_full_disk_refuses_before_it_acknowledges_and_resets(
+    logs: Logs, kind: type[StatefulObject]
+) -> None:
+    acknowledged: list[str] = []
+
+    async def script(node: Node) -> None:
+        stub = node.env[kind.__name__]["a"]
+        await stub.write("first")
+        acknowledged.append("first")
+        logs.disk.space_bytes = 100_000
+        with pytest.raises(StorageBroken) as caught:  # noqa: PT012
+            for number in range(1_000):
+                await stub.write(f"k{number:04}", 5_000)
+                acknowledged.append(f"k{number:04}")
+        assert caught.value.reset
+        if kind is Notes:
+            assert await stub.keys() == sorted(acknowledged), "readable while the disk is full"
+        logs.disk.space_bytes = None
+        node.log.tend()
+        await asyncio.sleep(5)
+        await stub.write("last")
+        acknowledged.append("last")
+
+    async def after(node: Node) -> None:
+        assert await node.env[kind.__name__]["a"].keys() == sorted(acknowledged)
+
+    run(logs, script, kind)
+    logs.killed()
+    run(logs, after, kind)
+    assert not logs.fatal
+
+
+def test_a_damaged_database_resets_the_object_and_is_made_anew(logs: Logs) -> None:
+    async def script(node: Node) -> Any:
+        stub = node.env.Table["a"]
+        await stub.write("kept")
+        fail_next(logs, "write", "sqlite-wal", errno.EIO)
+        with pytest.raises(StorageBroken):
+            await stub.write("lost")
+        logs.disk.fails_on = lambda operation, path: False
+        assert await stub.keys() == ["kept"]
+        await stub.write("more")
+        assert await stub.keys() == ["kept", "more"]
+
+    run(logs, script, Table)

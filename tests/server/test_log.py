@@ -1,0 +1,64 @@
+"""A reader of stderr who stopped reading stops nobody."""
+
+import json
+import logging
+import os
+
+import pytest
+
+from edgestead.api.log import BatchedLog
+from edgestead.server.log import WaitingHandler
+
+LINES = 5_000  # of 100 octets: far more than a pipe holds
+
+
+@pytest.fixture
+def pipe():
+    read, write = os.pipe()
+    yield read, write
+    os.close(read)
+    os.close(write)
+
+
+def record(text):
+    return logging.LogRecord("room", logging.INFO, "file", 1, text, (), None)
+
+
+def test_lines_come_out_in_order(pipe):
+    read, write = pipe
+    handler = WaitingHandler(write)
+    for number in range(3):
+        handler.emit(record(f"line {number}"))
+    handler.close()
+
+    assert os.read(read, 4096) == b"line 0\nline 1\nline 2\n"
+
+
+def test_a_full_pipe_keeps_nobody_waiting(pipe):
+    handler = WaitingHandler(pipe[1], lines_max=10)
+
+    for _ in range(LINES):
+        handler.emit(record("x" * 99))
+    handler.close()  # returns, though what waits cannot be written
+
+
+def test_dropped_lines_are_counted_once_somebody_reads_again(pipe):
+    read, write = pipe
+    handler = WaitingHandler(write, lines_max=10)
+    for _ in range(LINES):
+        handler.emit(record("x" * 99))
+
+    text = b""
+    while b"log_lines_dropped" not in text:
+        text += os.read(read, 65_536)
+
+    counted = next(line for line in text.split(b"\n") if b"log_lines_dropped" in line)
+    assert json.loads(counted)["count"] > 0
+
+
+def test_a_full_pipe_does_not_hold_up_the_end_of_the_request_log(pipe):
+    log = BatchedLog(pipe[1])
+    for _ in range(LINES):
+        log(b"x" * 99)
+
+    log.close()

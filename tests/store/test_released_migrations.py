@@ -1,0 +1,42 @@
+"""A migration that somebody's database has been through never changes: a change is a new step at the end."""
+
+import pytest
+
+from edgestead.store.sqlite import kv
+from edgestead.store.sqlite.control import SqliteControlStore
+from edgestead.store.sqlite.outbox import MIGRATIONS as FEED
+from edgestead.tables.schema import MIGRATIONS as TABLES
+
+# Add a line with each new step; never change one.
+RELEASED = {
+    "feed": (FEED, ["2be5f20e15b9c6e0"]),
+    "tables": (
+        TABLES,
+        [
+            "65ca3c89288924a1",
+            "01f4cd9e13ac9cb0",
+            "c7a6cd015e1288ef",
+            "d64cba2f771b8062",
+            "2773bb939920bce0",
+            "3519e1a4503d5327",
+        ],
+    ),
+    "key-value": (kv.MIGRATIONS, ["2f0d86c7470ef7e9"]),
+}
+
+
+@pytest.mark.parametrize("part", RELEASED)
+def test_released_steps_are_what_they_were(part):
+    steps, released = RELEASED[part]
+
+    assert [step.checksum[:16] for step in steps] == released
+
+
+def test_a_commit_reaches_the_disk_before_it_is_acknowledged(tmp_path):
+    store = SqliteControlStore(tmp_path / "control.db")
+    try:
+        ((level,),) = store.write(lambda tx: tx.rows("PRAGMA synchronous")).result(10).value
+    finally:
+        store.close()
+
+    assert level == 2  # FULL: a kill cannot show the difference, a power cut would
