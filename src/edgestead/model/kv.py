@@ -174,11 +174,13 @@ def compact_metadata(text: bytes | str, *, object_only: bool = False) -> bytes |
 
     Raises MetadataInvalid, MetadataTooLarge. Numbers keep their value, members their order.
     """
+    if text == b"null":
+        return None  # most entries have none
     if len(text) > METADATA_TEXT_BYTES_MAX:
         raise MetadataTooLarge(bytes=len(text), limit=METADATA_BYTES_MAX)
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
-        compact = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+        value = _decode(text if isinstance(text, str) else text.decode())
+        compact = _encode(value).encode()
     except (ValueError, RecursionError):  # UnicodeError is a ValueError: lone surrogates
         raise MetadataInvalid(reason="must be JSON") from None
     if object_only and not isinstance(value, dict | None):
@@ -190,6 +192,10 @@ def compact_metadata(text: bytes | str, *, object_only: bool = False) -> bytes |
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(name)
+
+
+_decode = json.JSONDecoder(parse_constant=_refuse_constant).decode
+_encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
 
 def check_title(title: Any) -> str:

@@ -27,7 +27,7 @@ from edgestead.model.kv import (
     check_key,
 )
 from edgestead.model.kvbulk import BulkPair, keys_of, pairs_of
-from edgestead.store.kv import Blob, Entry, Incoming, KvStore, Page, Pair
+from edgestead.store.kv import INLINE_BYTES_MAX, Blob, Entry, Incoming, KvStore, Page, Pair
 
 READ_BYTES = 262_144
 ITEMS_PER_PAUSE = 32  # a tenth of a millisecond of work
@@ -80,11 +80,13 @@ class StagedPairs:
         self._large: list[Incoming] = []
         self.count = 0
 
-    def add(self, pair: BulkPair, incoming: Incoming) -> None:
-        incoming.write(pair.content)
-        content = incoming.finish()
-        if isinstance(content, Blob):
+    def add(self, pair: BulkPair, store: KvStore) -> None:
+        content: bytes | Blob = pair.content
+        if len(pair.content) > INLINE_BYTES_MAX:
+            incoming = store.incoming()
             self._large.append(incoming)
+            incoming.write(pair.content)
+            content = incoming.finish()
         frame = _encode_frame(Pair(pair.key, content, pair.expires_at_s, pair.metadata))
         self._file.write(_FRAME_LENGTH.pack(len(frame)))
         self._file.write(frame)
@@ -116,7 +118,7 @@ def stage(
     staged = StagedPairs(staging)
     try:
         for pair in pairs_of(_items(body, pause), now_s=now_s, blanks=blanks):
-            staged.add(pair, store.incoming())
+            staged.add(pair, store)
     except BaseException:
         staged.discard()
         raise

@@ -107,6 +107,7 @@ DELETE_DROPPED = "DELETE FROM dropped_spaces WHERE number = ?"
 SELECT_EXPIRED = "SELECT number, length(value) FROM entries WHERE expires_at_s <= ? LIMIT ?"
 SELECT_OF_SPACE = "SELECT number, length(value) FROM entries WHERE space = ? LIMIT ?"
 DELETE_ROW = "DELETE FROM entries WHERE number = ? RETURNING blob_id"
+HAS_ANY_BLOB = "SELECT 1 FROM entries WHERE blob_id IS NOT NULL LIMIT 1"
 HAS_BLOB = "SELECT 1 FROM entries WHERE blob_id = ?"
 
 
@@ -235,13 +236,16 @@ class _Put(_Change):
         found = tx.row(SELECT_SPACE, (self._namespace,)) or tx.row(INSERT_SPACE, (self._namespace,))
         assert found is not None
         (space,) = found
+        # Usually there is none, and then no pair has to look whether it replaces one.
+        may_replace_blob = tx.row(HAS_ANY_BLOB) is not None
         count = 0
         for pair in self._pairs:
-            self._put(tx, space, pair)
+            may_replace_blob = may_replace_blob or bool(self.added)
+            self._put(tx, space, pair, may_replace_blob)
             count += 1
         return count
 
-    def _put(self, tx: Transaction, space: int, pair: Pair) -> None:
+    def _put(self, tx: Transaction, space: int, pair: Pair, may_replace_blob: bool) -> None:
         key, content = pair.key.encode(), pair.content
         columns: tuple[object, ...]
         if isinstance(content, Blob):
@@ -249,9 +253,10 @@ class _Put(_Change):
             columns = (content.id, content.length, content.sha256, None)
         else:
             columns = (None, None, None, content)
-        old = tx.row(SELECT_BLOB_OF_KEY, (space, key))
-        if old is not None and old[0] is not None:
-            self.replaced.append(old[0])
+        if may_replace_blob:
+            old = tx.row(SELECT_BLOB_OF_KEY, (space, key))
+            if old is not None and old[0] is not None:
+                self.replaced.append(old[0])
         tx.run(UPSERT, (space, key, pair.expires_at_s, pair.metadata, *columns))
 
 
