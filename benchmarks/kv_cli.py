@@ -89,7 +89,8 @@ def measure(ready: Mapping[str, str], folder: Path, runs: int) -> None:
         medians = {who: statistics.median(times) for who, times in found.items()}
         for who, median in medians.items():
             print(
-                f"{what:5} {who:9} {median * 1000:7.0f} ms   {median / medians['edgecli']:.1f} times edgecli's"
+                f"{what:5} {who:9} {median * 1000:7.0f} ms"
+                f"   {median / medians['edgecli']:.1f} times edgecli's"
             )
 
 
