@@ -4,12 +4,14 @@ Each rule of `docs/explanation/objects.md`, "The rules of the log", has a test h
 """
 
 import random
+from pathlib import Path
 
 import pytest
 
 from edgestead.store.objectlog import (
     FRAME_HEADER_BYTES,
     PAGE_BYTES,
+    UNCHANGED,
     Commit,
     CommitKind,
     Fenced,
@@ -17,7 +19,8 @@ from edgestead.store.objectlog import (
     ObjectRef,
     Unknown,
 )
-from edgestead.store.sqlite.objectlog.format import BLOCK_BYTES, pack_record, seed_of
+from edgestead.store.sqlite.objectlog.files import LocalFiles
+from edgestead.store.sqlite.objectlog.format import BLOCK_BYTES, pack_entry, pack_record, seed_of
 from edgestead.store.sqlite.objectlog.local import LocalObjectLog
 from edgestead.testing.disks import SimulatedDisk
 from tests.objects.logs import Logs, keys, put, ref
@@ -177,6 +180,15 @@ def test_a_head_that_is_not_the_logs_is_fenced(log: LocalObjectLog) -> None:
         log.append(lease, 0, [keys(a=b"2")], None)
 
 
+def test_a_real_lock_keeps_a_second_process_out(tmp_path: Path) -> None:
+    held = LocalFiles().lock(str(tmp_path / "lock"))
+
+    with pytest.raises(BlockingIOError):
+        LocalFiles().lock(str(tmp_path / "lock"))
+    held.close()
+    LocalFiles().lock(str(tmp_path / "lock")).close()
+
+
 def test_a_folder_has_one_log(logs: Logs) -> None:
     logs.open()
 
@@ -280,7 +292,9 @@ def test_a_record_of_another_folder_is_no_record(logs: Logs) -> None:
     log = logs.open()
     put(log, log.acquire(ref()), keys(a=b"1"))
     offset = log._writer.segment.offset  # type: ignore[union-attr]
-    foreign = pack_record(seed_of(b"another folder !", 1), 2, 1, 0, b"")
+    forged = keys(a=b"forged")
+    entry = pack_entry(1, 2, forged.kind, UNCHANGED, len(forged.body)) + forged.body
+    foreign = pack_record(seed_of(b"another folder !", 1), 2, 1, 1, entry)
     logs.disk.inodes["/objects/log/segment-0001.log"].write(foreign, offset)
 
     logs.killed()
@@ -332,6 +346,22 @@ def test_what_is_retired_is_synced_and_written_down_first(logs: Logs) -> None:
         again = log.acquire(ref())
         assert (again.head, again.alarm_us, again.ref.name) == (1, 7_000, "one")
         assert contents(logs.disk, again.path) == b"A" * PAGE_BYTES
+
+
+def test_a_base_that_moved_is_written_down_even_if_the_rest_was_before(logs: Logs) -> None:
+    log = logs.open()
+    lease = log.acquire(ref())
+    put(log, lease, keys(a=b"1"))
+    log._catalogue.settle(log._directory.rows(), ())
+    log._directory.settled(log._directory.rows())
+    log.put_base(lease, 1)
+    fill_segments(log, "busy", 2)
+    put(log, lease, keys(a=b"2"))
+
+    logs.killed()
+
+    again = logs.open().acquire(ref())
+    assert (again.head, again.tail) == (2, {"a": b"2"})
 
 
 def test_after_a_clean_end_there_is_nothing_to_recover(logs: Logs) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from edgestead.objects.classes import StatefulObject
 from edgestead.objects.errors import StorageBroken
+from edgestead.objects.ids import from_name
 from edgestead.objects.node import Node
 from edgestead.store.objectlog import LogBroken, NoSpace
 from edgestead.store.sqlite.objectlog.local import LocalObjectLog
@@ -180,3 +181,74 @@ def test_a_damaged_database_resets_the_object_and_is_made_anew(logs: Logs) -> No
         assert await stub.keys() == ["kept", "more"]
 
     run(logs, script, Table)
+
+
+def test_a_commit_that_was_never_logged_is_not_there_after_a_kill(logs: Logs) -> None:
+    async def write(node: Node) -> None:
+        await node.env.Table["a"].write("kept")
+
+    async def unlogged(node: Node) -> None:
+        assert await node.env.Table["a"].keys() == ["kept"]
+        database = next(iter(node._live.values())).engine.database
+        assert database is not None
+        database.begin(0)
+        database.execute("INSERT INTO t VALUES ('unlogged', 1)").fetchall()
+        assert database.commit()
+
+    async def after(node: Node) -> None:
+        assert await node.env.Table["a"].keys() == ["kept"]
+
+    run(logs, write, Table)
+    run(logs, unlogged, Table, close=False)
+    logs.killed()
+    run(logs, after, Table)
+
+
+def test_a_refused_commit_of_pages_is_taken_out_of_the_database(logs: Logs) -> None:
+    async def script(node: Node) -> None:
+        stub = node.env.Table["a"]
+        await stub.write("kept")
+        log = node.log
+        assert isinstance(log, LocalObjectLog)
+        log._upkeep.full = True
+        with pytest.raises(StorageBroken):
+            await stub.write("refused")
+        log._upkeep.full = False
+        assert await stub.keys() == ["kept"]
+        await stub.write("later")
+        assert await stub.keys() == ["kept", "later"]
+
+    run(logs, script, Table)
+
+
+def test_debris_of_a_database_that_was_never_logged_is_removed(logs: Logs) -> None:
+    log = logs.open()
+    lease = log.acquire(from_name("Table", "a"))
+    put(log, lease, keys(), alarm=5)
+    logs.disk.open(lease.path, create=True).write(b"half a header", 0)
+    logs.disk.open(lease.path + "-journal", create=True).write(b"half a journal", 0)
+    logs.killed()
+
+    async def script(node: Node) -> None:
+        await node.env.Table["a"].write("works")
+        assert await node.env.Table["a"].keys() == ["works"]
+
+    run(logs, script, Table)
+
+
+def test_a_refused_commit_is_never_written_down_as_a_head(logs: Logs) -> None:
+    log = logs.open()
+    lease = log.acquire(ref())
+    put(log, lease, keys(a=b"1"))
+    log.put_base(lease, 1)
+    fail_next(logs, "write", "segment-", errno.ENOSPC)
+    assert put(log, lease, keys(a=b"2")).state == "refused"
+
+    log.close()
+
+    log = logs.open()
+    lease = log.acquire(ref())
+    assert (lease.head, lease.tail) == (1, {})
+    put(log, lease, keys(a=b"3"))
+    logs.killed()
+    assert logs.open().acquire(ref()).tail == {"a": b"3"}
