@@ -106,6 +106,7 @@ class Database:
         self._frames = self._read = 0  # frames in the write-ahead log, and how many of them were read out
         self._cursors: weakref.WeakSet[OpenCursor] = weakref.WeakSet()
         self._latest: OpenCursor | None = None
+        self.names: dict[str, list[str]] = {}  # statement → its columns' names, until the schema changes
         self.guard = Guard()
         self.connection = apsw.Connection(path, vfs=vfs or None, statementcachesize=32)
         self.execute = self.connection.execute
@@ -188,10 +189,12 @@ class Database:
         self._run(f"{_MARK} RELEASE level_{level}")
 
     def roll_back_to(self, level: int) -> None:
+        self.names.clear()
         self._run(f"{_MARK} ROLLBACK TO level_{level}")
         self._run(f"{_MARK} RELEASE level_{level}")
 
     def roll_back(self) -> None:
+        self.names.clear()
         if self.connection.in_transaction:
             self._run(_ROLLBACK)
         self.has_table = bool(self._run(_HAS))
@@ -238,6 +241,7 @@ class Database:
             self.connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)
             self.connection.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 0)
         self.has_table = False
+        self.names.clear()
         self._run(_BEGIN)
         return self.commit()
 

@@ -22,6 +22,9 @@ Row = dict[str, Any]
 _splits: dict[str, tuple[Statement, ...]] = {}
 
 
+_ROWS_ONLY = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE", "WITH"})  # cannot change the schema
+
+
 class SqlStorage:
     """`ctx.storage.sql`."""
 
@@ -47,12 +50,16 @@ class SqlStorage:
 
     def _run(self, statement: Statement, bindings: tuple[Any, ...]) -> "Cursor":
         engine = self._engine
-        if statement.reads:
-            database = engine.database
-            if database is None or engine.broken is not None:
-                database = engine.open()
-            return Cursor(engine, database, self._execute(database, statement, bindings), statement, bindings)
-        database = engine.begin_sql()
+        if not statement.reads:
+            return self._change(engine.begin_sql(), statement, bindings)
+        database = engine.database
+        if database is None or engine.broken is not None:
+            database = engine.open()
+        return Cursor(engine, database, self._execute(database, statement, bindings), statement, bindings)
+
+    def _change(self, database: Database, statement: Statement, bindings: tuple[Any, ...]) -> "Cursor":
+        if statement.word not in _ROWS_ONLY:
+            database.names.clear()  # what the columns of a remembered statement are called may change
         if statement.word == "ALTER":
             return self._alter(database, statement, bindings)
         return self._write(database, statement, bindings)
@@ -156,16 +163,18 @@ class Cursor:
         self._engine, self._database, self._statement = engine, database, statement
         self._bindings, self._rows = bindings, rows
         self.rows_read = self.rows_written = 0
-        self._left: list[tuple[Any, ...]] | None = []
-        self._names: list[str] | None = None  # no row at all: looked up when somebody asks
-        if statement.silent:
-            return
-        try:
-            self._names = [column[0] for column in rows.description]
-        except apsw.ExecutionCompleteError:
-            return
-        self._left = None
-        database.opened(self)
+        self._left: list[tuple[Any, ...]] | None = None
+        self._names = database.names.get(statement.text)
+        if self._names is None and not statement.silent:
+            try:
+                names = [column[0] for column in rows.description]
+            except apsw.ExecutionCompleteError:
+                return  # no row at all: looked up when somebody asks
+            self._names = names
+            if len(database.names) < limits.SPLITS_MAX:
+                database.names[statement.text] = names
+        if not statement.silent:
+            database.opened(self)
 
     # rows
 
