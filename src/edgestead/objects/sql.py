@@ -60,16 +60,18 @@ class SqlStorage:
     def _change(self, database: Database, statement: Statement, bindings: tuple[Any, ...]) -> "Cursor":
         if statement.word not in _ROWS_ONLY:
             database.names.clear()  # what the columns of a remembered statement are called may change
-        if statement.word == "ALTER":
-            return self._alter(database, statement, bindings)
+            if statement.word == "ALTER":
+                return self._alter(database, statement, bindings)
         return self._write(database, statement, bindings)
 
     def _write(self, database: Database, statement: Statement, bindings: tuple[Any, ...]) -> "Cursor":
-        before = database.connection.total_changes()
+        total_changes = database.connection.total_changes
+        before = total_changes()
         rows = self._execute(database, statement, bindings)
         cursor = Cursor(self._engine, database, rows, statement, bindings)
-        cursor.settle()  # SQLite counts when the statement is over
-        cursor.rows_written = database.connection.total_changes() - before
+        if not statement.silent:
+            cursor.settle()  # SQLite counts when the statement is over
+        cursor.rows_written = total_changes() - before
         return cursor
 
     def _execute(self, database: Database, statement: Statement, bindings: tuple[Any, ...]) -> apsw.Cursor:
@@ -164,8 +166,12 @@ class Cursor:
         self._bindings, self._rows = bindings, rows
         self.rows_read = self.rows_written = 0
         self._left: list[tuple[Any, ...]] | None = None
+        self._names: list[str] | None = None
+        if statement.silent:
+            self._left = []
+            return
         self._names = database.names.get(statement.text)
-        if self._names is None and not statement.silent:
+        if self._names is None:
             try:
                 names = [column[0] for column in rows.description]
             except apsw.ExecutionCompleteError:
@@ -173,8 +179,7 @@ class Cursor:
             self._names = names
             if len(database.names) < limits.SPLITS_MAX:
                 database.names[statement.text] = names
-        if not statement.silent:
-            database.opened(self)
+        database.opened(self)
 
     # rows
 
