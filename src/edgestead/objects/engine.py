@@ -406,6 +406,11 @@ class Engine:
             waiter(error)
         self._on_broken(error)
 
+    def relax(self) -> None:
+        """Nothing happened for a while: keep the database open, and give back what it only remembers."""
+        if self.database is not None and self.broken is None:
+            self.database.connection.release_memory()
+
     def checkpoint(self) -> bool:
         """Bring the database file to the log's head. False when the log is not that far yet.
 

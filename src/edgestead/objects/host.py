@@ -14,6 +14,8 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
 
+import apsw
+
 from edgestead.http1.server import Server
 from edgestead.objects.classes import ClassInfo
 from edgestead.objects.engine import Logging
@@ -26,6 +28,16 @@ from edgestead.store.sqlite.objectlog.runner import ThreadRunner
 DESCRIPTORS_PER_DATABASE = 4
 DRAIN_SECONDS = 5.0
 EXIT_FATAL = 70  # EX_SOFTWARE: the disk failed, and only a new start can tell what is durable
+
+
+def configure_sqlite() -> None:
+    """Take 30 KiB off each open database: a lookaside buffer of its own does not pay for idle objects.
+
+    For a process that does nothing else, before it opens its first database.
+    """
+    apsw.shutdown()
+    apsw.config(apsw.SQLITE_CONFIG_LOOKASIDE, 0, 0)
+    apsw.initialize()
 
 
 def exit_process(error: BaseException) -> None:

@@ -223,7 +223,11 @@ class Node:
         self.log.tend()
 
     def _evict_idle(self) -> None:
-        before = self._loop.time() - self._idle_seconds
+        now = self._loop.time()
+        for instance in self._live.values():
+            if UPKEEP_SECONDS <= now - instance.used_at < 2 * UPKEEP_SECONDS:
+                instance.engine.relax()
+        before = now - self._idle_seconds
         idle = [key for key, instance in self._live.items() if instance.used_at <= before]
         for key in idle:
             self.evict(key)
