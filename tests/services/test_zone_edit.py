@@ -1,4 +1,4 @@
-"""What the feed hears of a change: each name as it is now, the journal's row, the zone with its new serial."""
+"""What the feed hears of a change: each name as it is now, the journal's row, the zone's new serial."""
 
 import pytest
 
@@ -73,9 +73,7 @@ def journaled(api):
     """The journal's rows since the last time, as (serial before, after, removed, added)."""
     rows = [served.decode_change(c.doc) for c in api.changes if c.kind == served.KIND_JOURNAL]
     api.changes.clear()
-    return [
-        (_serial(row.before), _serial(row.after), _texts(row.removed), _texts(row.added)) for row in rows
-    ]
+    return [(_serial(row.before), _serial(row.after), _texts(row.removed), _texts(row.added)) for row in rows]
 
 
 def _serial(zone):

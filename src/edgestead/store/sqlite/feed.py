@@ -20,7 +20,7 @@ LIST_STATE = (
     "SELECT sequence, scope, kind, key, doc FROM feed_state "
     "WHERE (scope, kind, key) > (?, ?, ?) ORDER BY scope, kind, key LIMIT ?"
 )
-# A whole scan of the tail, which is bounded and read anyway by whoever starts; an index would cost each write.
+# Scans the whole tail, which is bounded: an index would cost every write.
 LIST_LOGS = (
     "SELECT sequence, scope, kind, key, doc FROM outbox "
     "WHERE sequence > ? AND kind >= 'log:' AND kind < 'log;' ORDER BY sequence LIMIT ?"
