@@ -16,7 +16,7 @@ from typing import Final
 
 from edgestead.dns import node, wire
 from edgestead.dns.kept import Kept
-from edgestead.dns.outcome import AA, NOERROR, NOT_OURS, NXDOMAIN, Outcome
+from edgestead.dns.outcome import AA, NOERROR, NOT_ALLOWED, NXDOMAIN, Outcome
 from edgestead.dns.zone import WILDCARD, Zone
 
 ALIASES_MAX: Final = 16
@@ -64,7 +64,7 @@ class View:
 def lookup(view: View, zone: Zone, name: bytes, kind: bytes) -> Outcome:
     """What a valid, lower-case `name` of `zone` gets for a type (with class IN, as wire)."""
     if kind in _TRANSFERS:
-        return NOT_OURS
+        return NOT_ALLOWED
     if kind == _DS:
         zone = _parent_side(view, zone, name)
     at = len(name) - len(zone.apex)

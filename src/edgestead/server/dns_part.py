@@ -31,6 +31,9 @@ _CELLS: dict[int, int] = {
     Slot.DROPPED: slot("edge_dns_dropped_total"),
     Slot.CACHE_HITS: slot("edge_dns_cache_hits_total"),
     Slot.UNSENT: slot("edge_dns_unsent_total"),
+    Slot.LIMITED: slot("edge_dns_limited_total", "dropped"),
+    Slot.SLIPPED: slot("edge_dns_limited_total", "shortened"),
+    Slot.COOKIES_GOOD: slot("edge_dns_cookies_good_total"),
     Slot.TCP_CONNECTIONS: slot("edge_dns_tcp_connections_total"),
     Slot.TCP_OPEN: slot("edge_dns_tcp_connections_open"),
 }
