@@ -44,6 +44,9 @@ GOOD = [
     ("dns-workers", "auto", "dns_workers", 0),
     ("dns-workers", "3", "dns_workers", 3),
     ("dns-workers", 3, "dns_workers", 3),
+    ("dns-rate", "200", "dns_rate", 200),
+    ("dns-identity", "ams-1", "dns_identity", "ams-1"),
+    ("dns-version", "", "dns_version", ""),
     ("data-dir", "/x/y", "data_dir", Path("/x/y")),
 ]
 
@@ -76,6 +79,12 @@ BAD = [
     ("dns-workers", "0", "1 to 64, or auto"),
     ("dns-workers", True, "1 to 64, or auto"),
     ("dns-workers", "65", "1 to 64, or auto"),
+    ("dns-rate", "-1", "whole number"),
+    ("dns-rate", "1000001", "from 0 to 1000000"),
+    ("dns-identity", "a" * 256, "at most 255 printable"),
+    ("dns-identity", "caf\xe9", "printable ASCII"),
+    ("dns-version", "a\n", "printable ASCII"),
+    ("dns-version", 9, "printable ASCII"),
     ("data-dir", "", "expected text"),
     ("data-dir", "a\0b", "expected text"),
 ]

@@ -55,7 +55,7 @@ async def _answer(
     if may_serve.done():
         process.Status(start.status_fd).ready()
         with socket.socket(fileno=start.socket_fd) as sock:
-            await serve_tcp(sock, table, PageCounters(page), stop)
+            await serve_tcp(sock, table, PageCounters(page), stop, settings=start.settings)
     may_serve.cancel()
     stopped.cancel()
 

@@ -13,6 +13,7 @@ from datetime import date
 
 import msgspec
 
+from edgestead.dns.settings import DnsSettings
 from edgestead.model.call import Profile
 from edgestead.server.credentials import Credentials
 
@@ -64,7 +65,15 @@ class ControlStart(Start, frozen=True, kw_only=True):
 
 
 class DnsStart(Start, frozen=True, kw_only=True):
-    """One worker of DNS: `socket_fd` is bound (UDP) or listening (TCP)."""
+    """One worker of DNS: `socket_fd` is bound (UDP) or listening (TCP).
+
+    UDP workers are numbered from 0 and share the memory of `rates_fd`; `rate` 0 means no limit.
+    """
 
     socket_fd: int
     feed_path: str
+    settings: DnsSettings
+    rates_fd: int
+    rate: int
+    worker: int
+    workers: int
