@@ -7,8 +7,8 @@ Not   reading patterns from an expression (`lexer`).
 
 RE2 never backtracks, and its memory is bounded (`REGEX_MEMORY_BYTES_MAX`). It reads patterns and values as
 bytes, as the v4 API's language does: in UTF-8 a `.` would not match the byte ``\xff``, and one such byte in a
-path would take a request past ``^/admin/.*``. So a character of more than one byte is a sequence here; in a class
-it is refused, because a class is one byte.
+path would take a request past ``^/admin/.*``. So a character of more than one byte is a sequence here; in a
+class it is refused, because a class is one byte.
 """
 
 from collections.abc import Callable
@@ -50,7 +50,8 @@ def _as_bytes(pattern: str) -> bytes:
 
     Letter case of such a group counts even under `(?i)`: folding is for ASCII.
 
-    Raises: ValueError for one in a class or after a backslash, or beside RE2's `\Q`, which would quote the group.
+    Raises: ValueError for one in a class or after a backslash, or beside RE2's `\Q`, which would quote the
+    group.
     """
     if pattern.isascii():
         return pattern.encode()
