@@ -580,6 +580,15 @@ def test_a_dry_run_answers_null_and_changes_nothing(api, writes, zone):
     assert [api.get(zone).result, api.get(ACCOUNT).result] == before
 
 
+def test_a_dry_run_of_deleting_a_version_leaves_it(api, zone, three):
+    one = f"{zone}/{three['id']}"
+    api.put(one, {"rules": []})
+
+    assert api.delete(f"{one}/versions/1?dry_run=true").status == 204
+    assert api.delete(f"{one}/versions/2?dry_run=true").codes == [20223]
+    assert api.get(f"{one}/versions/1").result == three
+
+
 def test_a_dry_run_refuses_what_the_write_would_refuse(api, zone, entrypoint, three):
     bad = {"rules": [block("http.hots eq 1")]}
 

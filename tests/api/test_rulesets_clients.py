@@ -66,6 +66,47 @@ def test_an_override_of_their_rule_is_refused_with_the_way_to_ours(api, path):
     )
 
 
+# Ways to the first deployment
+
+
+def test_a_put_of_the_entry_point_deploys(api, path):
+    assert api.get(path).status == 404
+
+    made = api.put(path, {"rules": [execute()]}).result
+
+    assert (made["kind"], made["version"], len(made["rules"])) == ("zone", "1", 1)
+
+
+def test_a_new_ruleset_of_kind_zone_deploys(api, zone_id, path):
+    body = {"name": "zone", "kind": "zone", "phase": MANAGED_PHASE, "rules": [execute()]}
+
+    made = api.post(f"/zones/{zone_id}/rulesets", body).result
+
+    assert api.get(path).result == made
+
+
+def test_a_rule_added_to_the_entry_point_deploys(api, zone_id, path):
+    made = api.put(path, {"rules": []}).result
+
+    deployed = api.post(f"/zones/{zone_id}/rulesets/{made['id']}/rules", execute()).result
+
+    assert [rule["action"] for rule in deployed["rules"]] == ["execute"]
+    assert api.get(path).result == deployed
+
+
+def test_a_provider_that_plans_reads_deletes_the_empty_one_makes_its_own_and_puts(api, zone_id, path):
+    rulesets = f"/zones/{zone_id}/rulesets"
+    empty = api.put(path, {}).result
+
+    assert api.get(path).result["rules"] == []
+    assert api.delete(f"{rulesets}/{empty['id']}").status == 204
+    made = api.post(rulesets, {"name": "terraform", "kind": "zone", "phase": MANAGED_PHASE}).result
+    put = api.put(path, {"description": "managed", "rules": [execute()]}).result
+
+    assert (put["id"], put["name"], put["version"]) == (made["id"], "terraform", "2")
+    assert empty["id"] != made["id"]
+
+
 @pytest.mark.parametrize("profile", [Profile.CLIENTS])
 @pytest.mark.parametrize("version", ["newest", "", "3.3.4", 36])
 def test_a_version_is_still_a_number(api, path, version):

@@ -95,6 +95,7 @@ RULES = [
     (block(action="score"), 20120, f"{IN_FIRST}/action", "not possible to use the score action"),
     (block(action=1), 10026, f"{IN_FIRST}/action", "expected a string for action"),
     (block(surprise=1), 10026, f"{IN_FIRST}/surprise", 'invalid JSON: unknown field "surprise"'),
+    (block(score_threshold=25), 10026, f"{IN_FIRST}/score_threshold", "unknown field"),
     (block(position={"index": 1}), 10026, f"{IN_FIRST}/position", "unknown field"),
     (block(enabled="false"), 10026, f"{IN_FIRST}/enabled", "expected true or false for enabled"),
     (block(enabled=0), 10026, f"{IN_FIRST}/enabled", "expected true or false for enabled"),
