@@ -5,8 +5,10 @@ Asks  RE2 for regular expressions.
 Tells the parser whether a pattern is one, the compiler how to run it.
 Not   reading patterns from an expression (`lexer`).
 
-RE2 never backtracks, and its memory is bounded (`REGEX_MEMORY_BYTES_MAX`). It reads patterns and values as
-bytes, as the v4 API's language does: in UTF-8 a `.` would not match the byte ``\xff``, and one such byte in a
+RE2 never backtracks, and its memory and program are bounded (`REGEX_MEMORY_BYTES_MAX`,
+`REGEX_INSTRUCTIONS_MAX`): nested repetitions make a short pattern slow to compile, at the edge too.
+
+It reads patterns and values as bytes, as the v4 API's language does: in UTF-8 a `.` would not match the byte ``\xff``, and one such byte in a
 path would take a request past ``^/admin/.*``. So a character of more than one byte is a sequence here; in a
 class it is refused, because a class is one byte.
 """
@@ -15,7 +17,7 @@ from collections.abc import Callable
 
 import re2
 
-from .types import REGEX_MEMORY_BYTES_MAX, VALUE_BYTES_MAX
+from .types import REGEX_INSTRUCTIONS_MAX, REGEX_MEMORY_BYTES_MAX, VALUE_BYTES_MAX
 
 Test = Callable[[bytes], bool]
 REPLACE_REFERENCES_MAX = 8  # ${1} to ${8}
@@ -38,11 +40,17 @@ def compile_regex(pattern: str | bytes, *, capture: bool = False) -> "re2._Regex
     """
     text = pattern.decode("utf-8", "surrogateescape") if isinstance(pattern, bytes) else pattern
     try:
-        return re2.compile(_as_bytes(text), _options(capture=capture))
+        compiled = re2.compile(_as_bytes(text), _options(capture=capture))
     except re2.error as error:
         reason = error.args[0] if error.args else b"invalid regular expression"
         shown = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
         raise ValueError(f"regex parse error: {shown}") from None
+    if compiled.programsize > REGEX_INSTRUCTIONS_MAX:
+        raise ValueError(
+            f"regex parse error: pattern too large - {compiled.programsize} instructions,"
+            f" more than {REGEX_INSTRUCTIONS_MAX}"
+        )
+    return compiled
 
 
 def _as_bytes(pattern: str) -> bytes:
