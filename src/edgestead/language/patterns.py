@@ -9,7 +9,7 @@ RE2 never backtracks, and its memory and program are bounded (`REGEX_MEMORY_BYTE
 `REGEX_INSTRUCTIONS_MAX`): nested repetitions make a short pattern slow to compile, at the edge too.
 
 It reads patterns and values as bytes, as the v4 API's language does: in UTF-8 a `.` would not match the byte
-``\xff``, and one such byte in a path would take a request past ``^/admin/.*``. So a character of several bytes
+``\xff``, and one such byte in a path would take a request past ``^/admin/.*``. A character of several bytes
 is a sequence here; in a class it is refused, because a class is one byte.
 """
 
