@@ -7,26 +7,41 @@ Tells `api`, with records as JSON text (`services.record_view`).
 Not   HTTP; permissions.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
-from edgestead.model import names
 from edgestead.model.call import Call
-from edgestead.model.names import InvalidName
 from edgestead.model.zone_errors import RecordNotFound, ZoneNotFound
-from edgestead.services import record_draft, record_view
+from edgestead.services import record_draft, record_filters, record_view
 from edgestead.services.platform import Platform
 from edgestead.services.record_draft import RecordBody
 from edgestead.services.zone_edit import ZoneEdit
 from edgestead.store.control import Reader, Transaction
-from edgestead.tables import records, zones
+from edgestead.tables import record_lists, records, zones
+from edgestead.tables.record_lists import Condition, Filter
 from edgestead.tables.records import RecordRow
 from edgestead.tables.zones import ZoneRow
 
-FILTERS = tuple(records.CONDITIONS)
-ORDERS = tuple(records.ORDERS)
+ORDERS = tuple(record_lists.ORDERS)
 ZoneState = zones.ZoneState
+
+__all__ = [
+    "ORDERS",
+    "Condition",
+    "Filter",
+    "Listed",
+    "Wanted",
+    "ZoneState",
+    "create",
+    "delete",
+    "is_short",
+    "listed",
+    "patch",
+    "put",
+    "show",
+    "state",
+]
 
 
 class Listed(msgspec.Struct, frozen=True):
@@ -38,9 +53,9 @@ class Listed(msgspec.Struct, frozen=True):
 
 
 class Wanted(NamedTuple):
-    """What a list asks for. `conditions` are pairs of a key of FILTERS and its value; names are as sent."""
+    """What a list asks for. The filter's values are as they were sent."""
 
-    conditions: tuple[tuple[str, Any], ...]
+    filter: Filter
     order: str
     descending: bool
     limit: int
@@ -103,22 +118,22 @@ def state(reader: Reader, zone_id: str) -> ZoneState:
 
 def listed(call: Call, reader: Reader, zone_id: str, wanted: Wanted, state: ZoneState) -> Listed:
     """One page of the records that meet every condition; `state` comes from the same snapshot."""
-    conditions = dict(wanted.conditions)
-    if "name" in conditions:
-        conditions["name"] = _stored_name(conditions["name"], state.name)
-    total_count = records.count(reader, zone_id, conditions) if conditions else state.record_count
+    chosen = record_filters.folded(wanted.filter, state.name)
+    total_count = state.record_count
+    if not chosen.is_everything:
+        total_count = record_lists.count(reader, zone_id, chosen)
     bodies: list[bytes] = []
     if wanted.offset < total_count:
-        bodies = records.bodies(
-            reader, zone_id, conditions, wanted.order, wanted.descending, wanted.limit, wanted.offset
+        bodies = record_lists.bodies(
+            reader, zone_id, chosen, wanted.order, wanted.descending, wanted.limit, wanted.offset
         )
     return Listed(record_view.body_for(call, b",".join(bodies)), len(bodies), total_count)
 
 
 def is_short(wanted: Wanted, rows_max: int) -> bool:
     """Whether an index leads to the page, and past so few rows that an event loop may wait for it."""
-    keys = {key for key, _ in wanted.conditions}
-    by_index = "name" in keys or (not keys and wanted.order in ("type", "name"))
+    chosen = wanted.filter
+    by_index = chosen.is_of_one_name or (chosen.is_everything and wanted.order in ("type", "name"))
     return by_index and wanted.offset + wanted.limit <= rows_max
 
 
@@ -149,11 +164,3 @@ def _zone_and_record(reader: Reader, zone_id: str, record_id: str) -> tuple[Zone
     if record is None:
         raise RecordNotFound
     return zone, record
-
-
-def _stored_name(text: str, zone_name: str) -> str:
-    """A filter's name as rows hold it. What cannot be a name finds nothing, as the empty text does."""
-    try:
-        return names.text_from_wire(names.owner_from_text(text.strip(), names.wire_from_text(zone_name)))
-    except InvalidName:
-        return ""

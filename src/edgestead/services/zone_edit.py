@@ -12,9 +12,12 @@ for many, and for an undo. What cannot be rendered raises before the commit.
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import msgspec
+
 from edgestead.model import names, served
 from edgestead.model.call import Call
 from edgestead.model.record_errors import ContentRefused, RecordRefused
+from edgestead.model.records import fold
 from edgestead.model.zone_errors import (
     AddressHost,
     AliasHost,
@@ -28,8 +31,9 @@ from edgestead.model.zone_errors import (
 from edgestead.services import limits, record_view, serving
 from edgestead.services.platform import Platform
 from edgestead.services.record_draft import Draft, apex_of
+from edgestead.services.record_filters import split_tag
 from edgestead.store.control import Group, Transaction
-from edgestead.tables import records, zones
+from edgestead.tables import record_notes, records, zones
 from edgestead.tables.records import Neighbour, RecordRow
 from edgestead.tables.zones import ZoneRow
 
@@ -45,6 +49,8 @@ class _Rule(NamedTuple):
 
 _CNAME, _NS = frozenset(("CNAME",)), frozenset(("NS",))
 _ADDRESSES = frozenset(("A", "AAAA"))
+
+_decode_tags = msgspec.json.Decoder(list[str]).decode
 
 # Contract "Errors": these are the documented conflicts. Other types beside a CNAME are stored, not served.
 _RULES = (
@@ -92,6 +98,7 @@ class ZoneEdit:
         name = self._join(draft, None)
         row = self._row(draft, self._platform.new_id(), now_us, now_us, None)
         records.insert(self._tx, row)
+        record_notes.insert(self._tx, row.id, row.zone_id, _notes(row))
         self._wrote = True
         name.records.append(_neighbour(row))
         self._count += 1
@@ -108,6 +115,9 @@ class ZoneEdit:
         before, name = self._at(old.name), self._join(draft, old)
         row = self._row(draft, old.id, old.created_us, self._call.now_us, old)
         records.update(self._tx, row)
+        if (row.comment, row.tags) != (old.comment, old.tags):
+            record_notes.delete(self._tx, row.id)
+            record_notes.insert(self._tx, row.id, row.zone_id, _notes(row))
         self._wrote = True
         before.remove(old.id)
         name.records.append(_neighbour(row))
@@ -202,6 +212,14 @@ class ZoneEdit:
 
 def _neighbour(row: RecordRow) -> Neighbour:
     return Neighbour(row.id, row.type, row.rdata, row.ttl, row.proxied, row.settings, row.comment, row.tags)
+
+
+def _notes(row: RecordRow) -> list[tuple[str, str]]:
+    """What filters find of the comment and the tags."""
+    notes = {split_tag(tag): None for tag in _decode_tags(row.tags)} if row.tags != "[]" else {}
+    if row.comment is not None:
+        notes[record_notes.COMMENT, fold(row.comment)] = None
+    return list(notes)
 
 
 def _since(now: str | None, before: str | None, since_us: int | None, modified_us: int) -> int | None:
