@@ -10,12 +10,13 @@ from collections.abc import Awaitable
 
 from edgestead.api import record_query
 from edgestead.api.context import AppContext
-from edgestead.api.limits import ROWS_READ_INLINE_MAX
+from edgestead.api.limits import BATCH_BODY_BYTES_MAX, ROWS_READ_INLINE_MAX
 from edgestead.api.query import Query
 from edgestead.api.routing import Answer, route
 from edgestead.model.call import Call
 from edgestead.model.envelope import Page, success_page
-from edgestead.services import records
+from edgestead.services import record_batch, records
+from edgestead.services.record_batch import Batch, Done
 from edgestead.services.record_draft import RecordBody
 from edgestead.services.records import ZoneState
 from edgestead.store.control import Reader
@@ -56,6 +57,12 @@ def _page(call: Call, reader: Reader, zone_id: str, wanted: records.Wanted, stat
     found = records.listed(call, reader, zone_id, wanted, state)
     number = wanted.offset // wanted.limit + 1
     return success_page(Page(found.text, found.count, number, wanted.limit, found.total_count))
+
+
+@route("POST", _PATH + "/batch", permission="DNS Write", body_bytes_max=BATCH_BODY_BYTES_MAX)
+async def change_records(zone_id: str, api: AppContext, call: Call, body: Batch) -> Done:
+    """Delete, patch, put and create records, in this order: all of it, or nothing."""
+    return await api.barrier.write(lambda tx: record_batch.run(call, tx, api.platform, zone_id, body))
 
 
 @route("GET", _PATH + "/{dns_record_id}", permission="DNS Read")

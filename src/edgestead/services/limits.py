@@ -10,7 +10,6 @@ TTL_SECONDS_MAX = 86_400  # contract "TTL and proxy"
 TXT_OCTETS_PER_NAME_MAX = 8_192  # contract "Types", decoded
 RRSET_OCTETS_MAX = 65_000  # one RRset fits in one DNS message over TCP (65,535) with its question and OPT
 RECORD_HEAD_OCTETS = 12  # of each record in a message: compressed owner, type, class, TTL, length
-COMMENT_CHARACTERS_MAX = 500  # contract "Text", the widest plan
 TAGS_MAX = 20
 TAG_NAME_CHARACTERS_MAX = 32
 TAG_VALUE_CHARACTERS_MAX = 100

@@ -55,7 +55,9 @@ UPDATE = (
     " comment_modified_us = ?, tags_modified_us = ?, body = ? where id = ?"
 )
 SELECT = f"select {COLUMNS} from records where id = ? and zone_id = ?"
-SELECT_BODY = "select r.body from records r join zones z on z.id = r.zone_id where r.id = ? and r.zone_id = ?"
+SELECT_BODY = (
+    "select r.body, z.name from records r join zones z on z.id = r.zone_id where r.id = ? and r.zone_id = ?"
+)
 SELECT_AT_NAME = (
     "select id, type, rdata, ttl, proxied, settings, comment, tags from records"
     " where zone_id = ? and name = ?"
@@ -144,10 +146,10 @@ def record(reader: Reader, zone_id: str, record_id: str) -> RecordRow | None:
     return RecordRow(*found) if found else None
 
 
-def body(reader: Reader, zone_id: str, record_id: str) -> bytes | None:
-    """Of a record in a zone that exists."""
+def body(reader: Reader, zone_id: str, record_id: str) -> tuple[bytes, str] | None:
+    """Of a record in a zone that exists; and the zone's name."""
     found = reader.row(SELECT_BODY, (record_id, zone_id))
-    return found[0] if found else None
+    return (found[0], found[1]) if found else None
 
 
 def at_name(reader: Reader, zone_id: str, name: str) -> list[Neighbour]:
