@@ -13,6 +13,7 @@ RECORD_HEAD_OCTETS = 12  # of each record in a message: compressed owner, type, 
 TAGS_MAX = 20
 TAG_NAME_CHARACTERS_MAX = 32
 TAG_VALUE_CHARACTERS_MAX = 100
+ALIAS_HOPS_MAX = 32  # CNAMEs behind one another
 RECORDS_PER_ZONE_MAX = 1_000_000
 
 RULES_PER_RULESET_MAX = 1_000  # contract "Rulesets" §6: ours, plans of the hosted service have fewer

@@ -17,7 +17,7 @@ from edgestead.model import names
 from edgestead.model.call import Call
 from edgestead.model.names import InvalidName
 from edgestead.model.plans import PLANS
-from edgestead.model.record_errors import ContentRefused, FieldMissing, FieldRefused, NameRefused
+from edgestead.model.record_errors import FieldMissing, FieldRefused, NameRefused
 from edgestead.model.records import TYPES, RecordType, folded_content, record_type_named
 from edgestead.model.zone_errors import (
     CannotBeProxied,
@@ -201,7 +201,7 @@ def _complete(
     old: RecordRow | None,
 ) -> Draft:
     proxied = bool(old and old.proxied) if body.proxied is None else body.proxied
-    _check_target(row, owner, contents, proxied, platform)
+    _check_target(row, contents, proxied, platform)
     return Draft(
         owner,
         names.text_from_wire(owner),
@@ -219,17 +219,13 @@ def _complete(
     )
 
 
-def _check_target(
-    row: RecordType, owner: bytes, contents: _Contents, proxied: bool, platform: Platform
-) -> None:
+def _check_target(row: RecordType, contents: _Contents, proxied: bool, platform: Platform) -> None:
     if proxied and not row.proxiable:
         raise CannotBeProxied(type=row.name, field="proxied")
     if proxied and not platform.edge_addresses:
         raise NoEdgeAddress(type=row.name, field="proxied")
     if contents.content in platform.own_addresses:
         raise TargetRefused(type=row.name, field="content", address=contents.content)
-    if row.name == "CNAME" and contents.rdata == owner:
-        raise ContentRefused(type="CNAME", field="content", reason="it points to itself")
 
 
 def _ttl(row: RecordType, zone: ZoneRow, ttl: int | None, old: RecordRow | None) -> int:

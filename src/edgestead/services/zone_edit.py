@@ -29,6 +29,7 @@ from edgestead.model.zone_errors import (
     RecordQuota,
 )
 from edgestead.services import limits, record_view, serving
+from edgestead.services.aliases import check_no_loop
 from edgestead.services.platform import Platform
 from edgestead.services.record_draft import Draft, apex_of
 from edgestead.services.record_filters import split_tag
@@ -174,6 +175,8 @@ class ZoneEdit:
         _check_duplicate(draft, others)
         _check_types(draft, others, name.owner == self._apex)
         _check_sizes(draft, others)
+        if draft.type == "CNAME":
+            check_no_loop(self._tx, draft.owner, draft.rdata, old and old.id)
         return name
 
     def _row(

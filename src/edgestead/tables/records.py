@@ -62,6 +62,7 @@ SELECT_AT_NAME = (
     "select id, type, rdata, ttl, proxied, settings, comment, tags from records"
     " where zone_id = ? and name = ?"
 )
+SELECT_ALIAS = "select id, rdata from records where zone_id = ? and name = ? and type = 'CNAME'"
 DELETE = "delete from records where id = ?"
 DELETE_SOME = "delete from records where id in (select id from records where zone_id = ? limit ?)"
 
@@ -149,6 +150,12 @@ def record(reader: Reader, zone_id: str, record_id: str) -> RecordRow | None:
 def body(reader: Reader, zone_id: str, record_id: str) -> tuple[bytes, str] | None:
     """Of a record in a zone that exists; and the zone's name."""
     found = reader.row(SELECT_BODY, (record_id, zone_id))
+    return (found[0], found[1]) if found else None
+
+
+def alias(reader: Reader, zone_id: str, name: str) -> tuple[str, bytes] | None:
+    """The CNAME at a name: its id, and its target in wire form."""
+    found = reader.row(SELECT_ALIAS, (zone_id, name))
     return (found[0], found[1]) if found else None
 
 
