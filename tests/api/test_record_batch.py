@@ -173,7 +173,7 @@ def test_a_batch_is_one_serial_and_one_document_a_name(api, batch):
 
     batch({"posts": [{**WWW, "content": f"192.0.2.{number}"} for number in range(1, 40)]})
 
-    assert [change.kind for change in api.changes] == ["name", "zone"]
+    assert [change.kind for change in api.changes] == ["name", "log:journal", "zone"]
 
 
 def test_quotas_count_what_the_batch_deletes(api, records, batch, monkeypatch, www):

@@ -2,7 +2,7 @@
 
 Owns  what older dates answered besides, and the spellings of the profile `clients`.
 Asks  `changes`; `services.srv_members` for SRV.
-Tells `services.records` and `services.record_batch`.
+Tells `services.records` and `services.record_batch`; `services.history`, which has no older shapes.
 Not   the newest shape, which rows keep ready (`services.record_view`).
 
     until 2024-11-30  zone_id and zone_name behind id
@@ -34,10 +34,12 @@ def shown(call: Call, zone_id: str, zone_name: str, bodies: Sequence[bytes]) -> 
     """Stored bodies of one zone, in their order, with commas between."""
     if not changed("record-zone-fields", call.as_of):
         bodies = [_older(call, zone_id, zone_name, body) for body in bodies]
-    text = b",".join(bodies)
-    if call.profile is Profile.CLIENTS:
-        text = text.replace(_OWN_SPELLING, _VENDOR_SPELLING)
-    return text
+    return spelled(call, b",".join(bodies))
+
+
+def spelled(call: Call, text: bytes) -> bytes:
+    """Stored bodies in the spelling of the call's profile, and in the newest shape."""
+    return text.replace(_OWN_SPELLING, _VENDOR_SPELLING) if call.profile is Profile.CLIENTS else text
 
 
 def _older(call: Call, zone_id: str, zone_name: str, body: bytes) -> bytes:
