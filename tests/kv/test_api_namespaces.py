@@ -139,8 +139,10 @@ def test_a_namespace_that_is_not_there_is_told_from_an_id_that_is_none(api, meth
 
 def test_another_accounts_namespace_is_not_there(api, namespace):
     other = namespace.path.replace(ACCOUNT, "b" * 32)
+    namespace.put("k")  # the server knows now whose it is
 
     assert api.get(other).codes == [10013]
+    assert Namespace(api, namespace.id, NAMESPACES.replace(ACCOUNT, "b" * 32)).get("k").codes == [10013]
     assert api.post(NAMESPACES.replace(ACCOUNT, "b" * 32), {"title": "t"}).status == 404
 
 

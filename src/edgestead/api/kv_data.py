@@ -28,6 +28,7 @@ from edgestead.store.kv import INLINE_BYTES_MAX, Blob, Incoming, KvStore, Pair, 
 PORTION_BYTES = 524_288  # one hop to a thread costs as much as writing 100 KiB
 SPOOL_IN_MEMORY_BYTES = 262_144
 THREADS = 8
+OWNERS_MAX = 4_096
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -41,6 +42,14 @@ class KvData:
         self._spool_dir = None if spool_dir is None else str(spool_dir)
         self._threads = ThreadPoolExecutor(THREADS, "key-values")
         self._large_bodies: Counter[str] = Counter()
+        # Each namespace that was found lately, and its account: asking the control data anew would cost a
+        # small read more than the read itself. Ids never come back, and only this loop deletes one.
+        self.owners: dict[str, str] = {}
+
+    def remember_owner(self, namespace: str, account_id: str) -> None:
+        if len(self.owners) >= OWNERS_MAX:
+            self.owners.clear()
+        self.owners[namespace] = account_id
 
     async def in_thread(self, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, partial(fn, *args, **kwargs))
@@ -98,7 +107,11 @@ class KvData:
                 if waiting_bytes >= PORTION_BYTES:
                     await self.in_thread(file.writelines, waiting)
                     waiting, waiting_bytes = [], 0
-            file.writelines(waiting)
+            # More than the file keeps in memory goes to the disk, and the loop does not wait for that.
+            if waiting_bytes > SPOOL_IN_MEMORY_BYTES:
+                await self.in_thread(file.writelines, waiting)
+            else:
+                file.writelines(waiting)
             yield file
 
     def temporary_file(self) -> IO[bytes]:
