@@ -29,6 +29,7 @@ PORTION_BYTES = 524_288  # one hop to a thread costs as much as writing 100 KiB
 SPOOL_IN_MEMORY_BYTES = 262_144
 THREADS = 8
 OWNERS_MAX = 4_096
+GIVE_WAY_SECONDS = 0.000_05  # as long as a thread takes to wake
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -143,8 +144,11 @@ class KvData:
 
 
 def give_way() -> None:
-    """Let the event loop's thread have the interpreter now, not after its switch interval."""
-    time.sleep(0)
+    """Let the event loop's thread have the interpreter now, not after its switch interval.
+
+    A sleep of zero does not: this thread has taken the interpreter again before the other one is awake.
+    """
+    time.sleep(GIVE_WAY_SECONDS)
 
 
 def _write(incoming: Incoming, chunks: list[bytes]) -> None:
