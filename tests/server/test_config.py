@@ -2,7 +2,7 @@
 
 from dataclasses import fields
 from datetime import date, datetime
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 
 import pytest
@@ -45,6 +45,9 @@ GOOD = [
     ("dns-workers", "3", "dns_workers", 3),
     ("dns-workers", 3, "dns_workers", 3),
     ("data-dir", "/x/y", "data_dir", Path("/x/y")),
+    ("transfer-to", ("192.0.2.1",), "transfer_to", (ip_network("192.0.2.1/32"),)),
+    ("transfer-to", ["2001:db8::/32"], "transfer_to", (ip_network("2001:db8::/32"),)),
+    ("notify", ("[2001:db8::1]:53",), "notify", (Address("2001:db8::1", 53),)),
 ]
 
 BAD = [
@@ -78,6 +81,13 @@ BAD = [
     ("dns-workers", "65", "1 to 64, or auto"),
     ("data-dir", "", "expected text"),
     ("data-dir", "a\0b", "expected text"),
+    ("transfer-to", ("192.0.2.1/24",), "without host bits"),
+    ("transfer-to", ("secondary",), "address or a prefix"),
+    ("transfer-to", ("192.0.2.0/33",), "address or a prefix"),
+    ("notify", ("192.0.2.1",), "HOST:PORT"),
+    ("notify", ("192.0.2.1:0",), "and its port"),
+    ("notify", ("0.0.0.0:53",), "one machine"),
+    ("notify", ("ns2.example.net:53",), "IP address"),
 ]
 
 

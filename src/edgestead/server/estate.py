@@ -145,5 +145,7 @@ class Estate:
             counters_fd=child.counters_fd,
             socket_fd=socket_fd,
             feed_path=str(self._runtime_dir / "feed.sock"),
+            transfer_to=tuple(map(str, self._config.transfer_to)),
+            notify=tuple((target.host, target.port) for target in self._config.notify),
         )
         return start, [socket_fd]

@@ -64,7 +64,13 @@ class ControlStart(Start, frozen=True, kw_only=True):
 
 
 class DnsStart(Start, frozen=True, kw_only=True):
-    """One worker of DNS: `socket_fd` is bound (UDP) or listening (TCP)."""
+    """One worker of DNS: `socket_fd` is bound (UDP) or listening (TCP).
+
+    `transfer_to` are the prefixes of who may have whole zones, `notify` address and port of who is told of
+    changes; both are of use over TCP only.
+    """
 
     socket_fd: int
     feed_path: str
+    transfer_to: tuple[str, ...] = ()
+    notify: tuple[tuple[str, int], ...] = ()
