@@ -23,7 +23,7 @@ from edgestead.model.zone_errors import (
     ZoneNotFound,
     ZoneTypeRefused,
 )
-from edgestead.services import serving
+from edgestead.services import history, serving
 from edgestead.services.access import Identity, Target, permits
 from edgestead.services.platform import Platform
 from edgestead.store.control import Reader, Transaction
@@ -158,11 +158,12 @@ def delete(call: Call, tx: Transaction, zone_id: str) -> None:
 
 
 def sweep(tx: Transaction) -> bool:
-    """Delete some records of zones that were deleted, whenever that was. False when none is left."""
+    """Delete some rows of zones that were deleted, whenever that was. False when none is left."""
     zone_id = zones.next_deleted(tx)
     if zone_id is None:
         return False
-    if records.delete_some(tx, zone_id, SWEPT_ROWS_MAX) < SWEPT_ROWS_MAX:
+    done = records.delete_some(tx, zone_id, SWEPT_ROWS_MAX) < SWEPT_ROWS_MAX
+    if done and history.forget_zone(tx, zone_id, SWEPT_ROWS_MAX):
         zones.forget_deleted(tx, zone_id)
     return True
 
