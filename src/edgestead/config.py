@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,6 +64,8 @@ class Config:
     dns_rate: int
     dns_identity: str
     dns_version: str
+    transfer_to: tuple[IPv4Network | IPv6Network, ...]
+    notify: tuple[Address, ...]
     ready_file: Path | None
     crs: Path | None
     managed_ruleset_id: str | None
@@ -120,6 +122,20 @@ def _ip(value: object) -> IPv4Address | IPv6Address:
     if address.is_unspecified or address.is_multicast or "%" in str(address):
         raise ValueError("expected the address of one machine")
     return address
+
+
+def _prefix(value: object) -> IPv4Network | IPv6Network:
+    try:
+        return ip_network(_text(value))
+    except ValueError:
+        raise ValueError("expected an address or a prefix like 192.0.2.0/24, without host bits") from None
+
+
+def _target(value: object) -> Address:
+    target = _address(value)
+    if target.is_wildcard or not target.port:
+        raise ValueError("expected the address of one machine, and its port")
+    return target
 
 
 def _host_name(value: object) -> str:
@@ -280,6 +296,24 @@ OPTIONS: tuple[Option, ...] = (
         " no limit.",
     ),
     Option(
+        "transfer-to",
+        "CIDR",
+        _prefix,
+        (),
+        "Addresses that may fetch whole zones (AXFR) and their changes (IXFR).",
+        many=True,
+        fallback="nobody",
+    ),
+    Option(
+        "notify",
+        "HOST:PORT",
+        _target,
+        (),
+        "Secondary that is told of each change of a zone (NOTIFY).",
+        many=True,
+        fallback="nobody",
+    ),
+    Option(
         "ready-file",
         "FILE",
         _path,
@@ -356,7 +390,6 @@ NOT_BUILT: dict[str, str] = {
         "the edge proxy",
     ),
     **dict.fromkeys(("objects", "objects-http", "objects-workers"), "stateful objects"),
-    **dict.fromkeys(("transfer-to", "notify"), "zone transfers"),
     "api-quota": "rate limits",
     "resolver": "CNAME flattening",
 }

@@ -2,7 +2,7 @@
 
 from dataclasses import fields
 from datetime import date, datetime
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 
 import pytest
@@ -48,6 +48,9 @@ GOOD = [
     ("dns-identity", "ams-1", "dns_identity", "ams-1"),
     ("dns-version", "", "dns_version", ""),
     ("data-dir", "/x/y", "data_dir", Path("/x/y")),
+    ("transfer-to", ("192.0.2.1",), "transfer_to", (ip_network("192.0.2.1/32"),)),
+    ("transfer-to", ["2001:db8::/32"], "transfer_to", (ip_network("2001:db8::/32"),)),
+    ("notify", ("[2001:db8::1]:53",), "notify", (Address("2001:db8::1", 53),)),
 ]
 
 BAD = [
@@ -87,6 +90,13 @@ BAD = [
     ("dns-version", 9, "printable ASCII"),
     ("data-dir", "", "expected text"),
     ("data-dir", "a\0b", "expected text"),
+    ("transfer-to", ("192.0.2.1/24",), "without host bits"),
+    ("transfer-to", ("secondary",), "address or a prefix"),
+    ("transfer-to", ("192.0.2.0/33",), "address or a prefix"),
+    ("notify", ("192.0.2.1",), "HOST:PORT"),
+    ("notify", ("192.0.2.1:0",), "and its port"),
+    ("notify", ("0.0.0.0:53",), "one machine"),
+    ("notify", ("ns2.example.net:53",), "IP address"),
 ]
 
 

@@ -162,5 +162,7 @@ class Estate:
             rate=self._config.dns_rate,
             worker=worker,
             workers=len(self._listeners.dns_udp),
+            transfer_to=tuple(map(str, self._config.transfer_to)),
+            notify=tuple((target.host, target.port) for target in self._config.notify),
         )
         return start, [socket_fd, self._rates_fd]

@@ -68,6 +68,8 @@ class DnsStart(Start, frozen=True, kw_only=True):
     """One worker of DNS: `socket_fd` is bound (UDP) or listening (TCP).
 
     UDP workers are numbered from 0 and share the memory of `rates_fd`; `rate` 0 means no limit.
+    `transfer_to` are the prefixes of who may have whole zones, `notify` address and port of who is told of
+    changes; both are of use over TCP only.
     """
 
     socket_fd: int
@@ -77,3 +79,5 @@ class DnsStart(Start, frozen=True, kw_only=True):
     rate: int
     worker: int
     workers: int
+    transfer_to: tuple[str, ...] = ()
+    notify: tuple[tuple[str, int], ...] = ()
