@@ -285,6 +285,7 @@ def _bring_about(
             draft = record_draft.draft(newest, zone, platform, _body(wanted))
             edit.bring_back(draft, record_id, from_six_digits(_stored(wanted).created_on))
         except EdgeError as cause:
+            cause.pointer = None  # there is no JSON body to point into
             raise CannotBringBack(what=_named(wanted), reason=cause.message, chain=(cause,)) from None
     return Done(edit.finish(), len(due))
 

@@ -15,6 +15,7 @@ TAGS_MAX = 20
 TAG_NAME_CHARACTERS_MAX = 32
 TAG_VALUE_CHARACTERS_MAX = 100
 RECORDS_PER_ZONE_MAX = 1_000_000
+IMPORTED_RECORDS_MAX = 50_000  # of one zone file: 50 MB while it is read
 HISTORY_ITEMS_SHOWN_MAX = 20  # of one change in a list; its diff has all of them
 RESTORED_ITEMS_MAX = 20_000  # changes of records that one undo or restore goes through, in one transaction
 

@@ -65,6 +65,10 @@ SELECT_AT_NAME = (
 DELETE = "delete from records where id = ?"
 DELETE_SOME = "delete from records where id in (select id from records where zone_id = ? limit ?)"
 
+SELECT_STORED = (
+    "select id, name, type, rdata, ttl, proxied, settings, comment, tags from records"
+    " where zone_id = ? and (name, type, id) > (?, ?, ?) order by name, type, id limit ?"
+)
 SELECT_BODIES = "select body from records where zone_id = ?"
 SELECT_ROWS = f"select {COLUMNS} from records where zone_id = ?"
 COUNT_LIST = "select count(*) from records where zone_id = ?"
@@ -132,6 +136,20 @@ class Neighbour(NamedTuple):
     tags: str
 
 
+class StoredRecord(NamedTuple):
+    """What a zone file says of one record."""
+
+    id: str
+    name: str
+    type: str
+    rdata: bytes
+    ttl: int
+    proxied: int
+    settings: str
+    comment: str | None
+    tags: str
+
+
 def insert(tx: Transaction, row: RecordRow) -> None:
     tx.run(INSERT, row)
 
@@ -183,6 +201,12 @@ def body(reader: Reader, zone_id: str, record_id: str) -> bytes | None:
 
 def at_name(reader: Reader, zone_id: str, name: str) -> list[Neighbour]:
     return [Neighbour(*found) for found in reader.rows(SELECT_AT_NAME, (zone_id, name))]
+
+
+def stored(reader: Reader, zone_id: str, after: StoredRecord | None, limit: int) -> list[StoredRecord]:
+    """Records by name and type, those behind `after`: a zone of any size in steps of one index."""
+    key = ("", "", "") if after is None else (after.name, after.type, after.id)
+    return [StoredRecord(*found) for found in reader.rows(SELECT_STORED, (zone_id, *key, limit))]
 
 
 def bodies(
