@@ -17,7 +17,9 @@ TAG_VALUE_CHARACTERS_MAX = 100
 RECORDS_PER_ZONE_MAX = 1_000_000
 IMPORTED_RECORDS_MAX = 50_000  # of one zone file: 50 MB while it is read
 HISTORY_ITEMS_SHOWN_MAX = 20  # of one change in a list; its diff has all of them
-RESTORED_ITEMS_MAX = 20_000  # changes of records that one undo or restore goes through, in one transaction
+RESTORED_ITEMS_MAX = (
+    50_000  # that an undo or restore goes through, in one transaction; no less than an import
+)
 
 RULES_PER_RULESET_MAX = 1_000  # contract "Rulesets" §6: ours, plans of the hosted service have fewer
 CUSTOM_RULESETS_MAX = 100  # of one account, in all phases
