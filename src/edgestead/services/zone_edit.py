@@ -26,6 +26,7 @@ from edgestead.model.zone_errors import (
     RecordQuota,
 )
 from edgestead.services import limits, record_view, serving
+from edgestead.services.journal import Journaled
 from edgestead.services.platform import Platform
 from edgestead.services.record_draft import Draft, apex_of
 from edgestead.services.zone_log import EDIT, Origin, ZoneLog
@@ -144,18 +145,29 @@ class ZoneEdit:
         if not self._wrote:
             return None
         zone_id, serial = self._zone.id, self._zone.serial
+        journaled = Journaled()
         for name in self._changed.values():
-            self._emit(name)
+            self._emit(name, journaled)
         if self._changed:
             serial = serving.next_serial(serial)
-            document = served.encode(self._renderer.zone(self._apex, serial))
-            self._tx.emit(zone_id, served.KIND_ZONE, "", document)
+            self._emit_serial(serial, journaled)
         zones.set_after_change(self._tx, zone_id, serial, self._count)
         return self._log.write(self._call, self._tx, zone_id, self._origin)
 
-    def _emit(self, name: _Name) -> None:
+    def _emit_serial(self, serial: int, journaled: Journaled) -> None:
+        """The journal's row, then the SOA: last, because from then on the zone counts as whole."""
+        zone_id, after = self._zone.id, self._renderer.zone(self._apex, serial)
+        before = self._tx.newest(zone_id, served.KIND_ZONE, "")
+        if before is not None:
+            row = journaled.row(served.decode_zone(before), after)
+            self._tx.emit(zone_id, served.KIND_JOURNAL, f"{serial:08x}", row)
+        self._tx.emit(zone_id, served.KIND_ZONE, "", served.encode(after))
+
+    def _emit(self, name: _Name, journaled: Journaled) -> None:
         rendered = self._renderer.name(self._apex, name.owner, name.records)
         document = served.encode(rendered) if rendered.rrsets else None
+        before = self._tx.newest(self._zone.id, served.KIND_NAME, name.owner.hex())
+        journaled.take(name.owner, served.decode_name(before).rrsets if before else (), rendered.rrsets)
         is_proxied = serving.is_proxied(name.records)
         first: Group = ""
         if is_proxied != name.was_proxied:

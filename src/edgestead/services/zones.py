@@ -238,8 +238,9 @@ def _may_add(identity: Identity, account_id: str) -> bool:
 def _announce(tx: Transaction, platform: Platform, row: ZoneRow, apex: bytes) -> None:
     zone = platform.renderer.zone(apex, row.serial)
     apex_name = platform.renderer.name(apex, apex, ())
-    tx.emit(row.id, served.KIND_ZONE, "", served.encode(zone))
+    # The SOA comes last, as after every change: whoever copies the zone waits for it.
     tx.emit(row.id, served.KIND_NAME, apex.hex(), served.encode(apex_name))
+    tx.emit(row.id, served.KIND_ZONE, "", served.encode(zone))
 
 
 def _row(reader: Reader, zone_id: str) -> ZoneRow:
