@@ -201,6 +201,9 @@ class _WritesNothing:
     def emit(self, scope: str, kind: str, key: str, doc: bytes | None, *, first: Group = "") -> int:
         return 0
 
+    def newest(self, scope: str, kind: str, key: str) -> bytes | None:
+        return None
+
     def drop_scope(self, scope: str, *, first: Group = "") -> int:
         return 0
 
