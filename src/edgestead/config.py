@@ -72,6 +72,8 @@ class Config:
     anomaly_rule_id: str | None
     barrier_ms: int
     drain_seconds: int
+    history_days: int
+    history_rows: int
 
     @property
     def edge_addresses(self) -> tuple[IPv4Address | IPv6Address, ...]:
@@ -378,6 +380,22 @@ OPTIONS: tuple[Option, ...] = (
         _whole(1, 600),
         "10",
         "How long each step of a shutdown may take before what is left of it is killed.",
+        flag=False,
+    ),
+    Option(
+        "history-days",
+        "N",
+        _whole(1, 36_500),
+        "90",
+        "How long a zone's history is kept.",
+        flag=False,
+    ),
+    Option(
+        "history-rows",
+        "N",
+        _whole(1, 10_000_000),
+        "10000",
+        "How many changes of single records a zone's history keeps; the newest change is always kept whole.",
         flag=False,
     ),
 )

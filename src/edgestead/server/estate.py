@@ -143,6 +143,8 @@ class Estate:
             managed_ruleset_id=config.managed_ruleset_id,
             anomaly_rule_id=config.anomaly_rule_id,
             barrier_ms=config.barrier_ms,
+            history_days=config.history_days,
+            history_rows=config.history_rows,
         )
         descriptors = [start.lock_fd, start.api_fd, start.feed_fd, start.admin_fd, *self._pages.values()]
         return start, [*descriptors, *(consumer.pidfd for consumer in serving)]

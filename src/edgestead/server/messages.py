@@ -62,6 +62,8 @@ class ControlStart(Start, frozen=True, kw_only=True):
     managed_ruleset_id: str | None
     anomaly_rule_id: str | None
     barrier_ms: int
+    history_days: int
+    history_rows: int
 
 
 class DnsStart(Start, frozen=True, kw_only=True):

@@ -15,8 +15,11 @@ TAG_NAME_CHARACTERS_MAX = 32
 TAG_VALUE_CHARACTERS_MAX = 100
 ALIAS_HOPS_MAX = 32  # CNAMEs behind one another
 RECORDS_PER_ZONE_MAX = 1_000_000
+IMPORTED_RECORDS_MAX = 50_000  # of one zone file: 50 MB while it is read
 HISTORY_ITEMS_SHOWN_MAX = 20  # of one change in a list; its diff has all of them
-RESTORED_ITEMS_MAX = 20_000  # changes of records that one undo or restore goes through, in one transaction
+RESTORED_ITEMS_MAX = (
+    50_000  # that an undo or restore goes through, in one transaction; no less than an import
+)
 
 RULES_PER_RULESET_MAX = 1_000  # contract "Rulesets" §6: ours, plans of the hosted service have fewer
 REGEXES_PER_RULESET_MAX = 1_000  # each takes up to 2 MiB at the edge; usual ones compile in 50 µs

@@ -66,6 +66,11 @@ SELECT_ALIAS = "select id, rdata from records where zone_id = ? and name = ? and
 DELETE = "delete from records where id = ?"
 DELETE_SOME = "delete from records where id in (select id from records where zone_id = ? limit ?)"
 
+SELECT_STORED = (
+    "select id, name, type, rdata, ttl, proxied, settings, comment, tags from records"
+    " where zone_id = ? and (name, type, id) > (?, ?, ?) order by name, type, id limit ?"
+)
+
 
 class RecordRow(NamedTuple):
     """A whole record. `data`, `settings` and `tags` are JSON text; `ttl` 1 is Auto; `proxied` is 0 or 1."""
@@ -95,6 +100,20 @@ class Neighbour(NamedTuple):
     """What the rules between records and the rendering of a name need to know of one record."""
 
     id: str
+    type: str
+    rdata: bytes
+    ttl: int
+    proxied: int
+    settings: str
+    comment: str | None
+    tags: str
+
+
+class StoredRecord(NamedTuple):
+    """What a zone file says of one record."""
+
+    id: str
+    name: str
     type: str
     rdata: bytes
     ttl: int
@@ -161,3 +180,9 @@ def alias(reader: Reader, zone_id: str, name: str) -> tuple[str, bytes] | None:
 
 def at_name(reader: Reader, zone_id: str, name: str) -> list[Neighbour]:
     return [Neighbour(*found) for found in reader.rows(SELECT_AT_NAME, (zone_id, name))]
+
+
+def stored(reader: Reader, zone_id: str, after: StoredRecord | None, limit: int) -> list[StoredRecord]:
+    """Records by name and type, those behind `after`: a zone of any size in steps of one index."""
+    key = ("", "", "") if after is None else (after.name, after.type, after.id)
+    return [StoredRecord(*found) for found in reader.rows(SELECT_STORED, (zone_id, *key, limit))]
