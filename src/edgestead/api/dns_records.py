@@ -9,7 +9,9 @@ Not   what makes a record valid.
 from collections.abc import Awaitable
 from typing import Any
 
+from edgestead.api import declared
 from edgestead.api.context import AppContext
+from edgestead.api.declared import DIRECTION, Answers, choice, flag, pages, text
 from edgestead.api.limits import RECORDS_PAGE_SIZE_DEFAULT, RECORDS_PAGE_SIZE_MAX, ROWS_READ_INLINE_MAX
 from edgestead.api.query import Query
 from edgestead.api.routing import Answer, route
@@ -18,19 +20,30 @@ from edgestead.model.envelope import Page, success_page
 from edgestead.model.records import folded_query
 from edgestead.services import records
 from edgestead.services.record_draft import RecordBody
+from edgestead.services.record_view import RecordView
 from edgestead.services.records import ZoneState
 from edgestead.store.control import Reader
 
 _PATH = "/zones/{zone_id}/dns_records"
+_RECORD = Answers(RecordView)
+_QUERY = (
+    *pages(RECORDS_PAGE_SIZE_DEFAULT, RECORDS_PAGE_SIZE_MAX),
+    *(text(name, "Only records of this name.") for name in ("name", "name.exact")),
+    text("type", "Only records of this type."),
+    *(text(name, "Only records with this content.") for name in ("content", "content.exact")),
+    flag("proxied", "Only records that are, or are not, proxied."),
+    choice("order", records.ORDERS, "type", "What the records are ordered by."),
+    DIRECTION,
+)
 
 
-@route("POST", _PATH, permission="DNS Write")
+@route("POST", _PATH, permission="DNS Write", answers=_RECORD)
 async def create_record(zone_id: str, api: AppContext, call: Call, body: RecordBody) -> bytes:
     """Create a record. When this answers, DNS does."""
     return await api.barrier.write(lambda tx: records.create(call, tx, api.platform, zone_id, body))
 
 
-@route("GET", _PATH, permission="DNS Read")
+@route("GET", _PATH, permission="DNS Read", query=_QUERY, answers=declared.page_of(RecordView))
 def list_records(zone_id: str, api: AppContext, call: Call, query: Query) -> Answer | Awaitable[Answer]:
     """Records of a zone. Filters `name`, `type`, `content`, `proxied`; `order`, `direction`."""
     paging = query.paging(RECORDS_PAGE_SIZE_DEFAULT, RECORDS_PAGE_SIZE_MAX)
@@ -66,13 +79,13 @@ def _page(call: Call, reader: Reader, zone_id: str, wanted: records.Wanted, stat
     return success_page(Page(found.text, found.count, number, wanted.limit, found.total_count))
 
 
-@route("GET", _PATH + "/{dns_record_id}", permission="DNS Read")
+@route("GET", _PATH + "/{dns_record_id}", permission="DNS Read", answers=_RECORD)
 def show_record(zone_id: str, dns_record_id: str, api: AppContext, call: Call) -> bytes:
     """One record."""
     return api.barrier.read(lambda reader: records.show(call, reader, zone_id, dns_record_id))
 
 
-@route("PATCH", _PATH + "/{dns_record_id}", permission="DNS Write")
+@route("PATCH", _PATH + "/{dns_record_id}", permission="DNS Write", answers=_RECORD)
 async def patch_record(
     zone_id: str, dns_record_id: str, api: AppContext, call: Call, body: RecordBody
 ) -> bytes:
@@ -82,7 +95,7 @@ async def patch_record(
     )
 
 
-@route("PUT", _PATH + "/{dns_record_id}", permission="DNS Write")
+@route("PUT", _PATH + "/{dns_record_id}", permission="DNS Write", answers=_RECORD)
 async def put_record(
     zone_id: str, dns_record_id: str, api: AppContext, call: Call, body: RecordBody
 ) -> bytes:

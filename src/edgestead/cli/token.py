@@ -24,9 +24,9 @@ token = LazyGroup(
     table=COMMANDS,
     help="""Create, list, roll and delete API tokens.
 
-    Tokens belong to the user, or with --account to the account. A TOKEN is meant by its id or name. Server and
-    credentials come from EDGE_API_BASE and EDGE_TOKEN (or EDGE_EMAIL and EDGE_KEY), or else from the server
-    that runs on this machine.
+    Tokens belong to the user, or with --account to the account. A TOKEN is meant by its id or name. Server
+    and credentials come from EDGE_API_BASE and EDGE_TOKEN (or EDGE_EMAIL and EDGE_KEY), or else from the
+    server that runs on this machine.
 
     \b
       edgecli token create certbot --permission 'DNS Write' --zone example.com
