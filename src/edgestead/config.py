@@ -13,10 +13,12 @@ import difflib
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from edgestead.changes import OLDEST
 from edgestead.model.call import Profile
 from edgestead.model.ids import is_id
 from edgestead.model.limits import NAME_OCTETS_MAX
@@ -55,6 +57,8 @@ class Config:
     edge_address: tuple[IPv4Address | IPv6Address, ...]
     nameserver: tuple[str, ...]
     profile: Profile
+    as_of: date | None
+    allow_as_of: bool
     dns_workers: int
     ready_file: Path | None
     crs: Path | None
@@ -161,21 +165,39 @@ def _profile(value: object) -> Profile:
         raise ValueError("expected spec or clients") from None
 
 
+def _date(value: object) -> date:
+    """TOML has dates of its own, a flag has text."""
+    try:
+        day = value if type(value) is date else date.fromisoformat(_text(value))
+    except ValueError:
+        raise ValueError("expected a date as YYYY-MM-DD") from None
+    if day < OLDEST:
+        raise ValueError(f"expected {OLDEST} or later")
+    return day
+
+
+def _switch(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("expected true or false")
+    return value
+
+
 class Option(NamedTuple):
     """One setting. `default` is text as on the command line; None means that there is no value.
 
     `flag` False is a key of the file alone. `many` may be repeated. `fallback` words a default that is no
-    text.
+    text. A `switch` is a flag without a value, and true or false in the file.
     """
 
     key: str
     metavar: str
     parse: Callable[[object], Any]
-    default: str | tuple[str, ...] | None
+    default: str | tuple[str, ...] | bool | None
     help: str
     flag: bool = True
     many: bool = False
     fallback: str = ""
+    switch: bool = False
 
     @property
     def field(self) -> str:
@@ -217,6 +239,23 @@ OPTIONS: tuple[Option, ...] = (
         _profile,
         "spec",
         "`spec` follows the specification to the letter; `clients` bends where real clients need it.",
+    ),
+    Option(
+        "as-of",
+        "YYYY-MM-DD",
+        _date,
+        None,
+        "Day whose behaviour the API shows: shapes of data as they were then.",
+        fallback="today",
+    ),
+    Option(
+        "allow-as-of",
+        "true|false",
+        _switch,
+        False,
+        "Let each request choose that day with its header `Edge-As-Of`.",
+        fallback="`false`",
+        switch=True,
     ),
     Option(
         "dns-workers", "N|auto", _workers, "1", "Processes that answer DNS over UDP; auto is one per core."
@@ -283,10 +322,8 @@ NOT_BUILT: dict[str, str] = {
     **dict.fromkeys(("objects", "objects-http", "objects-workers"), "stateful objects"),
     **dict.fromkeys(("transfer-to", "notify"), "zone transfers"),
     **dict.fromkeys(("dns-rate", "api-quota"), "rate limits"),
-    **dict.fromkeys(("as-of", "allow-as-of"), "dated behaviours"),
     "resolver": "CNAME flattening",
 }
-NOT_BUILT_SWITCHES = frozenset({"allow-as-of"})
 # Known to the configuration because something built leans on its default, refused when set.
 NOT_BUILT_BUT_KNOWN: dict[str, str] = {"http": "the edge proxy"}
 
@@ -379,15 +416,16 @@ def reference_page() -> str:
         spelled = f"flag `--{option.key}`" if option.flag else "only in the file"
         lines += ["", f"## {option.key}", "", option.help, ""]
         lines.append(f"- value: `{option.metavar}`{', an array of them' if option.many else ''} ({spelled})")
-        lines.append(f"- default: {_default_words(option)}")
+        lines.append(f"- default: {default_words(option)}")
     lines += ["", "## Not built yet", ""]
     refused = NOT_BUILT | NOT_BUILT_BUT_KNOWN
     lines += [f"- `{key}`: {refused[key]}" for key in sorted(refused)]
     return "\n".join(lines) + "\n"
 
 
-def _default_words(option: Option) -> str:
+def default_words(option: Option) -> str:
+    """What holds where nobody chose, as a reader wants it told."""
     if option.fallback:
         return option.fallback
-    values = option.default if isinstance(option.default, tuple) else (option.default or "",)
+    values = option.default if isinstance(option.default, tuple) else (option.default,)
     return ", ".join(f"`{value}`" for value in values)

@@ -43,6 +43,7 @@ BODIES = {
     "POST rules": RULE,
     "PATCH rules": RULE,
     "PUT entrypoint": {"rules": []},
+    "POST restore": {},
 }
 ZONE_BODIES = {"POST rulesets": {"name": "new", "kind": "zone", "phase": "http_request_transform"}}
 
@@ -65,6 +66,7 @@ def known(api, zone_id, www):
         "key": "k",
         "tag": "paranoia-level-1",
         "version": "1",
+        "sequence": "1",
         "token_ids": {
             path: api.post(path, test_tokens.body()).result["id"] for path in test_tokens.OWNERS.values()
         },

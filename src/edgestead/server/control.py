@@ -130,6 +130,8 @@ class Control:
                 ),
             ),
             profile=start.profile,
+            as_of=start.as_of,
+            allow_as_of=start.allow_as_of,
             counters=self._page,
             metrics=self._metrics,
             not_ready=self._not_ready,

@@ -127,6 +127,8 @@ class Estate:
             own_addresses=tuple(map(str, config.own_addresses)),
             nameservers=config.nameserver,
             profile=config.profile,
+            as_of=config.as_of,
+            allow_as_of=config.allow_as_of,
             crs=None if config.crs is None else str(config.crs),
             managed_ruleset_id=config.managed_ruleset_id,
             anomaly_rule_id=config.anomaly_rule_id,

@@ -9,6 +9,8 @@ A message travels once, through an inherited descriptor: nothing in it shows in 
 environment. Descriptors are named by number, which is the same on both sides. Only control gets secrets.
 """
 
+from datetime import date
+
 import msgspec
 
 from edgestead.model.call import Profile
@@ -53,6 +55,8 @@ class ControlStart(Start, frozen=True, kw_only=True):
     own_addresses: tuple[str, ...]
     nameservers: tuple[str, ...]
     profile: Profile
+    as_of: date | None
+    allow_as_of: bool
     crs: str | None
     managed_ruleset_id: str | None
     anomaly_rule_id: str | None
