@@ -255,6 +255,52 @@ def test_without_a_server_it_says_how_to_start_one(edgecli_alone):
     assert "edgecli serve" in done.err
 
 
+# history
+
+
+def test_history_says_who_did_what_and_undo_takes_it_back(edgecli, kv_server, zone):
+    record(edgecli, zone, "www", "A", "192.0.2.1")
+    edgecli("record", "update", zone, "www", "--content", "192.0.2.2")
+    edgecli("record", "delete", zone, "www")
+
+    assert edgecli("zone", "undo", zone, "3").out == f"Took back change 3 of {zone}. That is change 4.\n"
+    assert kv_server.dig(f"www.{zone}") == ["192.0.2.2"]
+    assert edgecli("zone", "undo", zone, "2").code == 0
+    assert kv_server.dig(f"www.{zone}") == ["192.0.2.1"]
+
+    head, *rows = plain(edgecli("zone", "history", zone).out)
+    assert head == "number  when  who  what"
+    assert rows == [
+        f"5  TIME  admin@edge.internal  undo 2; ~ A www.{zone} 192.0.2.1",
+        f"4  TIME  admin@edge.internal  undo 3; + A www.{zone} 192.0.2.2",
+        f"3  TIME  admin@edge.internal  - A www.{zone} 192.0.2.2",
+        f"2  TIME  admin@edge.internal  ~ A www.{zone} 192.0.2.2",
+        f"1  TIME  admin@edge.internal  + A www.{zone} 192.0.2.1",
+    ]
+
+
+def test_history_is_limited_filtered_and_json(edgecli, zone):
+    for name in ("a", "b", "a"):
+        record(edgecli, zone, name, "TXT", str(next(_numbers)))
+
+    newest = json.loads(edgecli("zone", "history", zone, "--limit", "1", "--json").out)
+    of_b = json.loads(edgecli("zone", "history", zone, "--name", "b", "--json").out)
+
+    assert [change["sequence"] for change in newest] == [3]
+    assert [change["sequence"] for change in of_b] == [2]
+    assert newest[0]["changes"][0]["after"]["name"] == f"a.{zone}"
+
+
+def test_what_cannot_be_undone_is_refused_in_the_servers_words(edgecli, zone):
+    record(edgecli, zone, "www", "A", "192.0.2.1")
+    edgecli("record", "update", zone, "www", "--content", "192.0.2.2")
+
+    assert "was changed again since" in edgecli("zone", "undo", zone, "1").err
+    assert "no change 9" in edgecli("zone", "undo", zone, "9").err
+    assert edgecli("zone", "undo", zone, "0").code == 2
+    assert edgecli("zone", "history", zone, "--limit", "101").code == 2
+
+
 # tables
 
 

@@ -53,8 +53,8 @@ def routes_page() -> str:
         "# Routes\n",
         _WRITTEN,
         f"Paths of the API follow `{BASE_PATH}`. A *Write* group implies the *Read* group of the same name;",
-        "the key pair (`X-Auth-Email`, `X-Auth-Key`) may do everything that its user may. A running server says",
-        "the same at `/openapi.json` (OpenAPI 3.1, with every shape), and as a page at `/docs`.\n",
+        "the key pair (`X-Auth-Email`, `X-Auth-Key`) may do everything that its user may. A running server",
+        "says the same at `/openapi.json` (OpenAPI 3.1, with every shape), and as a page at `/docs`.\n",
     ]
     for path in sorted({row.path for row in ROUTES}):
         lines.append(f"## `{path.removeprefix(BASE_PATH)}`\n")
