@@ -26,13 +26,15 @@ Handler = TypeVar("Handler", bound=Callable[..., Any])
 T = TypeVar("T")
 
 
-def kv_route(method: str, path: str, *, write: bool = False) -> Callable[[Handler], Handler]:
-    """Enter a handler under both bases."""
+def kv_route(method: str, path: str, *, write: bool = False, **declared: Any) -> Callable[[Handler], Handler]:
+    """Enter a handler under both bases. `declared` is what `route` takes besides."""
     permission = f"Workers KV Storage {'Write' if write else 'Read'}"
 
     def enter(handler: Handler) -> Handler:
         for base in BASES:
-            handler = route(method, base + path, permission=permission, family=KEY_VALUES)(handler)
+            handler = route(method, base + path, permission=permission, family=KEY_VALUES, **declared)(
+                handler
+            )
         return handler
 
     return enter
