@@ -6,7 +6,12 @@ ACCOUNT = {
     "id": CREDENTIALS.account_id,
     "name": "admin@example.com's Account",
     "type": "standard",
-    "settings": {"enforce_twofactor": False, "abuse_contact_email": None},
+    "settings": {
+        "enforce_twofactor": False,
+        "abuse_contact_email": None,
+        "default_nameservers": "edge.standard",
+        "use_account_custom_ns_by_default": False,
+    },
     "created_on": "2026-01-02T03:04:05.678901Z",
 }
 

@@ -19,6 +19,8 @@ RELEASED = {
             "d64cba2f771b8062",
             "2773bb939920bce0",
             "3519e1a4503d5327",
+            "b31b76b2c4966a5b",
+            "5d71caa1dfcadb44",
         ],
     ),
     "key-value": (kv.MIGRATIONS, ["2f0d86c7470ef7e9"]),

@@ -8,13 +8,17 @@ Not   sockets and processes (`server`); what a route does.
 
 from edgestead.api import (
     accounts,
+    custom_nameservers,
     dns_records,
+    dns_settings,
     health,
     kv_bulk,
     kv_namespaces,
     kv_values,
     rulesets,
     tokens,
+    zone_extras,
+    zone_settings,
     zones,
 )
 from edgestead.api.asgi import Receive, Scope, Send
@@ -25,13 +29,17 @@ from edgestead.api.routing import ROUTES, Router
 
 HANDLERS = (
     accounts,
+    custom_nameservers,
     dns_records,
+    dns_settings,
     health,
     kv_bulk,
     kv_namespaces,
     kv_values,
     rulesets,
     tokens,
+    zone_extras,
+    zone_settings,
     zones,
 )  # importing them filled ROUTES
 

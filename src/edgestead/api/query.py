@@ -43,6 +43,10 @@ class Query:
                 return self._values[name][-1]
         return None
 
+    def all(self, name: str) -> list[str]:
+        """Every value that was sent under this name, in order."""
+        return self._values.get(name, [])
+
     def flag(self, name: str) -> bool | None:
         """Raises InvalidQuery: neither `true` nor `false`."""
         text = self.text(name)

@@ -25,7 +25,7 @@ from edgestead.model.zone_errors import (
     RecordExists,
     RecordQuota,
 )
-from edgestead.services import limits, record_view, serving
+from edgestead.services import limits, record_view, serving, zone_facts
 from edgestead.services.platform import Platform
 from edgestead.services.record_draft import Draft, apex_of
 from edgestead.store.control import Group, Transaction
@@ -79,6 +79,7 @@ class ZoneEdit:
         self._renderer = platform.renderer
         self._zone = zone
         self._apex = apex_of(zone)
+        self._facts = zone_facts.facts_of(tx, zone)
         self._names: dict[str, _Name] = {}
         self._changed: dict[str, _Name] = {}
         self._count = zone.record_count
@@ -124,6 +125,11 @@ class ZoneEdit:
         self._count -= 1
         self._changed[old.name] = name
 
+    def refresh_apex(self) -> None:
+        """Serve SOA and apex anew: the zone's facts changed, no record did."""
+        self._changed[self._zone.name] = self._at(self._zone.name, self._apex)
+        self._wrote = True
+
     def finish(self) -> None:
         """Render each changed name, tell the feed, and give the zone its new serial last.
 
@@ -136,12 +142,12 @@ class ZoneEdit:
             self._emit(name)
         if self._changed:
             serial = serving.next_serial(serial)
-            document = served.encode(self._renderer.zone(self._apex, serial))
+            document = served.encode(self._renderer.zone(self._apex, serial, self._facts))
             self._tx.emit(zone_id, served.KIND_ZONE, "", document)
         zones.set_after_change(self._tx, zone_id, serial, self._count)
 
     def _emit(self, name: _Name) -> None:
-        rendered = self._renderer.name(self._apex, name.owner, name.records)
+        rendered = self._renderer.name(self._apex, name.owner, name.records, self._facts)
         document = served.encode(rendered) if rendered.rrsets else None
         is_proxied = serving.is_proxied(name.records)
         first: Group = ""

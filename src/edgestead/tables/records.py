@@ -58,6 +58,10 @@ UPDATE = (
 )
 SELECT = f"select {COLUMNS} from records where id = ? and zone_id = ?"
 SELECT_BODY = "select r.body from records r join zones z on z.id = r.zone_id where r.id = ? and r.zone_id = ?"
+SELECT_ADDRESSES = (
+    "select type, content from records where zone_id = ? and name = ? and type in ('A', 'AAAA')"
+    " and proxied = 0 order by type, content"
+)
 SELECT_AT_NAME = (
     "select id, type, rdata, ttl, proxied, settings, comment, tags from records"
     " where zone_id = ? and name = ?"
@@ -183,6 +187,11 @@ def body(reader: Reader, zone_id: str, record_id: str) -> bytes | None:
 
 def at_name(reader: Reader, zone_id: str, name: str) -> list[Neighbour]:
     return [Neighbour(*found) for found in reader.rows(SELECT_AT_NAME, (zone_id, name))]
+
+
+def addresses_at(reader: Reader, zone_id: str, name: str) -> list[tuple[str, str]]:
+    """(type, content) of a name's A and AAAA records that are not proxied."""
+    return [(type_, content) for type_, content in reader.rows(SELECT_ADDRESSES, (zone_id, name))]
 
 
 def bodies(

@@ -10,7 +10,16 @@ how a module of `tables` is written.
 """
 
 from edgestead.store.migrations import Migration
-from edgestead.tables import accounts, namespaces, records, rulesets, tokens, zones
+from edgestead.tables import (
+    accounts,
+    custom_nameservers,
+    namespaces,
+    records,
+    rulesets,
+    settings,
+    tokens,
+    zones,
+)
 
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "accounts, users and memberships", accounts.CREATE),
@@ -19,4 +28,6 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(4, "records", records.CREATE),
     Migration(5, "key-value namespaces", namespaces.CREATE),
     Migration(6, "rulesets", rulesets.CREATE),
+    Migration(7, "settings", settings.CREATE),
+    Migration(8, "custom name servers", custom_nameservers.CREATE),
 )
