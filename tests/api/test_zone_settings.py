@@ -77,7 +77,7 @@ def test_every_setting_that_the_date_knows_is_listed_with_its_default(api, path,
         assert found[row.id]["value"] == (row.late_default if late else row.default), row.id
         assert found[row.id]["modified_on"] is None
         assert found[row.id]["editable"] is (row.id not in ("advanced_ddos", "proxy_read_timeout"))
-        assert list(found[row.id])[0] == "id"
+        assert next(iter(found[row.id])) == "id"
         assert api.get(f"{path}/{row.id}").result == found[row.id]
 
 
