@@ -62,6 +62,7 @@ BODIES = {
     "POST purge_cache": {"purge_everything": True},
     "DELETE purge_cache": {"purge_everything": True},
     "POST accounts": {"name": "new"},
+    "POST restore": {},
 }
 # What even the first token is refused: an account's creation, a setting of long ago, an empty account.
 REFUSED = {
@@ -102,6 +103,7 @@ def known(api, zone_id, www):
         "membership_id": api.get("/memberships").result[0]["id"],
         "member_id": api.get(f"/accounts/{CREDENTIALS.account_id}/members").result[0]["id"],
         "role_id": api.get(f"/accounts/{CREDENTIALS.account_id}/roles").result[0]["id"],
+        "sequence": "1",
         "token_ids": {
             path: api.post(path, test_tokens.body()).result["id"] for path in test_tokens.OWNERS.values()
         },

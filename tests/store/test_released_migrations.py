@@ -19,6 +19,7 @@ RELEASED = {
             "d64cba2f771b8062",
             "2773bb939920bce0",
             "3519e1a4503d5327",
+            "bd73e9d28e5d9bfb",
             "b31b76b2c4966a5b",
             "5d71caa1dfcadb44",
         ],

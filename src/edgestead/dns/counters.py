@@ -28,6 +28,13 @@ class Slot(IntEnum):
     TCP_CONNECTIONS = 12
     TCP_OPEN = 13  # a level: it goes down, too, and starts at 0 with the process
 
+    TRANSFERS_WHOLE = 14
+    TRANSFERS_CHANGES = 15
+    TRANSFERS_CURRENT = 16
+    TRANSFERS_REFUSED = 17
+    NOTIFIES_ANSWERED = 18
+    NOTIFIES_UNANSWERED = 19
+
 
 SLOTS: Final = len(Slot)
 

@@ -15,6 +15,8 @@ TAGS_MAX = 20
 TAG_NAME_CHARACTERS_MAX = 32
 TAG_VALUE_CHARACTERS_MAX = 100
 RECORDS_PER_ZONE_MAX = 1_000_000
+HISTORY_ITEMS_SHOWN_MAX = 20  # of one change in a list; its diff has all of them
+RESTORED_ITEMS_MAX = 20_000  # changes of records that one undo or restore goes through, in one transaction
 
 RULES_PER_RULESET_MAX = 1_000  # contract "Rulesets" §6: ours, plans of the hosted service have fewer
 CUSTOM_RULESETS_MAX = 100  # of one account, in all phases

@@ -23,6 +23,7 @@ from edgestead.model.zone_errors import (
 )
 from edgestead.services import (
     dns_settings,
+    history,
     serving,
     zone_facts,
     zone_hold,
@@ -164,11 +165,12 @@ def delete(call: Call, tx: Transaction, zone_id: str) -> None:
 
 
 def sweep(tx: Transaction) -> bool:
-    """Delete some records of zones that were deleted, whenever that was. False when none is left."""
+    """Delete some rows of zones that were deleted, whenever that was. False when none is left."""
     zone_id = zones.next_deleted(tx)
     if zone_id is None:
         return False
-    if records.delete_some(tx, zone_id, SWEPT_ROWS_MAX) < SWEPT_ROWS_MAX:
+    done = records.delete_some(tx, zone_id, SWEPT_ROWS_MAX) < SWEPT_ROWS_MAX
+    if done and history.forget_zone(tx, zone_id, SWEPT_ROWS_MAX):
         zones.forget_deleted(tx, zone_id)
     return True
 
@@ -256,8 +258,9 @@ def _announce(tx: Transaction, platform: Platform, row: ZoneRow, apex: bytes) ->
     facts = zone_facts.facts_of(tx, row)
     zone = platform.renderer.zone(apex, row.serial, facts)
     apex_name = platform.renderer.name(apex, apex, (), facts)
-    tx.emit(row.id, served.KIND_ZONE, "", served.encode(zone))
+    # The SOA comes last, as after every change: whoever copies the zone waits for it.
     tx.emit(row.id, served.KIND_NAME, apex.hex(), served.encode(apex_name))
+    tx.emit(row.id, served.KIND_ZONE, "", served.encode(zone))
 
 
 def _row(reader: Reader, zone_id: str) -> ZoneRow:

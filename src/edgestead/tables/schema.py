@@ -13,6 +13,7 @@ from edgestead.store.migrations import Migration
 from edgestead.tables import (
     accounts,
     custom_nameservers,
+    history,
     namespaces,
     records,
     rulesets,
@@ -28,6 +29,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(4, "records", records.CREATE),
     Migration(5, "key-value namespaces", namespaces.CREATE),
     Migration(6, "rulesets", rulesets.CREATE),
-    Migration(7, "settings", settings.CREATE),
-    Migration(8, "custom name servers", custom_nameservers.CREATE),
+    Migration(7, "history", history.CREATE),
+    Migration(8, "settings", settings.CREATE),
+    Migration(9, "custom name servers", custom_nameservers.CREATE),
 )
