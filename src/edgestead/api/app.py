@@ -16,6 +16,7 @@ from edgestead.api import (
     kv_values,
     rulesets,
     tokens,
+    zone_files,
     zones,
 )
 from edgestead.api.asgi import Receive, Scope, Send
@@ -34,6 +35,7 @@ HANDLERS = (
     kv_values,
     rulesets,
     tokens,
+    zone_files,
     zones,
 )  # importing them filled ROUTES
 

@@ -50,6 +50,7 @@ SELECT = f"select {COLUMNS} from zones where id = ?"
 SELECT_STATE = "select name, record_count, version from zones where id = ?"
 SELECT_ACCOUNT_ID = "select account_id from zones where id = ?"
 SELECT_ID_BY_NAME = "select id from zones where name = ?"
+SELECT_RECORDS_OF_ACCOUNT = "select sum(record_count) from zones where account_id = ?"
 UPDATE_AFTER_CHANGE = "update zones set serial = ?, record_count = ?, version = version + 1 where id = ?"
 DELETE = "delete from zones where id = ?"
 INSERT_DELETED = "insert into deleted_zones (id) values (?)"
@@ -116,8 +117,19 @@ def account_id(reader: Reader, zone_id: str) -> str | None:
     return found[0] if found else None
 
 
+def id_by_name(reader: Reader, name: str) -> str | None:
+    found = reader.row(SELECT_ID_BY_NAME, (name,))
+    return found[0] if found else None
+
+
+def records_of_account(reader: Reader, account_id: str) -> int:
+    """How many records all of an account's zones have."""
+    found = reader.row(SELECT_RECORDS_OF_ACCOUNT, (account_id,))
+    return int(found[0] or 0) if found else 0
+
+
 def name_is_taken(reader: Reader, name: str) -> bool:
-    return reader.row(SELECT_ID_BY_NAME, (name,)) is not None
+    return id_by_name(reader, name) is not None
 
 
 def set_after_change(tx: Transaction, zone_id: str, serial: int, record_count: int) -> None:
