@@ -96,13 +96,13 @@ def show_dnssec(zone_id: str, api: AppContext) -> DnssecView:
 @route("PATCH", _DNSSEC, permission=_WRITE)
 async def patch_dnssec(zone_id: str, api: AppContext, call: Call, body: DnssecBody) -> DnssecView:
     """Store DNSSEC switches. Activating is refused until zones are signed."""
-    return await api.barrier.write(lambda tx: dnssec.patch(call, tx, zone_id, body))
+    return await api.barrier.write(lambda tx: dnssec.patch(call, tx, api.platform, zone_id, body))
 
 
 @route("DELETE", _DNSSEC, permission=_WRITE)
-async def delete_dnssec(zone_id: str, api: AppContext) -> str:
+async def delete_dnssec(zone_id: str, api: AppContext, call: Call) -> str:
     """Forget DNSSEC switches."""
-    return await api.barrier.write(lambda tx: dnssec.delete(tx, zone_id))
+    return await api.barrier.write(lambda tx: dnssec.delete(call, tx, api.platform, zone_id))
 
 
 @route("GET", f"{_DNSSEC}/zsk", permission=_READ)

@@ -1,7 +1,7 @@
 """DNSSEC of a zone: what is asked for, stored. No zone is signed yet.
 
 Owns  the shape, and what may be stored.
-Asks  `tables.settings`.
+Asks  `tables.settings`; `services.zone_edit` to change it.
 Tells `api`; whoever reads DNSKEY records, by `admits_dnskey`.
 Not   keys and signatures: there are none in this release.
 """
@@ -13,6 +13,8 @@ from edgestead.model.call import Call
 from edgestead.model.setting_errors import DnssecIsDisabled, DnssecStatusRefused, SigningNotBuilt
 from edgestead.model.times import six_digits
 from edgestead.services.lookup import zone_of
+from edgestead.services.platform import Platform
+from edgestead.services.zone_edit import ZoneEdit
 from edgestead.store.control import Reader, Transaction
 from edgestead.tables import settings
 
@@ -68,9 +70,9 @@ def show(reader: Reader, zone_id: str) -> DnssecView:
     )
 
 
-def patch(call: Call, tx: Transaction, zone_id: str, body: DnssecBody) -> DnssecView:
+def patch(call: Call, tx: Transaction, platform: Platform, zone_id: str, body: DnssecBody) -> DnssecView:
     """Store the switches. Raises ZoneNotFound, SigningNotBuilt, DnssecIsDisabled, DnssecStatusRefused."""
-    zone_of(tx, zone_id)
+    zone = zone_of(tx, zone_id)
     if body.status == "active":
         raise SigningNotBuilt(pointer="/status")
     if body.status not in (None, DISABLED):
@@ -82,15 +84,17 @@ def patch(call: Call, tx: Transaction, zone_id: str, body: DnssecBody) -> Dnssec
         return show(tx, zone_id)
     stored = _stored(tx, zone_id)
     merged = (new if new is not None else old for new, old in zip(sent, _members(stored), strict=True))
-    text = msgspec.json.encode(StoredDnssec(*merged)).decode()
-    settings.put(tx, zone_id, _DNSSEC, text, call.now_us)
+    edit = ZoneEdit(call, tx, platform, zone)
+    edit.put_setting(_DNSSEC, StoredDnssec(*merged))
+    edit.finish()
     return show(tx, zone_id)
 
 
-def delete(tx: Transaction, zone_id: str) -> str:
+def delete(call: Call, tx: Transaction, platform: Platform, zone_id: str) -> str:
     """Forget the switches; there are no keys. Raises ZoneNotFound."""
-    zone_of(tx, zone_id)
-    settings.delete(tx, zone_id, _DNSSEC)
+    edit = ZoneEdit(call, tx, platform, zone_of(tx, zone_id))
+    edit.clear_setting(_DNSSEC)
+    edit.finish()
     return ""
 
 
