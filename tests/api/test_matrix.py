@@ -23,12 +23,15 @@ RULESETS = {  # one of each scope; and one that a POST makes
 }
 PHASE = {"accounts": "http_request_firewall_managed", "zones": "http_request_firewall_custom"}
 NOT_THERE = "/by_tag/{tag}"  # only a managed ruleset has tags, and none is loaded here
+ZONE_FILE = b'--b\r\nContent-Disposition: form-data; name="file"\r\n\r\na A 192.0.2.1\r\n--b--\r\n'
+HEADERS = {"POST import": {"content-type": "multipart/form-data; boundary=b"}}
 # By the last literal segment before what varies; the value of a key is not JSON.
 BODIES = {
     "POST zones": {"name": "matrix.test"},
     "POST dns_records": RECORD,
     "PATCH dns_records": {"ttl": 60},
     "PUT dns_records": RECORD,
+    "POST batch": {"posts": [RECORD]},
     "POST namespaces": {"title": "new"},
     "PUT namespaces": {"title": "new"},
     "PUT bulk": [{"key": "k", "value": "v"}],
@@ -63,6 +66,8 @@ BODIES = {
     "DELETE purge_cache": {"purge_everything": True},
     "POST accounts": {"name": "new"},
     "POST restore": {},
+    "POST import": ZONE_FILE,
+    "POST review": {},
 }
 # What even the first token is refused: an account's creation, a setting of long ago, an empty account.
 REFUSED = {
@@ -136,7 +141,8 @@ def ask(api, known):
         body = (ZONE_BODIES if scope == "zones" and what in ZONE_BODIES else BODIES).get(what)
         owner = "account" if row.account_at is not None else "user"
         token_id = known[scope]["token_ids"][test_tokens.OWNERS[owner]]
-        return api.call(row.method, path.format(token_id=token_id, **known[scope]), body, auth=auth)
+        path = path.format(token_id=token_id, **known[scope])
+        return api.call(row.method, path, body, auth=auth, headers=HEADERS.get(what))
 
     return call
 

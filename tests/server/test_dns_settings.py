@@ -1,26 +1,78 @@
-"""DNS answers what the DNS settings say, the moment the API has answered."""
+"""What the operator says about DNS reaches every process that answers, over their restarts."""
+
+import os
+import signal
+import socket
+
+import dns.edns
+import dns.message
+import dns.query
+import dns.rcode
+import dns.rdataclass
+import pytest
+
+CONFIG = """
+dns-workers = 2
+dns-rate = 20
+dns-identity = "ams-1"
+dns-version = "ours"
+"""
 
 
-def test_name_servers_and_soa_are_answered_as_they_are_set(edge_server):
-    server = edge_server
-    zone_id = server.make_zone("example.com")
-    account = f"/accounts/{server.ready['account_id']}"
-    settings = f"/zones/{zone_id}/dns_settings"
-    server.make_record(zone_id, "NS", "@", "ns.other.test")
-    server.make_record(zone_id, "A", "ns1", "192.0.2.53")
-    assert sorted(server.dig("example.com", "NS")) == ["ns1.edge.internal.", "ns2.edge.internal."]
+@pytest.fixture
+def server(new_server, tmp_path):
+    file = tmp_path / "edge.toml"
+    file.write_text(CONFIG)
+    return new_server("--config", str(file)).start()
 
-    server.call("POST", f"{account}/custom_ns", {"ns_name": "ns1.example.com"})
-    nameservers = {"type": "custom.account", "ns_set": 1}
-    server.call("PATCH", settings, {"nameservers": nameservers, "soa": {"min_ttl": 60}})
-    (soa,) = server.dig("example.com", "SOA")
-    assert server.dig("example.com", "NS") == ["ns1.example.com."]
-    assert soa.startswith("ns1.example.com. hostmaster.example.com. ")
-    assert soa.endswith(" 60")
 
-    server.call("PATCH", settings, {"multi_provider": True})
-    assert sorted(server.dig("example.com", "NS")) == ["ns.other.test.", "ns1.example.com."]
+def ask(server, query, *, tcp=False):
+    host, port = server.ready["dns"].rsplit(":", 1)
+    send = dns.query.tcp if tcp else dns.query.udp
+    return send(query, host, port=int(port), timeout=10)
 
-    server.call("PATCH", f"/zones/{zone_id}/dns_settings/use_apex_ns", {"value": False})
-    server.call("PATCH", settings, {"nameservers": {"type": "edge.standard"}})
-    assert sorted(server.dig("example.com", "NS")) == ["ns1.edge.internal.", "ns2.edge.internal."]
+
+def asked(*options):
+    return dns.message.make_query("www.example.com.", "A", use_edns=0, options=options)
+
+
+@pytest.mark.parametrize("tcp", [False, True], ids=["udp", "tcp"])
+def test_identity_and_version_are_told(tcp, server):
+    nsid = ask(server, asked(dns.edns.GenericOption(dns.edns.NSID, b"")), tcp=tcp).options
+    version = ask(server, dns.message.make_query("version.bind.", "TXT", dns.rdataclass.CH), tcp=tcp)
+
+    assert nsid[0].to_wire() == b"ams-1"
+    assert version.answer[0][0].strings == (b"ours",)
+
+
+def test_a_cookie_is_good_at_every_worker_and_after_their_restart(server):
+    """RFC 7873 §5.4: a query without a question says whether its cookie is good."""
+    first = ask(server, asked(dns.edns.GenericOption(dns.edns.COOKIE, b"abcdefgh"))).options[0]
+    cookie = dns.edns.GenericOption(dns.edns.COOKIE, first.client + first.server)
+    query = dns.message.QueryMessage()
+    query.use_edns(0, options=[cookie])
+
+    def rcodes():
+        return {ask(server, query, tcp=turn == 0).rcode() for turn in range(20)}
+
+    assert rcodes() == {dns.rcode.NOERROR}
+
+    before = server.children()
+    for worker in ("dns-0", "dns-1", "dns-tcp"):
+        os.kill(before[worker], signal.SIGKILL)
+        server.wait_for_life(worker, before[worker])
+    assert rcodes() == {dns.rcode.NOERROR}
+
+    query.use_edns(0, options=[dns.edns.GenericOption(dns.edns.COOKIE, first.client + bytes(16))])
+    assert rcodes() == {dns.rcode.BADCOOKIE}
+
+
+def test_loopback_has_no_limit(server):
+    """20 a second are allowed to others."""
+    host, port = server.ready["dns"].rsplit(":", 1)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.connect((host, int(port)))
+        client.settimeout(10)
+        for _ in range(100):
+            client.send(asked().to_wire())
+            assert client.recv(4096)[2] & 2 == 0

@@ -20,6 +20,7 @@ RELEASED = {
             "2773bb939920bce0",
             "3519e1a4503d5327",
             "bd73e9d28e5d9bfb",
+            "73b25e48824eaf8c",
             "b31b76b2c4966a5b",
             "5d71caa1dfcadb44",
         ],

@@ -6,7 +6,9 @@ Tells clients.
 Not   tokens (`api.tokens`); an account's DNS defaults (`api.dns_settings`).
 """
 
+from edgestead.api import declared
 from edgestead.api.context import AppContext
+from edgestead.api.declared import DIRECTION, pages, text
 from edgestead.api.query import Query
 from edgestead.api.routing import route
 from edgestead.model.call import Call
@@ -33,7 +35,13 @@ async def patch_user(api: AppContext, call: Call, identity: Identity, body: User
     return await api.barrier.write(lambda tx: accounts.patch_user(call, tx, identity, body))
 
 
-@route("GET", "/accounts", family=PLATFORM)
+@route(
+    "GET",
+    "/accounts",
+    family=PLATFORM,
+    query=(*pages(), text("name", "Only the account of this name."), DIRECTION),
+    answers=declared.page_of(AccountView),
+)
 def list_accounts(api: AppContext, call: Call, identity: Identity, query: Query) -> Page:
     """The accounts that the caller sees. Filter `name`; order `direction`."""
     paging = query.paging()
@@ -99,7 +107,15 @@ def show_role(account_id: str, role_id: str, api: AppContext) -> RoleView:
     return api.barrier.read(lambda reader: members.role(reader, account_id, role_id))
 
 
-@route("GET", "/memberships", permission="Memberships Read", family=PLATFORM, user_only=True)
+@route(
+    "GET",
+    "/memberships",
+    permission="Memberships Read",
+    family=PLATFORM,
+    user_only=True,
+    query=pages(),
+    answers=declared.page_of(MembershipView),
+)
 def list_memberships(api: AppContext, identity: Identity, query: Query) -> Page:
     """The accounts that the calling user belongs to. Filters `status`, `account.name`, `name`; `order`."""
     paging = query.paging()

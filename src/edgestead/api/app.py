@@ -16,9 +16,11 @@ from edgestead.api import (
     kv_bulk,
     kv_namespaces,
     kv_values,
+    openapi_routes,
     rulesets,
     tokens,
     zone_extras,
+    zone_files,
     zone_settings,
     zones,
 )
@@ -38,10 +40,12 @@ HANDLERS = (
     kv_bulk,
     kv_namespaces,
     kv_values,
+    openapi_routes,
     rulesets,
     tokens,
     zone_extras,
     zone_settings,
+    zone_files,
     zones,
 )  # importing them filled ROUTES
 

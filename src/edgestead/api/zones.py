@@ -6,7 +6,9 @@ Tells clients.
 Not   what is inside a zone, or beside it (`api.zone_extras`).
 """
 
+from edgestead.api import declared
 from edgestead.api.context import AppContext
+from edgestead.api.declared import DIRECTION, Parameter, choice, pages
 from edgestead.api.query import Query
 from edgestead.api.routing import route
 from edgestead.model.call import Call
@@ -22,14 +24,27 @@ async def create_zone(api: AppContext, call: Call, identity: Identity, body: Zon
     return await api.barrier.write(lambda tx: zones.create(call, tx, api.platform, identity, body))
 
 
-@route("GET", "/zones", permission="Zone Read", family=PLATFORM)
+@route(
+    "GET",
+    "/zones",
+    permission="Zone Read",
+    family=PLATFORM,
+    query=(
+        *pages(),
+        *(
+            Parameter(name, "Only zones with this value, or one of these.", repeated=True)
+            for name in zone_filters.FILTERS
+        ),
+        choice("match", ("all", "any"), "all", "Whether a zone has to meet all conditions or any."),
+        choice("order", zones.ORDERS, "name", "What the zones are ordered by."),
+        DIRECTION,
+    ),
+    answers=declared.page_of(ZoneView),
+)
 def list_zones(api: AppContext, call: Call, identity: Identity, query: Query) -> Page:
-    """The zones that the caller sees.
-
-    Filters `name` and `account.name` (also `op:value`), `account.id`, `status`, `type`; `match`; `order`.
-    """
+    """The zones that the caller sees, found, ordered and paged as the query says."""
     paging = query.paging()
-    parameters = {key: query.all(key) for key in zone_filters.FILTERS}
+    parameters = {key: query.every(key) for key in zone_filters.FILTERS}
     any_ = query.choice("match", ("all", "any"), "all") == "any"
     order = query.choice("order", zones.ORDERS, "name")
     descending = query.descending()

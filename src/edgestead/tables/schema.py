@@ -15,6 +15,7 @@ from edgestead.tables import (
     custom_nameservers,
     history,
     namespaces,
+    record_notes,
     records,
     rulesets,
     settings,
@@ -30,6 +31,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(5, "key-value namespaces", namespaces.CREATE),
     Migration(6, "rulesets", rulesets.CREATE),
     Migration(7, "history", history.CREATE),
-    Migration(8, "settings", settings.CREATE),
-    Migration(9, "custom name servers", custom_nameservers.CREATE),
+    Migration(8, "comments and tags for filters", record_notes.CREATE),
+    Migration(9, "settings", settings.CREATE),
+    Migration(10, "custom name servers", custom_nameservers.CREATE),
 )

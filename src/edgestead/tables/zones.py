@@ -51,6 +51,7 @@ SELECT_STATE = "select name, record_count, version from zones where id = ?"
 SELECT_ACCOUNT_ID = "select account_id from zones where id = ?"
 SELECT_NAMES = "select name from zones where account_id = ? order by name limit 1000"
 SELECT_ID_BY_NAME = "select id from zones where name = ?"
+SELECT_RECORDS_OF_ACCOUNT = "select sum(record_count) from zones where account_id = ?"
 UPDATE_AFTER_CHANGE = "update zones set serial = ?, record_count = ?, version = version + 1 where id = ?"
 UPDATE_OWN = "update zones set type = ?, paused = ?, plan = ?, modified_us = ? where id = ?"
 DELETE = "delete from zones where id = ?"
@@ -134,13 +135,19 @@ def account_id(reader: Reader, zone_id: str) -> str | None:
     return found[0] if found else None
 
 
-def name_is_taken(reader: Reader, name: str) -> bool:
-    return reader.row(SELECT_ID_BY_NAME, (name,)) is not None
-
-
 def id_by_name(reader: Reader, name: str) -> str | None:
     found = reader.row(SELECT_ID_BY_NAME, (name,))
     return found[0] if found else None
+
+
+def records_of_account(reader: Reader, account_id: str) -> int:
+    """How many records all of an account's zones have."""
+    found = reader.row(SELECT_RECORDS_OF_ACCOUNT, (account_id,))
+    return int(found[0] or 0) if found else 0
+
+
+def name_is_taken(reader: Reader, name: str) -> bool:
+    return id_by_name(reader, name) is not None
 
 
 def names_of_account(reader: Reader, account_id: str) -> list[str]:
