@@ -132,6 +132,8 @@ class Estate:
             crs=None if config.crs is None else str(config.crs),
             managed_ruleset_id=config.managed_ruleset_id,
             anomaly_rule_id=config.anomaly_rule_id,
+            api_quota=config.api_quota,
+            api_connections_per_address=config.api_connections_per_address,
             barrier_ms=config.barrier_ms,
         )
         descriptors = [start.lock_fd, start.api_fd, start.feed_fd, start.admin_fd, *self._pages.values()]
