@@ -36,18 +36,19 @@ async def bulk_put(
 ) -> BulkResult:
     """Write up to 10,000 pairs and 100 MB: all of them, or none when one is wrong."""
     id_ = existing(api, account_id, namespace)
-    with api.kv.body_slot(identity.actor, upload.length), api.kv.temporary_file() as staging:
-        async with api.kv.spooled(upload.chunks(BULK_BYTES_MAX)) as body:
-            staged = await api.kv.in_thread(
-                kv_values.stage,
-                body,
-                staging,
-                api.kv.store,
-                now_s=now_s(call),
-                blanks=blanks(call),
-                pause=give_way,
-            )
-        await api.kv.put(id_, staged.pairs())
+    with api.kv.body_slot(identity.actor, upload.length):
+        async with api.kv.temporary_file() as staging:
+            async with api.kv.spooled(upload.chunks(BULK_BYTES_MAX)) as body:
+                staged = await api.kv.in_thread(
+                    kv_values.stage,
+                    body,
+                    staging,
+                    api.kv.store,
+                    now_s=now_s(call),
+                    blanks=blanks(call),
+                    pause=give_way,
+                )
+            await api.kv.put(id_, staged.pairs())
     return BulkResult(staged.count)
 
 

@@ -80,5 +80,6 @@ async def rename_namespace(account_id: str, namespace: str, api: AppContext, upl
 async def delete_namespace(account_id: str, namespace: str, api: AppContext) -> dict[str, str]:
     """Delete a namespace with all its keys."""
     id_ = await api.barrier.write(lambda tx: namespaces.delete(tx, account_id, namespace))
+    api.kv.owners.pop(id_, None)
     await api.kv.drop(id_)
     return {}

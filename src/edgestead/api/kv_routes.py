@@ -42,7 +42,11 @@ def kv_route(method: str, path: str, *, write: bool = False, **declared: Any) ->
 
 def existing(api: AppContext, account_id: str, namespace: str) -> str:
     """The namespace's id. Raises NamespaceIdInvalid, NamespaceNotFound."""
-    return api.barrier.read(lambda reader: namespaces.existing(reader, account_id, namespace)).id
+    if api.kv.owners.get(namespace) == account_id:
+        return namespace
+    id_ = api.barrier.read(lambda reader: namespaces.existing(reader, account_id, namespace)).id
+    api.kv.remember_owner(id_, account_id)
+    return id_
 
 
 def blanks(call: Call) -> bool:

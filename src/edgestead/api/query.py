@@ -43,6 +43,13 @@ class Query:
                 return self._values[name][-1]
         return None
 
+    def every(self, name: str) -> list[str]:
+        """Each value of a parameter that may be repeated, in order."""
+        return self._values.get(name, [])
+
+    def __bool__(self) -> bool:
+        return bool(self._values)
+
     def flag(self, name: str) -> bool | None:
         """Raises InvalidQuery: neither `true` nor `false`."""
         text = self.text(name)

@@ -33,7 +33,7 @@ from edgestead.api.ruleset_shapes import (
 )
 from edgestead.model import envelope
 from edgestead.model.call import Call
-from edgestead.model.request_errors import InvalidBody
+from edgestead.model.request_errors import InvalidBody, InvalidQuery
 from edgestead.model.ruleset_errors import InvalidJson
 from edgestead.services import rulesets, rulesets_change
 from edgestead.services.rulesets_body import (
@@ -49,6 +49,7 @@ from edgestead.services.rulesets_view import RulesetView
 from edgestead.store.control import Reader
 
 T = TypeVar("T")
+_SAID_ALREADY = ("it is not JSON: ", "JSON is malformed: ")  # the refusal begins with "invalid JSON"
 Handler = Callable[..., Awaitable[Any]]
 _RULESETS = "/rulesets"
 _RULESET = _RULESETS + "/{ruleset_id}"
@@ -97,8 +98,7 @@ def _bound(handler: Handler, kind: Literal["zone", "account"]) -> Handler:
 @_scoped("GET", _RULESETS, query=_LIST_QUERY, answers=Answers(list[RulesetView], CursorsInfo | None))
 async def list_rulesets(scope: Scope, api: AppContext, query: Query) -> Answer:
     """Summaries, the managed ruleset first. A zone also lists what it may execute. `cursor`, `per_page`."""
-    limit = query.limit(RULESETS_PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, "per_page")
-    after = query.text("cursor") or ""
+    limit, after = _paging(query)
     found = api.barrier.read(lambda reader: rulesets.listed(reader, api.platform, scope, after, limit))
     if found.after is None:
         return Answer(envelope.success(found.items))
@@ -260,6 +260,19 @@ def _kind_and_phase(api: AppContext, scope: Scope, ruleset_id: str) -> tuple[str
     )
 
 
+def _paging(query: Query) -> tuple[int, str]:
+    """How many, clamped, and after what. Raises InvalidQuery."""
+    limit = query.whole("per_page")
+    if limit is None:
+        limit = RULESETS_PAGE_SIZE_DEFAULT
+    if limit < 1:
+        raise InvalidQuery(parameter="per_page", reason="the smallest page has 1")
+    after = query.text("cursor") or ""
+    if after and not rulesets.is_cursor(after):
+        raise InvalidQuery(parameter="cursor", reason="no list has answered it")
+    return min(limit, PAGE_SIZE_MAX), after
+
+
 async def _read(body: bytes, read: Callable[[Any], T]) -> T:
     """The checked body. Raises InvalidJson, and what `read` raises."""
 
@@ -267,7 +280,10 @@ async def _read(body: bytes, read: Callable[[Any], T]) -> T:
         try:
             value = json_body.decode(body, Any)
         except InvalidBody as error:
-            raise InvalidJson(reason=error.facts["reason"].removesuffix(".")) from None
+            reason = error.facts["reason"].removesuffix(".")
+            for said in _SAID_ALREADY:
+                reason = reason.removeprefix(said)
+            raise InvalidJson(reason=reason[:1].lower() + reason[1:]) from None
         return read(value)
 
     return await asyncio.to_thread(work) if len(body) > BODY_OCTETS_READ_INLINE_MAX else work()
