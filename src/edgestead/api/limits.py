@@ -14,6 +14,7 @@ TOKEN_BODY_BYTES_MAX = 65_536  # 200 resources in both spellings, and then some
 BODY_SECONDS_MAX = 30.0  # from the end of the headers to the end of the body
 JSON_DEPTH_MAX = 32  # arrays and objects inside one another; the deepest shape of ours is 7
 QUERY_PARAMETERS_MAX = 100
+QUERY_BYTES_KEPT_MAX = 512  # the page of a longer query is not kept
 PAGE_SIZE_DEFAULT = 20  # contract "Paging"
 PAGE_SIZE_MAX = 1_000
 RECORDS_PAGE_SIZE_DEFAULT = 100
