@@ -9,8 +9,9 @@ Not   what makes a record valid.
 from collections.abc import Awaitable, Hashable
 from typing import NamedTuple
 
-from edgestead.api import record_query
+from edgestead.api import declared, record_query
 from edgestead.api.context import AppContext
+from edgestead.api.declared import Answers
 from edgestead.api.limits import BATCH_BODY_BYTES_MAX, QUERY_BYTES_KEPT_MAX, ROWS_READ_INLINE_MAX
 from edgestead.api.query import Query
 from edgestead.api.routing import Answer, route
@@ -19,19 +20,23 @@ from edgestead.model.envelope import Page, success_page
 from edgestead.services import record_batch, records
 from edgestead.services.record_batch import Batch, Done
 from edgestead.services.record_draft import RecordBody
+from edgestead.services.record_view import RecordView
 from edgestead.services.records import ZoneState
 from edgestead.store.control import Reader
 
 _PATH = "/zones/{zone_id}/dns_records"
+_RECORD = Answers(RecordView)
 
 
-@route("POST", _PATH, permission="DNS Write")
+@route("POST", _PATH, permission="DNS Write", answers=_RECORD)
 async def create_record(zone_id: str, api: AppContext, call: Call, body: RecordBody) -> bytes:
     """Create a record. When this answers, DNS does."""
     return await api.barrier.write(lambda tx: records.create(call, tx, api.platform, zone_id, body))
 
 
-@route("GET", _PATH, permission="DNS Read")
+@route(
+    "GET", _PATH, permission="DNS Read", query=record_query.PARAMETERS, answers=declared.page_of(RecordView)
+)
 def list_records(zone_id: str, api: AppContext, call: Call, query: Query) -> Answer | Awaitable[Answer]:
     """Records of a zone, found, ordered and paged as the query says."""
     groups = api.barrier.groups
@@ -82,19 +87,25 @@ def _page(reader: Reader, asked: _Asked, state: ZoneState) -> bytes:
     return success_page(Page(found.text, found.count, number, wanted.limit, found.total_count))
 
 
-@route("POST", _PATH + "/batch", permission="DNS Write", body_bytes_max=BATCH_BODY_BYTES_MAX)
+@route(
+    "POST",
+    _PATH + "/batch",
+    permission="DNS Write",
+    body_bytes_max=BATCH_BODY_BYTES_MAX,
+    answers=Answers(Done),
+)
 async def change_records(zone_id: str, api: AppContext, call: Call, body: Batch) -> Done:
     """Delete, patch, put and create records, in this order: all of it, or nothing."""
     return await api.barrier.write(lambda tx: record_batch.run(call, tx, api.platform, zone_id, body))
 
 
-@route("GET", _PATH + "/{dns_record_id}", permission="DNS Read")
+@route("GET", _PATH + "/{dns_record_id}", permission="DNS Read", answers=_RECORD)
 def show_record(zone_id: str, dns_record_id: str, api: AppContext, call: Call) -> bytes:
     """One record."""
     return api.barrier.read_one(lambda reader: records.show(call, reader, zone_id, dns_record_id))
 
 
-@route("PATCH", _PATH + "/{dns_record_id}", permission="DNS Write")
+@route("PATCH", _PATH + "/{dns_record_id}", permission="DNS Write", answers=_RECORD)
 async def patch_record(
     zone_id: str, dns_record_id: str, api: AppContext, call: Call, body: RecordBody
 ) -> bytes:
@@ -104,7 +115,7 @@ async def patch_record(
     )
 
 
-@route("PUT", _PATH + "/{dns_record_id}", permission="DNS Write")
+@route("PUT", _PATH + "/{dns_record_id}", permission="DNS Write", answers=_RECORD)
 async def put_record(
     zone_id: str, dns_record_id: str, api: AppContext, call: Call, body: RecordBody
 ) -> bytes:

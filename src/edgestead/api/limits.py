@@ -35,3 +35,4 @@ KEYS_READ_INLINE_MAX = 100  # a longer listing of keys is read off the event loo
 KEYS_BODY_BYTES_MAX = 31_457_280  # 10,000 keys of 512 bytes, each byte written as an escape
 HISTORY_PAGE_SIZE_MAX = 100  # changes, or records of one change, on a page
 SEQUENCE_DIGITS_MAX = 18
+ZONE_FILE_BYTES_MAX = 4_194_304  # the hosted service takes 262,144

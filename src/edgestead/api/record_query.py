@@ -10,6 +10,7 @@ Contract "List query". Parameters that are sent empty count as not sent, but for
 literally.
 """
 
+from edgestead.api.declared import DIRECTION, Parameter, choice, flag, pages, text
 from edgestead.api.limits import RECORDS_PAGE_SIZE_DEFAULT, RECORDS_PAGE_SIZE_MAX
 from edgestead.api.query import Query
 from edgestead.services.records import ORDERS, Condition, Filter, Wanted
@@ -28,6 +29,38 @@ _SHORT = {"name.exact": "name", "content.exact": "content", "comment.exact": "co
 _FLAGS = ("comment.present", "comment.absent")
 _TAGS = tuple(f"tag.{operator}" for operator in (*_OPERATORS, "present", "absent"))
 _ANY = ("all", "any")
+_WORDS = {
+    "exact": "is exactly this",
+    "contains": "holds this text",
+    "startswith": "begins with this",
+    "endswith": "ends with this",
+    "present": "is there",
+    "absent": "is not there",
+}
+
+PARAMETERS: tuple[Parameter, ...] = (
+    *pages(RECORDS_PAGE_SIZE_DEFAULT, RECORDS_PAGE_SIZE_MAX),
+    *(text(short, f"Short for `{parameter}`.") for parameter, short in _SHORT.items()),
+    *(
+        text(f"{field}.{operator}", f"Only records whose {field} {_WORDS[operator]}.")
+        for field in ("name", "content", "comment")
+        for operator in _OPERATORS
+    ),
+    text("type", "Only records of this type."),
+    *(text(key, f"Only records whose comment {_WORDS[key.partition('.')[2]]}; any value.") for key in _FLAGS),
+    Parameter("tag", "Only records with this tag, `name` or `name:value`.", repeated=True),
+    *(
+        Parameter(key, f"Only records of which a tag {_WORDS[key.partition('.')[2]]}.", repeated=True)
+        for key in _TAGS
+    ),
+    flag("proxied", "Only records that are, or are not, proxied."),
+    text("search", "Only records that hold this text anywhere."),
+    choice("match", _ANY, "all", "Whether a record has to meet all conditions or any."),
+    choice("tag_match", _ANY, "all", "The same for conditions on tags."),
+    choice("tag-match", _ANY, "all", "Another spelling of `tag_match`."),
+    choice("order", ORDERS, "type", "What the records are ordered by."),
+    DIRECTION,
+)
 
 
 def wanted(query: Query) -> Wanted:

@@ -58,6 +58,10 @@ SELECT = f"select {COLUMNS} from records where id = ? and zone_id = ?"
 SELECT_BODY = (
     "select r.body, z.name from records r join zones z on z.id = r.zone_id where r.id = ? and r.zone_id = ?"
 )
+SELECT_ADDRESSES = (
+    "select type, content from records where zone_id = ? and name = ? and type in ('A', 'AAAA')"
+    " and proxied = 0 order by type, content"
+)
 SELECT_AT_NAME = (
     "select id, type, rdata, ttl, proxied, settings, comment, tags from records"
     " where zone_id = ? and name = ?"
@@ -65,6 +69,11 @@ SELECT_AT_NAME = (
 SELECT_ALIAS = "select id, rdata from records where zone_id = ? and name = ? and type = 'CNAME'"
 DELETE = "delete from records where id = ?"
 DELETE_SOME = "delete from records where id in (select id from records where zone_id = ? limit ?)"
+
+SELECT_STORED = (
+    "select id, name, type, rdata, ttl, proxied, settings, comment, tags from records"
+    " where zone_id = ? and (name, type, id) > (?, ?, ?) order by name, type, id limit ?"
+)
 
 
 class RecordRow(NamedTuple):
@@ -95,6 +104,20 @@ class Neighbour(NamedTuple):
     """What the rules between records and the rendering of a name need to know of one record."""
 
     id: str
+    type: str
+    rdata: bytes
+    ttl: int
+    proxied: int
+    settings: str
+    comment: str | None
+    tags: str
+
+
+class StoredRecord(NamedTuple):
+    """What a zone file says of one record."""
+
+    id: str
+    name: str
     type: str
     rdata: bytes
     ttl: int
@@ -161,3 +184,14 @@ def alias(reader: Reader, zone_id: str, name: str) -> tuple[str, bytes] | None:
 
 def at_name(reader: Reader, zone_id: str, name: str) -> list[Neighbour]:
     return [Neighbour(*found) for found in reader.rows(SELECT_AT_NAME, (zone_id, name))]
+
+
+def stored(reader: Reader, zone_id: str, after: StoredRecord | None, limit: int) -> list[StoredRecord]:
+    """Records by name and type, those behind `after`: a zone of any size in steps of one index."""
+    key = ("", "", "") if after is None else (after.name, after.type, after.id)
+    return [StoredRecord(*found) for found in reader.rows(SELECT_STORED, (zone_id, *key, limit))]
+
+
+def addresses_at(reader: Reader, zone_id: str, name: str) -> list[tuple[str, str]]:
+    """(type, content) of a name's A and AAAA records that are not proxied."""
+    return [(type_, content) for type_, content in reader.rows(SELECT_ADDRESSES, (zone_id, name))]
