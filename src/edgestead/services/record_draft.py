@@ -38,7 +38,6 @@ from edgestead.tables.zones import ZoneRow
 APEXES_KEPT_MAX = 1024
 NOT_OFFERED = {
     "SOA": "the zone's SOA is made by the server",
-    "DNSKEY": "the zone is not signed by several providers",
 }
 
 

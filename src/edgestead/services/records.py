@@ -17,6 +17,7 @@ from edgestead.model.errors import EdgeError
 from edgestead.model.record_errors import RecordRefused
 from edgestead.model.zone_errors import RecordInvalid, RecordNotFound, ZoneNotFound
 from edgestead.services import record_draft, record_filters, record_shapes
+from edgestead.services.lookup import zone_of
 from edgestead.services.platform import Platform
 from edgestead.services.record_draft import RecordBody
 from edgestead.services.zone_edit import ZoneEdit
@@ -47,7 +48,6 @@ __all__ = [
     "refusal_of_its_day",
     "show",
     "state",
-    "zone_of",
 ]
 
 
@@ -169,14 +169,6 @@ def refusal_of_its_day(call: Call, refusal: EdgeError) -> EdgeError:
     if changed("dns-error-chain", call.as_of) or refusal.code >= CONFLICTS_FROM:
         return refusal
     return RecordInvalid(chain=(refusal,))
-
-
-def zone_of(reader: Reader, zone_id: str) -> ZoneRow:
-    """Raises ZoneNotFound."""
-    zone = zones.zone(reader, zone_id)
-    if zone is None:
-        raise ZoneNotFound
-    return zone
 
 
 def record_of(reader: Reader, zone_id: str, record_id: str) -> RecordRow:

@@ -27,9 +27,11 @@ from edgestead.model.zone_errors import (
     OtherHost,
     RecordExists,
     RecordQuota,
+    TypeNotOffered,
 )
 from edgestead.services import limits, record_view, serving, zone_facts
 from edgestead.services.aliases import check_no_loop
+from edgestead.services.dnssec import admits_dnskey
 from edgestead.services.journal import Journaled
 from edgestead.services.platform import Platform
 from edgestead.services.record_draft import Draft, apex_of
@@ -204,6 +206,10 @@ class ZoneEdit:
         name = self._at(draft.name, draft.owner)
         others = [record for record in name.records if old is None or record.id != old.id]
         _check_duplicate(draft, others)
+        is_new = old is None or old.rdata != draft.rdata
+        if draft.type == "DNSKEY" and is_new and not admits_dnskey(self._tx, self._zone.id):
+            reason = "the zone is not signed by several providers (dnssec_multi_signer)"
+            raise TypeNotOffered(type="DNSKEY", field="type", reason=reason)
         _check_types(draft, others, name.owner == self._apex)
         _check_sizes(draft, others)
         if draft.type == "CNAME":
