@@ -129,14 +129,17 @@ def state(reader: Reader, zone_id: str) -> ZoneState:
 def listed(call: Call, reader: Reader, zone_id: str, wanted: Wanted, state: ZoneState) -> Listed:
     """One page of the records that meet every condition; `state` comes from the same snapshot."""
     chosen = record_filters.folded(wanted.filter, state.name)
-    total_count = state.record_count
-    if not chosen.is_everything:
-        total_count = record_lists.count(reader, zone_id, chosen)
     bodies: list[bytes] = []
-    if wanted.offset < total_count:
+    if not chosen.is_everything or wanted.offset < state.record_count:
         bodies = record_lists.bodies(
             reader, zone_id, chosen, wanted.order, wanted.descending, wanted.limit, wanted.offset
         )
+    if chosen.is_everything:
+        total_count = state.record_count
+    elif 0 < len(bodies) < wanted.limit or not (bodies or wanted.offset):
+        total_count = wanted.offset + len(bodies)  # the last page says it: nobody has to count
+    else:
+        total_count = record_lists.count(reader, zone_id, chosen)
     text = record_shapes.shown(call, zone_id, state.name, bodies)
     return Listed(text, len(bodies), total_count)
 
