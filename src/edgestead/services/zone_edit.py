@@ -1,16 +1,16 @@
-"""One change of a zone: any number of records, in one transaction, to one new serial.
+"""One change of a zone: any number of records and settings, in one transaction, to one new serial.
 
 Owns  the rules between records of one name, the writing of rows, what the feed hears.
 Asks  `services.serving` to render, `services.record_view` for bodies, `tables`.
 Tells the change feed and the zone's history (`services.zone_log`), in the same transaction.
 Not   what a single record may hold (`services.record_draft`); who may change it.
 
-Every use case that changes records goes through here: rules, serial and feed are the same for one record,
-for many, and for an undo. What cannot be rendered raises before the commit.
+Every use case that changes records or settings goes through here: rules, serial, feed and history are alike
+for one record, for many, for a setting and for an undo. What cannot be rendered raises before the commit.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -38,7 +38,7 @@ from edgestead.services.record_draft import Draft, apex_of
 from edgestead.services.record_filters import split_tag
 from edgestead.services.zone_log import EDIT, Origin, ZoneLog
 from edgestead.store.control import Group, Transaction
-from edgestead.tables import record_notes, records, zones
+from edgestead.tables import record_notes, records, settings, zones
 from edgestead.tables.records import Neighbour, RecordRow
 from edgestead.tables.zones import ZoneRow
 
@@ -55,6 +55,7 @@ class _Rule(NamedTuple):
 _CNAME, _NS = frozenset(("CNAME",)), frozenset(("NS",))
 _ADDRESSES = frozenset(("A", "AAAA"))
 
+_encode = msgspec.json.Encoder().encode
 _decode_tags = msgspec.json.Decoder(list[str]).decode
 
 # Contract "Errors": these are the documented conflicts. Other types beside a CNAME are stored, not served.
@@ -81,7 +82,7 @@ class _Name:
 
 
 class ZoneEdit:
-    """A change in the making. Call `finish` once, after the last record."""
+    """A change in the making. Call `finish` once, after the last record and setting."""
 
     def __init__(
         self, call: Call, tx: Transaction, platform: Platform, zone: ZoneRow, origin: Origin = EDIT
@@ -99,6 +100,7 @@ class ZoneEdit:
         self._changed: dict[str, _Name] = {}
         self._count = zone.record_count
         self._wrote = False
+        self._wrote_settings = False
 
     def create(self, draft: Draft) -> RecordRow:
         """Raises RecordRefused's children: a rule between records, a quota."""
@@ -150,10 +152,31 @@ class ZoneEdit:
         self._count -= 1
         self._changed[old.name] = name
 
-    def refresh_apex(self) -> None:
-        """Serve SOA and apex anew: the zone's facts changed, no record did."""
-        self._changed[self._zone.name] = self._at(self._zone.name, self._apex)
-        self._wrote = True
+    def put_setting(self, id_: str, value: Any, *, again: bool = False) -> None:
+        """Store a checked value. One that is there already keeps its date, unless it counts `again`."""
+        text = _encode(value).decode()
+        stored = settings.one(self._tx, self._zone.id, id_)
+        if stored is not None and stored.value == text and not again:
+            return
+        settings.put(self._tx, self._zone.id, id_, text, self._call.now_us)
+        self._log.setting(id_, stored and stored.value.encode(), text.encode())
+        self._wrote = self._wrote_settings = True
+
+    def clear_setting(self, id_: str) -> None:
+        """Return a setting to its default."""
+        stored = settings.one(self._tx, self._zone.id, id_)
+        if stored is not None:
+            settings.delete(self._tx, self._zone.id, id_)
+            self._log.setting(id_, stored.value.encode(), None)
+            self._wrote = self._wrote_settings = True
+
+    def take_facts(self) -> None:
+        """Read again what settings say. Where they change SOA or name servers, the apex is served anew."""
+        facts = zone_facts.facts_of(self._tx, self._zone)
+        if facts != self._facts:
+            self._facts = facts
+            self._changed[self._zone.name] = self._at(self._zone.name, self._apex)
+            self._wrote = True
 
     def finish(self) -> int | None:
         """Render each changed name, tell the feed, and give the zone its new serial last.
@@ -161,6 +184,8 @@ class ZoneEdit:
         A change that DNS does not see, of a comment say, makes no serial and tells the feed nothing.
         Returns the change's number in the zone's history, None when nothing changed.
         """
+        if self._wrote_settings:
+            self.take_facts()
         if not self._wrote:
             return None
         zone_id, serial = self._zone.id, self._zone.serial
