@@ -184,7 +184,7 @@ EXECUTES = [
         {"overrides": {"categories": [{"category": "attack-xss"}]}},
         20121,
         "/overrides/categories/0",
-        "it overrides nothing",
+        "because it overrides nothing: action, enabled are missing",
     ),
     (
         {"overrides": {"categories": [{"enabled": False}]}},
@@ -198,7 +198,13 @@ EXECUTES = [
         "/overrides/rules/1/id",
         "the ruleset has no such rule",
     ),
-    ({"overrides": {"rules": [{"id": ANOMALY.id}]}}, 20121, "/overrides/rules/0", "it overrides nothing"),
+    (
+        {"overrides": {"rules": [{"id": ANOMALY.id}]}},
+        20121,
+        "/overrides/rules/0",
+        "because it overrides nothing: action, enabled, score_threshold are missing",
+    ),
+    ({"overrides": {"categories": [], "rules": []}}, 20121, "/overrides", "its lists are empty"),
     (
         {"overrides": {"rules": [{"id": ANOMALY.id, "action": "explode"}]}},
         20121,
