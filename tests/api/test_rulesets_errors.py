@@ -125,7 +125,8 @@ RULES = [
         " not parse"
         " filter expression: Filter parsing error (1:22):\n"
         'http.host eq "a" and http.hots eq "b"\n'
-        "                     ^^^^^^^^^ unknown identifier",
+        "                     ^^^^^^^^^ unknown identifier\n"
+        "did you mean http.host?",
     ),
     (
         block('true and\nip.src eq "1.2.3.4"'),
@@ -136,7 +137,12 @@ RULES = [
     (block('http.host eq "' + "x" * 4100 + '"'), 20127, f"{IN_FIRST}/expression", "4096"),
     (block("ip.src in $office"), 20127, f"{IN_FIRST}/expression", "could not find list $office"),
     (block('http.host matches "(?=x)"'), 20127, f"{IN_FIRST}/expression", "regex parse error"),
-    (block("http.response.code eq 404"), 20127, f"{IN_FIRST}/expression", "unknown identifier"),
+    (
+        block("http.response.code eq 404"),
+        20127,
+        f"{IN_FIRST}/expression",
+        "unknown identifier\nhttp.response.code exists in response phases only",
+    ),
     (block("(" * 200 + "ssl" + ")" * 200), 20127, f"{IN_FIRST}/expression", "maximum nesting depth exceeded"),
     (
         {"action": "skip", "expression": "true"},
