@@ -20,6 +20,7 @@ WORKING = [
     "ddclient_ddns",
     "kv_pylibs",
     "lexicon_cli",
+    "node_sdk_rulesets",
     "py_sdk_kv",
     "py_sdk_rulesets",
     "wrangler_kv",
