@@ -34,6 +34,15 @@ class Barrier(Protocol):
         """Run on the calling thread: for reads that take well under a millisecond."""
         ...
 
+    def read_one(self, fn: Callable[[Reader], T]) -> T:
+        """As `read`, for one statement."""
+        ...
+
+    @property
+    def groups(self) -> int:
+        """It moves on before any write returns (`ControlStore.groups`)."""
+        ...
+
     async def read_long(self, fn: Callable[[Reader], T]) -> T:
         """Run off the event loop: for reads of many rows."""
         ...

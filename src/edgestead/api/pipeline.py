@@ -129,7 +129,7 @@ def authorise(exchange: Exchange) -> None:
     identity, parameters = exchange.identity, exchange.parameters
     if route.zone_at is not None:
         zone_id = parameters[route.zone_at]
-        target = exchange.api.barrier.read(lambda reader: access.zone_target(reader, zone_id))
+        target = exchange.api.barrier.read_one(lambda reader: access.zone_target(reader, zone_id))
     elif route.account_at is not None:
         target = access.Target(account_id=parameters[route.account_at])
     elif route.user_only:

@@ -16,7 +16,7 @@ import msgspec
 
 from edgestead.model import names, served
 from edgestead.model.call import Call
-from edgestead.model.record_errors import ContentRefused, RecordRefused
+from edgestead.model.record_errors import ContentRefused, NameRefused, RecordRefused
 from edgestead.model.records import fold
 from edgestead.model.zone_errors import (
     AddressHost,
@@ -27,9 +27,11 @@ from edgestead.model.zone_errors import (
     OtherHost,
     RecordExists,
     RecordQuota,
+    TypeNotOffered,
 )
-from edgestead.services import limits, record_view, serving, zone_facts
+from edgestead.services import limits, record_view, serving, soa_record, zone_facts
 from edgestead.services.aliases import check_no_loop
+from edgestead.services.dnssec import admits_dnskey
 from edgestead.services.journal import Journaled
 from edgestead.services.platform import Platform
 from edgestead.services.record_draft import Draft, apex_of
@@ -50,7 +52,7 @@ class _Rule(NamedTuple):
     at_apex: bool
 
 
-_CNAME, _NS = frozenset(("CNAME",)), frozenset(("NS",))
+_CNAME, _NS, _SOA = frozenset(("CNAME",)), frozenset(("NS",)), frozenset(("SOA",))
 _ADDRESSES = frozenset(("A", "AAAA"))
 
 _encode = msgspec.json.Encoder().encode
@@ -62,6 +64,7 @@ _RULES = (
     _Rule(_ADDRESSES, _CNAME, AliasHost, True),
     _Rule(_NS, serving.ADDRESS_TYPES, OtherHost, False),
     _Rule(serving.ADDRESS_TYPES, _NS, DelegatedHost, False),
+    _Rule(_SOA, _SOA, RecordExists, True),
 )
 
 
@@ -112,6 +115,8 @@ class ZoneEdit:
         row = self._row(draft, record_id, created_us, self._call.now_us, None)
         records.insert(self._tx, row)
         record_notes.insert(self._tx, row.id, row.zone_id, _notes(row))
+        if draft.type == "SOA":
+            self.put_setting(soa_record.SETTING, soa_record.setting_of(draft))
         self._log.record(None, row)
         self._wrote = True
         name.records.append(_neighbour(row))
@@ -132,6 +137,8 @@ class ZoneEdit:
         if (row.comment, row.tags) != (old.comment, old.tags):
             record_notes.delete(self._tx, row.id)
             record_notes.insert(self._tx, row.id, row.zone_id, _notes(row))
+        if draft.type == "SOA":
+            self.put_setting(soa_record.SETTING, soa_record.setting_of(draft))
         self._log.record(old, row)
         self._wrote = True
         before.remove(old.id)
@@ -144,6 +151,8 @@ class ZoneEdit:
     def delete(self, old: RecordRow) -> None:
         name = self._at(old.name)
         records.delete(self._tx, old.id)
+        if old.type == "SOA":
+            self.clear_setting(soa_record.SETTING)
         self._log.record(old, None)
         self._wrote = True
         name.remove(old.id)
@@ -176,6 +185,19 @@ class ZoneEdit:
             self._changed[self._zone.name] = self._at(self._zone.name, self._apex)
             self._wrote = True
 
+    def _follow_soa(self) -> None:
+        """Keep the record that is a view of the SOA's setting like it."""
+        name = self._at(self._zone.name, self._apex)
+        for found in name.records:
+            old = records.record(self._tx, self._zone.id, found.id) if found.type == "SOA" else None
+            if old is not None:
+                zone = self._renderer.zone(self._apex, 0, self._facts)
+                draft = soa_record.following(old, self._apex, zone)
+                if not _same(old, draft):
+                    row = self._row(draft, old.id, old.created_us, self._call.now_us, old)
+                    records.update(self._tx, row)
+                    self._log.record(old, row)
+
     def finish(self) -> int | None:
         """Render each changed name, tell the feed, and give the zone its new serial last.
 
@@ -184,6 +206,7 @@ class ZoneEdit:
         """
         if self._wrote_settings:
             self.take_facts()
+            self._follow_soa()
         if not self._wrote:
             return None
         zone_id, serial = self._zone.id, self._zone.serial
@@ -229,8 +252,14 @@ class ZoneEdit:
         name = self._at(draft.name, draft.owner)
         others = [record for record in name.records if old is None or record.id != old.id]
         _check_duplicate(draft, others)
+        is_new = old is None or old.rdata != draft.rdata
+        if draft.type == "DNSKEY" and is_new and not admits_dnskey(self._tx, self._zone.id):
+            reason = "the zone is not signed by several providers (dnssec_multi_signer)"
+            raise TypeNotOffered(type="DNSKEY", field="type", reason=reason)
         _check_types(draft, others, name.owner == self._apex)
         _check_sizes(draft, others)
+        if draft.type == "SOA" and name.owner != self._apex:
+            raise NameRefused(type="SOA", field="name", reason="a zone has one SOA record, at its apex")
         if draft.type == "CNAME":
             check_no_loop(self._tx, draft.owner, draft.rdata, old and old.id)
         return name
