@@ -20,6 +20,7 @@ RELEASED = {
             "2773bb939920bce0",
             "3519e1a4503d5327",
             "bd73e9d28e5d9bfb",
+            "289c2de956bac632",
         ],
     ),
     "key-value": (kv.MIGRATIONS, ["2f0d86c7470ef7e9"]),
