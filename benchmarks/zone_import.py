@@ -2,9 +2,9 @@
 
     PYTHONPATH=src:. python benchmarks/zone_import.py [records in a file, default 5000]
 
-One client changes single records of one zone. Meanwhile another imports zone files, each into a zone of its own,
-one after another without a pause. Then the same number of records is written one POST after the other, as the
-peer of an import.
+One client changes single records of one zone. Meanwhile another imports zone files, each into a zone of its
+own, one after another without a pause. Then the same number of records is written one POST after the other,
+as the peer of an import.
 Goal: a p99 of at most 10 ms from POST to answer while an import runs.
 """
 

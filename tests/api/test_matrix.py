@@ -31,6 +31,7 @@ BODIES = {
     "POST dns_records": RECORD,
     "PATCH dns_records": {"ttl": 60},
     "PUT dns_records": RECORD,
+    "POST batch": {"posts": [RECORD]},
     "POST namespaces": {"title": "new"},
     "PUT namespaces": {"title": "new"},
     "PUT bulk": [{"key": "k", "value": "v"}],

@@ -6,13 +6,15 @@ Tells clients.
 Not   tokens (`api.tokens`).
 """
 
+from edgestead.api import declared
 from edgestead.api.context import AppContext
+from edgestead.api.declared import DIRECTION, pages, text
 from edgestead.api.query import Query
 from edgestead.api.routing import route
 from edgestead.model.envelope import Page, page_of
 from edgestead.services import accounts
 from edgestead.services.access import PLATFORM, Identity
-from edgestead.services.accounts import AccountView, UserView
+from edgestead.services.accounts import AccountView, MembershipView, UserView
 
 
 @route("GET", "/user", permission="User Details Read", family=PLATFORM, user_only=True)
@@ -21,7 +23,13 @@ def show_user(api: AppContext, identity: Identity) -> UserView:
     return api.barrier.read(lambda reader: accounts.user(reader, identity))
 
 
-@route("GET", "/accounts", family=PLATFORM)
+@route(
+    "GET",
+    "/accounts",
+    family=PLATFORM,
+    query=(*pages(), text("name", "Only the account of this name."), DIRECTION),
+    answers=declared.page_of(AccountView),
+)
 def list_accounts(api: AppContext, identity: Identity, query: Query) -> Page:
     """The accounts that the caller sees. Filter `name`; order `direction`."""
     paging = query.paging()
@@ -44,7 +52,15 @@ def show_account(account_id: str, api: AppContext, identity: Identity) -> Accoun
     return api.barrier.read(lambda reader: accounts.show(reader, identity, account_id))
 
 
-@route("GET", "/memberships", permission="Memberships Read", family=PLATFORM, user_only=True)
+@route(
+    "GET",
+    "/memberships",
+    permission="Memberships Read",
+    family=PLATFORM,
+    user_only=True,
+    query=pages(),
+    answers=declared.page_of(MembershipView),
+)
 def list_memberships(api: AppContext, identity: Identity, query: Query) -> Page:
     """The accounts that the calling user belongs to, with roles."""
     paging = query.paging()

@@ -10,10 +10,12 @@ Files are read and written on a thread, one at a time, which gives way to the ev
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import msgspec
 
 from edgestead.api.context import AppContext
+from edgestead.api.declared import FORM, TEXT, Answers
 from edgestead.api.form import boundary_of, portions
 from edgestead.api.kv_data import give_way
 from edgestead.api.limits import FORM_OVERHEAD_BYTES_MAX, ZONE_FILE_BYTES_MAX
@@ -35,19 +37,32 @@ from edgestead.store.control import Transaction
 _PATH = "/zones/{zone_id}/dns_records"
 
 
+class ZoneFileForm(msgspec.Struct, frozen=True):
+    """The parts of an import: a zone file, and whether records that can be proxied are ("true" or "false")."""
+
+    file: bytes
+    proxied: str = "false"
+
+
 class Review(msgspec.Struct, frozen=True):
     """What somebody thinks of the records that a scan found."""
 
-    accepts: list[dict[str, object]] | None = None
-    rejects: list[dict[str, object]] | None = None
+    accepts: list[dict[str, Any]] | None = None
+    rejects: list[dict[str, Any]] | None = None
 
 
 class Reviewed(msgspec.Struct, frozen=True):
-    accepts: list[dict[str, object]] = []
+    accepts: list[dict[str, Any]] = []
     rejects: list[str] = []
 
 
-@route("POST", _PATH + "/import", permission="DNS Write")
+@route(
+    "POST",
+    _PATH + "/import",
+    permission="DNS Write",
+    takes={FORM: ZoneFileForm},
+    answers=Answers(Imported),
+)
 async def import_records(zone_id: str, api: AppContext, call: Call, upload: Upload) -> Imported:
     """Add the records of a zone file: a form with `file` and `proxied`. All of them, or none."""
     octets, proxied = await _form(upload)
@@ -58,7 +73,7 @@ async def import_records(zone_id: str, api: AppContext, call: Call, upload: Uplo
         return Imported(await _write(zone_id, api, call, plan), plan.parsed)
 
 
-@route("GET", _PATH + "/export", permission="DNS Read")
+@route("GET", _PATH + "/export", permission="DNS Read", answers=Answers(media=TEXT))
 async def export_records(zone_id: str, api: AppContext, call: Call) -> Answer:
     """The zone as a zone file; imported again it makes the same records."""
     async with api.zone_file_turn:
@@ -94,7 +109,7 @@ def trigger_scan(zone_id: str, api: AppContext) -> None:
 
 
 @route("GET", _PATH + "/scan/review", permission="DNS Read")
-def show_scan(zone_id: str, api: AppContext) -> list[object]:
+def show_scan(zone_id: str, api: AppContext) -> list[Any]:
     """Records that a scan found and nobody reviewed: none."""
     api.barrier.read(lambda reader: record_usage.of_zone(reader, zone_id))
     return []

@@ -6,7 +6,9 @@ Tells clients.
 Not   what is inside a zone.
 """
 
+from edgestead.api import declared
 from edgestead.api.context import AppContext
+from edgestead.api.declared import DIRECTION, choice, pages, text
 from edgestead.api.query import Query
 from edgestead.api.routing import route
 from edgestead.model.call import Call
@@ -22,7 +24,19 @@ async def create_zone(api: AppContext, call: Call, identity: Identity, body: Zon
     return await api.barrier.write(lambda tx: zones.create(call, tx, api.platform, identity, body))
 
 
-@route("GET", "/zones", permission="Zone Read", family=PLATFORM)
+@route(
+    "GET",
+    "/zones",
+    permission="Zone Read",
+    family=PLATFORM,
+    query=(
+        *pages(),
+        *(text(name, "Only zones with this value.") for name in zones.FILTERS),
+        choice("order", zones.ORDERS, "name", "What the zones are ordered by."),
+        DIRECTION,
+    ),
+    answers=declared.page_of(ZoneView),
+)
 def list_zones(api: AppContext, identity: Identity, query: Query) -> Page:
     """The zones that the caller sees. Filters `name`, `status`, `account.id`; `order`, `direction`."""
     paging = query.paging()

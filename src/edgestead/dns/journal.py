@@ -107,6 +107,11 @@ class Journal:
         if self._scopes.get(apex) == scope:
             del self._scopes[apex]
 
+    def take_over(self, other: "Journal") -> None:
+        """Hold what `other` holds instead of everything so far; `other` is of no more use."""
+        self._octets, self._all = other._octets, other._all
+        self._zones, self._scopes, self._apexes = other._zones, other._scopes, other._apexes
+
     def since(self, apex: bytes, serial: int, newest: int) -> list[bytes] | None:
         """The rows, as documents, that lead from one serial to the `newest`; None when one is missing."""
         rows = self._zones.get(self._scopes.get(apex, ""))

@@ -25,7 +25,7 @@ from edgestead.model.names import InvalidName
 from edgestead.model.record_errors import NameRefused
 from edgestead.model.times import from_six_digits, six_digits
 from edgestead.model.zone_errors import ZoneNotFound
-from edgestead.services import record_draft, record_view
+from edgestead.services import record_draft, record_shapes
 from edgestead.services.limits import HISTORY_ITEMS_SHOWN_MAX, RESTORED_ITEMS_MAX
 from edgestead.services.platform import Platform
 from edgestead.services.record_draft import RecordBody
@@ -340,7 +340,7 @@ def _item_view(call: Call, item: ItemRow) -> ItemView:
 def _shown(call: Call, kind: str, body: bytes | None) -> msgspec.Raw | None:
     if body is None:
         return None
-    return msgspec.Raw(record_view.body_for(call, body) if kind == RECORD else body)
+    return msgspec.Raw(record_shapes.spelled(call, body) if kind == RECORD else body)
 
 
 def _diff_view(call: Call, item: ItemRow) -> DiffView:

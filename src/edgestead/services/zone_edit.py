@@ -12,9 +12,12 @@ for many, and for an undo. What cannot be rendered raises before the commit.
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import msgspec
+
 from edgestead.model import names, served
 from edgestead.model.call import Call
 from edgestead.model.record_errors import ContentRefused, RecordRefused
+from edgestead.model.records import fold
 from edgestead.model.zone_errors import (
     AddressHost,
     AliasHost,
@@ -26,12 +29,14 @@ from edgestead.model.zone_errors import (
     RecordQuota,
 )
 from edgestead.services import limits, record_view, serving
+from edgestead.services.aliases import check_no_loop
 from edgestead.services.journal import Journaled
 from edgestead.services.platform import Platform
 from edgestead.services.record_draft import Draft, apex_of
+from edgestead.services.record_filters import split_tag
 from edgestead.services.zone_log import EDIT, Origin, ZoneLog
 from edgestead.store.control import Group, Transaction
-from edgestead.tables import records, zones
+from edgestead.tables import record_notes, records, zones
 from edgestead.tables.records import Neighbour, RecordRow
 from edgestead.tables.zones import ZoneRow
 
@@ -47,6 +52,8 @@ class _Rule(NamedTuple):
 
 _CNAME, _NS = frozenset(("CNAME",)), frozenset(("NS",))
 _ADDRESSES = frozenset(("A", "AAAA"))
+
+_decode_tags = msgspec.json.Decoder(list[str]).decode
 
 # Contract "Errors": these are the documented conflicts. Other types beside a CNAME are stored, not served.
 _RULES = (
@@ -101,6 +108,7 @@ class ZoneEdit:
         name = self._join(draft, None)
         row = self._row(draft, record_id, created_us, self._call.now_us, None)
         records.insert(self._tx, row)
+        record_notes.insert(self._tx, row.id, row.zone_id, _notes(row))
         self._log.record(None, row)
         self._wrote = True
         name.records.append(_neighbour(row))
@@ -118,6 +126,9 @@ class ZoneEdit:
         before, name = self._at(old.name), self._join(draft, old)
         row = self._row(draft, old.id, old.created_us, self._call.now_us, old)
         records.update(self._tx, row)
+        if (row.comment, row.tags) != (old.comment, old.tags):
+            record_notes.delete(self._tx, row.id)
+            record_notes.insert(self._tx, row.id, row.zone_id, _notes(row))
         self._log.record(old, row)
         self._wrote = True
         before.remove(old.id)
@@ -189,6 +200,8 @@ class ZoneEdit:
         _check_duplicate(draft, others)
         _check_types(draft, others, name.owner == self._apex)
         _check_sizes(draft, others)
+        if draft.type == "CNAME":
+            check_no_loop(self._tx, draft.owner, draft.rdata, old and old.id)
         return name
 
     def _row(
@@ -227,6 +240,14 @@ class ZoneEdit:
 
 def _neighbour(row: RecordRow) -> Neighbour:
     return Neighbour(row.id, row.type, row.rdata, row.ttl, row.proxied, row.settings, row.comment, row.tags)
+
+
+def _notes(row: RecordRow) -> list[tuple[str, str]]:
+    """What filters find of the comment and the tags."""
+    notes = {split_tag(tag): None for tag in _decode_tags(row.tags)} if row.tags != "[]" else {}
+    if row.comment is not None:
+        notes[record_notes.COMMENT, fold(row.comment)] = None
+    return list(notes)
 
 
 def _since(now: str | None, before: str | None, since_us: int | None, modified_us: int) -> int | None:

@@ -10,7 +10,17 @@ how a module of `tables` is written.
 """
 
 from edgestead.store.migrations import Migration
-from edgestead.tables import accounts, history, namespaces, records, rulesets, token_log, tokens, zones
+from edgestead.tables import (
+    accounts,
+    history,
+    namespaces,
+    record_notes,
+    records,
+    rulesets,
+    token_log,
+    tokens,
+    zones,
+)
 
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "accounts, users and memberships", accounts.CREATE),
@@ -20,5 +30,6 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(5, "key-value namespaces", namespaces.CREATE),
     Migration(6, "rulesets", rulesets.CREATE),
     Migration(7, "history", history.CREATE),
-    Migration(8, "changes and uses of tokens", token_log.CREATE),
+    Migration(8, "comments and tags for filters", record_notes.CREATE),
+    Migration(9, "changes and uses of tokens", token_log.CREATE),
 )

@@ -117,6 +117,11 @@ def account_id(reader: Reader, zone_id: str) -> str | None:
     return found[0] if found else None
 
 
+def id_by_name(reader: Reader, name: str) -> str | None:
+    found = reader.row(SELECT_ID_BY_NAME, (name,))
+    return found[0] if found else None
+
+
 def records_of_account(reader: Reader, account_id: str) -> int:
     """How many records all of an account's zones have."""
     found = reader.row(SELECT_RECORDS_OF_ACCOUNT, (account_id,))
@@ -124,7 +129,7 @@ def records_of_account(reader: Reader, account_id: str) -> int:
 
 
 def name_is_taken(reader: Reader, name: str) -> bool:
-    return reader.row(SELECT_ID_BY_NAME, (name,)) is not None
+    return id_by_name(reader, name) is not None
 
 
 def set_after_change(tx: Transaction, zone_id: str, serial: int, record_count: int) -> None:
