@@ -21,7 +21,7 @@ __all__ = ["ask", "known"]  # fixtures
 DOCUMENT = openapi.document(ROUTES)
 ASKING = [row for row in ROUTES if row.wants_query]
 CARRYING = [row for row in ROUTES if row.method in ("POST", "PUT", "PATCH") and not row.public]
-BODILESS = {"roll_token", "roll_account_token"}
+BODILESS = {"roll_token", "roll_account_token", "scan", "trigger_scan", "undo_change"}
 ANYTHING = {"show_metadata"}  # metadata is any JSON
 
 

@@ -21,6 +21,8 @@ RELEASED = {
             "3519e1a4503d5327",
             "bd73e9d28e5d9bfb",
             "73b25e48824eaf8c",
+            "b31b76b2c4966a5b",
+            "5d71caa1dfcadb44",
             "289c2de956bac632",
         ],
     ),

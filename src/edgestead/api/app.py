@@ -8,7 +8,9 @@ Not   sockets and processes (`server`); what a route does.
 
 from edgestead.api import (
     accounts,
+    custom_nameservers,
     dns_records,
+    dns_settings,
     health,
     history,
     kv_bulk,
@@ -17,7 +19,9 @@ from edgestead.api import (
     openapi_routes,
     rulesets,
     tokens,
+    zone_extras,
     zone_files,
+    zone_settings,
     zones,
 )
 from edgestead.api.asgi import Receive, Scope, Send
@@ -28,7 +32,9 @@ from edgestead.api.routing import ROUTES, Router
 
 HANDLERS = (
     accounts,
+    custom_nameservers,
     dns_records,
+    dns_settings,
     health,
     history,
     kv_bulk,
@@ -37,6 +43,8 @@ HANDLERS = (
     openapi_routes,
     rulesets,
     tokens,
+    zone_extras,
+    zone_settings,
     zone_files,
     zones,
 )  # importing them filled ROUTES

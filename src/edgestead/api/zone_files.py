@@ -31,6 +31,7 @@ from edgestead.services import record_usage, zone_export, zone_import
 from edgestead.services.platform import Platform
 from edgestead.services.record_draft import Draft
 from edgestead.services.record_usage import Usage
+from edgestead.services.record_view import RecordView
 from edgestead.services.zone_import import Added, Imported, Plan
 from edgestead.store.control import Transaction
 
@@ -38,7 +39,7 @@ _PATH = "/zones/{zone_id}/dns_records"
 
 
 class ZoneFileForm(msgspec.Struct, frozen=True):
-    """The parts of an import: a zone file, and whether records that can be proxied are ("true" or "false")."""
+    """A zone file; `proxied`, "true" or "false", is for records that can be and whose line does not say."""
 
     file: bytes
     proxied: str = "false"
@@ -108,7 +109,7 @@ def trigger_scan(zone_id: str, api: AppContext) -> None:
     api.barrier.read(lambda reader: record_usage.of_zone(reader, zone_id))
 
 
-@route("GET", _PATH + "/scan/review", permission="DNS Read")
+@route("GET", _PATH + "/scan/review", permission="DNS Read", answers=Answers(list[RecordView]))
 def show_scan(zone_id: str, api: AppContext) -> list[Any]:
     """Records that a scan found and nobody reviewed: none."""
     api.barrier.read(lambda reader: record_usage.of_zone(reader, zone_id))

@@ -45,3 +45,11 @@ TOKEN_NAME_CHARACTERS_MAX = 120  # contract "Tokens"
 TOKEN_POLICIES_MAX = 50
 TOKEN_RESOURCES_MAX = 200  # of all policies together: every change of a token reads all tokens again
 TOKEN_ADDRESSES_MAX = 100  # of both lists together: each request looks at all of them
+
+SETTINGS_PER_PATCH_MAX = 200  # of one body; more than there are settings
+CUSTOM_NAMESERVERS_MAX = 25  # of one account: five sets of five
+VANITY_NAMESERVERS_MAX = 10  # of one zone
+PURGE_ITEMS_MAX = 1_000  # of one purge; nothing is cached here yet
+PROFILE_CHARACTERS_MAX = 100  # of a user's name, telephone, country, postal code
+ACCOUNT_NAME_CHARACTERS_MAX = 100
+HOLD_AFTER_DAYS_MAX = 3_650

@@ -62,6 +62,8 @@ class RecordView(msgspec.Struct, frozen=True, omit_defaults=False):
 
 
 class StoredSettings(msgspec.Struct, frozen=True):
+    """A record's settings as its row has them; `read_settings` reads the JSON text."""
+
     flatten_cname: bool | None = None
     ipv4_only: bool | None = None
     ipv6_only: bool | None = None
@@ -69,7 +71,7 @@ class StoredSettings(msgspec.Struct, frozen=True):
 
 _META = Meta()
 _encode = msgspec.json.Encoder().encode
-_settings = msgspec.json.Decoder(StoredSettings).decode
+read_settings = msgspec.json.Decoder(StoredSettings).decode
 
 
 def render(row: RecordRow) -> bytes:
@@ -117,7 +119,7 @@ def is_proxiable(type_: str, rdata: bytes, proxied: int) -> bool:
 def _shown_settings(row: RecordRow) -> dict[str, Any]:
     if row.type not in ("A", "AAAA", "CNAME"):
         return {}
-    stored = _settings(row.settings)
+    stored = read_settings(row.settings)
     shown: dict[str, Any] = {}
     if row.type == "CNAME":
         shown["flatten_cname"] = bool(stored.flatten_cname)

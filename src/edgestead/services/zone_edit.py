@@ -28,7 +28,7 @@ from edgestead.model.zone_errors import (
     RecordExists,
     RecordQuota,
 )
-from edgestead.services import limits, record_view, serving
+from edgestead.services import limits, record_view, serving, zone_facts
 from edgestead.services.aliases import check_no_loop
 from edgestead.services.journal import Journaled
 from edgestead.services.platform import Platform
@@ -92,6 +92,7 @@ class ZoneEdit:
         self._renderer = platform.renderer
         self._zone = zone
         self._apex = apex_of(zone)
+        self._facts = zone_facts.facts_of(tx, zone)
         self._names: dict[str, _Name] = {}
         self._changed: dict[str, _Name] = {}
         self._count = zone.record_count
@@ -147,6 +148,11 @@ class ZoneEdit:
         self._count -= 1
         self._changed[old.name] = name
 
+    def refresh_apex(self) -> None:
+        """Serve SOA and apex anew: the zone's facts changed, no record did."""
+        self._changed[self._zone.name] = self._at(self._zone.name, self._apex)
+        self._wrote = True
+
     def finish(self) -> int | None:
         """Render each changed name, tell the feed, and give the zone its new serial last.
 
@@ -167,7 +173,7 @@ class ZoneEdit:
 
     def _emit_serial(self, serial: int, journaled: Journaled) -> None:
         """The journal's row, then the SOA: last, because from then on the zone counts as whole."""
-        zone_id, after = self._zone.id, self._renderer.zone(self._apex, serial)
+        zone_id, after = self._zone.id, self._renderer.zone(self._apex, serial, self._facts)
         before = self._tx.newest(zone_id, served.KIND_ZONE, "")
         if before is not None:
             row = journaled.row(served.decode_zone(before), after)
@@ -175,7 +181,7 @@ class ZoneEdit:
         self._tx.emit(zone_id, served.KIND_ZONE, "", served.encode(after))
 
     def _emit(self, name: _Name, journaled: Journaled) -> None:
-        rendered = self._renderer.name(self._apex, name.owner, name.records)
+        rendered = self._renderer.name(self._apex, name.owner, name.records, self._facts)
         document = served.encode(rendered) if rendered.rrsets else None
         before = self._tx.newest(self._zone.id, served.KIND_NAME, name.owner.hex())
         journaled.take(name.owner, served.decode_name(before).rrsets if before else (), rendered.rrsets)

@@ -58,6 +58,10 @@ SELECT = f"select {COLUMNS} from records where id = ? and zone_id = ?"
 SELECT_BODY = (
     "select r.body, z.name from records r join zones z on z.id = r.zone_id where r.id = ? and r.zone_id = ?"
 )
+SELECT_ADDRESSES = (
+    "select type, content from records where zone_id = ? and name = ? and type in ('A', 'AAAA')"
+    " and proxied = 0 order by type, content"
+)
 SELECT_AT_NAME = (
     "select id, type, rdata, ttl, proxied, settings, comment, tags from records"
     " where zone_id = ? and name = ?"
@@ -186,3 +190,8 @@ def stored(reader: Reader, zone_id: str, after: StoredRecord | None, limit: int)
     """Records by name and type, those behind `after`: a zone of any size in steps of one index."""
     key = ("", "", "") if after is None else (after.name, after.type, after.id)
     return [StoredRecord(*found) for found in reader.rows(SELECT_STORED, (zone_id, *key, limit))]
+
+
+def addresses_at(reader: Reader, zone_id: str, name: str) -> list[tuple[str, str]]:
+    """(type, content) of a name's A and AAAA records that are not proxied."""
+    return [(type_, content) for type_, content in reader.rows(SELECT_ADDRESSES, (zone_id, name))]

@@ -12,11 +12,13 @@ how a module of `tables` is written.
 from edgestead.store.migrations import Migration
 from edgestead.tables import (
     accounts,
+    custom_nameservers,
     history,
     namespaces,
     record_notes,
     records,
     rulesets,
+    settings,
     token_log,
     tokens,
     zones,
@@ -31,5 +33,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(6, "rulesets", rulesets.CREATE),
     Migration(7, "history", history.CREATE),
     Migration(8, "comments and tags for filters", record_notes.CREATE),
-    Migration(9, "changes and uses of tokens", token_log.CREATE),
+    Migration(9, "settings", settings.CREATE),
+    Migration(10, "custom name servers", custom_nameservers.CREATE),
+    Migration(11, "changes and uses of tokens", token_log.CREATE),
 )
