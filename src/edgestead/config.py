@@ -26,6 +26,7 @@ from edgestead.model.limits import NAME_OCTETS_MAX
 CONFIG_BYTES_MAX = 1 << 20
 WORKERS_MAX = 64
 LIST_ITEMS_MAX = 64
+_DNS_TEXT_MAX = 255  # one character-string (RFC 1035 §3.3)
 
 
 class ConfigError(ValueError):
@@ -60,6 +61,9 @@ class Config:
     as_of: date | None
     allow_as_of: bool
     dns_workers: int
+    dns_rate: int
+    dns_identity: str
+    dns_version: str
     transfer_to: tuple[IPv4Network | IPv6Network, ...]
     notify: tuple[Address, ...]
     ready_file: Path | None
@@ -68,6 +72,8 @@ class Config:
     anomaly_rule_id: str | None
     barrier_ms: int
     drain_seconds: int
+    history_days: int
+    history_rows: int
 
     @property
     def edge_addresses(self) -> tuple[IPv4Address | IPv6Address, ...]:
@@ -174,6 +180,13 @@ def _identifier(value: object) -> str:
     return text
 
 
+def _dns_text(value: object) -> str:
+    good = isinstance(value, str) and value.isascii() and value.isprintable()
+    if not isinstance(value, str) or not good or len(value) > _DNS_TEXT_MAX:
+        raise ValueError(f"expected at most {_DNS_TEXT_MAX} printable ASCII characters")
+    return value
+
+
 def _profile(value: object) -> Profile:
     try:
         return Profile(_text(value))
@@ -277,6 +290,14 @@ OPTIONS: tuple[Option, ...] = (
         "dns-workers", "N|auto", _workers, "1", "Processes that answer DNS over UDP; auto is one per core."
     ),
     Option(
+        "dns-rate",
+        "N",
+        _whole(0, 1_000_000),
+        "0",
+        "Answers of one kind that one network (/24, /56) gets over UDP in a second, loopback excepted; 0 is"
+        " no limit.",
+    ),
+    Option(
         "transfer-to",
         "CIDR",
         _prefix,
@@ -329,6 +350,23 @@ OPTIONS: tuple[Option, ...] = (
         fallback="the well-known one",
     ),
     Option(
+        "dns-identity",
+        "TEXT",
+        _dns_text,
+        "",
+        "What the server calls itself to those who ask by NSID (RFC 5001) or `id.server` (RFC 4892).",
+        flag=False,
+        fallback="none: NSID is left out, `id.server` is refused",
+    ),
+    Option(
+        "dns-version",
+        "TEXT",
+        _dns_text,
+        "edgestead",
+        "What `version.server` and `version.bind` answer; empty refuses them.",
+        flag=False,
+    ),
+    Option(
         "barrier-ms",
         "N",
         _whole(10, 60_000),
@@ -344,6 +382,22 @@ OPTIONS: tuple[Option, ...] = (
         "How long each step of a shutdown may take before what is left of it is killed.",
         flag=False,
     ),
+    Option(
+        "history-days",
+        "N",
+        _whole(1, 36_500),
+        "90",
+        "How long a zone's history is kept.",
+        flag=False,
+    ),
+    Option(
+        "history-rows",
+        "N",
+        _whole(1, 10_000_000),
+        "10000",
+        "How many changes of single records a zone's history keeps; the newest change is always kept whole.",
+        flag=False,
+    ),
 )
 
 # Options of parts that are not built yet. They are refused rather than ignored; a part that gets built
@@ -354,7 +408,7 @@ NOT_BUILT: dict[str, str] = {
         "the edge proxy",
     ),
     **dict.fromkeys(("objects", "objects-http", "objects-workers"), "stateful objects"),
-    **dict.fromkeys(("dns-rate", "api-quota"), "rate limits"),
+    "api-quota": "rate limits",
     "resolver": "CNAME flattening",
 }
 # Known to the configuration because something built leans on its default, refused when set.

@@ -1,9 +1,14 @@
 """A zone's history: who changed what, undoing one change, restoring a name or the whole zone."""
 
+from functools import partial
+
 import pytest
 
+from edgestead.model.times import from_six_digits
+from edgestead.services import history as forgetting
+from edgestead.tables import history as tables
 from edgestead.testing.api import CREDENTIALS, KEY_PAIR
-from tests.api.conftest import WWW
+from tests.api.conftest import AT_NEWEST, WWW
 
 MX = {"type": "MX", "name": "@", "content": "mail.example.net", "priority": 5}
 SRV = {
@@ -41,6 +46,7 @@ def without_time(record):
 
 
 class TestList:
+    @AT_NEWEST
     def test_each_write_is_one_change_with_who_when_before_and_after(self, api, records, history):
         made = api.post(records, WWW).result
         changed = api.patch(f"{records}/{made['id']}", {"content": "192.0.2.2"}, auth=KEY_PAIR).result
@@ -154,7 +160,7 @@ class TestUndo:
         back = api.get(f"{records}/{made['id']}").result
         assert without_time(back) == without_time(made)
         assert back["modified_on"] > made["modified_on"]
-        assert {change.kind for change in api.changes} == {"name", "zone"}
+        assert {change.kind for change in api.changes} == {"name", "zone", "log:journal"}
         entry = api.get(f"{history}/3").result
         assert (entry["origin"], entry["reverts"]) == ("undo", 2)
 
@@ -276,3 +282,94 @@ def test_a_deleted_zone_takes_its_history_along(api, zone_id, www):
     tables = ("history", "history_items", "history_state")
     left = api.store.read(lambda reader: [reader.rows(f"select * from {table}") for table in tables])
     assert left == [[], [], []]
+
+
+class TestForgetting:
+    """What is older than so many days, or more than so many rows, is out of reach, the newest first kept."""
+
+    @pytest.fixture
+    def forget(self, api):
+        def run(rows_max=1_000, older_than_us=0):
+            steps = 0
+            due = api.store.read(lambda reader: forgetting.due(reader, rows_max, older_than_us))
+            for zone_id, sequence in due:
+                more = True
+                while more:
+                    write = partial(forgetting.forget, zone_id=zone_id, sequence=sequence)
+                    more, steps = api.store.write(write).result().value, steps + 1
+            return steps
+
+        return run
+
+    @pytest.fixture
+    def rows(self, api):
+        return lambda: [
+            api.store.read(lambda reader, table=table: reader.rows(f"select count(*) from {table}"))[0][0]
+            for table in ("history", "history_items")
+        ]
+
+    def test_rows_beyond_the_limit_go_with_their_changes(self, api, www, history, forget, rows):
+        for ttl in range(60, 69):
+            api.patch(www, {"ttl": ttl})
+
+        forget(rows_max=4)
+
+        assert [one["sequence"] for one in api.get(history).result] == [10, 9, 8, 7]
+        assert api.get(history).json["result_info"]["total_count"] == 4
+        assert api.get(f"{history}?name=www").json["result_info"]["total_count"] == 4
+        assert rows() == [4, 4]
+        assert forget(rows_max=4) == 0
+
+    def test_what_a_stop_left_behind_goes_the_next_time(self, api, zone_id, www, history, forget, rows):
+        api.patch(www, {"ttl": 60})
+        api.store.write(lambda tx: tables.raise_floor(tx, zone_id, 1)).result()
+
+        assert rows() == [2, 2]
+        assert forget() == 1
+        assert rows() == [1, 1]
+
+    def test_days_forget_what_is_older(self, api, www, history, forget, rows):
+        patched = api.patch(www, {"ttl": 60}).result
+        api.patch(www, {"ttl": 61})
+
+        forget(older_than_us=from_six_digits(patched["modified_on"]) + 1)
+
+        assert [one["sequence"] for one in api.get(history).result] == [3]
+        assert rows() == [1, 1]
+
+    def test_a_newest_change_that_is_too_large_stays(self, api, zone_id, records, history, forget):
+        for last in range(1, 5):
+            api.post(records, {**WWW, "content": f"192.0.2.{last}"})
+        api.post(f"{history}/0/restore", {})
+
+        forget(rows_max=1)
+
+        assert [one["changes_count"] for one in api.get(history).result] == [4]
+        api.post(f"{history}/5/undo", {})
+        assert len(api.get(records).result) == 4
+
+    def test_what_is_forgotten_cannot_be_reached_and_numbers_go_on(self, api, www, history, forget):
+        for ttl in (60, 61, 62):
+            api.patch(www, {"ttl": ttl})
+
+        forget(rows_max=2)
+
+        for answer in (
+            api.get(f"{history}/2"),
+            api.get(f"{history}/2/diff"),
+            api.post(f"{history}/2/undo", {}),
+            api.post(f"{history}/1/restore", {}),
+        ):
+            assert (answer.status, answer.codes) == (404, [9500])
+        assert api.post(f"{history}/2/restore", {}).result == {"sequence": 5, "changes_count": 1}
+        assert api.get(www).result["ttl"] == 60
+
+    def test_many_rows_go_in_many_transactions(self, api, www, forget, rows, monkeypatch):
+        monkeypatch.setattr(forgetting, "FORGOTTEN_ROWS_MAX", 3)
+        for ttl in range(60, 70):
+            api.patch(www, {"ttl": ttl})
+
+        steps = forget(rows_max=1)
+
+        assert steps > 5
+        assert rows() == [1, 1]

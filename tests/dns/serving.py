@@ -14,6 +14,7 @@ import msgspec
 
 from edgestead.dns.answer import Responder
 from edgestead.dns.counters import Slot, Tally
+from edgestead.dns.settings import DEFAULTS
 from edgestead.dns.table import Table
 from edgestead.model.served import KIND_NAME, KIND_ZONE, ServedName, ServedRRset, ServedZone, encode
 
@@ -91,10 +92,10 @@ def table_of(zones):
 class Asker:
     """Asks a table without sockets and reads the replies with dnspython."""
 
-    def __init__(self, table, *, udp=True):
+    def __init__(self, table, *, udp=True, settings=DEFAULTS, client=bytes((192, 0, 2, 53))):
         self.counts = Counts()
         self.tally = Tally(self.counts)
-        self.responder = Responder(table, self.tally, udp=udp)
+        self.responder = Responder(table, self.tally, settings, lambda _: client, udp=udp)
 
     def raw(self, packet):
         """The whole reply to a whole query, as a loop makes it, or None."""
@@ -102,7 +103,7 @@ class Asker:
         exact = self.responder.exact_of_now()
         reply = exact.get(query)
         if reply is None:
-            reply = self.responder.reply(query)
+            reply = self.responder.reply(query, 0)
         return None if reply is None else packet[:2] + reply
 
     def __call__(self, name, kind="A", **options):

@@ -6,7 +6,9 @@ Tells clients.
 Not   what is written down, and when it is forgotten.
 """
 
+from edgestead.api import declared
 from edgestead.api.context import AppContext
+from edgestead.api.declared import choice, pages, text
 from edgestead.api.limits import HISTORY_PAGE_SIZE_MAX, PAGE_SIZE_DEFAULT, SEQUENCE_DIGITS_MAX
 from edgestead.api.query import Query
 from edgestead.api.routing import route
@@ -14,13 +16,19 @@ from edgestead.model.call import Call
 from edgestead.model.envelope import Page, page_of
 from edgestead.model.history_errors import ChangeNotFound
 from edgestead.services import history
-from edgestead.services.history import ChangeView, Done, RestoreBody
+from edgestead.services.history import ChangeView, DiffView, Done, RestoreBody
 
 _PATH = "/zones/{zone_id}/history"
 _CHANGE = _PATH + "/{sequence}"
+_PAGES = pages(PAGE_SIZE_DEFAULT, HISTORY_PAGE_SIZE_MAX)
+_QUERY = (
+    *_PAGES,
+    text("name", "Only changes of this name."),
+    choice("direction", ("asc", "desc"), "desc", "Oldest or newest first."),
+)
 
 
-@route("GET", _PATH, permission="DNS Read")
+@route("GET", _PATH, permission="DNS Read", query=_QUERY, answers=declared.page_of(ChangeView))
 async def list_history(zone_id: str, api: AppContext, call: Call, query: Query) -> Page:
     """Changes of a zone, newest first: who, when, before, after. Filter `name`; `direction`."""
     paging = query.paging(PAGE_SIZE_DEFAULT, HISTORY_PAGE_SIZE_MAX)
@@ -37,7 +45,7 @@ def show_change(zone_id: str, sequence: str, api: AppContext, call: Call) -> Cha
     return api.barrier.read(lambda reader: history.show(call, reader, zone_id, number))
 
 
-@route("GET", _CHANGE + "/diff", permission="DNS Read")
+@route("GET", _CHANGE + "/diff", permission="DNS Read", query=_PAGES, answers=declared.page_of(DiffView))
 async def show_diff(zone_id: str, sequence: str, api: AppContext, call: Call, query: Query) -> Page:
     """What a change did, record by record, with the members that differ."""
     number, paging = _number(sequence), query.paging(PAGE_SIZE_DEFAULT, HISTORY_PAGE_SIZE_MAX)

@@ -27,6 +27,9 @@ class Slot(IntEnum):
     UNSENT = 11
     TCP_CONNECTIONS = 12
     TCP_OPEN = 13  # a level: it goes down, too, and starts at 0 with the process
+    LIMITED = 14
+    SLIPPED = 15
+    COOKIES_GOOD = 16
 
     TRANSFERS_WHOLE = 14
     TRANSFERS_CHANGES = 15

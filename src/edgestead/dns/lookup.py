@@ -16,7 +16,7 @@ from typing import Final
 
 from edgestead.dns import node, wire
 from edgestead.dns.kept import Kept
-from edgestead.dns.outcome import AA, NOERROR, NOT_OURS, NXDOMAIN, Outcome
+from edgestead.dns.outcome import AA, NOERROR, NOT_ALLOWED, NXDOMAIN, Outcome
 from edgestead.dns.zone import WILDCARD, Zone
 
 ALIASES_MAX: Final = 16
@@ -66,7 +66,7 @@ class View:
 def lookup(view: View, zone: Zone, name: bytes, kind: bytes) -> Outcome:
     """What a valid, lower-case `name` of `zone` gets for a type (with class IN, as wire)."""
     if kind == _AXFR:
-        return NOT_OURS
+        return NOT_ALLOWED
     if kind == _IXFR:
         kind = _SOA  # over UDP our serial is the answer; the rest is asked for over TCP (RFC 1995 §4)
     if kind == _DS:

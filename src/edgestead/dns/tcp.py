@@ -8,7 +8,9 @@ Not   binding sockets, processes, signals (`server`).
 A connection reads only while its replies drain: at TURN_OCTETS of unsent replies it stops taking queries,
 and the queries wait in a buffer of one read. After as many octets of work it lets others have a turn. A
 connection that completes no query for `idle_seconds` is closed, whatever trickles in; when `connections_max`
-are open a new one takes the place of the one that has been quiet longest (RFC 7766 §6.2.3, RFC 9210 §4).
+are open a new one takes the place of the one that has been quiet longest, and when one address has its
+`address_connections_max` open, of the quietest of these (RFC 7766 §6.2.3, RFC 9210 §4). A client that asks
+how long it may keep an idle connection is told (RFC 7828); that is 0 when nearly all places are taken.
 A transfer sends one message a turn; what the client asked behind it is answered when it is complete.
 """
 
@@ -16,7 +18,7 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from typing import Final, cast
 
@@ -25,6 +27,8 @@ import msgspec
 from edgestead.dns.answer import Responder
 from edgestead.dns.counters import Counters, Slot, Tally
 from edgestead.dns.journal import Journal
+from edgestead.dns.ring import plain_address
+from edgestead.dns.settings import DEFAULTS, DnsSettings
 from edgestead.dns.table import Table
 from edgestead.dns.transfer import NOT_YET, Network, Transfer, Transfers, may_be_transfer
 
@@ -41,6 +45,9 @@ DRAIN_SECONDS: Final = 2.0
 SETTLE_SECONDS: Final = 0.01
 """Between two looks whether a zone that is being changed may be transferred."""
 
+_FULL: Final = 0.9
+_KEEPALIVE_UNITS_PER_SECOND: Final = 10  # RFC 7828 §3.1
+_KEEPALIVE_UNITS_MAX: Final = 0xFFFF
 _LENGTH: Final = 2
 _ID: Final = 2
 _NOERROR, _QUERIES, _HITS = int(Slot.NOERROR), int(Slot.QUERIES), int(Slot.CACHE_HITS)
@@ -50,6 +57,7 @@ class TcpLimits(msgspec.Struct, frozen=True, kw_only=True):
     """RFC 7766 §6.2.3 leaves the numbers to the server; RFC 9210 §4 asks for them to be settable."""
 
     connections_max: int = 1000
+    address_connections_max: int = 250
     idle_seconds: float = 10.0
 
 
@@ -69,6 +77,7 @@ async def serve_tcp(
     counters: Counters,
     stop: asyncio.Event,
     limits: TcpLimits = DEFAULT_LIMITS,
+    settings: DnsSettings = DEFAULTS,
     transfers: TransferPolicy | None = None,
 ) -> None:
     """Answer queries on a listening socket until `stop`, then finish what was asked and return.
@@ -78,7 +87,7 @@ async def serve_tcp(
     their pending replies for at most DRAIN_SECONDS.
     """
     loop = asyncio.get_running_loop()
-    house = _House(table, counters, limits, transfers or TransferPolicy(journal=Journal()), loop)
+    house = _House(table, counters, limits, settings, transfers or TransferPolicy(journal=Journal()), loop)
     server = await loop.create_server(lambda: _Connection(house), sock=sock, backlog=BACKLOG)
     sweeper = asyncio.create_task(house.sweep())
     try:
@@ -98,24 +107,33 @@ class _House:
         table: Table,
         counters: Counters,
         limits: TcpLimits,
+        settings: DnsSettings,
         transfers: TransferPolicy,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self.tally = Tally(counters)
         self.transfers = Transfers(table, transfers.journal, self.tally, transfers.networks)
         self.lock = table.lock
-        self.responder = Responder(table, self.tally, udp=False)
+        self.answering = b""
+        self.responder = Responder(table, self.tally, settings, lambda _: self.answering, udp=False)
         self.call_soon = loop.call_soon
         self.call_later = loop.call_later
         self._limits = limits
         self._time = loop.time
         self._present: OrderedDict[_Connection, float] = OrderedDict()
+        self._by_client: Counter[bytes] = Counter()
         self._empty = asyncio.Event()
+        self._tell_time()
 
     def enter(self, connection: "_Connection") -> None:
-        if len(self._present) >= self._limits.connections_max:
+        client = connection.client
+        if self._by_client[client] >= self._limits.address_connections_max:
+            next(present for present in self._present if present.client == client).dismiss()
+        elif len(self._present) >= self._limits.connections_max:
             next(iter(self._present)).dismiss()
+        self._by_client[client] += 1
         self.active(connection)
+        self._tell_time()
         self._empty.clear()
         self.tally.counts[Slot.TCP_CONNECTIONS] += 1
         self.tally.counts[Slot.TCP_OPEN] += 1
@@ -134,8 +152,18 @@ class _House:
         if self._present.pop(connection, None) is None:
             return
         self.tally.counts[Slot.TCP_OPEN] -= 1
+        self._by_client[connection.client] -= 1
+        if not self._by_client[connection.client]:
+            del self._by_client[connection.client]
+        self._tell_time()
         if not self._present:
             self._empty.set()
+
+    def _tell_time(self) -> None:
+        """Say how long a connection may be idle; in a full house that idle ones are not welcome."""
+        full = len(self._present) >= self._limits.connections_max * _FULL
+        units = 0 if full else int(self._limits.idle_seconds * _KEEPALIVE_UNITS_PER_SECOND)
+        self.responder.edns.keepalive_units = min(units, _KEEPALIVE_UNITS_MAX)
 
     async def sweep(self) -> None:
         """Hand over the counts and close what has been quiet for too long."""
@@ -169,10 +197,12 @@ class _Connection(asyncio.Protocol):
         self._transfer: Transfer | None = None
         self._transfer_id = b""
         self._transport: asyncio.Transport
+        self.client = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=TURN_OCTETS)
+        self.client = _address(self._transport)
         self._house.enter(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -270,6 +300,7 @@ class _Connection(asyncio.Protocol):
         octets = queries = hits = 0
         broken = False
         last = len(data) - _LENGTH
+        house.answering = self.client
         with house.lock:
             get, live = house.responder.exact_of_now().get, house.responder.reply
             while at <= last and octets < TURN_OCTETS:
@@ -290,7 +321,7 @@ class _Connection(asyncio.Protocol):
                     break
                 else:
                     try:
-                        reply = live(query)
+                        reply = live(query, 0)
                     except Exception:
                         reply = house.responder.failed(query)
                 if reply is not None:
@@ -303,3 +334,12 @@ class _Connection(asyncio.Protocol):
         more = octets >= TURN_OCTETS or self._transfer is not None
         self._waiting, self._at = (data, at) if more else (data[at:], 0)
         return replies, more, broken
+
+
+def _address(transport: asyncio.Transport) -> bytes:
+    """The client's address, 4 or 16 octets; of one that has gone already, none."""
+    peer = transport.get_extra_info("peername")
+    if not peer:
+        return b""
+    host = str(peer[0]).partition("%")[0]
+    return plain_address(socket.inet_pton(socket.AF_INET6 if ":" in host else socket.AF_INET, host))

@@ -85,7 +85,14 @@ METRICS: tuple[Metric, ...] = (
         bounds_us=_BOUNDS_US,
     ),
     Metric("edge_dns_queries_total", "counter", _DNS, "DNS queries read."),
-    Metric("edge_dns_answers_total", "counter", _DNS, "DNS answers sent.", "rcode", _RCODES),
+    Metric(
+        "edge_dns_answers_total",
+        "counter",
+        _DNS,
+        "DNS answers; those that a rate limit held back afterwards are among them.",
+        "rcode",
+        _RCODES,
+    ),
     Metric("edge_dns_truncated_total", "counter", _DNS, "DNS answers sent with TC because they did not fit."),
     Metric(
         "edge_dns_dropped_total",
@@ -114,6 +121,20 @@ METRICS: tuple[Metric, ...] = (
         "NOTIFYs that a secondary answered, and those that were given up.",
         "outcome",
         ("answered", "unanswered"),
+    ),
+    Metric(
+        "edge_dns_limited_total",
+        "counter",
+        ("dns",),
+        "DNS answers held back because a network got too many of the kind (dns-rate).",
+        "fate",
+        ("dropped", "shortened"),
+    ),
+    Metric(
+        "edge_dns_cookies_good_total",
+        "counter",
+        _DNS,
+        "DNS queries with a cookie that proves the client's address.",
     ),
 )
 

@@ -111,7 +111,7 @@ async def _answer(
     if may_serve.done():
         process.Status(start.status_fd).ready()
         with socket.socket(fileno=start.socket_fd) as sock:
-            await serve_tcp(sock, table, counters, stop, transfers=transfers)
+            await serve_tcp(sock, table, counters, stop, settings=start.settings, transfers=transfers)
     may_serve.cancel()
     stopped.cancel()
 

@@ -13,6 +13,7 @@ from datetime import date
 
 import msgspec
 
+from edgestead.dns.settings import DnsSettings
 from edgestead.model.call import Profile
 from edgestead.server.credentials import Credentials
 
@@ -61,16 +62,24 @@ class ControlStart(Start, frozen=True, kw_only=True):
     managed_ruleset_id: str | None
     anomaly_rule_id: str | None
     barrier_ms: int
+    history_days: int
+    history_rows: int
 
 
 class DnsStart(Start, frozen=True, kw_only=True):
     """One worker of DNS: `socket_fd` is bound (UDP) or listening (TCP).
 
+    UDP workers are numbered from 0 and share the memory of `rates_fd`; `rate` 0 means no limit.
     `transfer_to` are the prefixes of who may have whole zones, `notify` address and port of who is told of
     changes; both are of use over TCP only.
     """
 
     socket_fd: int
     feed_path: str
+    settings: DnsSettings
+    rates_fd: int
+    rate: int
+    worker: int
+    workers: int
     transfer_to: tuple[str, ...] = ()
     notify: tuple[tuple[str, int], ...] = ()

@@ -25,7 +25,7 @@ from edgestead.model.names import InvalidName
 from edgestead.model.record_errors import NameRefused
 from edgestead.model.times import from_six_digits, six_digits
 from edgestead.model.zone_errors import ZoneNotFound
-from edgestead.services import record_draft, record_view
+from edgestead.services import record_draft, record_shapes
 from edgestead.services.limits import HISTORY_ITEMS_SHOWN_MAX, RESTORED_ITEMS_MAX
 from edgestead.services.platform import Platform
 from edgestead.services.record_draft import RecordBody
@@ -192,22 +192,27 @@ def restore(
     return _bring_about(call, tx, platform, zone, targets, Origin("restore", sequence))
 
 
-def forget(tx: Transaction, rows_max: int, older_than_us: int) -> bool:
-    """Forget some of what is too old or too much; False when there was nothing.
+def due(reader: Reader, rows_max: int, older_than_us: int) -> list[tuple[str, int]]:
+    """Each zone with changes to forget, and the newest of these. It reads all of history: not for the writer.
 
-    One call is one short transaction: repeat it until it says False.
+    A zone's newest change stays when it alone is too much, but not when it is too old.
     """
-    found = history.forgotten(tx)
-    if found is not None:
-        history.delete_some(tx, *found, FORGOTTEN_ROWS_MAX)
-        return True
-    raised = False
-    for zone_id in history.overfull(tx, rows_max):
-        sequence = history.sequence_of_row(tx, zone_id, rows_max)
-        raised |= sequence is not None and history.raise_floor(tx, zone_id, sequence)
-    for zone_id, sequence in history.older_than(tx, older_than_us):
-        raised |= history.raise_floor(tx, zone_id, sequence)
-    return raised
+    floors = dict(history.forgotten(reader))
+    for zone_id, sequence in history.older_than(reader, older_than_us):
+        floors[zone_id] = max(sequence, floors.get(zone_id, 0))
+    for zone_id, last in history.overfull(reader, rows_max):
+        sequence = history.sequence_of_row(reader, zone_id, rows_max) or 0
+        floors[zone_id] = max(min(sequence, last - 1), floors.get(zone_id, 0))
+    return sorted(floors.items())
+
+
+def forget(tx: Transaction, zone_id: str, sequence: int) -> bool:
+    """Forget the changes up to this one: out of sight at once, out of the database some rows at a time.
+
+    One call is one short transaction; repeat it until it says False.
+    """
+    history.raise_floor(tx, zone_id, sequence)
+    return history.delete_some(tx, zone_id, sequence, FORGOTTEN_ROWS_MAX) == FORGOTTEN_ROWS_MAX
 
 
 def forget_zone(tx: Transaction, zone_id: str, rows_max: int) -> bool:
@@ -285,6 +290,7 @@ def _bring_about(
             draft = record_draft.draft(newest, zone, platform, _body(wanted))
             edit.bring_back(draft, record_id, from_six_digits(_stored(wanted).created_on))
         except EdgeError as cause:
+            cause.pointer = None  # there is no JSON body to point into
             raise CannotBringBack(what=_named(wanted), reason=cause.message, chain=(cause,)) from None
     return Done(edit.finish(), len(due))
 
@@ -334,7 +340,7 @@ def _item_view(call: Call, item: ItemRow) -> ItemView:
 def _shown(call: Call, kind: str, body: bytes | None) -> msgspec.Raw | None:
     if body is None:
         return None
-    return msgspec.Raw(record_view.body_for(call, body) if kind == RECORD else body)
+    return msgspec.Raw(record_shapes.spelled(call, body) if kind == RECORD else body)
 
 
 def _diff_view(call: Call, item: ItemRow) -> DiffView:

@@ -101,7 +101,7 @@ SELECT_SINCE_OF_NAME = (
     " order by sequence, position limit ?"
 )
 
-SELECT_OVERFULL = "select zone_id from history_state where row_count > ? order by zone_id"
+SELECT_OVERFULL = "select zone_id, last_sequence from history_state where row_count > ? order by zone_id"
 SELECT_SEQUENCE_OF_ROW = (
     "select sequence from history_items where zone_id = ? order by sequence desc, position desc"
     " limit 1 offset ?"
@@ -112,7 +112,7 @@ SELECT_FORGOTTEN = (
     "select s.zone_id, s.floor_sequence from history_state s where exists (select 1 from history h"
     " where h.zone_id = s.zone_id and h.sequence <= s.floor_sequence) or exists (select 1 from"
     " history_items i where i.zone_id = s.zone_id and i.sequence <= s.floor_sequence)"
-    " order by s.zone_id limit 1"
+    " order by s.zone_id"
 )
 DELETE_ITEMS = (
     "delete from history_items where zone_id = ? and (sequence, position) in (select sequence, position"
@@ -235,9 +235,9 @@ def items_since(
     return [ItemRow(*found) for found in rows]
 
 
-def overfull(reader: Reader, rows_max: int) -> list[str]:
-    """Zones with more item rows than that."""
-    return [zone_id for (zone_id,) in reader.rows(SELECT_OVERFULL, (rows_max,))]
+def overfull(reader: Reader, rows_max: int) -> list[tuple[str, int]]:
+    """Zones with more item rows than that, and their newest change."""
+    return [(zone_id, int(last)) for zone_id, last in reader.rows(SELECT_OVERFULL, (rows_max,))]
 
 
 def sequence_of_row(reader: Reader, zone_id: str, rows_newer: int) -> int | None:
@@ -251,15 +251,14 @@ def older_than(reader: Reader, time_us: int) -> Sequence[tuple[str, int]]:
     return [(zone_id, int(sequence)) for zone_id, sequence in reader.rows(SELECT_OLD, (time_us,))]
 
 
-def raise_floor(tx: Transaction, zone_id: str, sequence: int) -> bool:
-    """Forget every change up to `sequence`. False when they were forgotten already."""
-    return bool(tx.run(UPDATE_FLOOR, (sequence, zone_id, sequence)))
+def raise_floor(tx: Transaction, zone_id: str, sequence: int) -> None:
+    """Forget every change up to `sequence`."""
+    tx.run(UPDATE_FLOOR, (sequence, zone_id, sequence))
 
 
-def forgotten(reader: Reader) -> tuple[str, int] | None:
-    """A zone with rows of forgotten changes, and its floor."""
-    found = reader.row(SELECT_FORGOTTEN)
-    return (found[0], int(found[1])) if found else None
+def forgotten(reader: Reader) -> list[tuple[str, int]]:
+    """Zones that still have rows of forgotten changes, and their floors."""
+    return [(zone_id, int(floor)) for zone_id, floor in reader.rows(SELECT_FORGOTTEN)]
 
 
 def delete_some(tx: Transaction, zone_id: str, floor: int, rows_max: int) -> int:
