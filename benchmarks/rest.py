@@ -5,12 +5,12 @@
 GET     one record and a list of 100, over a zone of 10,000 records, against a bare ASGI application on the
         same uvicorn, httptools and uvloop that answers the very same bytes from memory.
 POST    new records from 32 connections, each durable when it is answered, against the rate at which this
-        disk completes one fdatasync after the other (4 KiB each, one at a time).
+        disk completes one fdatasync after the other (4 KiB each, one at a time); of the API alone, and of
+        a whole server, whose two DNS processes have each answer too, on whatever cores there are.
 
 Server on one core, wrk (Debian's) on another. Rounds of the two sides alternate; medians are printed, with
 the processor time that the server spent on a request: on a machine that does other things meanwhile, the
-ratio of those is the steadier one. What is not in here: the DNS processes that a write waits for
-(benchmarks/visible.py).
+ratio of those is the steadier one.
 """
 
 import argparse
@@ -27,10 +27,13 @@ import sys
 import tempfile
 import time
 import urllib.request
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
 import uvicorn
+
+from edgestead.testing.server import EdgeServer
 
 SERVER_CORE, LOAD_CORE = 0, 1
 CONNECTIONS = 32
@@ -140,6 +143,8 @@ def _uvicorn(app, protocol) -> uvicorn.Server:
 class Child:
     """One of the two servers, in a process of its own on SERVER_CORE."""
 
+    token = TOKEN
+
     def __init__(self, which: str, folder: Path) -> None:
         listener = socket.create_server(("127.0.0.1", 0))
         self.base = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -150,13 +155,33 @@ class Child:
         listener.close()
 
     def cpu_seconds(self) -> float:
-        """Processor time so far, of all threads."""
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return cpu_seconds_of(self._process.pid)
 
     def close(self) -> None:
         self._process.terminate()
         self._process.wait()
+
+
+class Whole:
+    """`edgecli serve` with all its processes."""
+
+    def __init__(self, folder: Path) -> None:
+        self._server = EdgeServer(folder / "whole").start()
+        self.token = self._server.ready["api_token"]
+        zone_id = self._server.make_zone("example.com")
+        self.records = f"{self._server.ready['api_base']}/zones/{zone_id}/dns_records"
+
+    def cpu_seconds(self) -> float:
+        return sum(map(cpu_seconds_of, self._server.children().values()))
+
+    def close(self) -> None:
+        self._server.stop()
+
+
+def cpu_seconds_of(pid: int) -> float:
+    """Processor time so far, of all threads."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def call(url: str, body: object = None) -> bytes:
@@ -171,11 +196,11 @@ class Rate(NamedTuple):
     cpu_us: float = 0.0  # of the server, for one request
 
 
-def wrk(server: Child, url: str, seconds: float, script: Path | None = None) -> Rate:
+def wrk(server: Child | Whole, url: str, seconds: float, script: Path | None = None) -> Rate:
     """Every answer must be a success."""
     before = server.cpu_seconds()
     command = ["taskset", "-c", str(LOAD_CORE), "wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds:g}s"]
-    command += ["-s", str(script)] if script else ["-H", f"Authorization: Bearer {TOKEN}"]
+    command += ["-s", str(script)] if script else ["-H", f"Authorization: Bearer {server.token}"]
     said = subprocess.run([*command, url], capture_output=True, text=True, check=True).stdout
     assert "Non-2xx" not in said, said
     cpu_us = (server.cpu_seconds() - before) * 1e6 / int(re.search(r"(\d+) requests in", said)[1])
@@ -210,9 +235,10 @@ def fill(zone: str) -> None:
 
 def main(seconds: float, rounds: int) -> None:
     folder = Path(tempfile.mkdtemp(prefix="edgestead-rest-"))
-    ours = Child("ours", folder)
-    bare = None
-    try:
+    with ExitStack() as started:
+        started.callback(shutil.rmtree, folder)
+        ours = Child("ours", folder)
+        started.callback(ours.close)
         zone_id = json.loads(call(f"{ours.base}/client/v4/zones", {"name": "example.com"}))["result"]["id"]
         records = f"{ours.base}/client/v4/zones/{zone_id}/dns_records"
         fill(records)
@@ -220,11 +246,15 @@ def main(seconds: float, rounds: int) -> None:
         (folder / "one").write_bytes(call(one))
         (folder / "list").write_bytes(call(records))
         bare = Child("bare", folder)
+        started.callback(bare.close)
+        whole = Whole(folder)
+        started.callback(whole.close)
         time.sleep(1)
-        script = folder / "post.lua"
+        script, whole_script = folder / "post.lua", folder / "whole.lua"
         rates: dict[str, list[Rate]] = {}
         for number in range(rounds):
             script.write_text(POST_SCRIPT.format(token=TOKEN, run=number))
+            whole_script.write_text(POST_SCRIPT.format(token=whole.token, run=number))
             for name, measure in (
                 ("one, bare", lambda: wrk(bare, f"{bare.base}/one", seconds)),
                 ("one, ours", lambda: wrk(ours, one, seconds)),
@@ -232,14 +262,10 @@ def main(seconds: float, rounds: int) -> None:
                 ("list, ours", lambda: wrk(ours, records, seconds)),
                 ("fdatasync", lambda: disk_rate(folder, seconds / 2)),
                 ("post, ours", lambda: wrk(ours, records, seconds, script)),
+                ("post, whole", lambda: wrk(whole, whole.records, seconds, whole_script)),
             ):
                 rates.setdefault(name, []).append(measure())
         report(rates)
-    finally:
-        ours.close()
-        if bare:
-            bare.close()
-        shutil.rmtree(folder)
 
 
 def report(rates: dict[str, list[Rate]]) -> None:
@@ -255,6 +281,7 @@ def report(rates: dict[str, list[Rate]]) -> None:
         ("GET one record / bare answer", "one, ours", "one, bare"),
         ("GET list of 100 / bare answer", "list, ours", "list, bare"),
         (f"POST at c={CONNECTIONS} / fdatasync rate", "post, ours", "fdatasync"),
+        ("the same of a whole server", "post, whole", "fdatasync"),
     ):
         print(f"{title:36} {medians[mine].per_second / medians[peer].per_second:.2f}", end="")
         cpu_us = medians[peer].cpu_us

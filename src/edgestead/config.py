@@ -13,10 +13,12 @@ import difflib
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from datetime import date
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from edgestead.changes import OLDEST
 from edgestead.model.call import Profile
 from edgestead.model.ids import is_id
 from edgestead.model.limits import NAME_OCTETS_MAX
@@ -56,16 +58,22 @@ class Config:
     edge_address: tuple[IPv4Address | IPv6Address, ...]
     nameserver: tuple[str, ...]
     profile: Profile
+    as_of: date | None
+    allow_as_of: bool
     dns_workers: int
     dns_rate: int
     dns_identity: str
     dns_version: str
+    transfer_to: tuple[IPv4Network | IPv6Network, ...]
+    notify: tuple[Address, ...]
     ready_file: Path | None
     crs: Path | None
     managed_ruleset_id: str | None
     anomaly_rule_id: str | None
     barrier_ms: int
     drain_seconds: int
+    history_days: int
+    history_rows: int
 
     @property
     def edge_addresses(self) -> tuple[IPv4Address | IPv6Address, ...]:
@@ -116,6 +124,20 @@ def _ip(value: object) -> IPv4Address | IPv6Address:
     if address.is_unspecified or address.is_multicast or "%" in str(address):
         raise ValueError("expected the address of one machine")
     return address
+
+
+def _prefix(value: object) -> IPv4Network | IPv6Network:
+    try:
+        return ip_network(_text(value))
+    except ValueError:
+        raise ValueError("expected an address or a prefix like 192.0.2.0/24, without host bits") from None
+
+
+def _target(value: object) -> Address:
+    target = _address(value)
+    if target.is_wildcard or not target.port:
+        raise ValueError("expected the address of one machine, and its port")
+    return target
 
 
 def _host_name(value: object) -> str:
@@ -172,21 +194,39 @@ def _profile(value: object) -> Profile:
         raise ValueError("expected spec or clients") from None
 
 
+def _date(value: object) -> date:
+    """TOML has dates of its own, a flag has text."""
+    try:
+        day = value if type(value) is date else date.fromisoformat(_text(value))
+    except ValueError:
+        raise ValueError("expected a date as YYYY-MM-DD") from None
+    if day < OLDEST:
+        raise ValueError(f"expected {OLDEST} or later")
+    return day
+
+
+def _switch(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("expected true or false")
+    return value
+
+
 class Option(NamedTuple):
     """One setting. `default` is text as on the command line; None means that there is no value.
 
     `flag` False is a key of the file alone. `many` may be repeated. `fallback` words a default that is no
-    text.
+    text. A `switch` is a flag without a value, and true or false in the file.
     """
 
     key: str
     metavar: str
     parse: Callable[[object], Any]
-    default: str | tuple[str, ...] | None
+    default: str | tuple[str, ...] | bool | None
     help: str
     flag: bool = True
     many: bool = False
     fallback: str = ""
+    switch: bool = False
 
     @property
     def field(self) -> str:
@@ -230,6 +270,23 @@ OPTIONS: tuple[Option, ...] = (
         "`spec` follows the specification to the letter; `clients` bends where real clients need it.",
     ),
     Option(
+        "as-of",
+        "YYYY-MM-DD",
+        _date,
+        None,
+        "Day whose behaviour the API shows: shapes of data as they were then.",
+        fallback="today",
+    ),
+    Option(
+        "allow-as-of",
+        "true|false",
+        _switch,
+        False,
+        "Let each request choose that day with its header `Edge-As-Of`.",
+        fallback="`false`",
+        switch=True,
+    ),
+    Option(
         "dns-workers", "N|auto", _workers, "1", "Processes that answer DNS over UDP; auto is one per core."
     ),
     Option(
@@ -239,6 +296,24 @@ OPTIONS: tuple[Option, ...] = (
         "0",
         "Answers of one kind that one network (/24, /56) gets over UDP in a second, loopback excepted; 0 is"
         " no limit.",
+    ),
+    Option(
+        "transfer-to",
+        "CIDR",
+        _prefix,
+        (),
+        "Addresses that may fetch whole zones (AXFR) and their changes (IXFR).",
+        many=True,
+        fallback="nobody",
+    ),
+    Option(
+        "notify",
+        "HOST:PORT",
+        _target,
+        (),
+        "Secondary that is told of each change of a zone (NOTIFY).",
+        many=True,
+        fallback="nobody",
     ),
     Option(
         "ready-file",
@@ -307,6 +382,22 @@ OPTIONS: tuple[Option, ...] = (
         "How long each step of a shutdown may take before what is left of it is killed.",
         flag=False,
     ),
+    Option(
+        "history-days",
+        "N",
+        _whole(1, 36_500),
+        "90",
+        "How long a zone's history is kept.",
+        flag=False,
+    ),
+    Option(
+        "history-rows",
+        "N",
+        _whole(1, 10_000_000),
+        "10000",
+        "How many changes of single records a zone's history keeps; the newest change is always kept whole.",
+        flag=False,
+    ),
 )
 
 # Options of parts that are not built yet. They are refused rather than ignored; a part that gets built
@@ -317,12 +408,9 @@ NOT_BUILT: dict[str, str] = {
         "the edge proxy",
     ),
     **dict.fromkeys(("objects", "objects-http", "objects-workers"), "stateful objects"),
-    **dict.fromkeys(("transfer-to", "notify"), "zone transfers"),
     "api-quota": "rate limits",
-    **dict.fromkeys(("as-of", "allow-as-of"), "dated behaviours"),
     "resolver": "CNAME flattening",
 }
-NOT_BUILT_SWITCHES = frozenset({"allow-as-of"})
 # Known to the configuration because something built leans on its default, refused when set.
 NOT_BUILT_BUT_KNOWN: dict[str, str] = {"http": "the edge proxy"}
 
@@ -415,15 +503,16 @@ def reference_page() -> str:
         spelled = f"flag `--{option.key}`" if option.flag else "only in the file"
         lines += ["", f"## {option.key}", "", option.help, ""]
         lines.append(f"- value: `{option.metavar}`{', an array of them' if option.many else ''} ({spelled})")
-        lines.append(f"- default: {_default_words(option)}")
+        lines.append(f"- default: {default_words(option)}")
     lines += ["", "## Not built yet", ""]
     refused = NOT_BUILT | NOT_BUILT_BUT_KNOWN
     lines += [f"- `{key}`: {refused[key]}" for key in sorted(refused)]
     return "\n".join(lines) + "\n"
 
 
-def _default_words(option: Option) -> str:
+def default_words(option: Option) -> str:
+    """What holds where nobody chose, as a reader wants it told."""
     if option.fallback:
         return option.fallback
-    values = option.default if isinstance(option.default, tuple) else (option.default or "",)
+    values = option.default if isinstance(option.default, tuple) else (option.default,)
     return ", ".join(f"`{value}`" for value in values)

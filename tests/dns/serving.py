@@ -65,7 +65,7 @@ def read_zone(apex, text):
 
 
 def changes_of(zone, scope=None):
-    """The feed's changes for a dnspython zone with absolute names."""
+    """The feed's changes for a dnspython zone with absolute names, in the order of services: the SOA last."""
     apex = zone.origin.canonicalize().to_wire()
     scope = scope or zone.origin.to_text()
     for name, node in zone.nodes.items():
@@ -74,10 +74,11 @@ def changes_of(zone, scope=None):
         for rdataset in node.rdatasets:
             rdatas = tuple(rdata.to_wire() for rdata in rdataset)
             if rdataset.rdtype == dns.rdatatype.SOA:
-                yield Change(scope, KIND_ZONE, "", encode(ServedZone(apex, rdataset.ttl, rdatas[0])))
+                soa = Change(scope, KIND_ZONE, "", encode(ServedZone(apex, rdataset.ttl, rdatas[0])))
             else:
                 rrsets.append(ServedRRset(int(rdataset.rdtype), rdataset.ttl, rdatas))
         yield Change(scope, KIND_NAME, owner.hex(), encode(ServedName(apex, owner, tuple(rrsets))))
+    yield soa
 
 
 def table_of(zones):

@@ -1,7 +1,8 @@
 """Settings: one table, three sources, and words for what cannot be."""
 
 from dataclasses import fields
-from ipaddress import ip_address
+from datetime import date, datetime
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ DEFAULTS = {
     "edge_addresses": (ip_address("127.0.0.1"),),
     "nameserver": ("ns1.edge.internal", "ns2.edge.internal"),
     "profile": Profile.SPEC,
+    "as_of": None,
+    "allow_as_of": False,
     "dns_workers": 1,
     "ready_file": None,
     "barrier_ms": 250,
@@ -35,6 +38,9 @@ GOOD = [
     ("edge-address", ("192.0.2.1", "192.0.2.1"), "edge_address", (ip_address("192.0.2.1"),)),
     ("nameserver", ("NS1.Example.net.",), "nameserver", ("ns1.example.net",)),
     ("profile", "clients", "profile", Profile.CLIENTS),
+    ("as-of", "2024-05-30", "as_of", date(2024, 5, 30)),
+    ("as-of", date(2020, 4, 1), "as_of", date(2020, 4, 1)),
+    ("allow-as-of", True, "allow_as_of", True),
     ("dns-workers", "auto", "dns_workers", 0),
     ("dns-workers", "3", "dns_workers", 3),
     ("dns-workers", 3, "dns_workers", 3),
@@ -42,6 +48,9 @@ GOOD = [
     ("dns-identity", "ams-1", "dns_identity", "ams-1"),
     ("dns-version", "", "dns_version", ""),
     ("data-dir", "/x/y", "data_dir", Path("/x/y")),
+    ("transfer-to", ("192.0.2.1",), "transfer_to", (ip_network("192.0.2.1/32"),)),
+    ("transfer-to", ["2001:db8::/32"], "transfer_to", (ip_network("2001:db8::/32"),)),
+    ("notify", ("[2001:db8::1]:53",), "notify", (Address("2001:db8::1", 53),)),
 ]
 
 BAD = [
@@ -66,6 +75,10 @@ BAD = [
     ("nameserver", ("-ns1.example.net",), "host name"),
     ("nameserver", (".".join(["a" * 63] * 4),), "host name"),
     ("profile", "real", "spec or clients"),
+    ("as-of", "yesterday", "YYYY-MM-DD"),
+    ("as-of", "2020-03-31", "2020-04-01 or later"),
+    ("as-of", datetime(2024, 5, 30, 1), "expected text|YYYY-MM-DD"),
+    ("allow-as-of", "true", "true or false"),
     ("dns-workers", "0", "1 to 64, or auto"),
     ("dns-workers", True, "1 to 64, or auto"),
     ("dns-workers", "65", "1 to 64, or auto"),
@@ -77,6 +90,13 @@ BAD = [
     ("dns-version", 9, "printable ASCII"),
     ("data-dir", "", "expected text"),
     ("data-dir", "a\0b", "expected text"),
+    ("transfer-to", ("192.0.2.1/24",), "without host bits"),
+    ("transfer-to", ("secondary",), "address or a prefix"),
+    ("transfer-to", ("192.0.2.0/33",), "address or a prefix"),
+    ("notify", ("192.0.2.1",), "HOST:PORT"),
+    ("notify", ("192.0.2.1:0",), "and its port"),
+    ("notify", ("0.0.0.0:53",), "one machine"),
+    ("notify", ("ns2.example.net:53",), "IP address"),
 ]
 
 

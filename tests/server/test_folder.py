@@ -60,12 +60,14 @@ def test_a_file_in_the_folders_place_is_refused(tmp_path):
         DataFolder(tmp_path / "data")
 
 
-def test_the_sockets_of_a_killed_server_are_removed_by_the_next(tmp_path, monkeypatch):
+@pytest.mark.parametrize("was_ready", [True, False])
+def test_the_sockets_of_a_killed_server_are_removed_by_the_next(tmp_path, monkeypatch, was_ready):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     folder = DataFolder(tmp_path / "data")
     left = folder.make_runtime_dir()
     (left / "feed.sock").touch()
-    folder.write_state(state(left))
+    if was_ready:
+        folder.write_state(state(left))
     os.close(folder.lock_fd)  # as a kill does: nothing else is cleaned up
 
     successor = DataFolder(tmp_path / "data")
@@ -75,6 +77,17 @@ def test_the_sockets_of_a_killed_server_are_removed_by_the_next(tmp_path, monkey
     assert stat.S_IMODE(made.stat().st_mode) == 0o700
     successor.close()
     assert read_state(tmp_path / "data") is None
+
+
+def test_a_temporary_folder_that_is_full_or_gone_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "")
+    monkeypatch.setattr("tempfile.tempdir", "/nonexistent")
+    folder = DataFolder(tmp_path / "data")
+
+    with pytest.raises(StartError, match="/nonexistent cannot hold the server's sockets: No such file"):
+        folder.make_runtime_dir()
+
+    folder.close()
 
 
 @pytest.mark.parametrize("name", ["edgestead-with-more", "home"])

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from edgestead.server.folder import read_state
-from edgestead.testing.server import environment, is_running, wait_until
+from edgestead.testing.server import START_SECONDS_MAX, environment, is_running, wait_until
 
 READY_KEYS = {
     "api_base",
@@ -76,6 +76,19 @@ def test_sigterm_ends_everything_and_leaves_nothing(edge_server):
         "kv.db",
         "lock",
     ]
+
+
+def test_sigterm_during_the_start_is_an_ordinary_end(new_server):
+    server = new_server()
+    server.launch()
+    lock = server.data_dir / "lock"
+    wait_until(lambda: lock.exists() and lock.read_bytes(), START_SECONDS_MAX)
+    runtime_dir = server.data_dir / "runtime"
+
+    assert server.stop() == 0
+
+    assert not runtime_dir.exists()
+    assert not server.ready_file.exists()
 
 
 def test_a_restart_keeps_data_credentials_and_answers(edge_server):

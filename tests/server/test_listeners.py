@@ -2,6 +2,7 @@
 
 import os
 import socket
+from contextlib import ExitStack
 
 import pytest
 
@@ -21,20 +22,26 @@ def runtime_dir(tmp_path, monkeypatch):
 @pytest.fixture
 def taken():
     """Bind a socket of a kind, sharing its port with everyone who asks to."""
-    opened = []
+    with ExitStack() as opened:
+        yield lambda kind: next(filter(None, (_take(kind, opened) for _ in range(32))))
 
-    def take(kind):
-        made = socket.socket(socket.AF_INET, kind)
-        opened.append(made)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        made.bind(("127.0.0.1", 0))
-        if kind == socket.SOCK_STREAM:
-            made.listen()
-        return Address("127.0.0.1", made.getsockname()[1])
 
-    yield take
-    for made in opened:
-        made.close()
+def _take(kind, opened):
+    """Bind a port of a kind. None where its twin of the other kind is a stranger's."""
+    made = opened.enter_context(socket.socket(socket.AF_INET, kind))
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    made.bind(("127.0.0.1", 0))
+    if kind == socket.SOCK_STREAM:
+        made.listen()
+        return Address(*made.getsockname())
+    # Held without listening: nobody's outgoing connection gets it, and a listener with the option still may.
+    twin = opened.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
+    twin.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        twin.bind(made.getsockname())
+    except OSError:
+        return None
+    return Address(*made.getsockname())
 
 
 def test_dns_has_one_port_for_both_transports_and_all_workers(runtime_dir):

@@ -127,6 +127,16 @@ def test_control_restarting_under_load_loses_nothing_and_dns_never_answers_what_
     assert {**server.children(), "control": 0} == {**before, "control": 0}
 
 
+def test_a_new_control_waits_for_whoever_served_before_it(server):
+    before = server.children()
+    os.kill(before["dns-0"], signal.SIGSTOP)
+    os.kill(before["control"], signal.SIGKILL)
+
+    assert server.make_record(server.zone_id, "A", "www", "192.0.2.1").status == 200
+
+    assert not is_running(before["dns-0"])  # it could have woken and answered what was before
+
+
 def test_no_process_alive_does_not_keep_a_write_from_succeeding_but_is_not_ready(server):
     stopped = [pid for name, pid in server.children().items() if name != "control"]
     for pid in stopped:

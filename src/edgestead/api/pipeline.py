@@ -24,6 +24,7 @@ from edgestead.api.log import log_one_line
 from edgestead.api.query import Query
 from edgestead.api.request_id import HEADER, request_ids
 from edgestead.api.routing import Answer, Download, Router
+from edgestead.changes import OLDEST
 from edgestead.model import envelope
 from edgestead.model.access_errors import (
     InvalidApiToken,
@@ -39,7 +40,6 @@ from edgestead.services import access
 
 Step = Callable[[Exchange], Awaitable[None] | None]
 
-AS_OF_FIRST = date(2020, 4, 1)
 _NOTHING: Mapping[str, object] = {}
 _REQUESTS = slot("edge_api_requests_total", "1xx") - 1  # plus the first digit of the status
 _SECONDS = slot("edge_api_request_seconds")
@@ -292,6 +292,6 @@ def _as_of_header(header: bytes, today: date, allowed: bool) -> date:
         as_of = date.fromisoformat(header.decode("ascii"))
     except (UnicodeDecodeError, ValueError):
         raise AsOfRefused(reason="a date is written YYYY-MM-DD.") from None
-    if not AS_OF_FIRST <= as_of <= today:
-        raise AsOfRefused(reason=f"it must lie from {AS_OF_FIRST} to today.")
+    if not OLDEST <= as_of <= today:
+        raise AsOfRefused(reason=f"it must lie from {OLDEST} to today.")
     return as_of

@@ -24,22 +24,20 @@ def _with_flags(command: click.Command) -> click.Command:
     """Give the command one flag for each option, and those of parts not built so that they get words."""
     for option in config.OPTIONS:
         if option.flag:
-            default = option.fallback or ", ".join(
-                option.default if isinstance(option.default, tuple) else (option.default or "",)
-            )
+            default = "" if option.switch else f" Default: {config.default_words(option)}."
             command.params.append(
                 click.Option(
                     [f"--{option.key}"],
-                    metavar=option.metavar,
+                    metavar=None if option.switch else option.metavar,
+                    is_flag=option.switch,
+                    default=None,
                     multiple=option.many,
                     hidden=option.key in config.NOT_BUILT_BUT_KNOWN,
-                    help=f"{option.help} Default: {default}.".replace("`", ""),
+                    help=f"{option.help}{default}".replace("`", ""),
                 )
             )
     for key in config.NOT_BUILT:
-        command.params.append(
-            click.Option([f"--{key}"], hidden=True, is_flag=key in config.NOT_BUILT_SWITCHES, default=None)
-        )
+        command.params.append(click.Option([f"--{key}"], hidden=True, default=None))
     return command
 
 

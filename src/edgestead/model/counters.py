@@ -106,6 +106,23 @@ METRICS: tuple[Metric, ...] = (
     Metric("edge_dns_tcp_connections_total", "counter", ("dns-tcp",), "DNS connections accepted."),
     Metric("edge_dns_tcp_connections_open", "gauge", ("dns-tcp",), "DNS connections open now."),
     Metric(
+        "edge_dns_transfers_total",
+        "counter",
+        ("dns-tcp",),
+        "Zone transfers asked for over TCP, by what was sent: the whole zone, the changes, the serial alone "
+        "because the client has it, or a refusal.",
+        "sent",
+        ("whole", "changes", "current", "refused"),
+    ),
+    Metric(
+        "edge_dns_notifies_total",
+        "counter",
+        ("dns-tcp",),
+        "NOTIFYs that a secondary answered, and those that were given up.",
+        "outcome",
+        ("answered", "unanswered"),
+    ),
+    Metric(
         "edge_dns_limited_total",
         "counter",
         ("dns",),

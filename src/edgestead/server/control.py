@@ -30,6 +30,7 @@ from edgestead.server.admin import serve_admin
 from edgestead.server.control_store import ControlData, CountingPublisher
 from edgestead.server.credentials import Credentials
 from edgestead.server.errors import StartError
+from edgestead.server.history_part import HistoryPart
 from edgestead.server.kv_part import KvPart
 from edgestead.server.messages import DNS_GROUP, ControlStart
 from edgestead.server.renewal import REVOKES_OTHERS
@@ -88,6 +89,9 @@ class Control:
             self._page, store.feed, socket.socket(fileno=start.feed_fd), barrier_ms=start.barrier_ms
         )
         self._data = ControlData(store, self._publisher, self._page)
+        self._history = HistoryPart(
+            self._data, days=start.history_days, rows_max=start.history_rows, now_us=_now_us
+        )
         self._log = BatchedLog(sys.stderr.fileno())
         self._renewing = asyncio.Lock()
 
@@ -96,6 +100,7 @@ class Control:
         await self._install(self._start.credentials)
         self._data.open(Expected(c.pid, c.pidfd, c.group) for c in self._start.expected)
         self._kv.open()
+        self._history.open()
         server = RestServer(
             create_app(self._context()), StrictProtocol, socket.socket(fileno=self._start.api_fd)
         )
@@ -108,6 +113,7 @@ class Control:
             await server.run_until_ended(self._status.ready)
         finally:
             admin.close()
+            self._history.close()
             self._kv.close()
             self._data.close()
             self._log.close()
@@ -130,6 +136,8 @@ class Control:
                 ),
             ),
             profile=start.profile,
+            as_of=start.as_of,
+            allow_as_of=start.allow_as_of,
             counters=self._page,
             metrics=self._metrics,
             not_ready=self._not_ready,

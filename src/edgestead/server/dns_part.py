@@ -36,6 +36,12 @@ _CELLS: dict[int, int] = {
     Slot.COOKIES_GOOD: slot("edge_dns_cookies_good_total"),
     Slot.TCP_CONNECTIONS: slot("edge_dns_tcp_connections_total"),
     Slot.TCP_OPEN: slot("edge_dns_tcp_connections_open"),
+    Slot.TRANSFERS_WHOLE: slot("edge_dns_transfers_total", "whole"),
+    Slot.TRANSFERS_CHANGES: slot("edge_dns_transfers_total", "changes"),
+    Slot.TRANSFERS_CURRENT: slot("edge_dns_transfers_total", "current"),
+    Slot.TRANSFERS_REFUSED: slot("edge_dns_transfers_total", "refused"),
+    Slot.NOTIFIES_ANSWERED: slot("edge_dns_notifies_total", "answered"),
+    Slot.NOTIFIES_UNANSWERED: slot("edge_dns_notifies_total", "unanswered"),
 }
 
 

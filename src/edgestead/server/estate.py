@@ -137,10 +137,14 @@ class Estate:
             own_addresses=tuple(map(str, config.own_addresses)),
             nameservers=config.nameserver,
             profile=config.profile,
+            as_of=config.as_of,
+            allow_as_of=config.allow_as_of,
             crs=None if config.crs is None else str(config.crs),
             managed_ruleset_id=config.managed_ruleset_id,
             anomaly_rule_id=config.anomaly_rule_id,
             barrier_ms=config.barrier_ms,
+            history_days=config.history_days,
+            history_rows=config.history_rows,
         )
         descriptors = [start.lock_fd, start.api_fd, start.feed_fd, start.admin_fd, *self._pages.values()]
         return start, [*descriptors, *(consumer.pidfd for consumer in serving)]
@@ -160,5 +164,7 @@ class Estate:
             rate=self._config.dns_rate,
             worker=worker,
             workers=len(self._listeners.dns_udp),
+            transfer_to=tuple(map(str, self._config.transfer_to)),
+            notify=tuple((target.host, target.port) for target in self._config.notify),
         )
         return start, [socket_fd, self._rates_fd]

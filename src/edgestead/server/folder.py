@@ -1,6 +1,6 @@
 """The data folder: one server at a time, and where that server is.
 
-Owns  `DIR/lock`, `DIR/server.json` and the private folder of the Unix sockets.
+Owns  `DIR/lock`, `DIR/server.json`, `DIR/runtime` and the private folder of the Unix sockets.
 Asks  `server.files`.
 Tells the supervisor that the folder is its own, and `edgecli` where the running server listens.
 Not   the databases and files that other rooms keep in the folder.
@@ -11,6 +11,7 @@ folder stays taken until the last of them is gone, even when the supervisor was 
 
 import fcntl
 import os
+import secrets
 import tempfile
 from pathlib import Path
 
@@ -62,17 +63,24 @@ class DataFolder:
         os.pwrite(self.lock_fd, f"{os.getpid()}\n".encode(), 0)
 
     def make_runtime_dir(self) -> Path:
-        """A fresh 0700 folder with a path short enough for sockets; what a killed server left is removed."""
-        left = read_state(self.path)
-        if left is not None:
-            remove_runtime_dir(Path(left.runtime_dir))
+        """A fresh 0700 folder with a path short enough for sockets; what a killed server left is removed.
+
+        Its name is written down before it exists, so that no moment of a start can leave it behind for good.
+        """
+        noted = self.path / "runtime"
+        if noted.exists():
+            remove_runtime_dir(Path(os.fsdecode(noted.read_bytes()[:_UNIX_PATH_OCTETS_MAX])))
         base = os.environ.get("XDG_RUNTIME_DIR", "")
         if not os.access(base, os.W_OK) or len(base) > _UNIX_PATH_OCTETS_MAX // 2:
             base = tempfile.gettempdir()
-        made = Path(tempfile.mkdtemp(prefix=_RUNTIME_PREFIX, dir=base))
+        made = Path(base, _RUNTIME_PREFIX + secrets.token_hex(8))
         if len(os.fsencode(made / max(_SOCKETS, key=len))) > _UNIX_PATH_OCTETS_MAX:
-            made.rmdir()
             raise StartError(f"{base} is too long a path for Unix sockets; set TMPDIR to a shorter one")
+        files.replace_private(noted, os.fsencode(made))
+        try:
+            made.mkdir(mode=0o700)
+        except OSError as error:
+            raise StartError(f"{base} cannot hold the server's sockets: {error.strerror}") from None
         return made
 
     def write_state(self, state: State) -> None:
@@ -80,7 +88,8 @@ class DataFolder:
 
     def close(self) -> None:
         """Give the folder back. The pid in the lock goes first: nobody must read it from a free folder."""
-        (self.path / "server.json").unlink(missing_ok=True)
+        for told in ("server.json", "runtime"):
+            (self.path / told).unlink(missing_ok=True)
         os.ftruncate(self.lock_fd, 0)
         os.close(self.lock_fd)
 

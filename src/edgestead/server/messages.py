@@ -9,6 +9,8 @@ A message travels once, through an inherited descriptor: nothing in it shows in 
 environment. Descriptors are named by number, which is the same on both sides. Only control gets secrets.
 """
 
+from datetime import date
+
 import msgspec
 
 from edgestead.dns.settings import DnsSettings
@@ -54,16 +56,22 @@ class ControlStart(Start, frozen=True, kw_only=True):
     own_addresses: tuple[str, ...]
     nameservers: tuple[str, ...]
     profile: Profile
+    as_of: date | None
+    allow_as_of: bool
     crs: str | None
     managed_ruleset_id: str | None
     anomaly_rule_id: str | None
     barrier_ms: int
+    history_days: int
+    history_rows: int
 
 
 class DnsStart(Start, frozen=True, kw_only=True):
     """One worker of DNS: `socket_fd` is bound (UDP) or listening (TCP).
 
     UDP workers are numbered from 0 and share the memory of `rates_fd`; `rate` 0 means no limit.
+    `transfer_to` are the prefixes of who may have whole zones, `notify` address and port of who is told of
+    changes; both are of use over TCP only.
     """
 
     socket_fd: int
@@ -73,3 +81,5 @@ class DnsStart(Start, frozen=True, kw_only=True):
     rate: int
     worker: int
     workers: int
+    transfer_to: tuple[str, ...] = ()
+    notify: tuple[tuple[str, int], ...] = ()

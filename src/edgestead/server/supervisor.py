@@ -34,12 +34,14 @@ def supervise(config: Config, announce: Callable[[Ready], None]) -> int:
     """
     log.configure("supervisor")
     _raise_descriptor_limit()
-    with Estate(config) as estate:
-        return Supervisor(estate, config.drain_seconds, announce).run()
+    estate = Estate(config)
+    supervisor = Supervisor(estate, config.drain_seconds, announce)
+    with estate:
+        return supervisor.run()
 
 
 class Supervisor:
-    """The children of one estate, from first start to last end."""
+    """The children of one estate, from first start to last end. From its making on signals wait for `run`."""
 
     def __init__(self, estate: Estate, drain_seconds: float, announce: Callable[[Ready], None]) -> None:
         self._estate = estate
@@ -51,9 +53,9 @@ class Supervisor:
         self._is_ending = False
         self._is_forced = False
         self._failure = ""
+        self._loop.on_signals(_END_SIGNALS, self._end_asked)
 
     def run(self) -> int:
-        self._loop.on_signals(_END_SIGNALS, self._end_asked)
         for child in self._estate.children:
             self._start(child)
         self._loop.run()

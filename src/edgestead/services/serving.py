@@ -6,7 +6,7 @@ Tells `services.zone_edit`, which puts the result into the feed.
 Not   reading or writing rows; answering queries. Pure.
 
 Stored, and not served here:
-  NS at the apex        the zone's own name servers stand there
+  NS at the apex        unless the zone has several providers: the zone's own name servers stand there
   CNAME at the apex     it shares its name with SOA and NS (RFC 2181 §10.1); it is served once it is flattened
   beside a plain CNAME  every other type (RFC 2181 §10.1)
   DS without NS         a DS belongs to a delegation (RFC 4035 §2.4)
@@ -14,11 +14,13 @@ Stored, and not served here:
 
 from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import ip_address
+from typing import NamedTuple
 
 from edgestead.model import names
 from edgestead.model.limits import TTL_SECONDS_AUTO
 from edgestead.model.records import TYPES
 from edgestead.model.served import ServedName, ServedRRset, ServedZone
+from edgestead.services.record_view import read_settings
 from edgestead.tables.records import Neighbour
 
 SOA_TTL_SECONDS = 3_600
@@ -31,6 +33,34 @@ SERIAL_END = 1 << 32
 
 ADDRESS_TYPES = frozenset(("A", "AAAA", "CNAME"))
 _A, _AAAA, _NS = TYPES["A"].number, TYPES["AAAA"].number, TYPES["NS"].number
+
+
+class Soa(NamedTuple):
+    """A zone's SOA but for its serial. None is the server's choice; times are seconds."""
+
+    mname: bytes | None = None
+    rname: bytes | None = None
+    refresh: int = SOA_REFRESH_SECONDS
+    retry: int = SOA_RETRY_SECONDS
+    expire: int = SOA_EXPIRE_SECONDS
+    minimum: int = SOA_MINIMUM_SECONDS
+    ttl: int = SOA_TTL_SECONDS
+
+
+class ZoneFacts(NamedTuple):
+    """What a zone's DNS settings change in what it serves (`services.zone_facts`).
+
+    `servers` are its name servers, most important first; none means the server's own.
+    `multi_provider` serves NS records at the apex beside them.
+    """
+
+    servers: tuple[bytes, ...] = ()
+    soa: Soa = Soa()
+    ns_ttl: int = NS_TTL_SECONDS
+    multi_provider: bool = False
+
+
+PLAIN = ZoneFacts()
 
 
 def next_serial(serial: int) -> int:
@@ -48,10 +78,7 @@ class Renderer:
 
     def __init__(self, nameservers: Sequence[str], edge_addresses: Sequence[str]) -> None:
         """Raises InvalidName, ValueError: a name server or edge address that is none."""
-        servers = [names.wire_from_text(server) for server in nameservers]
-        self._mname = servers[0]
-        self._rname = names.wire_from_labels([b"hostmaster", *names.labels(names.parent(servers[0]))])
-        self._ns = ServedRRset(_NS, NS_TTL_SECONDS, tuple(sorted(servers)))
+        self._servers = tuple(names.wire_from_text(server) for server in nameservers)
         addresses = [ip_address(text) for text in edge_addresses]
         self._edge = tuple(
             ServedRRset(number, TTL_SECONDS_AUTO, rdatas)
@@ -59,26 +86,31 @@ class Renderer:
             if (rdatas := tuple(sorted(one.packed for one in addresses if one.version == version)))
         )
 
-    def zone(self, apex: bytes, serial: int) -> ServedZone:
-        numbers = (
-            serial,
-            SOA_REFRESH_SECONDS,
-            SOA_RETRY_SECONDS,
-            SOA_EXPIRE_SECONDS,
-            SOA_MINIMUM_SECONDS,
-        )
+    def zone(self, apex: bytes, serial: int, facts: ZoneFacts = PLAIN) -> ServedZone:
+        soa = facts.soa
+        mname = soa.mname or self._servers_of(facts)[0]
+        rname = soa.rname or self.rname(facts)
+        numbers = (serial, soa.refresh, soa.retry, soa.expire, soa.minimum)
         timers = b"".join([number.to_bytes(4, "big") for number in numbers])
-        return ServedZone(apex, SOA_TTL_SECONDS, self._mname + self._rname + timers)
+        return ServedZone(apex, soa.ttl, mname + rname + timers)
 
-    def name(self, apex: bytes, owner: bytes, records: Sequence[Neighbour]) -> ServedName:
+    def rname(self, facts: ZoneFacts) -> bytes:
+        """The mailbox of a zone that names none: of whoever runs its first name server."""
+        domain = names.parent(self._servers_of(facts)[0])
+        return names.wire_from_labels([b"hostmaster", *names.labels(domain)])
+
+    def _servers_of(self, facts: ZoneFacts) -> tuple[bytes, ...]:
+        return facts.servers or self._servers
+
+    def name(
+        self, apex: bytes, owner: bytes, records: Sequence[Neighbour], facts: ZoneFacts = PLAIN
+    ) -> ServedName:
         """Everything that one owner serves; no RRset when it serves nothing."""
         by_type: dict[str, list[Neighbour]] = {}
         for record in records:
             by_type.setdefault(record.type, []).append(record)
         at_apex = owner == apex
-        rrsets = [self._ns] if at_apex else []
-        if at_apex:
-            by_type.pop("NS", None)
+        rrsets = [self._apex_ns(facts, by_type.pop("NS", ()))] if at_apex else []
         if is_proxied(records):
             rrsets += self._edge_rrsets(records)
             for type_ in ADDRESS_TYPES:
@@ -90,12 +122,21 @@ class Renderer:
         rrsets += [_rrset(type_, members) for type_, members in by_type.items()]
         return ServedName(apex, owner, tuple(sorted(rrsets, key=_number)))
 
+    def _apex_ns(self, facts: ZoneFacts, records: Sequence[Neighbour]) -> ServedRRset:
+        """The zone's name servers; with several providers, those that NS records name too."""
+        servers = set(self._servers_of(facts))
+        if not facts.multi_provider or not records:
+            return ServedRRset(_NS, facts.ns_ttl, tuple(sorted(servers)))
+        others = _rrset("NS", records)
+        ttl_seconds = min(facts.ns_ttl, others.ttl_seconds)  # RFC 2181 §5.2
+        return ServedRRset(_NS, ttl_seconds, tuple(sorted(servers.union(others.rdatas))))
+
     def _edge_rrsets(self, records: Sequence[Neighbour]) -> list[ServedRRset]:
         """The edge's addresses, of one family when a record asks for that."""
-        settings = [record.settings for record in records if record.proxied]
-        if any('"ipv4_only":true' in one for one in settings):
+        settings = [read_settings(record.settings) for record in records if record.proxied]
+        if any(one.ipv4_only for one in settings):
             return [rrset for rrset in self._edge if rrset.type == _A]
-        if any('"ipv6_only":true' in one for one in settings):
+        if any(one.ipv6_only for one in settings):
             return [rrset for rrset in self._edge if rrset.type == _AAAA]
         return list(self._edge)
 
