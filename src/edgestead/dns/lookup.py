@@ -16,8 +16,9 @@ from typing import Final
 
 from edgestead.dns import node, wire
 from edgestead.dns.kept import Kept
-from edgestead.dns.outcome import AA, NOERROR, NOT_OURS, NXDOMAIN, Outcome
+from edgestead.dns.outcome import AA, NOERROR, NOT_OURS, NXDOMAIN, SERVFAIL, Outcome
 from edgestead.dns.zone import WILDCARD, Zone
+from edgestead.model.served import PENDING
 
 ALIASES_MAX: Final = 16
 _DENIALS_PER_ZONE_MAX: Final = 32
@@ -39,6 +40,8 @@ PLAIN: Final = frozenset(map(_kind, range(1, 256))) - {_ANY, _DS, *_TRANSFERS}
 """Types, with class IN, whose questions need nothing but the zone; other types may be as plain, or not."""
 _REFERRAL: Final = b""
 _ADDRESSES: Final = (_kind(wire.A), _kind(wire.AAAA))
+_PENDING: Final = _kind(PENDING)
+_UNKNOWN_YET: Final = Outcome(SERVFAIL)
 
 Key = bytes | tuple[bytes, bytes, int]
 """Name and type; or an encloser or cut with a type, or none, and its offset in the question."""
@@ -171,6 +174,8 @@ def _build(
         kind = next(node.rrsets(held))[0]  # one RRset is enough (RFC 8482 §4.1)
     tail = _tail(suffix, _QUESTION_AT + len(name) - len(suffix))
     found = node.rrset(held, kind)
+    if kind == _PENDING or (found is None and kind in _ADDRESSES and node.rrset(held, _PENDING)):
+        return _UNKNOWN_YET, True
     if found is not None:
         return _direct(view, zone, tail, found, kind, exact=exact), True
     if kind != _ANY and node.rrset(held, _CNAME) is not None:
