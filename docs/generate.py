@@ -10,6 +10,7 @@ from edgestead import config
 from edgestead.api import pages
 from edgestead.cli import page as command_line
 from edgestead.model import counters
+from edgestead.services import settings_page
 
 PAGES: dict[str, Callable[[], str]] = {
     "reference/command-line.md": command_line.reference_page,
@@ -17,6 +18,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/errors.md": pages.errors_page,
     "reference/metrics.md": counters.reference_page,
     "reference/routes.md": pages.routes_page,
+    "reference/settings.md": settings_page.reference_page,
 }
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +26,7 @@ from edgestead.model.limits import NAME_OCTETS_MAX
 CONFIG_BYTES_MAX = 1 << 20
 WORKERS_MAX = 64
 LIST_ITEMS_MAX = 64
+_DNS_TEXT_MAX = 255  # one character-string (RFC 1035 §3.3)
 
 
 class ConfigError(ValueError):
@@ -60,12 +61,20 @@ class Config:
     as_of: date | None
     allow_as_of: bool
     dns_workers: int
+    dns_rate: int
+    dns_identity: str
+    dns_version: str
+    transfer_to: tuple[IPv4Network | IPv6Network, ...]
+    notify: tuple[Address, ...]
+    resolver: Address | None
     ready_file: Path | None
     crs: Path | None
     managed_ruleset_id: str | None
     anomaly_rule_id: str | None
     barrier_ms: int
     drain_seconds: int
+    history_days: int
+    history_rows: int
 
     @property
     def edge_addresses(self) -> tuple[IPv4Address | IPv6Address, ...]:
@@ -118,6 +127,20 @@ def _ip(value: object) -> IPv4Address | IPv6Address:
     return address
 
 
+def _prefix(value: object) -> IPv4Network | IPv6Network:
+    try:
+        return ip_network(_text(value))
+    except ValueError:
+        raise ValueError("expected an address or a prefix like 192.0.2.0/24, without host bits") from None
+
+
+def _target(value: object) -> Address:
+    target = _address(value)
+    if target.is_wildcard or not target.port:
+        raise ValueError("expected the address of one machine, and its port")
+    return target
+
+
 def _host_name(value: object) -> str:
     name = _text(value).lower().removesuffix(".")
     labels = name.split(".")
@@ -156,6 +179,13 @@ def _identifier(value: object) -> str:
     if not is_id(text):
         raise ValueError("expected 32 lower-case hexadecimal digits")
     return text
+
+
+def _dns_text(value: object) -> str:
+    good = isinstance(value, str) and value.isascii() and value.isprintable()
+    if not isinstance(value, str) or not good or len(value) > _DNS_TEXT_MAX:
+        raise ValueError(f"expected at most {_DNS_TEXT_MAX} printable ASCII characters")
+    return value
 
 
 def _profile(value: object) -> Profile:
@@ -261,6 +291,40 @@ OPTIONS: tuple[Option, ...] = (
         "dns-workers", "N|auto", _workers, "1", "Processes that answer DNS over UDP; auto is one per core."
     ),
     Option(
+        "dns-rate",
+        "N",
+        _whole(0, 1_000_000),
+        "0",
+        "Answers of one kind that one network (/24, /56) gets over UDP in a second, loopback excepted; 0 is"
+        " no limit.",
+    ),
+    Option(
+        "transfer-to",
+        "CIDR",
+        _prefix,
+        (),
+        "Addresses that may fetch whole zones (AXFR) and their changes (IXFR).",
+        many=True,
+        fallback="nobody",
+    ),
+    Option(
+        "notify",
+        "HOST:PORT",
+        _target,
+        (),
+        "Secondary that is told of each change of a zone (NOTIFY).",
+        many=True,
+        fallback="nobody",
+    ),
+    Option(
+        "resolver",
+        "HOST:PORT",
+        _target,
+        None,
+        "Recursive resolver that is asked for the targets of flattened aliases.",
+        fallback="those of the system (/etc/resolv.conf)",
+    ),
+    Option(
         "ready-file",
         "FILE",
         _path,
@@ -295,6 +359,23 @@ OPTIONS: tuple[Option, ...] = (
         fallback="the well-known one",
     ),
     Option(
+        "dns-identity",
+        "TEXT",
+        _dns_text,
+        "",
+        "What the server calls itself to those who ask by NSID (RFC 5001) or `id.server` (RFC 4892).",
+        flag=False,
+        fallback="none: NSID is left out, `id.server` is refused",
+    ),
+    Option(
+        "dns-version",
+        "TEXT",
+        _dns_text,
+        "edgestead",
+        "What `version.server` and `version.bind` answer; empty refuses them.",
+        flag=False,
+    ),
+    Option(
         "barrier-ms",
         "N",
         _whole(10, 60_000),
@@ -310,6 +391,22 @@ OPTIONS: tuple[Option, ...] = (
         "How long each step of a shutdown may take before what is left of it is killed.",
         flag=False,
     ),
+    Option(
+        "history-days",
+        "N",
+        _whole(1, 36_500),
+        "90",
+        "How long a zone's history is kept.",
+        flag=False,
+    ),
+    Option(
+        "history-rows",
+        "N",
+        _whole(1, 10_000_000),
+        "10000",
+        "How many changes of single records a zone's history keeps; the newest change is always kept whole.",
+        flag=False,
+    ),
 )
 
 # Options of parts that are not built yet. They are refused rather than ignored; a part that gets built
@@ -320,9 +417,7 @@ NOT_BUILT: dict[str, str] = {
         "the edge proxy",
     ),
     **dict.fromkeys(("objects", "objects-http", "objects-workers"), "stateful objects"),
-    **dict.fromkeys(("transfer-to", "notify"), "zone transfers"),
-    **dict.fromkeys(("dns-rate", "api-quota"), "rate limits"),
-    "resolver": "CNAME flattening",
+    "api-quota": "rate limits",
 }
 # Known to the configuration because something built leans on its default, refused when set.
 NOT_BUILT_BUT_KNOWN: dict[str, str] = {"http": "the edge proxy"}

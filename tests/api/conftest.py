@@ -5,10 +5,11 @@ from datetime import date
 
 import pytest
 
-from edgestead.changes import NEWEST
+from edgestead.changes import NEWEST, OLDEST
 from edgestead.model.call import Profile
 from edgestead.testing.api import LocalApi
 
+AT_NEWEST = pytest.mark.parametrize("as_of", [NEWEST], indirect=True, ids=str)
 WWW = {"type": "A", "name": "www", "content": "192.0.2.1", "ttl": 3600}
 
 
@@ -18,9 +19,9 @@ def profile() -> Profile:
     return Profile.SPEC
 
 
-@pytest.fixture(params=[NEWEST], ids=str)
+@pytest.fixture(params=[NEWEST, OLDEST], ids=str)
 def as_of(request) -> date:
-    """The date whose behaviour is served. One more date here runs every test at that date too."""
+    """The date whose behaviour is served; every test runs at both. AT_NEWEST is for what a date changed."""
     return request.param
 
 

@@ -23,12 +23,15 @@ RULESETS = {  # one of each scope; and one that a POST makes
 }
 PHASE = {"accounts": "http_request_firewall_managed", "zones": "http_request_firewall_custom"}
 NOT_THERE = "/by_tag/{tag}"  # only a managed ruleset has tags, and none is loaded here
+ZONE_FILE = b'--b\r\nContent-Disposition: form-data; name="file"\r\n\r\na A 192.0.2.1\r\n--b--\r\n'
+HEADERS = {"POST import": {"content-type": "multipart/form-data; boundary=b"}}
 # By the last literal segment before what varies; the value of a key is not JSON.
 BODIES = {
     "POST zones": {"name": "matrix.test"},
     "POST dns_records": RECORD,
     "PATCH dns_records": {"ttl": 60},
     "PUT dns_records": RECORD,
+    "POST batch": {"posts": [RECORD]},
     "POST namespaces": {"title": "new"},
     "PUT namespaces": {"title": "new"},
     "PUT bulk": [{"key": "k", "value": "v"}],
@@ -43,7 +46,39 @@ BODIES = {
     "POST rules": RULE,
     "PATCH rules": RULE,
     "PUT entrypoint": {"rules": []},
+    "PATCH zones": {"paused": True},
+    "PUT accounts": {"name": "new"},
+    "PATCH user": {"first_name": "Ada"},
+    "PUT memberships": {"status": "accepted"},
+    "PATCH settings": {"value": "on"},
+    "POST privacy_pass": {"value": "on"},
+    "PATCH privacy_pass": {"value": "on"},
+    "PATCH dns_settings": {},
+    "PATCH use_apex_ns": {"value": True},
+    "PATCH secondary_overrides": {"value": True},
+    "PATCH dnssec": {"dnssec_multi_signer": True},
+    "POST custom_ns": {"ns_name": "ns2.matrix.test"},
+    "PUT custom_ns": {"enabled": False},
+    "PATCH hold": {"include_subdomains": True},
+    "POST subscription": {"rate_plan": {"id": "pro"}},
+    "PUT subscription": {"rate_plan": {"id": "pro"}},
+    "POST purge_cache": {"purge_everything": True},
+    "DELETE purge_cache": {"purge_everything": True},
+    "POST accounts": {"name": "new"},
+    "POST restore": {},
+    "POST import": ZONE_FILE,
+    "POST review": {},
 }
+# What even the first token is refused: an account's creation, a setting of long ago, an empty account.
+REFUSED = {
+    "POST /accounts": (403, 1002),
+    "DELETE /memberships/{membership_id}": (400, 1001),
+    **{
+        f"{method} /zones/{{zone_id}}/settings/privacy_pass": (400, 1006)
+        for method in ("GET", "PATCH", "POST")
+    },
+}
+SETTINGS_BODY = {"items": [{"id": "ipv6", "value": "on"}]}
 ZONE_BODIES = {"POST rulesets": {"name": "new", "kind": "zone", "phase": "http_request_transform"}}
 
 
@@ -57,6 +92,8 @@ def known(api, zone_id, www):
     namespaces = f"/accounts/{CREDENTIALS.account_id}/storage/kv/namespaces"
     namespace = api.post(namespaces, {"title": "matrix"}).result["id"]
     api.put(f"{namespaces}/{namespace}/values/k", b"value", headers={"content-type": "text/plain"})
+    api.post(f"/accounts/{CREDENTIALS.account_id}/custom_ns", {"ns_name": "ns1.matrix.test"})
+    api.post(f"/zones/{zone_id}/hold", None)
     values = {
         "zone_id": zone_id,
         "dns_record_id": www.rpartition("/")[2],
@@ -65,6 +102,13 @@ def known(api, zone_id, www):
         "key": "k",
         "tag": "paranoia-level-1",
         "version": "1",
+        "setting": "ipv6",
+        "plan": "free",
+        "ns_name": "ns1.matrix.test",
+        "membership_id": api.get("/memberships").result[0]["id"],
+        "member_id": api.get(f"/accounts/{CREDENTIALS.account_id}/members").result[0]["id"],
+        "role_id": api.get(f"/accounts/{CREDENTIALS.account_id}/roles").result[0]["id"],
+        "sequence": "1",
         "token_ids": {
             path: api.post(path, test_tokens.body()).result["id"] for path in test_tokens.OWNERS.values()
         },
@@ -92,10 +136,13 @@ def ask(api, known):
         literals = [part for part in path.split("/") if not part.startswith("{")]
         scope = literals[1] if literals[1] in known else "zones"
         what = f"{row.method} {literals[-1]}"
+        if row.path.endswith("/settings"):
+            return api.call(row.method, path.format(**known[scope]), SETTINGS_BODY, auth=auth)
         body = (ZONE_BODIES if scope == "zones" and what in ZONE_BODIES else BODIES).get(what)
         owner = "account" if row.account_at is not None else "user"
         token_id = known[scope]["token_ids"][test_tokens.OWNERS[owner]]
-        return api.call(row.method, path.format(token_id=token_id, **known[scope]), body, auth=auth)
+        path = path.format(token_id=token_id, **known[scope])
+        return api.call(row.method, path, body, auth=auth, headers=HEADERS.get(what))
 
     return call
 
@@ -107,6 +154,8 @@ def test_every_route_takes_both_schemes(ask, row, auth):
 
     if row.family is VERIFY and (auth is KEY_PAIR or row.account_at is not None):
         assert (answer.status, answer.codes) == (401, [1000])  # no token, or not the account's
+    elif named(row) in REFUSED:
+        assert (answer.status, *answer.codes) == REFUSED[named(row)]
     else:
         assert answer.status in ((404,) if row.path.endswith(NOT_THERE) else (200, 204)), answer.body
         is_json = answer.headers.get("content-type") == "application/json" and answer.status == 200

@@ -112,7 +112,7 @@ def test_at_the_apex_ns_and_addresses_stand_together(api, records):
 
 def test_a_ds_follows_its_delegation(api, records):
     ds = {"key_tag": 1, "algorithm": 13, "digest_type": 2, "digest": "ab" * 32}
-    assert api.post(records, {"type": "DS", "name": "sub", "data": ds}).codes == [9007]
+    assert api.post(records, {"type": "DS", "name": "sub", "data": ds}).causes == [9007]
 
     api.post(records, {"name": "sub", **NS})
 

@@ -25,10 +25,10 @@ UNKNOWN = (
 KNOWN_WITH_A_SLASH = ("/zones/", f"/zones/{A_ID}/")
 WRONG_METHODS = {
     ("PUT", "/zones"): "GET, HEAD, POST",
-    ("POST", "/accounts"): "GET, HEAD",
-    ("PUT", f"/zones/{A_ID}"): "DELETE, GET, HEAD",
+    ("DELETE", "/accounts"): "GET, HEAD, POST",
+    ("PUT", f"/zones/{A_ID}"): "DELETE, GET, HEAD, PATCH",
     ("POST", f"/zones/{A_ID}/dns_records/{A_ID}"): "DELETE, GET, HEAD, PATCH, PUT",
-    ("OPTIONS", "/user"): "GET, HEAD",
+    ("OPTIONS", "/user"): "GET, HEAD, PATCH",
 }
 
 

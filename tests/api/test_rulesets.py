@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgestead.services.limits import RULES_PER_RULESET_MAX
+from edgestead.services.limits import REGEXES_PER_RULESET_MAX, RULES_PER_RULESET_MAX
 from edgestead.testing.api import CREDENTIALS
 from tests.services.ruleset_samples import (
     ANOMALY,
@@ -12,6 +12,7 @@ from tests.services.ruleset_samples import (
     MANAGED_PHASE,
     block,
     execute,
+    skip,
 )
 
 ACCOUNT = f"/accounts/{CREDENTIALS.account_id}/rulesets"
@@ -90,6 +91,15 @@ def test_a_put_changes_only_what_it_sends(api, entrypoint):
     assert (again["description"], again["version"]) == ("", "3")
 
 
+@pytest.mark.parametrize("body", [{}, {"rules": None}, {"description": "first"}, {"name": "mine"}])
+def test_a_put_that_sends_nothing_new_makes_no_version(api, entrypoint, zone, body):
+    made = api.put(entrypoint, {"name": "mine", "description": "first", "rules": [block()]}).result
+
+    assert api.put(entrypoint, body).result == made
+    assert api.put(f"{zone}/{made['id']}", body).result == made
+    assert len(api.get(f"{entrypoint}/versions").result) == 1
+
+
 def test_the_account_has_entry_points_of_its_own(api, zone, entrypoint):
     path = f"{ACCOUNT}/phases/{CUSTOM_PHASE}/entrypoint"
     api.put(entrypoint, {})
@@ -156,8 +166,39 @@ def test_a_list_is_paged_by_cursor(api, zone):
     seen = [row["phase"] for row in first["result"] + second["result"]]
     assert seen == [MANAGED_PHASE, CUSTOM_PHASE, "http_ratelimit", MANAGED_PHASE]
     assert "result_info" not in second
-    assert api.get(f"{zone}?per_page=3&cursor=zzz").result == []
-    assert api.get(f"{zone}?per_page=many").status == 400
+    assert len(api.get(f"{zone}?per_page=&cursor=").result) == 4
+    assert len(api.get(f"{zone}?per_page=999999").result) == 4
+
+
+NO_PAGES = [
+    "per_page=0",
+    "per_page=-1",
+    "per_page=many",
+    "cursor=zzz",
+    "cursor=0",
+    f"cursor=2{NO_ID}",
+    f"cursor=1x1{NO_ID}",
+    f"cursor=101{NO_ID[:-1]}G",
+    f"cursor=101{NO_ID}1",
+]
+
+
+@pytest.mark.parametrize("query", NO_PAGES)
+def test_a_page_that_no_list_has_is_refused(api, zone, query):
+    answer = api.get(f"{zone}?{query}")
+
+    assert (answer.status, answer.codes) == (400, [1001])
+    assert f"Query parameter {query.partition('=')[0]} is invalid" in answer.json["errors"][0]["message"]
+
+
+def test_a_cursor_whose_ruleset_is_gone_still_leads_on(api, zone):
+    made = api.put(f"{zone}/phases/{CUSTOM_PHASE}/entrypoint", {}).result["id"]
+    api.put(f"{zone}/phases/{MANAGED_PHASE}/entrypoint", {})
+    cursor = api.get(f"{zone}?per_page=2").json["result_info"]["cursors"]["after"]
+
+    api.delete(f"{zone}/{made}")
+
+    assert [row["phase"] for row in api.get(f"{zone}?cursor={cursor}").result] == [MANAGED_PHASE]
 
 
 def test_custom_rulesets_are_several_in_a_phase(api):
@@ -408,8 +449,17 @@ def test_the_managed_ruleset_has_one_version_and_its_tags(api):
     assert api.get(f"{one}/versions/7").result == api.get(one).result
     tagged = api.get(f"{one}/versions/latest/by_tag/attack-sqli").result["rules"]
     assert [rule["id"] for rule in tagged] == [ENTRIES[0].id, ENTRIES[1].id]
-    assert api.get(f"{one}/versions/7/by_tag/unknown").result["rules"] == []
     assert api.get(f"{one}/versions/6").codes == [10004]
+
+
+def test_a_tag_that_no_rule_has_is_not_found(api):
+    answer = api.get(f"{ACCOUNT}/{MANAGED.id}/versions/7/by_tag/{'x' * 100}")
+
+    assert (answer.status, answer.codes) == (404, [10005])
+    assert answer.json["errors"][0]["message"] == (
+        f"could not find a rule with tag {'x' * 64} in ruleset {MANAGED.id}"
+    )
+    assert api.get(f"{ACCOUNT}/{MANAGED.id}/versions/6/by_tag/attack-sqli").codes == [10004]
 
 
 def test_only_managed_rulesets_have_tags(api):
@@ -450,6 +500,55 @@ def test_an_executed_ruleset_cannot_be_deleted_until_nobody_executes_it(api, ent
     assert api.delete(f"{ACCOUNT}/{custom}").status == 204
 
 
+@pytest.mark.parametrize(
+    "naming",
+    [
+        lambda id_, rule_id: skip(rulesets=[id_]),
+        lambda id_, rule_id: skip(rules={id_: [rule_id]}),
+        lambda id_, rule_id: execute(id_),
+    ],
+)
+def test_a_ruleset_that_a_rule_names_cannot_be_deleted_until_none_does(api, entrypoint, naming):
+    custom = api.post(ACCOUNT, new("custom", rules=[block()])).result
+    path = f"{ACCOUNT}/{custom['id']}"
+    user = api.put(entrypoint, {"rules": [naming(custom["id"], custom["rules"][0]["id"])]}).result["id"]
+
+    refused = api.delete(path)
+    dry = api.delete(f"{path}?dry_run=true")
+
+    assert (refused.status, refused.codes, dry.json) == (400, [20222], refused.json)
+    assert refused.json["errors"][0]["message"] == (
+        f"ruleset {custom['id']} cannot be deleted because a rule of ruleset {user} executes or skips it"
+    )
+    assert api.get(path).result == custom
+    api.put(entrypoint, {"rules": []})
+    assert api.delete(path).status == 204
+
+
+def test_a_ruleset_that_only_skips_itself_can_be_deleted(api):
+    custom = api.post(ACCOUNT, new("custom")).result["id"]
+    api.put(f"{ACCOUNT}/{custom}", {"rules": [skip(rulesets=[custom])]})
+
+    assert api.delete(f"{ACCOUNT}/{custom}").status == 204
+
+
+def test_a_version_that_a_rule_executes_cannot_be_deleted_until_none_does(api, entrypoint):
+    custom = api.post(ACCOUNT, new("custom", rules=[block()])).result["id"]
+    for _ in range(2):
+        api.put(f"{ACCOUNT}/{custom}", {"rules": [block()]})
+    user = api.put(entrypoint, {"rules": [execute(custom, version="1"), execute(custom)]}).result["id"]
+
+    refused = api.delete(f"{ACCOUNT}/{custom}/versions/1")
+
+    assert (refused.status, refused.codes) == (400, [20224])
+    assert refused.json["errors"][0]["message"] == (
+        f"version 1 of ruleset {custom} cannot be deleted because a rule of ruleset {user} executes it"
+    )
+    assert api.delete(f"{ACCOUNT}/{custom}/versions/2").status == 204
+    api.put(entrypoint, {"rules": [execute(custom)]})
+    assert api.delete(f"{ACCOUNT}/{custom}/versions/1").status == 204
+
+
 # Dry runs
 
 
@@ -479,6 +578,15 @@ def test_a_dry_run_answers_null_and_changes_nothing(api, writes, zone):
             assert answer.json == {"result": None, "success": True, "errors": [], "messages": []}
 
     assert [api.get(zone).result, api.get(ACCOUNT).result] == before
+
+
+def test_a_dry_run_of_deleting_a_version_leaves_it(api, zone, three):
+    one = f"{zone}/{three['id']}"
+    api.put(one, {"rules": []})
+
+    assert api.delete(f"{one}/versions/1?dry_run=true").status == 204
+    assert api.delete(f"{one}/versions/2?dry_run=true").codes == [20223]
+    assert api.get(f"{one}/versions/1").result == three
 
 
 def test_a_dry_run_refuses_what_the_write_would_refuse(api, zone, entrypoint, three):
@@ -517,6 +625,21 @@ def test_a_thousand_rules_fit_and_one_more_does_not(api, zone, entrypoint):
         f"{RULES_PER_RULESET_MAX + 1} out of {RULES_PER_RULESET_MAX}" in refused.json["errors"][0]["message"]
     )
     assert api.put(entrypoint, {"rules": [*many, block()]}).codes == [20217]
+
+
+def test_a_ruleset_has_a_limit_of_regular_expressions(api, zone, entrypoint):
+    each = REGEXES_PER_RULESET_MAX // 20
+    many = block(" or ".join(['http.host ~ "^a"'] * each))
+    made = api.put(entrypoint, {"rules": [many] * 20}).result
+
+    refused = api.put(entrypoint, {"rules": [many] * 20 + [block('http.host matches "a"')]})
+    added = api.post(f"{zone}/{made['id']}/rules", block('http.host matches "a"'))
+
+    assert [(one.status, one.codes) for one in (refused, added)] == [(400, [20219])] * 2
+    assert refused.json["errors"][0]["source"] == {"pointer": "/rules"}
+    assert f"{REGEXES_PER_RULESET_MAX + 1} times" in added.json["errors"][0]["message"]
+    assert api.get(entrypoint).result == made
+    assert api.post(f"{zone}/{made['id']}/rules", block()).status == 200
 
 
 def test_rules_that_no_document_of_the_feed_could_hold_are_refused(api, entrypoint):

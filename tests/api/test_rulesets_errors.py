@@ -13,11 +13,13 @@ from tests.services.ruleset_samples import (
     MANAGED_PHASE,
     block,
     execute,
+    skip,
 )
 
 ACCOUNT = f"/accounts/{CREDENTIALS.account_id}/rulesets"
 NO_ID = "f" * 32
 IN_FIRST = "/rules/0"
+CUSTOM = {"name": "x", "kind": "custom", "phase": CUSTOM_PHASE}
 PARAMETERS = f"{IN_FIRST}/action_parameters"
 
 
@@ -46,9 +48,9 @@ def words(answer) -> str:
 # Bodies of PUT entrypoint in the custom phase: body, code, pointer, words
 
 BODIES = [
-    (b"", 10026, None, "invalid JSON: it is not JSON"),
-    (b"{", 10026, None, "invalid JSON: it is not JSON"),
-    (b'{"rules": [}', 10026, None, "invalid JSON"),
+    (b"", 10026, None, "invalid JSON: input data was truncated"),
+    (b"{", 10026, None, "invalid JSON: input data was truncated"),
+    (b'{"rules": [}', 10026, None, "invalid JSON: invalid character (byte 11)"),
     (b"\xff", 10026, None, "invalid JSON"),
     (b"[" * 100 + b"]" * 100, 10026, None, "nested deeper than"),
     ([], 10026, "", "expected an object for body"),
@@ -93,11 +95,18 @@ RULES = [
     (block(action="score"), 20120, f"{IN_FIRST}/action", "not possible to use the score action"),
     (block(action=1), 10026, f"{IN_FIRST}/action", "expected a string for action"),
     (block(surprise=1), 10026, f"{IN_FIRST}/surprise", 'invalid JSON: unknown field "surprise"'),
+    (block(score_threshold=25), 10026, f"{IN_FIRST}/score_threshold", "unknown field"),
     (block(position={"index": 1}), 10026, f"{IN_FIRST}/position", "unknown field"),
     (block(enabled="false"), 10026, f"{IN_FIRST}/enabled", "expected true or false for enabled"),
     (block(enabled=0), 10026, f"{IN_FIRST}/enabled", "expected true or false for enabled"),
     (block(logging={}), 10026, f"{IN_FIRST}/logging/enabled", 'missing field "enabled"'),
     (block(logging=True), 10026, f"{IN_FIRST}/logging", "expected an object for logging"),
+    (
+        block(id="x"),
+        20121,
+        f"{IN_FIRST}/id",
+        "'x' is not a valid value for id because it must be 32 lower-case hexadecimal digits",
+    ),
     (block(ref="r" * 256), 20121, f"{IN_FIRST}/ref", "longer than 255"),
     (
         {"action": "block"},
@@ -352,7 +361,10 @@ def test_a_phase_that_is_none_is_refused(api, zone):
     assert refusal(api.put(entrypoint(zone, "ddos_l4"), {})) == (400, 20102, None)
 
 
-def test_a_root_only_executes(api):
+def test_a_root_of_a_firewall_phase_executes_and_skips_but_does_not_block(api):
+    for rule in (execute(api.post(ACCOUNT, CUSTOM).result["id"]), skip(phases=["http_ratelimit"])):
+        assert api.put(entrypoint(ACCOUNT), {"rules": [rule]}).status == 200
+
     answer = api.put(entrypoint(ACCOUNT), {"rules": [block()]})
 
     assert refusal(answer) == (400, 20120, f"{IN_FIRST}/action")

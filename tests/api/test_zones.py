@@ -119,6 +119,40 @@ def three(api):
         f"account.id={'b' * 32}": "",
         "name=b.test&status=active&per_page=1": "b",
         "name=": "abc",
+        "name=equal:a.test": "a",
+        "name=equal:A.Test": "a",
+        "name=equal_case_sensitive:A.Test": "",
+        "name=equal_case_sensitive:a.test": "a",
+        "name=not_equal:a.test": "bc",
+        "name=starts_with:B.": "b",
+        "name=starts_with_case_sensitive:B.": "",
+        "name=ends_with:.TEST": "abc",
+        "name=ends_with:xxxxxxxxxxxxa.test": "",
+        "name=ends_with_case_sensitive:c.test": "c",
+        "name=contains:c.t": "c",
+        "name=contains_case_sensitive:C.t": "",
+        "name=contains:%25": "",
+        "name=contains:": "abc",
+        "name=unknown:a.test": "",
+        "name=a.test,c.test": "ac",
+        "name=a.test&name=b.test": "ab",
+        "status=active,pending": "abc",
+        "status=active&status=moved": "abc",
+        "status=initializing,moved": "",
+        "type=full": "abc",
+        "type=partial,full": "abc",
+        "type=internal": "",
+        "account.name=ADMIN@example.com's%20Account": "abc",
+        "account.name=starts_with:Admin": "abc",
+        "account.name=starts_with_case_sensitive:Admin": "",
+        "account.name=contains:nobody": "",
+        "account.name=not_equal:nobody": "abc",
+        "name=a.test&status=pending&match=any": "a",
+        "name=a.test&status=pending&match=all": "",
+        "account.name=nobody&name=c.test&match=any": "c",
+        "order=plan.id": "abc",
+        "order=account.name&direction=desc": "cba",
+        "organization.name=ignored&owner.id=ignored": "abc",
     }.items(),
 )
 def test_zones_are_listed_by_name_status_and_account(api, three, query, names):
@@ -126,6 +160,49 @@ def test_zones_are_listed_by_name_status_and_account(api, three, query, names):
 
     assert [zone["name"][0] for zone in answer["result"]] == list(names)
     assert answer["result_info"]["total_count"] == len(names)
+
+
+def test_zones_are_ordered_by_their_plans_rank(api, three):
+    api.patch(f"/zones/{three['a.test']}", {"plan": {"id": "enterprise"}})
+    api.patch(f"/zones/{three['b.test']}", {"plan": {"id": "pro"}})
+
+    assert [zone["name"][0] for zone in api.get("/zones?order=plan.id").result] == ["c", "b", "a"]
+
+
+@pytest.mark.parametrize("query", ["order=nothing", "match=some", "direction=up", "page=x", "page=0"])
+def test_a_list_refuses_what_it_does_not_know(api, query):
+    assert (api.get(f"/zones?{query}").status, api.get(f"/zones?{query}").codes) == (400, [1001])
+
+
+def test_a_page_past_the_end_is_empty_and_sizes_are_clamped(api, three):
+    past = api.get("/zones?page=9&per_page=2").json
+    assert (past["result"], past["result_info"]["total_pages"]) == ([], 2)
+    assert api.get("/zones?per_page=5000").json["result_info"]["per_page"] == 1000
+    assert api.get("/zones?per_page=0").json["result_info"]["per_page"] == 1
+
+
+def test_a_zone_is_paused_and_gets_a_plan(api, zone_id):
+    path = f"/zones/{zone_id}"
+    paused = api.patch(path, {"paused": True, "type": "full"}).result
+    paid = api.patch(path, {"plan": {"id": "94f3b7b768b0458b56d2cac4fe5ec0f9"}}).result
+
+    assert (paused["paused"], paid["paused"]) == (True, True)
+    assert paused["modified_on"] > paused["created_on"]
+    assert (paid["plan"]["legacy_id"], paid["plan"]["name"]) == ("enterprise", "Enterprise Website")
+    assert api.get(path).result == paid
+    assert api.patch(path, {}).result == paid
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [({"type": "partial"}, 400), ({"plan": {"id": "platinum"}}, 404), ({"plan": {}}, 404)],
+)
+def test_a_patch_is_whole_or_nothing(api, zone_id, body, status):
+    answer = api.patch(f"/zones/{zone_id}", {"paused": True, "vanity_name_servers": ["a.b.test"], **body})
+
+    assert (answer.status, answer.codes) == (status, [1001])
+    shown = api.get(f"/zones/{zone_id}").result
+    assert (shown["paused"], shown["vanity_name_servers"]) == (False, [])
 
 
 def test_a_deleted_zone_is_gone_with_its_records_and_its_name_is_free(api, zone_id, www):

@@ -63,6 +63,12 @@ def edgecli(project):
 
 
 @pytest.fixture
+def edgecli_alone(clean_environment):
+    """The command where no server is known."""
+    return call
+
+
+@pytest.fixture
 def namespace_id(edgecli, request):
     """A namespace of the test's own."""
     made = edgecli("kv", "namespace", "create", request.node.name[:200])

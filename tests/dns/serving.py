@@ -14,6 +14,7 @@ import msgspec
 
 from edgestead.dns.answer import Responder
 from edgestead.dns.counters import Slot, Tally
+from edgestead.dns.settings import DEFAULTS
 from edgestead.dns.table import Table
 from edgestead.model.served import KIND_NAME, KIND_ZONE, ServedName, ServedRRset, ServedZone, encode
 
@@ -64,7 +65,7 @@ def read_zone(apex, text):
 
 
 def changes_of(zone, scope=None):
-    """The feed's changes for a dnspython zone with absolute names."""
+    """The feed's changes for a dnspython zone with absolute names, in the order of services: the SOA last."""
     apex = zone.origin.canonicalize().to_wire()
     scope = scope or zone.origin.to_text()
     for name, node in zone.nodes.items():
@@ -73,10 +74,11 @@ def changes_of(zone, scope=None):
         for rdataset in node.rdatasets:
             rdatas = tuple(rdata.to_wire() for rdata in rdataset)
             if rdataset.rdtype == dns.rdatatype.SOA:
-                yield Change(scope, KIND_ZONE, "", encode(ServedZone(apex, rdataset.ttl, rdatas[0])))
+                soa = Change(scope, KIND_ZONE, "", encode(ServedZone(apex, rdataset.ttl, rdatas[0])))
             else:
                 rrsets.append(ServedRRset(int(rdataset.rdtype), rdataset.ttl, rdatas))
         yield Change(scope, KIND_NAME, owner.hex(), encode(ServedName(apex, owner, tuple(rrsets))))
+    yield soa
 
 
 def table_of(zones):
@@ -90,10 +92,10 @@ def table_of(zones):
 class Asker:
     """Asks a table without sockets and reads the replies with dnspython."""
 
-    def __init__(self, table, *, udp=True):
+    def __init__(self, table, *, udp=True, settings=DEFAULTS, client=bytes((192, 0, 2, 53))):
         self.counts = Counts()
         self.tally = Tally(self.counts)
-        self.responder = Responder(table, self.tally, udp=udp)
+        self.responder = Responder(table, self.tally, settings, lambda _: client, udp=udp)
 
     def raw(self, packet):
         """The whole reply to a whole query, as a loop makes it, or None."""
@@ -101,7 +103,7 @@ class Asker:
         exact = self.responder.exact_of_now()
         reply = exact.get(query)
         if reply is None:
-            reply = self.responder.reply(query)
+            reply = self.responder.reply(query, 0)
         return None if reply is None else packet[:2] + reply
 
     def __call__(self, name, kind="A", **options):

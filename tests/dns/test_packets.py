@@ -75,6 +75,11 @@ FORMERR = {
     "two OPT records (RFC 6891 §6.1.1)": message(ar=2, body=QUESTION + OPT * 2),
     "an OPT record with a name": message(ar=1, body=QUESTION + opt(owner=NAME)),
     "options that do not fill the OPT record": message(ar=1, body=QUESTION + opt(options=b"\0\x0a\0\x09abc")),
+    "a cookie of no length that there is": message(
+        ar=1, body=QUESTION + opt(options=b"\0\x0a\0\x09abcdefghi")
+    ),
+    "no question but an OPT record": message(qd=0, ar=1, body=OPT),
+    "no question but a name server's identity": message(qd=0, ar=1, body=opt(options=NSID)),
     "an option's head cut": message(ar=1, body=QUESTION + opt(options=b"\0\x0a\0")),
     "more records than a query has": message(ar=17, body=QUESTION + (NAME + b"\0\1\0\1\0\0\0\0\0\0") * 17),
 }
@@ -125,9 +130,7 @@ def test_of_the_flags_only_rd_comes_back(flags):
     assert said(reply)[2] == ["www.example.test. 300 a 192.0.2.80"]
 
 
-@pytest.mark.parametrize(
-    "options", [b"", b"\0\x0a\0\x08abcdefgh", b"\0\3\0\0", b"\xff\xf0\0\2ab\0\x0c\0\4\0\0\0\0"]
-)
+@pytest.mark.parametrize("options", [b"", NSID, UNKNOWN + PADDING, UNKNOWN * 20])
 @pytest.mark.parametrize("do", [0, 0x8000])
 @pytest.mark.parametrize("z", [0, 0x7FFF])
 def test_edns_is_answered_with_one_opt_record_and_no_options(options, do, z):

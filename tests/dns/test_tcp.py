@@ -4,6 +4,7 @@ import asyncio
 import socket
 import struct
 
+import dns.edns
 import dns.message
 import pytest
 import uvloop
@@ -276,5 +277,62 @@ def test_at_the_stop_connections_get_their_replies_and_no_new_one_is_taken(run, 
             await world.task
             with pytest.raises(ConnectionError):
                 await world.client()
+
+    run(main())
+
+
+def test_one_address_has_its_share_of_the_places_and_no_more(run, table):
+    """Its newest connection takes the place of its own quietest one, not of somebody else's."""
+
+    async def main():
+        async with World(table, address_connections_max=3, connections_max=5) as world:
+            others = [await world.client(local_addr=("127.0.0.2", 0)) for _ in range(2)]
+            mine = [await world.client() for _ in range(3)]
+            for client in (*others, *mine):
+                client.writer.write(frame(query("www.example.test.")))
+                await client.read()
+
+            newest = await world.client()
+            assert await mine[0].ended()
+
+            for client in (*others, *mine[1:], newest):
+                client.writer.write(frame(query("www.example.test.")))
+                assert (await client.read()).answer
+
+    run(main())
+
+
+def test_many_slow_clients_do_not_keep_a_quick_one_waiting(run, table):
+    async def main():
+        async with World(table, address_connections_max=150, idle_seconds=10) as world:
+            slow = [await world.client() for _ in range(150)]
+            for client in slow:
+                client.writer.write(b"\0")
+            quick = await world.client(local_addr=("127.0.0.2", 0))
+            for number in range(200):
+                quick.writer.write(frame(query("www.example.test.", number=number)))
+                assert await quick.read_number() == number
+            assert world.counts[Slot.TCP_OPEN] <= 151
+
+    run(main())
+
+
+@pytest.mark.parametrize(("open_before", "units"), [(0, 100), (8, 0)])
+def test_a_client_that_asks_is_told_how_long_it_may_be_idle(open_before, units, run, table):
+    """RFC 7828: in tenths of a second; 0, when there is hardly a place left."""
+    asked = dns.message.make_query(
+        "www.example.test.", "A", use_edns=0, options=[dns.edns.GenericOption(11, b"")]
+    )
+
+    async def main():
+        async with World(table, connections_max=10) as world:
+            for _ in range(open_before):
+                client = await world.client()
+                client.writer.write(frame(query("www.example.test.")))
+                await client.read()
+            client = await world.client()
+            client.writer.write(frame(asked.to_wire()))
+            reply = await client.read()
+            assert [option.to_wire() for option in reply.options] == [struct.pack("!H", units)]
 
     run(main())

@@ -9,6 +9,7 @@ import threading
 import time
 from contextlib import contextmanager
 
+import dns.edns
 import dns.message
 import pytest
 
@@ -74,6 +75,21 @@ def test_a_query_is_answered_over_both_families(serve, host, table):
         replies = [said(ask(client, query())) for _ in range(3)]
 
     assert replies == [WWW] * 3
+
+
+@pytest.mark.parametrize("serve", LOOPS)
+@pytest.mark.parametrize(
+    ("bound", "asked"), [("127.0.0.1", "127.0.0.1"), ("::1", "::1"), ("::", "::ffff:127.0.0.1")]
+)
+def test_a_cookie_is_good_for_the_address_that_it_went_to(serve, bound, asked, table):
+    option = dns.edns.GenericOption(dns.edns.COOKIE, b"abcdefgh")
+    with running(serve, table, bound) as server, server.client(asked) as client:
+        cookie = ask(client, query(use_edns=0, options=[option])).options[0]
+        option = dns.edns.GenericOption(dns.edns.COOKIE, cookie.client + cookie.server)
+        again = ask(client, query(use_edns=0, options=[option]))
+
+    assert again.options[0] == cookie
+    assert server.counts[Slot.COOKIES_GOOD] == 1
 
 
 @pytest.mark.skipif(not ring.AVAILABLE, reason="no recvmmsg")

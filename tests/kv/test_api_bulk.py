@@ -131,9 +131,11 @@ def test_as_many_items_as_the_limit_and_no_more(api, namespace, route):
     keys = [f"{i}" for i in range(BULK_PAIRS_MAX + 1)]
     items = [{"key": key, "value": ""} for key in keys] if method == "PUT" else keys
 
+    fewer = api.call(method, f"{namespace.path}/bulk{path}", items[:-2])
     most = api.call(method, f"{namespace.path}/bulk{path}", items[:-1])
     more = api.call(method, f"{namespace.path}/bulk{path}", items)
 
+    assert fewer.result["successful_key_count"] == BULK_PAIRS_MAX - 1
     assert most.result == {"successful_key_count": BULK_PAIRS_MAX, "unsuccessful_keys": []}
     assert (more.status, more.codes) == (400, [10012])
     assert "more than 10000 items" in more.json["errors"][0]["message"]

@@ -36,6 +36,12 @@ def test_a_created_namespace_has_id_title_and_says_how_keys_are_written(api):
     assert api.get(f"{NAMESPACES}/{made['id']}").result == made
 
 
+def test_a_jurisdiction_is_taken_and_ignored(api):
+    made = api.post(NAMESPACES, {"title": "things", "jurisdiction": "eu"}).result
+
+    assert "jurisdiction" not in made
+
+
 def test_a_title_may_be_as_long_as_the_limit_and_hold_any_script(api):
     title = "é～😀 " * (TITLE_CHARACTERS_MAX // 4)
 
@@ -139,8 +145,10 @@ def test_a_namespace_that_is_not_there_is_told_from_an_id_that_is_none(api, meth
 
 def test_another_accounts_namespace_is_not_there(api, namespace):
     other = namespace.path.replace(ACCOUNT, "b" * 32)
+    namespace.put("k")  # the server knows now whose it is
 
     assert api.get(other).codes == [10013]
+    assert Namespace(api, namespace.id, NAMESPACES.replace(ACCOUNT, "b" * 32)).get("k").codes == [10013]
     assert api.post(NAMESPACES.replace(ACCOUNT, "b" * 32), {"title": "t"}).status == 404
 
 
@@ -159,6 +167,18 @@ def test_another_method_is_not_allowed(api):
     answer = api.call("DELETE", NAMESPACES)
 
     assert (answer.status, answer.codes, answer.headers["allow"]) == (405, [10405], "GET, HEAD, POST")
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+def test_an_empty_id_at_the_end_of_the_path_is_another_method_of_the_list(api, method):
+    assert api.call(method, f"{NAMESPACES}/", {"title": "t"}).codes == [10405]
+
+
+@pytest.mark.parametrize("path", [NAMESPACES.replace(ACCOUNT, "zz"), f"{NAMESPACES}//keys"])
+def test_a_path_with_an_account_or_id_that_is_none_leads_nowhere(api, path):
+    answer = api.get(path)
+
+    assert (answer.status, answer.codes) == (404, [7003, 7000])
 
 
 def test_nobody_gets_in_without_credentials(api, namespace):

@@ -10,7 +10,10 @@ from edgestead.store.kv import INLINE_BYTES_MAX
 
 from .api import NOW_S, blob_ids, form
 
-KEYS = ("k", "a/b", "ü", "a?b&c=d#e", "%41", "a+b", "😀", "x" * KEY_BYTES_MAX, "é" * (KEY_BYTES_MAX // 2))
+KEYS = (
+    *("k", "a/b", "ü", "a?b&c=d#e", "%41", "a+b", "😀"),
+    *("x" * (KEY_BYTES_MAX - 1), "x" * KEY_BYTES_MAX, "é" * (KEY_BYTES_MAX // 2)),
+)
 
 BAD_KEYS = (
     (".", 400, "may not be"),
@@ -27,6 +30,7 @@ BAD_KEYS = (
 
 EXPIRIES = (
     ("?expiration_ttl=60", NOW_S + 60),
+    ("?expiration_ttl=61", NOW_S + 61),
     (f"?expiration={NOW_S + 60}", NOW_S + 60),
     (f"?expiration_ttl=100&expiration={NOW_S + 999}", NOW_S + 100),
     ("?expiration_ttl=", None),
@@ -49,7 +53,10 @@ BAD_EXPIRIES = (
     ("?expiration_ttl=1.5", 1001, "a whole number is expected"),
 )
 
-METADATA = (b"null", b"{}", b'{"a":[1,2]}', b"7", b'"text"', '{"é":"😀"}'.encode())
+METADATA = (
+    *(b"null", b"{}", b'{"a":[1,2]}', b"7", b'"text"', '{"é":"😀"}'.encode()),
+    *(b'"' + b"x" * (length - 2) + b'"' for length in (METADATA_BYTES_MAX - 1, METADATA_BYTES_MAX)),
+)
 BAD_METADATA = (
     (b"", 400, "must be JSON"),
     (b"{", 400, "must be JSON"),

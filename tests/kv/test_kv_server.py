@@ -4,20 +4,27 @@ import asyncio
 import http.client
 import json
 import socket
+import threading
 import time
+from itertools import count
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from edgestead.model.kv import VALUE_BYTES_MAX
+from edgestead.model.kv import BULK_BYTES_MAX, BULK_PAIRS_MAX, VALUE_BYTES_MAX
 from edgestead.server.kv_part import KvPart
 from edgestead.store.kv import INLINE_BYTES_MAX, Pair
 from edgestead.store.sqlite.control import SqliteControlStore
 from edgestead.store.sqlite.kv import SqliteKvStore
 from edgestead.tables.schema import MIGRATIONS
 
+from .test_kv_crash import check_blobs
+
 LARGE = INLINE_BYTES_MAX + 1
 RSS_GROWTH_BYTES_MAX = 8_000_000
+BULK_VALUE_BYTES = 10_440  # ten thousand of them, with their keys, are nearly BULK_BYTES_MAX
+BULK_GROWTH_BYTES_MAX = 64_000_000  # mostly pages that SQLite keeps for next time
 
 
 class Client:
@@ -69,10 +76,19 @@ def client(edge_server):
     made.connection.close()
 
 
-def rss_bytes(pid):
+def rss_bytes(pid, name="VmRSS"):
     with open(f"/proc/{pid}/status") as status:
-        (line,) = (line for line in status if line.startswith("VmRSS"))
+        (line,) = (line for line in status if line.startswith(name))
     return int(line.split()[1]) * 1024
+
+
+def forget_peak(pid):
+    """From here on peak_rss_bytes() counts anew (proc(5), clear_refs)."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
+def peak_rss_bytes(pid):
+    return rss_bytes(pid, "VmHWM")
 
 
 def test_memory_does_not_grow_while_the_largest_values_pass(edge_server, client):
@@ -83,15 +99,31 @@ def test_memory_does_not_grow_while_the_largest_values_pass(edge_server, client)
         client.get("warm")
         client.put("warm", b"v")
     before = rss_bytes(control)
-    most = 0
+    forget_peak(control)
 
     for key in ("a", "b"):
         assert client.put(key, content)[0] == 200
-        most = max(most, rss_bytes(control))
         assert client.get(key)[2] == content
-        most = max(most, rss_bytes(control))
 
-    assert most - before < RSS_GROWTH_BYTES_MAX
+    assert peak_rss_bytes(control) - before < RSS_GROWTH_BYTES_MAX
+
+
+def test_the_largest_bulk_body_is_taken_and_one_byte_more_is_not(edge_server, client):
+    pairs = [{"key": f"{i}", "value": "x" * BULK_VALUE_BYTES} for i in range(BULK_PAIRS_MAX)]
+    body = json.dumps(pairs).encode()
+    body += b" " * (BULK_BYTES_MAX - len(body))
+    client.connection.timeout = 50
+    control = edge_server.children()["control"]
+    before = rss_bytes(control)
+    forget_peak(control)
+
+    status, _, answer = client.request("PUT", f"{client.path}/bulk", body)
+
+    assert (status, json.loads(answer)["result"]["successful_key_count"]) == (200, BULK_PAIRS_MAX)
+    assert peak_rss_bytes(control) - before < BULK_GROWTH_BYTES_MAX
+    assert client.get(f"{BULK_PAIRS_MAX - 1}")[2] == b"x" * BULK_VALUE_BYTES
+    status, _, answer = client.request("PUT", f"{client.path}/bulk", body + b" ")
+    assert (status, json.loads(answer)["errors"][0]["code"]) == (413, 1413)
 
 
 def test_the_third_large_body_at_a_time_waits_its_turn(client):
@@ -178,6 +210,65 @@ def test_values_survive_a_kill(client, edge_server):
 
     assert client.get("small")[2] == b"1"
     assert client.get("large")[2] == bytes(LARGE)
+
+
+class Writers:
+    """Threads that put small and large values; `written` is the last turn of each key that was answered."""
+
+    def __init__(self, client):
+        self.client = client
+        self.begun, self.written = {}, {}
+        self.enough = threading.Event()
+        self._threads = [threading.Thread(target=self._write, args=(f"t{i}",)) for i in range(3)]
+        for thread in self._threads:
+            thread.start()
+
+    def _write(self, key):
+        connection = http.client.HTTPConnection(self.client.base.hostname, self.client.base.port, timeout=20)
+        path = f"{self.client.path}/values/{key}"
+        try:
+            for turn in count():
+                self.begun[key] = turn
+                connection.request("PUT", path, content_of(turn), self.client.headers)
+                answer = connection.getresponse()
+                answer.read()
+                if answer.status == 200:
+                    self.written[key] = turn
+                if turn >= 12 and len(self.written) == len(self._threads):
+                    self.enough.set()
+        except (OSError, http.client.HTTPException):
+            pass  # the server is gone
+        finally:
+            connection.close()
+
+    def join(self):
+        for thread in self._threads:
+            thread.join()
+
+
+def content_of(turn):
+    return b"%d " % turn * (LARGE if turn % 3 == 0 else 1)
+
+
+def test_a_kill_under_load_loses_nothing_that_was_answered_and_leaves_nothing_else(client, edge_server):
+    writers = Writers(client)
+    try:
+        assert writers.enough.wait(40)
+    finally:
+        client.connection.close()
+        edge_server.kill()
+        writers.join()
+    edge_server.start()
+
+    for key, turn in writers.written.items():
+        possible = {content_of(turn), content_of(writers.begun[key])}
+        assert client.get(key)[2] in possible, key
+
+    client.connection.close()
+    edge_server.stop()
+    store = SqliteKvStore(edge_server.data_dir)
+    check_blobs(store, edge_server.data_dir)
+    store.close()
 
 
 def test_data_of_a_namespace_that_control_forgot_is_swept_at_the_start(tmp_path):

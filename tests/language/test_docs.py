@@ -44,6 +44,7 @@ def test_every_function_is_listed(name: str) -> None:
         types.NESTING_DEPTH_MAX,
         types.PATTERNS_MAX,
         types.SET_ITEMS_MAX,
+        types.REGEX_INSTRUCTIONS_MAX,
         types.VALUE_BYTES_MAX,
         types.VALUE_ITEMS_MAX,
     ],

@@ -72,7 +72,22 @@ def test_a_set_of_as_many_items_as_fit_is_found_in() -> None:
 
 def test_a_regular_expression_has_a_memory_bound() -> None:
     with pytest.raises(FilterError, match="regex parse error: pattern too large"):
-        compile_filter('http.host ~ "\\pL{1,900}"', FILTERS)
+        compile_filter('http.host ~ "' + "[ac-eg-i]{1000}" * 60 + '"', FILTERS)
+
+
+LARGE = ["[a-z]{0,500}" * 10, "(?i)" + "[a-z]{0,500}" * 10, "[ac-eg-i]{1000}" * 2]
+FITTING = ["a" * 4_000, "(?i)" + "a" * 4_000, "|".join(f"word{n}" for n in range(450)), "[a-z]{0,1000}"]
+
+
+@pytest.mark.parametrize("pattern", LARGE)
+def test_a_regular_expression_has_a_bound_of_instructions(pattern: str) -> None:
+    with pytest.raises(FilterError, match=r"regex parse error: pattern too large - .* more than 5000"):
+        compile_filter(f'http.host ~ "{pattern}"', FILTERS)
+
+
+@pytest.mark.parametrize("pattern", FITTING)
+def test_a_long_pattern_without_nested_repetitions_fits(pattern: str) -> None:
+    assert compile_filter(f'http.host ~ "{pattern}"', FILTERS)
 
 
 HOSTILE = [b"a" * (VALUE_BYTES_MAX - 1) + b"!", b"ab" * 60_000, b"*" * 100_000]

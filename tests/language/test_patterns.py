@@ -7,7 +7,14 @@ import re2
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from edgestead.language.patterns import regex_test, replacement_pieces, wildcard_parts, wildcard_test
+from edgestead.language.patterns import (
+    compile_regex,
+    regex_replacer,
+    regex_test,
+    replacement_pieces,
+    wildcard_parts,
+    wildcard_test,
+)
 
 FIXED = settings(max_examples=400, derandomize=True, deadline=None)
 
@@ -62,6 +69,40 @@ def test_what_is_no_wildcard(pattern: bytes) -> None:
 @given(st.text("ab^$/.", max_size=5), st.text("ab/\n", max_size=6).map(lambda text: text.encode()))
 def test_plain_byte_operations_answer_what_re2_answers(pattern: str, value: bytes) -> None:
     assert regex_test(pattern)(value) is (re2.search(pattern.encode(), value) is not None)
+
+
+E_ACUTE = "é".encode()
+# pattern, values that it finds something in, values that it does not
+ON_BYTES = [
+    (r"^/admin/.$", [b"/admin/\xff", b"/admin/a"], [b"/admin/" + E_ACUTE, b"/admin/\n"]),
+    (r"^[^/]+$", [b"\xff\x80", E_ACUTE], [b"/", b"\xff/"]),
+    (r"\xff", [b"a\xffb"], ["ÿ".encode()]),
+    (r"^[\x80-\xff]{2}$", [E_ACUTE, b"\xfe\xff"], [b"\xff", b"ab"]),
+    ("^é+$", [E_ACUTE, E_ACUTE * 3], [b"\xc3", b"\xc3\xa9\xa9", b"\xa9"]),
+    ("^é$", [E_ACUTE], [b"\xe9"]),
+    ("(?i)^straße$", ["STRAßE".encode()], [b"STRASSE", b"stra\xe3\x9fe"]),
+    ("^[[:alpha:]]é[]x]", [b"a" + E_ACUTE + b"]", b"b" + E_ACUTE + b"x"], [b"1" + E_ACUTE + b"x"]),
+    (r"^\[é\]$", [b"[" + E_ACUTE + b"]"], [E_ACUTE]),
+    (r"^\w\b", [b"a"], [E_ACUTE]),
+]
+
+
+@pytest.mark.parametrize(("pattern", "found", "missed"), ON_BYTES)
+def test_a_regular_expression_reads_bytes(pattern: str, found: list[bytes], missed: list[bytes]) -> None:
+    test = regex_test(pattern)
+
+    assert [value for value in (*found, *missed) if test(value)] == found
+
+
+@pytest.mark.parametrize("pattern", ["[é]", "[^aé]", "[[:alpha:]é]", "[]é]", r"[\]é]", "[é", r"\é", r"\Qé\E"])
+def test_a_class_holds_single_bytes(pattern: str) -> None:
+    with pytest.raises(ValueError, match="regex parse error"):
+        compile_regex(pattern)
+
+
+def test_a_replacement_reads_bytes_too() -> None:
+    assert regex_replacer(b"^(.)[\xfe\xff]", b"${1}-")(b"\x80\xff/") == b"\x80-/"
+    assert regex_replacer("(é+)".encode(), b"<${1}>")(b"a" + E_ACUTE * 2) == b"a<" + E_ACUTE * 2 + b">"
 
 
 PIECES = [

@@ -2,7 +2,7 @@
 
 from dataclasses import fields
 from datetime import date, datetime
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 
 import pytest
@@ -44,7 +44,13 @@ GOOD = [
     ("dns-workers", "auto", "dns_workers", 0),
     ("dns-workers", "3", "dns_workers", 3),
     ("dns-workers", 3, "dns_workers", 3),
+    ("dns-rate", "200", "dns_rate", 200),
+    ("dns-identity", "ams-1", "dns_identity", "ams-1"),
+    ("dns-version", "", "dns_version", ""),
     ("data-dir", "/x/y", "data_dir", Path("/x/y")),
+    ("transfer-to", ("192.0.2.1",), "transfer_to", (ip_network("192.0.2.1/32"),)),
+    ("transfer-to", ["2001:db8::/32"], "transfer_to", (ip_network("2001:db8::/32"),)),
+    ("notify", ("[2001:db8::1]:53",), "notify", (Address("2001:db8::1", 53),)),
 ]
 
 BAD = [
@@ -76,8 +82,21 @@ BAD = [
     ("dns-workers", "0", "1 to 64, or auto"),
     ("dns-workers", True, "1 to 64, or auto"),
     ("dns-workers", "65", "1 to 64, or auto"),
+    ("dns-rate", "-1", "whole number"),
+    ("dns-rate", "1000001", "from 0 to 1000000"),
+    ("dns-identity", "a" * 256, "at most 255 printable"),
+    ("dns-identity", "caf\xe9", "printable ASCII"),
+    ("dns-version", "a\n", "printable ASCII"),
+    ("dns-version", 9, "printable ASCII"),
     ("data-dir", "", "expected text"),
     ("data-dir", "a\0b", "expected text"),
+    ("transfer-to", ("192.0.2.1/24",), "without host bits"),
+    ("transfer-to", ("secondary",), "address or a prefix"),
+    ("transfer-to", ("192.0.2.0/33",), "address or a prefix"),
+    ("notify", ("192.0.2.1",), "HOST:PORT"),
+    ("notify", ("192.0.2.1:0",), "and its port"),
+    ("notify", ("0.0.0.0:53",), "one machine"),
+    ("notify", ("ns2.example.net:53",), "IP address"),
 ]
 
 

@@ -52,5 +52,9 @@ def block(expression: str = 'http.host eq "a.example.com"', **more: object) -> d
     return {"action": "block", "expression": expression, **more}
 
 
+def skip(**parameters: object) -> dict[str, object]:
+    return {"action": "skip", "expression": "true", "action_parameters": parameters}
+
+
 def execute(ruleset_id: str = RULESET_ID, **parameters: object) -> dict[str, object]:
     return {"action": "execute", "expression": "true", "action_parameters": {"id": ruleset_id, **parameters}}

@@ -13,6 +13,7 @@ FIREWALL = {"block", "managed_challenge", "js_challenge", "challenge", "log", "s
 LIMITS = [
     limits.RULES_PER_RULESET_MAX,
     limits.RULESET_OCTETS_MAX,
+    limits.REGEXES_PER_RULESET_MAX,
     limits.CUSTOM_RULESETS_MAX,
     limits.VERSIONS_KEPT_MAX,
     limits.RULESET_NAME_CHARACTERS_MAX,

@@ -5,6 +5,7 @@ import pytest
 from edgestead.language import PHASES
 from edgestead.model.ruleset_errors import RulesetRefused
 from edgestead.services import rulesets_actions, rulesets_phases
+from edgestead.services.rulesets_expressions import regex_uses
 from edgestead.services.rulesets_rule import read_rule
 from edgestead.services.rulesets_shapes import Place
 from tests.services.ruleset_samples import CUSTOM_PHASE, MANAGED_PHASE, block
@@ -27,6 +28,7 @@ GOOD = [
     (CUSTOM_PHASE, "skip", {"phases": ["http_ratelimit", MANAGED_PHASE], "products": ["waf", "bic"]}),
     (CUSTOM_PHASE, "skip", {"phase": "current"}),
     (MANAGED_PHASE, "skip", {"rules": {ID: [ID]}}),
+    (MANAGED_PHASE, "skip", {"ruleset": "current", "rules": {ID: [ID]}, "phases": ["http_ratelimit"]}),
     (MANAGED_PHASE, "execute", {"id": ID, "version": "latest"}),
     (MANAGED_PHASE, "execute", {"id": ID, "version": "12", "matched_data": {"public_key": "k"}}),
     ("http_request_dynamic_redirect", "redirect", {"from_value": {"target_url": DYNAMIC}}),
@@ -347,6 +349,32 @@ def test_null_counts_as_absent_and_false_does_not():
 
     assert read(CUSTOM_PHASE, **block(**nulls)) == read(CUSTOM_PHASE, **block())
     assert read(CUSTOM_PHASE, **block(enabled=False))["enabled"] is False
+
+
+@pytest.mark.parametrize("id_", ["x", ID[:31], ID + "0", "A" * 32, "0" * 31 + "g"])
+def test_the_id_of_a_rule_is_one(id_):
+    error = refused(CUSTOM_PHASE, **block(id=id_))
+
+    assert (error.code, error.pointer) == (20121, "/id")
+    assert refused(CUSTOM_PHASE, **block(id=1)).code == 10026
+    assert read(CUSTOM_PHASE, **block(id="")) == read(CUSTOM_PHASE, **block())
+
+
+REGEX_USES = [
+    ([], 0),
+    (block('http.host eq "a"'), 0),
+    (block('http.host ~ "a" or http.host matches "b"'), 2),
+    (block("true", description="matches ~"), 0),
+    ({"ratelimit": {"counting_expression": 'http.host ~ "a"'}}, 1),
+    ({"from_value": {"target_url": {"expression": 'regex_replace(http.host, "a", "b")'}}}, 1),
+    ({"headers": {"expression": {"expression": 'regex_replace(http.host, "a", "b")'}}}, 1),
+    ([block('http.host ~ "a"'), 1, None, block(['http.host ~ "a"'])], 1),
+]
+
+
+@pytest.mark.parametrize(("value", "uses"), REGEX_USES)
+def test_regular_expressions_are_counted_where_expressions_stand(value, uses):
+    assert regex_uses(value) == uses
 
 
 def test_what_only_the_server_writes_may_be_sent_back():

@@ -8,7 +8,7 @@ import pytest
 
 from edgestead.model import ruleset_document
 from edgestead.model.call import Actor, Call, Profile
-from edgestead.services import rulesets, rulesets_change
+from edgestead.services import rulesets, rulesets_change, rulesets_uses
 from edgestead.services.platform import Platform
 from edgestead.services.rulesets_body import read_create, read_entrypoint, read_rule_body
 from edgestead.services.rulesets_scope import Scope
@@ -18,7 +18,7 @@ from edgestead.tables import rulesets as rows
 from edgestead.tables.accounts import AccountRow
 from edgestead.tables.schema import MIGRATIONS
 from edgestead.tables.zones import ZoneRow
-from tests.services.ruleset_samples import CUSTOM_PHASE, MANAGED, MANAGED_PHASE, block, execute
+from tests.services.ruleset_samples import CUSTOM_PHASE, MANAGED, MANAGED_PHASE, block, execute, skip
 
 ACCOUNT = Scope("account", "a" * 32)
 ZONE = Scope("zone", "b" * 32)
@@ -153,22 +153,34 @@ def test_who_executes_whom_follows_every_change(store, commit):
     inner = custom(commit)["id"]
     made = put(commit, [execute(inner), execute(inner)])
 
-    def user():
-        return store.read(lambda reader: rows.user_of(reader, inner))
+    def users():
+        return store.read(lambda reader: rows.users_of(reader, inner))
 
-    assert user() == made["id"]
+    assert users() == [made["id"]]
     body = read_rule_body(block(), "zone", CUSTOM_PHASE)
     first, second = (rule["id"] for rule in made["rules"])
     commit(rulesets_change.change_rule, ZONE, made["id"], first, body)
-    assert user() == made["id"]
+    assert users() == [made["id"]]
     commit(rulesets_change.remove_rule, ZONE, made["id"], second)
-    assert user() is None
+    assert users() == []
 
 
 def test_executing_the_managed_ruleset_is_noted_too(store, commit):
     made = put(commit, [execute()], MANAGED_PHASE)
 
-    assert store.read(lambda reader: rows.user_of(reader, MANAGED.id)) == made["id"]
+    assert store.read(lambda reader: rows.users_of(reader, MANAGED.id)) == [made["id"]]
+
+
+def test_a_change_of_nothing_makes_no_version_and_no_document(store, commit):
+    made = put(commit, [block()])
+    before = store.read(lambda reader: reader.rows("select * from feed_state"))
+
+    answered = commit(
+        rulesets_change.replace_entrypoint, ZONE, CUSTOM_PHASE, read_entrypoint({}, "zone", CUSTOM_PHASE)
+    )
+
+    assert answered == made
+    assert store.read(lambda reader: reader.rows("select * from feed_state")) == before
 
 
 KEPT = [(3, 10**9, [3, 4, 5]), (10, 4, [4, 5]), (10, 1, [5]), (1, 10**9, [5]), (10, 10**9, [1, 2, 3, 4, 5])]
@@ -179,7 +191,42 @@ def test_the_oldest_versions_go_first_and_the_newest_stays(store, commit, versio
     for _ in range(5):
         made = put(commit, [])  # two octets each
 
-    store.write(lambda tx: rows.keep_newest(tx, made["id"], versions_max, octets_max)).result()
+    forget(store, made["id"], versions_max, octets_max)
 
-    kept = store.read(lambda reader: rulesets.versions(reader, PLATFORM, ZONE, made["id"]))
-    assert [int(msgspec.json.decode(one)["version"]) for one in kept] == left
+    assert kept_versions(store, ZONE, made["id"]) == left
+
+
+def test_a_version_that_is_executed_by_number_outlives_the_limit(store, commit):
+    inner = custom(commit)["id"]
+    put(commit, [execute(inner, version="1")])
+    for _ in range(3):
+        commit(rulesets_change.add_rule, ACCOUNT, inner, read_rule_body(block(), "custom", CUSTOM_PHASE))
+
+    forget(store, inner, 1, 10**9)
+
+    assert kept_versions(store, ACCOUNT, inner) == [1, 4]
+
+
+NAMING = [
+    (execute("a" * 32), ["a"]),
+    (skip(rulesets=["a" * 32, "b" * 32]), ["a", "b"]),
+    (skip(rules={"a" * 32: ["c" * 32]}), ["a"]),
+    (skip(ruleset="current", phases=["http_ratelimit"]), []),
+    (block(), []),
+]
+
+
+@pytest.mark.parametrize(("rule", "names"), NAMING)
+def test_a_rule_names_what_it_executes_or_skips(rule, names):
+    assert rulesets_uses.named([rule]) == {name * 32 for name in names}
+
+
+def forget(store, ruleset_id, versions_max, octets_max):
+    store.write(
+        lambda tx: rulesets_change.forget_old_versions(tx, ruleset_id, versions_max, octets_max)
+    ).result()
+
+
+def kept_versions(store, scope, ruleset_id):
+    kept = store.read(lambda reader: rulesets.versions(reader, PLATFORM, scope, ruleset_id))
+    return [int(msgspec.json.decode(one)["version"]) for one in kept]

@@ -1,4 +1,4 @@
-"""What the feed hears of a change: each name as it is now, then the zone with its new serial."""
+"""What the feed hears of a change: each name as it is now, the journal's row, the zone's new serial."""
 
 import pytest
 
@@ -24,8 +24,12 @@ def records(api, zone_id):
 
 
 def told(api):
-    """The changes since the last time, as (kind, key, types or serial, first)."""
-    found = [(change.kind, change.key, _meaning(change), change.first) for change in api.changes]
+    """The changes since the last time, the journal apart, as (kind, key, types or serial, first)."""
+    found = [
+        (change.kind, change.key, _meaning(change), change.first)
+        for change in api.changes
+        if change.kind != served.KIND_JOURNAL
+    ]
     api.changes.clear()
     return found
 
@@ -41,7 +45,7 @@ def _meaning(change):
 
 def test_a_new_zone_is_told_with_its_apex(api, zone_id):
     assert {change.scope for change in api.changes} == {zone_id}
-    assert told(api) == [("zone", "", BORN, ""), ("name", APEX, [2], "")]
+    assert told(api) == [("name", APEX, [2], ""), ("zone", "", BORN, "")]
 
 
 def test_every_change_is_one_serial_further(api, records):
@@ -63,6 +67,67 @@ def test_a_moved_record_changes_two_names_in_one_serial(api, records):
 
     web = names.wire_from_text("web.example.com").hex()
     assert told(api) == [("name", web, [1], ""), ("name", WWW, None, ""), ("zone", "", BORN + 2, "")]
+
+
+def journaled(api):
+    """The journal's rows since the last time, as (serial before, after, removed, added)."""
+    rows = [served.decode_change(c.doc) for c in api.changes if c.kind == served.KIND_JOURNAL]
+    api.changes.clear()
+    return [(_serial(row.before), _serial(row.after), _texts(row.removed), _texts(row.added)) for row in rows]
+
+
+def _serial(zone):
+    return TYPES["SOA"].rdata.from_wire(zone.soa_rdata).serial
+
+
+def _texts(owned):
+    return [
+        (names.text_from_wire(owner), rrset.type, rrset.ttl_seconds, rdata[-1])
+        for owner, rrsets in owned
+        for rrset in rrsets
+        for rdata in rrset.rdatas
+    ]
+
+
+def test_the_journal_holds_the_records_that_went_and_came(api, records):
+    name = "www.example.com"
+    made = api.post(records, A).result
+    assert journaled(api) == [(BORN, BORN + 1, [], [(name, 1, 300, 1)])]
+
+    api.post(records, A | {"content": "192.0.2.2"})
+    assert journaled(api) == [(BORN + 1, BORN + 2, [], [(name, 1, 300, 2)])]
+
+    api.patch(f"{records}/{made['id']}", {"ttl": 60})  # an RRset has one TTL
+    assert journaled(api) == [
+        (
+            BORN + 2,
+            BORN + 3,
+            [(name, 1, 300, 1), (name, 1, 300, 2)],
+            [(name, 1, 60, 1), (name, 1, 60, 2)],
+        )
+    ]
+
+    api.delete(f"{records}/{made['id']}")
+    removed, added = [(name, 1, 60, 1), (name, 1, 60, 2)], [(name, 1, 300, 2)]
+    assert journaled(api) == [(BORN + 3, BORN + 4, removed, added)]
+
+
+def test_a_change_that_serves_nothing_else_journals_its_serial_alone(api, records):
+    api.post(records, A | {"type": "CNAME", "content": "example.net"})
+    api.changes.clear()
+
+    api.post(records, {"type": "TXT", "name": "www", "content": "not served beside an alias", "ttl": 300})
+
+    assert journaled(api) == [(BORN + 1, BORN + 2, [], [])]
+
+
+def test_a_change_that_dns_does_not_see_is_not_journaled(api, records):
+    made = api.post(records, A).result
+    api.changes.clear()
+
+    api.patch(f"{records}/{made['id']}", {"comment": "only words"})
+
+    assert journaled(api) == []
 
 
 def test_edges_hear_first_that_a_name_becomes_proxied_and_dns_that_it_stops(api, records):

@@ -8,13 +8,20 @@ Not   sockets and processes (`server`); what a route does.
 
 from edgestead.api import (
     accounts,
+    custom_nameservers,
     dns_records,
+    dns_settings,
     health,
+    history,
     kv_bulk,
     kv_namespaces,
     kv_values,
+    openapi_routes,
     rulesets,
     tokens,
+    zone_extras,
+    zone_files,
+    zone_settings,
     zones,
 )
 from edgestead.api.asgi import Receive, Scope, Send
@@ -25,13 +32,20 @@ from edgestead.api.routing import ROUTES, Router
 
 HANDLERS = (
     accounts,
+    custom_nameservers,
     dns_records,
+    dns_settings,
     health,
+    history,
     kv_bulk,
     kv_namespaces,
     kv_values,
+    openapi_routes,
     rulesets,
     tokens,
+    zone_extras,
+    zone_settings,
+    zone_files,
     zones,
 )  # importing them filled ROUTES
 

@@ -6,6 +6,7 @@ Tells every module of `api`.
 Not   making any of it (`server`).
 """
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
@@ -47,6 +48,7 @@ class AppContext:
     `now_us` is the clock. `as_of` is the date whose behaviour is served, None for the day it is.
     `not_ready` gives the reasons why this server cannot serve now; none means ready. `metrics` renders
     `/metrics`; `counters` is this process's page. `log` takes one line; it must not wait.
+    `zone_file_turn` is held while a zone file is read, written or made: one at a time.
     """
 
     barrier: Barrier
@@ -63,3 +65,4 @@ class AppContext:
     allow_as_of: bool = False
     pages: PageCache = field(default_factory=PageCache)
     outbox: Outbox = field(default_factory=Outbox)
+    zone_file_turn: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -7,40 +7,38 @@ Not   what makes a record valid.
 """
 
 from collections.abc import Awaitable
-from typing import Any
 
+from edgestead.api import declared, record_query
 from edgestead.api.context import AppContext
-from edgestead.api.limits import RECORDS_PAGE_SIZE_DEFAULT, RECORDS_PAGE_SIZE_MAX, ROWS_READ_INLINE_MAX
+from edgestead.api.declared import Answers
+from edgestead.api.limits import BATCH_BODY_BYTES_MAX, ROWS_READ_INLINE_MAX
 from edgestead.api.query import Query
 from edgestead.api.routing import Answer, route
 from edgestead.model.call import Call
 from edgestead.model.envelope import Page, success_page
-from edgestead.model.records import folded_query
-from edgestead.services import records
+from edgestead.services import record_batch, records
+from edgestead.services.record_batch import Batch, Done
 from edgestead.services.record_draft import RecordBody
+from edgestead.services.record_view import RecordView
 from edgestead.services.records import ZoneState
 from edgestead.store.control import Reader
 
 _PATH = "/zones/{zone_id}/dns_records"
+_RECORD = Answers(RecordView)
 
 
-@route("POST", _PATH, permission="DNS Write")
+@route("POST", _PATH, permission="DNS Write", answers=_RECORD)
 async def create_record(zone_id: str, api: AppContext, call: Call, body: RecordBody) -> bytes:
     """Create a record. When this answers, DNS does."""
     return await api.barrier.write(lambda tx: records.create(call, tx, api.platform, zone_id, body))
 
 
-@route("GET", _PATH, permission="DNS Read")
+@route(
+    "GET", _PATH, permission="DNS Read", query=record_query.PARAMETERS, answers=declared.page_of(RecordView)
+)
 def list_records(zone_id: str, api: AppContext, call: Call, query: Query) -> Answer | Awaitable[Answer]:
-    """Records of a zone. Filters `name`, `type`, `content`, `proxied`; `order`, `direction`."""
-    paging = query.paging(RECORDS_PAGE_SIZE_DEFAULT, RECORDS_PAGE_SIZE_MAX)
-    wanted = records.Wanted(
-        _conditions(query),
-        query.choice("order", records.ORDERS, "type"),
-        query.descending(),
-        paging.per_page,
-        paging.offset,
-    )
+    """Records of a zone, found, ordered and paged as the query says."""
+    wanted = record_query.wanted(query)
     if records.is_short(wanted, ROWS_READ_INLINE_MAX):
         return Answer(api.barrier.read(lambda reader: _kept_page(api, call, reader, zone_id, wanted)))
     return _long_list(api, call, zone_id, wanted)
@@ -66,13 +64,25 @@ def _page(call: Call, reader: Reader, zone_id: str, wanted: records.Wanted, stat
     return success_page(Page(found.text, found.count, number, wanted.limit, found.total_count))
 
 
-@route("GET", _PATH + "/{dns_record_id}", permission="DNS Read")
+@route(
+    "POST",
+    _PATH + "/batch",
+    permission="DNS Write",
+    body_bytes_max=BATCH_BODY_BYTES_MAX,
+    answers=Answers(Done),
+)
+async def change_records(zone_id: str, api: AppContext, call: Call, body: Batch) -> Done:
+    """Delete, patch, put and create records, in this order: all of it, or nothing."""
+    return await api.barrier.write(lambda tx: record_batch.run(call, tx, api.platform, zone_id, body))
+
+
+@route("GET", _PATH + "/{dns_record_id}", permission="DNS Read", answers=_RECORD)
 def show_record(zone_id: str, dns_record_id: str, api: AppContext, call: Call) -> bytes:
     """One record."""
     return api.barrier.read(lambda reader: records.show(call, reader, zone_id, dns_record_id))
 
 
-@route("PATCH", _PATH + "/{dns_record_id}", permission="DNS Write")
+@route("PATCH", _PATH + "/{dns_record_id}", permission="DNS Write", answers=_RECORD)
 async def patch_record(
     zone_id: str, dns_record_id: str, api: AppContext, call: Call, body: RecordBody
 ) -> bytes:
@@ -82,7 +92,7 @@ async def patch_record(
     )
 
 
-@route("PUT", _PATH + "/{dns_record_id}", permission="DNS Write")
+@route("PUT", _PATH + "/{dns_record_id}", permission="DNS Write", answers=_RECORD)
 async def put_record(
     zone_id: str, dns_record_id: str, api: AppContext, call: Call, body: RecordBody
 ) -> bytes:
@@ -97,18 +107,3 @@ async def delete_record(zone_id: str, dns_record_id: str, api: AppContext, call:
     """Delete a record."""
     await api.barrier.write(lambda tx: records.delete(call, tx, api.platform, zone_id, dns_record_id))
     return {"id": dns_record_id}
-
-
-def _conditions(query: Query) -> tuple[tuple[str, Any], ...]:
-    """The filters that were sent, in the form that rows keep. An empty one counts as not sent."""
-    wanted: list[tuple[str, Any]] = []
-    if name := query.text("name.exact", "name"):
-        wanted.append(("name", name))
-    if type_ := query.text("type"):
-        wanted.append(("type", type_.upper()))
-    if content := query.text("content.exact", "content"):
-        wanted.append(("content", folded_query(content)))
-    proxied = query.flag("proxied")
-    if proxied is not None:
-        wanted.append(("proxied", int(proxied)))
-    return tuple(wanted)

@@ -7,6 +7,7 @@ Not   what is counted, or what ready means.
 """
 
 from edgestead.api.context import AppContext
+from edgestead.api.declared import TEXT, Answers
 from edgestead.api.routing import Answer, route
 from edgestead.model.request_errors import NotReady
 
@@ -28,7 +29,7 @@ def ready(api: AppContext) -> dict[str, str]:
     return {"status": "ready"}
 
 
-@route("GET", "/metrics", base="", public=True)
+@route("GET", "/metrics", base="", public=True, answers=Answers(media=TEXT))
 def metrics(api: AppContext) -> Answer:
     """Counters of every process in the prometheus text format."""
     return Answer(body=api.metrics().encode(), content_type=_METRICS_TYPE)

@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
+from io import SEEK_END
 from pathlib import Path
 from typing import IO, ParamSpec, TypeVar
 
@@ -28,6 +29,8 @@ from edgestead.store.kv import INLINE_BYTES_MAX, Blob, Incoming, KvStore, Pair, 
 PORTION_BYTES = 524_288  # one hop to a thread costs as much as writing 100 KiB
 SPOOL_IN_MEMORY_BYTES = 262_144
 THREADS = 8
+OWNERS_MAX = 4_096
+GIVE_WAY_SECONDS = 0.000_05  # as long as a thread takes to wake
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -41,6 +44,14 @@ class KvData:
         self._spool_dir = None if spool_dir is None else str(spool_dir)
         self._threads = ThreadPoolExecutor(THREADS, "key-values")
         self._large_bodies: Counter[str] = Counter()
+        # Each namespace that was found lately, and its account: asking the control data anew would cost a
+        # small read more than the read itself. Ids never come back, and only this loop deletes one.
+        self.owners: dict[str, str] = {}
+
+    def remember_owner(self, namespace: str, account_id: str) -> None:
+        if len(self.owners) >= OWNERS_MAX:
+            self.owners.clear()
+        self.owners[namespace] = account_id
 
     async def in_thread(self, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, partial(fn, *args, **kwargs))
@@ -89,7 +100,7 @@ class KvData:
     @asynccontextmanager
     async def spooled(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[IO[bytes]]:
         """A body in a file of its own, in memory while it is small."""
-        with self.temporary_file() as file:
+        async with self.temporary_file() as file:
             waiting: list[bytes] = []
             waiting_bytes = 0
             async for chunk in chunks:
@@ -98,13 +109,24 @@ class KvData:
                 if waiting_bytes >= PORTION_BYTES:
                     await self.in_thread(file.writelines, waiting)
                     waiting, waiting_bytes = [], 0
-            file.writelines(waiting)
+            # More than the file keeps in memory goes to the disk, and the loop does not wait for that.
+            if waiting_bytes > SPOOL_IN_MEMORY_BYTES:
+                await self.in_thread(file.writelines, waiting)
+            else:
+                file.writelines(waiting)
             yield file
 
-    def temporary_file(self) -> IO[bytes]:
-        return tempfile.SpooledTemporaryFile(
-            SPOOL_IN_MEMORY_BYTES, dir=self._spool_dir and str(self._spool_dir)
-        )
+    @asynccontextmanager
+    async def temporary_file(self) -> AsyncIterator[IO[bytes]]:
+        """A file that is gone afterwards, in memory while it is small."""
+        file = tempfile.SpooledTemporaryFile(SPOOL_IN_MEMORY_BYTES, dir=self._spool_dir)
+        try:
+            yield file
+        finally:
+            if file.seek(0, SEEK_END) > SPOOL_IN_MEMORY_BYTES:
+                await self.in_thread(file.close)  # giving back 100 MB takes the kernel 10 ms
+            else:
+                file.close()
 
     @contextmanager
     def body_slot(self, actor: Actor, length: int | None) -> Iterator[None]:
@@ -130,8 +152,11 @@ class KvData:
 
 
 def give_way() -> None:
-    """Let the event loop's thread have the interpreter now, not after its switch interval."""
-    time.sleep(0)
+    """Let the event loop's thread have the interpreter now, not after its switch interval.
+
+    A sleep of zero does not: this thread has taken the interpreter again before the other one is awake.
+    """
+    time.sleep(GIVE_WAY_SECONDS)
 
 
 def _write(incoming: Incoming, chunks: list[bytes]) -> None:

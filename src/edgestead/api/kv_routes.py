@@ -26,13 +26,15 @@ Handler = TypeVar("Handler", bound=Callable[..., Any])
 T = TypeVar("T")
 
 
-def kv_route(method: str, path: str, *, write: bool = False) -> Callable[[Handler], Handler]:
-    """Enter a handler under both bases."""
+def kv_route(method: str, path: str, *, write: bool = False, **declared: Any) -> Callable[[Handler], Handler]:
+    """Enter a handler under both bases. `declared` is what `route` takes besides."""
     permission = f"Workers KV Storage {'Write' if write else 'Read'}"
 
     def enter(handler: Handler) -> Handler:
         for base in BASES:
-            handler = route(method, base + path, permission=permission, family=KEY_VALUES)(handler)
+            handler = route(method, base + path, permission=permission, family=KEY_VALUES, **declared)(
+                handler
+            )
         return handler
 
     return enter
@@ -40,7 +42,11 @@ def kv_route(method: str, path: str, *, write: bool = False) -> Callable[[Handle
 
 def existing(api: AppContext, account_id: str, namespace: str) -> str:
     """The namespace's id. Raises NamespaceIdInvalid, NamespaceNotFound."""
-    return api.barrier.read(lambda reader: namespaces.existing(reader, account_id, namespace)).id
+    if api.kv.owners.get(namespace) == account_id:
+        return namespace
+    id_ = api.barrier.read(lambda reader: namespaces.existing(reader, account_id, namespace)).id
+    api.kv.remember_owner(id_, account_id)
+    return id_
 
 
 def blanks(call: Call) -> bool:

@@ -9,8 +9,11 @@ Not   bulk routes (`api.kv_bulk`).
 from collections.abc import AsyncIterator
 from functools import partial
 
+import msgspec
+
 from edgestead.api import form
 from edgestead.api.context import AppContext
+from edgestead.api.declared import FORM, OCTETS, Answers, number, size, text
 from edgestead.api.kv_routes import blanks, existing, kv_route, now_s
 from edgestead.api.limits import FORM_OVERHEAD_BYTES_MAX, KEYS_READ_INLINE_MAX, PAGE_SIZE_MAX
 from edgestead.api.query import Query
@@ -31,13 +34,25 @@ from edgestead.model.kv import (
 )
 from edgestead.model.request_errors import BodyTooLarge
 from edgestead.services.access import Identity
-from edgestead.services.kv_values import CursorInfo, key_views
+from edgestead.services.kv_values import CursorInfo, KeyView, key_views
 from edgestead.store.kv import Blob, Pair
 
 _VALUE_TYPE = b"application/octet-stream"
+_KEYS_QUERY = (
+    text("prefix", "Only keys that begin so."),
+    size("limit", PAGE_SIZE_MAX, PAGE_SIZE_MAX),
+    text("cursor", "Where the page before ended."),
+)
 
 
-@kv_route("GET", "/{namespace}/keys")
+class ValueForm(msgspec.Struct):
+    """A value with its metadata, which is JSON."""
+
+    value: str
+    metadata: str | None = None
+
+
+@kv_route("GET", "/{namespace}/keys", query=_KEYS_QUERY, answers=Answers(list[KeyView], CursorInfo))
 async def list_keys(account_id: str, namespace: str, api: AppContext, call: Call, query: Query) -> Answer:
     """The keys in byte order. `prefix`, `limit` up to 1,000, `cursor`; an empty cursor is the end."""
     id_ = existing(api, account_id, namespace)
@@ -55,7 +70,7 @@ async def list_keys(account_id: str, namespace: str, api: AppContext, call: Call
     return Answer(envelope.success_with_info(keys, CursorInfo(len(keys), page.cursor)))
 
 
-@kv_route("GET", "/{namespace}/values/{key}")
+@kv_route("GET", "/{namespace}/values/{key}", answers=Answers(media=OCTETS))
 def show_value(account_id: str, namespace: str, key: str, api: AppContext, call: Call) -> Answer | Download:
     """The value's bytes. The header `expiration` says when it expires, in seconds since 1970."""
     id_ = existing(api, account_id, namespace)
@@ -69,7 +84,16 @@ def show_value(account_id: str, namespace: str, key: str, api: AppContext, call:
     return Download(value.length, api.kv.chunks(value), value.close, _VALUE_TYPE, headers)
 
 
-@kv_route("PUT", "/{namespace}/values/{key}", write=True)
+@kv_route(
+    "PUT",
+    "/{namespace}/values/{key}",
+    write=True,
+    query=(
+        number("expiration_ttl", "Seconds from now after which the key is gone; 60 at least."),
+        number("expiration", "When it is gone, in seconds since 1970."),
+    ),
+    takes={OCTETS: None, FORM: ValueForm},
+)
 async def put_value(
     account_id: str,
     namespace: str,

@@ -9,6 +9,7 @@ Not   limits of resources (`model.limits`, `services`).
 HEAD_BYTES_MAX = 32_768  # request line and headers; nginx takes 4 × 8 KiB
 HEAD_SECONDS_MAX = 10.0  # from a request's first byte to the end of its headers
 BODY_BYTES_MAX = 1_048_576  # a route may name another
+BATCH_BODY_BYTES_MAX = 4_194_304  # 3,500 changes of 1,198 bytes
 TOKEN_BODY_BYTES_MAX = 65_536  # 200 resources in both spellings, and then some
 BODY_SECONDS_MAX = 30.0  # from the end of the headers to the end of the body
 JSON_DEPTH_MAX = 32  # arrays and objects inside one another; the deepest shape of ours is 7
@@ -31,3 +32,6 @@ FORM_PART_HEAD_BYTES_MAX = 8_192
 FORM_OVERHEAD_BYTES_MAX = 65_536  # of a form around its value: boundaries, heads, metadata
 KEYS_READ_INLINE_MAX = 100  # a longer listing of keys is read off the event loop
 KEYS_BODY_BYTES_MAX = 31_457_280  # 10,000 keys of 512 bytes, each byte written as an escape
+HISTORY_PAGE_SIZE_MAX = 100  # changes, or records of one change, on a page
+SEQUENCE_DIGITS_MAX = 18
+ZONE_FILE_BYTES_MAX = 4_194_304  # the hosted service takes 262,144

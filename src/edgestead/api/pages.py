@@ -11,6 +11,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from edgestead import model
+from edgestead.api.declared import Parameter
 from edgestead.api.routing import BASE_PATH, ROUTES, Route
 from edgestead.model.errors import EdgeError
 
@@ -46,13 +47,14 @@ def _refusal_line(words: tuple[int, str], explanation: str) -> str:
 
 
 def routes_page() -> str:
-    """Every route: method, path, what it does, which permission group it asks for."""
+    """Every route: method, path, what it does, its parameters, which permission group it asks for."""
     import_module("edgestead.api.app")
     lines = [
         "# Routes\n",
         _WRITTEN,
         f"Paths of the API follow `{BASE_PATH}`. A *Write* group implies the *Read* group of the same name;",
-        "the key pair (`X-Auth-Email`, `X-Auth-Key`) may do everything that its user may.\n",
+        "the key pair (`X-Auth-Email`, `X-Auth-Key`) may do everything that its user may. A running server",
+        "says the same at `/openapi.json` (OpenAPI 3.1, with every shape), and as a page at `/docs`.\n",
     ]
     for path in sorted({row.path for row in ROUTES}):
         lines.append(f"## `{path.removeprefix(BASE_PATH)}`\n")
@@ -68,7 +70,19 @@ def _route_line(row: Route) -> str:
         asks = row.permission
     else:
         asks = "a user's credentials" if row.user_only else "any valid credentials"
-    return f"* **{row.method}** {row.summary} ({asks})"
+    line = f"* **{row.method}** {row.summary} ({asks})"
+    return "\n".join((line, *map(_parameter_line, row.query)))
+
+
+def _parameter_line(parameter: Parameter) -> str:
+    words = [
+        parameter.kind if not parameter.choices else " or ".join(f"`{one}`" for one in parameter.choices)
+    ]
+    if parameter.repeated:
+        words.append("may be repeated")
+    if parameter.default is not None:
+        words.append(f"default `{parameter.default}`")
+    return f"    * `{parameter.name}` {parameter.summary} ({', '.join(words)})"
 
 
 def _refusals(base: type[EdgeError]) -> Iterator[type[EdgeError]]:

@@ -19,12 +19,14 @@ is 32 lower-case hex digits.
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeVar, get_type_hints
+from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 from urllib.parse import unquote_to_bytes
 
 import msgspec
 
+from edgestead.api.declared import JSON, Answers, Parameter, Takes
 from edgestead.api.limits import BODY_BYTES_MAX
+from edgestead.model.envelope import Page
 from edgestead.model.ids import is_id
 from edgestead.model.request_errors import InvalidHostOrPath, NoRoute
 from edgestead.services.access import CONTENTS, Family
@@ -55,11 +57,15 @@ class Download(NamedTuple):
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
+_ENCODED = (Any, None, bytes, Answer, Download, Page)
+
+
 class Route(msgspec.Struct, frozen=True, kw_only=True):
     """One row of the table.
 
     `permission` None asks for known credentials only; `public` for none at all. `user_only` refuses an
-    account's own tokens. `body` is None for routes that ignore what a request carries.
+    account's own tokens. `body` is None for routes that ignore what a request carries. `query`, `takes` and
+    `answers` say what the handler reads and returns, for the document and the reference.
     """
 
     method: str
@@ -70,6 +76,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     public: bool
     user_only: bool
     summary: str
+    description: str
     parameters: tuple[str, ...]
     arguments: Callable[[Any], tuple[Any, ...]]
     body: Any
@@ -77,6 +84,9 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     wants_query: bool
     zone_at: int | None
     account_at: int | None
+    query: tuple[Parameter, ...]
+    takes: Takes
+    answers: Answers
 
 
 ROUTES: list[Route] = []
@@ -92,8 +102,15 @@ def route(
     user_only: bool = False,
     base: str = BASE_PATH,
     body_bytes_max: int = BODY_BYTES_MAX,
+    query: tuple[Parameter, ...] = (),
+    takes: Takes | None = None,
+    answers: Answers | None = None,
 ) -> Callable[[Handler], Handler]:
-    """Enter a handler in the table. Its docstring's first line is the route's summary in the reference."""
+    """Enter a handler in the table. The first line of its docstring is the route's summary in the reference.
+
+    `takes` is for handlers that read their body themselves, `answers` for those whose return annotation does
+    not say what `result` is.
+    """
 
     def enter(handler: Handler) -> Handler:
         hints = get_type_hints(handler)
@@ -102,6 +119,7 @@ def route(
         wanted = names[len(parameters) :]
         assert names[: len(parameters)] == parameters, f"{handler.__name__}: path parameters come first"
         assert set(wanted) <= set(_ARGUMENTS), f"{handler.__name__}: {wanted}"
+        summary, _, description = (inspect.getdoc(handler) or "").partition("\n")
         ROUTES.append(
             Route(
                 method=method,
@@ -111,7 +129,8 @@ def route(
                 family=family,
                 public=public,
                 user_only=user_only,
-                summary=(inspect.getdoc(handler) or "").partition("\n")[0],
+                summary=summary,
+                description=description.strip(),
                 parameters=parameters,
                 arguments=_arguments(wanted),
                 body=hints.get("body"),
@@ -119,6 +138,9 @@ def route(
                 wants_query="query" in wanted,
                 zone_at=_position(parameters, "zone_id"),
                 account_at=_position(parameters, "account_id"),
+                query=query,
+                takes=_takes(hints.get("body")) if takes is None else takes,
+                answers=_answers(hints.get("return")) if answers is None else answers,
             )
         )
         return handler
@@ -131,6 +153,16 @@ def _arguments(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
         return lambda exchange: ()
     one = attrgetter(*names)  # of several names it makes a tuple, in C
     return one if len(names) > 1 else lambda exchange: (one(exchange),)
+
+
+def _takes(body: Any) -> Takes:
+    return {} if body is None else {JSON: body}
+
+
+def _answers(returned: Any) -> Answers:
+    """What the annotation says, where it is a type of values and not of their encoding."""
+    encoded = any(kind in _ENCODED for kind in (returned, *get_args(returned)))
+    return Answers() if encoded else Answers(returned)
 
 
 def _position(parameters: tuple[str, ...], name: str) -> int | None:

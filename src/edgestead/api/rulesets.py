@@ -18,12 +18,22 @@ from msgspec import Raw
 
 from edgestead.api import body as json_body
 from edgestead.api.context import AppContext
+from edgestead.api.declared import JSON, NOTHING, Answers, size, text
 from edgestead.api.limits import BODY_OCTETS_READ_INLINE_MAX, PAGE_SIZE_MAX, RULESETS_PAGE_SIZE_DEFAULT
 from edgestead.api.query import Query
 from edgestead.api.routing import Answer, route
+from edgestead.api.ruleset_shapes import (
+    DRY_RUN,
+    RULESET,
+    RULESETS,
+    WRITTEN,
+    CursorsInfo,
+    PlacedRule,
+    RulesetSent,
+)
 from edgestead.model import envelope
 from edgestead.model.call import Call
-from edgestead.model.request_errors import InvalidBody
+from edgestead.model.request_errors import InvalidBody, InvalidQuery
 from edgestead.model.ruleset_errors import InvalidJson
 from edgestead.services import rulesets, rulesets_change
 from edgestead.services.rulesets_body import (
@@ -35,9 +45,11 @@ from edgestead.services.rulesets_body import (
 )
 from edgestead.services.rulesets_change import Change
 from edgestead.services.rulesets_scope import Scope
+from edgestead.services.rulesets_view import RulesetView
 from edgestead.store.control import Reader
 
 T = TypeVar("T")
+_SAID_ALREADY = ("it is not JSON: ", "JSON is malformed: ")  # the refusal begins with "invalid JSON"
 Handler = Callable[..., Awaitable[Any]]
 _RULESETS = "/rulesets"
 _RULESET = _RULESETS + "/{ruleset_id}"
@@ -49,13 +61,19 @@ _SCOPES: tuple[tuple[Literal["zone", "account"], str, str], ...] = (
 )
 
 
-def _scoped(method: str, path: str) -> Callable[[Handler], Handler]:
+_LIST_QUERY = (
+    text("cursor", "Where the page before ended."),
+    size("per_page", RULESETS_PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX),
+)
+
+
+def _scoped(method: str, path: str, **declared: Any) -> Callable[[Handler], Handler]:
     """Enter a handler for both scopes. Its first parameter is the Scope, the others as `route` has them."""
 
     def enter(handler: Handler) -> Handler:
         for kind, prefix, area in _SCOPES:
             permission = f"{area} {'Read' if method == 'GET' else 'Write'}"
-            route(method, prefix + path, permission=permission)(_bound(handler, kind))
+            route(method, prefix + path, permission=permission, **declared)(_bound(handler, kind))
         return handler
 
     return enter
@@ -77,18 +95,17 @@ def _bound(handler: Handler, kind: Literal["zone", "account"]) -> Handler:
     return bound
 
 
-@_scoped("GET", _RULESETS)
+@_scoped("GET", _RULESETS, query=_LIST_QUERY, answers=Answers(list[RulesetView], CursorsInfo | None))
 async def list_rulesets(scope: Scope, api: AppContext, query: Query) -> Answer:
     """Summaries, the managed ruleset first. A zone also lists what it may execute. `cursor`, `per_page`."""
-    limit = query.paging(RULESETS_PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX).per_page
-    after = query.text("cursor") or ""
+    limit, after = _paging(query)
     found = api.barrier.read(lambda reader: rulesets.listed(reader, api.platform, scope, after, limit))
     if found.after is None:
         return Answer(envelope.success(found.items))
     return Answer(envelope.success_with_info(found.items, {"cursors": {"after": found.after}}))
 
 
-@_scoped("POST", _RULESETS)
+@_scoped("POST", _RULESETS, query=DRY_RUN, takes={JSON: RulesetSent}, answers=WRITTEN)
 async def create_ruleset(scope: Scope, api: AppContext, call: Call, query: Query, body: bytes) -> Any:
     """Create a ruleset: an entry point, or in an account a custom ruleset."""
     sent = await _read(body, lambda value: read_create(value, scope.kind))
@@ -97,13 +114,13 @@ async def create_ruleset(scope: Scope, api: AppContext, call: Call, query: Query
     )
 
 
-@_scoped("GET", _RULESET)
+@_scoped("GET", _RULESET, answers=RULESET)
 async def show_ruleset(scope: Scope, ruleset_id: str, api: AppContext) -> bytes:
     """One ruleset with its rules."""
     return api.barrier.read(lambda reader: rulesets.show(reader, api.platform, scope, ruleset_id))
 
 
-@_scoped("PUT", _RULESET)
+@_scoped("PUT", _RULESET, query=DRY_RUN, takes={JSON: RulesetSent}, answers=WRITTEN)
 async def replace_ruleset(
     scope: Scope, ruleset_id: str, api: AppContext, call: Call, query: Query, body: bytes
 ) -> Any:
@@ -117,26 +134,26 @@ async def replace_ruleset(
     )
 
 
-@_scoped("DELETE", _RULESET)
+@_scoped("DELETE", _RULESET, query=DRY_RUN, answers=NOTHING)
 async def delete_ruleset(scope: Scope, ruleset_id: str, api: AppContext, query: Query) -> Answer:
     """Delete a ruleset with all its versions."""
     await _write(api, query, lambda reader: rulesets_change.remove(reader, api.platform, scope, ruleset_id))
     return Answer(b"", status=204)
 
 
-@_scoped("GET", _RULESET + "/versions")
+@_scoped("GET", _RULESET + "/versions", answers=RULESETS)
 async def list_versions(scope: Scope, ruleset_id: str, api: AppContext) -> list[Raw]:
     """Summaries of a ruleset's versions, oldest first."""
     return api.barrier.read(lambda reader: rulesets.versions(reader, api.platform, scope, ruleset_id))
 
 
-@_scoped("GET", _RULESET + "/versions/{version}")
+@_scoped("GET", _RULESET + "/versions/{version}", answers=RULESET)
 async def show_version(scope: Scope, ruleset_id: str, version: str, api: AppContext) -> bytes:
     """One version with its rules."""
     return api.barrier.read(lambda reader: rulesets.version(reader, api.platform, scope, ruleset_id, version))
 
 
-@_scoped("DELETE", _RULESET + "/versions/{version}")
+@_scoped("DELETE", _RULESET + "/versions/{version}", query=DRY_RUN, answers=NOTHING)
 async def delete_version(
     scope: Scope, ruleset_id: str, version: str, api: AppContext, query: Query
 ) -> Answer:
@@ -153,6 +170,7 @@ async def delete_version(
     "GET",
     "/accounts/{account_id}" + _RULESET + "/versions/{version}/by_tag/{tag}",
     permission="Account Rulesets Read",
+    answers=RULESET,
 )
 def show_tag(account_id: str, ruleset_id: str, version: str, tag: str, api: AppContext) -> bytes:
     """A managed ruleset with the rules that have a tag."""
@@ -162,7 +180,7 @@ def show_tag(account_id: str, ruleset_id: str, version: str, tag: str, api: AppC
     )
 
 
-@_scoped("POST", _RULESET + "/rules")
+@_scoped("POST", _RULESET + "/rules", query=DRY_RUN, takes={JSON: PlacedRule}, answers=WRITTEN)
 async def create_rule(
     scope: Scope, ruleset_id: str, api: AppContext, call: Call, query: Query, body: bytes
 ) -> Any:
@@ -176,7 +194,7 @@ async def create_rule(
     )
 
 
-@_scoped("PATCH", _RULE)
+@_scoped("PATCH", _RULE, query=DRY_RUN, takes={JSON: PlacedRule}, answers=WRITTEN)
 async def change_rule(
     scope: Scope, ruleset_id: str, rule_id: str, api: AppContext, call: Call, query: Query, body: bytes
 ) -> Any:
@@ -192,7 +210,7 @@ async def change_rule(
     )
 
 
-@_scoped("DELETE", _RULE)
+@_scoped("DELETE", _RULE, query=DRY_RUN, answers=WRITTEN)
 async def delete_rule(
     scope: Scope, ruleset_id: str, rule_id: str, api: AppContext, call: Call, query: Query
 ) -> Any:
@@ -204,13 +222,13 @@ async def delete_rule(
     )
 
 
-@_scoped("GET", _ENTRYPOINT)
+@_scoped("GET", _ENTRYPOINT, answers=RULESET)
 async def show_entrypoint(scope: Scope, phase: str, api: AppContext) -> bytes:
     """A phase's entry point with its rules."""
     return api.barrier.read(lambda reader: rulesets.show_entrypoint(reader, scope, phase))
 
 
-@_scoped("PUT", _ENTRYPOINT)
+@_scoped("PUT", _ENTRYPOINT, query=DRY_RUN, takes={JSON: RulesetSent}, answers=WRITTEN)
 async def replace_entrypoint(
     scope: Scope, phase: str, api: AppContext, call: Call, query: Query, body: bytes
 ) -> Any:
@@ -224,13 +242,13 @@ async def replace_entrypoint(
     )
 
 
-@_scoped("GET", _ENTRYPOINT + "/versions")
+@_scoped("GET", _ENTRYPOINT + "/versions", answers=RULESETS)
 async def list_entrypoint_versions(scope: Scope, phase: str, api: AppContext) -> list[Raw]:
     """Summaries of an entry point's versions, oldest first; none without an entry point."""
     return api.barrier.read(lambda reader: rulesets.entrypoint_versions(reader, scope, phase))
 
 
-@_scoped("GET", _ENTRYPOINT + "/versions/{version}")
+@_scoped("GET", _ENTRYPOINT + "/versions/{version}", answers=RULESET)
 async def show_entrypoint_version(scope: Scope, phase: str, version: str, api: AppContext) -> bytes:
     """One version of an entry point with its rules."""
     return api.barrier.read(lambda reader: rulesets.entrypoint_version(reader, scope, phase, version))
@@ -242,6 +260,19 @@ def _kind_and_phase(api: AppContext, scope: Scope, ruleset_id: str) -> tuple[str
     )
 
 
+def _paging(query: Query) -> tuple[int, str]:
+    """How many, clamped, and after what. Raises InvalidQuery."""
+    limit = query.whole("per_page")
+    if limit is None:
+        limit = RULESETS_PAGE_SIZE_DEFAULT
+    if limit < 1:
+        raise InvalidQuery(parameter="per_page", reason="the smallest page has 1")
+    after = query.text("cursor") or ""
+    if after and not rulesets.is_cursor(after):
+        raise InvalidQuery(parameter="cursor", reason="no list has answered it")
+    return min(limit, PAGE_SIZE_MAX), after
+
+
 async def _read(body: bytes, read: Callable[[Any], T]) -> T:
     """The checked body. Raises InvalidJson, and what `read` raises."""
 
@@ -249,7 +280,10 @@ async def _read(body: bytes, read: Callable[[Any], T]) -> T:
         try:
             value = json_body.decode(body, Any)
         except InvalidBody as error:
-            raise InvalidJson(reason=error.facts["reason"].removesuffix(".")) from None
+            reason = error.facts["reason"].removesuffix(".")
+            for said in _SAID_ALREADY:
+                reason = reason.removeprefix(said)
+            raise InvalidJson(reason=reason[:1].lower() + reason[1:]) from None
         return read(value)
 
     return await asyncio.to_thread(work) if len(body) > BODY_OCTETS_READ_INLINE_MAX else work()

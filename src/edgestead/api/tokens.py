@@ -13,7 +13,9 @@ from typing import TypeVar
 
 import msgspec
 
+from edgestead.api import declared
 from edgestead.api.context import AppContext
+from edgestead.api.declared import DIRECTION, Answers, flag, pages, text
 from edgestead.api.limits import TOKEN_BODY_BYTES_MAX
 from edgestead.api.query import Query
 from edgestead.api.routing import Answer, route
@@ -33,6 +35,11 @@ T = TypeVar("T")
 _USER, _ACCOUNT = "/user/tokens", "/accounts/{account_id}/tokens"
 _USER_READ, _USER_WRITE = "API Tokens Read", "API Tokens Write"
 _ACCOUNT_READ, _ACCOUNT_WRITE = "Account API Tokens Read", "Account API Tokens Write"
+_GROUPS_QUERY = (
+    text("name", "Only the group of this name."),
+    text("scope", "Only groups about this kind of resource."),
+)
+_LIST_QUERY = (*pages(), DIRECTION, flag("include_expired", "Also tokens that have expired."))
 _GOOD = Message(10000, "This API token is valid and active.")
 
 
@@ -43,13 +50,13 @@ class TokenStatus(msgspec.Struct, frozen=True):
     expires_on: str | msgspec.UnsetType = msgspec.UNSET
 
 
-@route("GET", f"{_USER}/verify", family=VERIFY, user_only=True)
+@route("GET", f"{_USER}/verify", family=VERIFY, user_only=True, answers=Answers(TokenStatus))
 def verify_token(identity: Identity) -> Answer:
     """Whether the calling token is good. Every token may ask; a key pair is no token."""
     return _verified(identity)
 
 
-@route("GET", f"{_ACCOUNT}/verify", family=VERIFY)
+@route("GET", f"{_ACCOUNT}/verify", family=VERIFY, answers=Answers(TokenStatus))
 def verify_account_token(account_id: str, identity: Identity) -> Answer:
     """Whether the calling token, which this account owns, is good. Every such token may ask."""
     if identity.actor.kind != "account" or identity.actor.id != account_id:
@@ -57,26 +64,54 @@ def verify_account_token(account_id: str, identity: Identity) -> Answer:
     return _verified(identity)
 
 
-@route("GET", f"{_USER}/permission_groups", permission=_USER_READ, family=TOKENS, user_only=True)
+@route(
+    "GET",
+    f"{_USER}/permission_groups",
+    permission=_USER_READ,
+    family=TOKENS,
+    user_only=True,
+    query=_GROUPS_QUERY,
+)
 def list_permission_groups(query: Query) -> list[GroupView]:
     """What a token's policies can name. Filters `name`, `scope`."""
     return tokens.permission_groups("user", query.text("name"), query.text("scope"))
 
 
-@route("GET", f"{_ACCOUNT}/permission_groups", permission=_ACCOUNT_READ, family=TOKENS)
+@route(
+    "GET",
+    f"{_ACCOUNT}/permission_groups",
+    permission=_ACCOUNT_READ,
+    family=TOKENS,
+    query=_GROUPS_QUERY,
+)
 def list_account_permission_groups(account_id: str, api: AppContext, query: Query) -> list[GroupView]:
     """What the policies of an account's token can name. Filters `name`, `scope`."""
     api.barrier.read(lambda reader: tokens.account_owner(reader, account_id))
     return tokens.permission_groups("account", query.text("name"), query.text("scope"))
 
 
-@route("GET", _USER, permission=_USER_READ, family=TOKENS, user_only=True)
+@route(
+    "GET",
+    _USER,
+    permission=_USER_READ,
+    family=TOKENS,
+    user_only=True,
+    query=_LIST_QUERY,
+    answers=declared.page_of(TokenView),
+)
 def list_tokens(api: AppContext, call: Call, identity: Identity, query: Query) -> Page:
     """The user's tokens, without secrets. Order `direction`; `include_expired` shows expired ones too."""
     return _page(api, call, query, lambda _reader: tokens.user_owner(identity))
 
 
-@route("GET", _ACCOUNT, permission=_ACCOUNT_READ, family=TOKENS)
+@route(
+    "GET",
+    _ACCOUNT,
+    permission=_ACCOUNT_READ,
+    family=TOKENS,
+    query=_LIST_QUERY,
+    answers=declared.page_of(TokenView),
+)
 def list_account_tokens(account_id: str, api: AppContext, call: Call, query: Query) -> Page:
     """The account's tokens, without secrets. Order `direction`; `include_expired` shows expired ones too."""
     return _page(api, call, query, lambda reader: tokens.account_owner(reader, account_id))

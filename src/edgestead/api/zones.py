@@ -3,17 +3,19 @@
 Owns  /zones and /zones/{zone_id}.
 Asks  `services.zones`.
 Tells clients.
-Not   what is inside a zone.
+Not   what is inside a zone, or beside it (`api.zone_extras`).
 """
 
+from edgestead.api import declared
 from edgestead.api.context import AppContext
+from edgestead.api.declared import DIRECTION, Parameter, choice, pages
 from edgestead.api.query import Query
 from edgestead.api.routing import route
 from edgestead.model.call import Call
 from edgestead.model.envelope import Page, page_of
-from edgestead.services import zones
+from edgestead.services import zone_filters, zones
 from edgestead.services.access import PLATFORM, Identity, seen_zones
-from edgestead.services.zones import ZoneBody, ZoneView
+from edgestead.services.zones import ZoneBody, ZonePatch, ZoneView
 
 
 @route("POST", "/zones", permission="Zone Write", family=PLATFORM)
@@ -22,19 +24,37 @@ async def create_zone(api: AppContext, call: Call, identity: Identity, body: Zon
     return await api.barrier.write(lambda tx: zones.create(call, tx, api.platform, identity, body))
 
 
-@route("GET", "/zones", permission="Zone Read", family=PLATFORM)
-def list_zones(api: AppContext, identity: Identity, query: Query) -> Page:
-    """The zones that the caller sees. Filters `name`, `status`, `account.id`; `order`, `direction`."""
+@route(
+    "GET",
+    "/zones",
+    permission="Zone Read",
+    family=PLATFORM,
+    query=(
+        *pages(),
+        *(
+            Parameter(name, "Only zones with this value, or one of these.", repeated=True)
+            for name in zone_filters.FILTERS
+        ),
+        choice("match", ("all", "any"), "all", "Whether a zone has to meet all conditions or any."),
+        choice("order", zones.ORDERS, "name", "What the zones are ordered by."),
+        DIRECTION,
+    ),
+    answers=declared.page_of(ZoneView),
+)
+def list_zones(api: AppContext, call: Call, identity: Identity, query: Query) -> Page:
+    """The zones that the caller sees, found, ordered and paged as the query says."""
     paging = query.paging()
-    wanted = {key: text for key in zones.FILTERS if (text := query.text(key))}
+    parameters = {key: query.every(key) for key in zone_filters.FILTERS}
+    any_ = query.choice("match", ("all", "any"), "all") == "any"
     order = query.choice("order", zones.ORDERS, "name")
     descending = query.descending()
     found = api.barrier.read(
         lambda reader: zones.listed(
+            call,
             reader,
             api.platform,
             identity,
-            wanted,
+            zone_filters.read(reader, parameters, any_=any_),
             seen_zones(identity, "Zone Read"),
             order=order,
             descending=descending,
@@ -46,9 +66,17 @@ def list_zones(api: AppContext, identity: Identity, query: Query) -> Page:
 
 
 @route("GET", "/zones/{zone_id}", permission="Zone Read", family=PLATFORM)
-def show_zone(zone_id: str, api: AppContext, identity: Identity) -> ZoneView:
+def show_zone(zone_id: str, api: AppContext, call: Call, identity: Identity) -> ZoneView:
     """One zone."""
-    return api.barrier.read(lambda reader: zones.show(reader, api.platform, identity, zone_id))
+    return api.barrier.read(lambda reader: zones.show(call, reader, api.platform, identity, zone_id))
+
+
+@route("PATCH", "/zones/{zone_id}", permission="Zone Write", family=PLATFORM)
+async def patch_zone(
+    zone_id: str, api: AppContext, call: Call, identity: Identity, body: ZonePatch
+) -> ZoneView:
+    """Pause a zone, choose its plan or its own name servers."""
+    return await api.barrier.write(lambda tx: zones.patch(call, tx, api.platform, identity, zone_id, body))
 
 
 @route("DELETE", "/zones/{zone_id}", permission="Zone Write", family=PLATFORM)

@@ -24,6 +24,9 @@ COMMANDS: dict[str, Lazy] = {
     "kv": Lazy("edgestead.cli.kv", "kv", "Read and write the key-value store."),
     "waf": Lazy("edgestead.cli.waf", "waf", "Show and set a zone's use of the managed OWASP ruleset."),
     "ruleset": Lazy("edgestead.cli.ruleset", "ruleset", "List, print and check rulesets."),
+    "zone": Lazy("edgestead.cli.zone", "zone", "Create, list, import and export zones; their history."),
+    "record": Lazy("edgestead.cli.record", "record", "Create, list, change and delete DNS records."),
+    "token": Lazy("edgestead.cli.token", "token", "Create, list, roll and delete API tokens."),
     "completion": Lazy(
         "edgestead.cli.completion", "completion", "Print the script that completes commands in a shell."
     ),

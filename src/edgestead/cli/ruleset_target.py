@@ -1,34 +1,26 @@
 """Whose rulesets a command of `edgecli waf` or `edgecli ruleset` means.
 
-Owns  the option --zone, and how a zone is found by its name.
-Asks  `cli.source` and `cli.http` for the server.
+Owns  the option --zone.
+Asks  `cli.target` for the server and the zone.
 Tells the commands a `Target`.
 Not   rulesets. Imports click and the standard library only.
 """
 
-import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from edgestead.cli.failure import Failed, no_traceback
+from edgestead.cli.failure import Failed
+from edgestead.cli.target import JSON, Command, Json, api, zone_of
 
 if TYPE_CHECKING:
     from edgestead.cli.http import Api
 
+__all__ = ["JSON", "ZONE", "Command", "Target", "account_target", "zone_target"]
+
 ZONE = click.option(
     "--zone", metavar="ZONE", help="Name or id of the zone. Not needed while there is only one."
 )
-JSON = click.option("as_json", "--json", is_flag=True, help="Print JSON.")
-ID_DIGITS = 32
-
-
-class Command(click.Command):
-    """A command that never shows a traceback."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        with no_traceback():
-            return super().invoke(ctx)
 
 
 class Target(NamedTuple):
@@ -48,41 +40,26 @@ class Target(NamedTuple):
 
 def zone_target(zone: str | None) -> Target:
     """Raises Failed: no server, no such zone, or several to choose from."""
-    api = _api()
-    found = _zone(api, zone)
+    server = api()
+    found = zone_of(server, zone) if zone is not None else _only_zone(server)
     account = f"/accounts/{found['account']['id']}/rulesets"
-    return Target(api, "zone", f"/zones/{found['id']}/rulesets", found["name"], account)
+    return Target(server, "zone", f"/zones/{found['id']}/rulesets", found["name"], account)
 
 
 def account_target() -> Target:
     """The account of the credentials. Raises Failed."""
     from edgestead.cli.http import account_of
 
-    api = _api()
-    account = account_of(api, None)
+    server = api()
+    account = account_of(server, None)
     path = f"/accounts/{account}/rulesets"
-    return Target(api, "account", path, f"account {account}", path)
+    return Target(server, "account", path, f"account {account}", path)
 
 
-def _api() -> "Api":
-    from edgestead.cli.http import Api
-    from edgestead.cli.source import find_source
-
-    api = Api(find_source(os.environ))
-    click.get_current_context().call_on_close(api.close)
-    return api
-
-
-def _zone(api: "Api", zone: str | None) -> dict[str, Any]:
-    if zone is not None and len(zone) == ID_DIGITS and "." not in zone:
-        found: dict[str, Any] = api.call("GET", f"/zones/{zone}")["result"]
-        return found
-    query: dict[str, object] = {"per_page": 5} if zone is None else {"name": zone}
-    zones = api.call("GET", "/zones", query=query)["result"]
+def _only_zone(server: "Api") -> Json:
+    zones: list[Json] = server.call("GET", "/zones", query={"per_page": 5})["result"]
     if len(zones) == 1:
-        return dict(zones[0])
-    if zone is not None:
-        raise Failed(f"There is no zone {zone}, or these credentials do not see it.")
+        return zones[0]
     if not zones:
         raise Failed("There is no zone yet, or these credentials see none.")
     names = ", ".join(found["name"] for found in zones)

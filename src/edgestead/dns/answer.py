@@ -1,36 +1,52 @@
 """One query's bytes in, one reply's bytes out.
 
-Owns  header checks, EDNS, sizes and truncation, the exact-bytes cache.
-Asks  `lookup` for outcomes, `table` for the view of now.
+Owns  header checks, truncation, the exact-bytes cache, short answers for clients over their rate.
+Asks  `lookup` for outcomes, `table` for the view of now, `edns` for OPT records and sizes.
 Tells `udp` and `tcp` what to send; `counters` what it was.
 Not   sockets; what an answer says (`lookup`).
 
 Messages come and go without their ID, which is the transport's: so a reply fits every ID. Three ways lead
 to a reply, each a few times dearer than the one before: `exact.get(query)`, which the loops do themselves;
-`reply`, for a standard query without EDNS options; `_unusual`, for everything else that bytes can be.
+`reply`, for a standard query without EDNS options, or with a cookie alone, which is taken out and put into
+the reply to what is left; `_unusual`, for everything else that bytes can be.
 """
 
 import logging
-import struct
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Final
 
-from edgestead.dns import node, wire
+from edgestead.dns import chaos, node, options
+from edgestead.dns.chaos import Chaos
+from edgestead.dns.cookies import CLIENT_OCTETS
 from edgestead.dns.counters import Slot, Tally
+from edgestead.dns.edns import (
+    BADCOOKIE,
+    BADVERS,
+    OPT_OCTETS,
+    Edns,
+    EdnsServer,
+    join_cookie,
+    opt_record,
+)
 from edgestead.dns.kept import Kept
 from edgestead.dns.lookup import PLAIN, lookup, missing
 from edgestead.dns.outcome import (
     FORMERR,
     NO_FLAGS,
+    NOERROR,
     NOT_OURS,
     NOTIMP,
     READY_HEADS,
     READY_TRUNCATED,
     SERVFAIL,
+    TC,
     Heads,
     Outcome,
+    heads,
 )
-from edgestead.dns.query import Asked, read
+from edgestead.dns.query import Asked, Opt, read
+from edgestead.dns.settings import DnsSettings
 from edgestead.dns.table import Table
 from edgestead.dns.wire import BadMessage
 from edgestead.dns.zone import Zone
@@ -38,9 +54,6 @@ from edgestead.model.limits import LABEL_OCTETS_MAX, NAME_OCTETS_MAX
 
 log = logging.getLogger(__name__)
 
-UDP_OCTETS: Final = 1232  # RFC 9715: no fragments; what we send, and what we say we take
-UDP_OCTETS_MIN: Final = 512  # RFC 1035 §4.2.1, RFC 6891 §6.2.3
-TCP_OCTETS: Final = 65_535  # RFC 1035 §4.2.2
 FADE_ENTRIES: Final = 256
 
 _ID: Final = 2
@@ -49,8 +62,9 @@ _OPCODE: Final = 0x78
 _KIND_OCTETS: Final = 4  # type and class
 _NAME_AT: Final = 12 - _ID
 _CLASS_IN: Final = b"\0\x01"
-_DO: Final = 0x80
 _NOERROR: Final = int(Slot.NOERROR)  # a member of an enumeration costs a descriptor
+_COOKIES_GOOD: Final = int(Slot.COOKIES_GOOD)
+_ONE_RECORD: Final = bytes(7) + b"\1"  # counts of a reply that is an OPT record and nothing else
 _EDNS: Final = 2  # the bit of the mode that says that an OPT record follows
 
 
@@ -66,37 +80,37 @@ def _modes() -> dict[bytes, int]:
 
 _MODES: Final = _modes()
 
-_OPT_HEAD: Final = b"\0" + wire.OPT.to_bytes(2, "big")
-_OPT_OCTETS: Final = 11
+_TRUNCATED: Final = heads(TC)
+_BADCOOKIE: Final = heads(BADCOOKIE & 0x0F)
+_NO_WISHES: Final = options.Wishes()
 
-
-def _opt(*, do: bool, extended_rcode: int = 0) -> bytes:
-    """Our OPT record: version 0, no options, DO as in the query (RFC 6891 §6.1.2, RFC 3225 §3)."""
-    return _OPT_HEAD + struct.pack("!HBBBBH", UDP_OCTETS, extended_rcode, 0, _DO if do else 0, 0, 0)
-
-
-_OPT: Final = (_opt(do=False), _opt(do=True))
-_OPT_BAD_VERSION: Final = (_opt(do=False, extended_rcode=1), _opt(do=True, extended_rcode=1))
-
-Edns = tuple[bytes, int]
-"""The OPT record to answer with, and how long the reply may be without its ID."""
+ClientOf = Callable[[int], bytes]
+"""The address of a query's client, 4 or 16 octets, by what its transport calls the query."""
 
 
 class Responder:
     """Answers queries of one transport, on one thread, which holds the table's lock while it does.
+
+    `client_of` is asked when an answer depends on the client. `proved` turns true with a query whose cookie
+    proves its client's address; the loops set it back.
 
     `exact` holds whole replies by whole queries: only of rcode 0, only to names that exist, and only to names
     in lower case. Resolvers that mix case at random (dns0x20) never ask the same octets twice, and neither do
     floods of random names: keeping those would push out what is asked again.
     """
 
-    def __init__(self, table: Table, tally: Tally, *, udp: bool) -> None:
+    def __init__(
+        self, table: Table, tally: Tally, settings: DnsSettings, client_of: ClientOf, *, udp: bool
+    ) -> None:
         self._table = table
         self._counts = tally.counts
-        self._udp = udp
-        self._plain: Edns = (b"", (UDP_OCTETS_MIN if udp else TCP_OCTETS) - _ID)
-        self._edns: Kept[bytes, Edns] = Kept()
+        self._client_of = client_of
+        self.edns = EdnsServer(settings, udp=udp)
+        self._plain = self.edns.plain
+        self._usual = self.edns.kept
+        self._chaos = Chaos(settings)
         self._fading: deque[dict[Any, Any]] = deque()
+        self.proved = False
         self._adopt()
 
     def _adopt(self) -> None:
@@ -130,8 +144,10 @@ class Responder:
             if not old:
                 self._fading.popleft()
 
-    def reply(self, query: bytes) -> bytes | None:
+    def reply(self, query: bytes, source: int | None) -> bytes | None:
         """The reply to a query, both without ID; None when there must be none.
+
+        `source` is what `client_of` takes; with None only what every client gets is answered, else b"".
 
         No query makes it raise. Should one do so all the same, the loops call `failed`: one name must not end
         the process for all the others.
@@ -141,15 +157,15 @@ class Responder:
         """
         mode = _MODES.get(query[:_NAME_AT])
         if mode is None:
-            return self._unusual(query)
+            return self._unusual(query, source)
         if mode < _EDNS:
             question, edns = query[_NAME_AT:], self._plain
         else:
-            opt = query[-_OPT_OCTETS:]
-            usual = self._edns.get(opt) or self._usual_edns(opt)
+            opt = query[-OPT_OCTETS:]
+            usual = self._usual.get(opt) or self.edns.usual(opt)
             if usual is None:
-                return self._unusual(query)
-            question, edns = query[_NAME_AT:-_OPT_OCTETS], usual
+                return self._with_cookie(query, source)
+            question, edns = query[_NAME_AT:-OPT_OCTETS], usual
         asked, kind = question[:-_KIND_OCTETS], question[-_KIND_OCTETS:]
         name = asked.lower()
         if name != asked:
@@ -162,16 +178,17 @@ class Responder:
             while zone is None:
                 length = name[at]
                 if length > LABEL_OCTETS_MAX:
-                    return self._unusual(query)
+                    return self._unusual(query, source)
                 at += length + 1
                 zone = zones.get(name[at:])
         except IndexError:  # no zone of ours, or no name
-            return self._unusual(query)
+            return self._unusual(query, source)
         held = zone.names.get(name[:at])
         if held is not None:
-            return self._at_node(query, question, mode, edns, zone, name, held)
+            reply = self._at_node(query, question, mode, edns, zone, name, held)
+            return self._unusual(query, source) if reply is None else reply
         if kind not in PLAIN or len(name) > NAME_OCTETS_MAX:
-            return self._unusual(query)
+            return self._unusual(query, source)
         return self._finish(question, mode, edns, missing(self._view, zone, name, at, kind), b"")
 
     def failed(self, query: bytes) -> bytes:
@@ -184,14 +201,15 @@ class Responder:
     def _at_node(
         self, query: bytes, question: bytes, mode: int, edns: Edns, zone: Zone, name: bytes, held: bytes
     ) -> bytes | None:
-        """The reply for a name that exists, asked for the first time since the table changed."""
+        """The reply for a name that exists, asked for the first time since the table changed; None when it
+        takes `_unusual`."""
         kind = question[-_KIND_OCTETS:]
         as_asked = question.startswith(name)
         if as_asked and held[node.KIND] == kind and held[0]:
             if not zone.cuts or zone.cut_above(name[: len(name) - len(zone.apex)]) is None:
                 return self._ready(query, question, mode, edns, held)
         if kind not in PLAIN:
-            return self._unusual(query)
+            return None
         outcome = lookup(self._view, zone, name, kind)
         return self._finish(question, mode, edns, outcome, query if as_asked else b"")
 
@@ -224,55 +242,116 @@ class Responder:
         self._counts[Slot.TRUNCATED] += 1
         return b"".join((heads[mode], question, edns[0]))
 
-    def _usual_edns(self, opt: bytes) -> Edns | None:
-        """What an OPT record of version 0 without options asks for; None for any other bytes."""
-        if len(opt) != _OPT_OCTETS or opt[:3] != _OPT_HEAD or opt[6] or opt[9:] != b"\0\0":
-            return None
-        edns = self._edns_of(opt[3:5], opt[7])
-        self._edns.keep(opt, edns, _OPT_OCTETS)
-        return edns
+    def _with_cookie(self, query: bytes, source: int | None) -> bytes | None:
+        """The reply to a query with a cookie and no other option.
 
-    def _edns_of(self, payload: bytes, flags: int) -> Edns:
-        """Our OPT record and the size of a reply, from the OPT record's class and the octet with DO."""
-        if not self._udp:
-            return _OPT[flags >> 7], TCP_OCTETS - _ID
-        octets = min(max(int.from_bytes(payload, "big"), UDP_OCTETS_MIN), UDP_OCTETS)
-        return _OPT[flags >> 7], octets - _ID
+        What is left without the cookie is answered as every client's. That it takes the quick way is the
+        proof that the cookie was one: it walks the name up to where the OPT record was seen.
+        """
+        split = self.edns.split_cookie(query)
+        if split is None or source is None:
+            return self._unusual(query, source)
+        bare, cookie = split
+        reply = self.exact.get(bare)
+        if reply is None:
+            reply = self.reply(bare, None)
+        else:
+            self._counts[_NOERROR] += 1
+        if not reply:
+            return self._unusual(query, source)
+        answered, proved = self.edns.cookies.answer(cookie, self._client_of(source))
+        if proved:
+            self.proved = True
+            self._counts[_COOKIES_GOOD] += 1
+        return join_cookie(reply, answered)
 
-    def _unusual(self, query: bytes) -> bytes | None:
+    def _unusual(self, query: bytes, source: int | None) -> bytes | None:
         """The reply to anything, by the book and step by step."""
+        if source is None:
+            return b""
         if len(query) < _NAME_AT or query[0] & _QR:
             self._counts[Slot.DROPPED] += 1
             return None  # answering answers would let two servers talk for ever
         if query[0] & _OPCODE:
             return self._bare(query, NOTIMP)
         try:
-            asked = read(query)
+            asked, wishes = _read(query)
         except BadMessage:
             return self._bare(query, FORMERR)
-        mode = query[0] & 1 | (_EDNS if asked.opt is not None else 0)
-        edns = self._plain
-        if asked.opt is not None:
-            edns = self._edns_of(asked.opt.payload, asked.opt.flags)
-            if asked.opt.version:
-                return self._bad_version(asked.question, mode, edns)
-        return self._finish(asked.question, mode, edns, self._outcome(asked), b"")
+        if asked.opt is None:
+            return self._finish(asked.question, query[0] & 1, self._plain, self._outcome(asked), b"")
+        return self._with_options(query[0] & 1 | _EDNS, asked, asked.opt, wishes, source)
+
+    def _with_options(self, mode: int, asked: Asked, opt: Opt, wishes: options.Wishes, source: int) -> bytes:
+        octets = self.edns.octets(opt.payload)
+        if opt.version:  # the upper bits of BADVERS stand in the OPT record (RFC 6891 §6.1.3)
+            self._counts[Slot.OTHER_RCODE] += 1
+            return b"".join((NO_FLAGS[mode], asked.question, opt_record(opt.flags, BADVERS)))
+        answered, proved = self.edns.answered(wishes, self._client_of(source))
+        if proved:
+            self.proved = True
+            self._counts[_COOKIES_GOOD] += 1
+        if not asked.question:
+            return self._cookie_alone(mode, opt, wishes, answered, proved=proved)
+        outcome = self._outcome(asked)
+        if outcome.extended_error is not None:
+            answered += options.extended_error(outcome.extended_error)
+        edns = opt_record(opt.flags, 0, answered), octets
+        return self._finish(asked.question, mode, edns, outcome, b"")
 
     def _outcome(self, asked: Asked) -> Outcome:
         kind = asked.question[-_KIND_OCTETS:]
         name = asked.question[:-_KIND_OCTETS].lower()
+        if kind[2:] == chaos.CLASS:
+            return self._chaos.outcome(name, kind[:2])
         zone = self._view.zone_of(name)
         if kind[2:] != _CLASS_IN or zone is None:
             return NOT_OURS
         return lookup(self._view, zone, name, kind)
 
-    def _bad_version(self, question: bytes, mode: int, edns: Edns) -> bytes:
-        """BADVERS, whose upper bits stand in the OPT record (RFC 6891 §6.1.3)."""
-        self._counts[Slot.OTHER_RCODE] += 1
-        opt = _OPT_BAD_VERSION[_OPT.index(edns[0])]
-        return b"".join((NO_FLAGS[mode], question, opt))
+    def _cookie_alone(
+        self, mode: int, opt: Opt, wishes: options.Wishes, answered: bytes, *, proved: bool
+    ) -> bytes:
+        """The reply to a query without a question, which asks for a cookie (RFC 7873 §5.4)."""
+        rcode = BADCOOKIE if len(wishes.cookie) > CLIENT_OCTETS and not proved else NOERROR
+        self._counts[Slot.OTHER_RCODE if rcode else Slot.NOERROR] += 1
+        head = bytes((_QR | mode & 1, rcode & 0x0F)) + _ONE_RECORD
+        return head + opt_record(opt.flags, rcode, answered)
 
     def _bare(self, query: bytes, rcode: int) -> bytes:
         """A header alone: the opcode and RD of the query, an rcode, no counts (RFC 1035 §4.1.1)."""
         self._counts[rcode] += 1
         return bytes((_QR | query[0] & (_OPCODE | 1), rcode)) + bytes(_NAME_AT - 2)
+
+    def short(self, query: bytes, reply: bytes, source: int) -> bytes:
+        """What to say instead of `reply` to a client over its rate: come back with this cookie, or by TCP.
+
+        BADCOOKIE is for those who know cookies (RFC 7873 §5.2.3), TC for all others. A header alone and
+        BADVERS are short as they are.
+        """
+        if len(reply) <= _NAME_AT:
+            return reply
+        asked, wishes = _read(query)
+        mode, opt = query[0] & 1, asked.opt
+        if opt is None:
+            return _TRUNCATED[mode] + asked.question
+        if opt.version or not asked.question:
+            return reply
+        if not wishes.cookie:
+            return b"".join((_TRUNCATED[mode | _EDNS], asked.question, opt_record(opt.flags)))
+        answered, _ = self.edns.answered(wishes, self._client_of(source))
+        return b"".join(
+            (_BADCOOKIE[mode | _EDNS], asked.question, opt_record(opt.flags, BADCOOKIE, answered))
+        )
+
+
+def _read(query: bytes) -> tuple[Asked, options.Wishes]:
+    """A query and what its options ask for. Raises BadMessage."""
+    asked = read(query)
+    if asked.opt is None or asked.opt.version:
+        wishes = _NO_WISHES  # the options of another version have another meaning, perhaps
+    else:
+        wishes = options.read(asked.opt.options)
+    if not asked.question and not wishes.cookie:
+        raise BadMessage("no question")
+    return asked, wishes

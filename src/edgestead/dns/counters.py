@@ -27,6 +27,16 @@ class Slot(IntEnum):
     UNSENT = 11
     TCP_CONNECTIONS = 12
     TCP_OPEN = 13  # a level: it goes down, too, and starts at 0 with the process
+    LIMITED = 14
+    SLIPPED = 15
+    COOKIES_GOOD = 16
+
+    TRANSFERS_WHOLE = 14
+    TRANSFERS_CHANGES = 15
+    TRANSFERS_CURRENT = 16
+    TRANSFERS_REFUSED = 17
+    NOTIFIES_ANSWERED = 18
+    NOTIFIES_UNANSWERED = 19
 
 
 SLOTS: Final = len(Slot)

@@ -16,7 +16,7 @@ from typing import Final
 
 from edgestead.dns import node, wire
 from edgestead.dns.kept import Kept
-from edgestead.dns.outcome import AA, NOERROR, NOT_OURS, NXDOMAIN, SERVFAIL, Outcome
+from edgestead.dns.outcome import AA, NOERROR, NOT_ALLOWED, NXDOMAIN, SERVFAIL, Outcome
 from edgestead.dns.zone import WILDCARD, Zone
 from edgestead.model.served import PENDING
 
@@ -35,8 +35,10 @@ _CNAME: Final = _kind(wire.CNAME)
 _NS: Final = _kind(wire.NS)
 _DS: Final = _kind(wire.DS)
 _ANY: Final = _kind(wire.ANY)
-_TRANSFERS: Final = frozenset({_kind(wire.AXFR), _kind(wire.IXFR)})
-PLAIN: Final = frozenset(map(_kind, range(1, 256))) - {_ANY, _DS, *_TRANSFERS}
+_SOA: Final = _kind(wire.SOA)
+_AXFR: Final = _kind(wire.AXFR)
+_IXFR: Final = _kind(wire.IXFR)
+PLAIN: Final = frozenset(map(_kind, range(1, 256))) - {_ANY, _DS, _AXFR, _IXFR}
 """Types, with class IN, whose questions need nothing but the zone; other types may be as plain, or not."""
 _REFERRAL: Final = b""
 _ADDRESSES: Final = (_kind(wire.A), _kind(wire.AAAA))
@@ -66,8 +68,10 @@ class View:
 
 def lookup(view: View, zone: Zone, name: bytes, kind: bytes) -> Outcome:
     """What a valid, lower-case `name` of `zone` gets for a type (with class IN, as wire)."""
-    if kind in _TRANSFERS:
-        return NOT_OURS
+    if kind == _AXFR:
+        return NOT_ALLOWED
+    if kind == _IXFR:
+        kind = _SOA  # over UDP our serial is the answer; the rest is asked for over TCP (RFC 1995 §4)
     if kind == _DS:
         zone = _parent_side(view, zone, name)
     at = len(name) - len(zone.apex)
@@ -223,6 +227,8 @@ class _Chain:
             answer = node.rrset(step, self._kind)
             if answer is not None:
                 return self._found(zone, owner, answer[1])
+            if self._kind in _ADDRESSES and node.rrset(step, _PENDING) is not None:
+                break
             if node.rrset(step, _CNAME) is None:
                 return self._denied(zone, NOERROR)
             held = step

@@ -40,12 +40,18 @@ def pack(rrsets: Iterable[ServedRRset]) -> bytes:
 
 
 def pack_rrset(rrset: ServedRRset) -> bytes:
+    """A node's part for one RRset. Raises ValueError as `pack`."""
     if rrset.type in wire.META_TYPES or not 0 <= rrset.ttl_seconds <= TTL_SECONDS_MAX:
         raise ValueError(f"type {rrset.type} with TTL {rrset.ttl_seconds} cannot be served")
     if len(rrset.rdatas) > RECORDS_MAX:
         raise ValueError(f"{len(rrset.rdatas)} records of type {rrset.type}")
-    rrs = b"".join([_record(rrset.type, rrset.ttl_seconds, rdata) for rdata in rrset.rdatas])
+    rrs = records_of(rrset)
     return _RRSET.pack(len(rrset.rdatas), len(rrs)) + rrs
+
+
+def records_of(rrset: ServedRRset) -> bytes:
+    """The ready records of an RRset. Raises ValueError for rdata that cannot be written."""
+    return b"".join([_record(rrset.type, rrset.ttl_seconds, rdata) for rdata in rrset.rdatas])
 
 
 def _record(kind: int, ttl_seconds: int, rdata: bytes) -> bytes:

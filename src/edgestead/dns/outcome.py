@@ -44,9 +44,10 @@ class Outcome:
 
     `steady` says that a finite set of names leads here and the rcode is NOERROR, so that whole replies may be
     kept by their exact question. `shorter` is what to say instead when this does not fit (RFC 9471 §3.2).
+    `extended_error` is the info code that says more than the rcode (RFC 8914 §4).
     """
 
-    __slots__ = ("heads", "rcode", "shorter", "steady", "tail", "truncated")
+    __slots__ = ("extended_error", "heads", "rcode", "shorter", "steady", "tail", "truncated")
 
     def __init__(
         self,
@@ -56,6 +57,7 @@ class Outcome:
         *,
         steady: bool = False,
         shorter: "Outcome | None" = None,
+        extended_error: int | None = None,
     ) -> None:
         self.heads = heads(flags, *counts)
         self.truncated = heads(flags | TC)
@@ -63,11 +65,15 @@ class Outcome:
         self.rcode = flags & 0x0F
         self.steady = steady
         self.shorter = shorter
+        self.extended_error = extended_error
 
 
 READY_HEADS: Final = (heads(AA), *(heads(AA, an) for an in range(1, 256)))
 """Heads of an authoritative answer by its number of records, for nodes that are ready to send."""
 READY_TRUNCATED: Final = heads(AA | TC)
 
-NOT_OURS: Final = Outcome(REFUSED)
+NOT_AUTHORITATIVE: Final = 20  # RFC 8914 §4.21
+PROHIBITED: Final = 18  # RFC 8914 §4.19
+NOT_OURS: Final = Outcome(REFUSED, extended_error=NOT_AUTHORITATIVE)
+NOT_ALLOWED: Final = Outcome(REFUSED, extended_error=PROHIBITED)
 NO_FLAGS: Final = heads(0)

@@ -34,7 +34,7 @@ class Opt(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """The question as its bytes: name as sent, type, class."""
+    """The question as its bytes: name as sent, type, class; b"" when only a cookie is asked for."""
 
     question: bytes
     opt: Opt | None
@@ -43,13 +43,13 @@ class Asked(NamedTuple):
 def read(query: bytes) -> Asked:
     """Take a query apart.
 
-    One question (RFC 9619), no answers, authority only for IXFR (RFC 1995 §3), at most one OPT whose owner
-    is the root and whose options fill it (RFC 6891 §6.1.1), nothing behind the last record. Other records
-    in the additional section are passed over. Raises BadMessage.
+    One question, or none and an OPT record (RFC 9619, RFC 7873 §5.4), no answers, authority only for IXFR
+    (RFC 1995 §3), at most one OPT whose owner is the root and whose options fill it (RFC 6891 §6.1.1), and
+    nothing else. Other records in the additional section are passed over. Raises BadMessage.
     """
     qd, an, ns, ar = (int.from_bytes(query[i : i + 2], "big") for i in range(_COUNTS_AT, _NAME_AT, 2))
-    stop = wire.read_name(query, _NAME_AT) + _KIND_OCTETS if qd == 1 else len(query) + 1
-    if stop > len(query) or an or ns + ar > RECORDS_MAX:
+    stop = wire.read_name(query, _NAME_AT) + _KIND_OCTETS if qd else _NAME_AT
+    if stop > len(query) or qd > 1 or an or ns + ar > RECORDS_MAX:
         raise BadMessage("header or question")
     if ns and int.from_bytes(query[stop - 4 : stop - 2], "big") != wire.IXFR:
         raise BadMessage("authority in a query")
@@ -64,8 +64,8 @@ def read(query: bytes) -> Asked:
             if opt is not None or index < ns or query[owner_at:body] != _ROOT:
                 raise BadMessage("OPT")
             opt = _read_opt(query[body:at])
-    if at != len(query):
-        raise BadMessage("octets behind the message")
+    if at != len(query) or not (qd or opt):
+        raise BadMessage("octets behind the message, or no question")
     return Asked(query[_NAME_AT:stop], opt)
 
 

@@ -30,6 +30,8 @@ _IPV4_ADDRESS_OCTETS: Final = 16
 _IPV4_CONTROL_OCTETS: Final = 32  # CMSG_SPACE(in_pktinfo)
 _IPV6_CONTROL_OCTETS: Final = 40  # CMSG_SPACE(in6_pktinfo)
 _CONTROL_SLOT_OCTETS: Final = 64
+_MAPPED: Final = bytes(10) + b"\xff\xff"
+_MAPPED_OCTETS: Final = len(_MAPPED)
 _PASSING: Final = frozenset({errno.EAGAIN, errno.EINTR, errno.ENOBUFS, errno.ENOMEM})
 _ARGUMENTS: Final = (ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.c_int, ctypes.c_void_p)
 
@@ -71,7 +73,8 @@ class Ring:
     def __init__(self, sock: socket.socket) -> None:
         self._fd = sock.fileno()
         self.buffer = mmap.mmap(-1, BATCH * SLOT_OCTETS)
-        self._addresses = ctypes.create_string_buffer(BATCH * _ADDRESS_OCTETS)
+        self._addresses = mmap.mmap(-1, BATCH * _ADDRESS_OCTETS)
+        self._ip = slice(4, 8) if sock.family == socket.AF_INET else slice(8, 24)
         self._controls = ctypes.create_string_buffer(BATCH * _CONTROL_SLOT_OCTETS)
         control_octets = _want_local_address(sock)
         self._in_iovecs, self._in = self._structures(_ADDRESS_OCTETS, control_octets)
@@ -88,12 +91,13 @@ class Ring:
 
     def _structures(self, address_octets: int, control_octets: int) -> tuple[Any, Any]:
         data = ctypes.addressof(ctypes.c_char.from_buffer(self.buffer))
+        addresses = ctypes.addressof(ctypes.c_char.from_buffer(self._addresses))
         controls = ctypes.addressof(self._controls)
         iovecs, headers = (_Iovec * BATCH)(), (_Mmsghdr * BATCH)()
         for i in range(BATCH):
             iovecs[i] = _Iovec(data + i * SLOT_OCTETS, SLOT_OCTETS)
             headers[i].head = _Msghdr(
-                name=ctypes.addressof(self._addresses) + i * _ADDRESS_OCTETS,
+                name=addresses + i * _ADDRESS_OCTETS,
                 namelen=address_octets,
                 iov=ctypes.addressof(iovecs) + i * _IOVEC_OCTETS,
                 iovlen=1,
@@ -101,6 +105,11 @@ class Ring:
                 controllen=control_octets,
             )
         return iovecs, headers
+
+    def client(self, i: int) -> bytes:
+        """The address that datagram i came from: 4 or 16 octets."""
+        at = i * _ADDRESS_OCTETS
+        return plain_address(self._addresses[at + self._ip.start : at + self._ip.stop])
 
     def receive(self, *, wait: bool) -> int:
         """How many datagrams came; 0 when none did in the socket's time, or a signal did.
@@ -129,6 +138,11 @@ class Ring:
                 first += 1
                 unsent += 1
         return unsent
+
+
+def plain_address(octets: bytes) -> bytes:
+    """An IPv4 address that came through an IPv6 socket is an IPv4 address (RFC 4291 §2.5.5.2)."""
+    return octets[_MAPPED_OCTETS:] if octets.startswith(_MAPPED) else octets
 
 
 def _function(name: str, parameters: int) -> Any:

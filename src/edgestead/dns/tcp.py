@@ -1,27 +1,38 @@
 """DNS over TCP: frames in, all the replies of one read out in one write.
 
 Owns  framing, pipelining, and the limits on connections, time and memory.
-Asks  `answer` for replies.
+Asks  `answer` for replies, `transfer` for the messages of a zone transfer.
 Tells clients.
-Not   binding sockets, processes, signals (`server`); transfers, when they come, are answered beside `reply`.
+Not   binding sockets, processes, signals (`server`).
 
 A connection reads only while its replies drain: at TURN_OCTETS of unsent replies it stops taking queries,
 and the queries wait in a buffer of one read. After as many octets of work it lets others have a turn. A
 connection that completes no query for `idle_seconds` is closed, whatever trickles in; when `connections_max`
-are open a new one takes the place of the one that has been quiet longest (RFC 7766 §6.2.3, RFC 9210 §4).
+are open a new one takes the place of the one that has been quiet longest, and when one address has its
+`address_connections_max` open, of the quietest of these (RFC 7766 §6.2.3, RFC 9210 §4). A client that asks
+how long it may keep an idle connection is told (RFC 7828); that is 0 when nearly all places are taken.
+A transfer sends one message a turn; what the client asked behind it is answered when it is complete.
 """
 
 import asyncio
 import contextlib
+import logging
 import socket
-from collections import OrderedDict
+from collections import Counter, OrderedDict
+from collections.abc import Sequence
 from typing import Final, cast
 
 import msgspec
 
 from edgestead.dns.answer import Responder
 from edgestead.dns.counters import Counters, Slot, Tally
+from edgestead.dns.journal import Journal
+from edgestead.dns.ring import plain_address
+from edgestead.dns.settings import DEFAULTS, DnsSettings
 from edgestead.dns.table import Table
+from edgestead.dns.transfer import NOT_YET, Network, Transfer, Transfers, may_be_transfer
+
+log = logging.getLogger(__name__)
 
 QUERY_OCTETS_MIN: Final = 12
 QUERY_OCTETS_MAX: Final = 4096
@@ -31,7 +42,12 @@ TURN_OCTETS: Final = 64 * 1024
 BACKLOG: Final = 511
 SWEEP_SECONDS: Final = 1.0
 DRAIN_SECONDS: Final = 2.0
+SETTLE_SECONDS: Final = 0.01
+"""Between two looks whether a zone that is being changed may be transferred."""
 
+_FULL: Final = 0.9
+_KEEPALIVE_UNITS_PER_SECOND: Final = 10  # RFC 7828 §3.1
+_KEEPALIVE_UNITS_MAX: Final = 0xFFFF
 _LENGTH: Final = 2
 _ID: Final = 2
 _NOERROR, _QUERIES, _HITS = int(Slot.NOERROR), int(Slot.QUERIES), int(Slot.CACHE_HITS)
@@ -41,10 +57,18 @@ class TcpLimits(msgspec.Struct, frozen=True, kw_only=True):
     """RFC 7766 §6.2.3 leaves the numbers to the server; RFC 9210 §4 asks for them to be settable."""
 
     connections_max: int = 1000
+    address_connections_max: int = 250
     idle_seconds: float = 10.0
 
 
 DEFAULT_LIMITS: Final = TcpLimits()
+
+
+class TransferPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """Who may have whole zones, and the journal from which they get changes."""
+
+    journal: Journal
+    networks: Sequence[Network] = ()
 
 
 async def serve_tcp(
@@ -53,14 +77,17 @@ async def serve_tcp(
     counters: Counters,
     stop: asyncio.Event,
     limits: TcpLimits = DEFAULT_LIMITS,
+    settings: DnsSettings = DEFAULTS,
+    transfers: TransferPolicy | None = None,
 ) -> None:
     """Answer queries on a listening socket until `stop`, then finish what was asked and return.
 
+    Transfers are refused without a policy for them.
     Runs on the running loop (uvloop's is a third cheaper). After `stop` no connection is taken; open ones get
     their pending replies for at most DRAIN_SECONDS.
     """
     loop = asyncio.get_running_loop()
-    house = _House(table, counters, limits, loop)
+    house = _House(table, counters, limits, settings, transfers or TransferPolicy(journal=Journal()), loop)
     server = await loop.create_server(lambda: _Connection(house), sock=sock, backlog=BACKLOG)
     sweeper = asyncio.create_task(house.sweep())
     try:
@@ -76,21 +103,37 @@ class _House:
     """What connections share: the responder, the counts, and who is there, the quietest first."""
 
     def __init__(
-        self, table: Table, counters: Counters, limits: TcpLimits, loop: asyncio.AbstractEventLoop
+        self,
+        table: Table,
+        counters: Counters,
+        limits: TcpLimits,
+        settings: DnsSettings,
+        transfers: TransferPolicy,
+        loop: asyncio.AbstractEventLoop,
     ) -> None:
         self.tally = Tally(counters)
+        self.transfers = Transfers(table, transfers.journal, self.tally, transfers.networks)
         self.lock = table.lock
-        self.responder = Responder(table, self.tally, udp=False)
+        self.answering = b""
+        self.responder = Responder(table, self.tally, settings, lambda _: self.answering, udp=False)
         self.call_soon = loop.call_soon
+        self.call_later = loop.call_later
         self._limits = limits
         self._time = loop.time
         self._present: OrderedDict[_Connection, float] = OrderedDict()
+        self._by_client: Counter[bytes] = Counter()
         self._empty = asyncio.Event()
+        self._tell_time()
 
     def enter(self, connection: "_Connection") -> None:
-        if len(self._present) >= self._limits.connections_max:
+        client = connection.client
+        if self._by_client[client] >= self._limits.address_connections_max:
+            next(present for present in self._present if present.client == client).dismiss()
+        elif len(self._present) >= self._limits.connections_max:
             next(iter(self._present)).dismiss()
+        self._by_client[client] += 1
         self.active(connection)
+        self._tell_time()
         self._empty.clear()
         self.tally.counts[Slot.TCP_CONNECTIONS] += 1
         self.tally.counts[Slot.TCP_OPEN] += 1
@@ -109,8 +152,18 @@ class _House:
         if self._present.pop(connection, None) is None:
             return
         self.tally.counts[Slot.TCP_OPEN] -= 1
+        self._by_client[connection.client] -= 1
+        if not self._by_client[connection.client]:
+            del self._by_client[connection.client]
+        self._tell_time()
         if not self._present:
             self._empty.set()
+
+    def _tell_time(self) -> None:
+        """Say how long a connection may be idle; in a full house that idle ones are not welcome."""
+        full = len(self._present) >= self._limits.connections_max * _FULL
+        units = 0 if full else int(self._limits.idle_seconds * _KEEPALIVE_UNITS_PER_SECOND)
+        self.responder.edns.keepalive_units = min(units, _KEEPALIVE_UNITS_MAX)
 
     async def sweep(self) -> None:
         """Hand over the counts and close what has been quiet for too long."""
@@ -141,14 +194,19 @@ class _Connection(asyncio.Protocol):
         self._at = 0
         self._full = False
         self._ended = False
+        self._transfer: Transfer | None = None
+        self._transfer_id = b""
         self._transport: asyncio.Transport
+        self.client = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=TURN_OCTETS)
+        self.client = _address(self._transport)
         self._house.enter(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._end_transfer()
         self._house.leave(self)
 
     def data_received(self, data: bytes) -> None:
@@ -185,6 +243,9 @@ class _Connection(asyncio.Protocol):
         """Answer complete frames, up to TURN_OCTETS of them; then it is the other connections' turn."""
         if self._full or self._transport.is_closing():
             return
+        if self._transfer is not None:
+            self._send_message(self._transfer)
+            return
         replies, more, broken = self._answer()
         if replies:
             self._house.active(self)
@@ -198,6 +259,39 @@ class _Connection(asyncio.Protocol):
         elif not self._full:
             self._transport.resume_reading()
 
+    def _send_message(self, transfer: Transfer) -> None:
+        """The next message of a transfer; what was asked behind it waits, and nothing more is read."""
+        try:
+            message = next(transfer, None)
+        except Exception:
+            log.exception("a zone transfer failed")
+            self._transport.abort()
+            return
+        self._transport.pause_reading()
+        if message == NOT_YET:
+            self._house.call_later(SETTLE_SECONDS, self._work)
+            return
+        if message is None:
+            self._end_transfer()
+        else:
+            self._house.active(self)
+            size = len(message) + _ID
+            self._transport.write(b"".join((size.to_bytes(2, "big"), self._transfer_id, message)))
+        if not self._full:
+            self._house.call_soon(self._work)
+
+    def _begin_transfer(self, id_: bytes, query: bytes) -> bool:
+        """False when the query is for something else."""
+        peer = self._transport.get_extra_info("peername")
+        self._transfer = self._house.transfers.begin(query, peer[0]) if peer else None
+        self._transfer_id = id_
+        return self._transfer is not None
+
+    def _end_transfer(self) -> None:
+        if self._transfer is not None:
+            self._transfer.close()
+        self._transfer = None
+
     def _answer(self) -> tuple[list[bytes], bool, bool]:
         """Framed replies to the complete frames in front; whether there may be more of them; and whether
         the next frame is none."""
@@ -206,6 +300,7 @@ class _Connection(asyncio.Protocol):
         octets = queries = hits = 0
         broken = False
         last = len(data) - _LENGTH
+        house.answering = self.client
         with house.lock:
             get, live = house.responder.exact_of_now().get, house.responder.reply
             while at <= last and octets < TURN_OCTETS:
@@ -221,9 +316,12 @@ class _Connection(asyncio.Protocol):
                 reply = get(query)
                 if reply is not None:
                     hits += 1
+                elif may_be_transfer(query) and self._begin_transfer(data[at + 2 : at + 4], query):
+                    at = stop
+                    break
                 else:
                     try:
-                        reply = live(query)
+                        reply = live(query, 0)
                     except Exception:
                         reply = house.responder.failed(query)
                 if reply is not None:
@@ -233,6 +331,15 @@ class _Connection(asyncio.Protocol):
                 octets += stop - at
                 at = stop
         house.count(queries, hits)
-        more = octets >= TURN_OCTETS
+        more = octets >= TURN_OCTETS or self._transfer is not None
         self._waiting, self._at = (data, at) if more else (data[at:], 0)
         return replies, more, broken
+
+
+def _address(transport: asyncio.Transport) -> bytes:
+    """The client's address, 4 or 16 octets; of one that has gone already, none."""
+    peer = transport.get_extra_info("peername")
+    if not peer:
+        return b""
+    host = str(peer[0]).partition("%")[0]
+    return plain_address(socket.inet_pton(socket.AF_INET6 if ":" in host else socket.AF_INET, host))

@@ -14,9 +14,11 @@ import sys
 from typing import Final, Protocol
 
 from edgestead.dns import ring
-from edgestead.dns.answer import Responder
+from edgestead.dns.answer import ClientOf, Responder
 from edgestead.dns.counters import Counters, Slot, Tally
-from edgestead.dns.ring import BATCH, SLOT_OCTETS, Ring
+from edgestead.dns.rates import Rates
+from edgestead.dns.ring import BATCH, SLOT_OCTETS, Ring, plain_address
+from edgestead.dns.settings import DEFAULTS, DnsSettings
 from edgestead.dns.table import Table
 
 STOP_LOOK_MS: Final = 200
@@ -29,6 +31,9 @@ FLUSH_QUERIES: Final = 1024
 """Counts are handed over this often under load, and at once when there is little to do."""
 
 _ID: Final = 2
+_IP_MTU_DISCOVER: Final = 10  # linux/in.h
+_IPV6_MTU_DISCOVER: Final = 23  # linux/in6.h
+_PMTUDISC_OMIT: Final = 5
 _NOERROR, _QUERIES, _HITS = int(Slot.NOERROR), int(Slot.QUERIES), int(Slot.CACHE_HITS)
 
 
@@ -38,21 +43,35 @@ class Stop(Protocol):
     def is_set(self) -> bool: ...
 
 
-def serve_udp(sock: socket.socket, table: Table, counters: Counters, stop: Stop) -> None:
+def serve_udp(
+    sock: socket.socket,
+    table: Table,
+    counters: Counters,
+    stop: Stop,
+    settings: DnsSettings = DEFAULTS,
+    rates: Rates | None = None,
+) -> None:
     """Answer queries on a bound datagram socket until `stop`, then what has already arrived, and return.
 
     Blocks the calling thread; `table.apply` belongs on another one. Sets a receive time-out on the socket,
-    and the interpreter's switch interval while it runs.
+    and the interpreter's switch interval while it runs. Without `rates` everybody gets every answer.
 
     Raises OSError when the socket is of no more use.
     """
     loop = _Batched if ring.AVAILABLE else _Portable
-    _run(loop(sock, table, counters), stop)
+    _run(loop(sock, table, counters, settings, rates), stop)
 
 
-def serve_udp_portably(sock: socket.socket, table: Table, counters: Counters, stop: Stop) -> None:
+def serve_udp_portably(
+    sock: socket.socket,
+    table: Table,
+    counters: Counters,
+    stop: Stop,
+    settings: DnsSettings = DEFAULTS,
+    rates: Rates | None = None,
+) -> None:
     """`serve_udp` with one system call for each datagram, for systems without recvmmsg."""
-    _run(_Portable(sock, table, counters), stop)
+    _run(_Portable(sock, table, counters, settings, rates), stop)
 
 
 class _Loop(Protocol):
@@ -79,22 +98,75 @@ def _run(loop: _Loop, stop: Stop) -> None:
         sys.setswitchinterval(switch_seconds)
 
 
-def _set_receive_time(sock: socket.socket) -> None:
-    """Wake an idle loop now and then: a stop just before the system call would else wait for a query."""
+def _prepare(sock: socket.socket) -> None:
+    """Wake an idle loop now and then: a stop just before the system call would else wait for a query.
+
+    And let nobody who forges ICMP messages make the kernel cut replies into fragments, which others could
+    replace (RFC 9715 §3.1).
+    """
+    if sys.platform == "linux":
+        if sock.family == socket.AF_INET:
+            sock.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _PMTUDISC_OMIT)
+        else:
+            sock.setsockopt(socket.IPPROTO_IPV6, _IPV6_MTU_DISCOVER, _PMTUDISC_OMIT)
     sock.setblocking(True)
     time = struct.pack("@ll", 0, STOP_LOOK_MS * 1000)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, time)
 
 
+class _Replies:
+    """Replies within the limits: what both loops do with a query whose way out may be closed."""
+
+    def __init__(
+        self, table: Table, tally: Tally, settings: DnsSettings, rates: Rates | None, client_of: ClientOf
+    ) -> None:
+        self.responder = Responder(table, tally, settings, client_of, udp=True)
+        self._counts = tally.counts
+        self._client_of = client_of
+        self._rates = rates
+        self.watching = rates.watching if rates is not None else _nobody_watches
+
+    def live(self, query: bytes, source: int) -> bytes | None:
+        """The reply that has to be worked out."""
+        try:
+            return self.responder.reply(query, source)
+        except Exception:
+            return self.responder.failed(query)
+
+    def within_limits(self, query: bytes, source: int, reply: bytes | None) -> bytes | None:
+        """What is sent of a reply: itself, something shorter, nothing. A client with a good cookie may have
+        all it asks for, because it asked for it itself (RFC 7873 §5.2.5)."""
+        proved, self.responder.proved = self.responder.proved, False
+        rates = self._rates
+        if reply is None or rates is None or proved or rates.admits(self._client_of(source), reply):
+            return reply
+        if not rates.slips():
+            self._counts[Slot.LIMITED] += 1
+            return None
+        self._counts[Slot.SLIPPED] += 1
+        return self.responder.short(query, reply, source)
+
+
+def _nobody_watches(answers: int) -> bool:
+    return False
+
+
 class _Batched:
     """recvmmsg, replies over the queries in place, sendmmsg."""
 
-    def __init__(self, sock: socket.socket, table: Table, counters: Counters) -> None:
-        _set_receive_time(sock)
+    def __init__(
+        self,
+        sock: socket.socket,
+        table: Table,
+        counters: Counters,
+        settings: DnsSettings,
+        rates: Rates | None,
+    ) -> None:
+        _prepare(sock)
         self.tally = Tally(counters)
         self._lock = table.lock
-        self._responder = Responder(table, self.tally, udp=True)
         self._ring = Ring(sock)
+        self._replies = _Replies(table, self.tally, settings, rates, self._ring.client)
         slots = [(i, i * SLOT_OCTETS, i * SLOT_OCTETS + _ID) for i in range(BATCH)]
         self._slots = [slots[:n] for n in range(BATCH + 1)]
 
@@ -102,7 +174,8 @@ class _Batched:
         received = self._ring.receive(wait=wait)
         if not received:
             return 0
-        left_out = self._answer(received)
+        limited = self._replies.watching(received)
+        left_out = self._answer_within_limits(received) if limited else self._answer(received)
         if not left_out:
             unsent = self._ring.send(0, received)
         else:
@@ -116,27 +189,55 @@ class _Batched:
         buffer, lengths, sizes = self._ring.buffer, self._ring.received, self._ring.sizes
         left_out, live = [], 0
         with self._lock:
-            get, live_reply = self._responder.exact_of_now().get, self._responder.reply
+            responder = self._replies.responder
+            get, live_reply = responder.exact_of_now().get, responder.reply
             for i, start, at in self._slots[received]:
                 query = buffer[at : start + lengths[i]]
                 reply = get(query)
                 if reply is None:
                     live += 1
                     try:
-                        reply = live_reply(query)
+                        reply = live_reply(query, i)
                     except Exception:
-                        reply = self._responder.failed(query)
+                        reply = responder.failed(query)
                     if reply is None:
                         left_out.append(i)
                         continue
                 size = len(reply)
                 buffer[at : at + size] = reply
                 sizes[i] = size + _ID
-        counts, hits = self.tally.counts, received - live
-        counts[_QUERIES] += received
+        self._count(received, received - live)
+        return left_out
+
+    def _answer_within_limits(self, received: int) -> list[int]:
+        """The same, each reply being counted; for seconds in which somebody may get too many."""
+        buffer, lengths, sizes = self._ring.buffer, self._ring.received, self._ring.sizes
+        replies, left_out, hits = self._replies, [], 0
+        replies.responder.proved = False
+        with self._lock:
+            get = replies.responder.exact_of_now().get
+            for i, start, at in self._slots[received]:
+                query = buffer[at : start + lengths[i]]
+                reply = get(query)
+                if reply is None:
+                    reply = replies.live(query, i)
+                else:
+                    hits += 1
+                reply = replies.within_limits(query, i, reply)
+                if reply is None:
+                    left_out.append(i)
+                    continue
+                size = len(reply)
+                buffer[at : at + size] = reply
+                sizes[i] = size + _ID
+        self._count(received, hits)
+        return left_out
+
+    def _count(self, queries: int, hits: int) -> None:
+        counts = self.tally.counts
+        counts[_QUERIES] += queries
         counts[_HITS] += hits
         counts[_NOERROR] += hits
-        return left_out
 
     def _send_around(self, left_out: list[int], received: int) -> int:
         unsent = first = 0
@@ -149,30 +250,42 @@ class _Batched:
 class _Portable:
     """recvfrom and sendto."""
 
-    def __init__(self, sock: socket.socket, table: Table, counters: Counters) -> None:
-        _set_receive_time(sock)
+    def __init__(
+        self,
+        sock: socket.socket,
+        table: Table,
+        counters: Counters,
+        settings: DnsSettings,
+        rates: Rates | None,
+    ) -> None:
+        _prepare(sock)
         self.tally = Tally(counters)
         self._sock = sock
         self._lock = table.lock
-        self._responder = Responder(table, self.tally, udp=True)
+        self._replies = _Replies(table, self.tally, settings, rates, self._client)
+        self._host = ""
+
+    def _client(self, _source: int) -> bytes:
+        return plain_address(socket.inet_pton(self._sock.family, self._host.partition("%")[0]))
 
     def turn(self, *, wait: bool) -> int:
         try:
             data, address = self._sock.recvfrom(SLOT_OCTETS, 0 if wait else socket.MSG_DONTWAIT)
         except BlockingIOError:
             return 0
-        counts, query = self.tally.counts, data[_ID:]
+        counts, query, replies = self.tally.counts, data[_ID:], self._replies
+        self._host = address[0]
+        replies.responder.proved = False
         counts[_QUERIES] += 1
         with self._lock:
-            reply = self._responder.exact_of_now().get(query)
+            reply = replies.responder.exact_of_now().get(query)
             if reply is not None:
                 counts[_HITS] += 1
                 counts[_NOERROR] += 1
             else:
-                try:
-                    reply = self._responder.reply(query)
-                except Exception:
-                    reply = self._responder.failed(query)
+                reply = replies.live(query, 0)
+            if replies.watching(1):
+                reply = replies.within_limits(query, 0, reply)
         if reply is not None:
             try:
                 self._sock.sendto(data[:_ID] + reply, address)

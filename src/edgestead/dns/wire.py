@@ -137,6 +137,19 @@ def records(rrs: bytes) -> Iterator[tuple[int, int, bytes]]:
         at += length
 
 
+def shortened(kind: int, rdata: bytes, question: bytes) -> bytes:
+    """Rdata of a compressible type with a pointer where a name ends in the question's (lower-case)."""
+    at, names = _NAMES_BEFORE[kind]
+    out = rdata[:at]
+    for _ in range(names):
+        end = name_end(rdata, at)
+        name = rdata[at:end]
+        above = below(name.lower(), question)
+        out += name if above is None else name[: len(above)] + _QUESTION_OWNER_OCTETS
+        at = end
+    return out + rdata[at:]
+
+
 class Tail:
     """What follows the question in a reply: records whose names are compressed against it and each other.
 

@@ -24,7 +24,8 @@ class Zone:
     """The served content of one zone. Changed by one thread at a time.
 
     `names`, `cuts` and `wildcards` (the names above an asterisk) are public for the loops that cannot afford
-    a call; `denials` is `lookup`'s: its ways to say no, by the apex's place in the question.
+    a call; `denials` is `lookup`'s: its ways to say no, by the apex's place in the question. `settled` says
+    that no name has changed since the SOA did, which comes last in every change: all of this is one serial.
     """
 
     __slots__ = (
@@ -35,6 +36,7 @@ class Zone:
         "cuts",
         "denials",
         "names",
+        "settled",
         "soa_denial",
         "wildcards",
     )
@@ -45,6 +47,7 @@ class Zone:
         self.cuts: set[bytes] = set()
         self.wildcards: set[bytes] = set()
         self.denials: dict[int, tuple[Outcome, Outcome, Outcome]] = {}
+        self.settled = False
         self.soa_denial = b""
         self._soa: ServedRRset | None = None
         self._apex_rrsets: tuple[ServedRRset, ...] = ()
@@ -54,6 +57,12 @@ class Zone:
     def complete(self) -> bool:
         """A zone is served from the moment it has its SOA."""
         return self._soa is not None
+
+    @property
+    def soa_rdata(self) -> bytes:
+        """Of a complete zone."""
+        assert self._soa is not None
+        return self._soa.rdatas[0]
 
     def relative(self, owner: bytes) -> bytes:
         """The name without the apex. Raises ValueError when the owner is outside the zone or no name."""
@@ -72,11 +81,13 @@ class Zone:
         denial = ServedRRset(wire.SOA, min(ttl_seconds, minimum_seconds), (rdata,))  # RFC 2308 §3
         self.soa_denial = node.pack((denial,))[node.READY :]
         self.denials = {}
+        self.settled = True
         self._pack_apex()
 
     def set_apex(self, rrsets: tuple[ServedRRset, ...]) -> None:
         """Take the apex's RRsets other than SOA."""
         self._apex_rrsets = rrsets
+        self.settled = False
         self._pack_apex()
 
     def _pack_apex(self) -> None:
@@ -85,6 +96,7 @@ class Zone:
 
     def put(self, name: bytes, packed: bytes, *, cut: bool) -> None:
         """Set what a name below the apex serves; b"" takes the name away."""
+        self.settled = False
         if cut:
             self.cuts.add(name)
         else:

@@ -257,6 +257,8 @@ class _Parser:
         while not cursor.take("}"):
             if len(items) == SET_ITEMS_MAX:
                 cursor.fail(start, f"more than {SET_ITEMS_MAX} items")
+            if cursor.peek() == ",":
+                cursor.fail(cursor.position, "items of a set are separated by blanks", cursor.position + 1)
             if type_ == STRING:
                 items.append(cursor.string())
             else:

@@ -1,19 +1,23 @@
-"""Patterns on request bytes: regular expressions and wildcards, in linear time.
+r"""Patterns on request bytes: regular expressions and wildcards, in linear time.
 
 Owns  how a pattern becomes a test or a replacement.
 Asks  RE2 for regular expressions.
 Tells the parser whether a pattern is one, the compiler how to run it.
 Not   reading patterns from an expression (`lexer`).
 
-RE2 never backtracks, and its memory is bounded (`REGEX_MEMORY_BYTES_MAX`). It reads patterns and values as
-UTF-8 like the engine of the v4 API; bytes that are not UTF-8 match no `.` and do no harm.
+RE2 never backtracks, and its memory and program are bounded (`REGEX_MEMORY_BYTES_MAX`,
+`REGEX_INSTRUCTIONS_MAX`): nested repetitions make a short pattern slow to compile, at the edge too.
+
+It reads patterns and values as bytes, as the v4 API's language does: in UTF-8 a `.` would not match the byte
+``\xff``, and one such byte in a path would take a request past ``^/admin/.*``. A character of several bytes
+is a sequence here; in a class it is refused, because a class is one byte.
 """
 
 from collections.abc import Callable
 
 import re2
 
-from .types import REGEX_MEMORY_BYTES_MAX, VALUE_BYTES_MAX
+from .types import REGEX_INSTRUCTIONS_MAX, REGEX_MEMORY_BYTES_MAX, VALUE_BYTES_MAX
 
 Test = Callable[[bytes], bool]
 REPLACE_REFERENCES_MAX = 8  # ${1} to ${8}
@@ -25,6 +29,7 @@ def _options(*, capture: bool) -> re2.Options:
     options.max_mem = REGEX_MEMORY_BYTES_MAX
     options.log_errors = False
     options.never_capture = not capture
+    options.encoding = re2.Options.Encoding.LATIN1  # RE2's word for bytes
     return options
 
 
@@ -33,18 +38,70 @@ def compile_regex(pattern: str | bytes, *, capture: bool = False) -> "re2._Regex
 
     Raises: ValueError with RE2's reason: bad syntax, look-around, back-references, too large.
     """
-    raw = pattern.encode() if isinstance(pattern, str) else pattern
+    text = pattern.decode("utf-8", "surrogateescape") if isinstance(pattern, bytes) else pattern
     try:
-        return re2.compile(raw, _options(capture=capture))
+        compiled = re2.compile(_as_bytes(text), _options(capture=capture))
     except re2.error as error:
         reason = error.args[0] if error.args else b"invalid regular expression"
-        text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
-        raise ValueError(f"regex parse error: {text}") from None
+        shown = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+        raise ValueError(f"regex parse error: {shown}") from None
+    if compiled.programsize > REGEX_INSTRUCTIONS_MAX:
+        raise ValueError(
+            f"regex parse error: pattern too large - {compiled.programsize} instructions,"
+            f" more than {REGEX_INSTRUCTIONS_MAX}"
+        )
+    return compiled
+
+
+def _as_bytes(pattern: str) -> bytes:
+    r"""The pattern with each character of several bytes as a group of its own, so that `+` repeats all of it.
+
+    Letter case of such a group counts even under `(?i)`: folding is for ASCII.
+
+    Raises: ValueError for one in a class or after a backslash, or beside RE2's `\Q`, which would quote the
+    group.
+    """
+    if pattern.isascii():
+        return pattern.encode()
+    parts, index = [], 0
+    while index < len(pattern):
+        end = _token_end(pattern, index)
+        token = pattern[index:end]
+        parts.append(token if token.isascii() else _token_bytes(token))
+        index = end
+    if r"\Q" in parts:
+        raise ValueError(r"regex parse error: \Q beside characters that are not ASCII")
+    return "".join(parts).encode()
+
+
+def _token_end(pattern: str, start: int) -> int:
+    """Behind the class, escape or character that begins at `start`."""
+    if pattern[start] != "[":
+        return start + (2 if pattern[start] == "\\" else 1)
+    index = start + 1
+    index += pattern.startswith("^", index)
+    index += pattern.startswith("]", index)  # there it is an item
+    while index < len(pattern) and pattern[index] != "]":
+        named_end = pattern.find(":]", index + 2) if pattern.startswith("[:", index) else -1
+        index = named_end + 2 if named_end >= 0 else index + (2 if pattern[index] == "\\" else 1)
+    return index + 1
+
+
+def _token_bytes(token: str) -> str:
+    """A token with characters that are not ASCII. A lone surrogate stands for one byte that is not UTF-8."""
+    octets = {char: char.encode("utf-8", "surrogateescape") for char in token if not char.isascii()}
+    escapes = {char: "".join(f"\\x{octet:02x}" for octet in raw) for char, raw in octets.items()}
+    if len(token) == 1:
+        return f"(?-i:{escapes[token]})"
+    if token.startswith("\\") or any(len(raw) > 1 for raw in octets.values()):
+        raise ValueError(
+            "regex parse error: a character of more than one byte in a class or after a backslash"
+        )
+    return "".join(escapes.get(char, char) for char in token)
 
 
 def regex_test(pattern: str) -> Test:
     """A test for `matches`: unanchored search. Patterns without syntax become plain byte operations."""
-    raw = pattern.encode()
     at_start, at_end = pattern.startswith("^"), pattern.endswith("$")
     core = pattern[at_start : len(pattern) - at_end]
     if core and _SYNTAX.isdisjoint(core):
@@ -56,7 +113,7 @@ def regex_test(pattern: str) -> Test:
         if at_end:
             return lambda value: value.endswith(literal)
         return lambda value: literal in value
-    search = compile_regex(raw).search
+    search = compile_regex(pattern).search
     return lambda value: search(value) is not None
 
 

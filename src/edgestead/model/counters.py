@@ -85,7 +85,14 @@ METRICS: tuple[Metric, ...] = (
         bounds_us=_BOUNDS_US,
     ),
     Metric("edge_dns_queries_total", "counter", _DNS, "DNS queries read."),
-    Metric("edge_dns_answers_total", "counter", _DNS, "DNS answers sent.", "rcode", _RCODES),
+    Metric(
+        "edge_dns_answers_total",
+        "counter",
+        _DNS,
+        "DNS answers; those that a rate limit held back afterwards are among them.",
+        "rcode",
+        _RCODES,
+    ),
     Metric("edge_dns_truncated_total", "counter", _DNS, "DNS answers sent with TC because they did not fit."),
     Metric(
         "edge_dns_dropped_total",
@@ -98,6 +105,37 @@ METRICS: tuple[Metric, ...] = (
     Metric("edge_dns_zones", "gauge", _DNS, "Zones that this process can answer."),
     Metric("edge_dns_tcp_connections_total", "counter", ("dns-tcp",), "DNS connections accepted."),
     Metric("edge_dns_tcp_connections_open", "gauge", ("dns-tcp",), "DNS connections open now."),
+    Metric(
+        "edge_dns_transfers_total",
+        "counter",
+        ("dns-tcp",),
+        "Zone transfers asked for over TCP, by what was sent: the whole zone, the changes, the serial alone "
+        "because the client has it, or a refusal.",
+        "sent",
+        ("whole", "changes", "current", "refused"),
+    ),
+    Metric(
+        "edge_dns_notifies_total",
+        "counter",
+        ("dns-tcp",),
+        "NOTIFYs that a secondary answered, and those that were given up.",
+        "outcome",
+        ("answered", "unanswered"),
+    ),
+    Metric(
+        "edge_dns_limited_total",
+        "counter",
+        ("dns",),
+        "DNS answers held back because a network got too many of the kind (dns-rate).",
+        "fate",
+        ("dropped", "shortened"),
+    ),
+    Metric(
+        "edge_dns_cookies_good_total",
+        "counter",
+        _DNS,
+        "DNS queries with a cookie that proves the client's address.",
+    ),
 )
 
 

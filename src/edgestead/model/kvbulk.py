@@ -22,14 +22,18 @@ from edgestead.model.kv import (
     expires_at_s,
 )
 
+_NULL = msgspec.Raw(b"null")
 
-class _Item(msgspec.Struct):
+
+class PairSent(msgspec.Struct):
+    """One pair as a bulk put sends it."""
+
     key: str
     value: str
     base64: bool | None = None
     expiration: int | float | None = None  # JSON has one kind of number: 60.0 is 60
     expiration_ttl: int | float | None = None
-    metadata: msgspec.Raw = msgspec.Raw(b"null")
+    metadata: msgspec.Raw = msgspec.field(default_factory=lambda: _NULL)
 
 
 class BulkPair(msgspec.Struct, frozen=True):
@@ -47,7 +51,7 @@ class BulkItemInvalid(KvBodyInvalid):
     wording = "invalid request body: item {index}: {reason}"
 
 
-_decode_item = msgspec.json.Decoder(_Item).decode
+_decode_item = msgspec.json.Decoder(PairSent).decode
 _decode_key = msgspec.json.Decoder(str).decode
 
 
@@ -68,7 +72,7 @@ def pair_of(item: bytes, *, now_s: int, blanks: bool) -> BulkPair:
     return BulkPair(entry.key, content, expires, compact_metadata(bytes(entry.metadata), object_only=True))
 
 
-def _content_of(entry: _Item) -> bytes:
+def _content_of(entry: PairSent) -> bytes:
     if not entry.base64:
         return entry.value.encode()
     try:

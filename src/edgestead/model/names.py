@@ -166,6 +166,14 @@ def is_wildcard(name: bytes) -> bool:
     return name.startswith(b"\x01*")
 
 
+def ascii_part(text: str) -> str:
+    """A piece of a name as text: lower case, labels that are not ASCII in punycode, without a last dot.
+
+    Raises: InvalidName.
+    """
+    return (text if text.isascii() else _ascii_from_unicode(text)).lower().removesuffix(".")
+
+
 def owner_from_text(text: str, apex: bytes) -> bytes:
     """Read the `name` of a record: `@` or nothing is the apex; a name outside the zone is taken as relative.
 

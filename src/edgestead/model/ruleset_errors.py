@@ -9,14 +9,16 @@ Not   what is wrong with an expression (`language` says it), or with the request
     ├── RulesetNotFound       10001      └── RulesetRefused
     ├── RuleNotFound          10002          ├── InvalidJson              10026
     ├── EntrypointNotFound    10003          │   └── UnknownField         10026
-    └── VersionNotFound       10004          ├── PhaseRefused             20102
-                                             ├── ParametersNeeded         20113
+    ├── VersionNotFound       10004          ├── PhaseRefused             20102
+    └── TagNotFound           10005          ├── ParametersNeeded         20113
                                              ├── ActionNeeded             20114
                                              ├── TooManyRules             20217
                                              ├── RulesetTooLarge          20218
+                                             ├── TooManyRegexes           20219
                                              ├── ManagedIsReadOnly        20221
                                              ├── RulesetInUse             20222
                                              ├── CurrentVersion           20223
+                                             ├── VersionInUse             20224
                                              └── ValueRefused             20121
                                                  ├── ActionRefused        20120
                                                  ├── ExpressionBlank      20125
@@ -51,6 +53,12 @@ class EntrypointNotFound(NotFound):
 
 class VersionNotFound(NotFound):
     code, wording = 10004, "could not find version {version} of ruleset {ruleset_id}"
+
+
+class TagNotFound(NotFound):
+    """No rule of the managed ruleset has this category."""
+
+    code, wording = 10005, "could not find a rule with tag {tag} in ruleset {ruleset_id}"
 
 
 class RulesetRefused(BadRequest):
@@ -91,6 +99,13 @@ class RulesetTooLarge(RulesetRefused):
     code, wording = 20218, "the ruleset's rules take {octets} octets as JSON, more than {octets_max}"
 
 
+class TooManyRegexes(RulesetRefused):
+    code, wording = (
+        20219,
+        "the ruleset's expressions use matches, ~ and regex_replace {uses} times, more than {uses_max}",
+    )
+
+
 class ManagedIsReadOnly(RulesetRefused):
     code, wording = (
         20221,
@@ -99,11 +114,22 @@ class ManagedIsReadOnly(RulesetRefused):
 
 
 class RulesetInUse(RulesetRefused):
-    code, wording = 20222, "ruleset {ruleset_id} cannot be deleted because ruleset {by_id} executes it"
+    code, wording = (
+        20222,
+        "ruleset {ruleset_id} cannot be deleted because a rule of ruleset {by_id} executes or skips it",
+    )
 
 
 class CurrentVersion(RulesetRefused):
     code, wording = 20223, "version {version} cannot be deleted because it is the current one"
+
+
+class VersionInUse(RulesetRefused):
+    code, wording = (
+        20224,
+        "version {version} of ruleset {ruleset_id} cannot be deleted because a rule of ruleset {by_id}"
+        " executes it",
+    )
 
 
 class ValueRefused(RulesetRefused):

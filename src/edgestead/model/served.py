@@ -1,6 +1,6 @@
 """What DNS serves: the compiled object that travels from control to the dns processes.
 
-Owns  the shape of the feed's documents for zones and names, and their bytes.
+Owns  the shape of the feed's documents for zones, names and changes of a zone, and their bytes.
 Asks  nobody.
 Tells `services.serving` what to render and `dns` what to answer.
 Not   how a record becomes rdata (`model.records`); how an answer is built (`dns`).
@@ -13,6 +13,8 @@ import msgspec
 
 KIND_ZONE = "zone"
 KIND_NAME = "name"
+KIND_JOURNAL = "log:journal"
+
 PENDING = 65_280
 """Type, of the private range (RFC 6895 §3.1), of an RRset that stands for addresses nobody knows yet: a
 flattened alias whose target was never resolved. A question for them is answered SERVFAIL; never sent."""
@@ -42,6 +44,25 @@ class ServedName(msgspec.Struct, frozen=True, array_like=True):
     rrsets: tuple[ServedRRset, ...]
 
 
+Owned = tuple[bytes, tuple[ServedRRset, ...]]
+"""An owner name and RRsets of it."""
+
+
+class ServedChange(msgspec.Struct, frozen=True, array_like=True):
+    """One row of a zone's journal: what led from one serial to the next (RFC 1995 §4).
+
+    `removed` and `added` hold single records, SOA apart; an RRset with a new TTL is removed and added whole.
+    `whole` False: it was too much to be kept, and who has an older serial has to fetch the zone.
+    """
+
+    before: ServedZone
+    after: ServedZone
+    removed: tuple[Owned, ...]
+    added: tuple[Owned, ...]
+    whole: bool = True
+
+
 encode = msgspec.msgpack.Encoder().encode
 decode_zone = msgspec.msgpack.Decoder(ServedZone).decode
 decode_name = msgspec.msgpack.Decoder(ServedName).decode
+decode_change = msgspec.msgpack.Decoder(ServedChange).decode

@@ -1,6 +1,6 @@
 """Times as text: microseconds since the epoch in, RFC 3339 in UTC out.
 
-Owns  the two spellings that answers use.
+Owns  the two spellings that answers use, and reading the exact one back.
 Asks  nobody.
 Tells `services`.
 Not   what time it is.
@@ -19,6 +19,15 @@ def six_digits(time_us: int) -> str:
     """
     moment = _EPOCH + timedelta(microseconds=time_us)
     return moment.isoformat(timespec="microseconds")[: -len("+00:00")] + "Z"
+
+
+def from_six_digits(text: str) -> int:
+    """The inverse of `six_digits`.
+
+    >>> from_six_digits("2023-11-14T22:13:20.000001Z")
+    1700000000000001
+    """
+    return (datetime.fromisoformat(text) - _EPOCH) // timedelta(microseconds=1)
 
 
 def whole_seconds(time_us: int) -> str:

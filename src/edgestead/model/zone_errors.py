@@ -8,6 +8,8 @@ Not   refusals of one record's type, name and contents (`model.record_errors`).
     NotFound (404)                       BadRequest (400)
     ├── ZoneNotFound       1001          ├── ZoneNameRefused, ZoneTypeRefused  1001
     └── RecordNotFound    81044          ├── ZoneExists                        1061
+                                         ├── BatchTooLarge                     1001
+                                         ├── RecordInvalid                     1004
                                          └── RecordRefused
     Forbidden (403)                          ├── TargetRefused       9003 an address of the edge itself
     └── AccountNotSeen     9109              ├── CannotBeProxied, NoEdgeAddress  9004
@@ -97,6 +99,16 @@ class CommentRefused(RecordRefused):
 
 class RecordQuota(RecordRefused):
     code, wording = 81045, "The zone holds {records_max} records, and no more fit."
+
+
+class BatchTooLarge(BadRequest):
+    code, wording = 1001, "A batch in this zone holds at most {changes_max} changes, not {changes}."
+
+
+class RecordInvalid(BadRequest):
+    """Until 2024-10-01, around what is wrong with a record that was to be made (spec "Deprecations")."""
+
+    code, wording = 1004, "DNS Validation Error"
 
 
 class AddressHost(RecordRefused):

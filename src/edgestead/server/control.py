@@ -22,6 +22,7 @@ from edgestead.api.app import create_app
 from edgestead.api.context import AppContext
 from edgestead.api.framing import StrictProtocol
 from edgestead.api.log import BatchedLog
+from edgestead.config import Address
 from edgestead.model import counters
 from edgestead.model.counters import slot
 from edgestead.model.errors import Unavailable
@@ -30,10 +31,12 @@ from edgestead.server.admin import serve_admin
 from edgestead.server.control_store import ControlData, CountingPublisher
 from edgestead.server.credentials import Credentials
 from edgestead.server.errors import StartError
+from edgestead.server.history_part import HistoryPart
 from edgestead.server.kv_part import KvPart
 from edgestead.server.messages import DNS_GROUP, ControlStart
 from edgestead.server.renewal import REVOKES_OTHERS
 from edgestead.server.rest import RestServer
+from edgestead.server.upkeep import Upkeep
 from edgestead.services.access import AccessTable
 from edgestead.services.platform import Platform
 from edgestead.store.feed.publisher import Expected
@@ -88,6 +91,10 @@ class Control:
             self._page, store.feed, socket.socket(fileno=start.feed_fd), barrier_ms=start.barrier_ms
         )
         self._data = ControlData(store, self._publisher, self._page)
+        self._history = HistoryPart(
+            self._data, days=start.history_days, rows_max=start.history_rows, now_us=_now_us
+        )
+        self._resolver = Address(*start.resolver) if start.resolver else None
         self._log = BatchedLog(sys.stderr.fileno())
         self._renewing = asyncio.Lock()
 
@@ -96,9 +103,11 @@ class Control:
         await self._install(self._start.credentials)
         self._data.open(Expected(c.pid, c.pidfd, c.group) for c in self._start.expected)
         self._kv.open()
-        server = RestServer(
-            create_app(self._context()), StrictProtocol, socket.socket(fileno=self._start.api_fd)
-        )
+        self._history.open()
+        context = self._context()
+        upkeep = Upkeep(self._data, context.platform, self._resolver, _now_us)
+        upkeep.open()
+        server = RestServer(create_app(context), StrictProtocol, socket.socket(fileno=self._start.api_fd))
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, server.end)
         admin = await serve_admin(
             socket.socket(fileno=self._start.admin_fd),
@@ -108,6 +117,8 @@ class Control:
             await server.run_until_ended(self._status.ready)
         finally:
             admin.close()
+            upkeep.close()
+            self._history.close()
             self._kv.close()
             self._data.close()
             self._log.close()

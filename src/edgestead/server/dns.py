@@ -7,11 +7,14 @@ Not   anything about DNS or the feed: it only puts them together.
 """
 
 import logging
+import mmap
 import os
 import signal
 import socket
 import threading
 
+from edgestead.dns import rates
+from edgestead.dns.rates import Rates
 from edgestead.dns.table import Table
 from edgestead.dns.udp import serve_udp
 from edgestead.server import process
@@ -40,8 +43,15 @@ def main() -> None:
             return
     status.ready()
     with socket.socket(fileno=start.socket_fd) as sock:
-        serve_udp(sock, table, PageCounters(page), stop)
+        serve_udp(sock, table, PageCounters(page), stop, start.settings, _rates(start))
     follower.stop()
+
+
+def _rates(start: DnsStart) -> Rates | None:
+    if not start.rate:
+        return None
+    memory = memoryview(mmap.mmap(start.rates_fd, rates.memory_octets(start.workers)))
+    return Rates(start.rate, memory, worker=start.worker, workers=start.workers)
 
 
 def _follow(follower: ThreadFollower) -> None:

@@ -31,8 +31,17 @@ _CELLS: dict[int, int] = {
     Slot.DROPPED: slot("edge_dns_dropped_total"),
     Slot.CACHE_HITS: slot("edge_dns_cache_hits_total"),
     Slot.UNSENT: slot("edge_dns_unsent_total"),
+    Slot.LIMITED: slot("edge_dns_limited_total", "dropped"),
+    Slot.SLIPPED: slot("edge_dns_limited_total", "shortened"),
+    Slot.COOKIES_GOOD: slot("edge_dns_cookies_good_total"),
     Slot.TCP_CONNECTIONS: slot("edge_dns_tcp_connections_total"),
     Slot.TCP_OPEN: slot("edge_dns_tcp_connections_open"),
+    Slot.TRANSFERS_WHOLE: slot("edge_dns_transfers_total", "whole"),
+    Slot.TRANSFERS_CHANGES: slot("edge_dns_transfers_total", "changes"),
+    Slot.TRANSFERS_CURRENT: slot("edge_dns_transfers_total", "current"),
+    Slot.TRANSFERS_REFUSED: slot("edge_dns_transfers_total", "refused"),
+    Slot.NOTIFIES_ANSWERED: slot("edge_dns_notifies_total", "answered"),
+    Slot.NOTIFIES_UNANSWERED: slot("edge_dns_notifies_total", "unanswered"),
 }
 
 

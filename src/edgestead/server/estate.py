@@ -14,6 +14,8 @@ from functools import partial
 from types import TracebackType
 
 from edgestead.config import Config
+from edgestead.dns import rates
+from edgestead.dns.settings import DnsSettings, new_secret
 from edgestead.model.counters import PAGE_BYTES
 from edgestead.server import credentials, ready
 from edgestead.server.child import Child, MakeStart
@@ -52,13 +54,21 @@ class Estate:
         undo.callback(self._listeners.close)
         credentials.load_or_make(config.data_dir)
         self.remove_ready_file()  # of a server that was killed: it would tell of us too early
+        self._dns_settings = DnsSettings(
+            cookie_secret=new_secret(),
+            identity=config.dns_identity.encode(),
+            version=config.dns_version.encode(),
+        )
+        self._rates_fd = os.memfd_create("edgestead-dns-rates", os.MFD_CLOEXEC)
+        undo.callback(os.close, self._rates_fd)
+        os.ftruncate(self._rates_fd, rates.memory_octets(workers))
         self._pages: dict[str, int] = {}
         self._control = self._child("control", "control", self._control_start)
         self._consumers = [
-            self._child(f"dns-{worker}", "dns", partial(self._dns_start, opened.fileno()))
+            self._child(f"dns-{worker}", "dns", partial(self._dns_start, opened.fileno(), worker))
             for worker, opened in enumerate(self._listeners.dns_udp)
         ]
-        tcp_start = partial(self._dns_start, self._listeners.dns_tcp.fileno())
+        tcp_start = partial(self._dns_start, self._listeners.dns_tcp.fileno(), 0)
         self._consumers.append(self._child("dns-tcp", "dns_tcp", tcp_start))
         for fd in self._pages.values():
             undo.callback(os.close, fd)
@@ -127,17 +137,22 @@ class Estate:
             own_addresses=tuple(map(str, config.own_addresses)),
             nameservers=config.nameserver,
             profile=config.profile,
+            resolver=config.resolver,
             as_of=config.as_of,
             allow_as_of=config.allow_as_of,
             crs=None if config.crs is None else str(config.crs),
             managed_ruleset_id=config.managed_ruleset_id,
             anomaly_rule_id=config.anomaly_rule_id,
             barrier_ms=config.barrier_ms,
+            history_days=config.history_days,
+            history_rows=config.history_rows,
         )
         descriptors = [start.lock_fd, start.api_fd, start.feed_fd, start.admin_fd, *self._pages.values()]
         return start, [*descriptors, *(consumer.pidfd for consumer in serving)]
 
-    def _dns_start(self, socket_fd: int, child: Child, status_fd: int) -> tuple[DnsStart, Iterable[int]]:
+    def _dns_start(
+        self, socket_fd: int, worker: int, child: Child, status_fd: int
+    ) -> tuple[DnsStart, Iterable[int]]:
         start = DnsStart(
             name=child.name,
             supervisor_pid=os.getpid(),
@@ -145,5 +160,12 @@ class Estate:
             counters_fd=child.counters_fd,
             socket_fd=socket_fd,
             feed_path=str(self._runtime_dir / "feed.sock"),
+            settings=self._dns_settings,
+            rates_fd=self._rates_fd,
+            rate=self._config.dns_rate,
+            worker=worker,
+            workers=len(self._listeners.dns_udp),
+            transfer_to=tuple(map(str, self._config.transfer_to)),
+            notify=tuple((target.host, target.port) for target in self._config.notify),
         )
-        return start, [socket_fd]
+        return start, [socket_fd, self._rates_fd]

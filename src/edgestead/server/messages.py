@@ -13,6 +13,7 @@ from datetime import date
 
 import msgspec
 
+from edgestead.dns.settings import DnsSettings
 from edgestead.model.call import Profile
 from edgestead.server.credentials import Credentials
 
@@ -40,7 +41,7 @@ class ControlStart(Start, frozen=True, kw_only=True):
     """`pages` are all counter pages by process name; `expected` is empty at the server's first start.
 
     `lock_fd` is only held: it keeps the data folder taken for as long as control lives. `crs` None means the
-    system's rule set, ids that are None the well-known ones.
+    system's rule set, ids that are None the well-known ones, `resolver` None the system's.
     """
 
     data_dir: str
@@ -55,16 +56,31 @@ class ControlStart(Start, frozen=True, kw_only=True):
     own_addresses: tuple[str, ...]
     nameservers: tuple[str, ...]
     profile: Profile
+    resolver: tuple[str, int] | None
     as_of: date | None
     allow_as_of: bool
     crs: str | None
     managed_ruleset_id: str | None
     anomaly_rule_id: str | None
     barrier_ms: int
+    history_days: int
+    history_rows: int
 
 
 class DnsStart(Start, frozen=True, kw_only=True):
-    """One worker of DNS: `socket_fd` is bound (UDP) or listening (TCP)."""
+    """One worker of DNS: `socket_fd` is bound (UDP) or listening (TCP).
+
+    UDP workers are numbered from 0 and share the memory of `rates_fd`; `rate` 0 means no limit.
+    `transfer_to` are the prefixes of who may have whole zones, `notify` address and port of who is told of
+    changes; both are of use over TCP only.
+    """
 
     socket_fd: int
     feed_path: str
+    settings: DnsSettings
+    rates_fd: int
+    rate: int
+    worker: int
+    workers: int
+    transfer_to: tuple[str, ...] = ()
+    notify: tuple[tuple[str, int], ...] = ()

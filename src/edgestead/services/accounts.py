@@ -1,27 +1,70 @@
-"""The use cases of accounts, of the calling user, and of memberships.
+"""The use cases of accounts and of the calling user.
 
 Owns  their JSON shapes.
-Asks  `tables.accounts`; `services.access` for which accounts are seen.
+Asks  `tables.accounts` and `tables.settings`; `services.access` for which accounts are seen;
+      `services.dns_settings` for the default of new zones, which accounts show too.
 Tells `api`.
-Not   making accounts and users (`services.credentials`).
+Not   making accounts and users (`services.credentials`); who belongs where (`services.members`).
 """
 
 from typing import Any
 
 import msgspec
 
+from edgestead.model.call import Call
 from edgestead.model.errors import Forbidden
+from edgestead.model.request_errors import MissingField
+from edgestead.model.setting_errors import (
+    AccountCreationForbidden,
+    AccountFieldRefused,
+    AccountTypeIsFixed,
+)
 from edgestead.model.times import six_digits
 from edgestead.model.zone_errors import AccountNotSeen
+from edgestead.services import dns_settings
 from edgestead.services.access import Identity, sees_account
-from edgestead.store.control import Reader
-from edgestead.tables import accounts
-from edgestead.tables.accounts import AccountRow, MembershipRow
+from edgestead.services.limits import ACCOUNT_NAME_CHARACTERS_MAX, PROFILE_CHARACTERS_MAX
+from edgestead.services.lookup import account_of
+from edgestead.services.zone_facts import CUSTOM_ACCOUNT, STANDARD
+from edgestead.store.control import Reader, Transaction
+from edgestead.tables import accounts, settings
+from edgestead.tables.accounts import AccountRow
 
 
 class AccountSettings(msgspec.Struct, frozen=True):
-    enforce_twofactor: bool = False
-    abuse_contact_email: str | None = None
+    """`default_nameservers` and `use_account_custom_ns_by_default` are views of the DNS setting
+    `zone_defaults.nameservers.type` (dated change of 2025-03-14); the other two are stored only.
+    """
+
+    enforce_twofactor: bool
+    abuse_contact_email: str | None
+    default_nameservers: str
+    use_account_custom_ns_by_default: bool
+
+
+class SettingsBody(msgspec.Struct, frozen=True):
+    enforce_twofactor: bool | None = None
+    abuse_contact_email: str | msgspec.UnsetType | None = msgspec.UNSET
+    default_nameservers: str | None = None
+    use_account_custom_ns_by_default: bool | None = None
+
+
+class AccountBody(msgspec.Struct, frozen=True):
+    """What create and PUT take. The type of an account never changes."""
+
+    name: str | None = None
+    type: str | None = None
+    settings: SettingsBody | None = None
+
+
+class UserBody(msgspec.Struct, frozen=True):
+    """What PATCH of the user takes; null empties a field."""
+
+    first_name: str | msgspec.UnsetType | None = msgspec.UNSET
+    last_name: str | msgspec.UnsetType | None = msgspec.UNSET
+    telephone: str | msgspec.UnsetType | None = msgspec.UNSET
+    country: str | msgspec.UnsetType | None = msgspec.UNSET
+    zipcode: str | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class AccountView(msgspec.Struct, frozen=True):
@@ -52,18 +95,14 @@ class UserView(msgspec.Struct, frozen=True):
     has_enterprise_zones: bool = False
 
 
-class NamedAccount(msgspec.Struct, frozen=True):
-    id: str
-    name: str
+class Profile(msgspec.Struct, frozen=True):
+    """What a user says of themself."""
 
-
-class MembershipView(msgspec.Struct, frozen=True):
-    id: str
-    status: str
-    account: NamedAccount
-    roles: tuple[str, ...]
-    permissions: dict[str, dict[str, bool]]
-    api_access_enabled: bool | None = None
+    first_name: str | None = None
+    last_name: str | None = None
+    telephone: str | None = None
+    country: str | None = None
+    zipcode: str | None = None
 
 
 class Listed(msgspec.Struct, frozen=True):
@@ -71,21 +110,51 @@ class Listed(msgspec.Struct, frozen=True):
     total_count: int
 
 
-_ROLES = ("Super Administrator - All Privileges",)
-_AREAS = ("analytics", "dns_records", "settings", "waf", "zones", "zone_settings")
-_ALL_PERMISSIONS = {area: {"read": True, "write": True} for area in _AREAS}
+_PROFILE = "user.profile"
+_STORED = {"enforce_twofactor": "account.enforce_twofactor", "abuse_contact_email": "account.abuse_email"}
+_read_profile = msgspec.json.Decoder(Profile).decode
+_encode = msgspec.json.Encoder().encode
 
 
-def show(reader: Reader, identity: Identity, account_id: str) -> AccountView:
+def create(body: AccountBody) -> None:
+    """No account is ever made but by the first start. Raises MissingField, AccountCreationForbidden."""
+    if not body.name:
+        raise MissingField(field="name", pointer="/name")
+    raise AccountCreationForbidden
+
+
+def show(call: Call, reader: Reader, identity: Identity, account_id: str) -> AccountView:
     """Raises AccountNotSeen."""
     row = accounts.account(reader, account_id)
     if row is None or not sees_account(identity, account_id):
         raise AccountNotSeen
-    return _view(row)
+    return _view(call, reader, row)
+
+
+def put(call: Call, tx: Transaction, account_id: str, body: AccountBody) -> AccountView:
+    """Rename an account, change its settings. Raises AccountNotSeen, MissingField, AccountTypeIsFixed,
+    AccountFieldRefused, DnsSettingRefused.
+    """
+    row = account_of(tx, account_id)
+    if body.type is not None and body.type != row.type:
+        raise AccountTypeIsFixed(pointer="/type")
+    if not body.name:
+        raise MissingField(field="name", pointer="/name")
+    accounts.set_name(tx, account_id, _short("name", body.name, ACCOUNT_NAME_CHARACTERS_MAX, "/name"))
+    if body.settings is not None:
+        _put_settings(call, tx, account_id, body.settings)
+    return _view(call, tx, account_of(tx, account_id))
 
 
 def listed(
-    reader: Reader, identity: Identity, name: str | None, *, descending: bool, limit: int, offset: int
+    call: Call,
+    reader: Reader,
+    identity: Identity,
+    name: str | None,
+    *,
+    descending: bool,
+    limit: int,
+    offset: int,
 ) -> Listed:
     """The accounts that the caller sees, oldest first. There are few: all of them are read."""
     rows = [
@@ -95,7 +164,7 @@ def listed(
     ]
     if descending:
         rows.reverse()
-    return Listed([_view(row) for row in rows[offset : offset + limit]], len(rows))
+    return Listed([_view(call, reader, row) for row in rows[offset : offset + limit]], len(rows))
 
 
 def user(reader: Reader, identity: Identity) -> UserView:
@@ -103,20 +172,70 @@ def user(reader: Reader, identity: Identity) -> UserView:
     row = accounts.user(reader, identity.actor.id)
     if row is None:
         raise Forbidden
-    return UserView(row.id, row.email)
+    return UserView(row.id, row.email, **msgspec.structs.asdict(_profile(reader, row.id)))
 
 
-def memberships(reader: Reader, identity: Identity, *, limit: int, offset: int) -> Listed:
-    """Where the calling user belongs."""
-    user_id = identity.actor.id
-    rows = accounts.memberships(reader, user_id, limit, offset)
-    return Listed([_membership(row) for row in rows], accounts.membership_count(reader, user_id))
+def patch_user(call: Call, tx: Transaction, identity: Identity, body: UserBody) -> UserView:
+    """Raises Forbidden, AccountFieldRefused."""
+    user_id = user(tx, identity).id
+    sent = {
+        name: value and _short(name, value, PROFILE_CHARACTERS_MAX, f"/{name}")
+        for name, value in msgspec.structs.asdict(body).items()
+        if value is not msgspec.UNSET
+    }
+    profile = msgspec.structs.replace(_profile(tx, user_id), **sent)
+    settings.put(tx, user_id, _PROFILE, _encode(profile).decode(), call.now_us)
+    return user(tx, identity)
 
 
-def _view(row: AccountRow) -> AccountView:
-    return AccountView(row.id, row.name, row.type, AccountSettings(), six_digits(row.created_us))
+def _profile(reader: Reader, user_id: str) -> Profile:
+    stored = settings.one(reader, user_id, _PROFILE)
+    return _read_profile(stored.value) if stored else Profile()
 
 
-def _membership(row: MembershipRow) -> MembershipView:
-    account = NamedAccount(row.account_id, row.account_name)
-    return MembershipView(row.id, row.status, account, _ROLES, _ALL_PERMISSIONS)
+def _put_settings(call: Call, tx: Transaction, account_id: str, body: SettingsBody) -> None:
+    if body.enforce_twofactor is not None:
+        _put_one(call, tx, account_id, "enforce_twofactor", body.enforce_twofactor)
+    if body.abuse_contact_email is not msgspec.UNSET:
+        email, at = body.abuse_contact_email, "/settings/abuse_contact_email"
+        email = email and _short("abuse_contact_email", email, PROFILE_CHARACTERS_MAX, at)
+        _put_one(call, tx, account_id, "abuse_contact_email", email)
+    wanted = _wanted_nameservers(tx, account_id, body)
+    if wanted is not None:
+        dns_settings.set_default_nameservers(call, tx, account_id, wanted, "/settings/default_nameservers")
+
+
+def _wanted_nameservers(reader: Reader, account_id: str, body: SettingsBody) -> str | None:
+    """What the older two members ask for; where both are sent, the name wins."""
+    if body.default_nameservers is not None:
+        return body.default_nameservers
+    if body.use_account_custom_ns_by_default is None:
+        return None
+    if body.use_account_custom_ns_by_default:
+        return CUSTOM_ACCOUNT
+    present = dns_settings.default_nameservers(reader, account_id)
+    return STANDARD if present == CUSTOM_ACCOUNT else None
+
+
+def _put_one(call: Call, tx: Transaction, account_id: str, name: str, value: Any) -> None:
+    settings.put(tx, account_id, _STORED[name], _encode(value).decode(), call.now_us)
+
+
+def _short(field: str, text: str, characters_max: int, pointer: str) -> str:
+    if len(text) > characters_max or not text.isprintable():
+        reason = f"it has at most {characters_max} printable characters."
+        raise AccountFieldRefused(field=field, reason=reason, pointer=pointer)
+    return text
+
+
+def _view(call: Call, reader: Reader, row: AccountRow) -> AccountView:
+    stored = {name: settings.one(reader, row.id, id_) for name, id_ in _STORED.items()}
+    values = {name: msgspec.json.decode(one.value) for name, one in stored.items() if one}
+    default = dns_settings.default_nameservers(reader, row.id)
+    shown = AccountSettings(
+        enforce_twofactor=values.get("enforce_twofactor", False),
+        abuse_contact_email=values.get("abuse_contact_email"),
+        default_nameservers=dns_settings.spelled(call, default),
+        use_account_custom_ns_by_default=default == CUSTOM_ACCOUNT,
+    )
+    return AccountView(row.id, row.name, row.type, shown, six_digits(row.created_us))

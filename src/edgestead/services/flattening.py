@@ -17,11 +17,12 @@ import msgspec
 
 from edgestead.model import names
 from edgestead.model.limits import TTL_SECONDS_AUTO
-from edgestead.model.records import TYPES
-from edgestead.model.served import ServedRRset
+from edgestead.model.served import PENDING, ServedRRset
+from edgestead.services.aliases import OurZone, enclosing_zone
+from edgestead.services.record_view import read_settings
 from edgestead.services.serving import Renderer, is_proxied, rrsets_of
 from edgestead.store.control import Reader, Transaction
-from edgestead.tables import flattened, records, zones
+from edgestead.tables import flattened, records
 from edgestead.tables.flattened import Dependent, Due
 from edgestead.tables.records import Neighbour
 
@@ -48,13 +49,21 @@ class Flat(NamedTuple):
     via: tuple[str, ...]
     outside: str | None = None
 
+    @property
+    def served(self) -> tuple[ServedRRset, ...]:
+        return (ServedRRset(PENDING, 0, (b"",)),) if self.rrsets is None else self.rrsets
+
+
+def has_alias(members: Iterable[Neighbour]) -> bool:
+    return any(record.type == "CNAME" for record in members)
+
 
 def alias_of(members: Sequence[Neighbour], *, at_apex: bool, flatten_all: bool) -> Neighbour | None:
     """The CNAME among a name's records if it has to be flattened; proxied names answer the edge instead."""
     alias = next((record for record in members if record.type == "CNAME"), None)
     if alias is None or is_proxied(members):
         return None
-    wanted = at_apex or flatten_all or bool(records.settings_of(alias).get("flatten_cname"))
+    wanted = at_apex or flatten_all or bool(read_settings(alias.settings).flatten_cname)
     return alias if wanted else None
 
 
@@ -63,14 +72,14 @@ def chase(reader: Reader, renderer: Renderer, alias: Neighbour) -> Flat:
     via: list[str] = []
     ttl_seconds = _ttl_seconds(alias)
     for _ in range(CHAIN_MAX):
-        target = names.text_from_wire(alias.rdata)
-        via.append(target)
-        zone = zones.enclosing(reader, target)
-        if zone is None or _is_delegated(reader, zone.id, zone.name, target):
-            kept = flattened.answer(reader, target)
+        target = alias.rdata
+        via.append(names.text_from_wire(target))
+        zone = enclosing_zone(reader, target)
+        if zone is None or _is_delegated(reader, zone, target):
+            kept = flattened.answer(reader, via[-1])
             rrsets = None if kept is None else _shortened(_decode(kept), ttl_seconds)
-            return Flat(rrsets, tuple(via), target)
-        found = _at_or_covering(reader, zone.id, zone.name, target, via)
+            return Flat(rrsets, tuple(via), via[-1])
+        found = _at_or_covering(reader, zone, target, via)
         if is_proxied(found):
             return Flat(_shortened(renderer.edge_rrsets(found), ttl_seconds), tuple(via))
         next_alias = next((record for record in found if record.type == "CNAME"), None)
@@ -109,7 +118,7 @@ def take_answer(tx: Transaction, target: str, rrsets: Sequence[ServedRRset], now
     before = flattened.answer(tx, target)
     seconds = min((rrset.ttl_seconds for rrset in rrsets), default=TTL_SECONDS_MAX)
     seconds = min(max(seconds, TTL_SECONDS_MIN), TTL_SECONDS_MAX)
-    # The TTL that counts down in a resolver's cache is no news: what we answer is the time until we ask again.
+    # A TTL that counts down in a resolver's cache is no news: we answer the time until we ask again.
     now = _encode(tuple(ServedRRset(one.type, seconds, tuple(sorted(one.rdatas))) for one in rrsets))
     flattened.set_answered(tx, target, now, now_us, now_us + seconds * _MICROSECONDS)
     return before is None or _contents(before) != _contents(now)
@@ -124,27 +133,29 @@ def take_failure(tx: Transaction, due: Due, now_us: int) -> None:
     flattened.set_failed(tx, due.name, now_us + seconds * _MICROSECONDS)
 
 
-def _at_or_covering(reader: Reader, zone_id: str, apex: str, target: str, via: list[str]) -> list[Neighbour]:
+def _at_or_covering(reader: Reader, zone: OurZone, target: bytes, via: list[str]) -> list[Neighbour]:
     """What a zone of ours holds at a name, or for it by a wildcard; adds the wildcards to `via`.
 
     An empty non-terminal that hides a wildcard (RFC 4592 §2.2.2) is seen only if it has records itself.
     """
-    found = records.at_name(reader, zone_id, target)
+    found = records.at_name(reader, zone.id, names.text_from_wire(target))
     above = target
-    while not found and above != apex:
-        above = above.partition(".")[2]
-        via.append(f"*.{above}")
-        found = records.at_name(reader, zone_id, via[-1])
-        if not found and above != apex and records.at_name(reader, zone_id, above):
+    while not found and above != zone.apex:
+        above = names.parent(above)
+        text = names.text_from_wire(above)
+        via.append(f"*.{text}")
+        found = records.at_name(reader, zone.id, via[-1])
+        if not found and above != zone.apex and records.at_name(reader, zone.id, text):
             break
     return found
 
 
-def _is_delegated(reader: Reader, zone_id: str, apex: str, target: str) -> bool:
-    while target != apex:
-        if any(record.type == "NS" for record in records.at_name(reader, zone_id, target)):
+def _is_delegated(reader: Reader, zone: OurZone, target: bytes) -> bool:
+    while target != zone.apex:
+        found = records.at_name(reader, zone.id, names.text_from_wire(target))
+        if any(record.type == "NS" for record in found):
             return True
-        target = target.partition(".")[2]
+        target = names.parent(target)
     return False
 
 
@@ -153,11 +164,10 @@ def _ttl_seconds(record: Neighbour) -> int:
 
 
 def _shortened(rrsets: Iterable[ServedRRset], ttl_seconds: int) -> tuple[ServedRRset, ...]:
-    return tuple(msgspec.structs.replace(one, ttl_seconds=min(one.ttl_seconds, ttl_seconds)) for one in rrsets)
+    return tuple(
+        msgspec.structs.replace(one, ttl_seconds=min(one.ttl_seconds, ttl_seconds)) for one in rrsets
+    )
 
 
 def _contents(encoded: bytes) -> list[tuple[int, tuple[bytes, ...]]]:
     return [(one.type, one.rdatas) for one in _decode(encoded)]
-
-
-ADDRESS_NUMBERS = tuple(TYPES[name].number for name in _ADDRESSES)

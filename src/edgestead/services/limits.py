@@ -10,19 +10,26 @@ TTL_SECONDS_MAX = 86_400  # contract "TTL and proxy"
 TXT_OCTETS_PER_NAME_MAX = 8_192  # contract "Types", decoded
 RRSET_OCTETS_MAX = 65_000  # one RRset fits in one DNS message over TCP (65,535) with its question and OPT
 RECORD_HEAD_OCTETS = 12  # of each record in a message: compressed owner, type, class, TTL, length
-COMMENT_CHARACTERS_MAX = 500  # contract "Text", the widest plan
 TAGS_MAX = 20
 TAG_NAME_CHARACTERS_MAX = 32
 TAG_VALUE_CHARACTERS_MAX = 100
+HANGING_MAX = 500  # flattened names that are rendered again in the transaction that changes their target
+ALIAS_HOPS_MAX = 32  # CNAMEs behind one another
 RECORDS_PER_ZONE_MAX = 1_000_000
+IMPORTED_RECORDS_MAX = 50_000  # of one zone file: 50 MB while it is read
+HISTORY_ITEMS_SHOWN_MAX = 20  # of one change in a list; its diff has all of them
+RESTORED_ITEMS_MAX = (
+    50_000  # that an undo or restore goes through, in one transaction; no less than an import
+)
 
 RULES_PER_RULESET_MAX = 1_000  # contract "Rulesets" §6: ours, plans of the hosted service have fewer
-CUSTOM_RULESETS_MAX = 100  # of one account, in all phases
+REGEXES_PER_RULESET_MAX = 1_000  # each takes up to 2 MiB at the edge; usual ones compile in 50 µs
+CUSTOM_RULESETS_MAX = 100  # of one account in one phase
 RULESET_OCTETS_MAX = 900_000  # the rules as JSON; with its head the ruleset is one document of the feed
 RULESET_NAME_CHARACTERS_MAX = 255
 DESCRIPTION_CHARACTERS_MAX = 1_024  # of a ruleset or a rule
 REF_CHARACTERS_MAX = 255
-VERSIONS_KEPT_MAX = 1_000  # of one ruleset; the oldest go first
+VERSIONS_KEPT_MAX = 1_000  # of one ruleset, and those that are executed by number; the oldest go first
 VERSIONS_OCTETS_MAX = 64 << 20  # of one ruleset, all versions together
 REFUSALS_ANSWERED_MAX = 20  # of one body: one a rule
 OVERRIDE_ITEMS_MAX = 1_000  # of each list in overrides and skip
@@ -39,3 +46,11 @@ TOKEN_NAME_CHARACTERS_MAX = 120  # contract "Tokens"
 TOKEN_POLICIES_MAX = 50
 TOKEN_RESOURCES_MAX = 200  # of all policies together: every change of a token reads all tokens again
 TOKEN_ADDRESSES_MAX = 100  # of both lists together: each request looks at all of them
+
+SETTINGS_PER_PATCH_MAX = 200  # of one body; more than there are settings
+CUSTOM_NAMESERVERS_MAX = 25  # of one account: five sets of five
+VANITY_NAMESERVERS_MAX = 10  # of one zone
+PURGE_ITEMS_MAX = 1_000  # of one purge; nothing is cached here yet
+PROFILE_CHARACTERS_MAX = 100  # of a user's name, telephone, country, postal code
+ACCOUNT_NAME_CHARACTERS_MAX = 100
+HOLD_AFTER_DAYS_MAX = 3_650

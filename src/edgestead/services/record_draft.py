@@ -8,18 +8,16 @@ Not   the other records of the zone.
 Unknown members of the body are ignored, and null means not sent, except that it clears `comment` and `tags`.
 """
 
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
 
-from edgestead.changes import changed
 from edgestead.model import names
-from edgestead.model.call import Call, Profile
+from edgestead.model.call import Call
 from edgestead.model.names import InvalidName
 from edgestead.model.plans import PLANS
-from edgestead.model.record_errors import ContentRefused, FieldMissing, FieldRefused, NameRefused
+from edgestead.model.record_errors import FieldMissing, FieldRefused, NameRefused
 from edgestead.model.records import TYPES, RecordType, folded_content, record_type_named
 from edgestead.model.zone_errors import (
     CannotBeProxied,
@@ -32,7 +30,7 @@ from edgestead.model.zone_errors import (
     TypeIsFixed,
     TypeNotOffered,
 )
-from edgestead.services import limits
+from edgestead.services import limits, srv_members
 from edgestead.services.platform import Platform
 from edgestead.tables.records import RecordRow
 from edgestead.tables.zones import ZoneRow
@@ -114,8 +112,14 @@ def draft(call: Call, zone: ZoneRow, platform: Platform, body: RecordBody) -> Dr
     """
     row = _type(body.type)
     apex = apex_of(zone)
-    owner = _owner(call, row, body.name, apex)
-    return _complete(zone, platform, row, owner, _read(call, row, body, None), body, None)
+    owner = _owner(call, row, _name(call, row, body, None), apex)
+    return _complete(zone, platform, row, owner, _read(row, body, None), body, None)
+
+
+def put(call: Call, zone: ZoneRow, platform: Platform, body: RecordBody, old: RecordRow) -> Draft:
+    """The record that takes the old one's place: as `draft`, and of the same type."""
+    check_same_type(body, old)
+    return draft(call, zone, platform, body)
 
 
 def patched(call: Call, zone: ZoneRow, platform: Platform, body: RecordBody, old: RecordRow) -> Draft:
@@ -123,11 +127,9 @@ def patched(call: Call, zone: ZoneRow, platform: Platform, body: RecordBody, old
     row = TYPES[old.type]
     check_same_type(body, old)
     apex = apex_of(zone)
-    if body.name is None:
-        owner = names.wire_from_text(old.name)
-    else:
-        owner = _owner(call, row, body.name, apex)
-    return _complete(zone, platform, row, owner, _read(call, row, body, old), body, old)
+    name = _name(call, row, body, old)
+    owner = names.wire_from_text(old.name) if name is None else _owner(call, row, name, apex)
+    return _complete(zone, platform, row, owner, _read(row, body, old), body, old)
 
 
 def check_same_type(body: RecordBody, old: RecordRow) -> None:
@@ -145,6 +147,15 @@ def _type(text: str | None) -> RecordType:
     return row
 
 
+def _name(call: Call, row: RecordType, body: RecordBody, old: RecordRow | None) -> str | None:
+    """The name that was sent; None when none was."""
+    if row.name != "SRV" or body.data is None:
+        return body.name
+    before = body.name if body.name is not None or old is None else old.name
+    composed = srv_members.name_of(call, body.data, before)
+    return body.name if composed is before else composed
+
+
 def _owner(call: Call, row: RecordType, text: str | None, apex: bytes) -> bytes:
     if text is None:
         raise NameRefused(type=row.name, field="name", reason="it is missing")
@@ -156,12 +167,10 @@ def _owner(call: Call, row: RecordType, text: str | None, apex: bytes) -> bytes:
     return owner
 
 
-def _read(call: Call, row: RecordType, body: RecordBody, old: RecordRow | None) -> _Contents:
+def _read(row: RecordType, body: RecordBody, old: RecordRow | None) -> _Contents:
     """The contents from `data` or `content`, whichever the type wants; else the old ones."""
     priority = body.priority if body.priority is not None or old is None else old.priority
     if row.form == "data" and body.data is not None:
-        if row.name == "SRV":
-            _check_srv_members(call, body.data)
         rdata = row.rdata.from_data(body.data, priority)
     elif body.content is not None:
         rdata = row.rdata.from_content(body.content, priority)
@@ -182,16 +191,6 @@ def _read(call: Call, row: RecordType, body: RecordBody, old: RecordRow | None) 
     )
 
 
-def _check_srv_members(call: Call, data: Mapping[str, Any]) -> None:
-    """Spec "Deprecations", 2024-05-31: the name is read at the top level only. Raises FieldRefused."""
-    if call.profile is Profile.CLIENTS or not changed("srv-data-members", call.as_of):
-        return
-    for member in ("service", "proto", "name"):
-        if data.get(member) is not None:
-            reason = "it is no longer taken: write _service._proto in front of the record's name"
-            raise FieldRefused(type="SRV", field=f"data/{member}", reason=reason)
-
-
 def _complete(
     zone: ZoneRow,
     platform: Platform,
@@ -202,7 +201,7 @@ def _complete(
     old: RecordRow | None,
 ) -> Draft:
     proxied = bool(old and old.proxied) if body.proxied is None else body.proxied
-    _check_target(row, owner, contents, proxied, platform)
+    _check_target(row, contents, proxied, platform)
     return Draft(
         owner,
         names.text_from_wire(owner),
@@ -215,22 +214,18 @@ def _complete(
         contents.content_folded,
         contents.data,
         _settings(row, body.settings, old),
-        _comment(row, body.comment, old),
+        _comment(row, zone, body.comment, old),
         _tags(row, body.tags, old),
     )
 
 
-def _check_target(
-    row: RecordType, owner: bytes, contents: _Contents, proxied: bool, platform: Platform
-) -> None:
+def _check_target(row: RecordType, contents: _Contents, proxied: bool, platform: Platform) -> None:
     if proxied and not row.proxiable:
         raise CannotBeProxied(type=row.name, field="proxied")
     if proxied and not platform.edge_addresses:
         raise NoEdgeAddress(type=row.name, field="proxied")
     if contents.content in platform.own_addresses:
         raise TargetRefused(type=row.name, field="content", address=contents.content)
-    if row.name == "CNAME" and contents.rdata == owner:
-        raise ContentRefused(type="CNAME", field="content", reason="it points to itself")
 
 
 def _ttl(row: RecordType, zone: ZoneRow, ttl: int | None, old: RecordRow | None) -> int:
@@ -266,13 +261,16 @@ def _settings(row: RecordType, sent: Settings | None, old: RecordRow | None) -> 
     return _encode(settings).decode()
 
 
-def _comment(row: RecordType, sent: str | msgspec.UnsetType | None, old: RecordRow | None) -> str | None:
+def _comment(
+    row: RecordType, zone: ZoneRow, sent: str | msgspec.UnsetType | None, old: RecordRow | None
+) -> str | None:
     if isinstance(sent, msgspec.UnsetType):
         return old.comment if old else None
     if not sent:
         return None
-    if len(sent) > limits.COMMENT_CHARACTERS_MAX:
-        reason = f"it has {len(sent)} characters, more than {limits.COMMENT_CHARACTERS_MAX}"
+    characters_max = PLANS[zone.plan].comment_characters_max
+    if len(sent) > characters_max:
+        reason = f"it has {len(sent)} characters, more than {characters_max}"
         raise CommentRefused(type=row.name, field="comment", reason=reason)
     if not sent.isprintable():
         raise CommentRefused(

@@ -2,11 +2,11 @@
 
 Owns  the shape of a record's JSON object, its order of members, and what `proxiable` says.
 Asks  nobody: a row comes in.
-Tells `services.zone_edit`, which stores the newest shape in the row, and `services.records`.
-Not   the envelope.
+Tells `services.zone_edit`, which stores the newest shape in the row.
+Not   older shapes and other spellings (`services.record_shapes`); the envelope.
 
 Contract "Common fields" and "Golden shapes". The row keeps the bytes of the newest shape in the profile
-`spec`; `body_for` gives the shape that a call asks for.
+`spec`.
 """
 
 from ipaddress import IPv4Network, IPv6Network
@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from edgestead.model.call import Call, Profile
 from edgestead.model.records import TYPES
 from edgestead.model.times import six_digits
 from edgestead.tables.records import RecordRow
@@ -31,11 +30,6 @@ _UNPROXIABLE_V6 = tuple(
     (int(network.network_address), int(network.netmask))
     for network in map(IPv6Network, ("::/127", "fc00::/7", "fe80::/10"))
 )
-
-# The profile `clients` answers the original vendor's spelling. Between `,` and `"` no text of a user's can
-# stand: inside of a JSON string a quote is escaped.
-_OWN_SPELLING = b',"managed_by_edge_tunnel":'
-_VENDOR_SPELLING = b',"managed_by_argo_tunnel":'
 
 
 class Meta(msgspec.Struct, frozen=True):
@@ -68,6 +62,8 @@ class RecordView(msgspec.Struct, frozen=True, omit_defaults=False):
 
 
 class StoredSettings(msgspec.Struct, frozen=True):
+    """A record's settings as its row has them; `read_settings` reads the JSON text."""
+
     flatten_cname: bool | None = None
     ipv4_only: bool | None = None
     ipv6_only: bool | None = None
@@ -75,7 +71,7 @@ class StoredSettings(msgspec.Struct, frozen=True):
 
 _META = Meta()
 _encode = msgspec.json.Encoder().encode
-_settings = msgspec.json.Decoder(StoredSettings).decode
+read_settings = msgspec.json.Decoder(StoredSettings).decode
 
 
 def render(row: RecordRow) -> bytes:
@@ -105,13 +101,6 @@ def render(row: RecordRow) -> bytes:
     )
 
 
-def body_for(call: Call, body: bytes) -> bytes:
-    """A stored body, or several joined ones, in the shape that the call asks for."""
-    if call.profile is Profile.CLIENTS:
-        return body.replace(_OWN_SPELLING, _VENDOR_SPELLING)
-    return body
-
-
 def is_proxiable(type_: str, rdata: bytes, proxied: int) -> bool:
     """Whether the type can be proxied and the target is not of a loopback, link-local or private range.
 
@@ -130,7 +119,7 @@ def is_proxiable(type_: str, rdata: bytes, proxied: int) -> bool:
 def _shown_settings(row: RecordRow) -> dict[str, Any]:
     if row.type not in ("A", "AAAA", "CNAME"):
         return {}
-    stored = _settings(row.settings)
+    stored = read_settings(row.settings)
     shown: dict[str, Any] = {}
     if row.type == "CNAME":
         shown["flatten_cname"] = bool(stored.flatten_cname)

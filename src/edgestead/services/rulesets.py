@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from msgspec import Raw
 
-from edgestead.model.ruleset_errors import EntrypointNotFound, RulesetNotFound
+from edgestead.model.ids import is_id
+from edgestead.model.ruleset_errors import EntrypointNotFound, RulesetNotFound, TagNotFound
 from edgestead.services import rulesets_view
 from edgestead.services.platform import Platform
 from edgestead.services.rulesets_phases import ORDER
@@ -26,6 +27,9 @@ from edgestead.services.rulesets_scope import (
 from edgestead.store.control import Reader
 from edgestead.tables import rulesets
 from edgestead.tables.rulesets import RulesetRow
+
+_ID_CHARACTERS = 32
+_TAG_SHOWN_CHARACTERS = 64
 
 
 class Listed(NamedTuple):
@@ -54,6 +58,13 @@ def listed(reader: Reader, platform: Platform, scope: Scope, after: str, limit: 
     start = sum(key <= after for key in keys)
     end = start + limit
     return Listed(items[start:end], keys[end - 1] if end < len(keys) else None)
+
+
+def is_cursor(text: str) -> bool:
+    """Whether `listed` could have answered this as `after`: a place in the order, and an id."""
+    place, ruleset_id = text[:-_ID_CHARACTERS], text[-_ID_CHARACTERS:]
+    known = place == "0" or (len(place) == 3 and place[0] == "1" and place.isascii() and place.isdigit())
+    return known and is_id(ruleset_id)
 
 
 def show(reader: Reader, platform: Platform, scope: Scope, ruleset_id: str) -> bytes:
@@ -96,12 +107,18 @@ def entrypoint_version(reader: Reader, scope: Scope, phase: str, number: str) ->
 
 
 def by_tag(reader: Reader, platform: Platform, scope: Scope, ruleset_id: str, number: str, tag: str) -> bytes:
-    """A managed ruleset with the rules of one category. Raises RulesetNotFound, VersionNotFound."""
+    """A managed ruleset with the rules of one category.
+
+    Raises RulesetNotFound, VersionNotFound; TagNotFound, because a mistyped tag is no ruleset without rules.
+    """
     account_of(reader, scope)
     managed = managed_of(platform, scope, ruleset_id)
     if managed is None:
         raise RulesetNotFound(ruleset_id=ruleset_id)
-    return managed_version(managed, number).by_tag(tag)
+    found = managed_version(managed, number)
+    if tag not in found.catalogue.categories:
+        raise TagNotFound(tag=tag[:_TAG_SHOWN_CHARACTERS], ruleset_id=ruleset_id)
+    return found.by_tag(tag)
 
 
 def _versions(reader: Reader, row: RulesetRow) -> list[Raw]:

@@ -199,7 +199,7 @@ _SKIP = members(
         ),
     },
     at_least_one=True,
-    excluded=(("rulesets", "ruleset"), ("rulesets", "phases"), ("rulesets", "rules"), ("rules", "ruleset")),
+    excluded=(("rulesets", "ruleset"), ("rulesets", "phases"), ("rulesets", "rules")),
 )
 _BLOCK = members(
     {

@@ -16,6 +16,7 @@ import msgspec
 from edgestead.model.ruleset_errors import (
     PhaseRefused,
     RulesetRefused,
+    TooManyRegexes,
     TooManyRules,
     ValueRefused,
 )
@@ -23,10 +24,12 @@ from edgestead.services import rulesets_phases
 from edgestead.services.limits import (
     DESCRIPTION_CHARACTERS_MAX,
     REFUSALS_ANSWERED_MAX,
+    REGEXES_PER_RULESET_MAX,
     RULES_PER_RULESET_MAX,
     RULESET_NAME_CHARACTERS_MAX,
 )
 from edgestead.services.rulesets_actions import identifier
+from edgestead.services.rulesets_expressions import regex_uses
 from edgestead.services.rulesets_rule import RuleDraft, read_rule
 from edgestead.services.rulesets_shapes import Check, Place, members, shown, text, whole
 
@@ -155,6 +158,7 @@ def _body(sent: dict[str, Any], phase: str, kind: str) -> RulesetBody:
 def _rules(values: list[Any], place: Place, kind: str) -> list[RuleDraft]:
     """Every rule, or one refusal for each rule that is wrong: whoever checks a file wants to see them all."""
     check_count(len(values), place.phase, place.pointer)
+    check_regexes(values, place.pointer)
     drafts: list[RuleDraft] = []
     refusals: list[RulesetRefused] = []
     for index, value in enumerate(values):
@@ -174,3 +178,10 @@ def check_count(rules: int, phase: str, pointer: str | None = None) -> None:
     """Raises TooManyRules."""
     if rules > RULES_PER_RULESET_MAX:
         raise TooManyRules(phase=phase, rules=rules, rules_max=RULES_PER_RULESET_MAX, pointer=pointer)
+
+
+def check_regexes(rules: list[Any], pointer: str | None = None) -> None:
+    """Before the first of them is compiled. Raises TooManyRegexes."""
+    uses = regex_uses(rules)
+    if uses > REGEXES_PER_RULESET_MAX:
+        raise TooManyRegexes(uses=uses, uses_max=REGEXES_PER_RULESET_MAX, pointer=pointer)

@@ -10,7 +10,6 @@ A use case only reads, and returns the `Change` that it would make; `commit` mak
 without its commit, so both refuse the same.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -24,9 +23,10 @@ from edgestead.model.ruleset_errors import (
     RulesetExists,
     RulesetInUse,
     RulesetTooLarge,
+    VersionInUse,
 )
 from edgestead.model.times import six_digits
-from edgestead.services import rulesets_body, rulesets_merge, rulesets_view
+from edgestead.services import rulesets_body, rulesets_merge, rulesets_uses, rulesets_view
 from edgestead.services.limits import (
     CUSTOM_RULESETS_MAX,
     RULESET_OCTETS_MAX,
@@ -50,11 +50,17 @@ _decode_rules = msgspec.json.Decoder(list[dict[str, Any]]).decode
 
 
 class Written(msgspec.Struct, frozen=True):
-    """A ruleset's next version; its first one where `is_new`. `executed`: whom it executes."""
+    """A ruleset's next version; its first one where `is_new`. `named`: whom it executes or skips."""
 
     row: RulesetRow
-    executed: frozenset[str]
+    named: frozenset[str]
     is_new: bool = False
+
+
+class Unchanged(msgspec.Struct, frozen=True):
+    """A ruleset of which nothing was sent that could change it: no version, no document."""
+
+    row: RulesetRow
 
 
 class Removed(msgspec.Struct, frozen=True):
@@ -68,7 +74,7 @@ class VersionRemoved(msgspec.Struct, frozen=True):
     version: int
 
 
-Change = Written | Removed | VersionRemoved
+Change = Written | Unchanged | Removed | VersionRemoved
 
 
 def kind_and_phase(reader: Reader, platform: Platform, scope: Scope, ruleset_id: str) -> tuple[str, str]:
@@ -94,7 +100,7 @@ def create(call: Call, reader: Reader, platform: Platform, scope: Scope, body: R
 
 def replace(
     call: Call, reader: Reader, platform: Platform, scope: Scope, ruleset_id: str, body: RulesetBody
-) -> Written:
+) -> Written | Unchanged:
     """Other rules, another description, or both; what was not sent stays. Raises RulesetNotFound …"""
     row = writable(reader, platform, scope, ruleset_id)
     return _replaced(call, reader, platform, row, body)
@@ -102,7 +108,7 @@ def replace(
 
 def replace_entrypoint(
     call: Call, reader: Reader, platform: Platform, scope: Scope, phase: str, body: RulesetBody
-) -> Written:
+) -> Written | Unchanged:
     """As `replace` for the phase's entry point, which is made when there is none."""
     account_of(reader, scope)
     row = rulesets.entrypoint(reader, scope.kind, scope.id, phase)
@@ -153,8 +159,7 @@ def remove_rule(
 def remove(reader: Reader, platform: Platform, scope: Scope, ruleset_id: str) -> Removed:
     """Raises RulesetNotFound, ManagedIsReadOnly, RulesetInUse."""
     row = writable(reader, platform, scope, ruleset_id)
-    user_id = rulesets.user_of(reader, ruleset_id)
-    if user_id is not None:
+    for user_id in rulesets.users_of(reader, ruleset_id):
         raise RulesetInUse(ruleset_id=ruleset_id, by_id=user_id)
     return Removed(row)
 
@@ -162,25 +167,30 @@ def remove(reader: Reader, platform: Platform, scope: Scope, ruleset_id: str) ->
 def remove_version(
     reader: Reader, platform: Platform, scope: Scope, ruleset_id: str, number: str
 ) -> VersionRemoved:
-    """Raises RulesetNotFound, VersionNotFound, ManagedIsReadOnly, CurrentVersion."""
+    """Raises RulesetNotFound, VersionNotFound, ManagedIsReadOnly, CurrentVersion, VersionInUse."""
     row = writable(reader, platform, scope, ruleset_id)
     found = version_of(reader, row, number)
     if found.version == row.version:
         raise CurrentVersion(version=number)
+    user_id = rulesets_uses.pinned(reader, row.id).get(found.version)
+    if user_id is not None:
+        raise VersionInUse(version=number, ruleset_id=row.id, by_id=user_id)
     return VersionRemoved(row.id, found.version)
 
 
 def commit(tx: Transaction, change: Change) -> bytes | None:
     """Make the change; the ruleset as JSON text where there still is one."""
     match change:
-        case Written(row, executed, is_new):
+        case Written(row, named, is_new):
             if is_new:
                 rulesets.insert(tx, row)
             else:
                 rulesets.add_version(tx, row)
-                rulesets.keep_newest(tx, row.id, VERSIONS_KEPT_MAX, VERSIONS_OCTETS_MAX)
-            rulesets.set_uses(tx, row.id, executed)
+                forget_old_versions(tx, row.id)
+            rulesets.set_uses(tx, row.id, named)
             tx.emit(row.scope_id, KIND_RULESET, row.id, _document(row))
+            return rulesets_view.whole(row)
+        case Unchanged(row):
             return rulesets_view.whole(row)
         case Removed(row):
             rulesets.delete(tx, row.id)
@@ -188,6 +198,20 @@ def commit(tx: Transaction, change: Change) -> bytes | None:
         case VersionRemoved(ruleset_id, number):
             rulesets.delete_version(tx, ruleset_id, number)
     return None
+
+
+def forget_old_versions(
+    tx: Transaction,
+    ruleset_id: str,
+    versions_max: int = VERSIONS_KEPT_MAX,
+    octets_max: int = VERSIONS_OCTETS_MAX,
+) -> None:
+    """Versions beyond the limits go, unless a rule somewhere executes them by their number."""
+    surplus = rulesets.surplus_versions(tx, ruleset_id, versions_max, octets_max)
+    spared = rulesets_uses.pinned(tx, ruleset_id) if surplus else {}
+    for version in surplus:
+        if version not in spared:
+            rulesets.delete_version(tx, ruleset_id, version)
 
 
 def _rules(row: RulesetRow) -> list[Rule]:
@@ -221,11 +245,15 @@ def _new(
     drafts = body.rules or []
     rules = rulesets_merge.replaced([], drafts, _stamp(call, platform))
     written = _next(call, reader, platform, row, rules, drafts)
-    return Written(written.row, written.executed, is_new=True)
+    return Written(written.row, written.named, is_new=True)
 
 
-def _replaced(call: Call, reader: Reader, platform: Platform, row: RulesetRow, body: RulesetBody) -> Written:
+def _replaced(
+    call: Call, reader: Reader, platform: Platform, row: RulesetRow, body: RulesetBody
+) -> Written | Unchanged:
     rulesets_body.check_same(body.name, row.name, Place(row.phase).at("name"))
+    if body.rules is None and body.description in (None, row.description):
+        return Unchanged(row)
     if body.description is not None:
         row = row._replace(description=body.description)
     rules = _rules(row)
@@ -243,25 +271,21 @@ def _next(
     drafts: list[RuleDraft],
 ) -> Written:
     """The ruleset's next version with these rules. What the drafts name is checked here."""
-    references = References(reader, platform.managed, account_of(reader, _scope(row)), row.kind)
+    account_id = account_of(reader, _scope(row))
+    references = References(reader, platform.managed, account_id, row.kind, call.profile)
     for draft in drafts:
         references.check(draft)
+    rulesets_body.check_regexes(rules)
     text = _encode(rules).decode()
     octets = len(text.encode())
     if octets > RULESET_OCTETS_MAX:
         raise RulesetTooLarge(octets=octets, octets_max=RULESET_OCTETS_MAX)
     written = row._replace(version=row.version + 1, updated_us=call.now_us, rules=text)
-    return Written(written, frozenset(_executed(rules)))
+    return Written(written, rulesets_uses.named(rules))
 
 
 def _scope(row: RulesetRow) -> Scope:
     return Scope("zone" if row.scope == "zone" else "account", row.scope_id)
-
-
-def _executed(rules: list[Rule]) -> Iterator[str]:
-    for rule in rules:
-        if rule["action"] == "execute":
-            yield rule["action_parameters"]["id"]
 
 
 def _document(row: RulesetRow) -> bytes:

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from edgestead.model.call import Profile
 from edgestead.model.ruleset_errors import ReferenceRefused
 from edgestead.services.rulesets_actions import LATEST
 from edgestead.services.rulesets_managed import HOW_TO_LOAD, ManagedRuleset
@@ -22,14 +23,21 @@ from edgestead.store.control import Reader
 from edgestead.tables import rulesets
 from edgestead.tables.rulesets import RulesetRow
 
+NO_SUCH_RULE = (
+    "the ruleset has no such rule: ids of other servers do not carry over, look in its rules for the one"
+    " whose description has the same number"
+)
 _ids = msgspec.json.Decoder(list[dict[str, Any]]).decode
 
 
 class References:
     """What the rules of one ruleset may name. Made for one transaction."""
 
-    def __init__(self, reader: Reader, managed: ManagedRuleset | None, account_id: str, kind: str) -> None:
+    def __init__(
+        self, reader: Reader, managed: ManagedRuleset | None, account_id: str, kind: str, profile: Profile
+    ) -> None:
         self._reader = reader
+        self._any_version = profile is Profile.CLIENTS
         self._managed = managed
         self._kind = kind
         self._custom = {row.id: row for row in rulesets.custom_rulesets(reader, account_id)}
@@ -49,7 +57,8 @@ class References:
         managed = self._managed_named(id_)
         if managed is not None:
             _check_phase(managed.phase, id_, place)
-            if not managed.is_version(parameters["version"]):
+            # configurations of the hosted service name its own version; here one is loaded and that one runs
+            if not self._any_version and not managed.is_version(parameters["version"]):
                 reason = f"the loaded version is {managed.version}; expected it or {LATEST}"
                 _refuse(parameters["version"], place.at("version"), reason)
             check_overrides(parameters.get("overrides", {}), place.at("overrides"), managed)
@@ -118,7 +127,7 @@ def check_overrides(overrides: dict[str, Any], place: Place, managed: ManagedRul
         _no_sensitivity(item, inner)
         entry = managed.entries.get(item["id"])
         if entry is None:
-            _refuse(item["id"], inner.at("id"), "the ruleset has no such rule")
+            _refuse(item["id"], inner.at("id"), NO_SUCH_RULE)
         elif "score_threshold" in item and entry.score_threshold is None:
             reason = f"only the anomaly rule {managed.catalogue.anomaly_rule.id} has a threshold"
             inner.at("score_threshold").refuse(item["score_threshold"], reason)

@@ -26,7 +26,7 @@ from edgestead.services.limits import (
     DESCRIPTION_CHARACTERS_MAX,
     REF_CHARACTERS_MAX,
 )
-from edgestead.services.rulesets_actions import header_name
+from edgestead.services.rulesets_actions import header_name, identifier
 from edgestead.services.rulesets_expressions import (
     characteristic,
     counting_expression,
@@ -61,10 +61,14 @@ def _ignored(value: Any, place: Place) -> None:
     """A member of answers that a client may send back; only the server writes it."""
 
 
-_text_or_id = text(64, characters_min=0)
+def _id(value: Any, place: Place) -> str:
+    """Empty is absent, as several clients write it."""
+    return "" if value == "" else identifier(value, place)
+
+
 _RULE = members(
     {
-        "id": _text_or_id,
+        "id": _id,
         "ref": text(REF_CHARACTERS_MAX, characters_min=0),
         "action": text(64, characters_min=0),
         "action_parameters": _later,

@@ -2,7 +2,7 @@
 
 Owns  the rules between records of one name, the writing of rows, what the feed hears.
 Asks  `services.serving` to render, `services.record_view` for bodies, `tables`.
-Tells the change feed, in the same transaction.
+Tells the change feed and the zone's history (`services.zone_log`), in the same transaction.
 Not   what a single record may hold (`services.record_draft`); who may change it.
 
 Every use case that changes records goes through here: rules, serial and feed are the same for one record,
@@ -12,9 +12,12 @@ for many, and for an undo. What cannot be rendered raises before the commit.
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import msgspec
+
 from edgestead.model import names, served
 from edgestead.model.call import Call
 from edgestead.model.record_errors import ContentRefused, RecordRefused
+from edgestead.model.records import fold
 from edgestead.model.zone_errors import (
     AddressHost,
     AliasHost,
@@ -25,11 +28,15 @@ from edgestead.model.zone_errors import (
     RecordExists,
     RecordQuota,
 )
-from edgestead.services import limits, record_view, serving
+from edgestead.services import flattening, limits, record_view, serving, zone_facts
+from edgestead.services.aliases import check_no_loop
+from edgestead.services.journal import Journaled
 from edgestead.services.platform import Platform
 from edgestead.services.record_draft import Draft, apex_of
+from edgestead.services.record_filters import split_tag
+from edgestead.services.zone_log import EDIT, Origin, ZoneLog
 from edgestead.store.control import Group, Transaction
-from edgestead.tables import records, zones
+from edgestead.tables import flattened, record_notes, records, zones
 from edgestead.tables.records import Neighbour, RecordRow
 from edgestead.tables.zones import ZoneRow
 
@@ -46,6 +53,8 @@ class _Rule(NamedTuple):
 _CNAME, _NS = frozenset(("CNAME",)), frozenset(("NS",))
 _ADDRESSES = frozenset(("A", "AAAA"))
 
+_decode_tags = msgspec.json.Decoder(list[str]).decode
+
 # Contract "Errors": these are the documented conflicts. Other types beside a CNAME are stored, not served.
 _RULES = (
     _Rule(_CNAME, serving.ADDRESS_TYPES, AddressHost, True),
@@ -56,13 +65,15 @@ _RULES = (
 
 
 class _Name:
-    """One owner name under change: its records as they are now, and whether it was proxied before."""
+    """One owner name under change: its records as they are now, and what it was before."""
 
-    __slots__ = ("owner", "records", "was_proxied")
+    __slots__ = ("owner", "records", "text", "was_alias", "was_proxied")
 
-    def __init__(self, owner: bytes, found: list[Neighbour]) -> None:
+    def __init__(self, text: str, owner: bytes, found: list[Neighbour]) -> None:
+        self.text = text
         self.owner = owner
         self.records = found
+        self.was_alias = flattening.has_alias(found)
         self.was_proxied = serving.is_proxied(found)
 
     def remove(self, record_id: str) -> None:
@@ -72,26 +83,37 @@ class _Name:
 class ZoneEdit:
     """A change in the making. Call `finish` once, after the last record."""
 
-    def __init__(self, call: Call, tx: Transaction, platform: Platform, zone: ZoneRow) -> None:
+    def __init__(
+        self, call: Call, tx: Transaction, platform: Platform, zone: ZoneRow, origin: Origin = EDIT
+    ) -> None:
+        self._log = ZoneLog()
+        self._origin = origin
         self._call = call
         self._tx = tx
         self._platform = platform
         self._renderer = platform.renderer
         self._zone = zone
         self._apex = apex_of(zone)
+        self._facts = zone_facts.facts_of(tx, zone)
         self._names: dict[str, _Name] = {}
         self._changed: dict[str, _Name] = {}
+        self._again: list[str] = []
         self._count = zone.record_count
         self._wrote = False
 
     def create(self, draft: Draft) -> RecordRow:
         """Raises RecordRefused's children: a rule between records, a quota."""
+        return self.bring_back(draft, self._platform.new_id(), self._call.now_us)
+
+    def bring_back(self, draft: Draft, record_id: str, created_us: int) -> RecordRow:
+        """A record that was there before, with its identity and birth. Raises RecordRefused's children."""
         if self._count >= limits.RECORDS_PER_ZONE_MAX:
             raise RecordQuota(type=draft.type, records_max=limits.RECORDS_PER_ZONE_MAX)
-        now_us = self._call.now_us
         name = self._join(draft, None)
-        row = self._row(draft, self._platform.new_id(), now_us, now_us, None)
+        row = self._row(draft, record_id, created_us, self._call.now_us, None)
         records.insert(self._tx, row)
+        record_notes.insert(self._tx, row.id, row.zone_id, _notes(row))
+        self._log.record(None, row)
         self._wrote = True
         name.records.append(_neighbour(row))
         self._count += 1
@@ -108,6 +130,10 @@ class ZoneEdit:
         before, name = self._at(old.name), self._join(draft, old)
         row = self._row(draft, old.id, old.created_us, self._call.now_us, old)
         records.update(self._tx, row)
+        if (row.comment, row.tags) != (old.comment, old.tags):
+            record_notes.delete(self._tx, row.id)
+            record_notes.insert(self._tx, row.id, row.zone_id, _notes(row))
+        self._log.record(old, row)
         self._wrote = True
         before.remove(old.id)
         name.records.append(_neighbour(row))
@@ -119,30 +145,104 @@ class ZoneEdit:
     def delete(self, old: RecordRow) -> None:
         name = self._at(old.name)
         records.delete(self._tx, old.id)
+        self._log.record(old, None)
         self._wrote = True
         name.remove(old.id)
         self._count -= 1
         self._changed[old.name] = name
 
-    def finish(self) -> None:
+    def refresh_apex(self) -> None:
+        """Serve SOA and apex anew: the zone's facts changed, no record did."""
+        self._changed[self._zone.name] = self._at(self._zone.name, self._apex)
+        self._wrote = True
+
+    def refresh(self, found: Iterable[str]) -> None:
+        """Render names again whose records stay: what they answer with may have changed."""
+        self._again += found
+        self._wrote = True
+
+    def finish(self) -> int | None:
         """Render each changed name, tell the feed, and give the zone its new serial last.
 
         A change that DNS does not see, of a comment say, makes no serial and tells the feed nothing.
+        Returns the change's number in the zone's history, None when nothing changed.
         """
         if not self._wrote:
-            return
+            return None
         zone_id, serial = self._zone.id, self._zone.serial
+        elsewhere = self._find_hanging()
+        journaled = Journaled()
         for name in self._changed.values():
-            self._emit(name)
-        if self._changed:
+            self._emit(name, journaled)
+        renewed = [
+            self._renew(self._at(text), journaled) for text in self._again if text not in self._changed
+        ]
+        if self._changed or any(renewed):
             serial = serving.next_serial(serial)
-            document = served.encode(self._renderer.zone(self._apex, serial))
-            self._tx.emit(zone_id, served.KIND_ZONE, "", document)
-        zones.set_after_change(self._tx, zone_id, serial, self._count)
+            self._emit_serial(serial, journaled)
+            zones.set_after_change(self._tx, zone_id, serial, self._count)
+        elif not self._again:
+            zones.set_after_change(self._tx, zone_id, serial, self._count)
+        for other, found in elsewhere.items():
+            self._refresh_elsewhere(other, found)
+        return self._log.write(self._call, self._tx, zone_id, self._origin)
 
-    def _emit(self, name: _Name) -> None:
-        rendered = self._renderer.name(self._apex, name.owner, name.records)
+    def _emit_serial(self, serial: int, journaled: Journaled) -> None:
+        """The journal's row, then the SOA: last, because from then on the zone counts as whole."""
+        zone_id, after = self._zone.id, self._renderer.zone(self._apex, serial, self._facts)
+        before = self._tx.newest(zone_id, served.KIND_ZONE, "")
+        if before is not None:
+            row = journaled.row(served.decode_zone(before), after)
+            self._tx.emit(zone_id, served.KIND_JOURNAL, f"{serial:08x}", row)
+        self._tx.emit(zone_id, served.KIND_ZONE, "", served.encode(after))
+
+    def _find_hanging(self) -> dict[str, list[str]]:
+        """Flattened names that hang on a changed one: ours are rendered again, those of other zones returned.
+
+        More than HANGING_MAX would hold the writer up; their zones are noted for the upkeep.
+        """
+        found = flattening.dependents(self._tx, self._changed, limits.HANGING_MAX + 1)
+        by_zone: dict[str, list[str]] = {}
+        for zone_id, name in found:
+            by_zone.setdefault(zone_id, []).append(name)
+        if len(found) > limits.HANGING_MAX:
+            for zone_id in by_zone:
+                flattened.set_refresh(self._tx, zone_id, "")
+            return {}
+        self._again += by_zone.pop(self._zone.id, ())
+        return by_zone
+
+    def _refresh_elsewhere(self, zone_id: str, found: Iterable[str]) -> None:
+        zone = zones.zone(self._tx, zone_id)
+        if zone is not None:
+            edit = ZoneEdit(self._call, self._tx, self._platform, zone)
+            edit.refresh(found)
+            edit.finish()
+
+    def _rendered(self, name: _Name) -> served.ServedName:
+        alias = flattening.alias_of(
+            name.records, at_apex=name.owner == self._apex, flatten_all=self._facts.flatten_all
+        )
+        flat = None if alias is None else flattening.chase(self._tx, self._renderer, alias)
+        if name.was_alias or flat is not None:
+            flattening.settle(self._tx, self._zone.id, name.text, flat, self._call.now_us)
+        rrsets = None if flat is None else flat.served
+        return self._renderer.name(self._apex, name.owner, name.records, self._facts, rrsets)
+
+    def _renew(self, name: _Name, journaled: Journaled) -> bool:
+        """Emit a name whose records stay, if it serves something else than before."""
+        rendered = self._rendered(name)
+        before = self._tx.newest(self._zone.id, served.KIND_NAME, name.owner.hex())
+        if (served.decode_name(before).rrsets if before else ()) == rendered.rrsets:
+            return False
+        self._emit(name, journaled, rendered)
+        return True
+
+    def _emit(self, name: _Name, journaled: Journaled, ready: served.ServedName | None = None) -> None:
+        rendered = ready or self._rendered(name)
         document = served.encode(rendered) if rendered.rrsets else None
+        before = self._tx.newest(self._zone.id, served.KIND_NAME, name.owner.hex())
+        journaled.take(name.owner, served.decode_name(before).rrsets if before else (), rendered.rrsets)
         is_proxied = serving.is_proxied(name.records)
         first: Group = ""
         if is_proxied != name.was_proxied:
@@ -154,7 +254,7 @@ class ZoneEdit:
         name = self._names.get(text)
         if name is None:
             found = records.at_name(self._tx, self._zone.id, text)
-            name = self._names[text] = _Name(owner or names.wire_from_text(text), found)
+            name = self._names[text] = _Name(text, owner or names.wire_from_text(text), found)
         return name
 
     def _join(self, draft: Draft, old: RecordRow | None) -> _Name:
@@ -164,6 +264,8 @@ class ZoneEdit:
         _check_duplicate(draft, others)
         _check_types(draft, others, name.owner == self._apex)
         _check_sizes(draft, others)
+        if draft.type == "CNAME":
+            check_no_loop(self._tx, draft.owner, draft.rdata, old and old.id)
         return name
 
     def _row(
@@ -202,6 +304,14 @@ class ZoneEdit:
 
 def _neighbour(row: RecordRow) -> Neighbour:
     return Neighbour(row.id, row.type, row.rdata, row.ttl, row.proxied, row.settings, row.comment, row.tags)
+
+
+def _notes(row: RecordRow) -> list[tuple[str, str]]:
+    """What filters find of the comment and the tags."""
+    notes = {split_tag(tag): None for tag in _decode_tags(row.tags)} if row.tags != "[]" else {}
+    if row.comment is not None:
+        notes[record_notes.COMMENT, fold(row.comment)] = None
+    return list(notes)
 
 
 def _since(now: str | None, before: str | None, since_us: int | None, modified_us: int) -> int | None:

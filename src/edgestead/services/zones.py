@@ -3,10 +3,8 @@
 Owns  what each of them does, in one transaction; a zone's JSON shape.
 Asks  `tables` for rows, the platform's renderer for what a new zone serves.
 Tells the change feed about births and deaths; `api` with `ZoneView`.
-Not   records; settings; permissions.
+Not   records; settings (`services.zone_settings`, `services.dns_settings`); permissions.
 """
-
-from collections.abc import Mapping
 
 import msgspec
 
@@ -23,17 +21,28 @@ from edgestead.model.zone_errors import (
     ZoneNotFound,
     ZoneTypeRefused,
 )
-from edgestead.services import serving
+from edgestead.services import (
+    dns_settings,
+    history,
+    refreshing,
+    serving,
+    zone_facts,
+    zone_hold,
+    zone_nameservers,
+    zone_plans,
+)
 from edgestead.services.access import Identity, Target, permits
 from edgestead.services.platform import Platform
+from edgestead.services.zone_plans import PlanView
+from edgestead.services.zone_settings import development_seconds
+from edgestead.services.zone_settings_table import DEVELOPMENT_MODE
 from edgestead.store.control import Reader, Transaction
-from edgestead.tables import accounts, records, rulesets, zones
-from edgestead.tables.zones import Seen, ZoneRow
+from edgestead.tables import accounts, flattened, records, rulesets, settings, zones
+from edgestead.tables.zones import Seen, Wanted, ZoneRow
 
 _MICROSECONDS = 1_000_000
 SWEPT_ROWS_MAX = 500  # of one transaction: about 5 ms of the writer's time
 TYPES_OFFERED = ("full",)
-FILTERS = tuple(zones.CONDITIONS)
 ORDERS = tuple(zones.ORDERS)
 
 
@@ -54,6 +63,15 @@ class ZoneBody(msgspec.Struct, frozen=True):
     type: str | None = None
 
 
+class ZonePatch(msgspec.Struct, frozen=True):
+    """What patch takes: any of these, although the hosted service takes one at a time."""
+
+    paused: bool | None = None
+    type: str | None = None
+    vanity_name_servers: list[str] | None = None
+    plan: Reference | None = None
+
+
 class ZoneMeta(msgspec.Struct, frozen=True):
     step: int = 4
     custom_certificate_quota: int = 0
@@ -65,19 +83,6 @@ class Owner(msgspec.Struct, frozen=True):
     id: str | None
     type: str
     email: str | None
-
-
-class PlanView(msgspec.Struct, frozen=True):
-    id: str
-    name: str
-    price: int = 0
-    currency: str = "USD"
-    frequency: str = ""
-    is_subscribed: bool = True
-    can_subscribe: bool = False
-    legacy_id: str = ""
-    legacy_discount: bool = False
-    externally_managed: bool = False
 
 
 class ZoneView(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,10 +144,13 @@ def create(call: Call, tx: Transaction, platform: Platform, identity: Identity, 
         modified_us=call.now_us,
         activated_us=call.now_us,
     )
+    zone_hold.check_free(call, tx, account.id, name)
     zones.insert(tx, row)
+    dns_settings.give_defaults(call, tx, account.id, row.id)
     accounts.add_to_zone_count(tx, account.id, 1)
     _announce(tx, platform, row, apex)
-    return _view(tx, platform, identity, row)
+    refreshing.zone_came_or_went(tx, name)
+    return _view(call, tx, platform, identity, row)
 
 
 def delete(call: Call, tx: Transaction, zone_id: str) -> None:
@@ -152,31 +160,57 @@ def delete(call: Call, tx: Transaction, zone_id: str) -> None:
     """
     row = _row(tx, zone_id)
     rulesets.delete_all(tx, "zone", zone_id)
+    settings.delete_all(tx, zone_id)
     zones.delete(tx, zone_id)
     accounts.add_to_zone_count(tx, row.account_id, -1)
     tx.drop_scope(zone_id)
+    flattened.forget_zone(tx, zone_id)
+    refreshing.zone_came_or_went(tx, row.name)
 
 
 def sweep(tx: Transaction) -> bool:
-    """Delete some records of zones that were deleted, whenever that was. False when none is left."""
+    """Delete some rows of zones that were deleted, whenever that was. False when none is left."""
     zone_id = zones.next_deleted(tx)
     if zone_id is None:
         return False
-    if records.delete_some(tx, zone_id, SWEPT_ROWS_MAX) < SWEPT_ROWS_MAX:
+    done = records.delete_some(tx, zone_id, SWEPT_ROWS_MAX) < SWEPT_ROWS_MAX
+    if done and history.forget_zone(tx, zone_id, SWEPT_ROWS_MAX):
         zones.forget_deleted(tx, zone_id)
     return True
 
 
-def show(reader: Reader, platform: Platform, identity: Identity, zone_id: str) -> ZoneView:
+def show(call: Call, reader: Reader, platform: Platform, identity: Identity, zone_id: str) -> ZoneView:
     """Raises ZoneNotFound."""
-    return _view(reader, platform, identity, _row(reader, zone_id))
+    return _view(call, reader, platform, identity, _row(reader, zone_id))
+
+
+def patch(
+    call: Call, tx: Transaction, platform: Platform, identity: Identity, zone_id: str, body: ZonePatch
+) -> ZoneView:
+    """Change what was sent, all of it or nothing. Names of its own make a zone's apex name them.
+
+    Raises ZoneNotFound, ZoneTypeRefused, PlanNotFound, VanityRefused.
+    """
+    row = _row(tx, zone_id)
+    if body.type is not None and body.type not in TYPES_OFFERED:
+        raise ZoneTypeRefused(type=names.shown(body.type), pointer="/type")
+    if body.vanity_name_servers is not None:
+        zone_nameservers.set_vanity(call, tx, platform, row, body.vanity_name_servers)
+    plan = row.plan if body.plan is None else zone_plans.by_id(body.plan.id).legacy_id
+    paused = bool(row.paused) if body.paused is None else body.paused
+    if plan != row.plan:
+        zone_plans.forget_rate_plan(tx, zone_id)
+    if (plan, paused) != (row.plan, bool(row.paused)):
+        zones.set_own(tx, zone_id, type=row.type, paused=paused, plan=plan, modified_us=call.now_us)
+    return _view(call, tx, platform, identity, _row(tx, zone_id))
 
 
 def listed(
+    call: Call,
     reader: Reader,
     platform: Platform,
     identity: Identity,
-    wanted: Mapping[str, str],
+    wanted: Wanted,
     seen: Seen | None,
     *,
     order: str,
@@ -184,25 +218,15 @@ def listed(
     limit: int,
     offset: int,
 ) -> Listed:
-    """One page of the zones that the caller may see and that meet every condition of `wanted`."""
-    if "name" in wanted:
-        wanted = {**wanted, "name": stored_name(wanted["name"])}
-    if wanted or seen is not None:
+    """One page of the zones that are wanted and that the caller may see."""
+    if wanted.conditions or seen is not None:
         total_count = zones.count(reader, wanted, seen)
     else:
         total_count = accounts.zone_count(reader)
     if offset >= total_count:
         return Listed([], total_count)
     rows = zones.listed(reader, wanted, seen, order, descending, limit, offset)
-    return Listed([_view(reader, platform, identity, row) for row in rows], total_count)
-
-
-def stored_name(text: str) -> str:
-    """A filter's name as rows hold it. What cannot be a name finds nothing, as the empty text does."""
-    try:
-        return names.text_from_wire(names.wire_from_text(text.strip()))
-    except InvalidName:
-        return ""
+    return Listed([_view(call, reader, platform, identity, row) for row in rows], total_count)
 
 
 def _apex(text: str | None) -> bytes:
@@ -235,10 +259,12 @@ def _may_add(identity: Identity, account_id: str) -> bool:
 
 
 def _announce(tx: Transaction, platform: Platform, row: ZoneRow, apex: bytes) -> None:
-    zone = platform.renderer.zone(apex, row.serial)
-    apex_name = platform.renderer.name(apex, apex, ())
-    tx.emit(row.id, served.KIND_ZONE, "", served.encode(zone))
+    facts = zone_facts.facts_of(tx, row)
+    zone = platform.renderer.zone(apex, row.serial, facts)
+    apex_name = platform.renderer.name(apex, apex, (), facts)
+    # The SOA comes last, as after every change: whoever copies the zone waits for it.
     tx.emit(row.id, served.KIND_NAME, apex.hex(), served.encode(apex_name))
+    tx.emit(row.id, served.KIND_ZONE, "", served.encode(zone))
 
 
 def _row(reader: Reader, zone_id: str) -> ZoneRow:
@@ -248,26 +274,27 @@ def _row(reader: Reader, zone_id: str) -> ZoneRow:
     return row
 
 
-def _view(reader: Reader, platform: Platform, identity: Identity, row: ZoneRow) -> ZoneView:
+def _view(call: Call, reader: Reader, platform: Platform, identity: Identity, row: ZoneRow) -> ZoneView:
     account = accounts.account(reader, row.account_id)
-    plan = PLANS[row.plan]
     actor = identity.actor
     is_user = actor.kind == "user"
+    development = settings.one(reader, row.id, DEVELOPMENT_MODE)
     return ZoneView(
         id=row.id,
         name=_unicode(row.name),
         status=row.status,
         paused=bool(row.paused),
         type=row.type,
-        development_mode=0,
-        name_servers=tuple(sorted(platform.nameservers)),
+        development_mode=development_seconds(call.now_us, development),
+        name_servers=zone_nameservers.shown(reader, platform, row),
         modified_on=six_digits(row.modified_us),
         created_on=six_digits(row.created_us),
         activated_on=None if row.activated_us is None else six_digits(row.activated_us),
+        vanity_name_servers=zone_facts.vanity_names(reader, row.id),
         owner=Owner(actor.id if is_user else None, "user", actor.email),
         account=Reference(row.account_id, account.name if account else None),
         permissions=_permissions(identity, Target(account_id=row.account_id, zone_id=row.id)),
-        plan=PlanView(id=plan.id, name=plan.name, legacy_id=plan.legacy_id),
+        plan=zone_plans.view(PLANS[row.plan], subscribed=True),
     )
 
 

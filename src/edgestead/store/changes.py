@@ -7,6 +7,8 @@ Not   what a document means; sockets.
 
 One dense sequence per database; a scope only filters. The newest document per (scope, kind, key) is kept
 for good, the changes themselves only for a bounded tail: whoever is further behind starts from a snapshot.
+A kind that begins with LOG_PREFIX is a log: each of its documents stands for itself, none replaces another,
+and they are kept exactly as long as the tail keeps them.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,6 +22,7 @@ TAIL_BYTES_MAX = 32 << 20
 SLICE_ROWS_MAX = 512  # rows that a snapshot hands over at a time
 
 KIND_DROP_SCOPE = ""  # of a change that forgets every key of its scope
+LOG_PREFIX = "log:"
 
 
 class Change(msgspec.Struct, frozen=True, array_like=True):
@@ -38,6 +41,10 @@ class Change(msgspec.Struct, frozen=True, array_like=True):
     @property
     def drops_scope(self) -> bool:
         return self.kind == KIND_DROP_SCOPE
+
+
+def is_log(kind: str) -> bool:
+    return kind.startswith(LOG_PREFIX)
 
 
 def change_bytes(change: Change) -> int:
@@ -67,6 +74,8 @@ class ChangeFeed(Protocol):
         """Hand the newest document of every key to `sink`, in slices; returns the sequence they stand at.
 
         `kinds` empty means all. Ordered by scope, kind and key in byte order; each change carries the
-        sequence that wrote it. Blocks for as long as the scan takes: call it on a thread of its own.
+        sequence that wrote it. Behind them come the logs that the tail still holds, in the order of their
+        sequences, without those of scopes dropped since. Blocks for as long as the scan takes: call it on a
+        thread of its own.
         """
         ...

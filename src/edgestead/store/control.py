@@ -47,9 +47,15 @@ class Transaction(Reader, Protocol):
         """Append one change to the feed, in this transaction. `doc` None means that the key is gone.
 
         `first` names the group that must have applied the change before the other one hears of it.
+        A kind that begins with `changes.LOG_PREFIX` is a log: the document is told and kept for as long as
+        the tail, it replaces none, and it cannot be None.
         Returns its sequence. Raises BadRequest when the document is larger than DOC_BYTES_MAX,
         ValueError for an empty `scope` or `kind`, which the feed keeps for itself.
         """
+        ...
+
+    def newest(self, scope: str, kind: str, key: str) -> bytes | None:
+        """The document that the feed says now, this transaction's included; None when the key is gone."""
         ...
 
     def drop_scope(self, scope: str, *, first: Group = "") -> int:

@@ -45,6 +45,7 @@ SELECT_ACCOUNTS = (
 SELECT_ALL_ACCOUNTS = "select id, name, type, zone_count, created_us from accounts order by created_us, id"
 COUNT_ACCOUNTS = "select count(*) from accounts"
 COUNT_ZONES = "select sum(zone_count) from accounts"
+UPDATE_NAME = "update accounts set name = ? where id = ?"
 CHANGE_ZONE_COUNT = "update accounts set zone_count = zone_count + ? where id = ?"
 
 INSERT_USER = "insert into users (id, email, email_folded, key_hash, created_us) values (?, ?, ?, ?, ?)"
@@ -57,9 +58,18 @@ INSERT_MEMBERSHIP = (
 )
 SELECT_MEMBERSHIPS = (
     "select m.id, m.account_id, a.name, m.user_id, m.status from memberships m"
-    " join accounts a on a.id = m.account_id where m.user_id = ? order by m.created_us, m.id limit ? offset ?"
+    " join accounts a on a.id = m.account_id where m.user_id = ? order by m.created_us, m.id"
 )
-COUNT_MEMBERSHIPS = "select count(*) from memberships where user_id = ?"
+SELECT_MEMBERSHIP = (
+    "select m.id, m.account_id, a.name, m.user_id, m.status from memberships m"
+    " join accounts a on a.id = m.account_id where m.id = ?"
+)
+UPDATE_MEMBERSHIP = "update memberships set status = ? where id = ?"
+DELETE_MEMBERSHIP = "delete from memberships where id = ?"
+SELECT_MEMBERS = (
+    "select m.id, m.status, u.id, u.email from memberships m join users u on u.id = m.user_id"
+    " where m.account_id = ? order by m.created_us, m.id"
+)
 
 
 class AccountRow(NamedTuple):
@@ -76,6 +86,15 @@ class UserRow(NamedTuple):
     email_folded: str
     key_hash: bytes
     created_us: int
+
+
+class MemberRow(NamedTuple):
+    """A membership as its account sees it."""
+
+    id: str
+    status: str
+    user_id: str
+    email: str
 
 
 class MembershipRow(NamedTuple):
@@ -105,6 +124,10 @@ def all_accounts(reader: Reader) -> list[AccountRow]:
 
 def account_count(reader: Reader) -> int:
     return _number(reader, COUNT_ACCOUNTS)
+
+
+def set_name(tx: Transaction, account_id: str, name: str) -> None:
+    tx.run(UPDATE_NAME, (name, account_id))
 
 
 def zone_count(reader: Reader) -> int:
@@ -139,12 +162,27 @@ def insert_membership(
     tx.run(INSERT_MEMBERSHIP, (membership_id, account_id, user_id, status, created_us))
 
 
-def memberships(reader: Reader, user_id: str, limit: int, offset: int) -> list[MembershipRow]:
-    return [MembershipRow(*found) for found in reader.rows(SELECT_MEMBERSHIPS, (user_id, limit, offset))]
+def memberships(reader: Reader, user_id: str) -> list[MembershipRow]:
+    """Oldest first; there are few."""
+    return [MembershipRow(*found) for found in reader.rows(SELECT_MEMBERSHIPS, (user_id,))]
 
 
-def membership_count(reader: Reader, user_id: str) -> int:
-    return _number(reader, COUNT_MEMBERSHIPS, user_id)
+def membership(reader: Reader, membership_id: str) -> MembershipRow | None:
+    found = reader.row(SELECT_MEMBERSHIP, (membership_id,))
+    return MembershipRow(*found) if found else None
+
+
+def set_membership_status(tx: Transaction, membership_id: str, status: str) -> None:
+    tx.run(UPDATE_MEMBERSHIP, (status, membership_id))
+
+
+def delete_membership(tx: Transaction, membership_id: str) -> None:
+    tx.run(DELETE_MEMBERSHIP, (membership_id,))
+
+
+def members(reader: Reader, account_id: str) -> list[MemberRow]:
+    """There are few: nobody is invited to an account of one server."""
+    return [MemberRow(*found) for found in reader.rows(SELECT_MEMBERS, (account_id,))]
 
 
 def _number(reader: Reader, sql: str, *parameters: str) -> int:

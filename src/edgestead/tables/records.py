@@ -3,7 +3,7 @@
 Owns  the table `records`: its schema and statements.
 Asks  a Reader or Transaction of the store.
 Tells `services.zone_edit`, which writes, and `services.records`, which reads.
-Not   what makes a record valid; what DNS serves.
+Not   lists (`tables.record_lists`); what makes a record valid; what DNS serves.
 
 A row keeps a record in the three forms that its readers want, so that none of them parses another's:
 columns for filters and rules, `rdata` in wire form for `services.serving`, and `body`, the JSON object that
@@ -11,9 +11,7 @@ the newest API date answers. A list is a join of ready bodies. `name` is lower-c
 dot; `content_folded` is what filters compare: decoded text, lower case, white space folded.
 """
 
-from collections.abc import Iterator, Mapping
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from edgestead.store.control import Reader, Transaction
 
@@ -57,42 +55,29 @@ UPDATE = (
     " comment_modified_us = ?, tags_modified_us = ?, body = ? where id = ?"
 )
 SELECT = f"select {COLUMNS} from records where id = ? and zone_id = ?"
-SELECT_BODY = "select r.body from records r join zones z on z.id = r.zone_id where r.id = ? and r.zone_id = ?"
+SELECT_BODY = (
+    "select r.body, z.name from records r join zones z on z.id = r.zone_id where r.id = ? and r.zone_id = ?"
+)
+SELECT_ADDRESSES = (
+    "select type, content from records where zone_id = ? and name = ? and type in ('A', 'AAAA')"
+    " and proxied = 0 order by type, content"
+)
+SELECT_FLEXIBLE_NAMES = (
+    "select distinct name from records where zone_id = ? and name > ? and (type = 'CNAME' or proxied = 1)"
+    " order by name limit ?"
+)
 SELECT_AT_NAME = (
     "select id, type, rdata, ttl, proxied, settings, comment, tags from records"
     " where zone_id = ? and name = ?"
 )
+SELECT_ALIAS = "select id, rdata from records where zone_id = ? and name = ? and type = 'CNAME'"
 DELETE = "delete from records where id = ?"
 DELETE_SOME = "delete from records where id in (select id from records where zone_id = ? limit ?)"
 
-SELECT_BODIES = "select body from records where zone_id = ?"
-SELECT_ROWS = f"select {COLUMNS} from records where zone_id = ?"
-COUNT_LIST = "select count(*) from records where zone_id = ?"
-CONDITIONS: Mapping[str, str] = {
-    "name": "name = ?",
-    "type": "type = ?",
-    "content": "content_folded = ?",
-    "proxied": "proxied = ?",
-}
-ORDERS: Mapping[str, tuple[str, str]] = {
-    "type": (
-        "type, name, created_us desc, id",
-        "type desc, name desc, created_us, id desc",
-    ),
-    "name": ("name, type, created_us desc, id", "name desc, type desc, created_us, id desc"),
-    "content": (
-        "content_folded, type, name, created_us desc, id",
-        "content_folded desc, type desc, name desc, created_us, id desc",
-    ),
-    "ttl": (
-        "ttl, type, name, created_us desc, id",
-        "ttl desc, type desc, name desc, created_us, id desc",
-    ),
-    "proxied": (
-        "proxied, type, name, created_us desc, id",
-        "proxied desc, type desc, name desc, created_us, id desc",
-    ),
-}
+SELECT_STORED = (
+    "select id, name, type, rdata, ttl, proxied, settings, comment, tags from records"
+    " where zone_id = ? and (name, type, id) > (?, ?, ?) order by name, type, id limit ?"
+)
 
 
 class RecordRow(NamedTuple):
@@ -123,6 +108,20 @@ class Neighbour(NamedTuple):
     """What the rules between records and the rendering of a name need to know of one record."""
 
     id: str
+    type: str
+    rdata: bytes
+    ttl: int
+    proxied: int
+    settings: str
+    comment: str | None
+    tags: str
+
+
+class StoredRecord(NamedTuple):
+    """What a zone file says of one record."""
+
+    id: str
+    name: str
     type: str
     rdata: bytes
     ttl: int
@@ -175,50 +174,33 @@ def record(reader: Reader, zone_id: str, record_id: str) -> RecordRow | None:
     return RecordRow(*found) if found else None
 
 
-def body(reader: Reader, zone_id: str, record_id: str) -> bytes | None:
-    """Of a record in a zone that exists."""
+def body(reader: Reader, zone_id: str, record_id: str) -> tuple[bytes, str] | None:
+    """Of a record in a zone that exists; and the zone's name."""
     found = reader.row(SELECT_BODY, (record_id, zone_id))
-    return found[0] if found else None
+    return (found[0], found[1]) if found else None
+
+
+def alias(reader: Reader, zone_id: str, name: str) -> tuple[str, bytes] | None:
+    """The CNAME at a name: its id, and its target in wire form."""
+    found = reader.row(SELECT_ALIAS, (zone_id, name))
+    return (found[0], found[1]) if found else None
 
 
 def at_name(reader: Reader, zone_id: str, name: str) -> list[Neighbour]:
     return [Neighbour(*found) for found in reader.rows(SELECT_AT_NAME, (zone_id, name))]
 
 
-def bodies(
-    reader: Reader,
-    zone_id: str,
-    wanted: Mapping[str, Any],
-    order: str,
-    descending: bool,
-    limit: int,
-    offset: int,
-) -> list[bytes]:
-    """The bodies of records that meet every condition of `wanted` (keys of CONDITIONS), in order."""
-    sql = _list(SELECT_BODIES, tuple(wanted), order, descending)
-    return [found[0] for found in reader.rows(sql, (zone_id, *wanted.values(), limit, offset))]
+def stored(reader: Reader, zone_id: str, after: StoredRecord | None, limit: int) -> list[StoredRecord]:
+    """Records by name and type, those behind `after`: a zone of any size in steps of one index."""
+    key = ("", "", "") if after is None else (after.name, after.type, after.id)
+    return [StoredRecord(*found) for found in reader.rows(SELECT_STORED, (zone_id, *key, limit))]
 
 
-def count(reader: Reader, zone_id: str, wanted: Mapping[str, Any]) -> int:
-    found = reader.row(COUNT_LIST + _and(tuple(wanted)), (zone_id, *wanted.values()))
-    return int(found[0]) if found else 0
+def flexible_names(reader: Reader, zone_id: str, after: str, limit: int) -> list[str]:
+    """Aliases and proxied names, which serve something else than their records say; those behind `after`."""
+    return [name for (name,) in reader.rows(SELECT_FLEXIBLE_NAMES, (zone_id, after, limit))]
 
 
-def statements() -> Iterator[str]:
-    """Lists with each condition and each order; the other statements are constants."""
-    for keys in ((), *((key,) for key in CONDITIONS), tuple(CONDITIONS)):
-        yield COUNT_LIST + _and(keys)
-        for order in ORDERS:
-            for descending in (False, True):
-                yield _list(SELECT_BODIES, keys, order, descending)
-                yield _list(SELECT_ROWS, keys, order, descending)
-
-
-@cache
-def _and(keys: tuple[str, ...]) -> str:
-    return "".join(f" and {CONDITIONS[key]}" for key in keys)
-
-
-@cache
-def _list(select: str, keys: tuple[str, ...], order: str, descending: bool) -> str:
-    return f"{select}{_and(keys)} order by {ORDERS[order][descending]} limit ? offset ?"
+def addresses_at(reader: Reader, zone_id: str, name: str) -> list[tuple[str, str]]:
+    """(type, content) of a name's A and AAAA records that are not proxied."""
+    return [(type_, content) for type_, content in reader.rows(SELECT_ADDRESSES, (zone_id, name))]

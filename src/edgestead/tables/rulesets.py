@@ -1,4 +1,4 @@
-"""The rows of rulesets, of their versions, and of who executes whom.
+"""The rows of rulesets, of their versions, and of who names whom.
 
 Owns  the tables `rulesets`, `ruleset_versions`, `ruleset_uses`: their schema and statements.
 Asks  a Reader or Transaction of the store.
@@ -6,8 +6,8 @@ Tells `services.rulesets`.
 Not   what is inside a rule: rules are one JSON text.
 
 A ruleset belongs to a zone or an account (`scope`, `scope_id`). Its contents are in its versions, which never
-change; `version` names the current one. `ruleset_uses` says which rulesets execute which, so that one that is
-executed is not deleted.
+change; `version` names the current one. `ruleset_uses` says which rulesets name which in the rules of their
+current version, to execute or to skip them, so that one that is named is not deleted.
 """
 
 from typing import NamedTuple
@@ -77,12 +77,13 @@ INSERT_VERSION = (
 )
 SELECT_SIZES = "select version, octets from ruleset_versions where ruleset_id = ? order by version desc"
 DELETE_VERSION = "delete from ruleset_versions where ruleset_id = ? and version = ?"
-DELETE_VERSIONS_UNTIL = "delete from ruleset_versions where ruleset_id = ? and version <= ?"
 DELETE_VERSIONS = "delete from ruleset_versions where ruleset_id = ?"
 DELETE = "delete from rulesets where id = ?"
 
 INSERT_USE = "insert into ruleset_uses (executed_id, ruleset_id) values (?, ?)"
-SELECT_USER = "select ruleset_id from ruleset_uses where executed_id = ? order by ruleset_id limit 1"
+SELECT_USERS = (
+    "select ruleset_id from ruleset_uses where executed_id = ? and ruleset_id <> ? order by ruleset_id"
+)
 DELETE_USES = "delete from ruleset_uses where ruleset_id = ?"
 
 
@@ -138,14 +139,14 @@ def add_version(tx: Transaction, row: RulesetRow) -> None:
     _insert_version(tx, row)
 
 
-def keep_newest(tx: Transaction, ruleset_id: str, versions_max: int, octets_max: int) -> None:
-    """Forget the oldest versions beyond either limit; the newest always stays."""
-    octets = 0
-    for kept, (version, size) in enumerate(tx.rows(SELECT_SIZES, (ruleset_id,))):
+def surplus_versions(reader: Reader, ruleset_id: str, versions_max: int, octets_max: int) -> list[int]:
+    """The oldest versions, those beyond either limit; the newest is never one of them."""
+    octets, newest_first = 0, reader.rows(SELECT_SIZES, (ruleset_id,))
+    for kept, (_, size) in enumerate(newest_first):
         octets += size
         if kept and (kept >= versions_max or octets > octets_max):
-            tx.run(DELETE_VERSIONS_UNTIL, (ruleset_id, version))
-            return
+            return [version for version, _ in newest_first[kept:]]
+    return []
 
 
 def delete_version(tx: Transaction, ruleset_id: str, version: int) -> None:
@@ -163,16 +164,15 @@ def delete_all(tx: Transaction, scope: str, scope_id: str) -> None:
         delete(tx, ruleset_id)
 
 
-def set_uses(tx: Transaction, ruleset_id: str, executed_ids: frozenset[str]) -> None:
+def set_uses(tx: Transaction, ruleset_id: str, named_ids: frozenset[str]) -> None:
     tx.run(DELETE_USES, (ruleset_id,))
-    for executed_id in sorted(executed_ids):
-        tx.run(INSERT_USE, (executed_id, ruleset_id))
+    for named_id in sorted(named_ids):
+        tx.run(INSERT_USE, (named_id, ruleset_id))
 
 
-def user_of(reader: Reader, ruleset_id: str) -> str | None:
-    """A ruleset that executes this one."""
-    found = reader.row(SELECT_USER, (ruleset_id,))
-    return found[0] if found else None
+def users_of(reader: Reader, ruleset_id: str) -> list[str]:
+    """The other rulesets whose rules execute or skip this one."""
+    return [user_id for (user_id,) in reader.rows(SELECT_USERS, (ruleset_id, ruleset_id))]
 
 
 def _insert_version(tx: Transaction, row: RulesetRow) -> None:

@@ -10,7 +10,19 @@ how a module of `tables` is written.
 """
 
 from edgestead.store.migrations import Migration
-from edgestead.tables import accounts, namespaces, records, rulesets, tokens, zones
+from edgestead.tables import (
+    accounts,
+    custom_nameservers,
+    flattened,
+    history,
+    namespaces,
+    record_notes,
+    records,
+    rulesets,
+    settings,
+    tokens,
+    zones,
+)
 
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "accounts, users and memberships", accounts.CREATE),
@@ -19,4 +31,9 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(4, "records", records.CREATE),
     Migration(5, "key-value namespaces", namespaces.CREATE),
     Migration(6, "rulesets", rulesets.CREATE),
+    Migration(7, "history", history.CREATE),
+    Migration(8, "comments and tags for filters", record_notes.CREATE),
+    Migration(9, "settings", settings.CREATE),
+    Migration(10, "custom name servers", custom_nameservers.CREATE),
+    Migration(11, "flattened names", flattened.CREATE),
 )

@@ -49,8 +49,11 @@ INSERT = f"insert into zones ({COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
 SELECT = f"select {COLUMNS} from zones where id = ?"
 SELECT_STATE = "select name, record_count, version from zones where id = ?"
 SELECT_ACCOUNT_ID = "select account_id from zones where id = ?"
+SELECT_NAMES = "select name from zones where account_id = ? order by name limit 1000"
 SELECT_ID_BY_NAME = "select id from zones where name = ?"
+SELECT_RECORDS_OF_ACCOUNT = "select sum(record_count) from zones where account_id = ?"
 UPDATE_AFTER_CHANGE = "update zones set serial = ?, record_count = ?, version = version + 1 where id = ?"
+UPDATE_OWN = "update zones set type = ?, paused = ?, plan = ?, modified_us = ? where id = ?"
 DELETE = "delete from zones where id = ?"
 INSERT_DELETED = "insert into deleted_zones (id) values (?)"
 SELECT_DELETED = "select id from deleted_zones order by id limit 1"
@@ -58,15 +61,31 @@ DELETE_DELETED = "delete from deleted_zones where id = ?"
 
 SELECT_LIST = f"select {COLUMNS} from zones"
 COUNT_LIST = "select count(*) from zones"
+# Each value stands for every `?` of one text; several values of a condition are alternatives.
 CONDITIONS: Mapping[str, str] = {
     "name": "name = ?",
+    "name.not_equal": "name <> ?",
+    "name.starts_with": "instr(name, ?) = 1",
+    "name.ends_with": "(length(name) >= length(?) and substr(name, length(name) - length(?) + 1) = ?)",
+    "name.contains": "instr(name, ?) > 0",
     "status": "status = ?",
+    "type": "type = ?",
     "account.id": "account_id = ?",
+    "nothing": "id = ''",
 }
+_BY_PLAN = "case plan when 'free' then 0 when 'pro' then 1 when 'business' then 2 else 3 end"
+_BY_ACCOUNT_NAME = "(select a.name from accounts a where a.id = account_id)"
 ORDERS: Mapping[str, tuple[str, str]] = {
     "name": ("name asc", "name desc"),
-    "status": ("status asc, name asc", "status desc, name desc"),
-    "account.id": ("account_id asc, name asc", "account_id desc, name desc"),
+    **{
+        key: (f"{text} asc, name asc", f"{text} desc, name desc")
+        for key, text in (
+            ("status", "status"),
+            ("account.id", "account_id"),
+            ("account.name", _BY_ACCOUNT_NAME),
+            ("plan.id", _BY_PLAN),
+        )
+    },
 }
 
 
@@ -116,12 +135,31 @@ def account_id(reader: Reader, zone_id: str) -> str | None:
     return found[0] if found else None
 
 
+def id_by_name(reader: Reader, name: str) -> str | None:
+    found = reader.row(SELECT_ID_BY_NAME, (name,))
+    return found[0] if found else None
+
+
+def records_of_account(reader: Reader, account_id: str) -> int:
+    """How many records all of an account's zones have."""
+    found = reader.row(SELECT_RECORDS_OF_ACCOUNT, (account_id,))
+    return int(found[0] or 0) if found else 0
+
+
 def name_is_taken(reader: Reader, name: str) -> bool:
-    return reader.row(SELECT_ID_BY_NAME, (name,)) is not None
+    return id_by_name(reader, name) is not None
+
+
+def names_of_account(reader: Reader, account_id: str) -> list[str]:
+    return [name for (name,) in reader.rows(SELECT_NAMES, (account_id,))]
 
 
 def set_after_change(tx: Transaction, zone_id: str, serial: int, record_count: int) -> None:
     tx.run(UPDATE_AFTER_CHANGE, (serial, record_count, zone_id))
+
+
+def set_own(tx: Transaction, zone_id: str, *, type: str, paused: bool, plan: str, modified_us: int) -> None:
+    tx.run(UPDATE_OWN, (type, int(paused), plan, modified_us, zone_id))
 
 
 def delete(tx: Transaction, zone_id: str) -> None:
@@ -151,40 +189,68 @@ class Seen(NamedTuple):
     hidden_zone_ids: Sequence[str]
 
 
+class Condition(NamedTuple):
+    """A key of CONDITIONS, and the values of which one has to fit."""
+
+    key: str
+    values: tuple[str, ...]
+
+
+class Wanted(NamedTuple):
+    """Which zones a list is about: those that meet every condition, or any."""
+
+    conditions: tuple[Condition, ...] = ()
+    any: bool = False
+
+
 def listed(
     reader: Reader,
-    wanted: Mapping[str, str],
+    wanted: Wanted,
     seen: Seen | None,
     order: str,
     descending: bool,
     limit: int,
     offset: int,
 ) -> list[ZoneRow]:
-    """Zones that meet every condition of `wanted` (keys of CONDITIONS). `seen` None sees all."""
-    where = _where(tuple(wanted), _sizes(seen))
+    """Zones that are wanted and that the caller may see; `seen` None sees all."""
+    where = _where(_shape(wanted), wanted.any, _sizes(seen))
     sql = f"{SELECT_LIST}{where} order by {ORDERS[order][descending]} limit ? offset ?"
-    parameters = (*wanted.values(), *_parameters(seen), limit, offset)
+    parameters = (*_values(wanted), *_parameters(seen), limit, offset)
     return [ZoneRow(*found) for found in reader.rows(sql, parameters)]
 
 
-def count(reader: Reader, wanted: Mapping[str, str], seen: Seen | None) -> int:
-    sql = COUNT_LIST + _where(tuple(wanted), _sizes(seen))
-    found = reader.row(sql, (*wanted.values(), *_parameters(seen)))
+def count(reader: Reader, wanted: Wanted, seen: Seen | None) -> int:
+    sql = COUNT_LIST + _where(_shape(wanted), wanted.any, _sizes(seen))
+    found = reader.row(sql, (*_values(wanted), *_parameters(seen)))
     return int(found[0]) if found else 0
 
 
 def statements() -> Iterator[str]:
     """Lists with each condition, each order and a restricted caller; the others are constants."""
-    for keys in ((), *((key,) for key in CONDITIONS), tuple(CONDITIONS)):
-        for sizes in (_EVERYTHING, (0, 0, 0, 0), (1, 2, 1, 2)):
-            where = _where(keys, sizes)
-            yield COUNT_LIST + where
-            for both in ORDERS.values():
-                for order in both:
-                    yield f"{SELECT_LIST}{where} order by {order} limit ? offset ?"
+    every = tuple((key, 2) for key in CONDITIONS)
+    shapes = [(), *(((key, 1),) for key in CONDITIONS), every]
+    for shape, any_, sizes in (
+        *((shape, False, _EVERYTHING) for shape in shapes),
+        *((every, True, sizes) for sizes in (_EVERYTHING, (0, 0, 0, 0), (1, 2, 1, 2))),
+    ):
+        where = _where(shape, any_, sizes)
+        yield COUNT_LIST + where
+        for both in ORDERS.values():
+            for order in both:
+                yield f"{SELECT_LIST}{where} order by {order} limit ? offset ?"
 
 
 _EVERYTHING = (-1, 0, 0, 0)
+
+
+def _shape(wanted: Wanted) -> tuple[tuple[str, int], ...]:
+    return tuple((key, len(values)) for key, values in wanted.conditions)
+
+
+def _values(wanted: Wanted) -> Iterator[str]:
+    for key, values in wanted.conditions:
+        for value in values:
+            yield from [value] * CONDITIONS[key].count("?")
 
 
 def _sizes(seen: Seen | None) -> tuple[int, ...]:
@@ -201,8 +267,9 @@ def _parameters(seen: Seen | None) -> tuple[Any, ...]:
 
 
 @lru_cache(STATEMENTS_CACHED_MAX)
-def _where(keys: tuple[str, ...], sizes: tuple[int, ...]) -> str:
-    conditions = [CONDITIONS[key] for key in keys]
+def _where(shape: tuple[tuple[str, int], ...], any_: bool, sizes: tuple[int, ...]) -> str:
+    wanted = ["(" + " or ".join([CONDITIONS[key]] * count) + ")" for key, count in shape]
+    conditions = ["(" + (" or " if any_ else " and ").join(wanted) + ")"] if wanted else []
     accounts, zones, hidden_accounts, hidden_zones = sizes
     if accounts >= 0:
         conditions.append(f"(account_id in ({_marks(accounts)}) or id in ({_marks(zones)}))")

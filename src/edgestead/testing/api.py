@@ -62,6 +62,12 @@ class Answer(NamedTuple):
     def codes(self) -> list[int]:
         return [error["code"] for error in self.json["errors"]]
 
+    @property
+    def causes(self) -> list[int]:
+        """The codes, looking into the 1004 that older dates put around them."""
+        errors = self.json["errors"]
+        return [cause["code"] for error in errors for cause in error.get("error_chain", [error])]
+
 
 class LocalApi:
     """The API over one store. Each call runs on one event loop; the clock moves a microsecond a request.

@@ -96,6 +96,56 @@ def test_a_scope_may_come_back_after_its_drop(store):
     assert snapshot(store) == (3, [(3, "z", "name", "a", b"2")])
 
 
+def test_a_log_is_told_and_each_of_its_documents_stays_in_the_snapshot(store):
+    emit(store, ("z", "log:a", "", b"1"), ("z", "name", "", b"2"), ("z", "log:a", "", b"3"))
+
+    assert [change.doc for change in store.feed.tail(0, 1000)] == [b"1", b"2", b"3"]
+    assert snapshot(store) == (
+        3,
+        [(2, "z", "name", "", b"2"), (1, "z", "log:a", "", b"1"), (3, "z", "log:a", "", b"3")],
+    )
+    assert snapshot(store, "name") == (3, [(2, "z", "name", "", b"2")])
+    assert [row[0] for row in snapshot(store, "log:a")[1]] == [1, 3]
+    assert snapshot(store, "log:b") == (3, [])
+
+
+def test_the_log_of_a_dropped_scope_is_gone(store):
+    emit(store, ("z", "log:a", "", b"1"), ("y", "log:a", "", b"2"), "z", ("z", "log:a", "", b"4"))
+
+    assert [row[0] for row in snapshot(store)[1]] == [2, 4]
+
+
+def test_a_log_lasts_as_long_as_the_tail(stores):
+    store = stores.open(tail_rows_max=1)
+    emit(store, *[("z", "log:a", "", b"") for _ in range(130)])
+
+    kept = [row[0] for row in snapshot(store)[1]]
+
+    assert kept[-1] == 130
+    assert 0 < len(kept) < 130
+
+
+def test_a_document_of_a_log_cannot_be_taken_back(store):
+    with pytest.raises(ValueError, match="log"):
+        emit(store, ("z", "log:a", "", None))
+    assert store.feed.head() == 0
+
+
+def test_the_newest_document_is_there_for_the_transaction_that_emits_it(store):
+    seen = []
+
+    def write(tx):
+        seen.append(tx.newest("z", "name", "a"))
+        tx.emit("z", "name", "a", b"1")
+        seen.append(tx.newest("z", "name", "a"))
+        tx.emit("z", "name", "a", None)
+        seen.append(tx.newest("z", "name", "a"))
+
+    store.write(write).result(5)
+
+    assert seen == [None, b"1", None]
+
+
 def test_a_large_snapshot_comes_in_slices(store):
     rows = SLICE_ROWS_MAX * 2 + 1
     store.write(lambda tx: [tx.emit("z", "name", f"{i:05}", b"") for i in range(rows)]).result(5)

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from edgestead.model.names import check_service_name
 from edgestead.model.records.kinds import U16, HostName, ShortText, Tail, TargetName
+from edgestead.model.records.substitution import check_substitution
 from edgestead.model.records.table import Rdata, record_type
 
 
@@ -37,7 +38,9 @@ class URI(Rdata, frozen=True):
 
 @record_type(35, "RFC 3403 §4", form="data")
 class NAPTR(Rdata, frozen=True):
-    """A rewriting rule. In `data` a regex holds its backslashes as they are; in `content` each is doubled."""
+    """A rewriting rule. The regex is `!pattern!replacement!flags`, and the replacement refers only to groups
+    that the pattern has. In `data` a regex holds its backslashes as they are; in `content` each is doubled.
+    """
 
     order: U16
     preference: U16
@@ -45,3 +48,6 @@ class NAPTR(Rdata, frozen=True):
     service: ShortText
     regex: ShortText
     replacement: TargetName
+
+    def check(self) -> None:
+        check_substitution(self.regex)

@@ -34,7 +34,7 @@ NUMBER_CHARACTERS_MAX = 32  # a number sent as text
 T = TypeVar("T")
 
 
-class Kind(ABC, Generic[T]):
+class TextKind(ABC, Generic[T]):
     """One kind of field. Every reading method raises InvalidValue with a reason.
 
     `label` names it in the reference; `takes_rest` fields swallow all remaining words of the content;
@@ -62,13 +62,15 @@ class Kind(ABC, Generic[T]):
     def to_zone_word(self, value: T) -> str:
         return self.to_word(value)
 
-    # LOC packs its fields together; every other kind has octets of its own.
 
-    def pack(self, value: T) -> bytes:
-        raise NotImplementedError(self.label)
+class Kind(TextKind[T]):
+    """A kind that has octets of its own: all but LOC's numbers, which LOC packs together."""
 
-    def unpack(self, reader: WireReader) -> T:
-        raise NotImplementedError(self.label)
+    @abstractmethod
+    def pack(self, value: T) -> bytes: ...
+
+    @abstractmethod
+    def unpack(self, reader: WireReader) -> T: ...
 
 
 class Integer(Kind[int]):
@@ -111,7 +113,7 @@ class Integer(Kind[int]):
         return self._checked(reader.number(self.octets))
 
 
-class Number(Kind[Decimal]):
+class Number(TextKind[Decimal]):
     """A number with `places` decimals. It has no octets of its own."""
 
     def __init__(self, minimum: str, maximum: str, places: int) -> None:

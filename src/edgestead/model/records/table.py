@@ -29,7 +29,7 @@ from edgestead.model.record_errors import (
     NameRefused,
     RecordRefused,
 )
-from edgestead.model.records.kinds import Integer, Kind
+from edgestead.model.records.kinds import Integer, Kind, TextKind
 from edgestead.model.records.wire import WireReader
 from edgestead.model.records.words import words
 
@@ -42,7 +42,7 @@ class Field(NamedTuple):
     """One field of rdata; `default` is JSON, and None means that it must be sent."""
 
     name: str
-    kind: Kind[Any]
+    kind: TextKind[Any]
     default: object = None
 
 
@@ -54,7 +54,7 @@ class RecordType:
     alone is also read for a `data` type. `priority` says where the field of that name is answered: `top` at
     the record's top level, `both` there and in `data`; None means that a type has no top-level priority.
     `fields` stand in the order of the wire; `content_fields` and `data_fields`, the latter by
-    alphabet, are those of an answer.
+    alphabet, are those of an answer. `octets` are the fields that have octets of their own.
     """
 
     name: str
@@ -65,6 +65,7 @@ class RecordType:
     priority: Literal["top", "both"] | None
     rdata: "type[Rdata]"
     fields: tuple[Field, ...]
+    octets: tuple[tuple[str, Kind[Any]], ...]
     content_fields: tuple[Field, ...]
     data_fields: tuple[Field, ...]
     name_rule: NameRule
@@ -162,7 +163,7 @@ class Rdata(msgspec.Struct, frozen=True, gc=False):
 
     def to_wire(self) -> bytes:
         """Uncompressed rdata, names in lower case: what DNS serves, and the identity of the record."""
-        return b"".join([kind.pack(getattr(self, name)) for name, kind, _ in self.row.fields])
+        return b"".join([kind.pack(getattr(self, name)) for name, kind in self.row.octets])
 
     def to_content(self) -> str:
         """The `content` of an answer. `from_content` with `top_priority` reads it back."""
@@ -195,7 +196,7 @@ class Rdata(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def unpack(cls, reader: WireReader) -> Self:
-        return cls(*[field.kind.unpack(reader) for field in cls.row.fields])
+        return cls(*[kind.unpack(reader) for _, kind in cls.row.octets])
 
     def check(self) -> None:
         """What must hold between fields. Raises: InvalidValue."""
@@ -241,6 +242,7 @@ def record_type(
             priority=priority,
             rdata=cls,
             fields=fields,
+            octets=tuple((field.name, field.kind) for field in fields if isinstance(field.kind, Kind)),
             content_fields=fields[1:] if priority else fields,
             data_fields=tuple(sorted(answered)) if form == "data" else (),
             name_rule=name_rule,

@@ -15,6 +15,7 @@ from edgestead.model.records.table import Rdata, record_type
 from edgestead.model.records.wire import WireReader
 from edgestead.model.records.words import quoted, quoted_ascii, unescaped, words
 
+CHARACTER_OCTETS_MAX = 4  # of one character in UTF-8 (RFC 3629 §3)
 TXT_OCTETS_MAX = 2_048  # decoded, all strings of one record; contract of the v4 API
 
 
@@ -53,11 +54,23 @@ class Strings(Kind[tuple[bytes, ...]]):
 
 
 def _cut(octets: bytes) -> tuple[bytes, ...]:
-    if len(octets) <= STRING_OCTETS_MAX:
-        return (octets,)
-    return tuple(
-        [octets[start : start + STRING_OCTETS_MAX] for start in range(0, len(octets), STRING_OCTETS_MAX)]
-    )
+    """Strings of at most 255 octets. A cut goes before a character of UTF-8, not through it: what is answered
+    can then be read, and sent again, without escapes.
+    """
+    strings = []
+    while len(octets) > STRING_OCTETS_MAX:
+        end = STRING_OCTETS_MAX
+        while _is_inside_character(octets[end]) and end > STRING_OCTETS_MAX - CHARACTER_OCTETS_MAX:
+            end -= 1
+        if _is_inside_character(octets[end]):
+            end = STRING_OCTETS_MAX  # this is not UTF-8
+        strings.append(octets[:end])
+        octets = octets[end:]
+    return (*strings, octets)
+
+
+def _is_inside_character(octet: int) -> bool:
+    return octet & 0xC0 == 0x80
 
 
 @record_type(16, "RFC 1035 §3.3.14")

@@ -8,7 +8,7 @@ Not   appending (`store.sqlite.outbox`); sockets.
 
 from collections.abc import Callable, Sequence
 
-from edgestead.store.changes import SLICE_ROWS_MAX, Change, change_bytes
+from edgestead.store.changes import KIND_DROP_SCOPE, SLICE_ROWS_MAX, Change, change_bytes, is_log
 from edgestead.store.control import ControlStore, Reader
 from edgestead.store.sqlite.outbox import SELECT_NEWEST
 
@@ -20,6 +20,12 @@ LIST_STATE = (
     "SELECT sequence, scope, kind, key, doc FROM feed_state "
     "WHERE (scope, kind, key) > (?, ?, ?) ORDER BY scope, kind, key LIMIT ?"
 )
+# Scans the whole tail, which is bounded: an index would cost every write.
+LIST_LOGS = (
+    "SELECT sequence, scope, kind, key, doc FROM outbox "
+    "WHERE sequence > ? AND kind >= 'log:' AND kind < 'log;' ORDER BY sequence LIMIT ?"
+)
+LIST_DROPS = "SELECT scope, max(sequence) FROM outbox WHERE kind = ? GROUP BY scope"
 
 
 class SqliteFeed:
@@ -74,4 +80,15 @@ def _scan(reader: Reader, kinds: frozenset[str], sink: Callable[[Sequence[Change
     while slice_ := reader.rows(LIST_STATE, (*place, SLICE_ROWS_MAX)):
         place = slice_[-1][1:4]
         sink([Change(*row) for row in slice_ if not kinds or row[2] in kinds])
+    if not kinds or any(map(is_log, kinds)):
+        _scan_logs(reader, kinds, sink)
     return head
+
+
+def _scan_logs(reader: Reader, kinds: frozenset[str], sink: Callable[[Sequence[Change]], None]) -> None:
+    dropped: dict[str, int] = dict(reader.rows(LIST_DROPS, (KIND_DROP_SCOPE,)))
+    after = 0
+    while slice_ := reader.rows(LIST_LOGS, (after, SLICE_ROWS_MAX)):
+        after = slice_[-1][0]
+        changes = [Change(*row) for row in slice_ if not kinds or row[2] in kinds]
+        sink([change for change in changes if change.sequence > dropped.get(change.scope, 0)])

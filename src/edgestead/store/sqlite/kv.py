@@ -9,6 +9,7 @@ A namespace is a number in `spaces`. Dropping one deletes that row, so its data 
 small transaction; the sweep frees the rows later, a slice at a time.
 """
 
+from abc import ABC, abstractmethod
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
@@ -90,7 +91,10 @@ SELECT_PAGE = (
 # Nothing starts with a byte above 0xF4 in UTF-8 (RFC 3629 §4), so this is behind every key.
 BEHIND_ALL_KEYS = b"\xff"
 SELECT_SPACE = "SELECT number FROM spaces WHERE id = ?"
-INSERT_SPACE = "INSERT INTO spaces (id) VALUES (?) RETURNING number"
+# The second column: whether there is any blob at all. Usually not, and then no pair has to look for its own.
+HAS_ANY_BLOB = "EXISTS (SELECT 1 FROM entries WHERE blob_id IS NOT NULL)"
+SELECT_SPACE_TO_WRITE = f"SELECT number, {HAS_ANY_BLOB} FROM spaces WHERE id = ?"
+INSERT_SPACE = f"INSERT INTO spaces (id) VALUES (?) RETURNING number, {HAS_ANY_BLOB}"
 SELECT_SPACES = "SELECT id FROM spaces ORDER BY id"
 SELECT_BLOB_OF_KEY = "SELECT blob_id FROM entries WHERE space = ? AND key = ?"
 UPSERT = (
@@ -107,7 +111,6 @@ DELETE_DROPPED = "DELETE FROM dropped_spaces WHERE number = ?"
 SELECT_EXPIRED = "SELECT number, length(value) FROM entries WHERE expires_at_s <= ? LIMIT ?"
 SELECT_OF_SPACE = "SELECT number, length(value) FROM entries WHERE space = ? LIMIT ?"
 DELETE_ROW = "DELETE FROM entries WHERE number = ? RETURNING blob_id"
-HAS_ANY_BLOB = "SELECT 1 FROM entries WHERE blob_id IS NOT NULL LIMIT 1"
 HAS_BLOB = "SELECT 1 FROM entries WHERE blob_id = ?"
 
 
@@ -203,13 +206,14 @@ class SqliteKvStore:
         return future
 
     def _row(self, sql: str, parameters: tuple[object, ...]) -> Row | None:
-        return self._readers.read(lambda reader: reader.row(sql, parameters))
+        rows = self._readers.rows(sql, parameters)
+        return rows[0] if rows else None
 
     def _rows(self, sql: str, parameters: tuple[object, ...]) -> list[Row]:
-        return self._readers.read(lambda reader: reader.rows(sql, parameters))
+        return self._readers.rows(sql, parameters)
 
 
-class _Change:
+class _Change(ABC):
     """One write and the blobs that it makes unneeded: the replaced ones once it is durable, or its own."""
 
     def __init__(self) -> None:
@@ -222,8 +226,9 @@ class _Change:
             return []  # a failed fsync may still have committed: the sweep decides, by what the rows say
         return self.added if done.cancelled() or error else self.replaced
 
+    @abstractmethod
     def __call__(self, tx: Transaction) -> int:
-        raise NotImplementedError
+        """Returns how many rows it touched."""
 
 
 class _Put(_Change):
@@ -233,15 +238,13 @@ class _Put(_Change):
         self._pairs = pairs
 
     def __call__(self, tx: Transaction) -> int:
-        found = tx.row(SELECT_SPACE, (self._namespace,)) or tx.row(INSERT_SPACE, (self._namespace,))
+        of_namespace = (self._namespace,)
+        found = tx.row(SELECT_SPACE_TO_WRITE, of_namespace) or tx.row(INSERT_SPACE, of_namespace)
         assert found is not None
-        (space,) = found
-        # Usually there is none, and then no pair has to look whether it replaces one.
-        may_replace_blob = tx.row(HAS_ANY_BLOB) is not None
+        space, may_replace_blob = found
         count = 0
         for pair in self._pairs:
-            may_replace_blob = may_replace_blob or bool(self.added)
-            self._put(tx, space, pair, may_replace_blob)
+            self._put(tx, space, pair, may_replace_blob or bool(self.added))
             count += 1
         return count
 

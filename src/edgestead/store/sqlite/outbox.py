@@ -17,6 +17,7 @@ from edgestead.store.changes import (
     TAIL_ROWS_MAX,
     Change,
     change_bytes,
+    is_log,
 )
 from edgestead.store.control import Group
 from edgestead.store.migrations import Migration
@@ -62,6 +63,7 @@ UPSERT_STATE = (
     "INSERT INTO feed_state (scope, kind, key, sequence, doc) VALUES (?, ?, ?, ?, ?) "
     "ON CONFLICT (scope, kind, key) DO UPDATE SET sequence = excluded.sequence, doc = excluded.doc"
 )
+SELECT_STATE = "SELECT doc FROM feed_state WHERE scope = ? AND kind = ? AND key = ?"
 DELETE_STATE = "DELETE FROM feed_state WHERE scope = ? AND kind = ? AND key = ?"
 DELETE_STATE_OF_SCOPE = "DELETE FROM feed_state WHERE scope = ?"
 SELECT_TRIM_CANDIDATE = "SELECT sequence, bytes_upto FROM outbox ORDER BY sequence LIMIT 1 OFFSET ?"
@@ -92,14 +94,21 @@ class Outbox:
         if not scope or kind == KIND_DROP_SCOPE:
             raise ValueError("a change needs a scope and a kind")
         if doc is None:
+            if is_log(kind):
+                raise ValueError("a log's document cannot be taken back")
             sequence = self._append(scope, kind, key, None, first)
             self._execute(DELETE_STATE, (scope, kind, key))
             return sequence
         if len(doc) > DOC_BYTES_MAX:
             raise BadRequest(reason=f"What {kind} {key} would serve is larger than {DOC_BYTES_MAX} bytes.")
         sequence = self._append(scope, kind, key, doc, first)
-        self._execute(UPSERT_STATE, (scope, kind, key, sequence, doc))
+        if not is_log(kind):
+            self._execute(UPSERT_STATE, (scope, kind, key, sequence, doc))
         return sequence
+
+    def newest(self, scope: str, kind: str, key: str) -> bytes | None:
+        found: tuple[bytes] | None = self._execute(SELECT_STATE, (scope, kind, key)).fetchone()
+        return found[0] if found else None
 
     def drop_scope(self, scope: str, first: Group) -> int:
         if not scope:
@@ -158,4 +167,7 @@ class NoOutbox(Outbox):
         raise TypeError("this database has no feed")
 
     def drop_scope(self, scope: str, first: Group) -> int:
+        raise TypeError("this database has no feed")
+
+    def newest(self, scope: str, kind: str, key: str) -> bytes | None:
         raise TypeError("this database has no feed")

@@ -7,16 +7,16 @@ Not   what is read.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from weakref import WeakSet
 
 import apsw
 
 from edgestead.model.errors import Unavailable
-from edgestead.store.control import Reader
+from edgestead.store.control import Reader, Row
 from edgestead.store.sqlite.connection import STORAGE_ERRORS, open_reader, unavailable
 from edgestead.store.sqlite.transaction import SqliteReader
 
@@ -44,6 +44,18 @@ class Readers:
                 return fn(reader)
             finally:
                 db.execute("COMMIT")
+        except STORAGE_ERRORS as error:
+            raise unavailable(error) from error
+
+    def rows(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
+        """What one statement finds; it is a snapshot by itself.
+
+        Without the BEGIN and COMMIT of `read` it takes a third of the calls into SQLite, and each of those
+        may cost a turn of the interpreter while another thread is busy. Raises Unavailable.
+        """
+        _, reader = self._connection()
+        try:
+            return reader.rows(sql, parameters)
         except STORAGE_ERRORS as error:
             raise unavailable(error) from error
 

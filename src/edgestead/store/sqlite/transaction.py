@@ -32,13 +32,14 @@ class SqliteReader:
 class SqliteTransaction(SqliteReader):
     """One write's view; worthless once its function has returned."""
 
-    __slots__ = ("_changes", "_drop_scope", "_emit", "sequence")
+    __slots__ = ("_changes", "_drop_scope", "_emit", "_newest", "sequence")
 
     def __init__(self, db: apsw.Connection, outbox: Outbox) -> None:
         super().__init__(db)
         self._changes = db.changes
         self._emit = outbox.emit
         self._drop_scope = outbox.drop_scope
+        self._newest = outbox.newest
         self.sequence = 0
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> int:
@@ -53,9 +54,12 @@ class SqliteTransaction(SqliteReader):
         self.sequence = self._drop_scope(scope, first)
         return self.sequence
 
+    def newest(self, scope: str, kind: str, key: str) -> bytes | None:
+        return self._newest(scope, kind, key)
+
     def end(self) -> None:
         """From here on a leaked reference cannot write into somebody else's transaction."""
-        self._execute = self._changes = self._emit = self._drop_scope = _ended
+        self._execute = self._changes = self._emit = self._drop_scope = self._newest = _ended
 
 
 def _ended(*_: Any, **__: Any) -> NoReturn:

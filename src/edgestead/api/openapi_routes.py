@@ -1,0 +1,47 @@
+"""The API's own description, served by the API.
+
+Owns  /openapi.json and the page /docs.
+Asks  `api.openapi` for the document, `api.openapi_page` for the page; both are made once.
+Tells clients and people.
+Not   what the routes are.
+
+Public: a description holds no secret, and tools fetch it before they have a token.
+"""
+
+from functools import cache
+from typing import Any
+
+from edgestead.api import openapi, openapi_page
+from edgestead.api.declared import Answers
+from edgestead.api.routing import ROUTES, Answer, route
+from edgestead.model.envelope import encode
+
+# The page brings everything with it: no script, no picture, no other host.
+_POLICY = b"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+_HTML = "text/html"
+
+
+@route("GET", "/openapi.json", base="", public=True, answers=Answers(dict[str, Any], bare=True))
+def show_document() -> Answer:
+    """This API in OpenAPI 3.1."""
+    return Answer(body=_document())
+
+
+@route("GET", "/docs", base="", public=True, answers=Answers(media=_HTML))
+def show_page() -> Answer:
+    """This API as a page for people."""
+    return Answer(
+        body=_page(),
+        content_type=b"text/html; charset=utf-8",
+        headers=((b"content-security-policy", _POLICY),),
+    )
+
+
+@cache
+def _document() -> bytes:
+    return encode(openapi.document(ROUTES))
+
+
+@cache
+def _page() -> bytes:
+    return openapi_page.render(openapi.document(ROUTES)).encode()

@@ -1,0 +1,73 @@
+"""What the routes of rulesets take and answer, for the API's description.
+
+Owns  the members' names and types.
+Asks  nobody.
+Tells `api.rulesets`, whose routes declare them.
+Not   checking a body: `services.rulesets_body` does, and its refusals point at every wrong member at once.
+"""
+
+from typing import Any
+
+import msgspec
+
+from edgestead.api.declared import Answers, flag
+from edgestead.services.rulesets_view import RulesetView
+
+
+class Position(msgspec.Struct, omit_defaults=True):
+    """One of the three. An empty `before` or `after` is the first or last place; `index` counts from 1."""
+
+    before: str | None = None
+    after: str | None = None
+    index: int | None = None
+
+
+class Logging(msgspec.Struct):
+    enabled: bool
+
+
+class RuleSent(msgspec.Struct, omit_defaults=True):
+    """A rule. `id` or `ref` of a rule that is there keeps its identity."""
+
+    action: str
+    expression: str
+    action_parameters: dict[str, Any] = {}
+    description: str = ""
+    enabled: bool = True
+    id: str | None = None
+    ref: str | None = None
+    logging: Logging | None = None
+    ratelimit: dict[str, Any] | None = None
+    exposed_credential_check: dict[str, str] | None = None
+
+
+class PlacedRule(RuleSent, omit_defaults=True):
+    """A rule of its own route, which also takes its place."""
+
+    position: Position | None = None
+
+
+class RulesetSent(msgspec.Struct, omit_defaults=True):
+    """`name`, `kind` and `phase` are needed to create one, and cannot change later."""
+
+    name: str | None = None
+    description: str | None = None
+    kind: str | None = None
+    phase: str | None = None
+    rules: list[RuleSent] = []
+
+
+class Cursors(msgspec.Struct):
+    after: str
+
+
+class CursorsInfo(msgspec.Struct):
+    """There only while more follows: send `after` as `cursor`."""
+
+    cursors: Cursors
+
+
+DRY_RUN = (flag("dry_run", "Only say whether it could be done; the result is null then."),)
+RULESET = Answers(RulesetView)
+RULESETS = Answers(list[RulesetView])
+WRITTEN = Answers(RulesetView | None)

@@ -1,0 +1,124 @@
+"""REST face of what stands beside a zone: its hold, plan, activation, caches, and lists that are empty.
+
+Owns  hold, available_plans, available_rate_plans, subscription, activation_check, purge_cache, pagerules,
+      workers/routes.
+Asks  `services.zone_hold`, `services.zone_plans`, `services.zone_actions`.
+Tells clients.
+Not   the zone itself (`api.zones`).
+"""
+
+from edgestead.api.context import AppContext
+from edgestead.api.query import Query
+from edgestead.api.routing import route
+from edgestead.model.call import Call
+from edgestead.services import zone_actions, zone_hold, zone_plans
+from edgestead.services.access import PLATFORM
+from edgestead.services.lookup import zone_of
+from edgestead.services.zone_actions import PurgeBody, ZoneId
+from edgestead.services.zone_hold import HoldBody, HoldView
+from edgestead.services.zone_plans import PlanView, SubscriptionBody, SubscriptionView
+
+_ZONE = "/zones/{zone_id}"
+_HOLD, _PLANS, _SUBSCRIPTION = f"{_ZONE}/hold", f"{_ZONE}/available_plans", f"{_ZONE}/subscription"
+_READ, _WRITE = "Zone Read", "Zone Write"
+
+
+@route("PUT", f"{_ZONE}/activation_check", permission=_WRITE, family=PLATFORM)
+async def check_activation(zone_id: str, api: AppContext, call: Call) -> ZoneId:
+    """Check activation again: every zone is active already. Once in 5 minutes, on the free plan an hour."""
+    return await api.barrier.write(lambda tx: zone_actions.check_activation(call, tx, zone_id))
+
+
+@route("GET", _HOLD, permission=_READ, family=PLATFORM)
+def show_hold(zone_id: str, api: AppContext, call: Call) -> HoldView:
+    """Whether the zone is held."""
+    return api.barrier.read(lambda reader: zone_hold.show(call, reader, zone_id))
+
+
+@route("POST", _HOLD, permission=_WRITE, family=PLATFORM)
+async def put_hold(zone_id: str, api: AppContext, call: Call, query: Query) -> HoldView:
+    """Hold a zone; with `include_subdomains` also the names below it."""
+    below = query.flag("include_subdomains") or False
+    return await api.barrier.write(lambda tx: zone_hold.put(call, tx, zone_id, include_subdomains=below))
+
+
+@route("PATCH", _HOLD, permission=_WRITE, family=PLATFORM)
+async def patch_hold(zone_id: str, api: AppContext, call: Call, body: HoldBody) -> HoldView:
+    """Change a hold."""
+    return await api.barrier.write(lambda tx: zone_hold.patch(call, tx, zone_id, body))
+
+
+@route("DELETE", _HOLD, permission=_WRITE, family=PLATFORM)
+async def delete_hold(zone_id: str, api: AppContext, call: Call, query: Query) -> HoldView:
+    """Lift a hold, or with `hold_after` until then."""
+    after = query.text("hold_after")
+    return await api.barrier.write(lambda tx: zone_hold.delete(call, tx, zone_id, after))
+
+
+@route("GET", _PLANS, permission=_READ, family=PLATFORM)
+def list_plans(zone_id: str, api: AppContext) -> list[PlanView]:
+    """The plans that a zone can have. No paging."""
+    return api.barrier.read(lambda reader: zone_plans.available(reader, zone_id))
+
+
+@route("GET", f"{_PLANS}/{{plan}}", permission=_READ, family=PLATFORM)
+def show_plan(zone_id: str, plan: str, api: AppContext) -> PlanView:
+    """One plan, by its id."""
+    return api.barrier.read(lambda reader: zone_plans.one_available(reader, zone_id, plan))
+
+
+@route("GET", f"{_ZONE}/available_rate_plans", permission=_READ, family=PLATFORM)
+def list_rate_plans(zone_id: str, api: AppContext) -> list[PlanView]:
+    """The same plans under the names that a subscription takes. No paging."""
+    return api.barrier.read(lambda reader: zone_plans.rate_plans(reader, zone_id))
+
+
+@route("GET", _SUBSCRIPTION, permission=_READ, family=PLATFORM)
+def show_subscription(zone_id: str, api: AppContext) -> SubscriptionView:
+    """The zone's plan as a subscription."""
+    return api.barrier.read(lambda reader: zone_plans.subscription(reader, zone_id))
+
+
+@route("POST", _SUBSCRIPTION, permission=_WRITE, family=PLATFORM)
+async def post_subscription(
+    zone_id: str, api: AppContext, call: Call, body: SubscriptionBody
+) -> SubscriptionView:
+    """Choose a plan."""
+    return await api.barrier.write(lambda tx: zone_plans.subscribe(call, tx, zone_id, body))
+
+
+@route("PUT", _SUBSCRIPTION, permission=_WRITE, family=PLATFORM)
+async def put_subscription(
+    zone_id: str, api: AppContext, call: Call, body: SubscriptionBody
+) -> SubscriptionView:
+    """Choose a plan."""
+    return await api.barrier.write(lambda tx: zone_plans.subscribe(call, tx, zone_id, body))
+
+
+@route("POST", f"{_ZONE}/purge_cache", permission="Zone Settings Write", family=PLATFORM)
+def purge_cache(zone_id: str, api: AppContext, body: PurgeBody) -> ZoneId:
+    """Forget what is cached. Nothing is cached in this release."""
+    return api.barrier.read(lambda reader: zone_actions.purge(reader, zone_id, body))
+
+
+@route("DELETE", f"{_ZONE}/purge_cache", permission="Zone Settings Write", family=PLATFORM)
+def delete_cache(zone_id: str, api: AppContext, body: PurgeBody) -> ZoneId:
+    """The older method of the same."""
+    return purge_cache(zone_id, api, body)
+
+
+@route("GET", f"{_ZONE}/pagerules", permission=_READ, family=PLATFORM)
+def list_page_rules(zone_id: str, api: AppContext) -> list[str]:
+    """Page rules, which this server does not have: always empty."""
+    return _nothing_of(zone_id, api)
+
+
+@route("GET", f"{_ZONE}/workers/routes", permission=_READ, family=PLATFORM)
+def list_worker_routes(zone_id: str, api: AppContext) -> list[str]:
+    """Worker routes, which this server does not have: always empty."""
+    return _nothing_of(zone_id, api)
+
+
+def _nothing_of(zone_id: str, api: AppContext) -> list[str]:
+    api.barrier.read(lambda reader: zone_of(reader, zone_id))
+    return []

@@ -1,0 +1,76 @@
+"""REST face of a zone's settings.
+
+Owns  /zones/{zone_id}/settings and what is below it.
+Asks  `services.zone_settings`.
+Tells clients.
+Not   DNS settings (`api.dns_settings`).
+"""
+
+from collections.abc import Sequence
+
+from edgestead.api.context import AppContext
+from edgestead.api.routing import Answer, route
+from edgestead.model import envelope
+from edgestead.model.call import Call
+from edgestead.model.envelope import Message
+from edgestead.services import zone_settings
+from edgestead.services.access import PLATFORM
+from edgestead.services.zone_settings import SettingBody, SettingsBody, SettingView
+
+_SETTINGS = "/zones/{zone_id}/settings"
+_PRIVACY_PASS = "privacy_pass"
+_REMARK = 10_000  # the code of a message that refuses nothing
+_READ, _WRITE = "Zone Settings Read", "Zone Settings Write"
+
+
+@route("GET", _SETTINGS, permission=_READ, family=PLATFORM)
+def list_settings(zone_id: str, api: AppContext, call: Call) -> list[SettingView]:
+    """Every setting of a zone. No paging."""
+    return api.barrier.read(lambda reader: zone_settings.listed(call, reader, zone_id))
+
+
+@route("PATCH", _SETTINGS, permission=_WRITE, family=PLATFORM)
+async def patch_settings(zone_id: str, api: AppContext, call: Call, body: SettingsBody) -> Answer:
+    """Change some settings, all of them or none; every bad item is named."""
+    views = await api.barrier.write(lambda tx: zone_settings.patch_all(call, tx, api.platform, zone_id, body))
+    sent = {item.id for item in body.items or ()}
+    return _with_remarks(views, [view for view in views if view.id in sent])
+
+
+@route("GET", f"{_SETTINGS}/{{setting}}", permission=_READ, family=PLATFORM)
+def show_setting(zone_id: str, setting: str, api: AppContext, call: Call) -> SettingView:
+    """One setting."""
+    return api.barrier.read(lambda reader: zone_settings.show(call, reader, zone_id, setting))
+
+
+@route("PATCH", f"{_SETTINGS}/{{setting}}", permission=_WRITE, family=PLATFORM)
+async def patch_setting(zone_id: str, setting: str, api: AppContext, call: Call, body: SettingBody) -> Answer:
+    """Change one setting."""
+    view = await api.barrier.write(
+        lambda tx: zone_settings.patch(call, tx, api.platform, zone_id, setting, body)
+    )
+    return _with_remarks(view, [view])
+
+
+def _with_remarks(result: object, changed: Sequence[SettingView]) -> Answer:
+    messages = [Message(_REMARK, text) for text in zone_settings.remarks(changed)]
+    return Answer(envelope.success(result, messages))
+
+
+# The one setting that had a POST. A literal segment hides the parameter, so it has all three.
+@route("GET", f"{_SETTINGS}/{_PRIVACY_PASS}", permission=_READ, family=PLATFORM)
+def show_privacy_pass(zone_id: str, api: AppContext, call: Call) -> SettingView:
+    """Known until 2024-03-31."""
+    return show_setting(zone_id, _PRIVACY_PASS, api, call)
+
+
+@route("POST", f"{_SETTINGS}/{_PRIVACY_PASS}", permission=_WRITE, family=PLATFORM)
+async def post_privacy_pass(zone_id: str, api: AppContext, call: Call, body: SettingBody) -> Answer:
+    """Known until 2024-03-31."""
+    return await patch_setting(zone_id, _PRIVACY_PASS, api, call, body)
+
+
+@route("PATCH", f"{_SETTINGS}/{_PRIVACY_PASS}", permission=_WRITE, family=PLATFORM)
+async def patch_privacy_pass(zone_id: str, api: AppContext, call: Call, body: SettingBody) -> Answer:
+    """Known until 2024-03-31."""
+    return await patch_setting(zone_id, _PRIVACY_PASS, api, call, body)

@@ -1,0 +1,127 @@
+"""The OPT record of a reply, and how long the reply may be.
+
+Owns  sizes, versions, and what each option of a query gets.
+Asks  `cookies`, `options`, `settings`.
+Tells `answer` an OPT record and a limit.
+Not   reading messages (`query`).
+"""
+
+import struct
+from typing import Final
+
+from edgestead.dns import options, wire
+from edgestead.dns.cookies import CLIENT_OCTETS, SERVER_OCTETS, Cookies
+from edgestead.dns.kept import Kept
+from edgestead.dns.options import Wishes
+from edgestead.dns.settings import DnsSettings
+
+UDP_OCTETS: Final = 1232  # RFC 9715: no fragments; what we send, and what we say we take
+UDP_OCTETS_MIN: Final = 512  # RFC 1035 §4.2.1, RFC 6891 §6.2.3
+TCP_OCTETS: Final = 65_507  # RFC 1035 §4.2.2 allows 65,535: room for a cookie is always left
+VERSION: Final = 0
+BADVERS: Final = 16
+BADCOOKIE: Final = 23
+OPT_OCTETS: Final = 11
+"""An OPT record without options."""
+
+_ID: Final = 2
+_OPTION_HEAD_OCTETS: Final = 4
+_DO: Final = 0x80
+_OPT_HEAD: Final = b"\0" + wire.OPT.to_bytes(2, "big")
+_LENGTHS_AT: Final = 9  # of an OPT record: RDLENGTH, then the first option's code and length
+
+Edns = tuple[bytes, int]
+"""The OPT record to answer with, and how long the reply may be without its ID."""
+
+
+def opt_record(flags: int, rcode: int = 0, answered: bytes = b"") -> bytes:
+    """Version 0, DO as in the query (RFC 6891 §6.1.2, RFC 3225 §3), the upper bits of the rcode."""
+    body = struct.pack("!HBBBBH", UDP_OCTETS, rcode >> 4, VERSION, flags & _DO, 0, len(answered))
+    return _OPT_HEAD + body + answered
+
+
+_OPT: Final = (opt_record(0), opt_record(_DO))
+
+
+def _cookie_alone(octets: int) -> bytes:
+    """The three lengths of an OPT record with a cookie of so many octets and nothing else."""
+    head = options.option(options.COOKIE, bytes(octets))[:_OPTION_HEAD_OCTETS]
+    return (_OPTION_HEAD_OCTETS + octets).to_bytes(2, "big") + head
+
+
+_BOTH_OCTETS: Final = CLIENT_OCTETS + SERVER_OCTETS
+_BOTH_ALONE: Final = _cookie_alone(_BOTH_OCTETS)
+_COOKIES_ALONE: Final = {
+    OPT_OCTETS + _OPTION_HEAD_OCTETS + n: _cookie_alone(n) for n in (_BOTH_OCTETS, CLIENT_OCTETS)
+}
+_COOKIE_AT: Final = OPT_OCTETS + _OPTION_HEAD_OCTETS
+COOKIE_GROWTH_OCTETS: Final = _OPTION_HEAD_OCTETS + _BOTH_OCTETS
+"""How much longer a reply is for the cookie in it."""
+
+
+def join_cookie(reply: bytes, cookie: bytes) -> bytes:
+    """A reply that ends with an OPT record without options, with a cookie in it."""
+    return b"".join((reply[:-2], _BOTH_ALONE, cookie))
+
+
+class EdnsServer:
+    """The EDNS side of one transport. `keepalive_units` is the time-out to tell (RFC 7828 §3.1), over TCP."""
+
+    def __init__(self, settings: DnsSettings, *, udp: bool) -> None:
+        self._udp = udp
+        self._nsid = options.option(options.NSID, settings.identity) if settings.identity else b""
+        self.cookies = Cookies(settings.cookie_secret)
+        self.plain: Edns = (b"", (UDP_OCTETS_MIN if udp else TCP_OCTETS) - _ID)
+        self.kept: Kept[bytes, Edns] = Kept()
+        self.keepalive_units = 0
+        self._bare: Kept[bytes, bytes] = Kept()
+
+    def split_cookie(self, query: bytes) -> tuple[bytes, bytes] | None:
+        """The query without its cookie, and the cookie, if an OPT record with that alone stands at the end.
+
+        The query then names a payload size that leaves room for our cookie; None when there is no such size.
+        What looks like this may yet be anything: whoever uses it has to prove that the OPT record begins
+        there.
+        """
+        for octets, lengths in _COOKIES_ALONE.items():
+            opt = query[-octets:]
+            if opt[_LENGTHS_AT:_COOKIE_AT] == lengths:
+                bare = self._bare.get(opt[:_LENGTHS_AT]) or self._without_cookie(opt[:_LENGTHS_AT])
+                return (query[:-octets] + bare, opt[_COOKIE_AT:]) if bare else None
+        return None
+
+    def _without_cookie(self, opt: bytes) -> bytes:
+        octets = min(int.from_bytes(opt[3:5], "big"), UDP_OCTETS) - COOKIE_GROWTH_OCTETS
+        if not opt.startswith(_OPT_HEAD) or opt[6] != VERSION or octets < UDP_OCTETS_MIN:
+            return b""
+        bare = opt[:3] + octets.to_bytes(2, "big") + opt[5:] + b"\0\0"
+        self._bare.keep(opt, bare, len(bare))
+        return bare
+
+    def usual(self, opt: bytes) -> Edns | None:
+        """What an OPT record of version 0 without options asks for; None for any other bytes."""
+        if len(opt) != OPT_OCTETS or opt[:3] != _OPT_HEAD or opt[6] != VERSION or opt[9:] != b"\0\0":
+            return None
+        edns = _OPT[opt[7] >> 7], self.octets(opt[3:5])
+        self.kept.keep(opt, edns, OPT_OCTETS)
+        return edns
+
+    def octets(self, payload: bytes) -> int:
+        """The size of a reply without ID, from the OPT record's class."""
+        if not self._udp:
+            return TCP_OCTETS - _ID
+        return min(max(int.from_bytes(payload, "big"), UDP_OCTETS_MIN), UDP_OCTETS) - _ID
+
+    def answered(self, wishes: Wishes, client: bytes) -> tuple[bytes, bool]:
+        """The options to answer with, and whether a cookie proves the client's address."""
+        parts, proved = [], False
+        if wishes.cookie:
+            cookie, proved = self.cookies.answer(wishes.cookie, client)
+            parts.append(options.option(options.COOKIE, cookie))
+        if wishes.nsid:
+            parts.append(self._nsid)
+        if wishes.subnet:
+            parts.append(options.option(options.CLIENT_SUBNET, wishes.subnet))
+        if wishes.keepalive and not self._udp:
+            parts.append(options.option(options.KEEPALIVE, self.keepalive_units.to_bytes(2, "big")))
+        return b"".join(parts), proved

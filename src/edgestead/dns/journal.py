@@ -1,0 +1,123 @@
+"""What recently changed in each zone, serial by serial, for those who follow a zone (RFC 1995).
+
+Owns  the newest rows of the journal, in memory and bounded over all zones.
+Asks  `model.served` to read rows.
+Tells `transfer` the rows from a serial to the zone of now.
+Not   keeping rows on disk: the feed's tail does, and hands them over at the start.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from itertools import islice
+from typing import Final, Protocol
+
+from edgestead.model.served import KIND_JOURNAL, ServedChange, decode_change
+
+ROWS_MAX: Final = 65_536
+OCTETS_MAX: Final = 16 * 1024 * 1024
+"""Of all rows together, as documents. The oldest go first, whichever zone they belong to."""
+
+_SERIAL: Final = slice(-20, -16)  # RFC 1035 §3.3.13: five numbers end an SOA, the serial is the first
+_HALF: Final = 1 << 31
+_SERIALS: Final = 1 << 32
+
+
+def serial_of(soa_rdata: bytes) -> int:
+    return int.from_bytes(soa_rdata[_SERIAL], "big")
+
+
+def is_newer(serial: int, other: int) -> bool:
+    """Whether `serial` comes after `other` (RFC 1982 §3.2). Of two half the circle apart neither does.
+
+    >>> is_newer(1, 0xFFFFFFFF), is_newer(0xFFFFFFFF, 1), is_newer(7, 7)
+    (True, False, False)
+    """
+    return 0 < (serial - other) % _SERIALS < _HALF
+
+
+class Change(Protocol):
+    """As in `table`: kind "" forgets the scope."""
+
+    @property
+    def scope(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def doc(self) -> bytes | None: ...
+
+
+class _Row:
+    """`document` stays as it came: most rows are never asked for."""
+
+    __slots__ = ("after", "before", "document", "scope")
+
+    def __init__(self, scope: str, document: bytes, change: ServedChange) -> None:
+        self.scope = scope
+        self.document = document
+        self.before = serial_of(change.before.soa_rdata)
+        self.after = serial_of(change.after.soa_rdata)
+
+
+class Journal:
+    """Rows of each zone without gaps: each begins at the serial at which the one before ends."""
+
+    def __init__(self, *, rows_max: int = ROWS_MAX, octets_max: int = OCTETS_MAX) -> None:
+        self._rows_max = rows_max
+        self._octets_max = octets_max
+        self._octets = 0
+        self._all: deque[_Row] = deque()
+        self._zones: dict[str, deque[_Row]] = {}
+        self._scopes: dict[bytes, str] = {}
+        self._apexes: dict[str, bytes] = {}
+
+    def take(self, changes: Iterable[Change]) -> None:
+        """Keep what rows there are among changes of the feed. Raises ValueError for one that is none."""
+        for change in changes:
+            if change.kind == KIND_JOURNAL and change.doc is not None:
+                self._add(change.scope, change.doc)
+            elif change.kind == "":
+                self._forget(change.scope)
+
+    def _add(self, scope: str, document: bytes) -> None:
+        change = decode_change(document)
+        row = _Row(scope, document, change)
+        rows = self._zones.setdefault(scope, deque())
+        if not change.whole or (rows and rows[-1].after != row.before):
+            rows.clear()
+        if not change.whole:
+            return
+        rows.append(row)
+        self._scopes[change.after.apex], self._apexes[scope] = scope, change.after.apex
+        self._all.append(row)
+        self._octets += len(document)
+        while self._octets > self._octets_max or len(self._all) > self._rows_max:
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        """Rows of forgotten zones and before gaps are counted here as well: the bound is for all."""
+        oldest = self._all.popleft()
+        self._octets -= len(oldest.document)
+        rows = self._zones.get(oldest.scope)
+        if rows and rows[0] is oldest:
+            rows.popleft()
+
+    def _forget(self, scope: str) -> None:
+        self._zones.pop(scope, None)
+        apex = self._apexes.pop(scope, b"")
+        if self._scopes.get(apex) == scope:
+            del self._scopes[apex]
+
+    def take_over(self, other: "Journal") -> None:
+        """Hold what `other` holds instead of everything so far; `other` is of no more use."""
+        self._octets, self._all = other._octets, other._all
+        self._zones, self._scopes, self._apexes = other._zones, other._scopes, other._apexes
+
+    def since(self, apex: bytes, serial: int, newest: int) -> list[bytes] | None:
+        """The rows, as documents, that lead from one serial to the `newest`; None when one is missing."""
+        rows = self._zones.get(self._scopes.get(apex, ""))
+        if not rows or rows[-1].after != newest:
+            return None
+        first = next((index for index, row in enumerate(rows) if row.before == serial), None)
+        if first is None:
+            return None
+        return [row.document for row in islice(rows, first, None)]

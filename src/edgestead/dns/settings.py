@@ -1,0 +1,34 @@
+"""What an operator may choose about how DNS is answered.
+
+Owns  the settings of this room and their defaults.
+Asks  nobody.
+Tells `answer`, `edns`, `chaos` and the loops.
+Not   reading them from anywhere (`config`), nor limits that nobody needs to change.
+"""
+
+import secrets
+from typing import Final
+
+import msgspec
+
+SECRET_OCTETS: Final = 32
+TEXT_OCTETS_MAX: Final = 255
+"""The longest character-string of a TXT record (RFC 1035 §3.3), and long for an NSID."""
+
+
+def new_secret() -> bytes:
+    return secrets.token_bytes(SECRET_OCTETS)
+
+
+class DnsSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """`cookie_secret` is the same in all processes of a server, over their restarts (RFC 7873 §6).
+
+    `identity` answers NSID and id.server, `version` version.server; empty ones are not answered.
+    """
+
+    cookie_secret: bytes = msgspec.field(default_factory=new_secret)
+    identity: bytes = b""
+    version: bytes = b""
+
+
+DEFAULTS: Final = DnsSettings()

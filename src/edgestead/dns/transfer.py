@@ -1,0 +1,237 @@
+"""Whole zones and what changed in them, for the secondaries that may have them (RFC 5936, RFC 1995).
+
+Owns  who may ask, what a request gets, and the messages of a transfer.
+Asks  `table` for zones, `journal` for changes, `query` to read requests.
+Tells `tcp` one message at a time.
+Not   the connection (`tcp`); telling secondaries that there is something to fetch (`notify`).
+
+A transfer works on references to the names as they were at one serial: names are bytes that nobody changes,
+so a copy costs 16 octets a name and the zone goes on changing meanwhile. Owners are written as their labels
+above the apex and a pointer to the question, which is the apex; so is every name in older types' rdata that
+ends there. That is most of what compression can save, for no look-ups at all.
+"""
+
+import struct
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_address
+from typing import Final
+
+from edgestead.dns import node, wire
+from edgestead.dns.counters import Slot, Tally
+from edgestead.dns.journal import Journal, is_newer, serial_of
+from edgestead.dns.outcome import AA, FORMERR, QR, REFUSED, SERVFAIL
+from edgestead.dns.query import Asked, read
+from edgestead.dns.table import Table
+from edgestead.dns.wire import BadMessage
+from edgestead.dns.zone import Zone
+from edgestead.model.served import PENDING, Owned, ServedRRset, ServedZone, decode_change
+
+Network = IPv4Network | IPv6Network
+
+MESSAGE_OCTETS: Final = 16 * 1024
+"""Where a message ends, unless one record is larger: about half a millisecond of work."""
+TRANSFERS_MAX: Final = 16
+"""At a time. Each holds 16 octets a name and one message."""
+SETTLE_LOOKS_MAX: Final = 200
+"""How often a transfer looks whether a change of its zone that has begun is complete."""
+
+NOTAUTH: Final = 9  # RFC 2136 §2.2, RFC 5936 §2.2.1
+Transfer = Generator[bytes, None, None]
+"""The messages of an answer, without ID. One that is not read to its end has to be closed."""
+NOT_YET: Final = b""
+"""In the place of a message: ask again in a moment."""
+
+_NOT_SENT: Final = (wire.SOA.to_bytes(2, "big") + b"\0\x01", PENDING.to_bytes(2, "big") + b"\0\x01")
+_AXFR: Final = wire.AXFR.to_bytes(2, "big") + b"\0\x01"
+_IXFR: Final = wire.IXFR.to_bytes(2, "big") + b"\0\x01"
+_ENDS: Final = (b"\0" + _AXFR, b"\0" + _IXFR)
+_SOA: Final = wire.SOA.to_bytes(2, "big") + b"\0\x01"
+_HEAD: Final = struct.Struct("!HHHHH")
+_HEAD_OCTETS: Final = 12
+_OPCODE_AND_QR: Final = 0xF8
+_OPT: Final = b"\0" + struct.pack("!HHIH", wire.OPT, 1232, 0, 0)
+_RR_BODY_OCTETS: Final = 10
+_SOA_OCTETS_MIN: Final = 2 + wire.SOA_NUMBERS_OCTETS
+
+
+def may_be_transfer(query: bytes) -> bool:
+    """Cheap and never wrong about a transfer; other queries that hold these octets somewhere pass, too."""
+    return _ENDS[0] in query or _ENDS[1] in query
+
+
+class Transfers:
+    """What one process transfers. Everything happens on the loop that also applies changes."""
+
+    def __init__(self, table: Table, journal: Journal, tally: Tally, networks: Sequence[Network]) -> None:
+        self._table = table
+        self._journal = journal
+        self._counts = tally.counts
+        self._networks = networks
+        self._open = 0
+
+    def begin(self, query: bytes, peer: str) -> Transfer | None:
+        """The messages for a request of the client at address `peer`; None when it is no transfer's.
+
+        The request is without its ID.
+        """
+        if query[0] & _OPCODE_AND_QR:
+            return None
+        try:
+            asked = read(query)
+            kind = asked.question[-4:]
+            if kind not in (_AXFR, _IXFR) or (asked.opt is not None and asked.opt.version):
+                return None
+            serial = _client_serial(query, asked) if kind == _IXFR else None
+        except BadMessage:
+            return self._refusal(_bare(query), FORMERR)
+        head = _Head(query, asked)
+        if not self._is_allowed(peer):
+            return self._refusal(head, REFUSED)
+        if self._open >= TRANSFERS_MAX:
+            return self._refusal(head, SERVFAIL)
+        return self._run(head, asked.question[:-4].lower(), serial)
+
+    def _is_allowed(self, peer: str) -> bool:
+        address = ip_address(peer.partition("%")[0])
+        if not isinstance(address, IPv4Address) and address.ipv4_mapped is not None:
+            address = address.ipv4_mapped
+        return any(address in network for network in self._networks)
+
+    def _refusal(self, head: "_Head", rcode: int) -> Transfer:
+        self._counts[Slot.TRANSFERS_REFUSED] += 1
+        yield head.message((), rcode)
+
+    def _run(self, head: "_Head", apex: bytes, serial: int | None) -> Transfer:
+        self._open += 1
+        try:
+            zone = None
+            for _ in range(SETTLE_LOOKS_MAX):
+                zone = self._table.view.zones.get(apex)
+                if zone is None or zone.settled:
+                    break
+                yield NOT_YET
+            if zone is None:
+                yield from self._refusal(head, NOTAUTH)
+            elif not zone.settled:
+                yield from self._refusal(head, SERVFAIL)
+            else:
+                yield from head.messages(self._records(zone, serial))
+        finally:
+            self._open -= 1
+
+    def _records(self, zone: Zone, serial: int | None) -> Iterator[bytes]:
+        """The records of the answer; `serial` is the client's when it asks for changes only."""
+        newest = serial_of(zone.soa_rdata)
+        if serial is not None and not is_newer(newest, serial):
+            self._counts[Slot.TRANSFERS_CURRENT] += 1
+            return _soa(zone)
+        rows = None if serial is None else self._journal.since(zone.apex, serial, newest)
+        if rows is None or sum(map(len, rows)) > max(MESSAGE_OCTETS, _octets_about(zone)):
+            self._counts[Slot.TRANSFERS_WHOLE] += 1
+            return _whole(zone)
+        self._counts[Slot.TRANSFERS_CHANGES] += 1
+        return _changes(zone, rows)
+
+
+def _client_serial(query: bytes, asked: Asked) -> int:
+    """The serial of the SOA in the authority section (RFC 1995 §3). Raises BadMessage: there is none."""
+    at = wire.skip_name(query, _HEAD_OCTETS - 2 + len(asked.question))
+    body = query[at : at + _RR_BODY_OCTETS]
+    octets = int.from_bytes(body[8:], "big")
+    if query[6:8] != b"\0\x01" or body[:4] != _SOA or octets < _SOA_OCTETS_MIN:
+        raise BadMessage("the SOA of an IXFR")
+    return serial_of(query[at + _RR_BODY_OCTETS : at + _RR_BODY_OCTETS + octets])
+
+
+class _Head:
+    """What all messages of one answer begin with, and the first one ends with."""
+
+    def __init__(self, query: bytes, asked: Asked) -> None:
+        self._rd = query[0] & 1
+        self._question = asked.question
+        self._opt = b"" if asked.opt is None else _OPT
+
+    def message(self, records: Sequence[bytes], rcode: int = 0) -> bytes:
+        """One message without its ID; the first one carries the OPT record (RFC 5936 §2.2.5)."""
+        flags = QR | self._rd << 8 | rcode | (AA if not rcode else 0)
+        opt, self._opt = self._opt, b""
+        counts = _HEAD.pack(flags, 1 if self._question else 0, len(records), 0, 1 if opt else 0)
+        return b"".join((counts, self._question, *records, opt))
+
+    def messages(self, records: Iterable[bytes]) -> Iterator[bytes]:
+        """Fill messages up to MESSAGE_OCTETS; a larger record has one for itself."""
+        room = left = MESSAGE_OCTETS - _HEAD_OCTETS - len(self._question) - len(_OPT)
+        waiting: list[bytes] = []
+        for record in records:
+            left -= len(record)
+            if left < 0 and waiting:
+                yield self.message(waiting)
+                waiting, left = [], room - len(record)
+            waiting.append(record)
+        yield self.message(waiting)
+
+
+def _bare(query: bytes) -> _Head:
+    return _Head(query, Asked(b"", None))
+
+
+def _octets_about(zone: Zone) -> int:
+    """Of the zone's nodes, from one name in eight; changes of more octets are the longer answer."""
+    sample = list(zone.names.values())[::8]
+    return sum(map(len, sample)) * len(zone.names) // max(1, len(sample))
+
+
+def _soa(zone: Zone) -> Iterator[bytes]:
+    rrset = node.rrset(zone.names[b""], _SOA)
+    assert rrset is not None
+    yield rrset[1]
+
+
+def _whole(zone: Zone) -> Iterator[bytes]:
+    """SOA, everything else, SOA (RFC 5936 §2.2)."""
+    (soa,) = _soa(zone)
+    names, nodes = list(zone.names), list(zone.names.values())
+    yield soa
+    for name, held in zip(names, nodes, strict=True):
+        for kind, count, rrs in node.rrsets(held):
+            if kind not in _NOT_SENT:
+                yield from _owned(zone.apex, name, kind, count, rrs)
+    yield soa
+
+
+def _changes(zone: Zone, rows: Iterable[bytes]) -> Iterator[bytes]:
+    """The newest SOA around each change: old SOA, what went, new SOA, what came (RFC 1995 §4)."""
+    (soa,) = _soa(zone)
+    apex = zone.apex
+    yield soa
+    for change in map(decode_change, rows):
+        yield _soa_of(change.before)
+        yield from _owned_rrsets(apex, change.removed)
+        yield _soa_of(change.after)
+        yield from _owned_rrsets(apex, change.added)
+    yield soa
+
+
+def _soa_of(served: ServedZone) -> bytes:
+    return node.records_of(ServedRRset(wire.SOA, served.soa_ttl_seconds, (served.soa_rdata,)))
+
+
+def _owned_rrsets(apex: bytes, owned: Iterable[Owned]) -> Iterator[bytes]:
+    for owner, rrsets in owned:
+        name = owner[: len(owner) - len(apex)]
+        for rrset in rrsets:
+            kind = rrset.type.to_bytes(2, "big") + b"\0\x01"
+            yield from _owned(apex, name, kind, len(rrset.rdatas), node.records_of(rrset))
+
+
+def _owned(apex: bytes, name: bytes, kind: bytes, count: int, rrs: bytes) -> Iterator[bytes]:
+    """Ready records, which begin with a pointer to the question, with `name` in front of it."""
+    compressible = int.from_bytes(kind[:2], "big") in wire.COMPRESSIBLE
+    if count == 1 and not compressible:
+        yield name + rrs
+        return
+    for number, ttl_seconds, rdata in wire.records(rrs):
+        if compressible:
+            rdata = wire.shortened(number, rdata, apex)
+        head = wire.RR_HEAD.pack(wire.QUESTION_OWNER, number, wire.IN, ttl_seconds, len(rdata))
+        yield name + head + rdata

@@ -1,0 +1,153 @@
+"""Refusals of settings: of zones, of DNS, of DNSSEC, plans, holds, custom name servers.
+
+Owns  code, status and wording of each.
+Asks  `model.errors` for the bases.
+Tells `services`.
+Not   refusals of zones and records themselves (`model.zone_errors`).
+
+    BadRequest (400)
+    ├── ItemsMissing         1004
+    ├── UnknownSetting       1006
+    ├── SettingValueRefused  1007
+    ├── SettingIsFixed       1057
+    ├── DnsSettingRefused, ZoneModeRefused, NameserverRefused, PlanRefused, VanityRefused  1001
+    ├── NameserverInUse, NameserverExists, TooManyNameservers  1001
+    ├── SigningNotBuilt, DnssecIsDisabled  1001
+    ├── HoldRefused, ZoneOnHold  1224
+    ├── CheckedTooSoon       1224
+    └── PurgeRefused         1001
+    NotFound (404)
+    ├── NameserverNotFound, PlanNotFound  1001
+    └── MemberNotFound, MembershipNotFound, RoleNotFound  1003
+"""
+
+from edgestead.model.errors import BadRequest, Forbidden, NotFound
+
+
+class ItemsMissing(BadRequest):
+    code, wording = (
+        1004,
+        "The body must hold items: an array of 1 to {items_max} settings, each with id and value.",
+    )
+
+
+class UnknownSetting(BadRequest):
+    """No such setting, or one that was removed before the date whose behaviour is served."""
+
+    code, wording = 1006, "Unrecognized zone setting name: {id}"
+
+
+class SettingValueRefused(BadRequest):
+    code, wording = 1007, "Invalid value for zone setting {id}: {reason}"
+
+
+class SettingIsFixed(BadRequest):
+    """A setting that nobody changes, or that the zone's plan does not include."""
+
+    code, wording = 1057, "{id} cannot be modified for this zone: {reason}"
+
+
+class DnsSettingRefused(BadRequest):
+    code, wording = 1001, "DNS setting {field} is invalid: {reason}"
+
+
+class ZoneModeRefused(BadRequest):
+    code, wording = 1001, "Custom zone modes are not available: this zone's plan is not Enterprise."
+
+
+class NameserverRefused(BadRequest):
+    code, wording = 1001, "Custom name server is invalid: {reason}"
+
+
+class NameserverExists(BadRequest):
+    code, wording = 1001, "{ns_name} is a custom name server of this account already."
+
+
+class TooManyNameservers(BadRequest):
+    code, wording = 1001, "An account has at most {nameservers_max} custom name servers."
+
+
+class NameserverInUse(BadRequest):
+    code, wording = 1001, "{ns_name} is the last name server of set {ns_set}, which zones use."
+
+
+class NameserverNotFound(NotFound):
+    code, wording = 1001, "{ns_name} is no custom name server of this account."
+
+
+class PlanNotFound(NotFound):
+    code, wording = 1001, "No such plan."
+
+
+class PlanRefused(BadRequest):
+    code, wording = 1001, "Plan {plan} is not offered. Plans: {plans}."
+
+
+class VanityRefused(BadRequest):
+    code, wording = 1001, "vanity_name_servers is invalid: {reason}"
+
+
+class SigningNotBuilt(BadRequest):
+    """A zone cannot be signed yet: an answer of `active` would promise signatures."""
+
+    code, wording = 1001, "DNSSEC cannot be activated: this release does not sign zones."
+
+
+class DnssecIsDisabled(BadRequest):
+    code, wording = 1001, "DNSSEC is already disabled"
+
+
+class DnssecStatusRefused(BadRequest):
+    code, wording = 1001, "DNSSEC status is active or disabled, not {status}."
+
+
+class CheckedTooSoon(BadRequest):
+    """Once in 5 minutes, on the free plan once an hour."""
+
+    code, wording = 1224, "The activation of this zone was checked less than {seconds} seconds ago."
+
+
+class HoldRefused(BadRequest):
+    code, wording = 1224, "Zone hold is invalid: {reason}"
+
+
+class ZoneOnHold(BadRequest):
+    code, wording = 1224, "{name} belongs to a zone that another account holds."
+
+
+class PurgeRefused(BadRequest):
+    code, wording = 1001, "Purge takes purge_everything, or an array of files, tags, hosts or prefixes."
+
+
+class AccountCreationForbidden(Forbidden):
+    """The first start makes the one account of a server."""
+
+    code, wording = 1002, "Account creation is forbidden."
+
+
+class AccountTypeIsFixed(BadRequest):
+    code, wording = 1001, "An account's type cannot change."
+
+
+class AccountFieldRefused(BadRequest):
+    code, wording = 1001, "{field} is invalid: {reason}"
+
+
+class MemberNotFound(NotFound):
+    code, wording = 1003, "Member not found."
+
+
+class RoleNotFound(NotFound):
+    code, wording = 1003, "Role not found."
+
+
+class MembershipNotFound(NotFound):
+    code, wording = 1003, "Membership not found."
+
+
+class LastMember(BadRequest):
+    code, wording = 1001, "The last accepted member cannot leave an account."
+
+
+class MembershipStatusRefused(BadRequest):
+    code, wording = 1001, "A membership's status is accepted or rejected."

@@ -1,0 +1,147 @@
+"""What a setting's value may be: one small class for each kind of value.
+
+Owns  the checks, and the words in which the reference says them.
+Asks  nobody.
+Tells `services.zone_settings_table` and `services.zone_settings`.
+Not   which setting has which check.
+
+`read` takes a value as it came from JSON and the present one, and returns what is stored. It raises
+InvalidValue with the reason. Numbers may come as text, as in every body of this API.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from edgestead.model.names import InvalidValue
+
+TEXT_ITEMS_MAX = 64
+TEXT_CHARACTERS_MAX = 128
+_DIGITS_MAX = 10
+
+
+class Check(Protocol):
+    @property
+    def words(self) -> str:
+        """For the reference, in Markdown."""
+        ...
+
+    def read(self, value: Any, present: Any) -> Any:
+        """Raises InvalidValue."""
+        ...
+
+
+class Choice(NamedTuple):
+    """One of some words."""
+
+    choices: Sequence[str]
+
+    @property
+    def words(self) -> str:
+        return ", ".join(f"`{choice}`" for choice in self.choices)
+
+    def read(self, value: Any, present: Any) -> str:
+        if not isinstance(value, str) or value not in self.choices:
+            raise InvalidValue("expected one of " + ", ".join(self.choices))
+        return value
+
+
+class Listed(NamedTuple):
+    """One of some whole numbers."""
+
+    numbers: Sequence[int]
+
+    @property
+    def words(self) -> str:
+        return ", ".join(map(str, self.numbers))
+
+    def read(self, value: Any, present: Any) -> int:
+        number = _whole(value)
+        if number not in self.numbers:
+            raise InvalidValue("expected one of " + self.words)
+        return number
+
+
+class Between(NamedTuple):
+    """A whole number within bounds, both included."""
+
+    lowest: int
+    highest: int
+
+    @property
+    def words(self) -> str:
+        return f"{self.lowest} to {self.highest}"
+
+    def read(self, value: Any, present: Any) -> int:
+        number = _whole(value)
+        if not self.lowest <= number <= self.highest:
+            raise InvalidValue(f"expected a whole number from {self.lowest} to {self.highest}")
+        return number
+
+
+class Flag:
+    """True or false."""
+
+    words = "`true`, `false`"
+
+    def read(self, value: Any, present: Any) -> bool:
+        if isinstance(value, bool):
+            return value
+        if value in ("true", "false"):
+            return bool(value == "true")
+        raise InvalidValue("expected true or false")
+
+
+class Texts:
+    """A list of short texts."""
+
+    words = f"an array of at most {TEXT_ITEMS_MAX} strings"
+
+    def read(self, value: Any, present: Any) -> list[str]:
+        if not isinstance(value, list) or len(value) > TEXT_ITEMS_MAX:
+            raise InvalidValue(f"expected {self.words}")
+        for text in value:
+            _short(text)
+        return value
+
+
+class Text:
+    """One short text, or null."""
+
+    words = f"a string of at most {TEXT_CHARACTERS_MAX} characters, or null"
+
+    def read(self, value: Any, present: Any) -> str | None:
+        return None if value is None else _short(value)
+
+
+class Members(NamedTuple):
+    """An object. At least one of its members is sent, and those that are not stay as they are."""
+
+    checks: Mapping[str, Check]
+
+    @property
+    def words(self) -> str:
+        return "; ".join(f"`{name}`: {check.words}" for name, check in self.checks.items())
+
+    def read(self, value: Any, present: Any) -> dict[str, Any]:
+        if not isinstance(value, dict) or not value.keys() & self.checks.keys():
+            raise InvalidValue("expected an object with at least one of " + ", ".join(self.checks))
+        return {
+            name: check.read(value[name], present[name]) if name in value else present[name]
+            for name, check in self.checks.items()
+        }
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _DIGITS_MAX:
+        return int(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InvalidValue("expected a whole number")
+    return value
+
+
+def _short(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > TEXT_CHARACTERS_MAX:
+        raise InvalidValue(f"expected text of at most {TEXT_CHARACTERS_MAX} characters")
+    return value

@@ -1,0 +1,239 @@
+"""The use case of importing a zone file: all of it, or nothing.
+
+Owns  which records of a file a zone takes, the rehearsal of all, the portions in which they are written.
+Asks  `model.zonefile` to read; `services.record_draft` and `services.zone_edit` for the rules.
+Tells `api.zone_files`.
+Not   HTTP; threads: `give_way` lets others pass while a long file is read.
+
+A file is read and rehearsed against a snapshot of the zone first, record by record through the very rules of
+a write, and is refused with every line that breaks one. Then it is written in portions of a few milliseconds,
+so that the writes of others pass between; all of them are one change of the zone's history. Should a portion
+meet what somebody else wrote since the rehearsal, the import is taken back.
+
+Skipped without a word: SOA and NS of the zone itself, which this server makes, and records that are there
+already, so that a file can be imported again.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from edgestead.changes import NEWEST
+from edgestead.model import names
+from edgestead.model.call import Call
+from edgestead.model.names import InvalidValue
+from edgestead.model.record_errors import NameRefused, RecordRefused
+from edgestead.model.records import TYPES
+from edgestead.model.zone_errors import IdenticalRecord, TagRefused, ZoneNotFound
+from edgestead.model.zone_file_errors import LineRefused, LineUnreadable, ZoneFileTooLarge
+from edgestead.model.zonefile import Entry, read, read_notes
+from edgestead.services import history, record_draft
+from edgestead.services.limits import IMPORTED_RECORDS_MAX, REFUSALS_ANSWERED_MAX
+from edgestead.services.platform import Platform
+from edgestead.services.record_draft import Draft, RecordBody, Settings, apex_of
+from edgestead.services.zone_edit import ZoneEdit
+from edgestead.services.zone_log import Origin
+from edgestead.store.control import Group, Reader, Row, Transaction
+from edgestead.tables import zones
+from edgestead.tables.zones import ZoneRow
+
+PORTION_RECORDS_MAX = 32  # written in one transaction: about 3 ms of the writer's time
+RECORDS_BETWEEN_REST = 8  # read before others may pass: under 1 ms
+
+
+class Imported(msgspec.Struct, frozen=True):
+    """Contract "Routes", POST /import."""
+
+    recs_added: int
+    total_records_parsed: int
+
+
+class Plan(NamedTuple):
+    """A file that was rehearsed: its new records, those of one name together, and how many it has in all."""
+
+    drafts: list[Draft]
+    parsed: int
+
+    def portions(self) -> Iterator[Sequence[Draft]]:
+        for start in range(0, len(self.drafts), PORTION_RECORDS_MAX):
+            yield self.drafts[start : start + PORTION_RECORDS_MAX]
+
+
+class Added(NamedTuple):
+    """What one portion did. `sequence` is the import's change, None while nothing was added."""
+
+    records: int
+    sequence: int | None
+
+
+def plan(
+    call: Call,
+    reader: Reader,
+    platform: Platform,
+    zone_id: str,
+    octets: bytes,
+    proxied: bool,
+    give_way: Callable[[], None],
+) -> Plan:
+    """Read and rehearse a file. `proxied` holds for records that can be and whose line does not say.
+
+    Raises ZoneNotFound, LineUnreadable, LineRefused, ZoneFileTooLarge.
+    """
+    zone = _zone(reader, zone_id)
+    rehearsal = _Rehearsal(call, reader, platform, zone, proxied)
+    delegations: list[Entry] = []
+    for number, entry in enumerate(read(_text(octets), apex_of(zone))):
+        if number % RECORDS_BETWEEN_REST == 0:
+            give_way()
+        if number >= IMPORTED_RECORDS_MAX:
+            raise ZoneFileTooLarge(limit=IMPORTED_RECORDS_MAX, what="records")
+        if entry.type == "DS":
+            delegations.append(entry)  # they need the NS records of their name, wherever these stand
+        else:
+            rehearsal.take(entry)
+    for entry in delegations:
+        rehearsal.take(entry)
+    return rehearsal.plan()
+
+
+def add(
+    call: Call,
+    tx: Transaction,
+    platform: Platform,
+    zone_id: str,
+    drafts: Sequence[Draft],
+    sequence: int | None,
+) -> Added:
+    """Write one portion; `sequence` is what the portion before it returned.
+
+    Raises ZoneNotFound; RecordRefused's children: the zone changed since the rehearsal.
+    """
+    edit = ZoneEdit(call, tx, platform, _zone(tx, zone_id), Origin("import", sequence=sequence))
+    added = 0
+    for draft in drafts:
+        try:
+            edit.create(draft)
+            added += 1
+        except IdenticalRecord:
+            continue
+    return Added(added, edit.finish() or sequence)
+
+
+def take_back(call: Call, tx: Transaction, platform: Platform, zone_id: str, sequence: int) -> None:
+    """Undo what portions have written."""
+    history.undo(call, tx, platform, zone_id, sequence)
+
+
+class _Rehearsal:
+    """Every record of a file through the rules of a write, and nothing written."""
+
+    def __init__(self, call: Call, reader: Reader, platform: Platform, zone: ZoneRow, proxied: bool) -> None:
+        # Older dates take other members, which a zone file does not have.
+        self._call = msgspec.structs.replace(call, as_of=NEWEST)
+        self._platform = platform
+        self._zone = zone
+        self._apex = apex_of(zone)
+        self._proxied = proxied
+        self._edit = ZoneEdit(call, _WritesNothing(reader), platform, zone)
+        self._drafts: list[Draft] = []
+        self._refusals: list[LineRefused] = []
+        self._parsed = 0
+
+    def take(self, entry: Entry) -> None:
+        if entry.type in ("SOA", "NS") and entry.owner == self._apex:
+            return
+        self._parsed += 1
+        if len(self._refusals) >= REFUSALS_ANSWERED_MAX:
+            return
+        try:
+            draft = self._draft(entry)
+            self._edit.create(draft)
+            self._drafts.append(draft)
+        except IdenticalRecord:
+            return
+        except RecordRefused as refusal:
+            self._refusals.append(_refused(entry, refusal))
+
+    def plan(self) -> Plan:
+        """Raises LineRefused, with all others of its kind."""
+        if self._refusals:
+            first, *others = sorted(self._refusals, key=lambda refusal: int(refusal.facts["line"]))
+            first.also = tuple(others)
+            raise first
+        self._drafts.sort(key=_in_order)
+        return Plan(self._drafts, self._parsed)
+
+    def _draft(self, entry: Entry) -> Draft:
+        """Raises RecordRefused's children."""
+        row, zone = TYPES[entry.type], self._zone
+        if not names.is_at_or_below(entry.owner, self._apex):
+            raise NameRefused(type=row.name, field="name", reason=f"it is not in the zone {zone.name}")
+        try:
+            notes = read_notes(entry.comment)
+        except InvalidValue as error:
+            raise TagRefused(type=row.name, reason=error.reason) from None
+        said = notes.settings
+        body = RecordBody(
+            type=row.name,
+            name=names.text_from_wire(entry.owner),
+            content=entry.content,
+            priority=entry.priority,
+            ttl=entry.ttl,
+            proxied=said.get("proxied", self._proxied and row.proxiable),
+            comment=notes.comment,
+            tags=list(notes.tags),
+            settings=Settings(said.get("flatten-cname"), said.get("ipv4-only"), said.get("ipv6-only")),
+        )
+        return record_draft.draft(self._call, zone, self._platform, body)
+
+
+class _WritesNothing:
+    """A transaction that reads a snapshot."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.rows: Callable[..., list[Row]] = reader.rows
+        self.row: Callable[..., Row | None] = reader.row
+
+    def run(self, sql: str, parameters: Sequence[Any] = ()) -> int:
+        return 0
+
+    def emit(self, scope: str, kind: str, key: str, doc: bytes | None, *, first: Group = "") -> int:
+        return 0
+
+    def newest(self, scope: str, kind: str, key: str) -> bytes | None:
+        return None
+
+    def drop_scope(self, scope: str, *, first: Group = "") -> int:
+        return 0
+
+
+def _zone(reader: Reader, zone_id: str) -> ZoneRow:
+    zone = zones.zone(reader, zone_id)
+    if zone is None:
+        raise ZoneNotFound
+    return zone
+
+
+def _text(octets: bytes) -> str:
+    try:
+        return octets.decode()
+    except UnicodeDecodeError as error:
+        line = octets.count(b"\n", 0, error.start) + 1
+        raise LineUnreadable(line=line, reason="it is not UTF-8") from None
+
+
+def _refused(entry: Entry, cause: RecordRefused) -> LineRefused:
+    cause.pointer = None  # there is no JSON body to point into
+    return LineRefused(
+        line=entry.line,
+        type=entry.type,
+        name=names.text_from_wire(entry.owner),
+        reason=cause.message,
+        chain=(cause,),
+    )
+
+
+def _in_order(draft: Draft) -> tuple[bytes, bool]:
+    """Records of one name together, so that DNS hears of it once; DS behind the NS that it needs."""
+    return draft.owner, draft.type == "DS"

@@ -1,0 +1,375 @@
+"""A zone's history: who changed what, undoing one change, restoring a name or the whole zone."""
+
+from functools import partial
+
+import pytest
+
+from edgestead.model.times import from_six_digits
+from edgestead.services import history as forgetting
+from edgestead.tables import history as tables
+from edgestead.testing.api import CREDENTIALS, KEY_PAIR
+from tests.api.conftest import AT_NEWEST, WWW
+
+MX = {"type": "MX", "name": "@", "content": "mail.example.net", "priority": 5}
+SRV = {
+    "type": "SRV",
+    "name": "_xmpp._tcp",
+    "data": {"priority": 10, "weight": 5, "port": 5223, "target": "server.example.com"},
+}
+# One of each way that a record is written, so that what comes back is the same in each.
+RECORDS = {
+    "A": {**WWW, "comment": "the über site", "tags": ["owner:dns-team"]},
+    "proxied": {**WWW, "proxied": True, "settings": {"ipv4_only": True}},
+    "CNAME": {"type": "CNAME", "name": "a", "content": "b.example.net", "settings": {"flatten_cname": True}},
+    "MX": MX,
+    "SRV": SRV,
+    "TXT": {"type": "TXT", "name": "t", "content": 'one \\"two\\"'},
+    "CAA": {"type": "CAA", "name": "@", "data": {"flags": 0, "tag": "issue", "value": "ca.example"}},
+    "URI": {"type": "URI", "name": "u", "priority": 5, "data": {"weight": 1, "target": "http://x.test/"}},
+    "HTTPS": {"type": "HTTPS", "name": "h", "data": {"priority": 1, "target": ".", "value": 'alpn="h2"'}},
+}
+NOT_THERE = ["0", "2", "999999", "-1", "x", "1.5", "9" * 19, "²"]
+RESTORE_REFUSED = {
+    "unknown member": ({"names": "www"}, 9207),
+    "no name": ({"name": "a..b"}, 9000),
+    "no object": ([], 9207),
+}
+
+
+@pytest.fixture
+def history(zone_id):
+    return f"/zones/{zone_id}/history"
+
+
+def without_time(record):
+    return {key: value for key, value in record.items() if not key.endswith("modified_on")}
+
+
+class TestList:
+    @AT_NEWEST
+    def test_each_write_is_one_change_with_who_when_before_and_after(self, api, records, history):
+        made = api.post(records, WWW).result
+        changed = api.patch(f"{records}/{made['id']}", {"content": "192.0.2.2"}, auth=KEY_PAIR).result
+        api.delete(f"{records}/{made['id']}")
+
+        gone, patched, born = api.get(history).result
+
+        assert [one["sequence"] for one in (gone, patched, born)] == [3, 2, 1]
+        assert [(one["before"], one["after"]) for one in born["changes"]] == [(None, made)]
+        assert [(one["before"], one["after"]) for one in patched["changes"]] == [(made, changed)]
+        assert [(one["before"], one["after"]) for one in gone["changes"]] == [(changed, None)]
+        assert born["made_on"] == made["created_on"]
+        assert patched["made_on"] == changed["modified_on"]
+        assert patched["made_by"] == {
+            "kind": "user",
+            "id": born["made_by"]["id"],
+            "email": CREDENTIALS.email,
+            "token_id": None,
+        }
+        assert born["made_by"]["token_id"] is not None
+        assert born["origin"] == "edit"
+        assert born["request_id"] != patched["request_id"]
+
+    def test_a_write_that_changes_nothing_is_no_change(self, api, records, www, history):
+        api.patch(www, {"content": "192.0.2.1"})
+        api.post(records, WWW)  # refused: it is there
+
+        assert len(api.get(history).result) == 1
+
+    def test_it_pages_in_both_directions(self, api, records, history):
+        for last in range(1, 6):
+            api.post(records, {**WWW, "content": f"192.0.2.{last}"})
+
+        page = api.get(f"{history}?page=2&per_page=2").json
+        upwards = api.get(f"{history}?direction=asc&per_page=3").result
+
+        assert [one["sequence"] for one in page["result"]] == [3, 2]
+        assert page["result_info"] == {
+            "page": 2,
+            "per_page": 2,
+            "count": 2,
+            "total_count": 5,
+            "total_pages": 3,
+        }
+        assert [one["sequence"] for one in upwards] == [1, 2, 3]
+        assert api.get(f"{history}?page=9").result == []
+
+    def test_a_name_has_its_own_story(self, api, records, www, history):
+        api.post(records, MX)
+        api.patch(www, {"name": "web"})
+
+        def story(name):
+            return [
+                (one["sequence"], [item["name"] for item in one["changes"]])
+                for one in api.get(f"{history}?name={name}").result
+            ]
+
+        assert story("www") == [(3, ["www.example.com"]), (1, ["www.example.com"])]
+        assert story("WEB.example.com.") == [(3, ["web.example.com"])]
+        assert story("@") == [(2, ["example.com"])]
+        assert story("nobody") == []
+        assert api.get(f"{history}?name=a..b").codes == [9000]
+
+    def test_a_zone_without_changes_has_an_empty_one_and_an_unknown_zone_none(self, api, history):
+        assert api.get(history).result == []
+        assert api.get(f"/zones/{'f' * 32}/history").status == 404
+
+
+class TestDiff:
+    def test_it_names_the_members_that_differ(self, api, records, www, history):
+        api.patch(www, {"content": "192.0.2.2", "comment": "new"})
+
+        (changed,) = api.get(f"{history}/2/diff").result
+
+        members = dict(changed["members"])
+        assert (changed["action"], changed["type"], changed["name"]) == ("changed", "A", "www.example.com")
+        assert members.pop("content") == {"before": "192.0.2.1", "after": "192.0.2.2"}
+        assert members.pop("comment") == {"before": None, "after": "new"}
+        assert set(members) == {"comment_modified_on"}
+
+    def test_a_birth_and_a_death_show_everything(self, api, www, history):
+        api.delete(www)
+
+        (born,), (gone,) = (api.get(f"{history}/{number}/diff").result for number in (1, 2))
+
+        assert (born["action"], gone["action"]) == ("created", "deleted")
+        assert born["members"]["content"] == {"before": None, "after": "192.0.2.1"}
+        assert gone["members"]["content"] == {"before": "192.0.2.1", "after": None}
+
+    @pytest.mark.parametrize("number", NOT_THERE)
+    def test_what_is_not_there_is_not_found(self, api, www, history, number):
+        number = number.replace("²", "%C2%B2")
+        for answer in (
+            api.get(f"{history}/{number}"),
+            api.get(f"{history}/{number}/diff"),
+            api.post(f"{history}/{number}/undo", {}),
+        ):
+            assert (answer.status, answer.codes) == (404, [9500])
+
+
+class TestUndo:
+    @pytest.mark.parametrize("body", RECORDS.values(), ids=RECORDS)
+    def test_a_deleted_record_returns_as_it_was(self, api, records, history, body):
+        made = api.post(records, body).result
+        api.delete(f"{records}/{made['id']}")
+        api.changes.clear()
+
+        done = api.post(f"{history}/2/undo", {}).result
+
+        assert done == {"sequence": 3, "changes_count": 1}
+        back = api.get(f"{records}/{made['id']}").result
+        assert without_time(back) == without_time(made)
+        assert back["modified_on"] > made["modified_on"]
+        assert {change.kind for change in api.changes} == {"name", "zone", "log:journal"}
+        entry = api.get(f"{history}/3").result
+        assert (entry["origin"], entry["reverts"]) == ("undo", 2)
+
+    def test_a_created_record_goes_and_a_changed_one_is_what_it_was(self, api, records, www, history):
+        before = api.get(www).result
+        api.patch(www, {"content": "192.0.2.2", "name": "web", "comment": "x", "ttl": 60})
+        mx = api.post(records, MX).result
+
+        api.post(f"{history}/3/undo", {})
+        api.post(f"{history}/2/undo", {})
+
+        assert without_time(api.get(www).result) == without_time(before)
+        assert api.get(f"{records}/{mx['id']}").status == 404
+        assert api.get(records).json["result_info"]["total_count"] == 1
+
+    def test_an_undo_can_be_undone(self, api, www, history):
+        api.delete(www)
+
+        api.post(f"{history}/2/undo", {})
+        api.post(f"{history}/3/undo", {})
+
+        assert api.get(www).status == 404
+
+    def test_it_is_refused_when_something_came_later(self, api, www, history):
+        api.patch(www, {"content": "192.0.2.2"})
+        api.patch(www, {"content": "192.0.2.3"})
+
+        answer = api.post(f"{history}/2/undo", {})
+
+        assert (answer.status, answer.codes) == (400, [9501])
+        assert "A www.example.com" in answer.json["errors"][0]["message"]
+        assert api.get(www).result["content"] == "192.0.2.3"
+        assert len(api.get(history).result) == 3
+
+    def test_what_returns_meets_the_rules_of_today(self, api, records, www, history):
+        api.delete(www)
+        api.post(records, {"type": "CNAME", "name": "www", "content": "other.example.net"})
+
+        answer = api.post(f"{history}/2/undo", {})
+
+        assert (answer.status, answer.codes) == (400, [9502])
+        assert [cause["code"] for cause in answer.json["errors"][0]["error_chain"]] == [81054]
+        assert [record["type"] for record in api.get(records).result] == ["CNAME"]
+        assert len(api.get(history).result) == 3
+
+
+class TestRestore:
+    def test_a_name_becomes_what_it_was(self, api, records, www, history):
+        api.post(records, MX)
+        was = api.get(f"{records}?name=www.example.com").result
+        api.patch(www, {"content": "192.0.2.7"})
+        api.post(records, {**WWW, "content": "192.0.2.8"})
+        api.delete(www)
+
+        done = api.post(f"{history}/2/restore", {"name": "www"}).result
+
+        assert done == {"sequence": 6, "changes_count": 2}
+        assert list(map(without_time, api.get(f"{records}?name=www.example.com").result)) == list(
+            map(without_time, was)
+        )
+        assert api.get(records).json["result_info"]["total_count"] == 2
+
+    def test_the_whole_zone_becomes_what_it_was_and_back(self, api, records, www, history):
+        ds = {"key_tag": 1, "algorithm": 13, "digest_type": 2, "digest": "ab" * 32}
+        api.post(records, {"type": "NS", "name": "sub", "content": "ns.example.net"})
+        api.post(records, {"type": "DS", "name": "sub", "data": ds})
+        was = api.get(records).result
+        for record in reversed(was):
+            api.delete(f"{records}/{record['id']}")
+        api.post(records, {"type": "CNAME", "name": "www", "content": "other.example.net"})
+
+        restored = api.post(f"{history}/3/restore", {}).result
+
+        assert restored == {"sequence": 8, "changes_count": 4}
+        assert list(map(without_time, api.get(records).result)) == list(map(without_time, was))
+        api.post(f"{history}/7/restore", {})
+        assert [record["type"] for record in api.get(records).result] == ["CNAME"]
+
+    def test_before_the_first_change_there_was_nothing(self, api, records, www, history):
+        assert api.post(f"{history}/0/restore", {}).result == {"sequence": 2, "changes_count": 1}
+        assert api.get(records).result == []
+
+    def test_a_record_that_moved_comes_back_from_where_it_is(self, api, records, www, history):
+        api.patch(www, {"name": "web"})
+        api.patch(www, {"name": "app"})
+
+        assert api.post(f"{history}/1/restore", {"name": "web"}).result["sequence"] is None
+        assert api.get(www).result["name"] == "app.example.com"
+        api.post(f"{history}/1/restore", {"name": "www"})
+        assert api.get(www).result["name"] == "www.example.com"
+        assert api.get(records).json["result_info"]["total_count"] == 1
+
+    def test_where_nothing_differs_nothing_happens(self, api, www, history):
+        api.patch(www, {"ttl": 60})
+        api.patch(www, {"ttl": 3600})
+        api.changes.clear()
+
+        assert api.post(f"{history}/1/restore", {}).result == {"sequence": None, "changes_count": 0}
+        assert api.changes == []
+        assert len(api.get(history).result) == 3
+
+    @pytest.mark.parametrize(("body", "code"), RESTORE_REFUSED.values(), ids=RESTORE_REFUSED)
+    def test_a_body_that_could_mean_too_much_is_refused(self, api, www, history, body, code):
+        api.delete(www)
+
+        answer = api.post(f"{history}/1/restore", body)
+
+        assert (answer.status, answer.codes) == (400, [code])
+        assert api.get(www).status == 404
+
+    def test_a_change_that_is_not_there_restores_nothing(self, api, www, history):
+        assert api.post(f"{history}/2/restore", {}).codes == [9500]
+
+
+def test_a_deleted_zone_takes_its_history_along(api, zone_id, www):
+    api.delete(f"/zones/{zone_id}")
+
+    assert api.get(f"/zones/{zone_id}/history").status == 404
+    tables = ("history", "history_items", "history_state")
+    left = api.store.read(lambda reader: [reader.rows(f"select * from {table}") for table in tables])
+    assert left == [[], [], []]
+
+
+class TestForgetting:
+    """What is older than so many days, or more than so many rows, is out of reach, the newest first kept."""
+
+    @pytest.fixture
+    def forget(self, api):
+        def run(rows_max=1_000, older_than_us=0):
+            steps = 0
+            due = api.store.read(lambda reader: forgetting.due(reader, rows_max, older_than_us))
+            for zone_id, sequence in due:
+                more = True
+                while more:
+                    write = partial(forgetting.forget, zone_id=zone_id, sequence=sequence)
+                    more, steps = api.store.write(write).result().value, steps + 1
+            return steps
+
+        return run
+
+    @pytest.fixture
+    def rows(self, api):
+        return lambda: [
+            api.store.read(lambda reader, table=table: reader.rows(f"select count(*) from {table}"))[0][0]
+            for table in ("history", "history_items")
+        ]
+
+    def test_rows_beyond_the_limit_go_with_their_changes(self, api, www, history, forget, rows):
+        for ttl in range(60, 69):
+            api.patch(www, {"ttl": ttl})
+
+        forget(rows_max=4)
+
+        assert [one["sequence"] for one in api.get(history).result] == [10, 9, 8, 7]
+        assert api.get(history).json["result_info"]["total_count"] == 4
+        assert api.get(f"{history}?name=www").json["result_info"]["total_count"] == 4
+        assert rows() == [4, 4]
+        assert forget(rows_max=4) == 0
+
+    def test_what_a_stop_left_behind_goes_the_next_time(self, api, zone_id, www, history, forget, rows):
+        api.patch(www, {"ttl": 60})
+        api.store.write(lambda tx: tables.raise_floor(tx, zone_id, 1)).result()
+
+        assert rows() == [2, 2]
+        assert forget() == 1
+        assert rows() == [1, 1]
+
+    def test_days_forget_what_is_older(self, api, www, history, forget, rows):
+        patched = api.patch(www, {"ttl": 60}).result
+        api.patch(www, {"ttl": 61})
+
+        forget(older_than_us=from_six_digits(patched["modified_on"]) + 1)
+
+        assert [one["sequence"] for one in api.get(history).result] == [3]
+        assert rows() == [1, 1]
+
+    def test_a_newest_change_that_is_too_large_stays(self, api, zone_id, records, history, forget):
+        for last in range(1, 5):
+            api.post(records, {**WWW, "content": f"192.0.2.{last}"})
+        api.post(f"{history}/0/restore", {})
+
+        forget(rows_max=1)
+
+        assert [one["changes_count"] for one in api.get(history).result] == [4]
+        api.post(f"{history}/5/undo", {})
+        assert len(api.get(records).result) == 4
+
+    def test_what_is_forgotten_cannot_be_reached_and_numbers_go_on(self, api, www, history, forget):
+        for ttl in (60, 61, 62):
+            api.patch(www, {"ttl": ttl})
+
+        forget(rows_max=2)
+
+        for answer in (
+            api.get(f"{history}/2"),
+            api.get(f"{history}/2/diff"),
+            api.post(f"{history}/2/undo", {}),
+            api.post(f"{history}/1/restore", {}),
+        ):
+            assert (answer.status, answer.codes) == (404, [9500])
+        assert api.post(f"{history}/2/restore", {}).result == {"sequence": 5, "changes_count": 1}
+        assert api.get(www).result["ttl"] == 60
+
+    def test_many_rows_go_in_many_transactions(self, api, www, forget, rows, monkeypatch):
+        monkeypatch.setattr(forgetting, "FORGOTTEN_ROWS_MAX", 3)
+        for ttl in range(60, 70):
+            api.patch(www, {"ttl": ttl})
+
+        steps = forget(rows_max=1)
+
+        assert steps > 5
+        assert rows() == [1, 1]
