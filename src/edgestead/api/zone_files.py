@@ -10,10 +10,12 @@ Files are read and written on a thread, one at a time, which gives way to the ev
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Literal
 
 import msgspec
 
 from edgestead.api.context import AppContext
+from edgestead.api.declared import FORM, TEXT, Answers
 from edgestead.api.form import boundary_of, portions
 from edgestead.api.kv_data import give_way
 from edgestead.api.limits import FORM_OVERHEAD_BYTES_MAX, ZONE_FILE_BYTES_MAX
@@ -35,6 +37,13 @@ from edgestead.store.control import Transaction
 _PATH = "/zones/{zone_id}/dns_records"
 
 
+class ZoneFileForm(msgspec.Struct):
+    """A zone file (RFC 1035 §5); `proxied` is for records of which it does not say."""
+
+    file: str
+    proxied: Literal["true", "false"] = "false"
+
+
 class Review(msgspec.Struct, frozen=True):
     """What somebody thinks of the records that a scan found."""
 
@@ -47,7 +56,7 @@ class Reviewed(msgspec.Struct, frozen=True):
     rejects: list[str] = []
 
 
-@route("POST", _PATH + "/import", permission="DNS Write")
+@route("POST", _PATH + "/import", permission="DNS Write", takes={FORM: ZoneFileForm})
 async def import_records(zone_id: str, api: AppContext, call: Call, upload: Upload) -> Imported:
     """Add the records of a zone file: a form with `file` and `proxied`. All of them, or none."""
     octets, proxied = await _form(upload)
@@ -58,7 +67,7 @@ async def import_records(zone_id: str, api: AppContext, call: Call, upload: Uplo
         return Imported(await _write(zone_id, api, call, plan), plan.parsed)
 
 
-@route("GET", _PATH + "/export", permission="DNS Read")
+@route("GET", _PATH + "/export", permission="DNS Read", answers=Answers(media=TEXT))
 async def export_records(zone_id: str, api: AppContext, call: Call) -> Answer:
     """The zone as a zone file; imported again it makes the same records."""
     async with api.zone_file_turn:

@@ -19,9 +19,11 @@ import apsw
 import uvloop
 
 from edgestead.api.app import create_app
+from edgestead.api.connections import Connections
 from edgestead.api.context import AppContext
 from edgestead.api.framing import StrictProtocol
 from edgestead.api.log import BatchedLog
+from edgestead.api.quota import Quota
 from edgestead.model import counters
 from edgestead.model.counters import slot
 from edgestead.model.errors import Unavailable
@@ -143,6 +145,8 @@ class Control:
             not_ready=self._not_ready,
             now_us=_now_us,
             log=self._log,
+            connections=Connections(per_address_max=start.api_connections_per_address),
+            quota=Quota(start.api_quota) if start.api_quota else None,
         )
 
     def _metrics(self) -> str:
