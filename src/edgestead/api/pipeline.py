@@ -94,6 +94,7 @@ def authenticate(exchange: Exchange) -> None:
             if route.family is not access.VERIFY:
                 raise
             raise InvalidApiToken from None
+        exchange.api.uses.note(identity.actor.token_id, exchange.now_us)
 
 
 def limit_rate(exchange: Exchange) -> None:
