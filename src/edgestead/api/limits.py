@@ -20,6 +20,7 @@ UNREAD_BYTES_MIN = 65_536
 QUOTA_SECONDS = 300  # contract "Generic failures": of the count, and of the block that follows
 JSON_DEPTH_MAX = 32  # arrays and objects inside one another; the deepest shape of ours is 7
 QUERY_PARAMETERS_MAX = 100
+QUERY_BYTES_KEPT_MAX = 512  # the page of a longer query is not kept
 PAGE_SIZE_DEFAULT = 20  # contract "Paging"
 PAGE_SIZE_MAX = 1_000
 RECORDS_PAGE_SIZE_DEFAULT = 100

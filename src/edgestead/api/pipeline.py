@@ -94,6 +94,7 @@ def authenticate(exchange: Exchange) -> None:
             if route.family is not access.VERIFY:
                 raise
             raise InvalidApiToken from None
+        exchange.api.uses.note(identity.actor.token_id, exchange.now_us)
 
 
 def limit_rate(exchange: Exchange) -> None:
@@ -129,7 +130,7 @@ def authorise(exchange: Exchange) -> None:
     identity, parameters = exchange.identity, exchange.parameters
     if route.zone_at is not None:
         zone_id = parameters[route.zone_at]
-        target = exchange.api.barrier.read(lambda reader: access.zone_target(reader, zone_id))
+        target = exchange.api.barrier.read_one(lambda reader: access.zone_target(reader, zone_id))
     elif route.account_at is not None:
         target = access.Target(account_id=parameters[route.account_at])
     elif route.user_only:

@@ -172,7 +172,7 @@ def _build(
     """
     exact = suffix == name
     if kind == _ANY and held:
-        kind = next(node.rrsets(held))[0]  # one RRset is enough (RFC 8482 §4.1)
+        kind = min(node.rrsets(held), key=_octets)[0]  # one RRset is enough, the smallest best (RFC 8482 §4.1)
     tail = _tail(suffix, _QUESTION_AT + len(name) - len(suffix))
     found = node.rrset(held, kind)
     if found is not None:
@@ -181,6 +181,10 @@ def _build(
         aliases = _Chain(view, tail, name, suffix, kind)
         return aliases.follow(zone, held), aliases.reusable
     return denials(zone, len(name) - len(zone.apex))[1 if exact else 2], True
+
+
+def _octets(rrset: tuple[bytes, int, bytes]) -> int:
+    return len(rrset[2])
 
 
 class _Chain:
