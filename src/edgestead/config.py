@@ -66,10 +66,13 @@ class Config:
     dns_version: str
     transfer_to: tuple[IPv4Network | IPv6Network, ...]
     notify: tuple[Address, ...]
+    resolver: Address | None
     ready_file: Path | None
     crs: Path | None
     managed_ruleset_id: str | None
     anomaly_rule_id: str | None
+    api_quota: int
+    api_connections_per_address: int
     barrier_ms: int
     drain_seconds: int
     history_days: int
@@ -316,6 +319,14 @@ OPTIONS: tuple[Option, ...] = (
         fallback="nobody",
     ),
     Option(
+        "resolver",
+        "HOST:PORT",
+        _target,
+        None,
+        "Recursive resolver that is asked for the targets of flattened aliases.",
+        fallback="those of the system (/etc/resolv.conf)",
+    ),
+    Option(
         "ready-file",
         "FILE",
         _path,
@@ -348,6 +359,21 @@ OPTIONS: tuple[Option, ...] = (
         "Identifier of the managed ruleset's last rule, whose overrides set threshold and action.",
         flag=False,
         fallback="the well-known one",
+    ),
+    Option(
+        "api-quota",
+        "N",
+        _whole(0, 999_999_999),
+        "0",
+        "Requests to the API that one user may make in five minutes; 0 is no limit.",
+    ),
+    Option(
+        "api-connections-per-address",
+        "N",
+        _whole(1, 2_048),
+        "1024",
+        "Connections to the API from one address, or one IPv6 network of 64 bits.",
+        flag=False,
     ),
     Option(
         "dns-identity",
@@ -408,8 +434,6 @@ NOT_BUILT: dict[str, str] = {
         "the edge proxy",
     ),
     **dict.fromkeys(("objects", "objects-http", "objects-workers"), "stateful objects"),
-    "api-quota": "rate limits",
-    "resolver": "CNAME flattening",
 }
 # Known to the configuration because something built leans on its default, refused when set.
 NOT_BUILT_BUT_KNOWN: dict[str, str] = {"http": "the edge proxy"}

@@ -74,6 +74,13 @@ class SqliteControlStore:
     def on_group(self, listener: Listener) -> None:
         self._writer.on_group(listener)
 
+    @property
+    def groups(self) -> int:
+        return self._writer.groups
+
+    def read_one(self, fn: Callable[[Reader], T]) -> T:
+        return self._readers.read_one(fn)
+
     def read(self, fn: Callable[[Reader], T]) -> T:
         """As the interface says. A read inside a read sees the outer one's snapshot."""
         return self._readers.read(fn)
