@@ -47,6 +47,8 @@ class Estate:
         config = self._config
         self._folder = DataFolder(config.data_dir)
         undo.callback(self._folder.close)
+        self._warm_fd = self._folder.open_warm()
+        undo.callback(os.close, self._warm_fd)
         self._runtime_dir = self._folder.make_runtime_dir()
         undo.callback(remove_runtime_dir, self._runtime_dir)
         workers = config.dns_workers or len(os.sched_getaffinity(0))
@@ -162,6 +164,7 @@ class Estate:
             counters_fd=child.counters_fd,
             socket_fd=socket_fd,
             feed_path=str(self._runtime_dir / "feed.sock"),
+            warm_fd=self._warm_fd,
             settings=self._dns_settings,
             rates_fd=self._rates_fd,
             rate=self._config.dns_rate,
@@ -170,4 +173,4 @@ class Estate:
             transfer_to=tuple(map(str, self._config.transfer_to)),
             notify=tuple((target.host, target.port) for target in self._config.notify),
         )
-        return start, [socket_fd, self._rates_fd]
+        return start, [socket_fd, self._rates_fd, self._warm_fd]
