@@ -70,6 +70,8 @@ class Config:
     crs: Path | None
     managed_ruleset_id: str | None
     anomaly_rule_id: str | None
+    api_quota: int
+    api_connections_per_address: int
     barrier_ms: int
     drain_seconds: int
     history_days: int
@@ -350,6 +352,21 @@ OPTIONS: tuple[Option, ...] = (
         fallback="the well-known one",
     ),
     Option(
+        "api-quota",
+        "N",
+        _whole(0, 999_999_999),
+        "0",
+        "Requests to the API that one user may make in five minutes; 0 is no limit.",
+    ),
+    Option(
+        "api-connections-per-address",
+        "N",
+        _whole(1, 2_048),
+        "1024",
+        "Connections to the API from one address, or one IPv6 network of 64 bits.",
+        flag=False,
+    ),
+    Option(
         "dns-identity",
         "TEXT",
         _dns_text,
@@ -408,7 +425,6 @@ NOT_BUILT: dict[str, str] = {
         "the edge proxy",
     ),
     **dict.fromkeys(("objects", "objects-http", "objects-workers"), "stateful objects"),
-    "api-quota": "rate limits",
     "resolver": "CNAME flattening",
 }
 # Known to the configuration because something built leans on its default, refused when set.

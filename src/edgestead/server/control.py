@@ -19,9 +19,11 @@ import apsw
 import uvloop
 
 from edgestead.api.app import create_app
+from edgestead.api.connections import Connections
 from edgestead.api.context import AppContext
 from edgestead.api.framing import StrictProtocol
 from edgestead.api.log import BatchedLog
+from edgestead.api.quota import Quota
 from edgestead.model import counters
 from edgestead.model.counters import slot
 from edgestead.model.errors import Unavailable
@@ -35,6 +37,7 @@ from edgestead.server.kv_part import KvPart
 from edgestead.server.messages import DNS_GROUP, ControlStart
 from edgestead.server.renewal import REVOKES_OTHERS
 from edgestead.server.rest import RestServer
+from edgestead.server.uses_part import UsesPart
 from edgestead.services.access import AccessTable
 from edgestead.services.platform import Platform
 from edgestead.store.feed.publisher import Expected
@@ -92,6 +95,7 @@ class Control:
         self._history = HistoryPart(
             self._data, days=start.history_days, rows_max=start.history_rows, now_us=_now_us
         )
+        self._uses = UsesPart(self._data)
         self._log = BatchedLog(sys.stderr.fileno())
         self._renewing = asyncio.Lock()
 
@@ -101,6 +105,7 @@ class Control:
         self._data.open(Expected(c.pid, c.pidfd, c.group) for c in self._start.expected)
         self._kv.open()
         self._history.open()
+        self._uses.open()
         server = RestServer(
             create_app(self._context()), StrictProtocol, socket.socket(fileno=self._start.api_fd)
         )
@@ -114,6 +119,7 @@ class Control:
         finally:
             admin.close()
             self._history.close()
+            await self._uses.close()
             self._kv.close()
             self._data.close()
             self._log.close()
@@ -142,7 +148,10 @@ class Control:
             metrics=self._metrics,
             not_ready=self._not_ready,
             now_us=_now_us,
+            uses=self._uses.uses,
             log=self._log,
+            connections=Connections(per_address_max=start.api_connections_per_address),
+            quota=Quota(start.api_quota) if start.api_quota else None,
         )
 
     def _metrics(self) -> str:

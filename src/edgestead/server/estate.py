@@ -142,6 +142,8 @@ class Estate:
             crs=None if config.crs is None else str(config.crs),
             managed_ruleset_id=config.managed_ruleset_id,
             anomaly_rule_id=config.anomaly_rule_id,
+            api_quota=config.api_quota,
+            api_connections_per_address=config.api_connections_per_address,
             barrier_ms=config.barrier_ms,
             history_days=config.history_days,
             history_rows=config.history_rows,

@@ -61,6 +61,8 @@ class ControlStart(Start, frozen=True, kw_only=True):
     crs: str | None
     managed_ruleset_id: str | None
     anomaly_rule_id: str | None
+    api_quota: int
+    api_connections_per_address: int
     barrier_ms: int
     history_days: int
     history_rows: int

@@ -109,6 +109,7 @@ class Renderer:
         by_type: dict[str, list[Neighbour]] = {}
         for record in records:
             by_type.setdefault(record.type, []).append(record)
+        by_type.pop("SOA", None)  # served with the zone, from the setting that the record is a view of
         at_apex = owner == apex
         rrsets = [self._apex_ns(facts, by_type.pop("NS", ()))] if at_apex else []
         if is_proxied(records):

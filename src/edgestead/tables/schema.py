@@ -19,6 +19,7 @@ from edgestead.tables import (
     records,
     rulesets,
     settings,
+    token_log,
     tokens,
     zones,
 )
@@ -34,4 +35,5 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(8, "comments and tags for filters", record_notes.CREATE),
     Migration(9, "settings", settings.CREATE),
     Migration(10, "custom name servers", custom_nameservers.CREATE),
+    Migration(11, "changes and uses of tokens", token_log.CREATE),
 )
