@@ -66,6 +66,7 @@ class Config:
     dns_version: str
     transfer_to: tuple[IPv4Network | IPv6Network, ...]
     notify: tuple[Address, ...]
+    resolver: Address | None
     ready_file: Path | None
     crs: Path | None
     managed_ruleset_id: str | None
@@ -318,6 +319,14 @@ OPTIONS: tuple[Option, ...] = (
         fallback="nobody",
     ),
     Option(
+        "resolver",
+        "HOST:PORT",
+        _target,
+        None,
+        "Recursive resolver that is asked for the targets of flattened aliases.",
+        fallback="those of the system (/etc/resolv.conf)",
+    ),
+    Option(
         "ready-file",
         "FILE",
         _path,
@@ -425,7 +434,6 @@ NOT_BUILT: dict[str, str] = {
         "the edge proxy",
     ),
     **dict.fromkeys(("objects", "objects-http", "objects-workers"), "stateful objects"),
-    "resolver": "CNAME flattening",
 }
 # Known to the configuration because something built leans on its default, refused when set.
 NOT_BUILT_BUT_KNOWN: dict[str, str] = {"http": "the edge proxy"}

@@ -137,6 +137,7 @@ class Estate:
             own_addresses=tuple(map(str, config.own_addresses)),
             nameservers=config.nameserver,
             profile=config.profile,
+            resolver=config.resolver,
             as_of=config.as_of,
             allow_as_of=config.allow_as_of,
             crs=None if config.crs is None else str(config.crs),
