@@ -17,7 +17,7 @@ from edgestead.model.permissions import GROUPS
 from edgestead.model.times import whole_seconds
 from edgestead.model.token_errors import TokenNotFound, TokenQuota
 from edgestead.model.zone_errors import AccountNotSeen
-from edgestead.services import token_draft
+from edgestead.services import identities, token_draft
 from edgestead.services.access import Identity, Policy, read_rules, secret_hash, without_vendor
 from edgestead.services.grants import check_held
 from edgestead.services.limits import TOKENS_PER_ACCOUNT_MAX, TOKENS_PER_USER_MAX
@@ -99,6 +99,7 @@ def create(
         modified_us=call.now_us,
     )
     tokens.insert(tx, row)
+    identities.tell_token(tx, row)
     return msgspec.structs.replace(_view(row, call.now_us), value=secret)
 
 
@@ -148,6 +149,7 @@ def update(
     if body.status in ("active", "disabled"):  # `expired` is what a client has read: times say that
         changed = changed._replace(status=body.status)
     tokens.update(tx, changed)
+    identities.tell_token(tx, changed)
     return _view(changed, call.now_us)
 
 
@@ -161,13 +163,17 @@ def roll(
     row = _row(tx, owner, token_id)
     _check_grants(identity, owner, _policies(row.policies), _accounts_of_zones(tx))
     secret = platform.new_secret()
-    tokens.update(tx, row._replace(hash=secret_hash(secret), modified_us=call.now_us))
+    rolled = row._replace(hash=secret_hash(secret), modified_us=call.now_us)
+    tokens.update(tx, rolled)
+    identities.tell_token(tx, rolled)
     return secret
 
 
 def delete(tx: Transaction, owner: Owner, token_id: str) -> None:
     """Raises TokenNotFound."""
-    tokens.delete(tx, _row(tx, owner, token_id).id)
+    row = _row(tx, owner, token_id)
+    tokens.delete(tx, row.id)
+    identities.forget_tokens(tx, (row.id,))
 
 
 def permission_groups(owner_kind: str, name: str | None, scope: str | None) -> list[GroupView]:
