@@ -380,8 +380,9 @@ OPTIONS: tuple[Option, ...] = (
         "TABLE",
         _bindings,
         (),
-        "Key-value namespaces that objects reach as `self.env.NAME`: the table `[objects.bindings]` with lines"
-        ' `NAME = "namespace id"`. Beside it the setting `objects` is the key `paths` of the table `[objects]`.',
+        "Key-value namespaces that objects reach as `self.env.NAME`: the table `[objects.bindings]` with"
+        ' lines `NAME = "namespace id"`. Beside it the setting `objects` is the key `paths` of the table'
+        " `[objects]`.",
         flag=False,
         fallback="none",
     ),
