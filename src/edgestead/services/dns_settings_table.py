@@ -39,7 +39,7 @@ FIELDS: dict[str, DnsSetting] = {
     "flatten_all_cnames": DnsSetting(
         False,
         Flag(),
-        "every CNAME answers the addresses of its target; false: at the apex, and where a record asks for it",
+        "every CNAME answers its target's addresses; false flattens the apex, and records that ask for it",
     ),
     "foundation_dns": DnsSetting(False, Flag()),
     "multi_provider": DnsSetting(
