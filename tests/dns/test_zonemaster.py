@@ -1,4 +1,4 @@
-"""A registry's checks of a delegated zone: ours with a stock NSD as its secondary (tests/dns/zonemaster_lab.py)."""
+"""A registry's checks of a delegated zone: ours with a stock NSD as its secondary (zonemaster_lab.py)."""
 
 import json
 import os
