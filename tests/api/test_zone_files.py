@@ -35,7 +35,7 @@ REFUSED = {
     "twice with another comment": ("a A 192.0.2.1\na A 192.0.2.1 ; x", [(2, 81057)]),
     "edge address": ("a A 203.0.113.1", [(1, 9003)]),
     "DS without NS": ("a DS 1 13 2 " + "ab" * 32, [(1, 9007)]),
-    "SOA elsewhere": ("a SOA b c 1 2 3 4 5", [(1, 9002)]),
+    "SOA elsewhere": ("a SOA b c 1 2 3 4 5", [(1, 9000)]),
     "proxied MX": ("a MX 1 b ; cf_tags=cf-proxied:true", [(1, 9004)]),
     "long comment": ("a A 192.0.2.1 ; " + "x" * 501, [(1, 9301)]),
     "bad tags": ('a A 192.0.2.1 ; cf_tags=a:"', [(1, 9301)]),
