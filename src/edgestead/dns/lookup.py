@@ -172,7 +172,9 @@ def _build(
     """
     exact = suffix == name
     if kind == _ANY and held:
-        kind = min(node.rrsets(held), key=_octets)[0]  # one RRset is enough, the smallest best (RFC 8482 §4.1)
+        kind = min(node.rrsets(held), key=_octets)[
+            0
+        ]  # one RRset is enough, the smallest best (RFC 8482 §4.1)
     tail = _tail(suffix, _QUESTION_AT + len(name) - len(suffix))
     found = node.rrset(held, kind)
     if found is not None:
