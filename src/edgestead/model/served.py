@@ -16,7 +16,7 @@ KIND_NAME = "name"
 KIND_JOURNAL = "log:journal"
 
 PENDING = 65_535
-"""Type, one that no data ever has (RFC 6895 §3.1: reserved), of an RRset that stands for addresses nobody knows yet: a
+"""Type, reserved and so of no data (RFC 6895 §3.1), of an RRset that stands for addresses nobody knows yet: a
 flattened alias whose target was never resolved. A question for them is answered SERVFAIL; never sent."""
 
 
