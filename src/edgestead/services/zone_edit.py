@@ -16,7 +16,7 @@ import msgspec
 
 from edgestead.model import names, served
 from edgestead.model.call import Call
-from edgestead.model.record_errors import ContentRefused, NameRefused, RecordRefused
+from edgestead.model.record_errors import ContentRefused, RecordRefused
 from edgestead.model.records import fold
 from edgestead.model.zone_errors import (
     AddressHost,
@@ -319,8 +319,6 @@ class ZoneEdit:
             raise TypeNotOffered(type="DNSKEY", field="type", reason=reason)
         _check_types(draft, others, name.owner == self._apex)
         _check_sizes(draft, others)
-        if draft.type == "SOA" and name.owner != self._apex:
-            raise NameRefused(type="SOA", field="name", reason="a zone has one SOA record, at its apex")
         if draft.type == "CNAME":
             check_no_loop(self._tx, draft.owner, draft.rdata, old and old.id)
         return name
