@@ -181,13 +181,14 @@ class ZoneEdit:
             self._wrote = self._wrote_settings = True
 
     def take_facts(self) -> None:
-        """Read again what settings say; the apex and names that hang on what changed are served anew."""
+        """Read again what settings say; the apex, or the names, that hang on what changed are served anew."""
         before, facts = self._facts, zone_facts.facts_of(self._tx, self._zone)
         if facts != before:
             if (facts.flatten_all, facts.alpn) != (before.flatten_all, before.alpn):
                 self._again += flattening.next_names(self._tx, self._zone.id, "")
+            if facts._replace(flatten_all=before.flatten_all, alpn=before.alpn) != before:
+                self._changed[self._zone.name] = self._at(self._zone.name, self._apex)
             self._facts = facts
-            self._changed[self._zone.name] = self._at(self._zone.name, self._apex)
             self._wrote = True
 
     def _follow_soa(self) -> None:
