@@ -9,7 +9,7 @@ import dns.exception
 import dns.message
 import dns.query
 
-from tests.dns.nsd import free_port
+from tests.dns.peers import free_place
 
 _PATH = "/usr/sbin:/usr/bin:/usr/local/sbin"
 BINARIES = {"nsd": shutil.which("nsd", path=_PATH), "knot": shutil.which("knotd", path=_PATH)}
@@ -79,7 +79,7 @@ class Secondary:
         self.kind, self._folder, self._primary, self._apexes = kind, folder, primary, apexes
         folder.mkdir()
         for _ in range(START_TRIES):
-            self.port = free_port()
+            self.port = free_place()[1]
             self.process = self._start()
             if self._answers():
                 return

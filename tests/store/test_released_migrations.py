@@ -24,6 +24,7 @@ RELEASED = {
             "b31b76b2c4966a5b",
             "5d71caa1dfcadb44",
             "289c2de956bac632",
+            "81c1f1f24d5ef997",
         ],
     ),
     "key-value": (kv.MIGRATIONS, ["2f0d86c7470ef7e9"]),

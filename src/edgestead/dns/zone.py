@@ -10,11 +10,17 @@ children has; so a change touches the name and, when it appears or goes, the non
 that depends on two names is stored: aliases, wildcards and referrals are worked out when they are asked for.
 """
 
-from typing import Final
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Final
 
 from edgestead.dns import node, wire
 from edgestead.dns.outcome import Outcome
 from edgestead.model.served import ServedRRset, ServedZone
+
+Head = tuple[Any, ...]
+Frozen = tuple[Head, dict[bytes, bytes], dict[bytes, int]]
+"""A zone as plain values that `marshal` takes: its own facts, its names, how many children they have."""
 
 WILDCARD: Final = b"\x01*"
 _APEX: Final = b""
@@ -130,6 +136,26 @@ class Zone:
             if name == _APEX or self.names[name]:
                 return
 
+    def freeze(self) -> "Frozen":
+        """What stands here now, for `thaw`; later changes do not reach it. Costs a copy of the references."""
+        soa = self._soa and (self._soa.ttl_seconds, self._soa.rdatas[0])
+        rrsets = tuple((rrset.type, rrset.ttl_seconds, rrset.rdatas) for rrset in self._apex_rrsets)
+        head = (self.apex, soa, rrsets, self.settled, tuple(self.cuts), tuple(self.wildcards))
+        return head, self.names.copy(), self._children.copy()
+
+    def thaw(self, head: "Head") -> None:
+        """Begin to be, as a new zone, what was frozen; `thaw_names` has to follow."""
+        _, soa, rrsets, settled, cuts, wildcards = head
+        self._apex_rrsets = tuple(ServedRRset(*rrset) for rrset in rrsets)
+        if soa is not None:
+            self.set_soa(ServedZone(self.apex, *soa))
+        self.cuts, self.wildcards = set(cuts), set(wildcards)
+        self.settled = settled
+
+    def thaw_names(self, names: dict[bytes, bytes], children: dict[bytes, int]) -> None:
+        self.names.update(names)
+        self._children.update(children)
+
     def cut_above(self, name: bytes) -> bytes | None:
         """The highest delegation at or above a name: below it this zone has no authority."""
         cut, cuts = None, self.cuts
@@ -146,6 +172,17 @@ class Zone:
         while name not in names:
             name = name[name[0] + 1 :]
         return name
+
+
+def pieces(
+    frozen: Frozen, names_max: int
+) -> Iterator[tuple[Head | None, dict[bytes, bytes], dict[bytes, int]]]:
+    """A frozen zone in pieces of so many names; the head comes with the first."""
+    head: Head | None = frozen[0]
+    names, children = iter(frozen[1].items()), iter(frozen[2].items())
+    while (some := dict(islice(names, names_max))) or head is not None:
+        yield head, some, dict(islice(children, names_max))
+        head = None
 
 
 def is_cut(rrsets: tuple[ServedRRset, ...]) -> bool:

@@ -1,6 +1,7 @@
 """The data folder: one server at a time, and where that server is.
 
-Owns  `DIR/lock`, `DIR/server.json`, `DIR/runtime` and the private folder of the Unix sockets.
+Owns  `DIR/lock`, `DIR/server.json`, `DIR/runtime`, the private folder of the Unix sockets, and that there is
+      a folder `DIR/dns` for the files of DNS processes.
 Asks  `server.files`.
 Tells the supervisor that the folder is its own, and `edgecli` where the running server listens.
 Not   the databases and files that other rooms keep in the folder.
@@ -17,11 +18,12 @@ from pathlib import Path
 
 import msgspec
 
+from edgestead.config import WORKERS_MAX
 from edgestead.server import files
 from edgestead.server.errors import StartError
 from edgestead.server.holders import process_words
 
-_SOCKETS = ("feed.sock", "admin.sock")
+_SOCKETS = ("feed.sock", "admin.sock", *(f"objects-{worker}.sock" for worker in range(WORKERS_MAX)))
 _RUNTIME_PREFIX = "edgestead-"
 _UNIX_PATH_OCTETS_MAX = 107  # sockaddr_un.sun_path, less its NUL
 
@@ -82,6 +84,15 @@ class DataFolder:
         except OSError as error:
             raise StartError(f"{base} cannot hold the server's sockets: {error.strerror}") from None
         return made
+
+    def open_warm(self) -> int:
+        """A descriptor of `DIR/dns`: all that a DNS process ever gets to see of the data folder."""
+        path = self.path / "dns"
+        try:
+            path.mkdir(mode=0o700, exist_ok=True)
+            return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise StartError(f"folder {path} cannot be used: {error.strerror}") from None
 
     def write_state(self, state: State) -> None:
         files.replace_private(self.path / "server.json", msgspec.json.encode(state))

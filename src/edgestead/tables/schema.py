@@ -13,6 +13,7 @@ from edgestead.store.migrations import Migration
 from edgestead.tables import (
     accounts,
     custom_nameservers,
+    flattened,
     history,
     namespaces,
     record_notes,
@@ -36,4 +37,5 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(9, "settings", settings.CREATE),
     Migration(10, "custom name servers", custom_nameservers.CREATE),
     Migration(11, "changes and uses of tokens", token_log.CREATE),
+    Migration(12, "flattened names", flattened.CREATE),
 )
