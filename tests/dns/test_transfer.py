@@ -48,7 +48,7 @@ class World:
         self.port = sock.getsockname()[1]
         policy = TransferPolicy(journal=self.zone.journal, networks=self.networks)
         self.task = asyncio.create_task(
-            serve_tcp(sock, self.zone.table, self.counts, self.stop, self.limits, policy)
+            serve_tcp(sock, self.zone.table, self.counts, self.stop, self.limits, transfers=policy)
         )
         await asyncio.sleep(0)
         return self
