@@ -188,7 +188,7 @@ class TestPlans:
 
     def test_the_plan_decides_the_lowest_ttl(self, api, zone, records):
         record = {"type": "A", "name": "www", "content": "192.0.2.1", "ttl": 30}
-        assert api.post(records, record).codes == [9021]
+        assert api.post(records, record).causes == [9021]
 
         api.put(f"{zone}/subscription", {"rate_plan": {"id": "enterprise"}})
 

@@ -1,6 +1,6 @@
 """Everything that one objects process holds, opened in order and closed in order.
 
-Owns  the order: log, node, HTTP address; the threads of the log; the watchdog's beat.
+Owns  the order: log, node, HTTP address; the threads of the log.
 Asks  `loader` for classes, the local object log, `node`, `serve`, `http1.server`.
 Tells the process's main function, which brings sockets, folder and clock.
 Not   being started and stopped (the supervisor); tokens: `authorise` is a parameter.
@@ -89,9 +89,17 @@ class Host:
         )
         self._server: Server | None = None
 
-    async def open(self, sockets: Iterable[socket.socket], authorise: Authorise) -> None:
-        """Serve HTTP on sockets that are bound already, and begin upkeep."""
-        self._server = Server(ObjectsHttp(self.node, authorise), unreadable)
+    async def open(
+        self,
+        sockets: Iterable[socket.socket],
+        authorise: Authorise,
+        answered: Callable[[int], None] = lambda status: None,
+    ) -> None:
+        """Serve HTTP on sockets that are bound already, and begin upkeep.
+
+        `answered` is told the status of each answer.
+        """
+        self._server = Server(ObjectsHttp(self.node, authorise, answered), unreadable)
         await self._server.open(sockets)
         self.node.start()
 
@@ -99,6 +107,11 @@ class Host:
     def is_ready(self) -> bool:
         """Whether objects can be written: not while the disk is full."""
         return not self.log.read_only
+
+    @property
+    def live(self) -> int:
+        """How many objects are in memory."""
+        return self.node.live_count
 
     async def close(self) -> None:
         """Answer what is being served, make everything durable, end."""

@@ -277,6 +277,10 @@ class Node:
             await asyncio.wait([asyncio.shield(f) for f in self._ending.values()], timeout=1)
         self.log.close()
 
+    @property
+    def live_count(self) -> int:
+        return len(self._live)
+
     def live(self) -> list[ObjectRef]:
         """The objects in memory."""
         return [instance.ref for instance in self._live.values()]

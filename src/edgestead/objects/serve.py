@@ -46,13 +46,21 @@ _UNCALLED = pack_arguments((), {})
 
 
 class ObjectsHttp:
-    """The handler of the objects' address. `authorise` gives the refusal, or None."""
+    """The handler of the objects' address. `authorise` gives the refusal, or None.
 
-    def __init__(self, node: Node, authorise: Authorise) -> None:
-        self._node, self._authorise = node, authorise
+    `answered` is told the status of each answer.
+    """
+
+    def __init__(self, node: Node, authorise: Authorise, answered: Callable[[int], None]) -> None:
+        self._node, self._authorise, self._answered = node, authorise, answered
 
     async def __call__(self, request: Request) -> Response:
         """Answer one request. Never raises."""
+        response = await self._respond(request)
+        self._answered(response.status)
+        return response
+
+    async def _respond(self, request: Request) -> Response:
         try:
             refusal = self._authorise(request)
             if refusal is not None:

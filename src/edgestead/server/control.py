@@ -35,7 +35,7 @@ from edgestead.server.credentials import Credentials
 from edgestead.server.errors import StartError
 from edgestead.server.history_part import HistoryPart
 from edgestead.server.kv_part import KvPart
-from edgestead.server.messages import DNS_GROUP, ControlStart
+from edgestead.server.messages import DNS_GROUP, OBJECTS_GROUP, ControlStart
 from edgestead.server.renewal import REVOKES_OTHERS
 from edgestead.server.rest import RestServer
 from edgestead.server.upkeep import Upkeep
@@ -49,6 +49,7 @@ from edgestead.tables import schema
 
 _CONSUMERS = slot("edge_feed_consumers")
 _SEQUENCE = slot("edge_feed_sequence")
+_OBJECTS_READ_ONLY = slot("edge_objects_read_only")
 
 
 def main() -> None:
@@ -165,7 +166,13 @@ class Control:
         return counters.render(self._pages)
 
     def _not_ready(self) -> tuple[str, ...]:
-        return () if self._publisher.live(DNS_GROUP) else ("no DNS process answers",)
+        reasons = [] if self._publisher.live(DNS_GROUP) else ["no DNS process answers"]
+        wanted, live = self._start.objects_workers, self._publisher.live(OBJECTS_GROUP)
+        if live < wanted:
+            reasons.append(f"{live} of {wanted} objects processes answer")
+        if any(page.cells[_OBJECTS_READ_ONLY] for page in self._pages.values()):
+            reasons.append("objects cannot be written: no space is left")
+        return tuple(reasons)
 
     async def _install(self, kept: Credentials) -> None:
         """Make database, file and memory agree on who is let in."""

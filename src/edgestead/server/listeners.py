@@ -26,7 +26,15 @@ _PAIR_TRIES_MAX = 32  # of finding a free port for UDP and TCP together
 class Listeners:
     """The sockets of one server. Raises StartError for a port that cannot be had, with nothing left open."""
 
-    def __init__(self, api: Address, dns: Address, dns_workers: int, runtime_dir: Path) -> None:
+    def __init__(
+        self,
+        api: Address,
+        dns: Address,
+        dns_workers: int,
+        runtime_dir: Path,
+        objects: Address | None = None,
+        objects_workers: int = 0,
+    ) -> None:
         self._open: list[socket.socket] = []
         try:
             self.api = self._keep(_listen_tcp("api", api))
@@ -34,6 +42,10 @@ class Listeners:
             self.dns_udp = [first_udp, *(self._keep(_udp_sibling(first_udp)) for _ in range(1, dns_workers))]
             self.feed = self._keep(_listen_unix(runtime_dir / "feed.sock"))
             self.admin = self._keep(_listen_unix(runtime_dir / "admin.sock"))
+            self.objects = self._keep(_listen_tcp("objects-http", objects)) if objects else None
+            self.objects_peers = [
+                self._keep(_listen_unix(path)) for path in objects_sockets(runtime_dir, objects_workers)
+            ]
         except BaseException:
             self.close()
             raise
@@ -45,6 +57,11 @@ class Listeners:
     def close(self) -> None:
         for opened in self._open:
             opened.close()
+
+
+def objects_sockets(runtime_dir: Path, workers: int) -> list[Path]:
+    """Where the objects processes reach one another, by worker."""
+    return [runtime_dir / f"objects-{worker}.sock" for worker in range(workers)]
 
 
 def bound_address(opened: socket.socket) -> Address:

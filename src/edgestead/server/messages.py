@@ -18,6 +18,7 @@ from edgestead.model.call import Profile
 from edgestead.server.credentials import Credentials
 
 DNS_GROUP = "dns"  # the feed's name for the processes that answer DNS
+OBJECTS_GROUP = "objects"  # and for those that run objects: they are never killed for being slow
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +68,25 @@ class ControlStart(Start, frozen=True, kw_only=True):
     barrier_ms: int
     history_days: int
     history_rows: int
+    objects_workers: int = 0
+
+
+class ObjectsStart(Start, frozen=True, kw_only=True):
+    """One objects process. `socket_fd` listens for HTTP, the same one for all of them; `peer_fd` listens on
+    `peers[worker]`, where the others pass calls on. `sources` are files, folders and modules.
+
+    `lock_fd` is only held, as in `ControlStart`.
+    """
+
+    folder: str
+    lock_fd: int
+    socket_fd: int
+    peer_fd: int
+    feed_path: str
+    sources: tuple[str, ...]
+    worker: int
+    peers: tuple[str, ...]
+    blocked_seconds: int
 
 
 class DnsStart(Start, frozen=True, kw_only=True):

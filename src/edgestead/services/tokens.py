@@ -18,7 +18,7 @@ from edgestead.model.permissions import GROUPS
 from edgestead.model.times import whole_seconds
 from edgestead.model.token_errors import TokenNotFound, TokenQuota
 from edgestead.model.zone_errors import AccountNotSeen
-from edgestead.services import token_draft, token_log
+from edgestead.services import identities, token_draft, token_log
 from edgestead.services.access import Identity, Policy, read_rules, secret_hash, without_vendor
 from edgestead.services.grants import check_held
 from edgestead.services.limits import TOKENS_PER_ACCOUNT_MAX, TOKENS_PER_USER_MAX
@@ -103,6 +103,7 @@ def create(
     )
     tokens.insert(tx, row)
     token_log.note(call, tx, platform, "create", row)
+    identities.tell_token(tx, row)
     return msgspec.structs.replace(_view(row, call.now_us, None), value=secret)
 
 
@@ -155,6 +156,7 @@ def update(
         changed = changed._replace(status=body.status)
     tokens.update(tx, changed)
     token_log.note(call, tx, platform, "update", changed)
+    identities.tell_token(tx, changed)
     return _view(changed, call.now_us, uses.last_us(token_id))
 
 
@@ -168,8 +170,10 @@ def roll(
     row = _row(tx, owner, token_id)
     _check_grants(identity, owner, _policies(row.policies), _accounts_of_zones(tx))
     secret = platform.new_secret()
-    tokens.update(tx, row._replace(hash=secret_hash(secret), modified_us=call.now_us))
+    rolled = row._replace(hash=secret_hash(secret), modified_us=call.now_us)
+    tokens.update(tx, rolled)
     token_log.note(call, tx, platform, "roll", row)
+    identities.tell_token(tx, rolled)
     return secret
 
 
@@ -178,6 +182,7 @@ def delete(call: Call, tx: Transaction, platform: Platform, owner: Owner, token_
     row = _row(tx, owner, token_id)
     tokens.delete(tx, row.id)
     token_log.note(call, tx, platform, "delete", row)
+    identities.forget_tokens(tx, (row.id,))
 
 
 def permission_groups(owner_kind: str, name: str | None, scope: str | None) -> list[GroupView]:
