@@ -23,7 +23,7 @@ from edgestead.dns.counters import NoCounters
 from edgestead.dns.table import Table
 from edgestead.dns.tcp import serve_tcp
 from edgestead.dns.udp import serve_udp
-from tests.dns.nsd import nsd
+from tests.dns import peers
 from tests.dns.serving import changes_of, read_zone
 
 APEX = "bench.test."
@@ -139,7 +139,7 @@ def peer(text):
     """NSD on the server's core; yields (port, pid)."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        nsd(Path(folder), {APEX: text}, prefix=("taskset", "-c", SERVER_CORE)) as started,
+        peers.started("NSD", Path(folder), {APEX: text}, prefix=("taskset", "-c", SERVER_CORE)) as started,
     ):
         yield started
 

@@ -71,10 +71,13 @@ class Config:
     objects_workers: int
     objects_bindings: tuple[tuple[str, str], ...]
     objects_blocked_seconds: int
+    resolver: Address | None
     ready_file: Path | None
     crs: Path | None
     managed_ruleset_id: str | None
     anomaly_rule_id: str | None
+    api_quota: int
+    api_connections_per_address: int
     barrier_ms: int
     drain_seconds: int
     history_days: int
@@ -369,8 +372,8 @@ OPTIONS: tuple[Option, ...] = (
         "TABLE",
         _bindings,
         (),
-        "Key-value namespaces that objects reach as `self.env.NAME`: the table `[objects.bindings]` with lines"
-        ' `NAME = "namespace id"`. Beside it the setting `objects` is the key `paths` of the table `[objects]`.',
+        "Key-value namespaces that objects reach as `self.env.NAME`: the table `[objects.bindings]` with"
+        ' lines `NAME = "namespace id"`. `objects` is then the key `paths` of the table `[objects]`.',
         flag=False,
         fallback="none",
     ),
@@ -381,6 +384,14 @@ OPTIONS: tuple[Option, ...] = (
         "15",
         "How long a class may keep its process from everything else before that process is ended.",
         flag=False,
+    ),
+    Option(
+        "resolver",
+        "HOST:PORT",
+        _target,
+        None,
+        "Recursive resolver that is asked for the targets of flattened aliases.",
+        fallback="those of the system (/etc/resolv.conf)",
     ),
     Option(
         "ready-file",
@@ -415,6 +426,21 @@ OPTIONS: tuple[Option, ...] = (
         "Identifier of the managed ruleset's last rule, whose overrides set threshold and action.",
         flag=False,
         fallback="the well-known one",
+    ),
+    Option(
+        "api-quota",
+        "N",
+        _whole(0, 999_999_999),
+        "0",
+        "Requests to the API that one user may make in five minutes; 0 is no limit.",
+    ),
+    Option(
+        "api-connections-per-address",
+        "N",
+        _whole(1, 2_048),
+        "1024",
+        "Connections to the API from one address, or one IPv6 network of 64 bits.",
+        flag=False,
     ),
     Option(
         "dns-identity",
@@ -474,8 +500,6 @@ NOT_BUILT: dict[str, str] = {
         ("https", "tls-dir", "origin-port", "origin-allow", "trusted-proxies", "edge-workers"),
         "the edge proxy",
     ),
-    "api-quota": "rate limits",
-    "resolver": "CNAME flattening",
 }
 # Known to the configuration because something built leans on its default, refused when set.
 NOT_BUILT_BUT_KNOWN: dict[str, str] = {"http": "the edge proxy"}

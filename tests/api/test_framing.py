@@ -11,6 +11,7 @@ import uvicorn
 from edgestead.api import framing
 from edgestead.api.framing import StrictProtocol
 from edgestead.testing.api import BEARER, LocalApi
+from edgestead.testing.server import wait_until
 
 AUTH = b"Host: a\r\nAuthorization: " + BEARER["authorization"].encode() + b"\r\n"
 GET = b"GET /client/v4/user HTTP/1.1\r\n" + AUTH
@@ -57,8 +58,8 @@ REFUSED = {
 class Server:
     """LocalApi's application under uvicorn and StrictProtocol, on a loop in a thread."""
 
-    def __init__(self, folder) -> None:
-        self.api = LocalApi(folder)
+    def __init__(self, folder, **options) -> None:
+        self.api = LocalApi(folder, **options)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = self._listener.getsockname()
         settings = {"ws": "none", "lifespan": "off", "log_config": None, "proxy_headers": False}
@@ -77,8 +78,8 @@ class Server:
         self._thread.join()
         self.api.close()
 
-    def connect(self) -> socket.socket:
-        return socket.create_connection(self.address, timeout=10)
+    def connect(self, source="127.0.0.1") -> socket.socket:
+        return socket.create_connection(self.address, timeout=10, source_address=(source, 0))
 
     def exchange(self, *parts: bytes) -> bytes:
         """Send, then read until the server closes."""
@@ -229,13 +230,14 @@ def test_http_1_0_is_answered_and_closed(server):
     assert read_head(said)[1]["connection"] == "close"
 
 
-def test_a_client_that_leaves_in_the_middle_of_a_body_leaves_no_trace(server):
+def test_a_client_that_leaves_in_the_middle_of_a_body_changes_nothing_and_is_logged(server):
     with server.connect() as connection:
         connection.sendall(POST + b"Content-Length: 1000\r\n\r\n{")
-    lines = len(server.api.lines)
 
+    wait_until(lambda: any(b'"event":"disconnected"' in line for line in server.api.lines), 10)
+    (line,) = (one for one in map(json.loads, server.api.lines) if one["event"] == "disconnected")
+    assert (line["status"], line["route"]) == (0, "/client/v4/zones")
     assert server.exchange(GET + b"Connection: close\r\n\r\n").startswith(b"HTTP/1.1 200")
-    assert len(server.api.lines) == lines + 1
 
 
 def test_answers_are_the_same_bytes_over_a_socket_and_in_process(server):

@@ -4,7 +4,9 @@ import itertools
 
 import pytest
 
+from edgestead.tables import record_lists
 from tests.api.conftest import WWW
+from tests.api.tokens import RESTRICTED, policy, put_token, zone
 
 SAMPLES = (
     {"type": "TXT", "name": "b", "content": '"Hello  World"'},
@@ -98,3 +100,36 @@ def test_zones_do_not_share_pages(api, records, www):
 
     assert len(api.get(records).result) == 1
     assert api.get(f"/zones/{other}/dns_records").result == []
+
+
+def test_a_kept_page_is_only_for_those_who_may_read_it(api, zone_id, records, www):
+    other = api.post("/zones", {"name": "other.test"}).result["id"]
+    put_token(api, policy("DNS Read", resources=zone(other)))
+
+    for _ in range(2):
+        assert len(api.get(records).result) == 1
+        assert api.get(records, auth=RESTRICTED).codes == [10000]
+    assert api.get(f"/zones/{other}/dns_records", auth=RESTRICTED).result == []
+
+
+def test_a_kept_page_goes_with_its_zone(api, zone_id, records, www):
+    assert len(api.get(records).result) == 1
+    api.delete(f"/zones/{zone_id}")
+
+    assert api.get(records).codes == [1001]
+
+
+def test_a_kept_page_is_not_read_again_until_something_is_written(api, records, www, monkeypatch):
+    first = api.get(records).body
+    monkeypatch.setattr(record_lists, "bodies", lambda *_: pytest.fail("it was read again"))
+
+    assert api.get(records).body == first
+    api.post("/zones", {"name": "other.test"})  # another zone's version is not this one's
+    assert api.get(records).body == first
+
+
+def test_a_long_query_is_answered_and_not_kept(api, records, www):
+    query = "&".join(f"x{number}={'y' * 20}" for number in range(40))
+
+    for name, count in (("www.example.com", 1), ("not.example.com", 0)):
+        assert len(api.get(f"{records}?{query}&name={name}").result) == count

@@ -296,3 +296,79 @@ class TestClientsProfile:
 
 def test_the_log_setting_has_our_name_and_reads_the_vendors(api, path):
     assert api.patch(f"{path}/log_to_cloudflare", {"value": "off"}).result["id"] == "log_to_edge"
+
+
+class TestHistory:
+    """A change of settings is a change of the zone: who, when, before and after."""
+
+    def test_each_patch_is_one_change_with_what_it_changed(self, api, zone_id, path):
+        api.patch(
+            path, {"items": [{"id": "ssl", "value": "full"}, {"id": "cname_flattening", "value": "on"}]}
+        )
+        api.patch(f"{path}/ssl", {"value": "full"})
+        api.patch(f"/zones/{zone_id}/dns_settings", {"ns_ttl": 600})
+        api.patch(f"/zones/{zone_id}/dnssec", {"dnssec_multi_signer": True})
+
+        changes = api.get(f"/zones/{zone_id}/history?direction=asc").result
+        found = [
+            [(one["kind"], one["id"], one["before"], one["after"]) for one in c["changes"]] for c in changes
+        ]
+        assert found[:2] == [
+            [("setting", "ssl", None, "full"), ("setting", "dns.flatten_all_cnames", None, True)],
+            [("setting", "dns.ns_ttl", None, 600)],
+        ]
+        assert [one[1] for one in found[2]] == ["zone.dnssec"]
+        assert len(found) == 3
+
+    def test_a_refused_patch_is_none(self, api, zone_id, path):
+        api.patch(path, {"items": [{"id": "ssl", "value": "full"}, {"id": "http2", "value": "perhaps"}]})
+
+        assert api.get(f"/zones/{zone_id}/history").result == []
+
+    def test_an_undo_takes_settings_back_and_dns_hears_of_it(self, api, zone_id, path):
+        dns = f"/zones/{zone_id}/dns_settings"
+        before = api.get(dns).result
+        api.patch(path, {"items": [{"id": "ssl", "value": "full"}]})
+        api.patch(dns, {"ns_ttl": 600, "flatten_all_cnames": True})
+        api.changes.clear()
+
+        undone = api.post(f"/zones/{zone_id}/history/2/undo", {}).result
+
+        assert undone == {"sequence": 3, "changes_count": 2}
+        assert api.get(dns).result == before
+        assert "zone" in {change.kind for change in api.changes}
+        assert api.get(f"{path}/ssl").result["value"] == "full"
+        assert api.post(f"/zones/{zone_id}/history/3/undo", {}).result["changes_count"] == 2
+        assert api.get(dns).result["ns_ttl"] == 600
+
+    def test_an_undo_is_refused_where_the_setting_changed_since(self, api, zone_id, path):
+        api.patch(f"{path}/ssl", {"value": "full"})
+        api.patch(f"{path}/ssl", {"value": "strict"})
+
+        answer = api.post(f"/zones/{zone_id}/history/1/undo", {})
+        assert answer.status == 400
+        assert "the setting ssl" in answer.json["errors"][0]["message"]
+        assert api.get(f"{path}/ssl").result["value"] == "strict"
+
+    def test_a_restore_brings_records_and_settings_back_in_one_change(self, api, zone_id, path, records):
+        api.patch(f"{path}/ssl", {"value": "full"})
+        made = api.post(records, {"type": "A", "name": "www", "content": "192.0.2.1"}).result
+        api.patch(f"{path}/ssl", {"value": "off"})
+        api.delete(f"{records}/{made['id']}")
+
+        done = api.post(f"/zones/{zone_id}/history/2/restore", {}).result
+
+        assert done == {"sequence": 5, "changes_count": 2}
+        assert api.get(f"{path}/ssl").result["value"] == "full"
+        assert api.get(records).result[0]["id"] == made["id"]
+
+    def test_name_servers_that_are_gone_are_not_brought_back(self, api, zone_id):
+        dns = f"/zones/{zone_id}/dns_settings"
+        custom = f"/accounts/{api.get('/accounts').result[0]['id']}/custom_ns"
+        api.post(custom, {"ns_name": "ns1.mine.test"})
+        api.patch(dns, {"nameservers": {"type": "custom.account"}})
+        api.patch(dns, {"nameservers": {"type": "edge.standard"}})
+        api.delete(f"{custom}/ns1.mine.test")
+
+        assert api.post(f"/zones/{zone_id}/history/2/undo", {}).status == 400
+        assert api.get(dns).result["nameservers"]["type"] == "edge.standard"

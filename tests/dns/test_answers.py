@@ -246,7 +246,6 @@ GETS = {
         ". NS": REFUSED,
         "notexample.test A": REFUSED,
         "example.test AXFR": REFUSED,
-        "example.test IXFR": REFUSED,
         "nothing.example.test AXFR": REFUSED,
     },
 }

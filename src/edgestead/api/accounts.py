@@ -8,7 +8,7 @@ Not   tokens (`api.tokens`); an account's DNS defaults (`api.dns_settings`).
 
 from edgestead.api import declared
 from edgestead.api.context import AppContext
-from edgestead.api.declared import DIRECTION, pages, text
+from edgestead.api.declared import DIRECTION, choice, pages, text
 from edgestead.api.query import Query
 from edgestead.api.routing import route
 from edgestead.model.call import Call
@@ -20,6 +20,7 @@ from edgestead.services.members import MembershipBody, MembershipView, MemberVie
 
 _ACCOUNT = "/accounts/{account_id}"
 _MEMBERSHIP = "/memberships/{membership_id}"
+STATUSES = ("accepted", "pending", "rejected")
 _READ, _WRITE = "Account Settings Read", "Account Settings Write"
 
 
@@ -77,7 +78,14 @@ async def put_account(account_id: str, api: AppContext, call: Call, body: Accoun
     return await api.barrier.write(lambda tx: accounts.put(call, tx, account_id, body))
 
 
-@route("GET", f"{_ACCOUNT}/members", permission=_READ, family=PLATFORM)
+@route(
+    "GET",
+    f"{_ACCOUNT}/members",
+    permission=_READ,
+    family=PLATFORM,
+    query=pages(),
+    answers=declared.page_of(MemberView),
+)
 def list_members(account_id: str, api: AppContext, query: Query) -> Page:
     """Who belongs to an account."""
     paging = query.paging()
@@ -92,7 +100,14 @@ def show_member(account_id: str, member_id: str, api: AppContext) -> MemberView:
     return api.barrier.read(lambda reader: members.member(reader, account_id, member_id))
 
 
-@route("GET", f"{_ACCOUNT}/roles", permission=_READ, family=PLATFORM)
+@route(
+    "GET",
+    f"{_ACCOUNT}/roles",
+    permission=_READ,
+    family=PLATFORM,
+    query=pages(),
+    answers=declared.page_of(RoleView),
+)
 def list_roles(account_id: str, api: AppContext, query: Query) -> Page:
     """The roles that members can have."""
     paging = query.paging()
@@ -113,14 +128,20 @@ def show_role(account_id: str, role_id: str, api: AppContext) -> RoleView:
     permission="Memberships Read",
     family=PLATFORM,
     user_only=True,
-    query=pages(),
+    query=(
+        *pages(),
+        choice("status", STATUSES, "", "Only memberships with this status."),
+        *(text(name, "Only memberships in the account of this name.") for name in ("account.name", "name")),
+        choice("order", members.MEMBERSHIP_ORDERS, "id", "What the memberships are ordered by."),
+        DIRECTION,
+    ),
     answers=declared.page_of(MembershipView),
 )
 def list_memberships(api: AppContext, identity: Identity, query: Query) -> Page:
     """The accounts that the calling user belongs to. Filters `status`, `account.name`, `name`; `order`."""
     paging = query.paging()
     wanted = members.Filter(
-        query.choice("status", ("accepted", "pending", "rejected"), "") or None,
+        query.choice("status", STATUSES, "") or None,
         query.text("account.name", "name") or None,
         query.choice("order", members.MEMBERSHIP_ORDERS, "id"),
         query.descending(),

@@ -21,8 +21,13 @@ class StoreBarrier:
 
     def __init__(self, store: ControlStore, writes: Writes) -> None:
         self.read = store.read
+        self.read_one = store.read_one
         self._store = store
         self._writes = writes
+
+    @property
+    def groups(self) -> int:
+        return self._store.groups
 
     async def read_long(self, fn: Callable[[Reader], T]) -> T:
         return await asyncio.to_thread(self._store.read, fn)

@@ -14,7 +14,13 @@ import msgspec
 
 from edgestead.api.asgi import Receive
 from edgestead.api.limits import BODY_SECONDS_MAX, JSON_DEPTH_MAX
-from edgestead.model.request_errors import BodyTooLarge, BodyTooSlow, InvalidBody, WrongContentType
+from edgestead.model.request_errors import (
+    BodyTooLarge,
+    BodyTooSlow,
+    InvalidBody,
+    ServerEnds,
+    WrongContentType,
+)
 
 _AS_BRACKETS = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKETS = bytes(octet for octet in range(256) if octet not in b"[]{}")
@@ -33,7 +39,7 @@ def check_content_type(headers: Mapping[bytes, bytes]) -> None:
 
 
 async def read(receive: Receive, headers: Mapping[bytes, bytes], bytes_max: int) -> bytes:
-    """All of the body. Raises BodyTooLarge, BodyTooSlow, Disconnected."""
+    """All of the body. Raises BodyTooLarge, BodyTooSlow, Disconnected, ServerEnds."""
     announced = headers.get(b"content-length", b"0")
     if len(announced) > 12 or int(announced) > bytes_max:
         raise BodyTooLarge(limit=bytes_max)
@@ -42,6 +48,8 @@ async def read(receive: Receive, headers: Mapping[bytes, bytes], bytes_max: int)
             return await _read(receive, bytes_max)
     except TimeoutError:
         raise BodyTooSlow(seconds=round(BODY_SECONDS_MAX)) from None
+    except asyncio.CancelledError:  # only the end of the server cancels a request
+        raise ServerEnds from None
 
 
 async def _read(receive: Receive, bytes_max: int) -> bytes:

@@ -12,14 +12,17 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Protocol, TypeVar
 
+from edgestead.api.connections import Connections
 from edgestead.api.direct import Outbox
 from edgestead.api.kv_data import KvData
 from edgestead.api.page_cache import PageCache
-from edgestead.api.request_line import RequestLine
+from edgestead.api.quota import Quota
+from edgestead.api.request_line import Line
 from edgestead.model.call import Profile
 from edgestead.model.counters import Page as CounterPage
 from edgestead.services.access import AccessTable
 from edgestead.services.platform import Platform
+from edgestead.services.token_uses import TokenUses
 from edgestead.store.control import Reader, Transaction
 
 T = TypeVar("T")
@@ -30,6 +33,15 @@ class Barrier(Protocol):
 
     def read(self, fn: Callable[[Reader], T]) -> T:
         """Run on the calling thread: for reads that take well under a millisecond."""
+        ...
+
+    def read_one(self, fn: Callable[[Reader], T]) -> T:
+        """As `read`, for one statement."""
+        ...
+
+    @property
+    def groups(self) -> int:
+        """It moves on before any write returns (`ControlStore.groups`)."""
         ...
 
     async def read_long(self, fn: Callable[[Reader], T]) -> T:
@@ -48,7 +60,8 @@ class AppContext:
     `now_us` is the clock. `as_of` is the date whose behaviour is served, None for the day it is.
     `not_ready` gives the reasons why this server cannot serve now; none means ready. `metrics` renders
     `/metrics`; `counters` is this process's page. `log` takes one line; it must not wait.
-    `zone_file_turn` is held while a zone file is read, written or made: one at a time.
+    `zone_file_turn` is held while a zone file is read, written or made: one at a time. `quota` None
+    lets everybody ask as often as they like.
     """
 
     barrier: Barrier
@@ -60,9 +73,12 @@ class AppContext:
     metrics: Callable[[], str]
     not_ready: Callable[[], tuple[str, ...]]
     now_us: Callable[[], int]
-    log: Callable[[RequestLine], None]
+    log: Callable[[Line], None]
     as_of: date | None = None
     allow_as_of: bool = False
+    uses: TokenUses = field(default_factory=TokenUses)
     pages: PageCache = field(default_factory=PageCache)
     outbox: Outbox = field(default_factory=Outbox)
     zone_file_turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    connections: Connections = field(default_factory=Connections)
+    quota: Quota | None = None

@@ -6,7 +6,10 @@ Tells clients.
 Not   DNS settings, which choose a set too (`api.dns_settings`).
 """
 
+import msgspec
+
 from edgestead.api.context import AppContext
+from edgestead.api.declared import Answers
 from edgestead.api.routing import Answer, route
 from edgestead.model.call import Call
 from edgestead.model.envelope import encode
@@ -17,6 +20,17 @@ from edgestead.services.zone_nameservers import ZoneCustomBody
 _ACCOUNT = "/accounts/{account_id}/custom_ns"
 _ZONE = "/zones/{zone_id}/custom_ns"
 _READ, _WRITE = "Account DNS Settings Read", "Account DNS Settings Write"
+
+
+class ZoneNameservers(msgspec.Struct):
+    """An envelope with two members more."""
+
+    result: list[str]
+    success: bool
+    errors: list[str]
+    messages: list[str]
+    enabled: bool
+    ns_set: int
 
 
 @route("GET", _ACCOUNT, permission=_READ)
@@ -48,7 +62,7 @@ def list_available_names(account_id: str, api: AppContext) -> list[str]:
     return api.barrier.read(lambda reader: custom_nameservers.availability(reader, account_id))
 
 
-@route("GET", _ZONE, permission="DNS Read")
+@route("GET", _ZONE, permission="DNS Read", answers=Answers(ZoneNameservers, bare=True))
 def show_zone_nameservers(zone_id: str, api: AppContext) -> Answer:
     """Whether a zone uses its account's name servers: `enabled` and `ns_set` beside an empty `result`."""
     view = api.barrier.read(lambda reader: zone_nameservers.show_custom(reader, zone_id))

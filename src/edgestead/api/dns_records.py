@@ -6,12 +6,13 @@ Tells clients.
 Not   what makes a record valid.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Hashable
+from typing import NamedTuple
 
 from edgestead.api import declared, record_query
 from edgestead.api.context import AppContext
 from edgestead.api.declared import Answers
-from edgestead.api.limits import BATCH_BODY_BYTES_MAX, ROWS_READ_INLINE_MAX
+from edgestead.api.limits import BATCH_BODY_BYTES_MAX, QUERY_BYTES_KEPT_MAX, ROWS_READ_INLINE_MAX
 from edgestead.api.query import Query
 from edgestead.api.routing import Answer, route
 from edgestead.model.call import Call
@@ -38,28 +39,50 @@ async def create_record(zone_id: str, api: AppContext, call: Call, body: RecordB
 )
 def list_records(zone_id: str, api: AppContext, call: Call, query: Query) -> Answer | Awaitable[Answer]:
     """Records of a zone, found, ordered and paged as the query says."""
-    wanted = record_query.wanted(query)
-    if records.is_short(wanted, ROWS_READ_INLINE_MAX):
-        return Answer(api.barrier.read(lambda reader: _kept_page(api, call, reader, zone_id, wanted)))
-    return _long_list(api, call, zone_id, wanted)
+    groups = api.barrier.groups
+    raw = query.raw
+    key = (zone_id, raw, call.profile, call.as_of) if len(raw) <= QUERY_BYTES_KEPT_MAX else None
+    kept = api.pages.get(key, groups)
+    if kept is not None:
+        return Answer(kept)
+    asked = _Asked(api, call, zone_id, record_query.wanted(query), key, groups)
+    if records.is_short(asked.wanted, ROWS_READ_INLINE_MAX):
+        return Answer(api.barrier.read(lambda reader: _kept_page(reader, asked)))
+    return _long_list(asked)
 
 
-async def _long_list(api: AppContext, call: Call, zone_id: str, wanted: records.Wanted) -> Answer:
-    def read(reader: Reader) -> bytes:
-        return _page(call, reader, zone_id, wanted, records.state(reader, zone_id))
+class _Asked(NamedTuple):
+    """A list that is asked for; under `key` and `groups` its page is kept."""
 
-    return Answer(await api.barrier.read_long(read))
+    api: AppContext
+    call: Call
+    zone_id: str
+    wanted: records.Wanted
+    key: Hashable
+    groups: int
 
 
-def _kept_page(api: AppContext, call: Call, reader: Reader, zone_id: str, wanted: records.Wanted) -> bytes:
+async def _long_list(asked: _Asked) -> Answer:
+    def read(reader: Reader) -> tuple[ZoneState, bytes]:
+        state = records.state(reader, asked.zone_id)
+        return state, _page(reader, asked, state)
+
+    state, page = await asked.api.barrier.read_long(read)
+    return Answer(asked.api.pages.put(asked.key, asked.groups, state.version, page))
+
+
+def _kept_page(reader: Reader, asked: _Asked) -> bytes:
     """A page as it was answered before, when the zone has not changed since."""
-    state = records.state(reader, zone_id)
-    key = (zone_id, state.version, call.profile, call.as_of, wanted)
-    return api.pages.get(key) or api.pages.put(key, _page(call, reader, zone_id, wanted, state))
+    pages, state = asked.api.pages, records.state(reader, asked.zone_id)
+    page = pages.renewed(asked.key, asked.groups, state.version)
+    if page is None:
+        page = pages.put(asked.key, asked.groups, state.version, _page(reader, asked, state))
+    return page
 
 
-def _page(call: Call, reader: Reader, zone_id: str, wanted: records.Wanted, state: ZoneState) -> bytes:
-    found = records.listed(call, reader, zone_id, wanted, state)
+def _page(reader: Reader, asked: _Asked, state: ZoneState) -> bytes:
+    wanted = asked.wanted
+    found = records.listed(asked.call, reader, asked.zone_id, wanted, state)
     number = wanted.offset // wanted.limit + 1
     return success_page(Page(found.text, found.count, number, wanted.limit, found.total_count))
 
@@ -79,7 +102,7 @@ async def change_records(zone_id: str, api: AppContext, call: Call, body: Batch)
 @route("GET", _PATH + "/{dns_record_id}", permission="DNS Read", answers=_RECORD)
 def show_record(zone_id: str, dns_record_id: str, api: AppContext, call: Call) -> bytes:
     """One record."""
-    return api.barrier.read(lambda reader: records.show(call, reader, zone_id, dns_record_id))
+    return api.barrier.read_one(lambda reader: records.show(call, reader, zone_id, dns_record_id))
 
 
 @route("PATCH", _PATH + "/{dns_record_id}", permission="DNS Write", answers=_RECORD)

@@ -1,7 +1,7 @@
 """REST face of DNS settings and DNSSEC of a zone, and of an account's defaults.
 
 Owns  dns_settings of zones and accounts, their two dedicated routes, dnssec.
-Asks  `services.dns_settings`, `services.dnssec`.
+Asks  `services.dns_settings`, `services.dnssec`, `services.dnssec_edit`.
 Tells clients.
 Not   custom name servers (`api.custom_nameservers`).
 """
@@ -9,7 +9,7 @@ Not   custom name servers (`api.custom_nameservers`).
 from edgestead.api.context import AppContext
 from edgestead.api.routing import route
 from edgestead.model.call import Call
-from edgestead.services import dns_settings, dnssec
+from edgestead.services import dns_settings, dnssec, dnssec_edit
 from edgestead.services.dns_settings import (
     AccountDnsSettingsBody,
     AccountDnsSettingsView,
@@ -96,13 +96,13 @@ def show_dnssec(zone_id: str, api: AppContext) -> DnssecView:
 @route("PATCH", _DNSSEC, permission=_WRITE)
 async def patch_dnssec(zone_id: str, api: AppContext, call: Call, body: DnssecBody) -> DnssecView:
     """Store DNSSEC switches. Activating is refused until zones are signed."""
-    return await api.barrier.write(lambda tx: dnssec.patch(call, tx, zone_id, body))
+    return await api.barrier.write(lambda tx: dnssec_edit.patch(call, tx, api.platform, zone_id, body))
 
 
 @route("DELETE", _DNSSEC, permission=_WRITE)
-async def delete_dnssec(zone_id: str, api: AppContext) -> str:
+async def delete_dnssec(zone_id: str, api: AppContext, call: Call) -> str:
     """Forget DNSSEC switches."""
-    return await api.barrier.write(lambda tx: dnssec.delete(tx, zone_id))
+    return await api.barrier.write(lambda tx: dnssec_edit.delete(call, tx, api.platform, zone_id))
 
 
 @route("GET", f"{_DNSSEC}/zsk", permission=_READ)

@@ -35,6 +35,7 @@ class Exchange:
         "fault",
         "headers",
         "identity",
+        "limit_headers",
         "now_us",
         "parameters",
         "query",
@@ -68,6 +69,7 @@ class Exchange:
         self.status = 200
         self.answer = b""
         self.answer_headers: tuple[tuple[bytes, bytes], ...] = ()
+        self.limit_headers: tuple[tuple[bytes, bytes], ...] = ()
         self.content_type = b"application/json"
         self.download: Download | None = None
         self.error: EdgeError | None = None

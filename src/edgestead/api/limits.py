@@ -6,14 +6,21 @@ Tells `api`, and the reference page of limits.
 Not   limits of resources (`model.limits`, `services`).
 """
 
+CONNECTIONS_MAX = 2_048  # further ones are answered 503
+CONNECTIONS_PER_ADDRESS_MAX = 1_024  # a setting; an IPv6 network of 64 bits counts as one address
+CONNECTIONS_REFUSED_MAX = 512  # that wait for their answer; further ones are closed without one
 HEAD_BYTES_MAX = 32_768  # request line and headers; nginx takes 4 × 8 KiB
 HEAD_SECONDS_MAX = 10.0  # from a request's first byte to the end of its headers
 BODY_BYTES_MAX = 1_048_576  # a route may name another
 BATCH_BODY_BYTES_MAX = 4_194_304  # 3,500 changes of 1,198 bytes
 TOKEN_BODY_BYTES_MAX = 65_536  # 200 resources in both spellings, and then some
 BODY_SECONDS_MAX = 30.0  # from the end of the headers to the end of the body
+UNREAD_SECONDS_MAX = 60.0  # in which a slow reader must take UNREAD_BYTES_MIN of what waits for it
+UNREAD_BYTES_MIN = 65_536
+QUOTA_SECONDS = 300  # contract "Generic failures": of the count, and of the block that follows
 JSON_DEPTH_MAX = 32  # arrays and objects inside one another; the deepest shape of ours is 7
 QUERY_PARAMETERS_MAX = 100
+QUERY_BYTES_KEPT_MAX = 512  # the page of a longer query is not kept
 PAGE_SIZE_DEFAULT = 20  # contract "Paging"
 PAGE_SIZE_MAX = 1_000
 RECORDS_PAGE_SIZE_DEFAULT = 100

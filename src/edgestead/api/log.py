@@ -14,14 +14,14 @@ from collections import deque
 
 from edgestead.api.exchange import Exchange
 from edgestead.api.limits import LOG_LINES_WAITING_MAX
-from edgestead.api.request_line import RequestLine, encode
+from edgestead.api.request_line import Line, RequestLine, encode
 
 _BATCH_SECONDS = 0.1
 _CLOSE_SECONDS_MAX = 2.0
 _LINES_PER_WRITE_MAX = 200  # encoded in one go: under half a millisecond of the interpreter
 
 
-def log_one_line(exchange: Exchange) -> None:
+def log_one_line(exchange: Exchange, event: str = "request") -> None:
     """The last step of every request."""
     scope = exchange.scope
     identity = getattr(exchange, "identity", None)
@@ -29,7 +29,7 @@ def log_one_line(exchange: Exchange) -> None:
     error, fault = exchange.error, exchange.fault
     exchange.api.log(
         RequestLine(
-            "request",
+            event,
             getattr(exchange, "now_us", 0) or exchange.api.now_us(),
             exchange.request_id,
             scope["method"],
@@ -56,14 +56,14 @@ class BatchedLog:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._lines: deque[RequestLine] = deque()
+        self._lines: deque[Line] = deque()
         self._dropped = 0
         self._wake = threading.Event()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="request-log", daemon=True)
         self._thread.start()
 
-    def __call__(self, line: RequestLine) -> None:
+    def __call__(self, line: Line) -> None:
         """Hand over one line; never waits. Called by one thread."""
         lines = self._lines
         if len(lines) >= LOG_LINES_WAITING_MAX:

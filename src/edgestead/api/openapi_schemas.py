@@ -17,7 +17,9 @@ Json = dict[str, Any]
 
 def schemas_of(types: list[Any], ref_template: str) -> tuple[list[Json], Json]:
     """A schema for each type, and the components that they refer to by name."""
-    schemas, components = msgspec.json.schema_components(types, ref_template=ref_template)
+    schemas, components = msgspec.json.schema_components(
+        types, ref_template=ref_template, schema_hook=_of_custom
+    )
     absent = {_key(struct.__name__, struct.__struct_encode_fields__): struct for struct in _structs(types)}
     for schema in components.values():
         struct = absent.get(_key(schema.get("title", ""), schema.get("properties", ())))
@@ -25,6 +27,13 @@ def schemas_of(types: list[Any], ref_template: str) -> tuple[list[Json], Json]:
             optional = frozenset(_may_be_unset(struct))
             schema["required"] = [name for name in schema.get("required", ()) if name not in optional]
     return list(schemas), components
+
+
+def _of_custom(type_: type) -> Json:
+    """Raises NotImplementedError: a type that JSON does not have."""
+    if type_ is object:
+        return {"description": "Any JSON."}
+    raise NotImplementedError
 
 
 def _key(name: str, members: Iterable[str]) -> tuple[str, frozenset[str]]:

@@ -10,6 +10,7 @@ refusal ends REQUEST; ANSWER always runs. The route is known before the credenti
 says which refusals its family speaks: whoever asks for a path that does not exist learns only that.
 """
 
+import asyncio
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -35,7 +36,14 @@ from edgestead.model.access_errors import (
 from edgestead.model.call import Call
 from edgestead.model.counters import slot
 from edgestead.model.errors import EdgeError
-from edgestead.model.request_errors import AmbiguousLength, AsOfRefused, InternalError
+from edgestead.model.request_errors import (
+    AmbiguousLength,
+    AsOfRefused,
+    BodyTooSlow,
+    InternalError,
+    RateLimited,
+    ServerEnds,
+)
 from edgestead.services import access
 
 Step = Callable[[Exchange], Awaitable[None] | None]
@@ -45,6 +53,7 @@ _REQUESTS = slot("edge_api_requests_total", "1xx") - 1  # plus the first digit o
 _SECONDS = slot("edge_api_request_seconds")
 _MICROSECONDS_A_DAY = 86_400_000_000
 
+_ENDING = (AmbiguousLength, BodyTooSlow, ServerEnds)
 _next_request_id = request_ids(secrets.randbits(64))
 _days: dict[int, date] = {}
 
@@ -85,6 +94,14 @@ def authenticate(exchange: Exchange) -> None:
             if route.family is not access.VERIFY:
                 raise
             raise InvalidApiToken from None
+        exchange.api.uses.note(identity.actor.token_id, exchange.now_us)
+
+
+def limit_rate(exchange: Exchange) -> None:
+    """The quota of whoever asks, where there is one."""
+    quota = exchange.api.quota
+    if quota is not None and not exchange.route.public:
+        exchange.limit_headers = quota.take(exchange.identity.actor.id, exchange.now_us)
 
 
 def read_as_of_date(exchange: Exchange) -> None:
@@ -113,7 +130,7 @@ def authorise(exchange: Exchange) -> None:
     identity, parameters = exchange.identity, exchange.parameters
     if route.zone_at is not None:
         zone_id = parameters[route.zone_at]
-        target = exchange.api.barrier.read(lambda reader: access.zone_target(reader, zone_id))
+        target = exchange.api.barrier.read_one(lambda reader: access.zone_target(reader, zone_id))
     elif route.account_at is not None:
         target = access.Target(account_id=parameters[route.account_at])
     elif route.user_only:
@@ -158,7 +175,7 @@ def wrap_in_envelope(exchange: Exchange) -> None:
     if error is not None:
         exchange.status = error.status
         exchange.answer = envelope.failure(error)
-        exchange.answer_headers = _headers_of(error)
+        exchange.answer_headers = exchange.limit_headers + _headers_of(error)
         return
     result = exchange.result
     if isinstance(result, envelope.Page):
@@ -172,6 +189,8 @@ def wrap_in_envelope(exchange: Exchange) -> None:
         exchange.download = result
     else:
         exchange.answer = envelope.success(result)
+    if exchange.limit_headers:
+        exchange.answer_headers += exchange.limit_headers
 
 
 def count(exchange: Exchange) -> None:
@@ -187,6 +206,7 @@ def request_steps(router: Router) -> tuple[Step, ...]:
         refuse_ambiguous_length,
         find_route(router),
         authenticate,
+        limit_rate,
         read_as_of_date,
         authorise,
         decode,
@@ -195,7 +215,7 @@ def request_steps(router: Router) -> tuple[Step, ...]:
 
 
 async def run(steps: tuple[Step, ...], exchange: Exchange, send: Send) -> None:
-    """One request, from its head to its log line. Raises only body.Disconnected."""
+    """One request, from its head to its log line."""
     try:
         for step in steps:
             pending = step(exchange)
@@ -204,14 +224,36 @@ async def run(steps: tuple[Step, ...], exchange: Exchange, send: Send) -> None:
     except EdgeError as refusal:
         exchange.error = refusal
     except body.Disconnected:
+        _log_unanswered(exchange)
+        return
+    except asyncio.CancelledError:
+        _leave(exchange)
         return
     except Exception as fault:
         exchange.fault = fault
         exchange.error = InternalError(request_id=exchange.request_id)
     wrap_in_envelope(exchange)
-    await send_answer(exchange, send)
+    try:
+        await send_answer(exchange, send)
+    except asyncio.CancelledError:
+        _leave(exchange)
+        return
     count(exchange)
     log_one_line(exchange)
+
+
+def _leave(exchange: Exchange) -> None:
+    """The server ends while this waits: what was asked may still happen, so no answer would be true."""
+    cycle = exchange.scope.get("extensions", _NOTHING).get(EXTENSION)
+    if cycle is not None:
+        cycle.disconnected = True
+        cycle.transport.close()
+    _log_unanswered(exchange)
+
+
+def _log_unanswered(exchange: Exchange) -> None:
+    exchange.status = 0
+    log_one_line(exchange, "disconnected")
 
 
 async def send_answer(exchange: Exchange, send: Send) -> None:
@@ -262,7 +304,10 @@ async def _send_download(exchange: Exchange, download: Download, send: Send) -> 
 def _headers_of(error: EdgeError) -> tuple[tuple[bytes, bytes], ...]:
     if error.status == 405:
         return ((b"allow", error.facts["allow"].encode("ascii")),)
-    if error.status == 413 or isinstance(error, AmbiguousLength):
+    if isinstance(error, RateLimited):
+        headers: tuple[tuple[bytes, bytes], ...] = error.facts["headers"]
+        return headers
+    if error.status == 413 or isinstance(error, _ENDING):
         return ((b"connection", b"close"),)  # what follows on this connection is not a request
     if error.status in (429, 503):
         return ((b"retry-after", b"1"),)

@@ -22,19 +22,20 @@ Direction = Literal["asc", "desc"]
 class Query:
     """Parameters by name. A repeated one keeps every value, in order."""
 
-    __slots__ = ("_values",)
+    __slots__ = ("_read", "raw")
 
     def __init__(self, raw: bytes) -> None:
-        """Raises InvalidQuery: more than QUERY_PARAMETERS_MAX, or not UTF-8."""
-        self._values: dict[str, list[str]] = {}
-        if not raw:
-            return
-        pairs = raw.split(b"&", QUERY_PARAMETERS_MAX)
-        if len(pairs) > QUERY_PARAMETERS_MAX:
-            raise InvalidQuery(parameter="…", reason=f"there are more than {QUERY_PARAMETERS_MAX}")
-        for pair in pairs:
-            name, _, value = pair.partition(b"=")
-            self._values.setdefault(_text(name), []).append(_text(value))
+        """Nothing is read before it is asked for; then every method raises InvalidQuery for a query of more
+        than QUERY_PARAMETERS_MAX, or that is not UTF-8.
+        """
+        self.raw = raw
+        self._read: dict[str, list[str]] | None = None
+
+    @property
+    def _values(self) -> dict[str, list[str]]:
+        if self._read is None:
+            self._read = _parameters(self.raw)
+        return self._read
 
     def text(self, *names: str) -> str | None:
         """The last value of the first of these names that was sent."""
@@ -48,7 +49,7 @@ class Query:
         return self._values.get(name, [])
 
     def __bool__(self) -> bool:
-        return bool(self._values)
+        return bool(self.raw)
 
     def flag(self, name: str) -> bool | None:
         """Raises InvalidQuery: neither `true` nor `false`."""
@@ -109,6 +110,19 @@ class Paging:
     @property
     def offset(self) -> int:
         return (self.page - 1) * self.per_page
+
+
+def _parameters(raw: bytes) -> dict[str, list[str]]:
+    values: dict[str, list[str]] = {}
+    if not raw:
+        return values
+    pairs = raw.split(b"&", QUERY_PARAMETERS_MAX)
+    if len(pairs) > QUERY_PARAMETERS_MAX:
+        raise InvalidQuery(parameter="…", reason=f"there are more than {QUERY_PARAMETERS_MAX}")
+    for pair in pairs:
+        name, _, value = pair.partition(b"=")
+        values.setdefault(_text(name), []).append(_text(value))
+    return values
 
 
 def _text(raw: bytes) -> str:

@@ -13,7 +13,7 @@ from typing import NoReturn
 from edgestead.api.asgi import Receive
 from edgestead.api.body import Disconnected
 from edgestead.api.limits import DRAINED_BYTES_MAX, UPLOAD_IDLE_SECONDS_MAX, UPLOAD_SECONDS_MAX
-from edgestead.model.request_errors import BodyTooLarge, BodyTooSlow
+from edgestead.model.request_errors import BodyTooLarge, BodyTooSlow, ServerEnds
 
 _LENGTH_DIGITS_MAX = 12
 
@@ -36,7 +36,7 @@ class Upload:
     async def chunks(self, bytes_max: int) -> AsyncIterator[bytes]:
         """The body in the portions that arrive, each at most 64 KiB or so.
 
-        Raises BodyTooLarge, BodyTooSlow, Disconnected.
+        Raises BodyTooLarge, BodyTooSlow, Disconnected, ServerEnds.
         """
         if self.length is not None and self.length > bytes_max:
             await self._refuse(bytes_max, self.length)
@@ -73,6 +73,8 @@ class Upload:
                     message = await self._receive()
             except TimeoutError:
                 raise BodyTooSlow(seconds=round(UPLOAD_IDLE_SECONDS_MAX)) from None
+            except asyncio.CancelledError:  # only the end of the server cancels a request
+                raise ServerEnds from None
             if message["type"] == "http.disconnect":
                 raise Disconnected
             self._more = message.get("more_body", False)

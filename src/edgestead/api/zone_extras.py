@@ -8,6 +8,7 @@ Not   the zone itself (`api.zones`).
 """
 
 from edgestead.api.context import AppContext
+from edgestead.api.declared import flag, text
 from edgestead.api.query import Query
 from edgestead.api.routing import route
 from edgestead.model.call import Call
@@ -35,7 +36,13 @@ def show_hold(zone_id: str, api: AppContext, call: Call) -> HoldView:
     return api.barrier.read(lambda reader: zone_hold.show(call, reader, zone_id))
 
 
-@route("POST", _HOLD, permission=_WRITE, family=PLATFORM)
+@route(
+    "POST",
+    _HOLD,
+    permission=_WRITE,
+    family=PLATFORM,
+    query=(flag("include_subdomains", "Also hold the names below it."),),
+)
 async def put_hold(zone_id: str, api: AppContext, call: Call, query: Query) -> HoldView:
     """Hold a zone; with `include_subdomains` also the names below it."""
     below = query.flag("include_subdomains") or False
@@ -48,7 +55,13 @@ async def patch_hold(zone_id: str, api: AppContext, call: Call, body: HoldBody) 
     return await api.barrier.write(lambda tx: zone_hold.patch(call, tx, zone_id, body))
 
 
-@route("DELETE", _HOLD, permission=_WRITE, family=PLATFORM)
+@route(
+    "DELETE",
+    _HOLD,
+    permission=_WRITE,
+    family=PLATFORM,
+    query=(text("hold_after", "When it is held again."),),
+)
 async def delete_hold(zone_id: str, api: AppContext, call: Call, query: Query) -> HoldView:
     """Lift a hold, or with `hold_after` until then."""
     after = query.text("hold_after")

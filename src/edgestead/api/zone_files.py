@@ -10,10 +10,12 @@ Files are read and written on a thread, one at a time, which gives way to the ev
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any, Literal
 
 import msgspec
 
 from edgestead.api.context import AppContext
+from edgestead.api.declared import FORM, TEXT, Answers
 from edgestead.api.form import boundary_of, portions
 from edgestead.api.kv_data import give_way
 from edgestead.api.limits import FORM_OVERHEAD_BYTES_MAX, ZONE_FILE_BYTES_MAX
@@ -29,25 +31,39 @@ from edgestead.services import record_usage, zone_export, zone_import
 from edgestead.services.platform import Platform
 from edgestead.services.record_draft import Draft
 from edgestead.services.record_usage import Usage
+from edgestead.services.record_view import RecordView
 from edgestead.services.zone_import import Added, Imported, Plan
 from edgestead.store.control import Transaction
 
 _PATH = "/zones/{zone_id}/dns_records"
 
 
+class ZoneFileForm(msgspec.Struct):
+    """A zone file (RFC 1035 §5); `proxied` is for records of which it does not say."""
+
+    file: str
+    proxied: Literal["true", "false"] = "false"
+
+
 class Review(msgspec.Struct, frozen=True):
     """What somebody thinks of the records that a scan found."""
 
-    accepts: list[dict[str, object]] | None = None
-    rejects: list[dict[str, object]] | None = None
+    accepts: list[dict[str, Any]] | None = None
+    rejects: list[dict[str, Any]] | None = None
 
 
 class Reviewed(msgspec.Struct, frozen=True):
-    accepts: list[dict[str, object]] = []
+    accepts: list[dict[str, Any]] = []
     rejects: list[str] = []
 
 
-@route("POST", _PATH + "/import", permission="DNS Write")
+@route(
+    "POST",
+    _PATH + "/import",
+    permission="DNS Write",
+    takes={FORM: ZoneFileForm},
+    answers=Answers(Imported),
+)
 async def import_records(zone_id: str, api: AppContext, call: Call, upload: Upload) -> Imported:
     """Add the records of a zone file: a form with `file` and `proxied`. All of them, or none."""
     octets, proxied = await _form(upload)
@@ -58,7 +74,7 @@ async def import_records(zone_id: str, api: AppContext, call: Call, upload: Uplo
         return Imported(await _write(zone_id, api, call, plan), plan.parsed)
 
 
-@route("GET", _PATH + "/export", permission="DNS Read")
+@route("GET", _PATH + "/export", permission="DNS Read", answers=Answers(media=TEXT))
 async def export_records(zone_id: str, api: AppContext, call: Call) -> Answer:
     """The zone as a zone file; imported again it makes the same records."""
     async with api.zone_file_turn:
@@ -93,8 +109,8 @@ def trigger_scan(zone_id: str, api: AppContext) -> None:
     api.barrier.read(lambda reader: record_usage.of_zone(reader, zone_id))
 
 
-@route("GET", _PATH + "/scan/review", permission="DNS Read")
-def show_scan(zone_id: str, api: AppContext) -> list[object]:
+@route("GET", _PATH + "/scan/review", permission="DNS Read", answers=Answers(list[RecordView]))
+def show_scan(zone_id: str, api: AppContext) -> list[Any]:
     """Records that a scan found and nobody reviewed: none."""
     api.barrier.read(lambda reader: record_usage.of_zone(reader, zone_id))
     return []

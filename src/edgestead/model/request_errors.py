@@ -6,7 +6,15 @@ Tells `api`.
 Not   credentials (`model.access_errors`); the rules of a resource.
 """
 
-from edgestead.model.errors import BadRequest, EdgeError, MethodNotAllowed, NotFound, TooLarge, Unavailable
+from edgestead.model.errors import (
+    BadRequest,
+    EdgeError,
+    MethodNotAllowed,
+    NotFound,
+    TooLarge,
+    TooManyRequests,
+    Unavailable,
+)
 
 __all__ = [
     "AmbiguousLength",
@@ -22,6 +30,10 @@ __all__ = [
     "NoRoute",
     "NoRouteForUri",
     "NotReady",
+    "RateLimited",
+    "ServerEnds",
+    "ServerFull",
+    "TooManyConnections",
     "Unreadable",
     "WrongContentType",
 ]
@@ -86,6 +98,29 @@ class BodyTooLarge(TooLarge):
 
 class BodyTooSlow(BadRequest):
     code, status, wording = 1408, 400, "The request body did not arrive within {seconds} seconds."
+
+
+class RateLimited(TooManyRequests):
+    """More requests than --api-quota allows one user in five minutes; all are refused for the next five."""
+
+    code = 971
+    wording = "Please wait: more than {limit} requests in five minutes. Try again in {seconds} seconds."
+
+
+class TooManyConnections(TooManyRequests):
+    """Contract "Generic failures": the limit of one service, not the quota."""
+
+    code, wording = 10429, "There are {limit} connections from this address already."
+
+
+class ServerFull(Unavailable):
+    code, wording = 1505, "The server holds {limit} connections already. Try again."
+
+
+class ServerEnds(Unavailable):
+    """The server was told to end, and what was still missing of the request did not come in time."""
+
+    code, wording = 1506, "The server ends, and the request was not complete. Nothing was changed."
 
 
 class NotReady(Unavailable):

@@ -55,7 +55,12 @@ class ControlData:
         self._writes = Writes(store, publisher)
         self._threads = ThreadPoolExecutor(LONG_READS_MAX, "long-read")
         self.read = store.read
+        self.read_one = store.read_one
         store.on_group(self._count_group)
+
+    @property
+    def groups(self) -> int:
+        return self._store.groups
 
     def open(self, expected: Iterable[Expected]) -> None:
         """Let consumers in. Until the `expected` ones are back or dead, writes wait."""

@@ -42,7 +42,7 @@ class ControlStart(Start, frozen=True, kw_only=True):
     """`pages` are all counter pages by process name; `expected` is empty at the server's first start.
 
     `lock_fd` is only held: it keeps the data folder taken for as long as control lives. `crs` None means the
-    system's rule set, ids that are None the well-known ones.
+    system's rule set, ids that are None the well-known ones, `resolver` None the system's.
     """
 
     data_dir: str
@@ -57,11 +57,14 @@ class ControlStart(Start, frozen=True, kw_only=True):
     own_addresses: tuple[str, ...]
     nameservers: tuple[str, ...]
     profile: Profile
+    resolver: tuple[str, int] | None
     as_of: date | None
     allow_as_of: bool
     crs: str | None
     managed_ruleset_id: str | None
     anomaly_rule_id: str | None
+    api_quota: int
+    api_connections_per_address: int
     barrier_ms: int
     history_days: int
     history_rows: int

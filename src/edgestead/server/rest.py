@@ -19,7 +19,6 @@ import uvicorn
 
 KEEP_ALIVE_SECONDS = 30  # an idle connection's life after its last answer
 DRAIN_SECONDS = 8  # for requests under way at the end; below the supervisor's own limit
-CONNECTIONS_MAX = 2048  # of connections, and of requests under way; further ones are answered 503
 _BACKLOG = 1024
 _GC_OBJECTS_YOUNG = 20_000  # allocations between collections; Python's own 700 cost a tenth of a small GET
 
@@ -42,7 +41,6 @@ class RestServer(uvicorn.Server):
                 server_header=False,
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=DRAIN_SECONDS,
-                limit_concurrency=CONNECTIONS_MAX,
                 backlog=_BACKLOG,
             )
         )

@@ -21,17 +21,16 @@ from edgestead.model.setting_errors import (
     NameserverRefused,
     TooManyNameservers,
 )
-from edgestead.services import dns_settings, zone_facts
+from edgestead.services import zone_facts
 from edgestead.services.dns_settings_table import NAMESERVERS, NS_SET
 from edgestead.services.limits import CUSTOM_NAMESERVERS_MAX
 from edgestead.services.lookup import account_of
 from edgestead.services.platform import Platform
-from edgestead.services.serving import ZoneFacts
+from edgestead.services.zone_edit import ZoneEdit
 from edgestead.services.zone_facts import CUSTOM_ACCOUNT, FAMILY, Nameservers
 from edgestead.store.control import Reader, Transaction
 from edgestead.tables import custom_nameservers, records, settings, zones
 from edgestead.tables.custom_nameservers import NameserverRow
-from edgestead.tables.zones import ZoneRow
 
 
 class NameserverBody(msgspec.Struct, frozen=True):
@@ -72,9 +71,9 @@ def add(
         raise NameserverExists(ns_name=row.ns_name, pointer="/ns_name")
     if len(custom_nameservers.all_of(tx, account_id)) >= CUSTOM_NAMESERVERS_MAX:
         raise TooManyNameservers(nameservers_max=CUSTOM_NAMESERVERS_MAX)
-    users = _users(tx, account_id, row.ns_set)
+    users = _users(call, tx, platform, account_id, row.ns_set)
     custom_nameservers.insert(tx, account_id, row, call.now_us)
-    _serve(call, tx, platform, users)
+    _serve(users)
     return _view(tx, account_id, row)
 
 
@@ -84,11 +83,11 @@ def remove(call: Call, tx: Transaction, platform: Platform, account_id: str, ns_
     row = custom_nameservers.one(tx, account_id, ns_name.lower().rstrip("."))
     if row is None:
         raise NameserverNotFound(ns_name=names.shown(ns_name)[1:-1])
-    users = _users(tx, account_id, row.ns_set)
+    users = _users(call, tx, platform, account_id, row.ns_set)
     if users and len(custom_nameservers.names_of_set(tx, account_id, row.ns_set)) == 1:
         raise NameserverInUse(ns_name=row.ns_name, ns_set=row.ns_set)
     custom_nameservers.delete(tx, account_id, row.ns_name)
-    _serve(call, tx, platform, users)
+    _serve(users)
 
 
 def availability(reader: Reader, account_id: str) -> list[str]:
@@ -97,21 +96,22 @@ def availability(reader: Reader, account_id: str) -> list[str]:
     return zones.names_of_account(reader, account_id)
 
 
-def _users(reader: Reader, account_id: str, ns_set: int) -> list[tuple[ZoneRow, ZoneFacts]]:
-    """The zones that use a set, with what they serve now."""
+def _users(call: Call, tx: Transaction, platform: Platform, account_id: str, ns_set: int) -> list[ZoneEdit]:
+    """A change of each zone that uses a set, begun before the set changes."""
     wanted = Nameservers(CUSTOM_ACCOUNT, ns_set)
     found = []
-    for zone_id, value in settings.scopes(reader, f"{FAMILY}.{NAMESERVERS}"):
+    for zone_id, value in settings.scopes(tx, f"{FAMILY}.{NAMESERVERS}"):
         if zone_facts.read_nameservers(value) == wanted:
-            zone = zones.zone(reader, zone_id)  # None is an account's default
+            zone = zones.zone(tx, zone_id)  # None is an account's default
             if zone is not None and zone.account_id == account_id:
-                found.append((zone, zone_facts.facts_of(reader, zone)))
+                found.append(ZoneEdit(call, tx, platform, zone))
     return found
 
 
-def _serve(call: Call, tx: Transaction, platform: Platform, users: list[tuple[ZoneRow, ZoneFacts]]) -> None:
-    for zone, before in users:
-        dns_settings.serve_if_changed(call, tx, platform, zone, before)
+def _serve(users: list[ZoneEdit]) -> None:
+    for edit in users:
+        edit.take_facts()
+        edit.finish()
 
 
 def _host(text: str | None) -> str:

@@ -1,7 +1,7 @@
 """The DNS settings of zones, and the defaults that an account gives to new ones.
 
 Owns  their shapes and rules; copying defaults to a new zone; the older views of three of them.
-Asks  `tables.settings`; `services.zone_facts` for what is served; `services.zone_edit` to serve it.
+Asks  `tables.settings`; `services.zone_facts` for what is served; `services.zone_edit` to change it.
 Tells `api`; `services.zone_settings`, `services.accounts` and `services.zones` for their views of one value.
 Not   zone settings (`services.zone_settings`).
 
@@ -31,7 +31,7 @@ from edgestead.services.dns_settings_table import (
 )
 from edgestead.services.lookup import account_of, zone_of
 from edgestead.services.platform import Platform
-from edgestead.services.serving import PLAIN, ZoneFacts
+from edgestead.services.serving import PLAIN
 from edgestead.services.setting_checks import Choice
 from edgestead.services.zone_edit import ZoneEdit
 from edgestead.services.zone_facts import CUSTOM_ACCOUNT, FAMILY, STANDARD, Nameservers, StoredSoa
@@ -145,25 +145,37 @@ def patch(
     if fields.get("zone_mode", "standard") != "standard" and zone.plan != "enterprise":
         raise ZoneModeRefused(pointer="/zone_mode")
     check_set(tx, zone, fields.get(NAMESERVERS), "/nameservers")
-    write(call, tx, platform, zone, fields)
+    _write(call, tx, platform, zone, fields)
     return show(call, tx, platform, zone_id)
 
 
-def write(call: Call, tx: Transaction, platform: Platform, zone: ZoneRow, fields: Mapping[str, Any]) -> None:
-    """Store checked fields of a zone; where they change what its apex serves, serve that."""
-    before = zone_facts.facts_of(tx, zone)
-    store(call, tx, zone.id, fields)
-    serve_if_changed(call, tx, platform, zone, before)
+def check_set(reader: Reader, zone: ZoneRow, wanted: Nameservers | None, pointer: str) -> None:
+    """A zone moves to a custom set only when that has a name server. Raises DnsSettingRefused."""
+    if wanted is None or not wanted.type.startswith("custom.") or wanted.type == "custom.tenant":
+        return
+    if not zone_facts.server_names(reader, zone, wanted):
+        where = "account" if wanted.type == CUSTOM_ACCOUNT else "zone"
+        reason = f"set {wanted.ns_set} of this {where} has no name server."
+        raise DnsSettingRefused(field=NAMESERVERS, reason=reason, pointer=pointer)
 
 
-def serve_if_changed(
-    call: Call, tx: Transaction, platform: Platform, zone: ZoneRow, before: ZoneFacts
-) -> None:
-    """Serve SOA and apex anew if the zone's facts are no longer what they were `before`."""
-    if zone_facts.facts_of(tx, zone) != before:
-        edit = ZoneEdit(call, tx, platform, zone)
-        edit.refresh_apex()
-        edit.finish()
+def check_stored_set(reader: Reader, zone: ZoneRow) -> None:
+    """The same of what is stored now. Raises DnsSettingRefused."""
+    stored = settings.one(reader, zone.id, f"{FAMILY}.{NAMESERVERS}")
+    if stored is not None:
+        check_set(reader, zone, zone_facts.read_nameservers(stored.value), "")
+
+
+def put_fields(edit: ZoneEdit, fields: Mapping[str, Any]) -> None:
+    """Checked fields of a zone as part of a change of its settings."""
+    for name, value in fields.items():
+        edit.put_setting(f"{FAMILY}.{name}", value)
+
+
+def _write(call: Call, tx: Transaction, platform: Platform, zone: ZoneRow, fields: Mapping[str, Any]) -> None:
+    edit = ZoneEdit(call, tx, platform, zone)
+    put_fields(edit, fields)
+    edit.finish()
 
 
 def show_switch(reader: Reader, zone_id: str, name: str) -> SwitchView:
@@ -178,7 +190,7 @@ def patch_switch(
     call: Call, tx: Transaction, platform: Platform, zone_id: str, name: str, body: SwitchBody
 ) -> SwitchView:
     """Raises ZoneNotFound."""
-    write(call, tx, platform, zone_of(tx, zone_id), {SWITCHES[name]: body.value})
+    _write(call, tx, platform, zone_of(tx, zone_id), {SWITCHES[name]: body.value})
     return show_switch(tx, zone_id, name)
 
 
@@ -198,7 +210,7 @@ def patch_defaults(
     account_of(tx, account_id)
     wanted = body.zone_defaults or DnsSettingsBody()
     stored = settings.family(tx, account_id, FAMILY)
-    store(call, tx, account_id, _fields(wanted, stored, "/zone_defaults"))
+    _store_defaults(call, tx, account_id, _fields(wanted, stored, "/zone_defaults"))
     if body.enforce_dns_only is not None:
         settings.put(tx, account_id, ENFORCE_DNS_ONLY, _text(body.enforce_dns_only), call.now_us)
     return show_defaults(call, tx, platform, account_id)
@@ -221,7 +233,7 @@ def default_nameservers(reader: Reader, account_id: str) -> str:
 def set_default_nameservers(call: Call, tx: Transaction, account_id: str, type_: str, pointer: str) -> None:
     """The account's older setting of the same meaning. Raises DnsSettingRefused."""
     checked = _nameservers(NameserversBody(type_), None, pointer, is_account=True)
-    store(call, tx, account_id, {NAMESERVERS: checked})
+    _store_defaults(call, tx, account_id, {NAMESERVERS: checked})
 
 
 def flattening(reader: Reader, zone_id: str) -> Stored | None:
@@ -302,23 +314,13 @@ def _nameservers(
     return Nameservers(type_, ns_set)
 
 
-def check_set(reader: Reader, zone: ZoneRow, wanted: Nameservers | None, pointer: str) -> None:
-    """A zone moves to a custom set only when that has a name server. Raises DnsSettingRefused."""
-    if wanted is None or not wanted.type.startswith("custom.") or wanted.type == "custom.tenant":
-        return
-    if not zone_facts.server_names(reader, zone, wanted):
-        where = "account" if wanted.type == CUSTOM_ACCOUNT else "zone"
-        reason = f"set {wanted.ns_set} of this {where} has no name server."
-        raise DnsSettingRefused(field=NAMESERVERS, reason=reason, pointer=pointer)
-
-
-def store(call: Call, tx: Transaction, scope_id: str, fields: Mapping[str, Any]) -> None:
-    """Write what differs; a value that stays keeps its date."""
-    stored = settings.family(tx, scope_id, FAMILY)
+def _store_defaults(call: Call, tx: Transaction, account_id: str, fields: Mapping[str, Any]) -> None:
+    """Write what differs."""
+    stored = settings.family(tx, account_id, FAMILY)
     for name, value in fields.items():
         text = _text(value)
         if name not in stored or stored[name].value != text:
-            settings.put(tx, scope_id, f"{FAMILY}.{name}", text, call.now_us)
+            settings.put(tx, account_id, f"{FAMILY}.{name}", text, call.now_us)
 
 
 def _view(call: Call, stored: Mapping[str, Stored], rname: str, *, is_zone: bool) -> DnsSettingsView:

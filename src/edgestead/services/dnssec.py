@@ -1,22 +1,19 @@
-"""DNSSEC of a zone: what is asked for, stored. No zone is signed yet.
+"""DNSSEC of a zone: what is asked for, as it is stored. No zone is signed yet.
 
-Owns  the shape, and what may be stored.
+Owns  the shape.
 Asks  `tables.settings`.
-Tells `api`; whoever reads DNSKEY records, by `admits_dnskey`.
-Not   keys and signatures: there are none in this release.
+Tells `api`; `services.zone_edit`, by `admits_dnskey`.
+Not   changing it (`services.dnssec_edit`); keys and signatures: there are none in this release.
 """
 
 import msgspec
 
-from edgestead.model import names
-from edgestead.model.call import Call
-from edgestead.model.setting_errors import DnssecIsDisabled, DnssecStatusRefused, SigningNotBuilt
 from edgestead.model.times import six_digits
 from edgestead.services.lookup import zone_of
-from edgestead.store.control import Reader, Transaction
+from edgestead.store.control import Reader
 from edgestead.tables import settings
 
-_DNSSEC = "zone.dnssec"
+DNSSEC = "zone.dnssec"
 DISABLED = "disabled"
 
 
@@ -58,7 +55,7 @@ _read = msgspec.json.Decoder(StoredDnssec).decode
 def show(reader: Reader, zone_id: str) -> DnssecView:
     """Raises ZoneNotFound."""
     zone_of(reader, zone_id)
-    found = settings.one(reader, zone_id, _DNSSEC)
+    found = settings.one(reader, zone_id, DNSSEC)
     stored = _read(found.value) if found else StoredDnssec()
     return DnssecView(
         modified_on=six_digits(found.modified_us) if found else None,
@@ -68,41 +65,11 @@ def show(reader: Reader, zone_id: str) -> DnssecView:
     )
 
 
-def patch(call: Call, tx: Transaction, zone_id: str, body: DnssecBody) -> DnssecView:
-    """Store the switches. Raises ZoneNotFound, SigningNotBuilt, DnssecIsDisabled, DnssecStatusRefused."""
-    zone_of(tx, zone_id)
-    if body.status == "active":
-        raise SigningNotBuilt(pointer="/status")
-    if body.status not in (None, DISABLED):
-        raise DnssecStatusRefused(status=names.shown(body.status or ""), pointer="/status")
-    sent = (body.dnssec_multi_signer, body.dnssec_presigned, body.dnssec_use_nsec3)
-    if sent == (None, None, None):
-        if body.status == DISABLED:
-            raise DnssecIsDisabled(pointer="/status")
-        return show(tx, zone_id)
-    stored = _stored(tx, zone_id)
-    merged = (new if new is not None else old for new, old in zip(sent, _members(stored), strict=True))
-    text = msgspec.json.encode(StoredDnssec(*merged)).decode()
-    settings.put(tx, zone_id, _DNSSEC, text, call.now_us)
-    return show(tx, zone_id)
-
-
-def delete(tx: Transaction, zone_id: str) -> str:
-    """Forget the switches; there are no keys. Raises ZoneNotFound."""
-    zone_of(tx, zone_id)
-    settings.delete(tx, zone_id, _DNSSEC)
-    return ""
-
-
 def admits_dnskey(reader: Reader, zone_id: str) -> bool:
     """Contract: DNSKEY records may be added only with multi-signer on."""
-    return _stored(reader, zone_id).multi_signer
+    return stored(reader, zone_id).multi_signer
 
 
-def _stored(reader: Reader, zone_id: str) -> StoredDnssec:
-    found = settings.one(reader, zone_id, _DNSSEC)
+def stored(reader: Reader, zone_id: str) -> StoredDnssec:
+    found = settings.one(reader, zone_id, DNSSEC)
     return _read(found.value) if found else StoredDnssec()
-
-
-def _members(stored: StoredDnssec) -> tuple[bool, bool, bool]:
-    return stored.multi_signer, stored.presigned, stored.use_nsec3

@@ -25,14 +25,14 @@ from edgestead.model.names import InvalidName
 from edgestead.model.record_errors import NameRefused
 from edgestead.model.times import from_six_digits, six_digits
 from edgestead.model.zone_errors import ZoneNotFound
-from edgestead.services import record_draft, record_shapes
+from edgestead.services import dns_settings, record_draft, record_shapes
 from edgestead.services.limits import HISTORY_ITEMS_SHOWN_MAX, RESTORED_ITEMS_MAX
 from edgestead.services.platform import Platform
 from edgestead.services.record_draft import RecordBody
 from edgestead.services.zone_edit import ZoneEdit
-from edgestead.services.zone_log import RECORD, Origin
+from edgestead.services.zone_log import RECORD, SETTING, Origin
 from edgestead.store.control import Reader, Transaction
-from edgestead.tables import history, records, zones
+from edgestead.tables import history, records, settings, zones
 from edgestead.tables.history import ChangeRow, ItemRow
 from edgestead.tables.records import RecordRow
 from edgestead.tables.zones import ZoneRow
@@ -162,12 +162,17 @@ def undo(call: Call, tx: Transaction, platform: Platform, zone_id: str, sequence
     row = _change(tx, zone_id, sequence)
     items = _bounded(history.items(tx, zone_id, sequence, RESTORED_ITEMS_MAX + 1))
     targets = []
-    for record_id, (was, became) in _ends(items).items():
+    for record_id, (was, became) in _ends(items, RECORD).items():
         now = records.record(tx, zone_id, record_id)
         if not _same(now and now.body, became):
             raise ChangedSince(sequence=sequence, what=_named(became or was or b"{}"))
         targets.append(_Target(record_id, now, was))
-    return _bring_about(call, tx, platform, zone, targets, Origin("undo", row.sequence))
+    values = _ends(items, SETTING)
+    for id_, (_, became) in values.items():
+        stored = settings.one(tx, zone_id, id_)
+        if (stored and stored.value.encode()) != became:
+            raise ChangedSince(sequence=sequence, what=f"the setting {id_}")
+    return _bring_about(call, tx, platform, zone, targets, values, Origin("undo", row.sequence))
 
 
 def restore(
@@ -184,12 +189,13 @@ def restore(
     name = None if body.name is None else _owner(zone, body.name)
     items = _bounded(history.items_since(tx, zone_id, sequence, RESTORED_ITEMS_MAX + 1, name))
     targets = []
-    for record_id, (was, _) in _ends(items).items():
+    for record_id, (was, _) in _ends(items, RECORD).items():
         now = records.record(tx, zone_id, record_id)
         moved_away = now is not None and name is not None and now.name != name
         if not (moved_away and was is None):
             targets.append(_Target(record_id, now, was))
-    return _bring_about(call, tx, platform, zone, targets, Origin("restore", sequence))
+    values = _ends(items, SETTING)
+    return _bring_about(call, tx, platform, zone, targets, values, Origin("restore", sequence))
 
 
 def due(reader: Reader, rows_max: int, older_than_us: int) -> list[tuple[str, int]]:
@@ -256,14 +262,17 @@ def _bounded(items: Sequence[ItemRow]) -> Sequence[ItemRow]:
     return items
 
 
-def _ends(items: Iterable[ItemRow]) -> dict[str, tuple[bytes | None, bytes | None]]:
-    """Each record with what it was before all of these, and what it became by the last of them.
+_Ends = dict[str, tuple[bytes | None, bytes | None]]
+
+
+def _ends(items: Iterable[ItemRow], kind: str) -> _Ends:
+    """Each record or setting with what it was before all of these, and what it became by the last of them.
 
     A record that moved has two rows in one change: gone from one name, there at the other.
     """
-    ends: dict[str, tuple[bytes | None, bytes | None]] = {}
+    ends: _Ends = {}
     for item in items:
-        if item.kind == RECORD:
+        if item.kind == kind:
             first = ends.get(item.item_id)
             ends[item.item_id] = (first[0] if first else item.was, item.became)
     return ends
@@ -275,6 +284,7 @@ def _bring_about(
     platform: Platform,
     zone: ZoneRow,
     targets: Iterable[_Target],
+    values: _Ends,
     origin: Origin,
 ) -> Done:
     """Everything that differs leaves first: what returns meets the others as they will be."""
@@ -292,7 +302,25 @@ def _bring_about(
         except EdgeError as cause:
             cause.pointer = None  # there is no JSON body to point into
             raise CannotBringBack(what=_named(wanted), reason=cause.message, chain=(cause,)) from None
-    return Done(edit.finish(), len(due))
+    changed = sum(_bring_setting(tx, edit, zone, id_, wanted) for id_, (wanted, _) in values.items())
+    return Done(edit.finish(), len(due) + changed)
+
+
+def _bring_setting(tx: Transaction, edit: ZoneEdit, zone: ZoneRow, id_: str, wanted: bytes | None) -> bool:
+    """Whether the setting was another one. Raises CannotBringBack: name servers that are gone."""
+    stored = settings.one(tx, zone.id, id_)
+    if (stored and stored.value.encode()) == wanted:
+        return False
+    if wanted is None:
+        edit.clear_setting(id_)
+        return True
+    edit.put_setting(id_, msgspec.json.decode(wanted))
+    try:
+        dns_settings.check_stored_set(tx, zone)
+    except EdgeError as cause:
+        cause.pointer = None
+        raise CannotBringBack(what=f"the setting {id_}", reason=cause.message, chain=(cause,)) from None
+    return True
 
 
 def _in_order(due: Iterable[_Target]) -> Iterator[tuple[str, bytes]]:

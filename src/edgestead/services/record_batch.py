@@ -19,6 +19,7 @@ from edgestead.model.plans import PLANS
 from edgestead.model.record_errors import RecordRefused
 from edgestead.model.zone_errors import BatchTooLarge, RecordNotFound
 from edgestead.services import record_draft, record_shapes, records
+from edgestead.services.lookup import zone_of
 from edgestead.services.platform import Platform
 from edgestead.services.record_draft import RecordBody
 from edgestead.services.zone_edit import ZoneEdit
@@ -60,7 +61,7 @@ def run(call: Call, tx: Transaction, platform: Platform, zone_id: str, batch: Ba
     """Raises ZoneNotFound, BatchTooLarge; of one change, with a pointer to it, RecordNotFound,
     RecordRefused's children, RecordInvalid.
     """
-    zone = records.zone_of(tx, zone_id)
+    zone = zone_of(tx, zone_id)
     lists = (batch.deletes or (), batch.patches or (), batch.puts or (), batch.posts or ())
     changes, changes_max = sum(map(len, lists)), PLANS[zone.plan].batch_changes_max
     if changes > changes_max:

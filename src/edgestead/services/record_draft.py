@@ -28,7 +28,6 @@ from edgestead.model.zone_errors import (
     TooManyTags,
     TtlRefused,
     TypeIsFixed,
-    TypeNotOffered,
 )
 from edgestead.services import limits, srv_members
 from edgestead.services.platform import Platform
@@ -36,10 +35,6 @@ from edgestead.tables.records import RecordRow
 from edgestead.tables.zones import ZoneRow
 
 APEXES_KEPT_MAX = 1024
-NOT_OFFERED = {
-    "SOA": "the zone's SOA is made by the server",
-    "DNSKEY": "the zone is not signed by several providers",
-}
 
 
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -141,10 +136,7 @@ def check_same_type(body: RecordBody, old: RecordRow) -> None:
 def _type(text: str | None) -> RecordType:
     if text is None:
         raise FieldMissing(type="", field="type")
-    row = record_type_named(text.upper())
-    if row.name in NOT_OFFERED:
-        raise TypeNotOffered(type=row.name, field="type", reason=NOT_OFFERED[row.name])
-    return row
+    return record_type_named(text.upper())
 
 
 def _name(call: Call, row: RecordType, body: RecordBody, old: RecordRow | None) -> str | None:

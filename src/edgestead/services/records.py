@@ -17,6 +17,7 @@ from edgestead.model.errors import EdgeError
 from edgestead.model.record_errors import RecordRefused
 from edgestead.model.zone_errors import RecordInvalid, RecordNotFound, ZoneNotFound
 from edgestead.services import record_draft, record_filters, record_shapes
+from edgestead.services.lookup import zone_of
 from edgestead.services.platform import Platform
 from edgestead.services.record_draft import RecordBody
 from edgestead.services.zone_edit import ZoneEdit
@@ -47,7 +48,6 @@ __all__ = [
     "refusal_of_its_day",
     "show",
     "state",
-    "zone_of",
 ]
 
 
@@ -129,14 +129,17 @@ def state(reader: Reader, zone_id: str) -> ZoneState:
 def listed(call: Call, reader: Reader, zone_id: str, wanted: Wanted, state: ZoneState) -> Listed:
     """One page of the records that meet every condition; `state` comes from the same snapshot."""
     chosen = record_filters.folded(wanted.filter, state.name)
-    total_count = state.record_count
-    if not chosen.is_everything:
-        total_count = record_lists.count(reader, zone_id, chosen)
     bodies: list[bytes] = []
-    if wanted.offset < total_count:
+    if not chosen.is_everything or wanted.offset < state.record_count:
         bodies = record_lists.bodies(
             reader, zone_id, chosen, wanted.order, wanted.descending, wanted.limit, wanted.offset
         )
+    if chosen.is_everything:
+        total_count = state.record_count
+    elif 0 < len(bodies) < wanted.limit or not (bodies or wanted.offset):
+        total_count = wanted.offset + len(bodies)  # the last page says it: nobody has to count
+    else:
+        total_count = record_lists.count(reader, zone_id, chosen)
     text = record_shapes.shown(call, zone_id, state.name, bodies)
     return Listed(text, len(bodies), total_count)
 
@@ -169,14 +172,6 @@ def refusal_of_its_day(call: Call, refusal: EdgeError) -> EdgeError:
     if changed("dns-error-chain", call.as_of) or refusal.code >= CONFLICTS_FROM:
         return refusal
     return RecordInvalid(chain=(refusal,))
-
-
-def zone_of(reader: Reader, zone_id: str) -> ZoneRow:
-    """Raises ZoneNotFound."""
-    zone = zones.zone(reader, zone_id)
-    if zone is None:
-        raise ZoneNotFound
-    return zone
 
 
 def record_of(reader: Reader, zone_id: str, record_id: str) -> RecordRow:

@@ -1,22 +1,22 @@
-"""One change of a zone: any number of records, in one transaction, to one new serial.
+"""One change of a zone: any number of records and settings, in one transaction, to one new serial.
 
 Owns  the rules between records of one name, the writing of rows, what the feed hears.
 Asks  `services.serving` to render, `services.record_view` for bodies, `tables`.
 Tells the change feed and the zone's history (`services.zone_log`), in the same transaction.
 Not   what a single record may hold (`services.record_draft`); who may change it.
 
-Every use case that changes records goes through here: rules, serial and feed are the same for one record,
-for many, and for an undo. What cannot be rendered raises before the commit.
+Every use case that changes records or settings goes through here: rules, serial, feed and history are alike
+for one record, for many, for a setting and for an undo. What cannot be rendered raises before the commit.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from edgestead.model import names, served
 from edgestead.model.call import Call
-from edgestead.model.record_errors import ContentRefused, RecordRefused
+from edgestead.model.record_errors import ContentRefused, NameRefused, RecordRefused
 from edgestead.model.records import fold
 from edgestead.model.zone_errors import (
     AddressHost,
@@ -27,16 +27,18 @@ from edgestead.model.zone_errors import (
     OtherHost,
     RecordExists,
     RecordQuota,
+    TypeNotOffered,
 )
-from edgestead.services import limits, record_view, serving, zone_facts
+from edgestead.services import flattening, limits, record_view, serving, soa_record, zone_facts
 from edgestead.services.aliases import check_no_loop
+from edgestead.services.dnssec import admits_dnskey
 from edgestead.services.journal import Journaled
 from edgestead.services.platform import Platform
 from edgestead.services.record_draft import Draft, apex_of
 from edgestead.services.record_filters import split_tag
 from edgestead.services.zone_log import EDIT, Origin, ZoneLog
 from edgestead.store.control import Group, Transaction
-from edgestead.tables import record_notes, records, zones
+from edgestead.tables import flattened, record_notes, records, settings, zones
 from edgestead.tables.records import Neighbour, RecordRow
 from edgestead.tables.zones import ZoneRow
 
@@ -50,9 +52,10 @@ class _Rule(NamedTuple):
     at_apex: bool
 
 
-_CNAME, _NS = frozenset(("CNAME",)), frozenset(("NS",))
+_CNAME, _NS, _SOA = frozenset(("CNAME",)), frozenset(("NS",)), frozenset(("SOA",))
 _ADDRESSES = frozenset(("A", "AAAA"))
 
+_encode = msgspec.json.Encoder().encode
 _decode_tags = msgspec.json.Decoder(list[str]).decode
 
 # Contract "Errors": these are the documented conflicts. Other types beside a CNAME are stored, not served.
@@ -61,17 +64,20 @@ _RULES = (
     _Rule(_ADDRESSES, _CNAME, AliasHost, True),
     _Rule(_NS, serving.ADDRESS_TYPES, OtherHost, False),
     _Rule(serving.ADDRESS_TYPES, _NS, DelegatedHost, False),
+    _Rule(_SOA, _SOA, RecordExists, True),
 )
 
 
 class _Name:
-    """One owner name under change: its records as they are now, and whether it was proxied before."""
+    """One owner name under change: its records as they are now, and what it was before."""
 
-    __slots__ = ("owner", "records", "was_proxied")
+    __slots__ = ("owner", "records", "text", "was_alias", "was_proxied")
 
-    def __init__(self, owner: bytes, found: list[Neighbour]) -> None:
+    def __init__(self, text: str, owner: bytes, found: list[Neighbour]) -> None:
+        self.text = text
         self.owner = owner
         self.records = found
+        self.was_alias = flattening.has_alias(found)
         self.was_proxied = serving.is_proxied(found)
 
     def remove(self, record_id: str) -> None:
@@ -79,7 +85,7 @@ class _Name:
 
 
 class ZoneEdit:
-    """A change in the making. Call `finish` once, after the last record."""
+    """A change in the making. Call `finish` once, after the last record and setting."""
 
     def __init__(
         self, call: Call, tx: Transaction, platform: Platform, zone: ZoneRow, origin: Origin = EDIT
@@ -95,8 +101,10 @@ class ZoneEdit:
         self._facts = zone_facts.facts_of(tx, zone)
         self._names: dict[str, _Name] = {}
         self._changed: dict[str, _Name] = {}
+        self._again: list[str] = []
         self._count = zone.record_count
         self._wrote = False
+        self._wrote_settings = False
 
     def create(self, draft: Draft) -> RecordRow:
         """Raises RecordRefused's children: a rule between records, a quota."""
@@ -110,6 +118,8 @@ class ZoneEdit:
         row = self._row(draft, record_id, created_us, self._call.now_us, None)
         records.insert(self._tx, row)
         record_notes.insert(self._tx, row.id, row.zone_id, _notes(row))
+        if draft.type == "SOA":
+            self.put_setting(soa_record.SETTING, soa_record.setting_of(draft))
         self._log.record(None, row)
         self._wrote = True
         name.records.append(_neighbour(row))
@@ -130,6 +140,8 @@ class ZoneEdit:
         if (row.comment, row.tags) != (old.comment, old.tags):
             record_notes.delete(self._tx, row.id)
             record_notes.insert(self._tx, row.id, row.zone_id, _notes(row))
+        if draft.type == "SOA":
+            self.put_setting(soa_record.SETTING, soa_record.setting_of(draft))
         self._log.record(old, row)
         self._wrote = True
         before.remove(old.id)
@@ -142,15 +154,58 @@ class ZoneEdit:
     def delete(self, old: RecordRow) -> None:
         name = self._at(old.name)
         records.delete(self._tx, old.id)
+        if old.type == "SOA":
+            self.clear_setting(soa_record.SETTING)
         self._log.record(old, None)
         self._wrote = True
         name.remove(old.id)
         self._count -= 1
         self._changed[old.name] = name
 
-    def refresh_apex(self) -> None:
-        """Serve SOA and apex anew: the zone's facts changed, no record did."""
-        self._changed[self._zone.name] = self._at(self._zone.name, self._apex)
+    def put_setting(self, id_: str, value: Any, *, again: bool = False) -> None:
+        """Store a checked value. One that is there already keeps its date, unless it counts `again`."""
+        text = _encode(value).decode()
+        stored = settings.one(self._tx, self._zone.id, id_)
+        if stored is not None and stored.value == text and not again:
+            return
+        settings.put(self._tx, self._zone.id, id_, text, self._call.now_us)
+        self._log.setting(id_, stored and stored.value.encode(), text.encode())
+        self._wrote = self._wrote_settings = True
+
+    def clear_setting(self, id_: str) -> None:
+        """Return a setting to its default."""
+        stored = settings.one(self._tx, self._zone.id, id_)
+        if stored is not None:
+            settings.delete(self._tx, self._zone.id, id_)
+            self._log.setting(id_, stored.value.encode(), None)
+            self._wrote = self._wrote_settings = True
+
+    def take_facts(self) -> None:
+        """Read again what settings say; the apex and names that hang on what changed are served anew."""
+        before, facts = self._facts, zone_facts.facts_of(self._tx, self._zone)
+        if facts != before:
+            if (facts.flatten_all, facts.alpn) != (before.flatten_all, before.alpn):
+                self._again += flattening.next_names(self._tx, self._zone.id, "")
+            self._facts = facts
+            self._changed[self._zone.name] = self._at(self._zone.name, self._apex)
+            self._wrote = True
+
+    def _follow_soa(self) -> None:
+        """Keep the record that is a view of the SOA's setting like it."""
+        name = self._at(self._zone.name, self._apex)
+        for found in name.records:
+            old = records.record(self._tx, self._zone.id, found.id) if found.type == "SOA" else None
+            if old is not None:
+                zone = self._renderer.zone(self._apex, 0, self._facts)
+                draft = soa_record.following(old, self._apex, zone)
+                if not _same(old, draft):
+                    row = self._row(draft, old.id, old.created_us, self._call.now_us, old)
+                    records.update(self._tx, row)
+                    self._log.record(old, row)
+
+    def refresh(self, found: Iterable[str]) -> None:
+        """Render names again whose records stay: what they answer with may have changed."""
+        self._again += found
         self._wrote = True
 
     def finish(self) -> int | None:
@@ -159,16 +214,27 @@ class ZoneEdit:
         A change that DNS does not see, of a comment say, makes no serial and tells the feed nothing.
         Returns the change's number in the zone's history, None when nothing changed.
         """
+        if self._wrote_settings:
+            self.take_facts()
+            self._follow_soa()
         if not self._wrote:
             return None
         zone_id, serial = self._zone.id, self._zone.serial
+        elsewhere = self._find_hanging()
         journaled = Journaled()
         for name in self._changed.values():
             self._emit(name, journaled)
-        if self._changed:
+        renewed = [
+            self._renew(self._at(text), journaled) for text in self._again if text not in self._changed
+        ]
+        if self._changed or any(renewed):
             serial = serving.next_serial(serial)
             self._emit_serial(serial, journaled)
-        zones.set_after_change(self._tx, zone_id, serial, self._count)
+            zones.set_after_change(self._tx, zone_id, serial, self._count)
+        elif not self._again:
+            zones.set_after_change(self._tx, zone_id, serial, self._count)
+        for other, found in elsewhere.items():
+            self._refresh_elsewhere(other, found)
         return self._log.write(self._call, self._tx, zone_id, self._origin)
 
     def _emit_serial(self, serial: int, journaled: Journaled) -> None:
@@ -180,8 +246,50 @@ class ZoneEdit:
             self._tx.emit(zone_id, served.KIND_JOURNAL, f"{serial:08x}", row)
         self._tx.emit(zone_id, served.KIND_ZONE, "", served.encode(after))
 
-    def _emit(self, name: _Name, journaled: Journaled) -> None:
-        rendered = self._renderer.name(self._apex, name.owner, name.records, self._facts)
+    def _find_hanging(self) -> dict[str, list[str]]:
+        """Flattened names that hang on a changed one: ours are rendered again, those of other zones returned.
+
+        More than HANGING_MAX would hold the writer up; their zones are noted for the upkeep.
+        """
+        found = flattening.dependents(self._tx, self._changed, limits.HANGING_MAX + 1)
+        by_zone: dict[str, list[str]] = {}
+        for zone_id, name in found:
+            by_zone.setdefault(zone_id, []).append(name)
+        if len(found) > limits.HANGING_MAX:
+            for zone_id in by_zone:
+                flattened.set_refresh(self._tx, zone_id, "")
+            return {}
+        self._again += by_zone.pop(self._zone.id, ())
+        return by_zone
+
+    def _refresh_elsewhere(self, zone_id: str, found: Iterable[str]) -> None:
+        zone = zones.zone(self._tx, zone_id)
+        if zone is not None:
+            edit = ZoneEdit(self._call, self._tx, self._platform, zone)
+            edit.refresh(found)
+            edit.finish()
+
+    def _rendered(self, name: _Name) -> served.ServedName:
+        alias = flattening.alias_of(
+            name.records, at_apex=name.owner == self._apex, flatten_all=self._facts.flatten_all
+        )
+        flat = None if alias is None else flattening.chase(self._tx, self._renderer, alias)
+        if name.was_alias or flat is not None:
+            flattening.settle(self._tx, self._zone.id, name.text, flat, self._call.now_us)
+        rrsets = None if flat is None else flat.served
+        return self._renderer.name(self._apex, name.owner, name.records, self._facts, rrsets)
+
+    def _renew(self, name: _Name, journaled: Journaled) -> bool:
+        """Emit a name whose records stay, if it serves something else than before."""
+        rendered = self._rendered(name)
+        before = self._tx.newest(self._zone.id, served.KIND_NAME, name.owner.hex())
+        if (served.decode_name(before).rrsets if before else ()) == rendered.rrsets:
+            return False
+        self._emit(name, journaled, rendered)
+        return True
+
+    def _emit(self, name: _Name, journaled: Journaled, ready: served.ServedName | None = None) -> None:
+        rendered = ready or self._rendered(name)
         document = served.encode(rendered) if rendered.rrsets else None
         before = self._tx.newest(self._zone.id, served.KIND_NAME, name.owner.hex())
         journaled.take(name.owner, served.decode_name(before).rrsets if before else (), rendered.rrsets)
@@ -196,7 +304,7 @@ class ZoneEdit:
         name = self._names.get(text)
         if name is None:
             found = records.at_name(self._tx, self._zone.id, text)
-            name = self._names[text] = _Name(owner or names.wire_from_text(text), found)
+            name = self._names[text] = _Name(text, owner or names.wire_from_text(text), found)
         return name
 
     def _join(self, draft: Draft, old: RecordRow | None) -> _Name:
@@ -204,8 +312,14 @@ class ZoneEdit:
         name = self._at(draft.name, draft.owner)
         others = [record for record in name.records if old is None or record.id != old.id]
         _check_duplicate(draft, others)
+        is_new = old is None or old.rdata != draft.rdata
+        if draft.type == "DNSKEY" and is_new and not admits_dnskey(self._tx, self._zone.id):
+            reason = "the zone is not signed by several providers (dnssec_multi_signer)"
+            raise TypeNotOffered(type="DNSKEY", field="type", reason=reason)
         _check_types(draft, others, name.owner == self._apex)
         _check_sizes(draft, others)
+        if draft.type == "SOA" and name.owner != self._apex:
+            raise NameRefused(type="SOA", field="name", reason="a zone has one SOA record, at its apex")
         if draft.type == "CNAME":
             check_no_loop(self._tx, draft.owner, draft.rdata, old and old.id)
         return name

@@ -21,6 +21,8 @@ from edgestead.model.zone_errors import ZoneNotFound
 from edgestead.model.zonefile import Notes, write_line
 from edgestead.services.platform import Platform
 from edgestead.services.record_draft import Settings, apex_of
+from edgestead.services.serving import ZoneFacts
+from edgestead.services.zone_facts import facts_of
 from edgestead.store.control import Reader
 from edgestead.tables import records, zones
 from edgestead.tables.records import StoredRecord
@@ -39,23 +41,23 @@ def export(
     zone = zones.zone(reader, zone_id)
     if zone is None:
         raise ZoneNotFound
-    portions = ["".join(_head(call, platform, zone)).encode()]
+    portions = ["".join(_head(call, platform, zone, facts_of(reader, zone))).encode()]
     last: StoredRecord | None = None
     while rows := records.stored(reader, zone_id, last, ROWS_READ_MAX):
-        portions.append("".join([_line(row, call.profile) for row in rows]).encode())
+        portions.append("".join([_line(row, call.profile) for row in rows if row.type != "SOA"]).encode())
         last = rows[-1]
         give_way()
     return b"".join(portions)
 
 
-def _head(call: Call, platform: Platform, zone: ZoneRow) -> Iterator[str]:
+def _head(call: Call, platform: Platform, zone: ZoneRow, facts: ZoneFacts) -> Iterator[str]:
     """Where the file comes from, and what the server itself adds to a zone: an import skips it."""
     apex = apex_of(zone)
-    served = platform.renderer.zone(apex, zone.serial)
+    served = platform.renderer.zone(apex, zone.serial, facts)
     yield f"; zone {zone.name}, {zone.record_count} records, exported on {six_digits(call.now_us)}\n"
     yield f"$ORIGIN {names.absolute_text(apex)}\n"
     yield write_line(apex, served.soa_ttl_seconds, from_wire("SOA", served.soa_rdata), Notes(), call.profile)
-    for rrset in platform.renderer.name(apex, apex, ()).rrsets:
+    for rrset in platform.renderer.name(apex, apex, (), facts).rrsets:
         for rdata in rrset.rdatas:
             parsed = from_wire(TYPES_BY_NUMBER[rrset.type].name, rdata)
             yield write_line(apex, rrset.ttl_seconds, parsed, Notes(), call.profile)

@@ -19,6 +19,7 @@ from edgestead.services.dns_settings_table import NAMESERVERS, NS_SET
 from edgestead.services.limits import VANITY_NAMESERVERS_MAX
 from edgestead.services.lookup import zone_of
 from edgestead.services.platform import Platform
+from edgestead.services.zone_edit import ZoneEdit
 from edgestead.services.zone_facts import (
     CUSTOM_ACCOUNT,
     CUSTOM_ZONE,
@@ -60,13 +61,13 @@ def set_vanity(call: Call, tx: Transaction, platform: Platform, zone: ZoneRow, t
     if len(wanted) > VANITY_NAMESERVERS_MAX:
         reason = f"a zone has at most {VANITY_NAMESERVERS_MAX} name servers of its own."
         raise VanityRefused(reason=reason, pointer="/vanity_name_servers")
-    before = zone_facts.facts_of(tx, zone)
-    settings.put(tx, zone.id, VANITY, msgspec.json.encode(wanted).decode(), call.now_us)
+    edit = ZoneEdit(call, tx, platform, zone)
+    edit.put_setting(VANITY, wanted)
     present = chosen(tx, zone)
     if wanted or present.type == CUSTOM_ZONE:
         type_ = CUSTOM_ZONE if wanted else STANDARD
-        dns_settings.store(call, tx, zone.id, {NAMESERVERS: Nameservers(type_, present.ns_set)})
-    dns_settings.serve_if_changed(call, tx, platform, zone, before)
+        dns_settings.put_fields(edit, {NAMESERVERS: Nameservers(type_, present.ns_set)})
+    edit.finish()
 
 
 def show_custom(reader: Reader, zone_id: str) -> ZoneCustomView:
@@ -89,7 +90,9 @@ def put_custom(call: Call, tx: Transaction, platform: Platform, zone_id: str, bo
         raise DnsSettingRefused(field="ns_set", reason=f"expected {NS_SET.words}.", pointer="/ns_set")
     wanted = Nameservers(type_, ns_set)
     dns_settings.check_set(tx, zone, wanted, "/ns_set")
-    dns_settings.write(call, tx, platform, zone, {NAMESERVERS: wanted})
+    edit = ZoneEdit(call, tx, platform, zone)
+    dns_settings.put_fields(edit, {NAMESERVERS: wanted})
+    edit.finish()
 
 
 def _host(text: str, pointer: str) -> str:

@@ -7,7 +7,7 @@ Tells `api`; `services.zones`, by `development_seconds`.
 Not   DNS settings.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -27,6 +27,8 @@ from edgestead.services import dns_settings
 from edgestead.services.limits import SETTINGS_PER_PATCH_MAX
 from edgestead.services.lookup import zone_of
 from edgestead.services.platform import Platform
+from edgestead.services.zone_edit import ZoneEdit
+from edgestead.services.zone_facts import PROTOCOLS
 from edgestead.services.zone_settings_table import (
     CNAME_FLATTENING,
     DEVELOPMENT_MODE,
@@ -42,8 +44,11 @@ from edgestead.tables import settings
 from edgestead.tables.settings import Stored
 from edgestead.tables.zones import ZoneRow
 
+INVITES_TO_TLS = (
+    "DNS answers HTTPS records for proxied names from now on. Browsers that see them try TLS, which this"
+    " server does not offer yet: it has no --https listener."
+)
 _MICROSECONDS = 1_000_000
-_encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 _OWN_IDS = {own: vendor for vendor, own in VENDOR_IDS.items()}
 
@@ -92,7 +97,9 @@ def patch(
     zone = zone_of(tx, zone_id)
     row = _setting(call, id_)
     value = _checked(call, tx, zone, row, body.value, "/value")
-    _store(call, tx, platform, zone, row, value)
+    edit = ZoneEdit(call, tx, platform, zone)
+    _put(edit, row, value)
+    edit.finish()
     return _view(call, row, zone, _stored(tx, zone_id, row.id))
 
 
@@ -106,9 +113,17 @@ def patch_all(
     zone = zone_of(tx, zone_id)
     if not body.items or len(body.items) > SETTINGS_PER_PATCH_MAX:
         raise ItemsMissing(items_max=SETTINGS_PER_PATCH_MAX, pointer="/items")
+    edit = ZoneEdit(call, tx, platform, zone)
     for row, value in _checked_items(call, tx, zone, body.items):
-        _store(call, tx, platform, zone, row, value)
+        _put(edit, row, value)
+    edit.finish()
     return _listed(call, tx, zone)
+
+
+def remarks(views: Iterable[SettingView]) -> list[str]:
+    """What an operator should know of settings that were just changed."""
+    invites = any(one.id in PROTOCOLS and one.value == "on" for one in views)
+    return [INVITES_TO_TLS] if invites else []
 
 
 def development_seconds(call_us: int, stored: Stored | None) -> int:
@@ -163,11 +178,11 @@ def _why_fixed(row: Setting, zone: ZoneRow) -> str:
     return ""
 
 
-def _store(call: Call, tx: Transaction, platform: Platform, zone: ZoneRow, row: Setting, value: Any) -> None:
+def _put(edit: ZoneEdit, row: Setting, value: Any) -> None:
     if row.id == CNAME_FLATTENING:
-        dns_settings.write(call, tx, platform, zone, {dns_settings.FLATTEN: flattens_all(value)})
+        dns_settings.put_fields(edit, {dns_settings.FLATTEN: flattens_all(value)})
     else:
-        settings.put(tx, zone.id, row.id, _encode(value).decode(), call.now_us)
+        edit.put_setting(row.id, value, again=row.id == DEVELOPMENT_MODE)
 
 
 def _listed(call: Call, reader: Reader, zone: ZoneRow) -> list[SettingView]:

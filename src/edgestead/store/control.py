@@ -64,11 +64,22 @@ class Transaction(Reader, Protocol):
 
 
 class ControlStore(Protocol):
+    @property
+    def groups(self) -> int:
+        """A number that has moved on before a write settles. What was read after it was taken still holds,
+        for everybody whose writes were answered, as long as it stays the same.
+        """
+        ...
+
     def read(self, fn: Callable[[Reader], T]) -> T:
         """Run a pure, synchronous function on one snapshot, on the calling thread.
 
         Raises Unavailable when the store is closed or cannot be read, and whatever `fn` raises.
         """
+        ...
+
+    def read_one(self, fn: Callable[[Reader], T]) -> T:
+        """As `read`, for a function that runs one statement: each sees its own snapshot, which costs less."""
         ...
 
     def write(self, fn: Callable[[Transaction], T]) -> Future[Committed]:

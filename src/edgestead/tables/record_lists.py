@@ -95,8 +95,8 @@ LEADS: Mapping[str, str] = {
 }
 _RANKS = {key: rank for rank, key in enumerate(LEADS)}
 _SEARCH = (
-    "(instr(name, {value}) > 0 or instr(content_folded, {value}) > 0 or exists (select 1 from record_notes n"
-    " where n.record_id = records.id and instr(n.name || ':' || n.value, {value}) > 0))"
+    "(instr(name, {value}) > 0 or instr(content_folded, {value}) > 0 or id in (select record_id"
+    " from record_notes where zone_id = {zone} and instr(name || ':' || value, {value}) > 0))"
 )
 _IN_ZONE = "zone_id = {zone}"
 _LAST_CHARACTER = "\U0010ffff"  # not a character, and behind all of them

@@ -16,8 +16,10 @@ from typing import Any, NamedTuple
 
 from edgestead.api.app import Application, create_app
 from edgestead.api.barrier import StoreBarrier
+from edgestead.api.connections import Connections
 from edgestead.api.context import AppContext
 from edgestead.api.kv_data import KvData
+from edgestead.api.quota import Quota
 from edgestead.api.request_line import encode
 from edgestead.model.call import Profile
 from edgestead.model.counters import private_page, render
@@ -87,6 +89,8 @@ class LocalApi:
         edge_addresses: tuple[str, ...] = ("203.0.113.1", "2001:db8::1"),
         own_addresses: frozenset[str] = frozenset({"203.0.113.1", "2001:db8::1"}),
         managed: ManagedRuleset | None = None,
+        connections: Connections | None = None,
+        quota: Quota | None = None,
     ) -> None:
         self.store = SqliteControlStore(folder / "control.db", MIGRATIONS)
         self.changes: list[Change] = []
@@ -106,6 +110,8 @@ class LocalApi:
             new_id=lambda: f"{next(self._ids):032x}",
             managed=managed,
         )
+        self._connections = connections or Connections()
+        self._quota = quota
         self.install(CREDENTIALS)
         self.app = self._loop.run_until_complete(self._make_app(profile, as_of, allow_as_of))
 
@@ -136,6 +142,8 @@ class LocalApi:
                 log=lambda line: self.lines.append(encode(line)),
                 as_of=as_of,
                 allow_as_of=allow_as_of,
+                connections=self._connections,
+                quota=self._quota,
             )
         )
 

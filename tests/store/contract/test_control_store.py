@@ -300,3 +300,48 @@ def test_a_bad_change_is_refused_and_takes_no_sequence(store, change, error):
         store.write(lambda tx: tx.drop_scope("")).result(5)
 
     assert store.write(lambda tx: tx.emit("z", "name", "k", bytes(DOC_BYTES_MAX))).result(5).sequence == 1
+
+
+def refuse(tx):
+    note("gone")(tx)
+    raise BadRequest(reason="no")
+
+
+@pytest.mark.parametrize("function", [note("a"), refuse], ids=["done", "refused"])
+def test_the_number_of_groups_moves_before_a_write_settles(store, function):
+    before, at_the_end = store.groups, []
+    gate = Gate(store)
+
+    future = store.write(function)
+    future.add_done_callback(lambda _: at_the_end.append((store.groups, body_of(store, "a"))))
+    gate.leave.set()
+    wait([future], 5)
+    store.close()
+
+    ((groups, found),) = at_the_end
+    assert groups > before + 1  # the gate's own group is over too
+    assert found == (None if function is refuse else ("text",))
+
+
+def test_the_number_of_groups_stays_while_nothing_is_written(store):
+    store.write(note("a")).result(5)
+    before = store.groups
+
+    assert [body_of(store, "a") for _ in range(3)] == [("text",)] * 3
+    assert store.groups == before
+
+
+def test_a_read_of_one_statement_sees_what_is_committed(store):
+    store.write(note("a")).result(5)
+
+    assert store.read_one(lambda reader: reader.row(SELECT, ("a",))) == ("text",)
+    assert store.read(lambda _: store.read_one(lambda reader: reader.row(COUNT))) == (1,)
+    store.write(note("b")).result(5)
+    assert store.read_one(lambda reader: reader.row(COUNT)) == (2,)
+
+
+def test_a_read_of_one_statement_ends_as_every_read_does(store):
+    store.close()
+
+    with pytest.raises(Unavailable):
+        store.read_one(lambda reader: reader.row(COUNT))

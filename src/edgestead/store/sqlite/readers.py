@@ -47,6 +47,14 @@ class Readers:
         except STORAGE_ERRORS as error:
             raise unavailable(error) from error
 
+    def read_one(self, fn: Callable[[Reader], T]) -> T:
+        """As `read`, but every statement of `fn` sees a snapshot of its own (unless a read is going on)."""
+        _, reader = self._connection()
+        try:
+            return fn(reader)
+        except STORAGE_ERRORS as error:
+            raise unavailable(error) from error
+
     def rows(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
         """What one statement finds; it is a snapshot by itself.
 

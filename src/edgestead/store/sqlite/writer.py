@@ -66,6 +66,7 @@ class Writer:
         self._db = db
         self._outbox = outbox
         self._monotonic = monotonic
+        self.groups = 0  # that are over: it moves after the commit and before anybody hears of it
         self._listeners: tuple[Listener, ...] = ()
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
         self._closing = False
@@ -127,6 +128,7 @@ class Writer:
             self._undo()
             for job in done:
                 job.error = unavailable(error)
+        self.groups += 1
         for job in done:
             job.settle()
         self._tell(changes)
