@@ -66,12 +66,12 @@ class Config:
     dns_version: str
     transfer_to: tuple[IPv4Network | IPv6Network, ...]
     notify: tuple[Address, ...]
-    resolver: Address | None
     objects: tuple[str, ...]
     objects_http: Address
     objects_workers: int
     objects_bindings: tuple[tuple[str, str], ...]
     objects_blocked_seconds: int
+    resolver: Address | None
     ready_file: Path | None
     crs: Path | None
     managed_ruleset_id: str | None
@@ -351,14 +351,6 @@ OPTIONS: tuple[Option, ...] = (
         fallback="nobody",
     ),
     Option(
-        "resolver",
-        "HOST:PORT",
-        _target,
-        None,
-        "Recursive resolver that is asked for the targets of flattened aliases.",
-        fallback="those of the system (/etc/resolv.conf)",
-    ),
-    Option(
         "objects",
         "PATH",
         _objects_source,
@@ -381,8 +373,7 @@ OPTIONS: tuple[Option, ...] = (
         _bindings,
         (),
         "Key-value namespaces that objects reach as `self.env.NAME`: the table `[objects.bindings]` with"
-        ' lines `NAME = "namespace id"`. Beside it the setting `objects` is the key `paths` of the table'
-        " `[objects]`.",
+        ' lines `NAME = "namespace id"`. `objects` is then the key `paths` of the table `[objects]`.',
         flag=False,
         fallback="none",
     ),
@@ -393,6 +384,14 @@ OPTIONS: tuple[Option, ...] = (
         "15",
         "How long a class may keep its process from everything else before that process is ended.",
         flag=False,
+    ),
+    Option(
+        "resolver",
+        "HOST:PORT",
+        _target,
+        None,
+        "Recursive resolver that is asked for the targets of flattened aliases.",
+        fallback="those of the system (/etc/resolv.conf)",
     ),
     Option(
         "ready-file",

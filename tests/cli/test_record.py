@@ -180,13 +180,13 @@ def test_a_record_is_shown(edgecli, zone):
 
 
 def test_a_record_is_changed_in_what_is_named_only(edgecli, kv_server, zone):
-    record(edgecli, zone, "www", "A", "192.0.2.10", "--ttl", "300", "--comment", "keep")
+    record(edgecli, zone, "www", "A", "192.0.2.10", "--ttl", "300", "--comment", "keep", "--tag", "a:b")
 
     out = edgecli("record", "update", zone, "www", "--content", "192.0.2.20").out
 
     assert plain(out) == [f"Changed www.{zone} A 192.0.2.20, id ID."]
     found = json.loads(edgecli("record", "get", zone, "www", "--json").out)
-    assert (found["ttl"], found["comment"]) == (300, "keep")
+    assert (found["ttl"], found["comment"], found["tags"]) == (300, "keep", ["a:b"])
     assert kv_server.dig(f"www.{zone}") == ["192.0.2.20"]
 
     edgecli("record", "update", zone, found["id"], "--ttl", "auto", "--comment", "", "--name", "web")

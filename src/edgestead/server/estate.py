@@ -85,7 +85,7 @@ class Estate:
             self._child(f"dns-{worker}", "dns", partial(self._dns_start, opened.fileno(), worker))
             for worker, opened in enumerate(self._listeners.dns_udp)
         ]
-        tcp_start = partial(self._dns_start, self._listeners.dns_tcp.fileno(), 0)
+        tcp_start = partial(self._dns_start, self._listeners.dns_tcp.fileno(), -1)
         self._consumers.append(self._child("dns-tcp", "dns_tcp", tcp_start))
         self._objects = [
             self._child(
@@ -210,6 +210,7 @@ class Estate:
     def _dns_start(
         self, socket_fd: int, worker: int, child: Child, status_fd: int
     ) -> tuple[DnsStart, Iterable[int]]:
+        ask = self._listeners.dns_asks[worker]
         start = DnsStart(
             name=child.name,
             supervisor_pid=os.getpid(),
@@ -220,10 +221,11 @@ class Estate:
             warm_fd=self._warm_fd,
             settings=self._dns_settings,
             rates_fd=self._rates_fd,
+            ask_fd=ask.fileno(),
             rate=self._config.dns_rate,
             worker=worker,
             workers=len(self._listeners.dns_udp),
             transfer_to=tuple(map(str, self._config.transfer_to)),
             notify=tuple((target.host, target.port) for target in self._config.notify),
         )
-        return start, [socket_fd, self._rates_fd, self._warm_fd]
+        return start, [socket_fd, ask.fileno(), self._rates_fd, self._warm_fd]
