@@ -22,7 +22,11 @@ from edgestead.server import files
 from edgestead.server.errors import StartError
 from edgestead.server.holders import process_words
 
-_SOCKETS = ("feed.sock", "admin.sock", *(f"objects-{worker}.sock" for worker in range(WORKERS_MAX)))
+_SOCKETS = (
+    "feed.sock",
+    "admin.sock",
+    *(f"{kind}-{worker}.sock" for kind in ("calls", "requests") for worker in range(WORKERS_MAX)),
+)
 _RUNTIME_PREFIX = "edgestead-"
 _UNIX_PATH_OCTETS_MAX = 107  # sockaddr_un.sun_path, less its NUL
 
