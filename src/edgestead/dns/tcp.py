@@ -188,7 +188,7 @@ class _House:
     async def drain(self) -> None:
         """Let everyone have what they asked for, within DRAIN_SECONDS; then see them off.
 
-        Whoever closes the loop under open transports may wait for ever (seen with uvloop 0.22).
+        Whoever closes the loop under open transports may wait for ever (seen with uvloop 0.23).
         """
         for connection in list(self._present):
             connection.finish()
