@@ -25,7 +25,7 @@ import dns.message
 import dns.query
 
 from edgestead.testing.server import EdgeServer
-from tests.dns.nsd import nsd
+from tests.dns import peers
 
 APEX = "visible.test"
 CLIENTS = 32
@@ -97,9 +97,9 @@ def zone_text(names: int, serial: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def peers(folder: Path, names: int) -> list[float]:
+def nsd(folder: Path, names: int) -> list[float]:
     times_ms = []
-    with nsd(folder, {APEX: zone_text(names, 1)}) as (port, pid):
+    with peers.started("NSD", folder, {APEX: zone_text(names, 1)}) as peer:
         for serial in range(2, 2 + RELOADS):
             text = zone_text(names, serial)
             query = dns.message.make_query(f"new-{serial - 1}.{APEX}", "A")
@@ -107,8 +107,8 @@ def peers(folder: Path, names: int) -> list[float]:
             fresh = folder / "fresh"
             fresh.write_text(text)
             fresh.replace(folder / "0.zone")
-            os.kill(pid, signal.SIGHUP)
-            while not dns.query.udp(query, "127.0.0.1", port=port, timeout=5).answer:
+            os.kill(peer.pid, signal.SIGHUP)
+            while not dns.query.udp(query, peer.host, port=peer.port, timeout=5).answer:
                 assert time.perf_counter() - start < _ANSWER_SECONDS_MAX, "NSD did not load the zone"
             times_ms.append((time.perf_counter() - start) * 1000)
             time.sleep(1.1)  # NSD tells a changed file by whole seconds of its time stamp
@@ -125,7 +125,7 @@ def main(names: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         nsd_folder = Path(folder, "nsd")
         nsd_folder.mkdir()
-        reload_ms = peers(nsd_folder, names)
+        reload_ms = nsd(nsd_folder, names)
         server = EdgeServer(Path(folder, "data"), "--profile", "clients").start()
         try:
             zone_id = server.make_zone(APEX)

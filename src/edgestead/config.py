@@ -66,6 +66,12 @@ class Config:
     dns_version: str
     transfer_to: tuple[IPv4Network | IPv6Network, ...]
     notify: tuple[Address, ...]
+    objects: tuple[str, ...]
+    objects_http: Address
+    objects_workers: int
+    objects_bindings: tuple[tuple[str, str], ...]
+    objects_blocked_seconds: int
+    resolver: Address | None
     ready_file: Path | None
     crs: Path | None
     managed_ruleset_id: str | None
@@ -189,6 +195,33 @@ def _dns_text(value: object) -> str:
     return value
 
 
+def _objects_source(value: object) -> str:
+    """A file or folder as its absolute path, a module by its dotted name."""
+    text = _text(value)
+    path = Path(text).expanduser()
+    if text.endswith(".py") or "/" in text or text[0] in ".~" or path.exists():
+        return str(path.absolute())
+    if not all(part.isidentifier() for part in text.split(".")):
+        raise ValueError("expected FILE.py, a folder, or a module like package.module")
+    return text
+
+
+def _bindings(value: object) -> tuple[tuple[str, str], ...]:
+    """`NAME = "namespace id"` pairs, in the order of the names."""
+    if value == ():
+        return ()
+    if not isinstance(value, dict):
+        raise ValueError('expected lines like NAME = "namespace id"')
+    if len(value) > LIST_ITEMS_MAX:
+        raise ValueError(f"expected at most {LIST_ITEMS_MAX} bindings")
+    for name, id_ in value.items():
+        if not name.isidentifier() or name.startswith("_"):
+            raise ValueError(f"{name} cannot be an attribute of `env`")
+        if not isinstance(id_, str) or not is_id(id_):
+            raise ValueError(f"{name} needs the id of a namespace: 32 lower-case hexadecimal digits")
+    return tuple(sorted(value.items()))
+
+
 def _profile(value: object) -> Profile:
     try:
         return Profile(_text(value))
@@ -232,7 +265,7 @@ class Option(NamedTuple):
 
     @property
     def field(self) -> str:
-        return self.key.replace("-", "_")
+        return self.key.replace("-", "_").replace(".", "_")
 
 
 OPTIONS: tuple[Option, ...] = (
@@ -316,6 +349,49 @@ OPTIONS: tuple[Option, ...] = (
         "Secondary that is told of each change of a zone (NOTIFY).",
         many=True,
         fallback="nobody",
+    ),
+    Option(
+        "objects",
+        "PATH",
+        _objects_source,
+        (),
+        "Classes of stateful objects: FILE.py, a folder of such files, or a module.",
+        many=True,
+        fallback="none: there are no stateful objects",
+    ),
+    Option("objects-http", "HOST:PORT", _address, "127.0.0.1:8788", "Where stateful objects are called."),
+    Option(
+        "objects-workers",
+        "N|auto",
+        _workers,
+        "1",
+        "Processes that run stateful objects; auto is one per core.",
+    ),
+    Option(
+        "objects.bindings",
+        "TABLE",
+        _bindings,
+        (),
+        "Key-value namespaces that objects reach as `self.env.NAME`: the table `[objects.bindings]` with"
+        ' lines `NAME = "namespace id"`. `objects` is then the key `paths` of the table `[objects]`.',
+        flag=False,
+        fallback="none",
+    ),
+    Option(
+        "objects-blocked-seconds",
+        "N",
+        _whole(1, 600),
+        "15",
+        "How long a class may keep its process from everything else before that process is ended.",
+        flag=False,
+    ),
+    Option(
+        "resolver",
+        "HOST:PORT",
+        _target,
+        None,
+        "Recursive resolver that is asked for the targets of flattened aliases.",
+        fallback="those of the system (/etc/resolv.conf)",
     ),
     Option(
         "ready-file",
@@ -424,8 +500,6 @@ NOT_BUILT: dict[str, str] = {
         ("https", "tls-dir", "origin-port", "origin-allow", "trusted-proxies", "edge-workers"),
         "the edge proxy",
     ),
-    **dict.fromkeys(("objects", "objects-http", "objects-workers"), "stateful objects"),
-    "resolver": "CNAME flattening",
 }
 # Known to the configuration because something built leans on its default, refused when set.
 NOT_BUILT_BUT_KNOWN: dict[str, str] = {"http": "the edge proxy"}
@@ -445,7 +519,7 @@ def load(flags: Mapping[str, Any], file: Path | None) -> Config:
 
     Raises ConfigError for an unknown key, a value of the wrong form or a part that is not built.
     """
-    given = dict(_read(file)) if file else {}
+    given = _flat(_read(file)) if file else {}
     given.update((key, value) for key, value in flags.items() if value is not None and value != ())
     for key in given:
         _refuse_unknown(key)
@@ -466,6 +540,17 @@ def _read(file: Path) -> dict[str, object]:
         return tomllib.loads(content.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} is not TOML: {error}") from None
+
+
+def _flat(given: dict[str, object]) -> dict[str, object]:
+    """The table `[objects]` as the settings `objects` (its `paths`) and `objects.bindings`."""
+    table = given.get("objects")
+    if not isinstance(table, dict):
+        return given
+    flat = {key: value for key, value in given.items() if key != "objects"}
+    for key, value in table.items():
+        flat["objects" if key == "paths" else f"objects.{key}"] = value
+    return flat
 
 
 def _refuse_unknown(key: str) -> None:

@@ -136,8 +136,8 @@ def test_an_update_replaces_all_but_the_secret(api, zone_id, records, path):
     assert new["name"] == "other"
     assert new["issued_on"] == old["issued_on"]
     assert new["policies"][0]["id"] == old["policies"][0]["id"] != new["policies"][1]["id"]
-    assert api.get(f"/zones/{zone_id}", auth=secret).status == 200
     assert api.get(f"{path}/{old['id']}").result == new
+    assert api.get(f"/zones/{zone_id}", auth=secret).status == 200
 
 
 def test_status_switches_a_token_off_and_on_at_once(api, zone_id, records, path, made):

@@ -7,14 +7,23 @@ them, and asterisks below a cut.
 """
 
 import random
+import struct
+
+import dns.rdatatype
 
 LABELS = ["a", "b", "c", "www", "mail", "x1", "_sip", "_tcp", "deep"]
 APEXES = ["example.test.", "sub.example.test.", "other.test.", "a.b.other.test.", "third.example."]
 QUESTION_TYPES = (
     "A A A AAAA AAAA CNAME MX TXT NS SOA SRV PTR CAA DS HTTPS"
-    " TLSA NAPTR HINFO TYPE65280 TYPE1234 DNSKEY NSEC RRSIG"
+    " TLSA NAPTR HINFO TYPE65280 TYPE1234 DNSKEY NSEC RRSIG ANY"
 ).split()
+TYPE_NUMBERS = {kind: int(dns.rdatatype.from_text(kind)) for kind in QUESTION_TYPES}
 SIZES = [None, None, 0, 400, 512, 1232, 1232, 4096, 65535]
+
+
+def wire(name):
+    labels = name.rstrip(".").split(".") if name != "." else []
+    return b"".join(bytes((len(label),)) + label.encode() for label in labels) + b"\0"
 
 
 def _below_any(name, names):
@@ -22,10 +31,11 @@ def _below_any(name, names):
 
 
 class World:
-    """Zones as {apex: text}."""
+    """Zones as {apex: text}. With `everything` they hold what NSD does its own way, too."""
 
-    def __init__(self, number):
+    def __init__(self, number, *, everything=False):
         self.number = number
+        self._everything = everything
         self.random = random.Random(number)
         self.zones = {}
         self._names = []
@@ -38,12 +48,15 @@ class World:
             apex: [f"300 SOA ns1.{apex} hostmaster.{apex} 7 7200 900 86400 {self.random.choice((60, 3600))}"]
         }
         records[apex] += [f"600 NS ns{i}.{apex}" for i in (1, 2)] + self._data(apex, 1)
-        records[f"ns1.{apex}"] = ["600 A 192.0.2.1"]
+        records |= {f"ns{i}.{apex}": [f"600 A 192.0.2.{i}"] for i in (1, 2)}
         if apex == "other.test.":
-            records["b.other.test."] = ["300 TXT above-another-apex"]
+            records["b.other.test."] = ["300 HINFO above another-apex"]
         for owner in sorted(owners):
             records.setdefault(owner, [])
             records[owner] += self._records(owner, alone=not records[owner])
+        if self._everything:
+            self._names += records
+            return "".join(f"{owner} {record}\n" for owner, lines in records.items() for record in lines)
         cuts = {owner for owner, lines in records.items() if owner != apex and " NS " in str(lines)}
         other_apexes = [other for other in APEXES if other.endswith("." + apex)]
         records = {
@@ -107,6 +120,24 @@ class World:
         if self.random.random() < 0.1:
             return "outside.invalid."
         return self._below(self.random.choice(APEXES)).replace("*", "w")
+
+    @property
+    def owners(self):
+        return frozenset(self._names)
+
+    def packet(self, number):
+        """A whole query of this ID: a random question, header bits that must not matter, now and then an
+        option that nobody knows or a version that there is not."""
+        name, kind, payload, do = self.question()
+        chosen, ar = self.random, payload is not None
+        bits = chosen.choice((0, 0x0100, 0x0100, 0x0100, 0x0120, 0x0110, 0x0040))
+        record = b""
+        if ar:
+            version = 0 if chosen.random() < 0.98 else chosen.choice((1, 100))
+            options = b"" if chosen.random() < 0.9 else b"\xfd\xe9\0\2ab"
+            record = struct.pack("!BHHBBHH", 0, 41, payload, 0, version, do << 15, len(options)) + options
+        head = struct.pack("!6H", number, bits, 1, 0, 0, ar)
+        return head + wire(name) + struct.pack("!HH", TYPE_NUMBERS[kind], 1) + record
 
     def question(self):
         """(name, type, EDNS payload or None, DO) of one random question."""

@@ -6,8 +6,8 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-IMPORTED_AS = {"google-re2": "re2", "python-multipart": "python_multipart"}
-OF_TESTS = {"dns", "pytest"}  # only `edgestead.testing` imports these, and only users' tests import that
+IMPORTED_AS = {"dnspython": "dns", "google-re2": "re2", "python-multipart": "python_multipart"}
+OF_TESTS = {"pytest"}  # only `edgestead.testing` imports it, and only users' tests import that
 
 
 def declared():

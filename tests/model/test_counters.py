@@ -88,7 +88,7 @@ def test_a_histogram_tells_sum_and_count():
 
 def test_every_family_has_help_and_type_before_its_samples():
     lines = render(
-        {"control": private_page(), "dns-0": private_page(), "dns-tcp": private_page()}
+        {name: private_page() for name in ("control", "dns-0", "dns-tcp", "objects-0")}
     ).splitlines()
 
     for metric in METRICS:

@@ -51,6 +51,15 @@ GOOD = [
     ("transfer-to", ("192.0.2.1",), "transfer_to", (ip_network("192.0.2.1/32"),)),
     ("transfer-to", ["2001:db8::/32"], "transfer_to", (ip_network("2001:db8::/32"),)),
     ("notify", ("[2001:db8::1]:53",), "notify", (Address("2001:db8::1", 53),)),
+    ("objects", ("/x/y.py", "package.module"), "objects", ("/x/y.py", "package.module")),
+    ("objects-http", "[::1]:0", "objects_http", Address("::1", 0)),
+    ("objects-workers", "auto", "objects_workers", 0),
+    (
+        "objects.bindings",
+        {"B": "b" * 32, "A": "a" * 32},
+        "objects_bindings",
+        (("A", "a" * 32), ("B", "b" * 32)),
+    ),
 ]
 
 BAD = [
@@ -97,6 +106,15 @@ BAD = [
     ("notify", ("192.0.2.1:0",), "and its port"),
     ("notify", ("0.0.0.0:53",), "one machine"),
     ("notify", ("ns2.example.net:53",), "IP address"),
+    ("objects", ("not a module",), "FILE.py, a folder, or a module"),
+    ("objects", ("a..b",), "FILE.py, a folder, or a module"),
+    ("objects", "a.py", "expected a list"),
+    ("objects.bindings", ["a"], "NAME ="),
+    ("objects.bindings", {"_a": "a" * 32}, "attribute of `env`"),
+    ("objects.bindings", {"a-b": "a" * 32}, "attribute of `env`"),
+    ("objects.bindings", {"A": "a" * 31}, "id of a namespace"),
+    ("objects.bindings", {f"A{n}": "a" * 32 for n in range(65)}, "at most 64"),
+    ("objects-blocked-seconds", 0, "whole number from 1"),
 ]
 
 
@@ -139,7 +157,26 @@ def test_the_file_wins_over_defaults_and_a_flag_over_the_file(tmp_path):
     assert settings.edge_address == (ip_address("192.0.2.7"),)
 
 
+OBJECTS_FILES = [
+    ('objects = ["a.b"]', ("a.b",), ()),
+    ('[objects]\npaths = ["a.b"]', ("a.b",), ()),
+    ('[objects]\npaths = ["a.b"]\n[objects.bindings]\nA = "%s"' % ("a" * 32), ("a.b",), (("A", "a" * 32),)),
+    ('[objects.bindings]\nA = "%s"' % ("a" * 32), (), (("A", "a" * 32),)),
+]
+
+
+@pytest.mark.parametrize(("text", "sources", "bindings"), OBJECTS_FILES)
+def test_objects_are_an_array_or_a_table_with_bindings(tmp_path, text, sources, bindings):
+    file = tmp_path / "edge.toml"
+    file.write_text(text)
+
+    settings = config.load({}, file)
+
+    assert (settings.objects, settings.objects_bindings) == (sources, bindings)
+
+
 BAD_FILES = [
+    (b"[objects]\nbinding = 1", "unknown setting objects.binding"),
     (b"api = ", "not TOML"),
     (b"\xff", "not TOML"),
     (b"#" * (config.CONFIG_BYTES_MAX + 1), "larger than"),

@@ -6,6 +6,7 @@ import pytest
 
 from edgestead.model import names
 from edgestead.model.records import TYPES, parse
+from edgestead.model.served import ServedRRset
 from edgestead.services.serving import NS_TTL_SECONDS, Renderer, is_proxied, next_serial
 from edgestead.tables.records import Neighbour
 
@@ -26,11 +27,15 @@ def renderer():
     return Renderer(SERVERS, EDGE)
 
 
-def served(renderer, *records, owner=WWW):
+def served(renderer, *records, owner=WWW, flat=None):
     """Types to (TTL, rdata)."""
     return {
-        rrset.type: (rrset.ttl_seconds, rrset.rdatas) for rrset in renderer.name(APEX, owner, records).rrsets
+        rrset.type: (rrset.ttl_seconds, rrset.rdatas)
+        for rrset in renderer.name(APEX, owner, records, flat=flat).rrsets
     }
+
+
+TARGET = ServedRRset(A, 60, (bytes((192, 0, 2, 9)),))
 
 
 def edge(*texts):
@@ -110,10 +115,11 @@ def test_beside_a_plain_cname_nothing_else_is_served(renderer):
     assert set(found) == {CNAME}
 
 
-def test_a_cname_at_the_apex_is_stored_and_the_rest_is_served(renderer):
-    found = served(renderer, record("CNAME", "a.test"), record("TXT", "text"), owner=APEX)
+def test_beside_a_flattened_cname_the_rest_is_served(renderer):
+    found = served(renderer, record("CNAME", "a.test"), record("TXT", "text"), owner=APEX, flat=[TARGET])
 
-    assert set(found) == {NS, TXT}
+    assert set(found) == {NS, TXT, A}
+    assert found[A] == (60, TARGET.rdatas)
 
 
 def test_ns_records_at_the_apex_are_stored_and_ours_are_served(renderer):

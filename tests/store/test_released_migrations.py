@@ -9,7 +9,7 @@ from edgestead.tables.schema import MIGRATIONS as TABLES
 
 # Add a line with each new step; never change one.
 RELEASED = {
-    "feed": (FEED, ["2be5f20e15b9c6e0"]),
+    "feed": (FEED, ["2be5f20e15b9c6e0", "323269d046688881"]),
     "tables": (
         TABLES,
         [
@@ -23,6 +23,8 @@ RELEASED = {
             "73b25e48824eaf8c",
             "b31b76b2c4966a5b",
             "5d71caa1dfcadb44",
+            "289c2de956bac632",
+            "81c1f1f24d5ef997",
         ],
     ),
     "key-value": (kv.MIGRATIONS, ["2f0d86c7470ef7e9"]),

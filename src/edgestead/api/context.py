@@ -22,6 +22,7 @@ from edgestead.model.call import Profile
 from edgestead.model.counters import Page as CounterPage
 from edgestead.services.access import AccessTable
 from edgestead.services.platform import Platform
+from edgestead.services.token_uses import TokenUses
 from edgestead.store.control import Reader, Transaction
 
 T = TypeVar("T")
@@ -75,6 +76,7 @@ class AppContext:
     log: Callable[[Line], None]
     as_of: date | None = None
     allow_as_of: bool = False
+    uses: TokenUses = field(default_factory=TokenUses)
     pages: PageCache = field(default_factory=PageCache)
     outbox: Outbox = field(default_factory=Outbox)
     zone_file_turn: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -94,6 +94,7 @@ def authenticate(exchange: Exchange) -> None:
             if route.family is not access.VERIFY:
                 raise
             raise InvalidApiToken from None
+        exchange.api.uses.note(identity.actor.token_id, exchange.now_us)
 
 
 def limit_rate(exchange: Exchange) -> None:
@@ -153,7 +154,7 @@ async def _decode_body(exchange: Exchange) -> None:
     route = exchange.route
     body.check_content_type(exchange.headers)
     octets = await body.read(exchange.receive, exchange.headers, route.body_bytes_max)
-    exchange.body = body.decode(octets, route.body)
+    exchange.body = body.decode(octets, route.body, route.family.not_json)
 
 
 def call_handler(exchange: Exchange) -> Awaitable[None] | None:

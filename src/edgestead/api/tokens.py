@@ -16,7 +16,7 @@ import msgspec
 from edgestead.api import declared
 from edgestead.api.context import AppContext
 from edgestead.api.declared import DIRECTION, Answers, flag, pages, text
-from edgestead.api.limits import TOKEN_BODY_BYTES_MAX
+from edgestead.api.limits import HISTORY_PAGE_SIZE_MAX, TOKEN_BODY_BYTES_MAX
 from edgestead.api.query import Query
 from edgestead.api.routing import Answer, route
 from edgestead.model import envelope
@@ -24,9 +24,10 @@ from edgestead.model.access_errors import InvalidApiToken
 from edgestead.model.call import Call
 from edgestead.model.envelope import Message, Page, page_of
 from edgestead.model.times import whole_seconds
-from edgestead.services import tokens
+from edgestead.services import token_log, tokens
 from edgestead.services.access import TOKENS, VERIFY, Identity
 from edgestead.services.token_draft import Owner, TokenBody
+from edgestead.services.token_log import LogView
 from edgestead.services.tokens import GroupView, TokenView
 from edgestead.store.control import Reader, Transaction
 
@@ -40,6 +41,7 @@ _GROUPS_QUERY = (
     text("scope", "Only groups about this kind of resource."),
 )
 _LIST_QUERY = (*pages(), DIRECTION, flag("include_expired", "Also tokens that have expired."))
+_LOG_PAGES = pages(size_max=HISTORY_PAGE_SIZE_MAX)
 _GOOD = Message(10000, "This API token is valid and active.")
 
 
@@ -118,6 +120,33 @@ def list_account_tokens(account_id: str, api: AppContext, call: Call, query: Que
 
 
 @route(
+    "GET",
+    f"{_USER}/history",
+    permission=_USER_READ,
+    family=TOKENS,
+    user_only=True,
+    query=_LOG_PAGES,
+    answers=declared.page_of(LogView),
+)
+def list_token_changes(api: AppContext, identity: Identity, query: Query) -> Page:
+    """Who created, updated, rolled and deleted tokens of the user, newest first."""
+    return _log_page(api, query, lambda _reader: tokens.user_owner(identity))
+
+
+@route(
+    "GET",
+    f"{_ACCOUNT}/history",
+    permission=_ACCOUNT_READ,
+    family=TOKENS,
+    query=_LOG_PAGES,
+    answers=declared.page_of(LogView),
+)
+def list_account_token_changes(account_id: str, api: AppContext, query: Query) -> Page:
+    """Who created, updated, rolled and deleted tokens of the account, newest first."""
+    return _log_page(api, query, lambda reader: tokens.account_owner(reader, account_id))
+
+
+@route(
     "POST",
     _USER,
     permission=_USER_WRITE,
@@ -148,14 +177,14 @@ async def create_account_token(
 def show_token(token_id: str, api: AppContext, call: Call, identity: Identity) -> TokenView:
     """One token of the user, without its secret."""
     owner = tokens.user_owner(identity)
-    return api.barrier.read(lambda reader: tokens.show(call, reader, owner, token_id))
+    return api.barrier.read(lambda reader: tokens.show(call, reader, owner, api.uses, token_id))
 
 
 @route("GET", f"{_ACCOUNT}/{{token_id}}", permission=_ACCOUNT_READ, family=TOKENS)
 def show_account_token(account_id: str, token_id: str, api: AppContext, call: Call) -> TokenView:
     """One token of the account, without its secret."""
     return api.barrier.read(
-        lambda reader: tokens.show(call, reader, tokens.account_owner(reader, account_id), token_id)
+        lambda reader: tokens.show(call, reader, tokens.account_owner(reader, account_id), api.uses, token_id)
     )
 
 
@@ -173,7 +202,7 @@ async def update_token(
     """Replace all of a token but its secret; `status` switches it off and on."""
     owner = tokens.user_owner(identity)
     return await _write(
-        api, lambda tx: tokens.update(call, tx, api.platform, identity, owner, token_id, body)
+        api, lambda tx: tokens.update(call, tx, api.platform, identity, owner, api.uses, token_id, body)
     )
 
 
@@ -191,22 +220,24 @@ async def update_account_token(
     return await _write(
         api,
         lambda tx: tokens.update(
-            call, tx, api.platform, identity, tokens.account_owner(tx, account_id), token_id, body
+            call, tx, api.platform, identity, tokens.account_owner(tx, account_id), api.uses, token_id, body
         ),
     )
 
 
 @route("DELETE", f"{_USER}/{{token_id}}", permission=_USER_WRITE, family=TOKENS, user_only=True)
-async def delete_token(token_id: str, api: AppContext, identity: Identity) -> dict[str, str]:
+async def delete_token(token_id: str, api: AppContext, call: Call, identity: Identity) -> dict[str, str]:
     """Delete a token of the user. Its secret is dead when this answers."""
-    await _write(api, lambda tx: tokens.delete(tx, tokens.user_owner(identity), token_id))
+    await _write(api, lambda tx: tokens.delete(call, tx, api.platform, tokens.user_owner(identity), token_id))
     return {"id": token_id}
 
 
 @route("DELETE", f"{_ACCOUNT}/{{token_id}}", permission=_ACCOUNT_WRITE, family=TOKENS)
-async def delete_account_token(account_id: str, token_id: str, api: AppContext) -> dict[str, str]:
+async def delete_account_token(account_id: str, token_id: str, api: AppContext, call: Call) -> dict[str, str]:
     """Delete a token of the account. Its secret is dead when this answers."""
-    await _write(api, lambda tx: tokens.delete(tx, tokens.account_owner(tx, account_id), token_id))
+    await _write(
+        api, lambda tx: tokens.delete(call, tx, api.platform, tokens.account_owner(tx, account_id), token_id)
+    )
     return {"id": token_id}
 
 
@@ -245,6 +276,7 @@ def _page(api: AppContext, call: Call, query: Query, owner: Callable[[Reader], O
             call,
             reader,
             owner(reader),
+            api.uses,
             include_expired=include_expired,
             descending=descending,
             limit=paging.per_page,
@@ -252,6 +284,14 @@ def _page(api: AppContext, call: Call, query: Query, owner: Callable[[Reader], O
         )
     )
     return page_of(found.tokens, paging.page, paging.per_page, found.total_count)
+
+
+def _log_page(api: AppContext, query: Query, owner: Callable[[Reader], Owner]) -> Page:
+    paging = query.paging(size_max=HISTORY_PAGE_SIZE_MAX)
+    found = api.barrier.read(
+        lambda reader: token_log.listed(reader, owner(reader), limit=paging.per_page, offset=paging.offset)
+    )
+    return page_of(found.items, paging.page, paging.per_page, found.total_count)
 
 
 def _verified(identity: Identity) -> Answer:

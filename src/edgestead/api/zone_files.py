@@ -10,7 +10,7 @@ Files are read and written on a thread, one at a time, which gives way to the ev
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -31,6 +31,7 @@ from edgestead.services import record_usage, zone_export, zone_import
 from edgestead.services.platform import Platform
 from edgestead.services.record_draft import Draft
 from edgestead.services.record_usage import Usage
+from edgestead.services.record_view import RecordView
 from edgestead.services.zone_import import Added, Imported, Plan
 from edgestead.store.control import Transaction
 
@@ -47,24 +48,33 @@ class ZoneFileForm(msgspec.Struct):
 class Review(msgspec.Struct, frozen=True):
     """What somebody thinks of the records that a scan found."""
 
-    accepts: list[dict[str, object]] | None = None
-    rejects: list[dict[str, object]] | None = None
+    accepts: list[dict[str, Any]] | None = None
+    rejects: list[dict[str, Any]] | None = None
 
 
 class Reviewed(msgspec.Struct, frozen=True):
-    accepts: list[dict[str, object]] = []
+    accepts: list[dict[str, Any]] = []
     rejects: list[str] = []
 
 
-@route("POST", _PATH + "/import", permission="DNS Write", takes={FORM: ZoneFileForm})
+@route(
+    "POST",
+    _PATH + "/import",
+    permission="DNS Write",
+    takes={FORM: ZoneFileForm},
+    answers=Answers(Imported),
+)
 async def import_records(zone_id: str, api: AppContext, call: Call, upload: Upload) -> Imported:
     """Add the records of a zone file: a form with `file` and `proxied`. All of them, or none."""
-    octets, proxied = await _form(upload)
-    async with api.zone_file_turn:
-        plan = await api.barrier.read_long(
-            lambda reader: zone_import.plan(call, reader, api.platform, zone_id, octets, proxied, give_way)
-        )
-        return Imported(await _write(zone_id, api, call, plan), plan.parsed)
+    with api.kv.body_slot(call.actor, upload.length):  # the file stays in memory for as long as this takes
+        octets, proxied = await _form(upload)
+        async with api.zone_file_turn:
+            plan = await api.barrier.read_long(
+                lambda reader: zone_import.plan(
+                    call, reader, api.platform, zone_id, octets, proxied, give_way
+                )
+            )
+            return Imported(await _write(zone_id, api, call, plan), plan.parsed)
 
 
 @route("GET", _PATH + "/export", permission="DNS Read", answers=Answers(media=TEXT))
@@ -102,8 +112,8 @@ def trigger_scan(zone_id: str, api: AppContext) -> None:
     api.barrier.read(lambda reader: record_usage.of_zone(reader, zone_id))
 
 
-@route("GET", _PATH + "/scan/review", permission="DNS Read")
-def show_scan(zone_id: str, api: AppContext) -> list[object]:
+@route("GET", _PATH + "/scan/review", permission="DNS Read", answers=Answers(list[RecordView]))
+def show_scan(zone_id: str, api: AppContext) -> list[Any]:
     """Records that a scan found and nobody reviewed: none."""
     api.barrier.read(lambda reader: record_usage.of_zone(reader, zone_id))
     return []

@@ -6,15 +6,22 @@ Tells clients.
 Not   DNS settings (`api.dns_settings`).
 """
 
+from collections.abc import Sequence
+
 from edgestead.api.context import AppContext
-from edgestead.api.routing import route
+from edgestead.api.declared import Answers
+from edgestead.api.routing import Answer, route
+from edgestead.model import envelope
 from edgestead.model.call import Call
+from edgestead.model.envelope import Message
 from edgestead.services import zone_settings
 from edgestead.services.access import PLATFORM
 from edgestead.services.zone_settings import SettingBody, SettingsBody, SettingView
 
 _SETTINGS = "/zones/{zone_id}/settings"
 _PRIVACY_PASS = "privacy_pass"
+_REMARK = 10_000  # the code of a message that refuses nothing
+_SETTING = Answers(SettingView)
 _READ, _WRITE = "Zone Settings Read", "Zone Settings Write"
 
 
@@ -24,10 +31,12 @@ def list_settings(zone_id: str, api: AppContext, call: Call) -> list[SettingView
     return api.barrier.read(lambda reader: zone_settings.listed(call, reader, zone_id))
 
 
-@route("PATCH", _SETTINGS, permission=_WRITE, family=PLATFORM)
-async def patch_settings(zone_id: str, api: AppContext, call: Call, body: SettingsBody) -> list[SettingView]:
+@route("PATCH", _SETTINGS, permission=_WRITE, family=PLATFORM, answers=Answers(list[SettingView]))
+async def patch_settings(zone_id: str, api: AppContext, call: Call, body: SettingsBody) -> Answer:
     """Change some settings, all of them or none; every bad item is named."""
-    return await api.barrier.write(lambda tx: zone_settings.patch_all(call, tx, api.platform, zone_id, body))
+    views = await api.barrier.write(lambda tx: zone_settings.patch_all(call, tx, api.platform, zone_id, body))
+    sent = {item.id for item in body.items or ()}
+    return _with_remarks(views, [view for view in views if view.id in sent])
 
 
 @route("GET", f"{_SETTINGS}/{{setting}}", permission=_READ, family=PLATFORM)
@@ -36,14 +45,18 @@ def show_setting(zone_id: str, setting: str, api: AppContext, call: Call) -> Set
     return api.barrier.read(lambda reader: zone_settings.show(call, reader, zone_id, setting))
 
 
-@route("PATCH", f"{_SETTINGS}/{{setting}}", permission=_WRITE, family=PLATFORM)
-async def patch_setting(
-    zone_id: str, setting: str, api: AppContext, call: Call, body: SettingBody
-) -> SettingView:
+@route("PATCH", f"{_SETTINGS}/{{setting}}", permission=_WRITE, family=PLATFORM, answers=_SETTING)
+async def patch_setting(zone_id: str, setting: str, api: AppContext, call: Call, body: SettingBody) -> Answer:
     """Change one setting."""
-    return await api.barrier.write(
+    view = await api.barrier.write(
         lambda tx: zone_settings.patch(call, tx, api.platform, zone_id, setting, body)
     )
+    return _with_remarks(view, [view])
+
+
+def _with_remarks(result: object, changed: Sequence[SettingView]) -> Answer:
+    messages = [Message(_REMARK, text) for text in zone_settings.remarks(changed)]
+    return Answer(envelope.success(result, messages))
 
 
 # The one setting that had a POST. A literal segment hides the parameter, so it has all three.
@@ -53,13 +66,13 @@ def show_privacy_pass(zone_id: str, api: AppContext, call: Call) -> SettingView:
     return show_setting(zone_id, _PRIVACY_PASS, api, call)
 
 
-@route("POST", f"{_SETTINGS}/{_PRIVACY_PASS}", permission=_WRITE, family=PLATFORM)
-async def post_privacy_pass(zone_id: str, api: AppContext, call: Call, body: SettingBody) -> SettingView:
+@route("POST", f"{_SETTINGS}/{_PRIVACY_PASS}", permission=_WRITE, family=PLATFORM, answers=_SETTING)
+async def post_privacy_pass(zone_id: str, api: AppContext, call: Call, body: SettingBody) -> Answer:
     """Known until 2024-03-31."""
     return await patch_setting(zone_id, _PRIVACY_PASS, api, call, body)
 
 
-@route("PATCH", f"{_SETTINGS}/{_PRIVACY_PASS}", permission=_WRITE, family=PLATFORM)
-async def patch_privacy_pass(zone_id: str, api: AppContext, call: Call, body: SettingBody) -> SettingView:
+@route("PATCH", f"{_SETTINGS}/{_PRIVACY_PASS}", permission=_WRITE, family=PLATFORM, answers=_SETTING)
+async def patch_privacy_pass(zone_id: str, api: AppContext, call: Call, body: SettingBody) -> Answer:
     """Known until 2024-03-31."""
     return await patch_setting(zone_id, _PRIVACY_PASS, api, call, body)

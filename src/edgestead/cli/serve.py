@@ -59,7 +59,10 @@ def serve(config_file: Path | None, **flags: Any) -> None:
 
     def announce(ready: "Ready") -> None:
         with suppress(OSError):  # whoever closed our stdout does not mean to end the server
-            click.echo(f"API  {ready.api_base}\nDNS  {ready.dns} (UDP and TCP)\nData {settings.data_dir}")
+            click.echo(f"API  {ready.api_base}\nDNS  {ready.dns} (UDP and TCP)")
+            if ready.objects:
+                click.echo(f"Objects http://{ready.objects}/objects/")
+            click.echo(f"Data {settings.data_dir}")
             click.echo("For a shell: " + _env_command(settings.data_dir))
 
     given = {name.replace("_", "-"): value for name, value in flags.items()}

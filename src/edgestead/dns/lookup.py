@@ -10,14 +10,16 @@ question only through the offset of the name it was found at, so one referral se
 and one wildcard every name it covers, per offset.
 """
 
+import math
 from collections.abc import Iterable
 from itertools import chain
 from typing import Final
 
 from edgestead.dns import node, wire
 from edgestead.dns.kept import Kept
-from edgestead.dns.outcome import AA, NOERROR, NOT_ALLOWED, NXDOMAIN, Outcome
+from edgestead.dns.outcome import AA, NOERROR, NOT_ALLOWED, NXDOMAIN, SERVFAIL, Outcome
 from edgestead.dns.zone import WILDCARD, Zone
+from edgestead.model.served import PENDING
 
 ALIASES_MAX: Final = 16
 _DENIALS_PER_ZONE_MAX: Final = 32
@@ -41,6 +43,8 @@ PLAIN: Final = frozenset(map(_kind, range(1, 256))) - {_ANY, _DS, _AXFR, _IXFR}
 """Types, with class IN, whose questions need nothing but the zone; other types may be as plain, or not."""
 _REFERRAL: Final = b""
 _ADDRESSES: Final = (_kind(wire.A), _kind(wire.AAAA))
+_PENDING: Final = _kind(PENDING)
+_UNKNOWN_YET: Final = Outcome(SERVFAIL)
 
 Key = bytes | tuple[bytes, bytes, int]
 """Name and type; or an encloser or cut with a type, or none, and its offset in the question."""
@@ -172,15 +176,22 @@ def _build(
     """
     exact = suffix == name
     if kind == _ANY and held:
-        kind = next(node.rrsets(held))[0]  # one RRset is enough (RFC 8482 §4.1)
+        # One RRset is enough, the smallest is best (RFC 8482 §4.1).
+        kind = min(node.rrsets(held), key=_octets)[0]
     tail = _tail(suffix, _QUESTION_AT + len(name) - len(suffix))
     found = node.rrset(held, kind)
+    if kind == _PENDING or (found is None and kind in _ADDRESSES and node.rrset(held, _PENDING)):
+        return _UNKNOWN_YET, True
     if found is not None:
         return _direct(view, zone, tail, found, kind, exact=exact), True
     if kind != _ANY and node.rrset(held, _CNAME) is not None:
         aliases = _Chain(view, tail, name, suffix, kind)
         return aliases.follow(zone, held), aliases.reusable
     return denials(zone, len(name) - len(zone.apex))[1 if exact else 2], True
+
+
+def _octets(rrset: tuple[bytes, int, bytes]) -> float:
+    return len(rrset[2]) if rrset[0] != _PENDING else math.inf
 
 
 class _Chain:
@@ -222,6 +233,8 @@ class _Chain:
             answer = node.rrset(step, self._kind)
             if answer is not None:
                 return self._found(zone, owner, answer[1])
+            if self._kind in _ADDRESSES and node.rrset(step, _PENDING) is not None:
+                break
             if node.rrset(step, _CNAME) is None:
                 return self._denied(zone, NOERROR)
             held = step

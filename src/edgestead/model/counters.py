@@ -19,11 +19,12 @@ PAGE_BYTES = 4096  # one page of memory: 512 cells
 _CELLS_MAX = PAGE_BYTES // 8
 _MICROSECONDS = 1_000_000
 
-Role = Literal["control", "dns", "dns-tcp"]
+Role = Literal["control", "dns", "dns-tcp", "objects"]
 
-_EVERY: tuple[Role, ...] = ("control", "dns", "dns-tcp")
+_EVERY: tuple[Role, ...] = ("control", "dns", "dns-tcp", "objects")
 _DNS: tuple[Role, ...] = ("dns", "dns-tcp")
 _CONTROL: tuple[Role, ...] = ("control",)
+_OBJECTS: tuple[Role, ...] = ("objects",)
 
 
 class Metric(NamedTuple):
@@ -135,6 +136,27 @@ METRICS: tuple[Metric, ...] = (
         "counter",
         _DNS,
         "DNS queries with a cookie that proves the client's address.",
+    ),
+    Metric(
+        "edge_objects_requests_total",
+        "counter",
+        _OBJECTS,
+        "HTTP requests to stateful objects answered.",
+        "status",
+        _STATUSES,
+    ),
+    Metric("edge_objects_live", "gauge", _OBJECTS, "Stateful objects in memory."),
+    Metric(
+        "edge_objects_read_only",
+        "gauge",
+        _OBJECTS,
+        "1 while the disk is full: objects can be read, and nothing is written.",
+    ),
+    Metric(
+        "edge_objects_blocked_total",
+        "counter",
+        _OBJECTS,
+        "Times the process was ended because a class kept it from everything else.",
     ),
 )
 

@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 import msgspec
@@ -34,16 +34,26 @@ class MakeStart(Protocol):
 
 
 class Child:
-    """`name` is unique; `module` is run by `python -m`. `pid` and `pidfd` are -1 between lives."""
+    """`name` is unique; `module` is run by `python -m`. `pid` and `pidfd` are -1 between lives.
+
+    `environment` None means the supervisor's own.
+    """
 
     def __init__(
-        self, name: str, module: str, make_start: MakeStart, counters_fd: int, now: Callable[[], float]
+        self,
+        name: str,
+        module: str,
+        make_start: MakeStart,
+        counters_fd: int,
+        now: Callable[[], float],
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
         self.counters_fd = counters_fd
         self._module = module
         self._make_start = make_start
         self._now = now
+        self._environment = environment
         self._counters: Page = process.page(counters_fd)
         self._backoff_seconds = BACKOFF_FIRST_SECONDS
         self._started_at = 0.0
@@ -101,6 +111,7 @@ class Child:
             return subprocess.Popen(
                 [sys.executable, "-P", "-m", self._module, str(message_read), self.name],
                 stdin=subprocess.DEVNULL,
+                env=self._environment,
                 pass_fds=(message_read, status_write, self.counters_fd, *descriptors),
                 process_group=0,  # Ctrl-C in a terminal is for the supervisor alone
             )

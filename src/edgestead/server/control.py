@@ -24,6 +24,7 @@ from edgestead.api.context import AppContext
 from edgestead.api.framing import StrictProtocol
 from edgestead.api.log import BatchedLog
 from edgestead.api.quota import Quota
+from edgestead.config import Address
 from edgestead.model import counters
 from edgestead.model.counters import slot
 from edgestead.model.errors import Unavailable
@@ -34,9 +35,11 @@ from edgestead.server.credentials import Credentials
 from edgestead.server.errors import StartError
 from edgestead.server.history_part import HistoryPart
 from edgestead.server.kv_part import KvPart
-from edgestead.server.messages import DNS_GROUP, ControlStart
+from edgestead.server.messages import DNS_GROUP, OBJECTS_GROUP, ControlStart
 from edgestead.server.renewal import REVOKES_OTHERS
 from edgestead.server.rest import RestServer
+from edgestead.server.upkeep import Upkeep
+from edgestead.server.uses_part import UsesPart
 from edgestead.services.access import AccessTable
 from edgestead.services.platform import Platform
 from edgestead.store.feed.publisher import Expected
@@ -46,6 +49,7 @@ from edgestead.tables import schema
 
 _CONSUMERS = slot("edge_feed_consumers")
 _SEQUENCE = slot("edge_feed_sequence")
+_OBJECTS_READ_ONLY = slot("edge_objects_read_only")
 
 
 def main() -> None:
@@ -94,6 +98,8 @@ class Control:
         self._history = HistoryPart(
             self._data, days=start.history_days, rows_max=start.history_rows, now_us=_now_us
         )
+        self._uses = UsesPart(self._data)
+        self._resolver = Address(*start.resolver) if start.resolver else None
         self._log = BatchedLog(sys.stderr.fileno())
         self._renewing = asyncio.Lock()
 
@@ -103,9 +109,11 @@ class Control:
         self._data.open(Expected(c.pid, c.pidfd, c.group) for c in self._start.expected)
         self._kv.open()
         self._history.open()
-        server = RestServer(
-            create_app(self._context()), StrictProtocol, socket.socket(fileno=self._start.api_fd)
-        )
+        self._uses.open()
+        context = self._context()
+        upkeep = Upkeep(self._data, context.platform, self._resolver, _now_us)
+        upkeep.open()
+        server = RestServer(create_app(context), StrictProtocol, socket.socket(fileno=self._start.api_fd))
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, server.end)
         admin = await serve_admin(
             socket.socket(fileno=self._start.admin_fd),
@@ -115,7 +123,9 @@ class Control:
             await server.run_until_ended(self._status.ready)
         finally:
             admin.close()
+            upkeep.close()
             self._history.close()
+            await self._uses.close()
             self._kv.close()
             self._data.close()
             self._log.close()
@@ -144,6 +154,7 @@ class Control:
             metrics=self._metrics,
             not_ready=self._not_ready,
             now_us=_now_us,
+            uses=self._uses.uses,
             log=self._log,
             connections=Connections(per_address_max=start.api_connections_per_address),
             quota=Quota(start.api_quota) if start.api_quota else None,
@@ -155,7 +166,13 @@ class Control:
         return counters.render(self._pages)
 
     def _not_ready(self) -> tuple[str, ...]:
-        return () if self._publisher.live(DNS_GROUP) else ("no DNS process answers",)
+        reasons = [] if self._publisher.live(DNS_GROUP) else ["no DNS process answers"]
+        wanted, live = self._start.objects_workers, self._publisher.live(OBJECTS_GROUP)
+        if live < wanted:
+            reasons.append(f"{live} of {wanted} objects processes answer")
+        if any(page.cells[_OBJECTS_READ_ONLY] for page in self._pages.values()):
+            reasons.append("objects cannot be written: no space is left")
+        return tuple(reasons)
 
     async def _install(self, kept: Credentials) -> None:
         """Make database, file and memory agree on who is let in."""

@@ -8,7 +8,7 @@ Not   when children start or end (`server.supervisor`).
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
 from functools import partial
 from types import TracebackType
@@ -17,12 +17,19 @@ from edgestead.config import Config
 from edgestead.dns import rates
 from edgestead.dns.settings import DnsSettings, new_secret
 from edgestead.model.counters import PAGE_BYTES
-from edgestead.server import credentials, ready
+from edgestead.server import credentials, objects_estate, ready
 from edgestead.server.child import Child, MakeStart
 from edgestead.server.errors import StartError
 from edgestead.server.folder import DataFolder, remove_runtime_dir
-from edgestead.server.listeners import Listeners
-from edgestead.server.messages import DNS_GROUP, Consumer, ControlStart, DnsStart
+from edgestead.server.listeners import Listeners, objects_sockets
+from edgestead.server.messages import (
+    DNS_GROUP,
+    OBJECTS_GROUP,
+    Consumer,
+    ControlStart,
+    DnsStart,
+    ObjectsStart,
+)
 
 
 class Estate:
@@ -47,10 +54,20 @@ class Estate:
         config = self._config
         self._folder = DataFolder(config.data_dir)
         undo.callback(self._folder.close)
+        self._warm_fd = self._folder.open_warm()
+        undo.callback(os.close, self._warm_fd)
         self._runtime_dir = self._folder.make_runtime_dir()
         undo.callback(remove_runtime_dir, self._runtime_dir)
         workers = config.dns_workers or len(os.sched_getaffinity(0))
-        self._listeners = Listeners(config.api, config.dns, workers, self._runtime_dir)
+        objects_workers = objects_estate.workers(config)
+        self._listeners = Listeners(
+            config.api,
+            config.dns,
+            workers,
+            self._runtime_dir,
+            config.objects_http if objects_workers else None,
+            objects_workers,
+        )
         undo.callback(self._listeners.close)
         credentials.load_or_make(config.data_dir)
         self.remove_ready_file()  # of a server that was killed: it would tell of us too early
@@ -68,24 +85,38 @@ class Estate:
             self._child(f"dns-{worker}", "dns", partial(self._dns_start, opened.fileno(), worker))
             for worker, opened in enumerate(self._listeners.dns_udp)
         ]
-        tcp_start = partial(self._dns_start, self._listeners.dns_tcp.fileno(), 0)
+        tcp_start = partial(self._dns_start, self._listeners.dns_tcp.fileno(), -1)
         self._consumers.append(self._child("dns-tcp", "dns_tcp", tcp_start))
+        self._objects = [
+            self._child(
+                f"objects-{worker}",
+                "objects",
+                partial(self._objects_start, worker),
+                objects_estate.environment(os.environ),
+            )
+            for worker in range(objects_workers)
+        ]
         for fd in self._pages.values():
             undo.callback(os.close, fd)
 
-    def _child(self, name: str, module: str, make_start: MakeStart) -> Child:
+    def _child(
+        self, name: str, module: str, make_start: MakeStart, environment: Mapping[str, str] | None = None
+    ) -> Child:
         counters_fd = os.memfd_create(f"edgestead-counters-{name}", os.MFD_CLOEXEC)
         os.ftruncate(counters_fd, PAGE_BYTES)
         self._pages[name] = counters_fd
-        return Child(name, f"edgestead.server.{module}", make_start, counters_fd, time.monotonic)
+        return Child(name, f"edgestead.server.{module}", make_start, counters_fd, time.monotonic, environment)
 
     @property
     def children(self) -> list[Child]:
-        return [self._control, *self._consumers]
+        return [self._control, *self._consumers, *self._objects]
 
     def stages(self) -> list[list[Child]]:
-        """The order of the end: while control finishes its writes, their consumers still confirm them."""
-        return [[self._control], self._consumers]
+        """The order of the end: while control finishes its writes, their consumers still confirm them.
+
+        Objects go first, because they ask control for key-value data.
+        """
+        return [self._objects, [self._control], self._consumers]
 
     def open_to_the_world(self) -> ready.Ready:
         """Everything answers: leave word of it in the data folder and the ready-file.
@@ -118,7 +149,10 @@ class Estate:
         config, listeners = self._config, self._listeners
         # Whoever is alive may be serving: also a child whose "ready" has not been read yet.
         serving = tuple(
-            Consumer(pid=c.pid, pidfd=c.pidfd, group=DNS_GROUP) for c in self._consumers if c.is_alive
+            Consumer(pid=c.pid, pidfd=c.pidfd, group=group)
+            for group, children in ((DNS_GROUP, self._consumers), (OBJECTS_GROUP, self._objects))
+            for c in children
+            if c.is_alive
         )
         start = ControlStart(
             name=child.name,
@@ -137,6 +171,7 @@ class Estate:
             own_addresses=tuple(map(str, config.own_addresses)),
             nameservers=config.nameserver,
             profile=config.profile,
+            resolver=config.resolver,
             as_of=config.as_of,
             allow_as_of=config.allow_as_of,
             crs=None if config.crs is None else str(config.crs),
@@ -147,13 +182,40 @@ class Estate:
             barrier_ms=config.barrier_ms,
             history_days=config.history_days,
             history_rows=config.history_rows,
+            objects_workers=len(self._objects),
         )
         descriptors = [start.lock_fd, start.api_fd, start.feed_fd, start.admin_fd, *self._pages.values()]
         return start, [*descriptors, *(consumer.pidfd for consumer in serving)]
 
+    def _objects_start(self, worker: int, child: Child, status_fd: int) -> tuple[ObjectsStart, Iterable[int]]:
+        listeners = self._listeners
+        assert listeners.objects is not None
+        many, runtime_dir, workers = len(self._objects) > 1, self._runtime_dir, len(self._objects)
+        start = ObjectsStart(
+            name=child.name,
+            supervisor_pid=os.getpid(),
+            status_fd=status_fd,
+            counters_fd=child.counters_fd,
+            folder=str(self._config.data_dir / "objects"),
+            lock_fd=self._folder.lock_fd,
+            socket_fd=listeners.objects.fileno(),
+            calls_fd=listeners.objects_calls[worker].fileno() if many else -1,
+            requests_fd=listeners.objects_requests[worker].fileno() if many else -1,
+            feed_path=str(self._runtime_dir / "feed.sock"),
+            sources=self._config.objects,
+            worker=worker,
+            workers=workers,
+            calls=tuple(map(str, objects_sockets(runtime_dir, "calls", workers))),
+            requests=tuple(map(str, objects_sockets(runtime_dir, "requests", workers))),
+            blocked_seconds=self._config.objects_blocked_seconds,
+        )
+        passed_on = [start.calls_fd, start.requests_fd] if many else []
+        return start, [start.lock_fd, start.socket_fd, *passed_on]
+
     def _dns_start(
         self, socket_fd: int, worker: int, child: Child, status_fd: int
     ) -> tuple[DnsStart, Iterable[int]]:
+        ask = self._listeners.dns_asks[worker]
         start = DnsStart(
             name=child.name,
             supervisor_pid=os.getpid(),
@@ -161,12 +223,14 @@ class Estate:
             counters_fd=child.counters_fd,
             socket_fd=socket_fd,
             feed_path=str(self._runtime_dir / "feed.sock"),
+            warm_fd=self._warm_fd,
             settings=self._dns_settings,
             rates_fd=self._rates_fd,
+            ask_fd=ask.fileno(),
             rate=self._config.dns_rate,
             worker=worker,
             workers=len(self._listeners.dns_udp),
             transfer_to=tuple(map(str, self._config.transfer_to)),
             notify=tuple((target.host, target.port) for target in self._config.notify),
         )
-        return start, [socket_fd, self._rates_fd]
+        return start, [socket_fd, ask.fileno(), self._rates_fd, self._warm_fd]

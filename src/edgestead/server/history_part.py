@@ -1,7 +1,7 @@
-"""Forgetting what a zone's history need not keep any longer.
+"""Forgetting what the histories of zones and tokens need not keep any longer.
 
 Owns  when it happens.
-Asks  `services.history` what is too old or too much.
+Asks  `services.history` and `services.token_log` what is too old or too much.
 Tells nobody.
 Not   deciding how long: that is configuration.
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from edgestead.api.context import Barrier
 from edgestead.model.errors import Unavailable
-from edgestead.services import history
+from edgestead.services import history, token_log
 
 FORGET_SECONDS = 600
 SLICE_PAUSE_SECONDS = 0.01  # writes pass between two slices
@@ -44,10 +44,17 @@ class HistoryPart:
         due = await self._data.read_long(lambda reader: history.due(reader, self._rows_max, older_than_us))
         for zone_id, sequence in due:
             await self._forget_zone(zone_id, sequence)
+        await self._forget_tokens(older_than_us)
 
     async def _forget_zone(self, zone_id: str, sequence: int) -> None:
         while True:
             if not await self._data.write(lambda tx: history.forget(tx, zone_id, sequence)):
+                return
+            await asyncio.sleep(SLICE_PAUSE_SECONDS)
+
+    async def _forget_tokens(self, older_than_us: int) -> None:
+        while True:
+            if not await self._data.write(lambda tx: token_log.forget(tx, self._rows_max, older_than_us)):
                 return
             await asyncio.sleep(SLICE_PAUSE_SECONDS)
 

@@ -18,6 +18,7 @@ from edgestead.model.call import Profile
 from edgestead.server.credentials import Credentials
 
 DNS_GROUP = "dns"  # the feed's name for the processes that answer DNS
+OBJECTS_GROUP = "objects"  # and for those that run objects: they are never killed for being slow
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +42,7 @@ class ControlStart(Start, frozen=True, kw_only=True):
     """`pages` are all counter pages by process name; `expected` is empty at the server's first start.
 
     `lock_fd` is only held: it keeps the data folder taken for as long as control lives. `crs` None means the
-    system's rule set, ids that are None the well-known ones.
+    system's rule set, ids that are None the well-known ones, `resolver` None the system's.
     """
 
     data_dir: str
@@ -56,6 +57,7 @@ class ControlStart(Start, frozen=True, kw_only=True):
     own_addresses: tuple[str, ...]
     nameservers: tuple[str, ...]
     profile: Profile
+    resolver: tuple[str, int] | None
     as_of: date | None
     allow_as_of: bool
     crs: str | None
@@ -66,20 +68,46 @@ class ControlStart(Start, frozen=True, kw_only=True):
     barrier_ms: int
     history_days: int
     history_rows: int
+    objects_workers: int = 0
+
+
+class ObjectsStart(Start, frozen=True, kw_only=True):
+    """One objects process. `socket_fd` listens for HTTP, the same one for all of them. `calls` and `requests`
+    are the Unix sockets where each passes on what another one owns, `calls_fd` and `requests_fd` this one's;
+    one process alone has none. `sources` are files, folders and modules.
+
+    `lock_fd` is only held, as in `ControlStart`.
+    """
+
+    folder: str
+    lock_fd: int
+    socket_fd: int
+    calls_fd: int
+    requests_fd: int
+    feed_path: str
+    sources: tuple[str, ...]
+    worker: int
+    workers: int
+    calls: tuple[str, ...]
+    requests: tuple[str, ...]
+    blocked_seconds: int
 
 
 class DnsStart(Start, frozen=True, kw_only=True):
     """One worker of DNS: `socket_fd` is bound (UDP) or listening (TCP).
 
-    UDP workers are numbered from 0 and share the memory of `rates_fd`; `rate` 0 means no limit.
+    `ask_fd` takes operators' questions (`server.dns_ask`). UDP workers are numbered from 0 and share
+    the memory of `rates_fd`; `rate` 0 means no limit.
     `transfer_to` are the prefixes of who may have whole zones, `notify` address and port of who is told of
-    changes; both are of use over TCP only.
+    changes; both are of use over TCP only. `warm_fd` is the folder of the files from which a start is warm.
     """
 
     socket_fd: int
     feed_path: str
+    warm_fd: int
     settings: DnsSettings
     rates_fd: int
+    ask_fd: int
     rate: int
     worker: int
     workers: int

@@ -40,7 +40,7 @@ def state_of(listeners: Listeners, runtime_dir: Path) -> State:
         dns=str(bound_address(listeners.dns_tcp)),
         http=None,
         https=None,
-        objects=None,
+        objects=str(bound_address(listeners.objects)) if listeners.objects else None,
     )
 
 

@@ -11,7 +11,7 @@ steer. The table is rebuilt from the rows after each change of a token or key an
 
 import hashlib
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, Literal, NamedTuple
 
@@ -28,8 +28,11 @@ from edgestead.model.call import Actor
 from edgestead.model.errors import EdgeError, Forbidden, MethodNotAllowed
 from edgestead.model.kv import KvMethodNotAllowed
 from edgestead.model.permissions import BY_ID, GROUPS, with_implied
+from edgestead.model.request_errors import InvalidBody, JsonDecodeFailure
 from edgestead.store.control import Reader
 from edgestead.tables import accounts, tokens, zones
+from edgestead.tables.accounts import UserRow
+from edgestead.tables.tokens import TokenRow
 from edgestead.tables.zones import Seen
 
 ALL_GROUPS = frozenset(group.name for group in GROUPS)
@@ -43,11 +46,12 @@ class Family(NamedTuple):
     unknown: type[EdgeError]
     denied: type[EdgeError]
     method_not_allowed: type[MethodNotAllowed] = MethodNotAllowed
+    not_json: type[InvalidBody] = InvalidBody
 
 
 VERIFY = Family("verify", InvalidApiToken, InvalidApiToken)  # tells only whether the token is good
 TOKENS = Family("tokens", InvalidApiToken, Forbidden)
-PLATFORM = Family("platform", InvalidAccessToken, Forbidden)
+PLATFORM = Family("platform", InvalidAccessToken, Forbidden, not_json=JsonDecodeFailure)
 CONTENTS = Family("contents", AuthenticationError, AuthenticationError)
 KEY_VALUES = Family("key-values", AuthenticationError, AuthenticationError, KvMethodNotAllowed)
 
@@ -222,7 +226,11 @@ class AccessTable:
 
     def refresh(self, reader: Reader) -> None:
         """Read all keys and tokens again. At most 550 tokens a server (contract "Quotas"): a few ms."""
-        users = {row.id: row for row in accounts.users(reader)}
+        self.load(accounts.users(reader), tokens.tokens(reader))
+
+    def load(self, user_rows: Iterable[UserRow], token_rows: Iterable[TokenRow]) -> None:
+        """Know exactly these."""
+        users = {row.id: row for row in user_rows}
         self._by_email = {
             row.email_folded: (
                 row.key_hash,
@@ -231,7 +239,7 @@ class AccessTable:
             for row in users.values()
         }
         by_token = {}
-        for row in tokens.tokens(reader):
+        for row in token_rows:
             owner = users.get(row.owner_id)
             by_token[row.hash] = _identity(row, owner.email if owner else None)
         self._by_token = by_token
@@ -244,7 +252,7 @@ class AccessTable:
         return identity if hmac.compare_digest(key_hash, secret_hash(key)) else None
 
 
-def _identity(row: tokens.TokenRow, email: str | None) -> Identity:
+def _identity(row: TokenRow, email: str | None) -> Identity:
     rules = read_rules(_policies(row.policies), row.owner_kind, row.owner_id)
     condition = _condition(row.condition) if row.condition else Condition()
     return Identity(

@@ -12,6 +12,7 @@ import msgspec
 
 from edgestead.model.ids import fixed_id
 from edgestead.model.permissions import BY_NAME
+from edgestead.services import identities
 from edgestead.services.access import ALL_GROUPS, secret_hash
 from edgestead.store.control import Transaction
 from edgestead.tables import accounts, tokens
@@ -47,15 +48,21 @@ def install(
     """
     if accounts.account(tx, credentials.account_id) is None:
         _create(tx, credentials, now_us, new_id)
-        return
+    else:
+        _renew(tx, credentials, revoke_others, now_us)
+    identities.settle(tx)
+
+
+def _renew(tx: Transaction, credentials: Credentials, revoke_others: bool, now_us: int) -> None:
     for user in accounts.users(tx):
         if user.email_folded == credentials.email.lower() and user.key_hash != secret_hash(
             credentials.api_key
         ):
             accounts.set_key_hash(tx, user.id, secret_hash(credentials.api_key))
-            tokens.delete(tx, _FIRST_TOKEN_ID)
-            if revoke_others:
-                tokens.delete_all(tx)
+            dead = [row.id for row in tokens.tokens(tx)] if revoke_others else [_FIRST_TOKEN_ID]
+            for token_id in dead:
+                tokens.delete(tx, token_id)
+            identities.forget_tokens(tx, dead)
             tokens.insert(tx, _first_token(user.id, credentials, now_us))
 
 

@@ -43,6 +43,7 @@ class Journaled:
 
 def less(rrsets: Sequence[ServedRRset], others: Sequence[ServedRRset]) -> tuple[ServedRRset, ...]:
     """The records of `rrsets` that `others` does not have with the same TTL."""
+    rrsets = [rrset for rrset in rrsets if rrset.type != served.PENDING]
     there = {(rrset.type, rrset.ttl_seconds): rrset.rdatas for rrset in others}
     left = []
     for rrset in rrsets:

@@ -1,7 +1,8 @@
 """The use cases of API tokens, a user's and an account's.
 
 Owns  what each of them does, in one transaction; a token's JSON shape; the list of permission groups.
-Asks  `tables.tokens`; `services.token_draft` for the body, `services.grants` for what may be given.
+Asks  `tables.tokens`; `services.token_draft` for the body, `services.grants` for what may be given,
+      `services.token_uses` for when it was used. Each change is noted (`services.token_log`).
 Tells `api.tokens`.
 Not   using a token (`services.access`, which the caller refreshes after each write).
 
@@ -17,12 +18,13 @@ from edgestead.model.permissions import GROUPS
 from edgestead.model.times import whole_seconds
 from edgestead.model.token_errors import TokenNotFound, TokenQuota
 from edgestead.model.zone_errors import AccountNotSeen
-from edgestead.services import token_draft
+from edgestead.services import identities, token_draft, token_log
 from edgestead.services.access import Identity, Policy, read_rules, secret_hash, without_vendor
 from edgestead.services.grants import check_held
 from edgestead.services.limits import TOKENS_PER_ACCOUNT_MAX, TOKENS_PER_USER_MAX
 from edgestead.services.platform import Platform
 from edgestead.services.token_draft import AccountOf, Draft, Owner, TokenBody
+from edgestead.services.token_uses import TokenUses
 from edgestead.store.control import Reader, Transaction
 from edgestead.tables import accounts, tokens, zones
 from edgestead.tables.tokens import TokenRow
@@ -40,6 +42,7 @@ class TokenView(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     issued_on: str
     modified_on: str
+    last_used_on: str | msgspec.UnsetType
     not_before: str | msgspec.UnsetType
     expires_on: str | msgspec.UnsetType
     policies: msgspec.Raw
@@ -99,13 +102,16 @@ def create(
         modified_us=call.now_us,
     )
     tokens.insert(tx, row)
-    return msgspec.structs.replace(_view(row, call.now_us), value=secret)
+    identities.tell_token(tx, row)
+    token_log.note(call, tx, platform, "create", row)
+    return msgspec.structs.replace(_view(row, call.now_us, None), value=secret)
 
 
 def listed(
     call: Call,
     reader: Reader,
     owner: Owner,
+    uses: TokenUses,
     *,
     include_expired: bool,
     descending: bool,
@@ -113,16 +119,16 @@ def listed(
     offset: int,
 ) -> Listed:
     """An owner's tokens by time of issue. There are few: all of them are read."""
-    views = [_view(row, call.now_us) for row in tokens.of_owner(reader, *owner)]
+    views = [_view(row, call.now_us, uses.last_us(row.id)) for row in tokens.of_owner(reader, *owner)]
     shown = [view for view in views if include_expired or view.status != "expired"]
     if descending:
         shown.reverse()
     return Listed(shown[offset : offset + limit], len(shown))
 
 
-def show(call: Call, reader: Reader, owner: Owner, token_id: str) -> TokenView:
+def show(call: Call, reader: Reader, owner: Owner, uses: TokenUses, token_id: str) -> TokenView:
     """Raises TokenNotFound."""
-    return _view(_row(reader, owner, token_id), call.now_us)
+    return _view(_row(reader, owner, token_id), call.now_us, uses.last_us(token_id))
 
 
 def update(
@@ -131,6 +137,7 @@ def update(
     platform: Platform,
     identity: Identity,
     owner: Owner,
+    uses: TokenUses,
     token_id: str,
     body: TokenBody,
 ) -> TokenView:
@@ -148,7 +155,9 @@ def update(
     if body.status in ("active", "disabled"):  # `expired` is what a client has read: times say that
         changed = changed._replace(status=body.status)
     tokens.update(tx, changed)
-    return _view(changed, call.now_us)
+    identities.tell_token(tx, changed)
+    token_log.note(call, tx, platform, "update", changed)
+    return _view(changed, call.now_us, uses.last_us(token_id))
 
 
 def roll(
@@ -161,13 +170,19 @@ def roll(
     row = _row(tx, owner, token_id)
     _check_grants(identity, owner, _policies(row.policies), _accounts_of_zones(tx))
     secret = platform.new_secret()
-    tokens.update(tx, row._replace(hash=secret_hash(secret), modified_us=call.now_us))
+    rolled = row._replace(hash=secret_hash(secret), modified_us=call.now_us)
+    tokens.update(tx, rolled)
+    identities.tell_token(tx, rolled)
+    token_log.note(call, tx, platform, "roll", row)
     return secret
 
 
-def delete(tx: Transaction, owner: Owner, token_id: str) -> None:
+def delete(call: Call, tx: Transaction, platform: Platform, owner: Owner, token_id: str) -> None:
     """Raises TokenNotFound."""
-    tokens.delete(tx, _row(tx, owner, token_id).id)
+    row = _row(tx, owner, token_id)
+    tokens.delete(tx, row.id)
+    identities.forget_tokens(tx, (row.id,))
+    token_log.note(call, tx, platform, "delete", row)
 
 
 def permission_groups(owner_kind: str, name: str | None, scope: str | None) -> list[GroupView]:
@@ -212,7 +227,7 @@ def _text(policies: list[Policy]) -> str:
     return msgspec.json.encode(policies).decode()
 
 
-def _view(row: TokenRow, now_us: int) -> TokenView:
+def _view(row: TokenRow, now_us: int, used_us: int | None) -> TokenView:
     expired = row.expires_us is not None and now_us >= row.expires_us
     return TokenView(
         id=row.id,
@@ -220,6 +235,7 @@ def _view(row: TokenRow, now_us: int) -> TokenView:
         status="expired" if expired and row.status == "active" else row.status,
         issued_on=whole_seconds(row.issued_us),
         modified_on=whole_seconds(row.modified_us),
+        last_used_on=_time(used_us),
         not_before=_time(row.not_before_us),
         expires_on=_time(row.expires_us),
         policies=msgspec.Raw(row.policies),

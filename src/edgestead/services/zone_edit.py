@@ -16,7 +16,7 @@ import msgspec
 
 from edgestead.model import names, served
 from edgestead.model.call import Call
-from edgestead.model.record_errors import ContentRefused, NameRefused, RecordRefused
+from edgestead.model.record_errors import ContentRefused, RecordRefused
 from edgestead.model.records import fold
 from edgestead.model.zone_errors import (
     AddressHost,
@@ -29,7 +29,7 @@ from edgestead.model.zone_errors import (
     RecordQuota,
     TypeNotOffered,
 )
-from edgestead.services import limits, record_view, serving, soa_record, zone_facts
+from edgestead.services import flattening, limits, record_view, serving, soa_record, zone_facts
 from edgestead.services.aliases import check_no_loop
 from edgestead.services.dnssec import admits_dnskey
 from edgestead.services.journal import Journaled
@@ -38,7 +38,7 @@ from edgestead.services.record_draft import Draft, apex_of
 from edgestead.services.record_filters import split_tag
 from edgestead.services.zone_log import EDIT, Origin, ZoneLog
 from edgestead.store.control import Group, Transaction
-from edgestead.tables import record_notes, records, settings, zones
+from edgestead.tables import flattened, record_notes, records, settings, zones
 from edgestead.tables.records import Neighbour, RecordRow
 from edgestead.tables.zones import ZoneRow
 
@@ -69,13 +69,15 @@ _RULES = (
 
 
 class _Name:
-    """One owner name under change: its records as they are now, and whether it was proxied before."""
+    """One owner name under change: its records as they are now, and what it was before."""
 
-    __slots__ = ("owner", "records", "was_proxied")
+    __slots__ = ("owner", "records", "text", "was_alias", "was_proxied")
 
-    def __init__(self, owner: bytes, found: list[Neighbour]) -> None:
+    def __init__(self, text: str, owner: bytes, found: list[Neighbour]) -> None:
+        self.text = text
         self.owner = owner
         self.records = found
+        self.was_alias = flattening.has_alias(found)
         self.was_proxied = serving.is_proxied(found)
 
     def remove(self, record_id: str) -> None:
@@ -99,6 +101,7 @@ class ZoneEdit:
         self._facts = zone_facts.facts_of(tx, zone)
         self._names: dict[str, _Name] = {}
         self._changed: dict[str, _Name] = {}
+        self._again: list[str] = []
         self._count = zone.record_count
         self._wrote = False
         self._wrote_settings = False
@@ -178,11 +181,14 @@ class ZoneEdit:
             self._wrote = self._wrote_settings = True
 
     def take_facts(self) -> None:
-        """Read again what settings say. Where they change SOA or name servers, the apex is served anew."""
-        facts = zone_facts.facts_of(self._tx, self._zone)
-        if facts != self._facts:
+        """Read again what settings say; the apex, or the names, that hang on what changed are served anew."""
+        before, facts = self._facts, zone_facts.facts_of(self._tx, self._zone)
+        if facts != before:
+            if (facts.flatten_all, facts.alpn) != (before.flatten_all, before.alpn):
+                self._again += flattening.next_names(self._tx, self._zone.id, "")
+            if facts._replace(flatten_all=before.flatten_all, alpn=before.alpn) != before:
+                self._changed[self._zone.name] = self._at(self._zone.name, self._apex)
             self._facts = facts
-            self._changed[self._zone.name] = self._at(self._zone.name, self._apex)
             self._wrote = True
 
     def _follow_soa(self) -> None:
@@ -198,6 +204,11 @@ class ZoneEdit:
                     records.update(self._tx, row)
                     self._log.record(old, row)
 
+    def refresh(self, found: Iterable[str]) -> None:
+        """Render names again whose records stay: what they answer with may have changed."""
+        self._again += found
+        self._wrote = True
+
     def finish(self) -> int | None:
         """Render each changed name, tell the feed, and give the zone its new serial last.
 
@@ -210,13 +221,21 @@ class ZoneEdit:
         if not self._wrote:
             return None
         zone_id, serial = self._zone.id, self._zone.serial
+        elsewhere = self._find_hanging()
         journaled = Journaled()
         for name in self._changed.values():
             self._emit(name, journaled)
-        if self._changed:
+        renewed = [
+            self._renew(self._at(text), journaled) for text in self._again if text not in self._changed
+        ]
+        if self._changed or any(renewed):
             serial = serving.next_serial(serial)
             self._emit_serial(serial, journaled)
-        zones.set_after_change(self._tx, zone_id, serial, self._count)
+            zones.set_after_change(self._tx, zone_id, serial, self._count)
+        elif not self._again:
+            zones.set_after_change(self._tx, zone_id, serial, self._count)
+        for other, found in elsewhere.items():
+            self._refresh_elsewhere(other, found)
         return self._log.write(self._call, self._tx, zone_id, self._origin)
 
     def _emit_serial(self, serial: int, journaled: Journaled) -> None:
@@ -228,8 +247,50 @@ class ZoneEdit:
             self._tx.emit(zone_id, served.KIND_JOURNAL, f"{serial:08x}", row)
         self._tx.emit(zone_id, served.KIND_ZONE, "", served.encode(after))
 
-    def _emit(self, name: _Name, journaled: Journaled) -> None:
-        rendered = self._renderer.name(self._apex, name.owner, name.records, self._facts)
+    def _find_hanging(self) -> dict[str, list[str]]:
+        """Flattened names that hang on a changed one: ours are rendered again, those of other zones returned.
+
+        More than HANGING_MAX would hold the writer up; their zones are noted for the upkeep.
+        """
+        found = flattening.dependents(self._tx, self._changed, limits.HANGING_MAX + 1)
+        by_zone: dict[str, list[str]] = {}
+        for zone_id, name in found:
+            by_zone.setdefault(zone_id, []).append(name)
+        if len(found) > limits.HANGING_MAX:
+            for zone_id in by_zone:
+                flattened.set_refresh(self._tx, zone_id, "")
+            return {}
+        self._again += by_zone.pop(self._zone.id, ())
+        return by_zone
+
+    def _refresh_elsewhere(self, zone_id: str, found: Iterable[str]) -> None:
+        zone = zones.zone(self._tx, zone_id)
+        if zone is not None:
+            edit = ZoneEdit(self._call, self._tx, self._platform, zone)
+            edit.refresh(found)
+            edit.finish()
+
+    def _rendered(self, name: _Name) -> served.ServedName:
+        alias = flattening.alias_of(
+            name.records, at_apex=name.owner == self._apex, flatten_all=self._facts.flatten_all
+        )
+        flat = None if alias is None else flattening.chase(self._tx, self._renderer, alias)
+        if name.was_alias or flat is not None:
+            flattening.settle(self._tx, self._zone.id, name.text, flat, self._call.now_us)
+        rrsets = None if flat is None else flat.served
+        return self._renderer.name(self._apex, name.owner, name.records, self._facts, rrsets)
+
+    def _renew(self, name: _Name, journaled: Journaled) -> bool:
+        """Emit a name whose records stay, if it serves something else than before."""
+        rendered = self._rendered(name)
+        before = self._tx.newest(self._zone.id, served.KIND_NAME, name.owner.hex())
+        if (served.decode_name(before).rrsets if before else ()) == rendered.rrsets:
+            return False
+        self._emit(name, journaled, rendered)
+        return True
+
+    def _emit(self, name: _Name, journaled: Journaled, ready: served.ServedName | None = None) -> None:
+        rendered = ready or self._rendered(name)
         document = served.encode(rendered) if rendered.rrsets else None
         before = self._tx.newest(self._zone.id, served.KIND_NAME, name.owner.hex())
         journaled.take(name.owner, served.decode_name(before).rrsets if before else (), rendered.rrsets)
@@ -244,7 +305,7 @@ class ZoneEdit:
         name = self._names.get(text)
         if name is None:
             found = records.at_name(self._tx, self._zone.id, text)
-            name = self._names[text] = _Name(owner or names.wire_from_text(text), found)
+            name = self._names[text] = _Name(text, owner or names.wire_from_text(text), found)
         return name
 
     def _join(self, draft: Draft, old: RecordRow | None) -> _Name:
@@ -258,8 +319,6 @@ class ZoneEdit:
             raise TypeNotOffered(type="DNSKEY", field="type", reason=reason)
         _check_types(draft, others, name.owner == self._apex)
         _check_sizes(draft, others)
-        if draft.type == "SOA" and name.owner != self._apex:
-            raise NameRefused(type="SOA", field="name", reason="a zone has one SOA record, at its apex")
         if draft.type == "CNAME":
             check_no_loop(self._tx, draft.owner, draft.rdata, old and old.id)
         return name

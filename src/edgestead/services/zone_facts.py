@@ -23,6 +23,8 @@ VANITY = "zone.vanity_name_servers"
 CUSTOM_ACCOUNT = "custom.account"
 CUSTOM_ZONE = "custom.zone"
 STANDARD = "edge.standard"
+PROTOCOLS = {"http2": b"h2", "http3": b"h3"}
+"""Zone settings to ALPN protocol names (RFC 9113 §3.2, RFC 9114 §3.1)."""
 
 
 class Nameservers(msgspec.Struct, frozen=True):
@@ -54,10 +56,11 @@ _read_names = msgspec.json.Decoder(tuple[str, ...]).decode
 def facts_of(reader: Reader, zone: ZoneRow) -> ZoneFacts:
     """The facts as they are in this transaction or snapshot."""
     stored = settings.family(reader, zone.id, FAMILY)
+    alpn = _alpn(reader, zone.id)
+    facts = PLAIN._replace(alpn=alpn) if alpn else PLAIN
     if not stored:
-        return PLAIN
+        return facts
     servers: Sequence[str] = ()
-    facts = PLAIN
     if "nameservers" in stored:
         servers = server_names(reader, zone, read_nameservers(stored["nameservers"].value))
         facts = facts._replace(servers=tuple(map(names.wire_from_text, servers)))
@@ -67,7 +70,15 @@ def facts_of(reader: Reader, zone: ZoneRow) -> ZoneFacts:
         facts = facts._replace(ns_ttl=_read_number(stored["ns_ttl"].value))
     if "multi_provider" in stored:
         facts = facts._replace(multi_provider=_read_flag(stored["multi_provider"].value))
+    if "flatten_all_cnames" in stored:
+        facts = facts._replace(flatten_all=_read_flag(stored["flatten_all_cnames"].value))
     return facts
+
+
+def _alpn(reader: Reader, zone_id: str) -> tuple[bytes, ...]:
+    """Spec "Content rules" 5: HTTP/3 before HTTP/2, as far as the zone has them on."""
+    on = settings.values_of(reader, zone_id, *PROTOCOLS)
+    return tuple(PROTOCOLS[id_] for id_ in sorted(on, reverse=True) if on[id_] == '"on"')
 
 
 def server_names(reader: Reader, zone: ZoneRow, wanted: Nameservers) -> tuple[str, ...]:

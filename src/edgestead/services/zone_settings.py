@@ -7,7 +7,7 @@ Tells `api`; `services.zones`, by `development_seconds`.
 Not   DNS settings.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -28,6 +28,7 @@ from edgestead.services.limits import SETTINGS_PER_PATCH_MAX
 from edgestead.services.lookup import zone_of
 from edgestead.services.platform import Platform
 from edgestead.services.zone_edit import ZoneEdit
+from edgestead.services.zone_facts import PROTOCOLS
 from edgestead.services.zone_settings_table import (
     CNAME_FLATTENING,
     DEVELOPMENT_MODE,
@@ -43,6 +44,10 @@ from edgestead.tables import settings
 from edgestead.tables.settings import Stored
 from edgestead.tables.zones import ZoneRow
 
+INVITES_TO_TLS = (
+    "DNS answers HTTPS records for proxied names from now on. Browsers that see them try TLS, which this"
+    " server does not offer yet: it has no --https listener."
+)
 _MICROSECONDS = 1_000_000
 _decode = msgspec.json.Decoder().decode
 _OWN_IDS = {own: vendor for vendor, own in VENDOR_IDS.items()}
@@ -113,6 +118,12 @@ def patch_all(
         _put(edit, row, value)
     edit.finish()
     return _listed(call, tx, zone)
+
+
+def remarks(views: Iterable[SettingView]) -> list[str]:
+    """What an operator should know of settings that were just changed."""
+    invites = any(one.id in PROTOCOLS and one.value == "on" for one in views)
+    return [INVITES_TO_TLS] if invites else []
 
 
 def development_seconds(call_us: int, stored: Stored | None) -> int:

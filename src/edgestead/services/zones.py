@@ -24,6 +24,7 @@ from edgestead.model.zone_errors import (
 from edgestead.services import (
     dns_settings,
     history,
+    refreshing,
     serving,
     zone_facts,
     zone_hold,
@@ -36,7 +37,7 @@ from edgestead.services.zone_plans import PlanView
 from edgestead.services.zone_settings import development_seconds
 from edgestead.services.zone_settings_table import DEVELOPMENT_MODE
 from edgestead.store.control import Reader, Transaction
-from edgestead.tables import accounts, records, rulesets, settings, zones
+from edgestead.tables import accounts, flattened, records, rulesets, settings, zones
 from edgestead.tables.zones import Seen, Wanted, ZoneRow
 
 _MICROSECONDS = 1_000_000
@@ -148,6 +149,7 @@ def create(call: Call, tx: Transaction, platform: Platform, identity: Identity, 
     dns_settings.give_defaults(call, tx, account.id, row.id)
     accounts.add_to_zone_count(tx, account.id, 1)
     _announce(tx, platform, row, apex)
+    refreshing.zone_came_or_went(tx, name)
     return _view(call, tx, platform, identity, row)
 
 
@@ -162,6 +164,8 @@ def delete(call: Call, tx: Transaction, zone_id: str) -> None:
     zones.delete(tx, zone_id)
     accounts.add_to_zone_count(tx, row.account_id, -1)
     tx.drop_scope(zone_id)
+    flattened.forget_zone(tx, zone_id)
+    refreshing.zone_came_or_went(tx, row.name)
 
 
 def sweep(tx: Transaction) -> bool:

@@ -19,6 +19,7 @@ import msgspec
 DOC_BYTES_MAX = 1 << 20  # of one document; a frame of the wire holds several
 TAIL_ROWS_MAX = 65_536  # of the tail that a restarted control resumes consumers from
 TAIL_BYTES_MAX = 32 << 20
+LIVES_MAX = 64  # openings of the database that are remembered
 SLICE_ROWS_MAX = 512  # rows that a snapshot hands over at a time
 
 KIND_DROP_SCOPE = ""  # of a change that forgets every key of its scope
@@ -55,7 +56,18 @@ def change_bytes(change: Change) -> int:
 class ChangeFeed(Protocol):
     @property
     def feed_id(self) -> str:
-        """Random, made with the database: sequences of another feed mean nothing here."""
+        """Random, made at each opening of the database, so that it names one history.
+
+        A database that is put back from a copy hands out sequences again that somebody knows already, with
+        other changes: the same number of the same database would prove nothing.
+        """
+        ...
+
+    def includes(self, feed_id: str, sequence: int) -> bool:
+        """Whether what that opening of the database had committed up to a sequence is part of this history.
+
+        False, too, for openings before the last LIVES_MAX ones.
+        """
         ...
 
     def head(self) -> int:

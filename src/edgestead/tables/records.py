@@ -62,6 +62,10 @@ SELECT_ADDRESSES = (
     "select type, content from records where zone_id = ? and name = ? and type in ('A', 'AAAA')"
     " and proxied = 0 order by type, content"
 )
+SELECT_FLEXIBLE_NAMES = (
+    "select distinct name from records where zone_id = ? and name > ? and (type = 'CNAME' or proxied = 1)"
+    " order by name limit ?"
+)
 SELECT_AT_NAME = (
     "select id, type, rdata, ttl, proxied, settings, comment, tags from records"
     " where zone_id = ? and name = ?"
@@ -190,6 +194,11 @@ def stored(reader: Reader, zone_id: str, after: StoredRecord | None, limit: int)
     """Records by name and type, those behind `after`: a zone of any size in steps of one index."""
     key = ("", "", "") if after is None else (after.name, after.type, after.id)
     return [StoredRecord(*found) for found in reader.rows(SELECT_STORED, (zone_id, *key, limit))]
+
+
+def flexible_names(reader: Reader, zone_id: str, after: str, limit: int) -> list[str]:
+    """Aliases and proxied names, which serve something else than their records say; those behind `after`."""
+    return [name for (name,) in reader.rows(SELECT_FLEXIBLE_NAMES, (zone_id, after, limit))]
 
 
 def addresses_at(reader: Reader, zone_id: str, name: str) -> list[tuple[str, str]]:

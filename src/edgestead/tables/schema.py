@@ -13,12 +13,14 @@ from edgestead.store.migrations import Migration
 from edgestead.tables import (
     accounts,
     custom_nameservers,
+    flattened,
     history,
     namespaces,
     record_notes,
     records,
     rulesets,
     settings,
+    token_log,
     tokens,
     zones,
 )
@@ -34,4 +36,6 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(8, "comments and tags for filters", record_notes.CREATE),
     Migration(9, "settings", settings.CREATE),
     Migration(10, "custom name servers", custom_nameservers.CREATE),
+    Migration(11, "changes and uses of tokens", token_log.CREATE),
+    Migration(12, "flattened names", flattened.CREATE),
 )

@@ -44,7 +44,6 @@ UPDATE = (
     " expires_us = ?, modified_us = ? where id = ?"
 )
 DELETE = "delete from tokens where id = ?"
-DELETE_ALL = "delete from tokens"
 
 
 class TokenRow(NamedTuple):
@@ -105,7 +104,3 @@ def update(tx: Transaction, row: TokenRow) -> None:
 
 def delete(tx: Transaction, token_id: str) -> None:
     tx.run(DELETE, (token_id,))
-
-
-def delete_all(tx: Transaction) -> None:
-    tx.run(DELETE_ALL)

@@ -9,7 +9,7 @@ Not   DNS: nobody serves what is written.
 import asyncio
 import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from edgestead.api.quota import Quota
 from edgestead.api.request_line import encode
 from edgestead.model.call import Profile
 from edgestead.model.counters import private_page, render
-from edgestead.services import credentials
+from edgestead.services import credentials, identities
 from edgestead.services.access import AccessTable
 from edgestead.services.credentials import Credentials
 from edgestead.services.platform import Platform
@@ -74,7 +74,8 @@ class Answer(NamedTuple):
 class LocalApi:
     """The API over one store. Each call runs on one event loop; the clock moves a microsecond a request.
 
-    `changes` is what the feed was told, `lines` what was logged, `reasons` why the server is not ready.
+    `changes` is what the feed was told of zones and rulesets, `lines` what was logged, `reasons` why the
+    server is not ready.
     """
 
     def __init__(
@@ -93,7 +94,7 @@ class LocalApi:
     ) -> None:
         self.store = SqliteControlStore(folder / "control.db", MIGRATIONS)
         self.changes: list[Change] = []
-        self.store.on_group(self.changes.extend)
+        self.store.on_group(self._note)
         self.kv = KvData(SqliteKvStore(folder))
         self.lines: list[bytes] = []
         self.reasons: tuple[str, ...] = ()
@@ -114,10 +115,15 @@ class LocalApi:
         self.install(CREDENTIALS)
         self.app = self._loop.run_until_complete(self._make_app(profile, as_of, allow_as_of))
 
-    def install(self, wanted: Credentials) -> None:
+    def _note(self, changes: Sequence[Change]) -> None:
+        self.changes += [change for change in changes if change.kind not in identities.KINDS]
+
+    def install(self, wanted: Credentials, *, revoke_others: bool = False) -> None:
         """Write credentials as a start of the server does."""
         self.store.write(
-            lambda tx: credentials.install(tx, wanted, now_us=FIRST_US, new_id=self.platform.new_id)
+            lambda tx: credentials.install(
+                tx, wanted, revoke_others=revoke_others, now_us=FIRST_US, new_id=self.platform.new_id
+            )
         ).result()
         self.store.read(self.access.refresh)
 

@@ -43,7 +43,7 @@ class EdgeServer:
         self.data_dir = data_dir
         self.flags = flags
         self.ready: dict[str, Any] = {}
-        self._addresses = {"api": "127.0.0.1:0", "dns": "127.0.0.1:0"}
+        self._addresses = {"api": "127.0.0.1:0", "dns": "127.0.0.1:0", "objects-http": "127.0.0.1:0"}
         self._popen: subprocess.Popen[bytes] | None = None
         self._log = data_dir.with_name(data_dir.name + ".log")
 
@@ -67,7 +67,9 @@ class EdgeServer:
         self.launch()
         self.wait_until(self.ready_file.exists, START_SECONDS_MAX)
         self.ready = json.loads(self.ready_file.read_bytes())
-        self._addresses = {"api": urlsplit(self.ready["api_base"]).netloc, "dns": self.ready["dns"]}
+        self._addresses |= {"api": urlsplit(self.ready["api_base"]).netloc, "dns": self.ready["dns"]}
+        if self.ready["objects"]:
+            self._addresses["objects-http"] = self.ready["objects"]
         return self
 
     def stop(self) -> int:
@@ -133,7 +135,15 @@ class EdgeServer:
         """One REST call on its own connection. `path` follows `/client/v4`; `//metrics` is `/metrics`."""
         base = urlsplit(self.ready["api_base"])
         target = path[1:] if path.startswith("//") else base.path + path
-        connection = http.client.HTTPConnection(base.netloc, timeout=START_SECONDS_MAX)
+        return self._ask(base.netloc, method, target, body, token)
+
+    def call_object(self, path: str, *arguments: Any, token: str | None = None, **named: Any) -> Answer:
+        """One call of an object's method on its own connection. `path` is `Class/name/method`."""
+        body = {"args": arguments, "kwargs": named}
+        return self._ask(self.ready["objects"], "POST", f"/objects/{path}", body, token)
+
+    def _ask(self, address: str, method: str, target: str, body: Any, token: str | None) -> Answer:
+        connection = http.client.HTTPConnection(address, timeout=START_SECONDS_MAX)
         headers = {"Authorization": f"Bearer {token or self.ready['api_token']}"}
         if body is not None:
             headers["Content-Type"] = "application/json"

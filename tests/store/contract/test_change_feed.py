@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgestead.store.changes import SLICE_ROWS_MAX, Change
+from edgestead.store.changes import LIVES_MAX, SLICE_ROWS_MAX, Change
 
 
 def emit(store, *changes):
@@ -195,10 +195,55 @@ def test_a_trimmed_tail_continues_its_numbers_after_reopening(stores):
     assert again.feed.head() == 201
 
 
-def test_the_feed_keeps_its_name_and_another_has_another(stores):
+def test_each_opening_has_a_name_of_its_own_and_includes_the_ones_before(stores):
     store = stores.open()
+    emit(store, ("z", "name", "a", b"1"), ("z", "name", "a", b"2"))
+    first = store.feed
+    assert [first.includes(first.feed_id, sequence) for sequence in (-1, 0, 2, 3)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
     store.close()
-    again = stores.open()
+    store = stores.open()
+    emit(store, ("z", "name", "a", b"3"))
+    second = store.feed
 
-    assert store.feed.feed_id == again.feed.feed_id
-    assert len(store.feed.feed_id) == 32
+    assert first.feed_id != second.feed_id
+    assert len(second.feed_id) == 32
+    assert [second.includes(first.feed_id, sequence) for sequence in (0, 2, 3)] == [True, True, False]
+    assert [second.includes(second.feed_id, sequence) for sequence in (2, 3, 4)] == [True, True, False]
+    assert not second.includes("of another database", 1)
+    assert not second.includes("", -1)
+
+
+def test_a_database_put_back_from_a_copy_is_another_history_from_there_on(stores):
+    store = stores.open()
+    emit(store, ("z", "name", "a", b"1"))
+    copied = store.feed.feed_id
+    store.close()
+    copy = stores.path.read_bytes()
+    store = stores.open()
+    emit(store, ("z", "name", "a", b"2"))
+    abandoned = store.feed.feed_id
+    store.close()
+
+    stores.path.write_bytes(copy)
+    store = stores.open()
+    emit(store, ("z", "name", "a", b"other"), ("z", "name", "a", b"than before"))
+
+    assert store.feed.includes(copied, 1)
+    assert not store.feed.includes(copied, 2)
+    assert not store.feed.includes(abandoned, 1)
+
+
+def test_so_many_openings_are_remembered(stores):
+    names = []
+    for _ in range(LIVES_MAX + 1):
+        store = stores.open()
+        names.append(store.feed.feed_id)
+        store.close()
+
+    assert not store.feed.includes(names[0], 0)
+    assert all(stores.open().feed.includes(name, 0) for name in names[-3:])

@@ -5,13 +5,14 @@ import os
 import pytest
 
 from edgestead.store.changes import Change
-from edgestead.store.feed.follower import SLICE_ROWS_MAX, Follower
+from edgestead.store.feed.follower import SLICE_ROWS_MAX, Follower, Position
 from edgestead.store.feed.protocol import (
     Ack,
     Changes,
     Frames,
     ProtocolError,
     Register,
+    Resumed,
     Serve,
     Snapshot,
     decode,
@@ -205,3 +206,30 @@ def test_no_descriptor_is_left_open(follower):
     follower.disconnected()
 
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_consumer_that_stands_somewhere_already_goes_on_from_there_under_the_new_name(table):
+    follower = Follower(table, group="dns", name="dns-0", position=Position("earlier", 7))
+    follower.connected()
+    assert said(follower) == [Register("dns", "dns-0", (), "earlier", 7, False)]
+
+    change = Change(8, "z", "name", "a", b"8")
+    follower.received(frame(Resumed("now")) + frame(Changes(7, 8, (change,))) + frame(Serve(8)), ())
+    list(follower.work())
+
+    assert table.calls == [[8]]
+    assert follower.position == Position("now", 8)
+    assert follower.may_serve
+
+
+def test_a_consumer_that_may_not_go_on_loads_what_there_is(table, tmp_path):
+    follower = Follower(table, group="dns", name="dns-0", position=Position("abandoned", 7))
+    follower.connected()
+
+    file = tmp_path / "snapshot"
+    file.write_bytes(frame_changes([Change(3, "z", "name", "a", b"3")]))
+    follower.received(frame(Snapshot("now", 3)), [os.open(file, os.O_RDONLY)])
+    list(follower.work())
+
+    assert table.served == {"a": b"3"}
+    assert follower.position == Position("now", 3)

@@ -8,7 +8,7 @@ import pytest
 
 from edgestead.model.errors import Unavailable
 from edgestead.store.feed import peer, publisher, snapshot
-from edgestead.store.feed.protocol import Ack, Frames, Register, Serve, Snapshot, decode, frame
+from edgestead.store.feed.protocol import Ack, Frames, Register, Resumed, Serve, Snapshot, decode, frame
 from edgestead.store.feed.publisher import Expected, Publisher
 from edgestead.store.feed.waiters import Waiters
 from edgestead.store.sqlite.control import SqliteControlStore
@@ -205,7 +205,10 @@ def test_a_long_history_is_resumed_from_its_newest_part(tmp_path, killed, monkey
             made.start(store)
             with Client(made) as client:
                 client.say(Register("dns", "test", (), store.feed.feed_id, 950, True))
-                messages = await client.hear()
+                resumed, *messages = await client.hear()
+                while not messages:
+                    messages = await client.hear()
+                assert resumed == Resumed(store.feed.feed_id)
             made.close()
             return messages
 
@@ -213,6 +216,37 @@ def test_a_long_history_is_resumed_from_its_newest_part(tmp_path, killed, monkey
     store.close()
 
     assert (messages[0].after, messages[-1].upto) == (950, 1000)
+
+
+class Lives:
+    """A feed whose earlier life "earlier" is known up to sequence 1."""
+
+    def __init__(self, feed):
+        self._feed = feed
+        self.includes = lambda feed_id, sequence: (
+            feed.includes(feed_id, sequence) or (feed_id == "earlier" and 0 <= sequence <= 1)
+        )
+
+    def __getattr__(self, name):
+        return getattr(self._feed, name)
+
+
+POSITIONS = [("earlier", 1, True), ("earlier", 2, False), ("another", 1, False), ("earlier", -1, False)]
+
+
+@pytest.mark.parametrize(("feed_id", "after", "resumes"), POSITIONS)
+def test_a_consumer_goes_on_from_an_earlier_life_as_far_as_it_is_our_history(run, feed_id, after, resumes):
+    async def test(made, store):
+        made._feed = Lives(store.feed)
+        for _ in range(2):
+            store.write(lambda tx: tx.emit("z", "name", "a", b"")).result(SECONDS_MAX)
+        with Client(made) as client:
+            client.say(Register("dns", "test", (), feed_id, after, False))
+            first, *_ = await client.hear()
+            assert isinstance(first, Resumed) is resumes
+            assert first.feed_id == store.feed.feed_id
+
+    run(test)
 
 
 def test_a_peer_that_is_gone_has_no_pidfd():

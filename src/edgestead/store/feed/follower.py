@@ -13,7 +13,7 @@ import os
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from edgestead.store.changes import Change
 from edgestead.store.feed import snapshot
@@ -23,6 +23,7 @@ from edgestead.store.feed.protocol import (
     Frames,
     ProtocolError,
     Register,
+    Resumed,
     Serve,
     Snapshot,
     decode,
@@ -55,22 +56,42 @@ class Consumer(Protocol):
         ...
 
 
+class Position(NamedTuple):
+    """A feed and a sequence: everything up to it is applied."""
+
+    feed_id: str
+    sequence: int
+
+
 class Follower:
     """Feed it what arrives; run `work` until it ends; send what `outgoing` holds after each of its steps."""
 
-    def __init__(self, consumer: Consumer, *, group: str, name: str, kinds: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        consumer: Consumer,
+        *,
+        group: str,
+        name: str,
+        kinds: Sequence[str] = (),
+        position: Position | None = None,
+    ) -> None:
+        """`position` is where the consumer already stands, None when it has nothing."""
         self._consumer = consumer
         self._group = group
         self._name = name
         self._kinds = tuple(kinds)
-        self._feed_id = ""
+        self._feed_id, self.applied = position or Position("", -1)
         self._bodies: deque[bytes] = deque()
         self._descriptors: deque[int] = deque()
         self._frames = Frames()
         self._restarting = False
-        self.applied = -1
         self.may_serve = False
         self.outgoing = bytearray()
+
+    @property
+    def position(self) -> Position:
+        """Where the consumer stands after the last whole message; its sequence is -1 when it has nothing."""
+        return Position(self._feed_id, self.applied)
 
     def connected(self) -> None:
         """A new connection: forget what the old one left half-said, and register."""
@@ -102,6 +123,8 @@ class Follower:
                 yield from self._apply(message)
             elif isinstance(message, Serve):
                 self._serve(message)
+            elif isinstance(message, Resumed):
+                self._feed_id = message.feed_id
             else:
                 raise ProtocolError("control sends no such message")
             yield

@@ -10,7 +10,7 @@ descriptor (SCM_RIGHTS) of a file that holds frames of changes. The way of a con
 
     consumer                          control
     Register  ─────────────────────▶
-              ◀───────────────────── Snapshot + descriptor   (not when it resumes)
+              ◀───────────────────── Snapshot + descriptor   (or Resumed, when it goes on from what it has)
     Ack       ─────────────────────▶
               ◀───────────────────── Changes
     Ack       ─────────────────────▶
@@ -78,7 +78,13 @@ class Serve(msgspec.Struct, frozen=True, array_like=True, tag=5):
     head: int
 
 
-Message = Register | Snapshot | Changes | Ack | Serve
+class Resumed(msgspec.Struct, frozen=True, array_like=True, tag=6):
+    """What the consumer has applied is part of the feed that is now called `feed_id`."""
+
+    feed_id: str
+
+
+Message = Register | Snapshot | Changes | Ack | Serve | Resumed
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_message = msgspec.msgpack.Decoder(Message).decode

@@ -18,13 +18,24 @@ from functools import partial
 from itertools import count
 from typing import NamedTuple
 
+import msgspec
+
 from edgestead.model.errors import Unavailable
 from edgestead.store.changes import Change, ChangeFeed
 from edgestead.store.control import ControlStore
 from edgestead.store.feed import peer, snapshot
 from edgestead.store.feed.link import Link
 from edgestead.store.feed.promise import BACKLOG_BYTES_MAX, BARRIER_MS, TICK_MS, Promise
-from edgestead.store.feed.protocol import Ack, Message, ProtocolError, Register, Snapshot, decode, frame
+from edgestead.store.feed.protocol import (
+    Ack,
+    Message,
+    ProtocolError,
+    Register,
+    Resumed,
+    Snapshot,
+    decode,
+    frame,
+)
 from edgestead.store.feed.waiters import Waiters
 
 CONSUMERS_MAX = 256
@@ -285,6 +296,9 @@ class Publisher:
         if registered.deadline is not None:
             registered.deadline.cancel()
             registered.deadline = None
+        if self._feed.includes(hello.feed_id, hello.after):
+            hello = msgspec.structs.replace(hello, feed_id=self._feed.feed_id)
+            self._send(consumer, Resumed(self._feed.feed_id))
         replaces = self._expected.get(registered.pid)
         self._promise.register(consumer, hello, replaces=replaces)
         if replaces is not None:

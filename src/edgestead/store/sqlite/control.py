@@ -12,13 +12,13 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TypeVar
 
-from edgestead.store.changes import TAIL_BYTES_MAX, TAIL_ROWS_MAX
-from edgestead.store.control import Committed, Reader, Transaction
+from edgestead.store.changes import LIVES_MAX, TAIL_BYTES_MAX, TAIL_ROWS_MAX
+from edgestead.store.control import Committed, Reader, Row, Transaction
 from edgestead.store.migrations import Migration
 from edgestead.store.sqlite.connection import open_writer
-from edgestead.store.sqlite.feed import SqliteFeed
+from edgestead.store.sqlite.feed import Life, SqliteFeed
 from edgestead.store.sqlite.migrate import migrate
-from edgestead.store.sqlite.outbox import INSERT_FEED_ID, MIGRATIONS, SELECT_FEED_ID, Outbox
+from edgestead.store.sqlite.outbox import DELETE_LIVES_UPTO, INSERT_LIFE, LIST_LIVES, MIGRATIONS, Outbox
 from edgestead.store.sqlite.readers import Readers
 from edgestead.store.sqlite.writer import Listener, Writer
 
@@ -51,21 +51,22 @@ class SqliteControlStore:
         self._db = open_writer(path, vfs=vfs)
         try:
             self.backup = migrate(self._db, path, {"store": MIGRATIONS, "tables": migrations})
-            self.feed = SqliteFeed(self, self._identify(new_feed_id))
             outbox = Outbox(self._db.execute, tail_rows_max=tail_rows_max, tail_bytes_max=tail_bytes_max)
+            self.feed = SqliteFeed(self, self._begin_life(new_feed_id(), outbox.head))
         except BaseException:
             self._db.close()
             raise
         self._readers = Readers(path)
         self._writer = Writer(self._db, outbox)
 
-    def _identify(self, new_feed_id: Callable[[], str]) -> str:
-        found = self._db.execute(SELECT_FEED_ID).fetchone()
-        if found:
-            return str(found[0])
-        feed_id = new_feed_id()
-        self._db.execute(INSERT_FEED_ID, (feed_id,)).fetchall()
-        return feed_id
+    def _begin_life(self, feed_id: str, head: int) -> list[Life]:
+        """Give this opening its name; returns the ones that led here, itself the last."""
+        lives: list[Row] = self._db.execute(LIST_LIVES).fetchall()
+        lives.append((lives[-1][0] + 1 if lives else 1, feed_id, head))
+        with self._db:
+            self._db.execute(INSERT_LIFE, lives[-1]).fetchall()
+            self._db.execute(DELETE_LIVES_UPTO, (lives[-1][0] - LIVES_MAX,)).fetchall()
+        return [Life(feed_id, head) for _, feed_id, head in lives[-LIVES_MAX:]]
 
     def write(self, fn: Callable[[Transaction], T]) -> Future[Committed]:
         return self._writer.write(fn)

@@ -7,6 +7,8 @@ Not   appending (`store.sqlite.outbox`); sockets.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
 from edgestead.store.changes import KIND_DROP_SCOPE, SLICE_ROWS_MAX, Change, change_bytes, is_log
 from edgestead.store.control import ControlStore, Reader
@@ -28,16 +30,29 @@ LIST_LOGS = (
 LIST_DROPS = "SELECT scope, max(sequence) FROM outbox WHERE kind = ? GROUP BY scope"
 
 
-class SqliteFeed:
-    """The `ChangeFeed` of one control database."""
+class Life(NamedTuple):
+    """One opening of the database: its name, and the head that it began with."""
 
-    def __init__(self, store: ControlStore, feed_id: str) -> None:
+    feed_id: str
+    head: int
+
+
+class SqliteFeed:
+    """The `ChangeFeed` of one control database. `lives` end with the one that is now."""
+
+    def __init__(self, store: ControlStore, lives: Sequence[Life]) -> None:
         self._store = store
-        self._feed_id = feed_id
+        self._feed_id = lives[-1].feed_id
+        # An earlier life goes up to the head that the next one began with.
+        self._ends = {life.feed_id: after.head for life, after in pairwise(lives)}
 
     @property
     def feed_id(self) -> str:
         return self._feed_id
+
+    def includes(self, feed_id: str, sequence: int) -> bool:
+        end = self.head() if feed_id == self._feed_id else self._ends.get(feed_id)
+        return end is not None and 0 <= sequence <= end
 
     def head(self) -> int:
         return self._store.read(_head)

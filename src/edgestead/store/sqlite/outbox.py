@@ -51,10 +51,23 @@ MIGRATIONS = (
         );
         """,
     ),
+    Migration(
+        2,
+        "lives of the feed",
+        """
+        DROP TABLE feed_identity;
+        CREATE TABLE feed_lives (
+          number integer PRIMARY KEY,
+          feed_id text NOT NULL,
+          head integer NOT NULL
+        );
+        """,
+    ),
 )
 
-SELECT_FEED_ID = "SELECT feed_id FROM feed_identity"
-INSERT_FEED_ID = "INSERT INTO feed_identity (feed_id) VALUES (?)"
+LIST_LIVES = "SELECT number, feed_id, head FROM feed_lives ORDER BY number"
+INSERT_LIFE = "INSERT INTO feed_lives (number, feed_id, head) VALUES (?, ?, ?)"
+DELETE_LIVES_UPTO = "DELETE FROM feed_lives WHERE number <= ?"
 SELECT_NEWEST = "SELECT sequence, bytes_upto FROM outbox ORDER BY sequence DESC LIMIT 1"
 INSERT_CHANGE = (
     "INSERT INTO outbox (sequence, scope, kind, key, doc, first, bytes_upto) VALUES (?, ?, ?, ?, ?, ?, ?)"

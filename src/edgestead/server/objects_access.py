@@ -1,0 +1,39 @@
+"""Whether a request to the objects' address may pass.
+
+Owns  which headers count, and which permission is asked for.
+Asks  `api.credentials` for the forms of credentials, `services.identities` for who there is.
+Tells the objects' HTTP handler, by the refusal.
+Not   the feed's connection.
+"""
+
+from collections.abc import Callable
+
+from edgestead.api import credentials
+from edgestead.http1.messages import Request
+from edgestead.model.errors import EdgeError
+from edgestead.services.access import PLATFORM, Target, check_usable, permits
+from edgestead.services.identities import FedAccess
+
+PERMISSION = "Objects Invoke"
+_HEADERS = frozenset({b"authorization", b"x-auth-email", b"x-auth-key"})
+
+
+class Gatekeeper:
+    """Authenticates like the REST API. Objects belong to the server's account."""
+
+    def __init__(self, fed: FedAccess, now_us: Callable[[], int]) -> None:
+        self._fed, self._now_us = fed, now_us
+
+    def __call__(self, request: Request) -> EdgeError | None:
+        """The refusal, if there is one."""
+        sent = {name: value for name, value in request.headers if name in _HEADERS}
+        try:
+            identity = credentials.identify(sent, self._fed.table, PLATFORM)
+            if identity.actor.token_id is not None:
+                check_usable(identity, self._now_us(), request.client)
+            if identity.full:
+                return None
+        except EdgeError as refusal:
+            return refusal
+        targets = map(Target, self._fed.accounts)
+        return None if any(permits(identity, PERMISSION, target) for target in targets) else PLATFORM.denied()

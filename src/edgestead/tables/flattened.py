@@ -1,0 +1,163 @@
+"""The rows of CNAME flattening: which answers hang on which names, and what the world outside said.
+
+Owns  the tables `flattened_via`, `flattened_targets` and `zone_refreshes`: their schema and statements.
+Asks  a Reader or Transaction of the store.
+Tells `services.flattening`, `services.refreshing`.
+Not   chasing an alias; asking a resolver.
+
+A row of `flattened_via` says that what `name` of a zone serves depends on the name `via`: when something
+changes there, `name` has to be rendered again. A row of `flattened_targets` is a name outside of our zones
+at which a chain ends; `rrsets` is its last good answer (model.served), None before the first one. Names are
+lower-case text without the last dot. A target that nothing depends on is forgotten when it is next due.
+A row of `zone_refreshes` is a zone of which every name behind `after` is to be rendered again.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from edgestead.store.control import Reader, Transaction
+
+CREATE = """
+create table flattened_via (
+  via text not null,
+  zone_id text not null,
+  name text not null,
+  primary key (via, zone_id, name)
+);
+create index flattened_via_by_name on flattened_via (zone_id, name);
+create table flattened_targets (
+  name text primary key,
+  rrsets blob,
+  answered_us integer,
+  failures integer not null,
+  due_us integer not null
+);
+create index flattened_targets_by_due on flattened_targets (due_us);
+create table zone_refreshes (
+  zone_id text primary key,
+  after text not null
+);
+"""
+
+INSERT_VIA = "insert into flattened_via (via, zone_id, name) values (?, ?, ?)"
+DELETE_VIA = "delete from flattened_via where zone_id = ? and name = ?"
+DELETE_VIA_OF_ZONE = "delete from flattened_via where zone_id = ?"
+SELECT_DEPENDENTS = "select zone_id, name from flattened_via where via = ? order by zone_id, name limit ?"
+SELECT_ZONES_BELOW = (
+    "select distinct zone_id from flattened_via"
+    " where via = ? or (length(via) > ? and substr(via, length(via) - ?) = ?) order by zone_id"
+)
+UPSERT_REFRESH = (
+    "insert into zone_refreshes (zone_id, after) values (?, ?)"
+    " on conflict (zone_id) do update set after = excluded.after"
+)
+UPSERT_REFRESHES = (
+    "insert into zone_refreshes (zone_id, after) select id, '' from zones where true"
+    " on conflict (zone_id) do update set after = excluded.after"
+)
+SELECT_REFRESH = "select zone_id, after from zone_refreshes order by zone_id limit 1"
+DELETE_REFRESH = "delete from zone_refreshes where zone_id = ?"
+SELECT_IS_NEEDED = "select 1 from flattened_via where via = ? limit 1"
+SELECT_TARGET = "select rrsets from flattened_targets where name = ?"
+INSERT_TARGET = (
+    "insert into flattened_targets (name, rrsets, answered_us, failures, due_us) values (?, null, null, 0, ?)"
+    " on conflict (name) do nothing"
+)
+UPDATE_ANSWERED = (
+    "update flattened_targets set rrsets = ?, answered_us = ?, failures = 0, due_us = ? where name = ?"
+)
+UPDATE_FAILED = "update flattened_targets set failures = failures + 1, due_us = ? where name = ?"
+DELETE_TARGET = "delete from flattened_targets where name = ?"
+SELECT_DUE = "select name, failures from flattened_targets where due_us <= ? order by due_us, name limit ?"
+SELECT_NEXT_DUE = "select min(due_us) from flattened_targets"
+
+
+class Dependent(NamedTuple):
+    """A name whose answer is flattened."""
+
+    zone_id: str
+    name: str
+
+
+class Due(NamedTuple):
+    """A target to be asked for again. `failures` counts the tries since the last good answer."""
+
+    name: str
+    failures: int
+
+
+def set_via(tx: Transaction, zone_id: str, name: str, vias: Iterable[str]) -> None:
+    """Say what a name depends on from now on; nothing, when it is not flattened."""
+    tx.run(DELETE_VIA, (zone_id, name))
+    for via in vias:
+        tx.run(INSERT_VIA, (via, zone_id, name))
+
+
+def forget_zone(tx: Transaction, zone_id: str) -> None:
+    tx.run(DELETE_VIA_OF_ZONE, (zone_id,))
+
+
+def dependents(reader: Reader, via: str, limit: int) -> list[Dependent]:
+    return [Dependent(*found) for found in reader.rows(SELECT_DEPENDENTS, (via, limit))]
+
+
+def is_needed(reader: Reader, target: str) -> bool:
+    return reader.row(SELECT_IS_NEEDED, (target,)) is not None
+
+
+def answer(reader: Reader, target: str) -> bytes | None:
+    """The last good answer, None before the first one."""
+    found = reader.row(SELECT_TARGET, (target,))
+    return found[0] if found else None
+
+
+def want(tx: Transaction, target: str, due_us: int) -> None:
+    """Have a target asked for; nothing changes when it is known already."""
+    tx.run(INSERT_TARGET, (target, due_us))
+
+
+def set_answered(tx: Transaction, target: str, rrsets: bytes, now_us: int, due_us: int) -> None:
+    tx.run(UPDATE_ANSWERED, (rrsets, now_us, due_us, target))
+
+
+def set_failed(tx: Transaction, target: str, due_us: int) -> None:
+    tx.run(UPDATE_FAILED, (due_us, target))
+
+
+def forget_target(tx: Transaction, target: str) -> None:
+    tx.run(DELETE_TARGET, (target,))
+
+
+def due(reader: Reader, now_us: int, limit: int) -> list[Due]:
+    return [Due(*found) for found in reader.rows(SELECT_DUE, (now_us, limit))]
+
+
+def next_due_us(reader: Reader) -> int | None:
+    found = reader.row(SELECT_NEXT_DUE, ())
+    return found[0] if found else None
+
+
+def zones_hanging_below(reader: Reader, apex: str) -> list[str]:
+    """Ids of zones with a name that hangs on something at or below `apex`. Walks all rows: zones rarely
+    come and go."""
+    suffix = f".{apex}"
+    found = reader.rows(SELECT_ZONES_BELOW, (apex, len(suffix), len(suffix) - 1, suffix))
+    return [zone_id for (zone_id,) in found]
+
+
+def set_refresh(tx: Transaction, zone_id: str, after: str) -> None:
+    tx.run(UPSERT_REFRESH, (zone_id, after))
+
+
+def refresh_every_zone(tx: Transaction) -> None:
+    tx.run(UPSERT_REFRESHES)
+
+
+def next_refresh(reader: Reader) -> tuple[str, str] | None:
+    """(zone_id, after) of one zone that waits."""
+    found = reader.row(SELECT_REFRESH, ())
+    return (found[0], found[1]) if found else None
+
+
+def end_refresh(tx: Transaction, zone_id: str) -> None:
+    tx.run(DELETE_REFRESH, (zone_id,))

@@ -1,0 +1,156 @@
+"""Aliases answered with addresses: inside our zones at once, outside through a resolver in the background."""
+
+import dns.rcode
+import pytest
+
+from edgestead.testing.server import wait_until
+from tests.server.resolver import Resolver
+
+OUTSIDE = "target.example.net"
+
+
+@pytest.fixture
+def resolver():
+    made = Resolver()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def server(new_server, resolver):
+    made = new_server("--resolver", resolver.address, "--edge-address", "203.0.113.7").start()
+    made.zone_id = made.make_zone("example.com")
+    return made
+
+
+def settings(server, **fields):
+    assert server.call("PATCH", f"/zones/{server.zone_id}/dns_settings", fields).status == 200
+
+
+def setting(server, name, value):
+    answer = server.call("PATCH", f"/zones/{server.zone_id}/settings/{name}", {"value": value})
+    assert answer.status == 200
+    return answer.body
+
+
+def answers(server, name, wanted, kind="A"):
+    wait_until(lambda: server.dig(name, kind) == wanted, 20)
+
+
+def test_the_apex_is_answered_with_the_addresses_of_its_target_the_moment_they_change(server):
+    server.make_record(server.zone_id, "CNAME", "@", "www.example.com")
+    assert server.dig("example.com") == []
+
+    record = server.make_record(server.zone_id, "A", "www", "192.0.2.1").result
+    assert server.dig("example.com") == ["192.0.2.1"]
+    assert server.dig("example.com", "NS") != []
+
+    server.call("PATCH", f"/zones/{server.zone_id}/dns_records/{record['id']}", {"content": "192.0.2.2"})
+    assert server.dig("example.com") == ["192.0.2.2"]
+
+
+def test_a_chain_over_our_zones_and_a_wildcard_is_followed(server):
+    other = server.make_zone("example.org")
+    server.make_record(server.zone_id, "CNAME", "@", "a.example.org")
+    server.make_record(other, "CNAME", "a", "b.example.com")
+    wildcard = server.make_record(server.zone_id, "A", "*", "192.0.2.3").result
+    assert server.dig("example.com") == ["192.0.2.3"]
+
+    server.call("DELETE", f"/zones/{server.zone_id}/dns_records/{wildcard['id']}")
+    assert server.dig("example.com") == []
+
+
+def test_a_target_that_is_proxied_is_the_edge(server):
+    server.make_record(server.zone_id, "CNAME", "@", "www.example.com")
+    server.make_record(server.zone_id, "A", "www", "192.0.2.1", proxied=True)
+
+    assert server.dig("example.com") == ["203.0.113.7"]
+
+
+def test_every_alias_is_flattened_when_the_zone_says_so(server):
+    server.make_record(server.zone_id, "A", "www", "192.0.2.1")
+    server.make_record(server.zone_id, "CNAME", "shop", "www.example.com")
+    assert server.dig("shop.example.com", "CNAME") == ["www.example.com."]
+
+    settings(server, flatten_all_cnames=True)
+    assert server.dig("shop.example.com", "CNAME") == []
+    assert server.dig("shop.example.com") == ["192.0.2.1"]
+
+    settings(server, flatten_all_cnames=False)
+    assert server.dig("shop.example.com", "CNAME") == ["www.example.com."]
+
+
+def test_a_target_outside_fails_until_its_first_answer_and_keeps_its_last_one(server, resolver):
+    resolver.fails(OUTSIDE)
+    server.make_record(server.zone_id, "CNAME", "@", OUTSIDE)
+    server.make_record(server.zone_id, "CNAME", "www", "example.com")
+    assert server.dig("example.com") == ["SERVFAIL"]
+    assert server.dig("example.com", "AAAA") == ["SERVFAIL"]
+    assert server.dig("example.com", "MX") == []
+    assert server.dig("example.com", "TYPE65280") in ([], ["SERVFAIL"])  # never the mark itself
+
+    resolver.says(OUTSIDE, "198.51.100.1", "2001:db8::1", ttl=20)
+    answers(server, "example.com", ["198.51.100.1"])
+    assert server.dig("example.com", "AAAA") == ["2001:db8::1"]
+    assert server.dig("www.example.com") == ["198.51.100.1", "example.com."]
+
+    resolver.fails(OUTSIDE)
+    server.stop()
+    server.start()
+    assert server.dig("example.com") == ["198.51.100.1"]
+
+
+def test_a_target_that_does_not_exist_has_no_address(server, resolver):
+    resolver.fails(OUTSIDE, dns.rcode.NXDOMAIN)
+    server.make_record(server.zone_id, "CNAME", "@", OUTSIDE)
+
+    answers(server, "example.com", [])
+
+
+def test_a_zone_of_ours_takes_the_place_of_the_world_and_gives_it_back(server, resolver):
+    resolver.says(OUTSIDE, "198.51.100.1")
+    server.make_record(server.zone_id, "CNAME", "@", OUTSIDE)
+    answers(server, "example.com", ["198.51.100.1"])
+
+    other = server.make_zone("example.net")
+    server.make_record(other, "A", "target", "192.0.2.9")
+    assert server.dig("example.com") == ["192.0.2.9"]
+
+    server.call("DELETE", f"/zones/{other}")
+    answers(server, "example.com", ["198.51.100.1"])
+
+
+def test_a_proxied_name_offers_the_protocols_that_are_on(server):
+    server.make_record(server.zone_id, "A", "www", "192.0.2.1", proxied=True)
+    server.make_record(server.zone_id, "A", "plain", "192.0.2.1")
+    assert server.dig("www.example.com", "HTTPS") == []
+
+    said = setting(server, "http2", "on")
+    assert server.dig("www.example.com", "HTTPS") == ['1 . alpn="h2" ipv4hint="203.0.113.7"']
+    assert "--https" in said["messages"][0]["message"]
+    assert server.dig("plain.example.com", "HTTPS") == []
+
+    setting(server, "http3", "on")
+    assert server.dig("www.example.com", "HTTPS") == ['1 . alpn="h3,h2" ipv4hint="203.0.113.7"']
+
+    server.make_record(server.zone_id, "HTTPS", "www", "1 . alpn=h2")
+    assert server.dig("www.example.com", "HTTPS") == ['1 . alpn="h2"']
+
+    setting(server, "http2", "off")
+    setting(server, "http3", "off")
+    assert server.dig("www.example.com", "HTTPS") == ['1 . alpn="h2"']
+
+
+def test_another_edge_and_other_name_servers_are_answered_after_a_start_with_them(server):
+    server.make_record(server.zone_id, "A", "www", "192.0.2.1", proxied=True)
+    server.make_record(server.zone_id, "CNAME", "@", "www.example.com")
+    server.stop()
+
+    server.flags = ("--edge-address", "203.0.113.8", "--nameserver", "ns.example.net")
+    server.start()
+
+    answers(server, "www.example.com", ["203.0.113.8"])
+    answers(server, "example.com", ["203.0.113.8"])
+    answers(server, "example.com", ["ns.example.net."], "NS")
+    (soa,) = server.dig("example.com", "SOA")
+    assert soa.startswith("ns.example.net. ")

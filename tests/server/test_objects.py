@@ -1,0 +1,218 @@
+"""Stateful objects in a real server: its processes, its tokens, its ends."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+COUNTER = """
+import os, time
+from edgestead import StatefulObject
+
+class Counter(StatefulObject):
+    async def add(self, by=1):
+        n = await self.ctx.storage.get("n", default=0) + by
+        await self.ctx.storage.put("n", n)
+        return n
+
+    async def environment(self):
+        return dict(os.environ)
+
+    async def pid(self):
+        return os.getpid()
+
+    async def spin(self):
+        while True:
+            pass
+
+    async def hold_the_interpreter(self):
+        import ctypes
+        ctypes.PyDLL(None).sleep(600)
+"""
+
+
+@pytest.fixture
+def counter(tmp_path):
+    source = tmp_path / "counter.py"
+    source.write_text(COUNTER)
+    return str(source)
+
+
+@pytest.fixture
+def server(new_server, counter):
+    """A server with one objects process that runs `Counter`."""
+    return new_server("--objects", counter).start()
+
+
+def make_token(server, *groups):
+    """A token of the user with these permission groups on every account: (id, secret)."""
+    known = {g["name"]: g["id"] for g in server.call("GET", "/user/tokens/permission_groups").result}
+    policy = {
+        "effect": "allow",
+        "permission_groups": [{"id": known[name]} for name in groups],
+        "resources": {"com.cloudflare.api.account.*": "*"},
+    }
+    made = server.call("POST", "/user/tokens", {"name": "t", "policies": [policy]}).result
+    return made["id"], made["value"]
+
+
+def test_an_object_is_called_where_the_ready_file_says(server):
+    assert server.call_object("Counter/a/add").result == 1
+    assert server.call_object("Counter/a/add", by=5).result == 6
+    assert server.call_object("Counter/b/add").result == 1
+
+
+def test_without_objects_there_is_no_process_and_no_address(edge_server):
+    assert edge_server.ready["objects"] is None
+    assert not [name for name in edge_server.children() if name.startswith("objects")]
+
+
+@pytest.mark.parametrize("end", ["kill the process", "kill the server", "stop the server"])
+def test_what_was_answered_is_there_after_every_end(server, end):
+    assert [server.call_object("Counter/a/add").result for _ in range(20)][-1] == 20
+
+    if end == "kill the process":
+        pid = server.children()["objects-0"]
+        os.kill(pid, signal.SIGKILL)
+        server.wait_for_life("objects-0", pid)
+    else:
+        assert server.kill() is None if end == "kill the server" else server.stop() == 0
+        server.start()
+
+    assert server.call_object("Counter/a/add").result == 21
+
+
+def test_the_same_address_is_taken_after_a_restart(server):
+    before = server.ready["objects"]
+    server.stop()
+
+    assert server.start().ready["objects"] == before
+
+
+def test_a_stranger_is_refused_like_by_the_api(server):
+    for token, status in (("x" * 40, 403), ("short", 400)):
+        answer = server.call_object("Counter/a/add", token=token)
+        assert answer.status == status, answer
+        assert answer.body["success"] is False
+    assert server.call_object("Counter/a/add").result == 1
+
+
+def test_a_token_needs_the_permission_to_invoke(server):
+    _, invoke = make_token(server, "Objects Invoke")
+    _, other = make_token(server, "Objects Write", "Workers KV Storage Write")
+
+    assert server.call_object("Counter/a/add", token=invoke).result == 1
+    assert server.call_object("Counter/a/add", token=other).status == 403
+
+
+def test_a_token_is_dead_the_moment_its_deletion_is_answered(server):
+    for _ in range(10):
+        id_, secret = make_token(server, "Objects Invoke")
+        assert server.call_object("Counter/a/add", token=secret).status == 200
+        assert server.call("DELETE", f"/user/tokens/{id_}").status == 200
+        assert server.call_object("Counter/a/add", token=secret).status == 403
+
+
+def test_a_token_changed_while_control_was_away_or_objects_were_is_known(server):
+    id_, secret = make_token(server, "Objects Invoke")
+    pids = server.children()
+    for name in ("control", "objects-0"):
+        os.kill(pids[name], signal.SIGKILL)
+        server.wait_for_life(name, pids[name])
+        assert server.call_object("Counter/a/add", token=secret).status == 200
+
+    server.call("DELETE", f"/user/tokens/{id_}")
+
+    assert server.call_object("Counter/a/add", token=secret).status == 403
+
+
+def test_user_code_sees_nothing_of_the_operators_environment(new_server, counter, monkeypatch):
+    monkeypatch.setenv("CLOUDFLARE_API_TOKEN", "secret")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("OBJECTS_COLOUR", "blue")
+
+    seen = new_server("--objects", counter).start().call_object("Counter/a/environment").result
+
+    assert seen["OBJECTS_COLOUR"] == "blue"
+    assert "secret" not in seen.values()
+
+
+@pytest.mark.parametrize("method", ["spin", "hold_the_interpreter"])
+def test_a_class_that_blocks_its_process_is_named_and_the_process_replaced(
+    new_server, counter, tmp_path, method
+):
+    file = tmp_path / "edge.toml"
+    file.write_text("objects-blocked-seconds = 1\n")
+    server = new_server("--objects", counter, "--config", str(file)).start()
+    server.call_object("Counter/a/add")
+    pid = server.children()["objects-0"]
+
+    with pytest.raises(ConnectionError):
+        server.call_object(f"Counter/a/{method}")
+    server.wait_for_life("objects-0", pid)
+
+    assert server.call_object("Counter/a/add").result == 2
+    assert counter in server.log
+    if method == "spin":
+        assert "class Counter (object 'a'), in spin at" in server.log
+
+
+BAD_SOURCES = [
+    ("x = 1", "no class derives from StatefulObject"),
+    ("1 / 0", "ZeroDivisionError"),
+    (None, "No such file"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), BAD_SOURCES)
+def test_a_source_that_cannot_be_loaded_stops_the_start_with_words(new_server, tmp_path, text, words):
+    source = tmp_path / "bad.py"
+    if text is not None:
+        source.write_text(text)
+    server = new_server("--objects", str(source))
+
+    server.launch()
+
+    assert server.wait() == 1
+    assert words in server.log
+    assert "bad.py" in server.log
+
+
+def test_several_processes_share_the_objects_and_one_ends_alone(new_server, counter):
+    server = new_server("--objects", counter, "--objects-workers", "2").start()
+    names = [f"n{number}" for number in range(12)]
+    pids = {server.call_object(f"Counter/{name}/pid").result for name in names}
+    assert pids == {server.children()[f"objects-{worker}"] for worker in range(2)}
+    for name in names:
+        server.call_object(f"Counter/{name}/add")
+
+    os.kill(server.children()["objects-1"], signal.SIGKILL)
+
+    assert [server.call_object(f"Counter/{name}/add").result for name in names] == [2] * len(names)
+    server.stop()
+    server.flags = ("--objects", counter, "--objects-workers", "3")
+    server.start()
+    assert [server.call_object(f"Counter/{name}/add").result for name in names] == [3] * len(names)
+
+
+def test_readiness_and_metrics_tell_of_objects(server):
+    server.call_object("Counter/a/add")
+    server.call_object("Counter/a/missing")
+    server.wait_until(lambda: 'edge_objects_live{process="objects-0"} 1' in metrics(server), 20)
+
+    assert 'edge_objects_requests_total{process="objects-0",status="2xx"} 1' in metrics(server)
+    assert 'edge_objects_requests_total{process="objects-0",status="4xx"} 1' in metrics(server)
+    assert server.call("GET", "//health/ready").status == 200
+
+    os.kill(server.children()["objects-0"], signal.SIGSTOP)
+    try:
+        assert server.call("GET", "//health/ready").status == 200
+    finally:
+        os.kill(server.children()["objects-0"], signal.SIGCONT)
+
+
+def metrics(server):
+    return server.call("GET", "//metrics").body
