@@ -256,7 +256,7 @@ def test_every_mistake_is_printed_with_its_place(run, zone):
 
     assert code == 1
     assert "/rules/1/expression: 'http.hots eq 1' is not a valid value for expression" in output
-    assert "\n  ^^^^^^^^^ unknown identifier [code: 20127]\n" in output
+    assert "\n  ^^^^^^^^^ unknown identifier\n  did you mean http.host? [code: 20127]\n" in output
     assert "/rules/2/expression: ''" in output
     assert "2 mistakes" in output
 

@@ -10,7 +10,7 @@ Runs on the loop it was made on: the real one, or a simulated one. `start` begin
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from edgestead.objects import limits
 from edgestead.objects.calls import Reply, pack_error
@@ -76,6 +76,8 @@ class Node:
         self._events = 0
         self._opened: dict[Key, None] = {}  # objects with an open database, oldest first
         self._closed = False
+        # How calls of this node's own objects go out: to this node, or to the one that owns the object.
+        self.deliver: Callable[[ObjectRef, str, bytes], Awaitable[Reply]] = self.call
         self.env = Env(self, classes, random)
 
     # calls
@@ -112,6 +114,9 @@ class Node:
         finally:
             self._events -= 1
 
+    def _deliver(self, ref: ObjectRef, method: str, arguments: bytes) -> Awaitable[Reply]:
+        return self.deliver(ref, method, arguments)
+
     def _is_alone(self) -> bool:
         return self._events <= 1
 
@@ -131,7 +136,12 @@ class Node:
     def _begin(self, key: Key, ref: ObjectRef, info: ClassInfo) -> Instance:
         engine_of: list[Engine] = []
         instance = Instance(
-            ref, info, self._loop, self._now_ms, self.call, lambda over: self._over(key, engine_of[0], over)
+            ref,
+            info,
+            self._loop,
+            self._now_ms,
+            self._deliver,
+            lambda over: self._over(key, engine_of[0], over),
         )
         engine = self._make_engine(ref, instance.reset)
         engine_of.append(engine)
@@ -256,6 +266,13 @@ class Node:
             self._let_go(key, engine)
         except (LogError, OSError) as error:
             log.error("moving the base of %s/%s: %s", ref.class_name, ref.id, error)
+
+    async def bring_up(self) -> None:
+        """Bring every database up to the log, so that the log holds nothing more."""
+        for entry in list(self.log.catalogue()):
+            if entry.base < entry.head:
+                self._move_base(entry.ref)
+                await asyncio.sleep(0)
 
     # the end
 

@@ -190,6 +190,7 @@ class Estate:
     def _objects_start(self, worker: int, child: Child, status_fd: int) -> tuple[ObjectsStart, Iterable[int]]:
         listeners = self._listeners
         assert listeners.objects is not None
+        many, runtime_dir, workers = len(self._objects) > 1, self._runtime_dir, len(self._objects)
         start = ObjectsStart(
             name=child.name,
             supervisor_pid=os.getpid(),
@@ -198,14 +199,18 @@ class Estate:
             folder=str(self._config.data_dir / "objects"),
             lock_fd=self._folder.lock_fd,
             socket_fd=listeners.objects.fileno(),
-            peer_fd=listeners.objects_peers[worker].fileno(),
+            calls_fd=listeners.objects_calls[worker].fileno() if many else -1,
+            requests_fd=listeners.objects_requests[worker].fileno() if many else -1,
             feed_path=str(self._runtime_dir / "feed.sock"),
             sources=self._config.objects,
             worker=worker,
-            peers=tuple(map(str, objects_sockets(self._runtime_dir, len(self._objects)))),
+            workers=workers,
+            calls=tuple(map(str, objects_sockets(runtime_dir, "calls", workers))),
+            requests=tuple(map(str, objects_sockets(runtime_dir, "requests", workers))),
             blocked_seconds=self._config.objects_blocked_seconds,
         )
-        return start, [start.lock_fd, start.socket_fd, start.peer_fd]
+        passed_on = [start.calls_fd, start.requests_fd] if many else []
+        return start, [start.lock_fd, start.socket_fd, *passed_on]
 
     def _dns_start(
         self, socket_fd: int, worker: int, child: Child, status_fd: int

@@ -23,7 +23,7 @@ from edgestead.server import files
 from edgestead.server.errors import StartError
 from edgestead.server.holders import process_words
 
-_SOCKET_CHARACTERS_MAX = len(f"objects-{WORKERS_MAX - 1}.sock")
+_SOCKET_CHARACTERS_MAX = len(f"requests-{WORKERS_MAX - 1}.sock")
 _RUNTIME_PREFIX = "edgestead-"
 _UNIX_PATH_OCTETS_MAX = 107  # sockaddr_un.sun_path, less its NUL
 

@@ -72,8 +72,9 @@ class ControlStart(Start, frozen=True, kw_only=True):
 
 
 class ObjectsStart(Start, frozen=True, kw_only=True):
-    """One objects process. `socket_fd` listens for HTTP, the same one for all of them; `peer_fd` listens on
-    `peers[worker]`, where the others pass calls on. `sources` are files, folders and modules.
+    """One objects process. `socket_fd` listens for HTTP, the same one for all of them. `calls` and `requests`
+    are the Unix sockets where each passes on what another one owns, `calls_fd` and `requests_fd` this one's;
+    one process alone has none. `sources` are files, folders and modules.
 
     `lock_fd` is only held, as in `ControlStart`.
     """
@@ -81,11 +82,14 @@ class ObjectsStart(Start, frozen=True, kw_only=True):
     folder: str
     lock_fd: int
     socket_fd: int
-    peer_fd: int
+    calls_fd: int
+    requests_fd: int
     feed_path: str
     sources: tuple[str, ...]
     worker: int
-    peers: tuple[str, ...]
+    workers: int
+    calls: tuple[str, ...]
+    requests: tuple[str, ...]
     blocked_seconds: int
 
 
