@@ -25,6 +25,7 @@ from edgestead.server.holders import process_words
 _SOCKETS = (
     "feed.sock",
     "admin.sock",
+    "kv.sock",
     *(f"{kind}-{worker}.sock" for kind in ("calls", "requests") for worker in range(WORKERS_MAX)),
 )
 _RUNTIME_PREFIX = "edgestead-"

@@ -41,6 +41,7 @@ class Listeners:
             self.dns_tcp, first_udp = map(self._keep, _dns_pair(dns))
             self.dns_udp = [first_udp, *(self._keep(_udp_sibling(first_udp)) for _ in range(1, dns_workers))]
             self.feed = self._keep(_listen_unix(runtime_dir / "feed.sock"))
+            self.kv = self._keep(_listen_unix(runtime_dir / "kv.sock"))
             self.admin = self._keep(_listen_unix(runtime_dir / "admin.sock"))
             self.objects = self._keep(_listen_tcp("objects-http", objects)) if objects else None
             self.objects_calls, self.objects_requests = (
