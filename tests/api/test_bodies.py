@@ -3,6 +3,7 @@
 import pytest
 
 from edgestead.api.limits import BODY_BYTES_MAX, JSON_DEPTH_MAX
+from edgestead.testing.api import CREDENTIALS
 from tests.api.conftest import WWW
 
 NOT_JSON = (b"", b"{", b"nonsense", b'{"type":"A",}', b'{"type":"A"} x', b'"\xff"', b'{"name":"\\ud800"}')
@@ -26,6 +27,22 @@ def test_what_is_not_json_is_refused(api, records, body):
     answer = api.post(records, body)
 
     assert (answer.status, answer.codes) == (400, [9207])
+
+
+def test_zones_accounts_and_users_call_it_a_decode_failure(api, zone_id):
+    zone, account = f"/zones/{zone_id}", f"/accounts/{CREDENTIALS.account_id}"
+    for call in (
+        ("POST", "/zones"),
+        ("PATCH", zone),
+        ("PUT", f"{zone}/subscription"),
+        ("PATCH", f"{zone}/settings"),
+        ("PATCH", f"{zone}/settings/ssl"),
+        ("PUT", account),
+        ("PATCH", "/user"),
+    ):
+        for body in (b"", b"{", b"nonsense", b"{} x"):
+            answer = api.call(*call, body)
+            assert (answer.status, answer.codes) == (400, [1198]), (call, body)
 
 
 @pytest.mark.parametrize(("body", "pointer"), WRONG_SHAPES.items(), ids=str)

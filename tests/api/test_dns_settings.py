@@ -1,10 +1,7 @@
 """DNS settings of zones and accounts: what is stored, and what the feed is told to serve for it."""
 
-from datetime import date
-
 import pytest
 
-from edgestead.changes import NEWEST, OLDEST
 from edgestead.model import names, served
 from edgestead.model.call import Profile
 from edgestead.model.records import TYPES
@@ -55,11 +52,6 @@ BAD = {  # what is sent, and where the refusal points
     "/soa": ({"soa": {"refresh": 1_200}}, {"soa": {"refresh": 600, "retry": 601}}),
     "/internal_dns/reference_zone_id": ({"internal_dns": {"reference_zone_id": "a" * 32}},),
 }
-
-
-@pytest.fixture(params=[OLDEST, NEWEST], ids=str)
-def as_of(request) -> date:
-    return request.param
 
 
 @pytest.fixture

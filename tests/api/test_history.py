@@ -4,6 +4,7 @@ from functools import partial
 
 import pytest
 
+from edgestead.model import served
 from edgestead.model.times import from_six_digits
 from edgestead.services import history as forgetting
 from edgestead.tables import history as tables
@@ -20,6 +21,7 @@ SRV = {
 RECORDS = {
     "A": {**WWW, "comment": "the über site", "tags": ["owner:dns-team"]},
     "proxied": {**WWW, "proxied": True, "settings": {"ipv4_only": True}},
+    "DNS only, waiting": {**WWW, "settings": {"ipv6_only": True}},
     "CNAME": {"type": "CNAME", "name": "a", "content": "b.example.net", "settings": {"flatten_cname": True}},
     "MX": MX,
     "SRV": SRV,
@@ -69,6 +71,27 @@ class TestList:
         assert born["made_by"]["token_id"] is not None
         assert born["origin"] == "edit"
         assert born["request_id"] != patched["request_id"]
+
+    def test_a_batch_is_one_change_and_one_undo_takes_it_back(self, api, records, www, history):
+        before = api.get(www).result
+        api.post(
+            f"{records}/batch",
+            {
+                "patches": [{"id": before["id"], "ttl": 60}],
+                "puts": [{"id": before["id"], **WWW, "content": "192.0.2.2"}],
+                "posts": [MX, {**WWW, "name": "web"}],
+            },
+        )
+
+        changes = api.get(f"{history}/2").result["changes"]
+        api.post(f"{history}/2/undo", {})
+
+        assert [(one["name"], one["before"] is None) for one in changes] == [
+            ("www.example.com", False),
+            ("example.com", True),
+            ("web.example.com", True),
+        ]
+        assert [without_time(record) for record in api.get(records).result] == [without_time(before)]
 
     def test_a_write_that_changes_nothing_is_no_change(self, api, records, www, history):
         api.patch(www, {"content": "192.0.2.1"})
@@ -373,3 +396,76 @@ class TestForgetting:
 
         assert steps > 5
         assert rows() == [1, 1]
+
+
+class TestSettings:
+    """Settings of the zone are part of its history, one change for each request."""
+
+    @pytest.fixture
+    def zone(self, api, zone_id):
+        return f"/zones/{zone_id}"
+
+    def test_a_request_is_one_change_with_each_setting(self, api, zone, history):
+        items = [{"id": "ipv6", "value": "off"}, {"id": "always_online", "value": "on"}]
+        api.patch(f"{zone}/settings", {"items": items})
+
+        (change,) = api.get(history).result
+
+        assert [(one["kind"], one["id"], one["before"], one["after"]) for one in change["changes"]] == [
+            ("setting", "ipv6", None, "off"),
+            ("setting", "always_online", None, "on"),
+        ]
+        assert change["changes_count"] == 2
+        shown = api.get(f"{history}/1/diff").result[0]
+        assert shown["members"] == {"value": {"before": None, "after": "off"}}
+
+    def test_a_value_that_stays_is_no_change(self, api, zone, history):
+        for _ in range(2):
+            api.patch(f"{zone}/settings/ipv6", {"value": "off"})
+
+        assert len(api.get(history).result) == 1
+
+    def test_an_undo_sets_it_back(self, api, zone, history):
+        before = api.get(f"{zone}/settings/ipv6").result["value"]
+        api.patch(f"{zone}/settings/ipv6", {"value": "off"})
+
+        assert api.post(f"{history}/1/undo", {}).result == {"sequence": 2, "changes_count": 1}
+        assert api.get(f"{zone}/settings/ipv6").result["value"] == before == "on"
+        assert api.get(f"{history}/2").result["origin"] == "undo"
+
+        api.post(f"{history}/2/undo", {})
+        assert api.get(f"{zone}/settings/ipv6").result["value"] == "off"
+
+    def test_an_undo_is_refused_when_it_was_set_again(self, api, zone, history):
+        api.patch(f"{zone}/settings/ipv6", {"value": "off"})
+        api.patch(f"{zone}/settings/ipv6", {"value": "on"})
+
+        answer = api.post(f"{history}/1/undo", {})
+
+        assert (answer.status, answer.codes) == (400, [9501])
+        assert "ipv6" in answer.json["errors"][0]["message"]
+
+    def test_dns_serves_what_comes_back_along_with_records(self, api, zone, www, history):
+        api.patch(f"{zone}/dns_settings", {"ns_ttl": 7_200, "soa": {"refresh": 20_000}})
+        api.delete(www)
+
+        done = api.post(f"{history}/1/restore", {}).result
+
+        assert done == {"sequence": 4, "changes_count": 3}
+        assert api.get(f"{zone}/dns_settings").result["soa"]["refresh"] == 10_000
+        assert api.get(www).status == 200
+        soas = [served.decode_zone(c.doc).soa_rdata for c in api.changes if c.kind == "zone"]
+        assert soas[-1][-16:-12] == (10_000).to_bytes(4, "big")
+        serials = [int.from_bytes(soa[-20:-16], "big") for soa in soas]
+        assert serials == sorted(set(serials))
+        api.post(f"{history}/4/undo", {})
+        assert api.get(f"{zone}/dns_settings").result["ns_ttl"] == 7_200
+        assert api.get(www).status == 404
+
+    def test_a_name_alone_leaves_settings_as_they_are(self, api, zone, www, history):
+        api.patch(f"{zone}/settings/ipv6", {"value": "off"})
+        api.delete(www)
+
+        api.post(f"{history}/1/restore", {"name": "www"})
+
+        assert api.get(f"{zone}/settings/ipv6").result["value"] == "off"

@@ -3,10 +3,16 @@
 import pytest
 
 from edgestead.api.routing import BASE_PATH, ROUTES
+from edgestead.changes import OLDEST
+from edgestead.model.permissions import BY_NAME
 from edgestead.services.access import PLATFORM, TOKENS, VERIFY
 from edgestead.testing.api import BEARER, CREDENTIALS, KEY_PAIR
 from tests.api import test_tokens
+from tests.api.conftest import AT_NEWEST
+from tests.api.tokens import ALL_ZONES, RESTRICTED, policy, put_token
 
+EVERYTHING = {ALL_ZONES: "*", "com.cloudflare.api.account.*": "*"}
+USER = "com.cloudflare.api.user.{}"
 PRIVATE = [row for row in ROUTES if not row.public]
 # Every other family: 403, 10000.
 STRANGER = {PLATFORM: (403, 9109), TOKENS: (401, 1000), VERIFY: (401, 1000)}
@@ -63,7 +69,6 @@ BODIES = {
     "POST subscription": {"rate_plan": {"id": "pro"}},
     "PUT subscription": {"rate_plan": {"id": "pro"}},
     "POST purge_cache": {"purge_everything": True},
-    "DELETE purge_cache": {"purge_everything": True},
     "POST accounts": {"name": "new"},
     "POST restore": {},
     "POST import": ZONE_FILE,
@@ -73,10 +78,9 @@ BODIES = {
 REFUSED = {
     "POST /accounts": (403, 1002),
     "DELETE /memberships/{membership_id}": (400, 1001),
-    **{
-        f"{method} /zones/{{zone_id}}/settings/privacy_pass": (400, 1006)
-        for method in ("GET", "PATCH", "POST")
-    },
+}
+REFUSED_LATELY = {  # and answered at the oldest date
+    f"{method} /zones/{{zone_id}}/settings/privacy_pass": (400, 1006) for method in ("GET", "PATCH", "POST")
 }
 SETTINGS_BODY = {"items": [{"id": "ipv6", "value": "on"}]}
 ZONE_BODIES = {"POST rulesets": {"name": "new", "kind": "zone", "phase": "http_request_transform"}}
@@ -149,13 +153,14 @@ def ask(api, known):
 
 @pytest.mark.parametrize("auth", [BEARER, KEY_PAIR], ids=["token", "key pair"])
 @pytest.mark.parametrize("row", PRIVATE, ids=named)
-def test_every_route_takes_both_schemes(ask, row, auth):
+def test_every_route_takes_both_schemes(ask, as_of, row, auth):
     answer = ask(row, auth)
+    refused = REFUSED if as_of == OLDEST else {**REFUSED, **REFUSED_LATELY}
 
     if row.family is VERIFY and (auth is KEY_PAIR or row.account_at is not None):
         assert (answer.status, answer.codes) == (401, [1000])  # no token, or not the account's
-    elif named(row) in REFUSED:
-        assert (answer.status, *answer.codes) == REFUSED[named(row)]
+    elif named(row) in refused:
+        assert (answer.status, *answer.codes) == refused[named(row)]
     else:
         assert answer.status in ((404,) if row.path.endswith(NOT_THERE) else (200, 204)), answer.body
         is_json = answer.headers.get("content-type") == "application/json" and answer.status == 200
@@ -176,3 +181,25 @@ def test_no_route_takes_nobody_or_a_stranger(ask, row):
 @pytest.mark.parametrize("row", [row for row in ROUTES if row.public], ids=named)
 def test_the_servers_own_routes_ask_nobody(api, row):
     assert api.call(row.method, row.path, base="", auth={}).status == 200
+
+
+ASKING = [row for row in PRIVATE if row.permission is not None]
+
+
+@AT_NEWEST
+def test_every_route_asks_for_its_permission_group(api, ask):
+    put_token(api, policy("Objects Invoke", resources=EVERYTHING))
+    for row in ASKING:
+        answer = ask(row, RESTRICTED)
+        assert (answer.status, answer.codes) == (403, [row.family.denied.code]), named(row)
+
+
+@AT_NEWEST
+def test_who_may_read_everything_writes_nothing(api, ask):
+    reads = [group for group in BY_NAME if group.endswith(" Read")]
+    put_token(api, policy(*reads, resources={**EVERYTHING, USER.format(api.get("/user").result["id"]): "*"}))
+    for row in ASKING:
+        if row.permission.endswith(" Read"):
+            assert ask(row, RESTRICTED).status in (200, 400, 404), named(row)
+        else:
+            assert ask(row, RESTRICTED).status == 403, named(row)

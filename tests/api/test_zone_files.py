@@ -5,6 +5,7 @@ import pytest
 from edgestead.api import zone_files
 from edgestead.model.call import Profile
 from edgestead.services import zone_import
+from edgestead.testing.api import CREDENTIALS
 from tests.api.conftest import WWW
 
 FILE = """\
@@ -35,7 +36,7 @@ REFUSED = {
     "twice with another comment": ("a A 192.0.2.1\na A 192.0.2.1 ; x", [(2, 81057)]),
     "edge address": ("a A 203.0.113.1", [(1, 9003)]),
     "DS without NS": ("a DS 1 13 2 " + "ab" * 32, [(1, 9007)]),
-    "SOA elsewhere": ("a SOA b c 1 2 3 4 5", [(1, 9002)]),
+    "SOA elsewhere": ("a SOA b c 1 2 3 4 5", [(1, 9000)]),
     "proxied MX": ("a MX 1 b ; cf_tags=cf-proxied:true", [(1, 9004)]),
     "long comment": ("a A 192.0.2.1 ; " + "x" * 501, [(1, 9301)]),
     "bad tags": ('a A 192.0.2.1 ; cf_tags=a:"', [(1, 9301)]),
@@ -127,6 +128,36 @@ class TestImport:
 
         assert not [one for one in stored() if one["type"] == "SOA" or one["content"] == "ns1.old.test"]
 
+    def test_a_zone_of_several_providers_takes_their_apex_ns(self, api, zone_id, records, load, stored):
+        api.patch(f"/zones/{zone_id}/dns_settings", {"multi_provider": True})
+
+        load("@ NS ns1.other.test.\n@ NS ns1.edge.internal.")
+
+        assert [one["content"] for one in stored()] == ["ns1.other.test"]
+        lines = api.get(f"{records}/export").body.decode().splitlines()
+        assert [line.split("\t")[4] for line in lines if "\tNS\t" in line] == [
+            "ns1.edge.internal.",
+            "ns2.edge.internal.",
+            "ns1.other.test.",
+        ]
+
+    @pytest.mark.parametrize(
+        ("file", "line"),
+        [
+            ("a CNAME b\nb CNAME c\nc CNAME a\n", 3),
+            ("c CNAME there\n", 1),
+            ("b CNAME there\nx A 192.0.2.1\nc CNAME b", 3),
+        ],
+    )
+    def test_the_line_that_closes_a_circle_of_cnames_is_named(self, api, records, load, stored, file, line):
+        api.post(records, {"type": "CNAME", "name": "there", "content": "c.example.com"})
+
+        answer = load(file)
+
+        assert (answer.status, answer.codes) == (400, [9402])
+        assert answer.json["errors"][0]["message"].startswith(f"Line {line}")
+        assert [one["name"] for one in stored()] == ["there.example.com"]
+
     def test_the_form_says_what_is_proxied_and_a_line_knows_better(self, load, stored):
         load(
             "a A 192.0.2.1\nb CNAME c.test.\nm MX 1 a\nd A 192.0.2.1 ; cf_tags=cf-proxied:false",
@@ -200,6 +231,15 @@ class TestImport:
         assert load(b";" * 200_000).status == 413
         assert stored() == []
         assert load("$GENERATE 1-3 a$ A 192.0.2.$").result["recs_added"] == 3
+
+    def test_a_third_large_file_of_one_caller_waits_outside(self, api, load):
+        actor = api.access.by_token(CREDENTIALS.api_token.encode()).actor
+        large = ";\n" * 150_000 + "a A 192.0.2.1"
+
+        with api.kv.body_slot(actor, None), api.kv.body_slot(actor, None):
+            assert load(large).codes == [10429]
+            assert load("b A 192.0.2.1").status == 200
+        assert load(large).status == 200
 
     def test_a_large_file_is_written_in_portions_and_stays_one_change(self, api, zone_id, records, load):
         file = "".join(f"h{number} A 192.0.2.1\n" for number in range(100))

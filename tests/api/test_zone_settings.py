@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from edgestead.changes import CHANGES, NEWEST, OLDEST, changed
+from edgestead.changes import CHANGES, changed
 from edgestead.model.call import Profile
 from edgestead.services.zone_settings_table import SETTINGS
 from edgestead.testing.api import LocalApi
@@ -52,11 +52,6 @@ ENDED = {  # a setting: its date's subject, its value before, and a good one
     "privacy_pass": ("setting-privacy-pass", "on", "off"),
 }
 DAY = {change.subject: change.day for change in CHANGES}
-
-
-@pytest.fixture(params=[OLDEST, NEWEST], ids=str)
-def as_of(request) -> date:
-    return request.param
 
 
 @pytest.fixture

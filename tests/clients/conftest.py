@@ -1,5 +1,7 @@
 """One server for all clients and profile."""
 
+from typing import NamedTuple
+
 import pytest
 
 from edgestead.testing.server import EdgeServer
@@ -7,9 +9,15 @@ from edgestead.testing.server import EdgeServer
 ZONE = "clients.example"
 
 
+class Running(NamedTuple):
+    """A server, and the environment that the clients' scripts read."""
+
+    server: EdgeServer
+    environment: dict[str, str]
+
+
 @pytest.fixture(scope="module")
 def clients_server(tmp_path_factory):
-    """The environment that the clients' scripts read."""
     yield from _running(tmp_path_factory, "clients")
 
 
@@ -22,7 +30,7 @@ def spec_server(tmp_path_factory):
 def _running(tmp_path_factory, profile):
     server = EdgeServer(tmp_path_factory.mktemp(profile) / "data", "--profile", profile).start()
     server.make_zone(ZONE)
-    yield {
+    environment = {
         "EDGE_API_BASE": server.ready["api_base"],
         "EDGE_TOKEN": server.ready["api_token"],
         "EDGE_EMAIL": server.ready["email"],
@@ -31,4 +39,5 @@ def _running(tmp_path_factory, profile):
         "EDGE_ZONE_NAME": ZONE,
         "EDGE_DNS_ADDR": server.ready["dns"],
     }
+    yield Running(server, environment)
     server.close()

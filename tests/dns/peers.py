@@ -166,7 +166,7 @@ def private_host():
     return f"127.{64 + (pid >> 16)}.{pid >> 8 & 255}.{pid & 255}"
 
 
-def _free_place():
+def free_place():
     """A place that is free for UDP and TCP, for now: whoever takes it must be ready to lose it."""
     for _ in range(100):
         with (
@@ -189,7 +189,7 @@ def started(name, folder, zones, *, prefix=(), rate=0):
     peer = PEERS[name]
     texts = _write_zones(peer, folder, zones)
     for _ in range(5):
-        host, port = (private_host(), next(_ports)) if peer.any_address else _free_place()
+        host, port = (private_host(), next(_ports)) if peer.any_address else free_place()
         process = _launch(peer, folder, texts, host, port, prefix, rate)
         if _answers(process, host, port, next(iter(zones))):
             break

@@ -5,6 +5,7 @@ import pytest
 
 from tests.dns.serving import Asker, changes_of, read_zone, said, table_of
 
+LONG_TEXT = f'"{"a" * 255}" "{"b" * 100}"'
 EXAMPLE = """
 example.test. 3600 SOA ns1.example.test. hostmaster.example.test. 1 7200 900 86400 600
 example.test. 3600 NS ns1.example.test.
@@ -16,6 +17,9 @@ www.example.test. 300 AAAA 2001:db8::80
 mail.example.test. 300 MX 10 www.example.test.
 deep.under.void.example.test. 300 A 192.0.2.90
 _sip._tcp.example.test. 300 SRV 1 2 5060 www.example.test.
+service.example.test. 300 HTTPS 0 www.example.test.
+_none.example.test. 300 SVCB 0 .
+long.example.test. 300 TXT {long_text}
 unknown.example.test. 300 TYPE65280 \\# 3 0a0b0c
 
 alias.example.test. 60 CNAME www.example.test.
@@ -50,7 +54,7 @@ sibling.example.test. 300 NS ns.sibling.example.test.
 ns.sibling.example.test. 300 A 192.0.2.41
 deeper.cut.example.test. 300 NS ns.deeper.cut.example.test.
 *.cut.example.test. 300 A 192.0.2.42
-"""
+""".replace("{long_text}", LONG_TEXT)
 
 OTHER = """
 other.test. 60 SOA ns1.example.test. hostmaster.example.test. 1 7200 900 86400 600
@@ -233,12 +237,21 @@ GETS = {
             [],
         ),
     },
-    "RFC 8482 §4.1: ANY gets one RRset": {
+    "RFC 8482 §4.1: ANY gets one RRset, the smallest": {
         "www.example.test ANY": answer(WWW),
         "alias.example.test ANY": answer(ALIAS),
-        "example.test ANY": answer(SOA.replace("600 soa", "3600 soa")),
+        "example.test ANY": answer("example.test. 300 a 192.0.2.10"),
+        "mail.example.test ANY": answer("mail.example.test. 300 mx 10 www.example.test."),
         "x.wild.example.test ANY": answer("x.wild.example.test. 300 a 192.0.2.99"),
         "nothing.example.test ANY": nxdomain(),
+    },
+    "RFC 9460 §2.4.2: an AliasMode is data; whoever asks follows it": {
+        "service.example.test HTTPS": answer("service.example.test. 300 https 0 www.example.test."),
+        "service.example.test A": nodata(),
+        "_none.example.test SVCB": answer("_none.example.test. 300 svcb 0 ."),
+    },
+    "RFC 1035 §3.3.14: a TXT record is as many strings as it takes": {
+        "long.example.test TXT": answer("long.example.test. 300 txt " + LONG_TEXT),
     },
     "RFC 8906 §3.1.4: not ours, not now": {
         "www.elsewhere.invalid A": REFUSED,

@@ -216,3 +216,30 @@ def test_over_real_sockets():
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as two,
     ):
         asyncio.run(asyncio.wait_for(main((one, two)), 20))
+
+
+def test_targets_that_cannot_be_reached_from_here_do_not_keep_it_from_the_others(monkeypatch, caplog):
+    """As on a machine without IPv6."""
+
+    async def main(sock):
+        loop = asyncio.get_running_loop()
+        create = loop.create_datagram_endpoint
+
+        async def refused(*arguments, family, **options):
+            if family == socket.AF_INET6:
+                raise OSError("Address family not supported by protocol")
+            return await create(*arguments, family=family, **options)
+
+        monkeypatch.setattr(loop, "create_datagram_endpoint", refused)
+        zone = Changing(APEX)
+        notifier = Notifier(zone.table, Counts(), [SIX, sock.getsockname()], seconds=loop.time)
+        running = asyncio.create_task(notifier.run("127.0.0.1"))
+        notifier.changed([wire(APEX)])
+        assert (await loop.sock_recvfrom(sock, 4096))[0]
+        running.cancel()
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("127.0.0.1", 0))
+        sock.setblocking(False)
+        asyncio.run(asyncio.wait_for(main(sock), 20))
+    assert "NOTIFY cannot be sent to AF_INET6" in caplog.text

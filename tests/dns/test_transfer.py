@@ -1,6 +1,7 @@
 """Transfers over real sockets: who gets them, what is in them, and how they share the loop."""
 
 import asyncio
+import contextlib
 import socket
 import struct
 from ipaddress import ip_network
@@ -48,7 +49,7 @@ class World:
         self.port = sock.getsockname()[1]
         policy = TransferPolicy(journal=self.zone.journal, networks=self.networks)
         self.task = asyncio.create_task(
-            serve_tcp(sock, self.zone.table, self.counts, self.stop, self.limits, policy)
+            serve_tcp(sock, self.zone.table, self.counts, self.stop, self.limits, transfers=policy)
         )
         await asyncio.sleep(0)
         return self
@@ -58,6 +59,8 @@ class World:
         await self.task
         for writer in self.writers:
             writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
 
     async def connect(self, **options):
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port, **options)

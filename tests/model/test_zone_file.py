@@ -198,6 +198,13 @@ def test_each_record_knows_its_line_also_behind_long_entries():
     assert [(entry.line, entry.comment) for entry in read(text, APEX)] == [(2, "said"), (6, "more")]
 
 
+def test_a_long_file_lets_others_run_also_where_it_says_nothing():
+    rests = []
+
+    assert list(read(";\n" * 1_000, APEX, lambda: rests.append(1))) == []
+    assert len(rests) == 3
+
+
 @pytest.mark.parametrize(("text", "notes"), NOTES.items())
 def test_a_comment_says_what_a_line_cannot(text, notes):
     assert read_notes(text) == notes

@@ -65,12 +65,12 @@ async def _read(receive: Receive, bytes_max: int) -> bytes:
             return body
 
 
-def decode(body: bytes, shape: Any) -> Any:
+def decode(body: bytes, shape: Any, not_json: type[InvalidBody] = InvalidBody) -> Any:
     """Read JSON as `shape`. Numbers and truth values may be text, as several clients send them.
 
     `bytes` is a route that reads its body itself: it gets what was sent.
 
-    Raises InvalidBody, with a pointer to the member that is wrong.
+    Raises InvalidBody, with a pointer to the member that is wrong; `not_json`.
     """
     if shape is bytes:
         return body
@@ -85,7 +85,7 @@ def decode(body: bytes, shape: Any) -> Any:
         reason, _, path = str(error).partition(" - at `$")
         raise InvalidBody(reason=reason + ".", pointer=_pointer(path.rstrip("`"))) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InvalidBody(reason=f"it is not JSON: {error}.") from None
+        raise not_json(reason=f"it is not JSON: {error}.") from None
 
 
 def _is_too_deep(body: bytes) -> bool:

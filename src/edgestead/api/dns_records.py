@@ -18,7 +18,7 @@ from edgestead.api.routing import Answer, route
 from edgestead.model.call import Call
 from edgestead.model.envelope import Page, success_page
 from edgestead.services import record_batch, records
-from edgestead.services.record_batch import Batch, Done
+from edgestead.services.record_batch import Batch, Done, DoneView
 from edgestead.services.record_draft import RecordBody
 from edgestead.services.record_view import RecordView
 from edgestead.services.records import ZoneState
@@ -92,7 +92,7 @@ def _page(reader: Reader, asked: _Asked, state: ZoneState) -> bytes:
     _PATH + "/batch",
     permission="DNS Write",
     body_bytes_max=BATCH_BODY_BYTES_MAX,
-    answers=Answers(Done),
+    answers=Answers(DoneView),
 )
 async def change_records(zone_id: str, api: AppContext, call: Call, body: Batch) -> Done:
     """Delete, patch, put and create records, in this order: all of it, or nothing."""

@@ -1,7 +1,7 @@
 """REST face of a zone's history.
 
 Owns  /zones/{zone_id}/history.
-Asks  `services.history`.
+Asks  `services.history` to show, `services.zone_restore` for the way back.
 Tells clients.
 Not   what is written down, and when it is forgotten.
 """
@@ -15,8 +15,9 @@ from edgestead.api.routing import route
 from edgestead.model.call import Call
 from edgestead.model.envelope import Page, page_of
 from edgestead.model.history_errors import ChangeNotFound
-from edgestead.services import history
-from edgestead.services.history import ChangeView, DiffView, Done, RestoreBody
+from edgestead.services import history, zone_restore
+from edgestead.services.history import ChangeView, DiffView
+from edgestead.services.zone_restore import Done, RestoreBody
 
 _PATH = "/zones/{zone_id}/history"
 _CHANGE = _PATH + "/{sequence}"
@@ -59,14 +60,16 @@ async def show_diff(zone_id: str, sequence: str, api: AppContext, call: Call, qu
 async def undo_change(zone_id: str, sequence: str, api: AppContext, call: Call) -> Done:
     """Take one change back; refused where something changed since."""
     number = _number(sequence)
-    return await api.barrier.write(lambda tx: history.undo(call, tx, api.platform, zone_id, number))
+    return await api.barrier.write(lambda tx: zone_restore.undo(call, tx, api.platform, zone_id, number))
 
 
 @route("POST", _CHANGE + "/restore", permission="DNS Write")
 async def restore_change(zone_id: str, sequence: str, api: AppContext, call: Call, body: RestoreBody) -> Done:
     """Make a name (`name`), or the whole zone, what it was after this change; 0 is before the first."""
     number = _number(sequence)
-    return await api.barrier.write(lambda tx: history.restore(call, tx, api.platform, zone_id, number, body))
+    return await api.barrier.write(
+        lambda tx: zone_restore.restore(call, tx, api.platform, zone_id, number, body)
+    )
 
 
 def _number(text: str) -> int:

@@ -154,7 +154,7 @@ async def _decode_body(exchange: Exchange) -> None:
     route = exchange.route
     body.check_content_type(exchange.headers)
     octets = await body.read(exchange.receive, exchange.headers, route.body_bytes_max)
-    exchange.body = body.decode(octets, route.body)
+    exchange.body = body.decode(octets, route.body, route.family.not_json)
 
 
 def call_handler(exchange: Exchange) -> Awaitable[None] | None:

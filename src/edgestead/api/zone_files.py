@@ -66,12 +66,15 @@ class Reviewed(msgspec.Struct, frozen=True):
 )
 async def import_records(zone_id: str, api: AppContext, call: Call, upload: Upload) -> Imported:
     """Add the records of a zone file: a form with `file` and `proxied`. All of them, or none."""
-    octets, proxied = await _form(upload)
-    async with api.zone_file_turn:
-        plan = await api.barrier.read_long(
-            lambda reader: zone_import.plan(call, reader, api.platform, zone_id, octets, proxied, give_way)
-        )
-        return Imported(await _write(zone_id, api, call, plan), plan.parsed)
+    with api.kv.body_slot(call.actor, upload.length):  # the file stays in memory for as long as this takes
+        octets, proxied = await _form(upload)
+        async with api.zone_file_turn:
+            plan = await api.barrier.read_long(
+                lambda reader: zone_import.plan(
+                    call, reader, api.platform, zone_id, octets, proxied, give_way
+                )
+            )
+            return Imported(await _write(zone_id, api, call, plan), plan.parsed)
 
 
 @route("GET", _PATH + "/export", permission="DNS Read", answers=Answers(media=TEXT))

@@ -82,6 +82,8 @@ class Journal:
         change = decode_change(document)
         row = _Row(scope, document, change)
         rows = self._zones.setdefault(scope, deque())
+        if rows and not is_newer(row.after, rows[-1].after):
+            return  # told again after a start from a file
         if not change.whole or (rows and rows[-1].after != row.before):
             rows.clear()
         if not change.whole:
@@ -106,6 +108,15 @@ class Journal:
         apex = self._apexes.pop(scope, b"")
         if self._scopes.get(apex) == scope:
             del self._scopes[apex]
+
+    def rows(self) -> list[tuple[str, bytes]]:
+        """(scope, document) of every row, the oldest first."""
+        return [(row.scope, row.document) for row in self._all if row.scope in self._zones]
+
+    def restore(self, rows: Iterable[tuple[str, bytes]]) -> None:
+        """Keep what `rows` gave. Raises ValueError."""
+        for scope, document in rows:
+            self._add(scope, document)
 
     def take_over(self, other: "Journal") -> None:
         """Hold what `other` holds instead of everything so far; `other` is of no more use."""

@@ -12,13 +12,13 @@ reach a cache that outlives it, because every cache belongs to a view and a chan
 """
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Final, Protocol
 
 from edgestead.dns import node
 from edgestead.dns.lookup import View
-from edgestead.dns.zone import Zone, check_soa, is_cut
+from edgestead.dns.zone import Frozen, Head, Zone, check_soa, is_cut, pieces
 from edgestead.model.served import (
     KIND_NAME,
     KIND_ZONE,
@@ -30,6 +30,14 @@ from edgestead.model.served import (
 
 SLICE: Final = 256
 """Changes under one holding of the lock: about a quarter of a millisecond."""
+
+
+PIECE_NAMES: Final = 4096
+"""Names in one part of a frozen table: about half a millisecond to write or to read."""
+Piece = tuple[str, bool, Head | None, dict[bytes, bytes], dict[bytes, int]]
+
+
+FrozenTable = list[tuple[str, bool, Frozen]]
 
 
 class Change(Protocol):
@@ -89,6 +97,25 @@ class Table:
         for zone in before:
             _empty(zone)
 
+    def freeze(self) -> FrozenTable:
+        """(scope, whether it is served, zone) of everything, as it stands between two slices of a batch."""
+        with self.lock:
+            return [
+                (scope, self._zones.get(zone.apex) is zone, zone.freeze())
+                for scope, zone in self._scopes.items()
+            ]
+
+    def thaw(self, parts: Iterable[Iterable[Piece]]) -> None:
+        """Serve what was frozen, instead of nothing: the table must be new."""
+        for part in parts:
+            for scope, served, head, names, children in part:
+                if head is not None:
+                    zone = self._scopes[scope] = Zone(head[0])
+                    zone.thaw(head)
+                    if served:
+                        self._zones[zone.apex] = zone
+                self._scopes[scope].thaw_names(names, children)
+
     def _replace(self, scope: str, zone: Zone | None) -> Zone | None:
         """Serve `zone` for a scope from now on, None for nothing; returns what it stood for until now."""
         before = self._scopes.pop(scope, None)
@@ -110,6 +137,21 @@ class Table:
         """How many names exist in them, empty non-terminals included."""
         with self.lock:
             return sum(len(zone.names) for zone in self._zones.values())
+
+
+def parts(frozen: FrozenTable) -> Iterator[list[Piece]]:
+    """A frozen table in parts of about PIECE_NAMES names, for `Table.thaw`."""
+    part: list[Piece] = []
+    left = PIECE_NAMES
+    for scope, served, zone in frozen:
+        for head, names, children in pieces(zone, PIECE_NAMES):
+            part.append((scope, served, head, names, children))
+            left -= len(names) + 1
+            if left <= 0:
+                yield part
+                part, left = [], PIECE_NAMES
+    if part:
+        yield part
 
 
 class _Plan:

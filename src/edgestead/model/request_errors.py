@@ -25,6 +25,7 @@ __all__ = [
     "InvalidBody",
     "InvalidHostOrPath",
     "InvalidQuery",
+    "JsonDecodeFailure",
     "MethodNotAllowed",
     "MissingField",
     "NoRoute",
@@ -78,6 +79,12 @@ class InvalidBody(BadRequest):
     """Not JSON, or JSON of another shape than the route takes."""
 
     code, wording = 9207, "Request body is invalid: {reason}"
+
+
+class JsonDecodeFailure(InvalidBody):
+    """Not JSON, where zones, accounts and users are concerned."""
+
+    code, wording = 1198, "JSON decode failure: {reason}"
 
 
 class MissingField(BadRequest):

@@ -7,10 +7,14 @@ Not   what time it is.
 """
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+TIMES_KEPT_MAX = 64  # the records of one batch or import have one time
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+@lru_cache(TIMES_KEPT_MAX)
 def six_digits(time_us: int) -> str:
     """The form of resources: always six fraction digits.
 

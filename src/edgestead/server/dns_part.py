@@ -59,11 +59,13 @@ class PageCounters:
 class TableConsumer:
     """Brings the feed into a table: a `store.feed.follower.Consumer`."""
 
-    def __init__(self, table: Table, page: Page) -> None:
+    def __init__(self, table: Table, page: Page, newest: int = 0) -> None:
+        """`newest` is the sequence that the table stands at already."""
         self._table = table
         self._page = page
         self._aside = Table()
-        self._newest = 0
+        self._newest = newest
+        self._show()
 
     def begin(self) -> None:
         self._aside = Table()

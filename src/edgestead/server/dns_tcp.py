@@ -19,10 +19,13 @@ from edgestead.dns.journal import Journal
 from edgestead.dns.notify import Notifier
 from edgestead.dns.table import Table
 from edgestead.dns.tcp import TransferPolicy, serve_tcp
+from edgestead.dns.watch import Watch
 from edgestead.model.counters import Page
 from edgestead.model.served import KIND_JOURNAL, KIND_ZONE, decode_zone
-from edgestead.server import process
+from edgestead.server import dns_warm, process
+from edgestead.server.dns_ask import DnsAsk
 from edgestead.server.dns_part import KINDS, PageCounters, TableConsumer
+from edgestead.server.dns_warm import Keeper
 from edgestead.server.messages import DNS_GROUP, DnsStart
 from edgestead.store.changes import Change
 from edgestead.store.feed.follower import Follower
@@ -38,8 +41,10 @@ def main() -> None:
 class _Primary(TableConsumer):
     """The table's consumer, which also keeps the journal and has changed zones announced."""
 
-    def __init__(self, table: Table, page: Page, journal: Journal, notifier: Notifier | None) -> None:
-        super().__init__(table, page)
+    def __init__(
+        self, table: Table, page: Page, newest: int, journal: Journal, notifier: Notifier | None
+    ) -> None:
+        super().__init__(table, page, newest)
         self.journal = journal
         self._served = table
         self._notifier = notifier
@@ -76,9 +81,17 @@ async def _serve(start: DnsStart) -> None:
     notifier = Notifier(table, counters, start.notify, seconds=loop.time) if start.notify else None
     transfers = TransferPolicy(journal=Journal(), networks=tuple(map(ip_network, start.transfer_to)))
     kinds = (*KINDS, KIND_JOURNAL) if start.transfer_to else KINDS
-    consumer = _Primary(table, page, transfers.journal, notifier)
+    position = dns_warm.load_table(table, start.warm_fd)
+    keeper = Keeper(start.warm_fd, table, transfers.journal, position)
+    if position is not None and start.transfer_to:
+        dns_warm.load_journal(transfers.journal, start.warm_fd, position)
+    if notifier is not None:
+        notifier.changed(list(table.view.zones))
+    newest = position.sequence if position else 0
+    consumer = _Primary(table, page, newest, transfers.journal, notifier)
     follower = LoopFollower(
-        start.feed_path, Follower(consumer, group=DNS_GROUP, name=start.name, kinds=kinds)
+        start.feed_path,
+        Follower(consumer, group=DNS_GROUP, name=start.name, kinds=kinds, position=position),
     )
     # An exception of any of them ends the group, and with it the process: without the feed every answer may
     # be wrong from the next change on.
@@ -86,8 +99,10 @@ async def _serve(start: DnsStart) -> None:
         background = [tasks.create_task(follower.run())]
         if notifier is not None:
             background.append(tasks.create_task(notifier.run(_own_address(start.socket_fd))))
+        background.append(tasks.create_task(_keep(keeper, follower)))
         answering = tasks.create_task(_answer(start, table, counters, follower, transfers, stop))
         answering.add_done_callback(lambda _: [task.cancel() for task in background])
+    await keeper.write(follower.position)
 
 
 def _own_address(socket_fd: int) -> str:
@@ -95,6 +110,11 @@ def _own_address(socket_fd: int) -> str:
     with socket.socket(fileno=os.dup(socket_fd)) as sock:
         host: str = sock.getsockname()[0]
     return "" if ip_address(host).is_unspecified else host
+
+
+async def _keep(keeper: Keeper, follower: LoopFollower) -> None:
+    await follower.wait_until_may_serve()
+    await keeper.run(lambda: follower.position)
 
 
 async def _answer(
@@ -109,9 +129,13 @@ async def _answer(
     stopped = asyncio.create_task(stop.wait())
     await asyncio.wait((may_serve, stopped), return_when=asyncio.FIRST_COMPLETED)
     if may_serve.done():
+        watch = Watch()
+        DnsAsk(socket.socket(fileno=start.ask_fd), table, watch, start.settings).start()
         process.Status(start.status_fd).ready()
         with socket.socket(fileno=start.socket_fd) as sock:
-            await serve_tcp(sock, table, counters, stop, settings=start.settings, transfers=transfers)
+            await serve_tcp(
+                sock, table, counters, stop, settings=start.settings, transfers=transfers, watch=watch
+            )
     may_serve.cancel()
     stopped.cancel()
 

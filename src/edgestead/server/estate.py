@@ -54,6 +54,8 @@ class Estate:
         config = self._config
         self._folder = DataFolder(config.data_dir)
         undo.callback(self._folder.close)
+        self._warm_fd = self._folder.open_warm()
+        undo.callback(os.close, self._warm_fd)
         self._runtime_dir = self._folder.make_runtime_dir()
         undo.callback(remove_runtime_dir, self._runtime_dir)
         workers = config.dns_workers or len(os.sched_getaffinity(0))
@@ -83,7 +85,7 @@ class Estate:
             self._child(f"dns-{worker}", "dns", partial(self._dns_start, opened.fileno(), worker))
             for worker, opened in enumerate(self._listeners.dns_udp)
         ]
-        tcp_start = partial(self._dns_start, self._listeners.dns_tcp.fileno(), 0)
+        tcp_start = partial(self._dns_start, self._listeners.dns_tcp.fileno(), -1)
         self._consumers.append(self._child("dns-tcp", "dns_tcp", tcp_start))
         self._objects = [
             self._child(
@@ -218,6 +220,7 @@ class Estate:
     def _dns_start(
         self, socket_fd: int, worker: int, child: Child, status_fd: int
     ) -> tuple[DnsStart, Iterable[int]]:
+        ask = self._listeners.dns_asks[worker]
         start = DnsStart(
             name=child.name,
             supervisor_pid=os.getpid(),
@@ -225,12 +228,14 @@ class Estate:
             counters_fd=child.counters_fd,
             socket_fd=socket_fd,
             feed_path=str(self._runtime_dir / "feed.sock"),
+            warm_fd=self._warm_fd,
             settings=self._dns_settings,
             rates_fd=self._rates_fd,
+            ask_fd=ask.fileno(),
             rate=self._config.dns_rate,
             worker=worker,
             workers=len(self._listeners.dns_udp),
             transfer_to=tuple(map(str, self._config.transfer_to)),
             notify=tuple((target.host, target.port) for target in self._config.notify),
         )
-        return start, [socket_fd, self._rates_fd]
+        return start, [socket_fd, ask.fileno(), self._rates_fd, self._warm_fd]

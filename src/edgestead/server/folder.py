@@ -1,6 +1,7 @@
 """The data folder: one server at a time, and where that server is.
 
-Owns  `DIR/lock`, `DIR/server.json`, `DIR/runtime` and the private folder of the Unix sockets.
+Owns  `DIR/lock`, `DIR/server.json`, `DIR/runtime`, the private folder of the Unix sockets, and that there is
+      a folder `DIR/dns` for the files of DNS processes.
 Asks  `server.files`.
 Tells the supervisor that the folder is its own, and `edgecli` where the running server listens.
 Not   the databases and files that other rooms keep in the folder.
@@ -22,12 +23,7 @@ from edgestead.server import files
 from edgestead.server.errors import StartError
 from edgestead.server.holders import process_words
 
-_SOCKETS = (
-    "feed.sock",
-    "admin.sock",
-    "kv.sock",
-    *(f"{kind}-{worker}.sock" for kind in ("calls", "requests") for worker in range(WORKERS_MAX)),
-)
+_SOCKET_CHARACTERS_MAX = len(f"requests-{WORKERS_MAX - 1}.sock")
 _RUNTIME_PREFIX = "edgestead-"
 _UNIX_PATH_OCTETS_MAX = 107  # sockaddr_un.sun_path, less its NUL
 
@@ -80,7 +76,7 @@ class DataFolder:
         if not os.access(base, os.W_OK) or len(base) > _UNIX_PATH_OCTETS_MAX // 2:
             base = tempfile.gettempdir()
         made = Path(base, _RUNTIME_PREFIX + secrets.token_hex(8))
-        if len(os.fsencode(made / max(_SOCKETS, key=len))) > _UNIX_PATH_OCTETS_MAX:
+        if len(os.fsencode(made)) + 1 + _SOCKET_CHARACTERS_MAX > _UNIX_PATH_OCTETS_MAX:
             raise StartError(f"{base} is too long a path for Unix sockets; set TMPDIR to a shorter one")
         files.replace_private(noted, os.fsencode(made))
         try:
@@ -88,6 +84,15 @@ class DataFolder:
         except OSError as error:
             raise StartError(f"{base} cannot hold the server's sockets: {error.strerror}") from None
         return made
+
+    def open_warm(self) -> int:
+        """A descriptor of `DIR/dns`: all that a DNS process ever gets to see of the data folder."""
+        path = self.path / "dns"
+        try:
+            path.mkdir(mode=0o700, exist_ok=True)
+            return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise StartError(f"folder {path} cannot be used: {error.strerror}") from None
 
     def write_state(self, state: State) -> None:
         files.replace_private(self.path / "server.json", msgspec.json.encode(state))
@@ -105,8 +110,9 @@ def remove_runtime_dir(path: Path) -> None:
     if not path.name.startswith(_RUNTIME_PREFIX):
         return
     try:
-        for name in _SOCKETS:
-            (path / name).unlink(missing_ok=True)
+        for found in path.iterdir():
+            if found.is_socket():
+                found.unlink()
         path.rmdir()
     except OSError:
         return  # a stranger's file is in it, or the system cleaned up before us

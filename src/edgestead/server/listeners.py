@@ -42,6 +42,9 @@ class Listeners:
             self.dns_udp = [first_udp, *(self._keep(_udp_sibling(first_udp)) for _ in range(1, dns_workers))]
             self.feed = self._keep(_listen_unix(runtime_dir / "feed.sock"))
             self.kv = self._keep(_listen_unix(runtime_dir / "kv.sock"))
+            self.dns_asks = [
+                self._keep(_listen_unix(path)) for path in dns_ask_sockets(runtime_dir, dns_workers)
+            ]
             self.admin = self._keep(_listen_unix(runtime_dir / "admin.sock"))
             self.objects = self._keep(_listen_tcp("objects-http", objects)) if objects else None
             self.objects_calls, self.objects_requests = (
@@ -62,6 +65,11 @@ class Listeners:
     def close(self) -> None:
         for opened in self._open:
             opened.close()
+
+
+def dns_ask_sockets(runtime_dir: Path, workers: int) -> list[Path]:
+    """Where the DNS processes take an operator's questions: UDP workers in order, then TCP."""
+    return [*(runtime_dir / f"dns-{worker}.sock" for worker in range(workers)), runtime_dir / "dns-tcp.sock"]
 
 
 def objects_sockets(runtime_dir: Path, kind: Literal["calls", "requests"], workers: int) -> list[Path]:

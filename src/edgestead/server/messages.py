@@ -100,15 +100,18 @@ class ObjectsStart(Start, frozen=True, kw_only=True):
 class DnsStart(Start, frozen=True, kw_only=True):
     """One worker of DNS: `socket_fd` is bound (UDP) or listening (TCP).
 
-    UDP workers are numbered from 0 and share the memory of `rates_fd`; `rate` 0 means no limit.
+    `ask_fd` takes operators' questions (`server.dns_ask`). UDP workers are numbered from 0 and share
+    the memory of `rates_fd`; `rate` 0 means no limit.
     `transfer_to` are the prefixes of who may have whole zones, `notify` address and port of who is told of
-    changes; both are of use over TCP only.
+    changes; both are of use over TCP only. `warm_fd` is the folder of the files from which a start is warm.
     """
 
     socket_fd: int
     feed_path: str
+    warm_fd: int
     settings: DnsSettings
     rates_fd: int
+    ask_fd: int
     rate: int
     worker: int
     workers: int

@@ -28,6 +28,7 @@ from edgestead.model.call import Actor
 from edgestead.model.errors import EdgeError, Forbidden, MethodNotAllowed
 from edgestead.model.kv import KvMethodNotAllowed
 from edgestead.model.permissions import BY_ID, GROUPS, with_implied
+from edgestead.model.request_errors import InvalidBody, JsonDecodeFailure
 from edgestead.store.control import Reader
 from edgestead.tables import accounts, tokens, zones
 from edgestead.tables.accounts import UserRow
@@ -45,11 +46,12 @@ class Family(NamedTuple):
     unknown: type[EdgeError]
     denied: type[EdgeError]
     method_not_allowed: type[MethodNotAllowed] = MethodNotAllowed
+    not_json: type[InvalidBody] = InvalidBody
 
 
 VERIFY = Family("verify", InvalidApiToken, InvalidApiToken)  # tells only whether the token is good
 TOKENS = Family("tokens", InvalidApiToken, Forbidden)
-PLATFORM = Family("platform", InvalidAccessToken, Forbidden)
+PLATFORM = Family("platform", InvalidAccessToken, Forbidden, not_json=JsonDecodeFailure)
 CONTENTS = Family("contents", AuthenticationError, AuthenticationError)
 KEY_VALUES = Family("key-values", AuthenticationError, AuthenticationError, KvMethodNotAllowed)
 

@@ -36,7 +36,11 @@ class DnsSetting(NamedTuple):
 
 
 FIELDS: dict[str, DnsSetting] = {
-    "flatten_all_cnames": DnsSetting(False, Flag()),
+    "flatten_all_cnames": DnsSetting(
+        False,
+        Flag(),
+        "every CNAME answers its target's addresses; false flattens the apex, and records that ask for it",
+    ),
     "foundation_dns": DnsSetting(False, Flag()),
     "multi_provider": DnsSetting(
         False, Flag(), "NS records at the apex are served beside the zone's own name servers"

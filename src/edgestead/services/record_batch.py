@@ -22,6 +22,7 @@ from edgestead.services import record_draft, record_shapes, records
 from edgestead.services.lookup import zone_of
 from edgestead.services.platform import Platform
 from edgestead.services.record_draft import RecordBody
+from edgestead.services.record_view import RecordView
 from edgestead.services.zone_edit import ZoneEdit
 from edgestead.store.control import Transaction
 from edgestead.tables.records import RecordRow
@@ -55,6 +56,15 @@ class Done(msgspec.Struct, frozen=True):
     patches: msgspec.Raw
     puts: msgspec.Raw
     posts: msgspec.Raw
+
+
+class DoneView(msgspec.Struct, frozen=True):
+    """What Done is once it is text."""
+
+    deletes: list[RecordView]
+    patches: list[RecordView]
+    puts: list[RecordView]
+    posts: list[RecordView]
 
 
 def run(call: Call, tx: Transaction, platform: Platform, zone_id: str, batch: Batch) -> Done:

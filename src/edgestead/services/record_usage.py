@@ -8,10 +8,10 @@ Not   enforcing a quota (`services.zone_edit`).
 
 import msgspec
 
-from edgestead.model.zone_errors import AccountNotSeen, ZoneNotFound
 from edgestead.services.limits import RECORDS_PER_ZONE_MAX
+from edgestead.services.lookup import account_of, zone_of
 from edgestead.store.control import Reader
-from edgestead.tables import accounts, zones
+from edgestead.tables import zones
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -23,14 +23,10 @@ class Usage(msgspec.Struct, frozen=True):
 
 def of_zone(reader: Reader, zone_id: str) -> Usage:
     """Raises ZoneNotFound."""
-    state = zones.state(reader, zone_id)
-    if state is None:
-        raise ZoneNotFound
-    return Usage(RECORDS_PER_ZONE_MAX, state.record_count)
+    return Usage(RECORDS_PER_ZONE_MAX, zone_of(reader, zone_id).record_count)
 
 
 def of_account(reader: Reader, account_id: str) -> Usage:
     """Raises AccountNotSeen."""
-    if accounts.account(reader, account_id) is None:
-        raise AccountNotSeen
+    account_of(reader, account_id)
     return Usage(None, zones.records_of_account(reader, account_id))

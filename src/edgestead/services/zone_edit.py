@@ -16,7 +16,7 @@ import msgspec
 
 from edgestead.model import names, served
 from edgestead.model.call import Call
-from edgestead.model.record_errors import ContentRefused, NameRefused, RecordRefused
+from edgestead.model.record_errors import ContentRefused, RecordRefused
 from edgestead.model.records import fold
 from edgestead.model.zone_errors import (
     AddressHost,
@@ -181,13 +181,14 @@ class ZoneEdit:
             self._wrote = self._wrote_settings = True
 
     def take_facts(self) -> None:
-        """Read again what settings say; the apex and names that hang on what changed are served anew."""
+        """Read again what settings say; the apex, or the names, that hang on what changed are served anew."""
         before, facts = self._facts, zone_facts.facts_of(self._tx, self._zone)
         if facts != before:
             if (facts.flatten_all, facts.alpn) != (before.flatten_all, before.alpn):
                 self._again += flattening.next_names(self._tx, self._zone.id, "")
+            if facts._replace(flatten_all=before.flatten_all, alpn=before.alpn) != before:
+                self._changed[self._zone.name] = self._at(self._zone.name, self._apex)
             self._facts = facts
-            self._changed[self._zone.name] = self._at(self._zone.name, self._apex)
             self._wrote = True
 
     def _follow_soa(self) -> None:
@@ -318,8 +319,6 @@ class ZoneEdit:
             raise TypeNotOffered(type="DNSKEY", field="type", reason=reason)
         _check_types(draft, others, name.owner == self._apex)
         _check_sizes(draft, others)
-        if draft.type == "SOA" and name.owner != self._apex:
-            raise NameRefused(type="SOA", field="name", reason="a zone has one SOA record, at its apex")
         if draft.type == "CNAME":
             check_no_loop(self._tx, draft.owner, draft.rdata, old and old.id)
         return name

@@ -17,14 +17,14 @@ from edgestead.model import names
 from edgestead.model.call import Call, Profile
 from edgestead.model.records import TYPES_BY_NUMBER, from_wire
 from edgestead.model.times import six_digits
-from edgestead.model.zone_errors import ZoneNotFound
 from edgestead.model.zonefile import Notes, write_line
+from edgestead.services.lookup import zone_of
 from edgestead.services.platform import Platform
 from edgestead.services.record_draft import Settings, apex_of
 from edgestead.services.serving import ZoneFacts
 from edgestead.services.zone_facts import facts_of
 from edgestead.store.control import Reader
-from edgestead.tables import records, zones
+from edgestead.tables import records
 from edgestead.tables.records import StoredRecord
 from edgestead.tables.zones import ZoneRow
 
@@ -38,9 +38,7 @@ def export(
     call: Call, reader: Reader, platform: Platform, zone_id: str, give_way: Callable[[], None]
 ) -> bytes:
     """The whole zone, as UTF-8. Raises ZoneNotFound."""
-    zone = zones.zone(reader, zone_id)
-    if zone is None:
-        raise ZoneNotFound
+    zone = zone_of(reader, zone_id)
     portions = ["".join(_head(call, platform, zone, facts_of(reader, zone))).encode()]
     last: StoredRecord | None = None
     while rows := records.stored(reader, zone_id, last, ROWS_READ_MAX):

@@ -10,8 +10,9 @@ a write, and is refused with every line that breaks one. Then it is written in p
 so that the writes of others pass between; all of them are one change of the zone's history. Should a portion
 meet what somebody else wrote since the rehearsal, the import is taken back.
 
-Skipped without a word: SOA and NS of the zone itself, which this server makes, and records that are there
-already, so that a file can be imported again.
+Skipped without a word: SOA and NS of the zone itself, which this server makes (where a zone has several
+providers, the NS records of the others are taken), and records that are there already, so that a file can be
+imported again.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,17 +26,18 @@ from edgestead.model.call import Call
 from edgestead.model.names import InvalidValue
 from edgestead.model.record_errors import NameRefused, RecordRefused
 from edgestead.model.records import TYPES
-from edgestead.model.zone_errors import IdenticalRecord, TagRefused, ZoneNotFound
+from edgestead.model.zone_errors import IdenticalRecord, TagRefused
 from edgestead.model.zone_file_errors import LineRefused, LineUnreadable, ZoneFileTooLarge
 from edgestead.model.zonefile import Entry, read, read_notes
-from edgestead.services import history, record_draft
+from edgestead.services import record_draft, zone_facts, zone_restore
+from edgestead.services.aliases import check_no_loop
 from edgestead.services.limits import IMPORTED_RECORDS_MAX, REFUSALS_ANSWERED_MAX
+from edgestead.services.lookup import zone_of
 from edgestead.services.platform import Platform
 from edgestead.services.record_draft import Draft, RecordBody, Settings, apex_of
 from edgestead.services.zone_edit import ZoneEdit
 from edgestead.services.zone_log import Origin
 from edgestead.store.control import Group, Reader, Row, Transaction
-from edgestead.tables import zones
 from edgestead.tables.zones import ZoneRow
 
 PORTION_RECORDS_MAX = 32  # written in one transaction: about 3 ms of the writer's time
@@ -80,10 +82,10 @@ def plan(
 
     Raises ZoneNotFound, LineUnreadable, LineRefused, ZoneFileTooLarge.
     """
-    zone = _zone(reader, zone_id)
+    zone = zone_of(reader, zone_id)
     rehearsal = _Rehearsal(call, reader, platform, zone, proxied)
     delegations: list[Entry] = []
-    for number, entry in enumerate(read(_text(octets), apex_of(zone))):
+    for number, entry in enumerate(read(_text(octets), apex_of(zone), give_way)):
         if number % RECORDS_BETWEEN_REST == 0:
             give_way()
         if number >= IMPORTED_RECORDS_MAX:
@@ -109,7 +111,7 @@ def add(
 
     Raises ZoneNotFound; RecordRefused's children: the zone changed since the rehearsal.
     """
-    edit = ZoneEdit(call, tx, platform, _zone(tx, zone_id), Origin("import", sequence=sequence))
+    edit = ZoneEdit(call, tx, platform, zone_of(tx, zone_id), Origin("import", sequence=sequence))
     added = 0
     for draft in drafts:
         try:
@@ -122,7 +124,7 @@ def add(
 
 def take_back(call: Call, tx: Transaction, platform: Platform, zone_id: str, sequence: int) -> None:
     """Undo what portions have written."""
-    history.undo(call, tx, platform, zone_id, sequence)
+    zone_restore.undo(call, tx, platform, zone_id, sequence)
 
 
 class _Rehearsal:
@@ -135,25 +137,41 @@ class _Rehearsal:
         self._zone = zone
         self._apex = apex_of(zone)
         self._proxied = proxied
+        facts = zone_facts.facts_of(reader, zone)
+        self._takes_apex_ns = facts.multi_provider
+        (served,) = platform.renderer.name(self._apex, self._apex, (), facts).rrsets
+        self._servers = frozenset(served.rdatas)
+        self._reader = reader
         self._edit = ZoneEdit(call, _WritesNothing(reader), platform, zone)
+        self._aliases: dict[bytes, bytes] = {}  # of the file: the snapshot does not have them
         self._drafts: list[Draft] = []
         self._refusals: list[LineRefused] = []
         self._parsed = 0
 
     def take(self, entry: Entry) -> None:
-        if entry.type in ("SOA", "NS") and entry.owner == self._apex:
+        if entry.owner == self._apex and self._is_the_servers(entry):
             return
         self._parsed += 1
         if len(self._refusals) >= REFUSALS_ANSWERED_MAX:
             return
         try:
             draft = self._draft(entry)
+            if draft.type == "CNAME":
+                check_no_loop(self._reader, draft.owner, draft.rdata, None, self._aliases)
             self._edit.create(draft)
             self._drafts.append(draft)
+            if draft.type == "CNAME":
+                self._aliases[draft.owner] = draft.rdata
         except IdenticalRecord:
             return
         except RecordRefused as refusal:
             self._refusals.append(_refused(entry, refusal))
+
+    def _is_the_servers(self, entry: Entry) -> bool:
+        """Whether the server makes such a record at the apex: SOA; NS, but for those of other providers."""
+        if entry.type == "NS" and self._takes_apex_ns:
+            return names.wire_from_text(entry.content) in self._servers
+        return entry.type in ("SOA", "NS")
 
     def plan(self) -> Plan:
         """Raises LineRefused, with all others of its kind."""
@@ -169,6 +187,8 @@ class _Rehearsal:
         row, zone = TYPES[entry.type], self._zone
         if not names.is_at_or_below(entry.owner, self._apex):
             raise NameRefused(type=row.name, field="name", reason=f"it is not in the zone {zone.name}")
+        if row.name == "SOA":
+            raise NameRefused(type=row.name, field="name", reason="a zone has one SOA record, at its apex")
         try:
             notes = read_notes(entry.comment)
         except InvalidValue as error:
@@ -206,13 +226,6 @@ class _WritesNothing:
 
     def drop_scope(self, scope: str, *, first: Group = "") -> int:
         return 0
-
-
-def _zone(reader: Reader, zone_id: str) -> ZoneRow:
-    zone = zones.zone(reader, zone_id)
-    if zone is None:
-        raise ZoneNotFound
-    return zone
 
 
 def _text(octets: bytes) -> str:

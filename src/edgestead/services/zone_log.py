@@ -5,8 +5,8 @@ Asks  `tables.history`.
 Tells `services.history`, which reads it.
 Not   deciding what may change; forgetting.
 
-Whoever writes records goes through `services.zone_edit`, which holds a ZoneLog: one edit is one change, be it
-of one record or of a thousand, and nothing else has to think of history. Settings are added by `setting`.
+Whoever writes a zone goes through `services.zone_edit`, which holds a ZoneLog: one edit is one change, be it
+of records or settings, one or a thousand, and nothing else has to think of history.
 """
 
 from collections.abc import Iterator

@@ -9,7 +9,7 @@ Sources: RFC 1035 §5.1; $TTL RFC 2308 §4; `\#` and TYPE… RFC 3597 §5. $INCL
 file must not name files of the server. A TTL may be written with units (`1h30m`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from edgestead.model import names
@@ -41,14 +41,15 @@ class Entry(NamedTuple):
     comment: str
 
 
-def read(text: str, apex: bytes) -> Iterator[Entry]:
+def read(text: str, apex: bytes, give_way: Callable[[], None] = lambda: None) -> Iterator[Entry]:
     """Every record of a zone file, in order; names that end without a dot are below `apex` or $ORIGIN.
 
+    `give_way` is called now and then, so that a thread that reads a long file lets others run.
     SOA records are read as far as their owner: a server makes its own.
     Raises: LineUnreadable, at the first line that cannot be read.
     """
     reader = _Reader(apex)
-    for line in lines(text):
+    for line in lines(text, give_way):
         try:
             yield from reader.entries(line)
         except (InvalidValue, RecordRefused) as error:

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import socket
 
-from edgestead.store.feed.follower import RECONNECT_MS, Follower
+from edgestead.store.feed.follower import RECONNECT_MS, Follower, Position
 from edgestead.store.feed.follower_thread import DESCRIPTORS_MAX, READ_BYTES
 from edgestead.store.feed.protocol import ProtocolError
 
@@ -28,6 +28,11 @@ class LoopFollower:
     def applied(self) -> int:
         """The last sequence whose changes every answer shows; -1 before the first snapshot."""
         return self._follower.applied
+
+    @property
+    def position(self) -> Position:
+        """Where the consumer stands after the last whole message."""
+        return self._follower.position
 
     async def wait_until_may_serve(self) -> None:
         await self._may_serve.wait()

@@ -1,0 +1,205 @@
+"""The way back in a zone's history: undoing one change, restoring a name or the whole zone.
+
+Owns  what a record or setting shall be, and making it so in one transaction.
+Asks  `tables.history` for what happened, `services.zone_edit` to write: a record that returns meets every
+      rule that a new one meets. `services.dns_settings` checks name servers.
+Tells `api.history`; `services.zone_import`, which takes back what it could not finish.
+Not   showing history (`services.history`).
+
+Undoing takes one change back and is refused where something came later. Restoring does not look at what came
+in between: it makes a name, or the whole zone, what it was after a change. Both are changes themselves, so
+that both can be undone. Records come back with their ids.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from edgestead.changes import NEWEST
+from edgestead.model.call import Call
+from edgestead.model.errors import EdgeError
+from edgestead.model.history_errors import CannotBringBack, ChangedSince, ChangeNotFound, TooMuchToRestore
+from edgestead.model.times import from_six_digits
+from edgestead.services import dns_settings, history, record_draft
+from edgestead.services.limits import RESTORED_ITEMS_MAX
+from edgestead.services.lookup import zone_of
+from edgestead.services.platform import Platform
+from edgestead.services.record_draft import RecordBody
+from edgestead.services.zone_edit import ZoneEdit
+from edgestead.services.zone_log import RECORD, SETTING, Origin
+from edgestead.store.control import Reader, Transaction
+from edgestead.tables import history as table
+from edgestead.tables import records, settings
+from edgestead.tables.history import ItemRow
+from edgestead.tables.records import RecordRow
+from edgestead.tables.zones import ZoneRow
+
+
+class Done(msgspec.Struct, frozen=True):
+    """What an undo or restore did. `sequence` is its own change, null when there was nothing to do."""
+
+    sequence: int | None
+    changes_count: int
+
+
+class RestoreBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One name, or everything when none is sent: a misspelt `name` must not mean everything."""
+
+    name: str | None = None
+
+
+class _Target(NamedTuple):
+    """A record as it shall be: None is gone. `now` is the record as it is."""
+
+    record_id: str
+    now: RecordRow | None
+    wanted: bytes | None
+
+
+_body = msgspec.json.Decoder(RecordBody).decode
+
+
+class _Stored(msgspec.Struct, frozen=True):
+    """What `RecordBody` does not have of a stored record."""
+
+    created_on: str
+    name: str = ""
+    type: str = ""
+
+
+_stored = msgspec.json.Decoder(_Stored).decode
+
+
+def undo(call: Call, tx: Transaction, platform: Platform, zone_id: str, sequence: int) -> Done:
+    """Take one change back. Nothing of it may have changed since.
+
+    Raises ZoneNotFound, ChangeNotFound, ChangedSince, CannotBringBack, TooMuchToRestore.
+    """
+    zone = zone_of(tx, zone_id)
+    row = history.change_of(tx, zone_id, sequence)
+    items = _bounded(table.items(tx, zone_id, sequence, RESTORED_ITEMS_MAX + 1))
+    targets = []
+    for record_id, (was, became) in _ends(items, RECORD).items():
+        now = records.record(tx, zone_id, record_id)
+        if not _same(now and now.body, became):
+            raise ChangedSince(sequence=sequence, what=_named(became or was or b"{}"))
+        targets.append(_Target(record_id, now, was))
+    values = _ends(items, SETTING)
+    for setting_id, (_, became) in values.items():
+        if _value(tx, zone_id, setting_id) != became:
+            raise ChangedSince(sequence=sequence, what=f"the setting {setting_id}")
+    return _bring_about(call, tx, platform, zone, targets, values, Origin("undo", row.sequence))
+
+
+def restore(
+    call: Call, tx: Transaction, platform: Platform, zone_id: str, sequence: int, body: RestoreBody
+) -> Done:
+    """Make a name, or the whole zone, what it was after a change; 0 is before the first one.
+
+    Raises ZoneNotFound, ChangeNotFound, NameRefused, CannotBringBack, TooMuchToRestore.
+    """
+    zone = zone_of(tx, zone_id)
+    state = table.state(tx, zone_id)
+    if not state.floor_sequence <= sequence <= state.last_sequence:
+        raise ChangeNotFound(sequence=sequence)
+    name = None if body.name is None else history.owner_of(zone, body.name)
+    items = _bounded(table.items_since(tx, zone_id, sequence, RESTORED_ITEMS_MAX + 1, name))
+    targets = []
+    for record_id, (was, _) in _ends(items, RECORD).items():
+        now = records.record(tx, zone_id, record_id)
+        moved_away = now is not None and name is not None and now.name != name
+        if not (moved_away and was is None):
+            targets.append(_Target(record_id, now, was))
+    values = _ends(items, SETTING)
+    return _bring_about(call, tx, platform, zone, targets, values, Origin("restore", sequence))
+
+
+def _bounded(items: Sequence[ItemRow]) -> Sequence[ItemRow]:
+    if len(items) > RESTORED_ITEMS_MAX:
+        raise TooMuchToRestore(limit=RESTORED_ITEMS_MAX)
+    return items
+
+
+_Ends = dict[str, tuple[bytes | None, bytes | None]]
+
+
+def _ends(items: Iterable[ItemRow], kind: str) -> _Ends:
+    """Each of a kind with what it was before all of these, and what it became by the last of them.
+
+    A record that moved has two rows in one change: gone from one name, there at the other.
+    """
+    ends: _Ends = {}
+    for item in items:
+        if item.kind == kind:
+            first = ends.get(item.item_id)
+            ends[item.item_id] = (first[0] if first else item.was, item.became)
+    return ends
+
+
+def _value(reader: Reader, zone_id: str, setting_id: str) -> bytes | None:
+    found = settings.one(reader, zone_id, setting_id)
+    return found.value.encode() if found else None
+
+
+def _bring_setting(tx: Transaction, edit: ZoneEdit, zone: ZoneRow, id_: str, wanted: bytes | None) -> bool:
+    """Whether the setting was another one. Raises CannotBringBack: name servers that are gone."""
+    if _value(tx, zone.id, id_) == wanted:
+        return False
+    if wanted is None:
+        edit.clear_setting(id_)
+        return True
+    edit.put_setting(id_, msgspec.json.decode(wanted))
+    try:
+        dns_settings.check_stored_set(tx, zone)
+    except EdgeError as cause:
+        cause.pointer = None
+        raise CannotBringBack(what=f"the setting {id_}", reason=cause.message, chain=(cause,)) from None
+    return True
+
+
+def _bring_about(
+    call: Call,
+    tx: Transaction,
+    platform: Platform,
+    zone: ZoneRow,
+    targets: Iterable[_Target],
+    values: _Ends,
+    origin: Origin,
+) -> Done:
+    """Everything that differs leaves first: what returns meets the others as they will be."""
+    due = [target for target in targets if not _same(target.now and target.now.body, target.wanted)]
+    edit = ZoneEdit(call, tx, platform, zone, origin)
+    for target in due:
+        if target.now is not None:
+            edit.delete(target.now)
+    # Settings first: what returns may need them, a DNSKEY say.
+    changed = sum(_bring_setting(tx, edit, zone, id_, wanted) for id_, (wanted, _) in values.items())
+    # The stored form is the newest one, whatever date the caller asks for.
+    newest = msgspec.structs.replace(call, as_of=NEWEST)
+    for record_id, wanted in _in_order(due):
+        try:
+            draft = record_draft.draft(newest, zone, platform, _body(wanted))
+            edit.bring_back(draft, record_id, from_six_digits(_stored(wanted).created_on))
+        except EdgeError as cause:
+            cause.pointer = None  # there is no JSON body to point into
+            raise CannotBringBack(what=_named(wanted), reason=cause.message, chain=(cause,)) from None
+    return Done(edit.finish(), len(due) + changed)
+
+
+def _in_order(due: Iterable[_Target]) -> Iterator[tuple[str, bytes]]:
+    """What returns; a DS needs the NS records of its name first."""
+    wanted = [(target.record_id, target.wanted) for target in due if target.wanted is not None]
+    return iter(sorted(wanted, key=lambda one: _stored(one[1]).type == "DS"))
+
+
+def _same(one: bytes | None, other: bytes | None) -> bool:
+    """Whether two stored records say the same; when they were written does not count."""
+    if one is None or other is None:
+        return one is other
+    return one == other or _body(one) == _body(other)
+
+
+def _named(body: bytes) -> str:
+    found = _stored(body)
+    return f"{found.type} {found.name}"
