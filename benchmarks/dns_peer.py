@@ -245,7 +245,7 @@ def measure(place, questions_file, *, tcp=False):
 
 
 def compare(script, load, text, questions, *, tcp=False):
-    """Runs of all servers that are installed in turn; prints the medians and how many times cheaper we are."""
+    """Run all servers that are installed in turn; print medians and how many times cheaper we are."""
     only = [word.removeprefix("--only=") for word in sys.argv if word.startswith("--only=")]
     names = [name for name in only or peers.PEERS if peers.is_installed(name)]
     with ExitStack() as stack:
