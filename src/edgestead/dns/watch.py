@@ -8,8 +8,9 @@ Not   exact counters, which are `counters`.
 The loops show a reply now and then, which stands for all since the last one: when there were SHARE of them,
 or PAUSE_SECONDS are over. So with little to do every query is counted, and under load one of about a hundred,
 which estimates shares well and costs a hundredth of a query. A sketch keeps the keys with the highest counts:
-when it holds twice as many as it promises, the lower half goes, and a key that comes (again) starts with the highest count that went. So no
-count is too low, none is too high by more than `floor`, and what was counted more often is there.
+when it holds twice as many as it promises, the lower half goes, and a key that comes (again) starts with the
+highest count that went. So no count is too low, none is too high by more than `floor`, and what was counted
+more often is there.
 """
 
 import time
