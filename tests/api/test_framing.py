@@ -79,7 +79,7 @@ class Server:
         self.api.close()
 
     def connect(self, source="127.0.0.1") -> socket.socket:
-        return socket.create_connection(self.address, timeout=10, source_address=(source, 0))
+        return socket.create_connection(self.address, timeout=30, source_address=(source, 0))
 
     def exchange(self, *parts: bytes) -> bytes:
         """Send, then read until the server closes."""
@@ -110,9 +110,19 @@ def read_all(connection) -> bytes:
 def read_answer(connection) -> tuple[int, dict[str, str], bytes]:
     said = b""
     while b"\r\n\r\n" not in said:
-        said += connection.recv(1)
+        said += read_exactly(connection, 1)
     status, headers = read_head(said)
-    return status, headers, connection.recv(int(headers["content-length"]), socket.MSG_WAITALL)
+    return status, headers, read_exactly(connection, int(headers["content-length"]))
+
+
+def read_exactly(connection, count) -> bytes:
+    """MSG_WAITALL does not wait where the socket has a timeout."""
+    said = b""
+    while len(said) < count:
+        part = connection.recv(count - len(said))
+        assert part, f"the connection ended after {said!r}"
+        said += part
+    return said
 
 
 def read_head(said: bytes) -> tuple[int, dict[str, str]]:
@@ -211,7 +221,7 @@ def test_a_body_that_is_too_large_is_413_and_closed(server):
 def test_expect_continue_is_answered_before_the_body(server):
     with server.connect() as connection:
         connection.sendall(POST + LENGTH + b"Expect: 100-continue\r\n\r\n")
-        assert connection.recv(25, socket.MSG_WAITALL) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        assert read_exactly(connection, 25) == b"HTTP/1.1 100 Continue\r\n\r\n"
         connection.sendall(BODY)
         assert read_answer(connection)[0] in (200, 400)
 

@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-START_SECONDS = 10
+START_SECONDS = 30
 _SBIN = "/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin"
 _ports = itertools.count(20_000)
 

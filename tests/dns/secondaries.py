@@ -14,7 +14,7 @@ from tests.dns.peers import PEERS, private_host
 BINARIES = {name: PEERS[name].binary for name in ("NSD", "Knot")}
 ANSWER_SECONDS_MAX = 30
 
-_ports = itertools.count(40_000)
+_ports = itertools.count(25_000)  # below those that the kernel hands out by itself
 
 _NSD = """
 server:

@@ -141,5 +141,5 @@ def running(serve, *arguments):
         yield
     finally:
         stop.set()
-        thread.join(10)
+        thread.join(30)
         assert not thread.is_alive()

@@ -189,7 +189,6 @@ def wait_until_equal(primary, followers):
                 time.sleep(0.05)
 
 
-@pytest.mark.timeout(180)
 def test_nsd_and_knot_follow_through_random_changes(tmp_path):
     follow(1, 300, tmp_path)
 

@@ -189,7 +189,9 @@ def test_several_processes_share_the_objects_and_one_ends_alone(new_server, coun
     for name in names:
         server.call_object(f"Counter/{name}/add")
 
-    os.kill(server.children()["objects-1"], signal.SIGKILL)
+    pid = server.children()["objects-1"]
+    os.kill(pid, signal.SIGKILL)
+    server.wait_for_life("objects-1", pid)
 
     assert [server.call_object(f"Counter/{name}/add").result for name in names] == [2] * len(names)
     server.stop()

@@ -10,12 +10,12 @@ from edgestead.testing.server import is_running
 
 
 @pytest.fixture
-def server(edge_server):
+def server(new_server, patience):
     """A server with one record, www.example.com."""
-    zone_id = edge_server.make_zone("example.com")
-    edge_server.make_record(zone_id, "A", "www", "192.0.2.1")
-    edge_server.zone_id = zone_id
-    return edge_server
+    made = new_server(*patience).start()
+    made.zone_id = made.make_zone("example.com")
+    made.make_record(made.zone_id, "A", "www", "192.0.2.1")
+    return made
 
 
 def answers(server):

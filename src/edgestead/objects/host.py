@@ -20,6 +20,7 @@ import apsw
 from edgestead.http1.server import Server
 from edgestead.objects.classes import ClassInfo
 from edgestead.objects.engine import Logging
+from edgestead.objects.env import Bindings
 from edgestead.objects.node import Node
 from edgestead.objects.serve import Authorise, ObjectsHttp, PassedOnHttp, unreadable
 from edgestead.objects.shards import Shards
@@ -72,6 +73,7 @@ class Host:
         fatal: Callable[[BaseException], None] = exit_process,
         segment_bytes: int = SEGMENT_BYTES,
         logging: Logging = "keys",
+        bindings: Bindings | None = None,
     ) -> None:
         """Open the log and recover. Must be made on the running loop.
 
@@ -98,6 +100,7 @@ class Host:
             random=secrets.token_bytes,
             logging=logging,
             databases_max=_databases_max(),
+            bindings=bindings,
         )
         self._server: Server | None = None
         self._passed_on: Server | None = None

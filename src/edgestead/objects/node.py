@@ -18,7 +18,7 @@ from edgestead.objects.classes import ClassInfo
 from edgestead.objects.commits import Turns
 from edgestead.objects.database import Database
 from edgestead.objects.engine import Engine, Logging
-from edgestead.objects.env import Env
+from edgestead.objects.env import Bindings, Env
 from edgestead.objects.errors import ObjectReset, StorageBroken, UnknownClass, UnknownMethod
 from edgestead.objects.instance import Instance
 from edgestead.objects.web import Request, Response
@@ -44,6 +44,9 @@ class _Sender:
     async def call(self, ref: ObjectRef, method: str, arguments: bytes) -> Reply:
         return await self._instance.send(ref, method, arguments)
 
+    async def confirmed(self) -> None:
+        await self._instance.confirmed()
+
 
 class Node:
     """Runs the objects of `classes` over one log.
@@ -63,6 +66,7 @@ class Node:
         logging: Logging = "keys",
         idle_seconds: float = limits.IDLE_SECONDS,
         databases_max: int = 1_000,
+        bindings: Bindings | None = None,
     ) -> None:
         self.classes = classes
         self.log = object_log
@@ -78,7 +82,8 @@ class Node:
         self._closed = False
         # How calls of this node's own objects go out: to this node, or to the one that owns the object.
         self.deliver: Callable[[ObjectRef, str, bytes], Awaitable[Reply]] = self.call
-        self.env = Env(self, classes, random)
+        self._bindings = bindings
+        self.env = Env(self, classes, random, bindings)
 
     # calls
 
@@ -113,6 +118,9 @@ class Node:
             return pack_error(error)
         finally:
             self._events -= 1
+
+    async def confirmed(self) -> None:
+        """Calls from outside of objects wait for nobody's writes."""
 
     def _deliver(self, ref: ObjectRef, method: str, arguments: bytes) -> Awaitable[Reply]:
         return self.deliver(ref, method, arguments)
@@ -164,7 +172,7 @@ class Node:
         )
 
     def _make_env(self, instance: Instance) -> Env:
-        return Env(_Sender(instance), self.classes, self._random)
+        return Env(_Sender(instance), self.classes, self._random, self._bindings)
 
     def _open_database(self, key: Key, lease: Lease) -> Database:
         if len(self._opened) >= self._databases_max:

@@ -183,9 +183,12 @@ class Estate:
             history_days=config.history_days,
             history_rows=config.history_rows,
             objects_workers=len(self._objects),
+            kv_fd=listeners.kv.fileno(),
+            objects_namespaces=tuple(id_ for _, id_ in config.objects_bindings),
         )
-        descriptors = [start.lock_fd, start.api_fd, start.feed_fd, start.admin_fd, *self._pages.values()]
-        return start, [*descriptors, *(consumer.pidfd for consumer in serving)]
+        sockets = [start.api_fd, start.feed_fd, start.admin_fd, start.kv_fd]
+        pidfds = [consumer.pidfd for consumer in serving]
+        return start, [start.lock_fd, *sockets, *self._pages.values(), *pidfds]
 
     def _objects_start(self, worker: int, child: Child, status_fd: int) -> tuple[ObjectsStart, Iterable[int]]:
         listeners = self._listeners
@@ -208,6 +211,8 @@ class Estate:
             calls=tuple(map(str, objects_sockets(runtime_dir, "calls", workers))),
             requests=tuple(map(str, objects_sockets(runtime_dir, "requests", workers))),
             blocked_seconds=self._config.objects_blocked_seconds,
+            kv_path=str(runtime_dir / "kv.sock"),
+            bindings=dict(self._config.objects_bindings),
         )
         passed_on = [start.calls_fd, start.requests_fd] if many else []
         return start, [start.lock_fd, start.socket_fd, *passed_on]

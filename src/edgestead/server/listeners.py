@@ -41,6 +41,7 @@ class Listeners:
             self.dns_tcp, first_udp = map(self._keep, _dns_pair(dns))
             self.dns_udp = [first_udp, *(self._keep(_udp_sibling(first_udp)) for _ in range(1, dns_workers))]
             self.feed = self._keep(_listen_unix(runtime_dir / "feed.sock"))
+            self.kv = self._keep(_listen_unix(runtime_dir / "kv.sock"))
             self.dns_asks = [
                 self._keep(_listen_unix(path)) for path in dns_ask_sockets(runtime_dir, dns_workers)
             ]

@@ -69,6 +69,8 @@ class ControlStart(Start, frozen=True, kw_only=True):
     history_days: int
     history_rows: int
     objects_workers: int = 0
+    kv_fd: int
+    objects_namespaces: tuple[str, ...] = ()
 
 
 class ObjectsStart(Start, frozen=True, kw_only=True):
@@ -91,6 +93,8 @@ class ObjectsStart(Start, frozen=True, kw_only=True):
     calls: tuple[str, ...]
     requests: tuple[str, ...]
     blocked_seconds: int
+    kv_path: str
+    bindings: dict[str, str]
 
 
 class DnsStart(Start, frozen=True, kw_only=True):

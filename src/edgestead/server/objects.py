@@ -26,9 +26,11 @@ import uvloop
 from edgestead.model.counters import Page, slot
 from edgestead.objects import layout
 from edgestead.objects.classes import ClassInfo
+from edgestead.objects.env import Bindings
 from edgestead.objects.host import Host, Peers, configure_sqlite
 from edgestead.objects.loader import LoadError, load
 from edgestead.objects.watchdog import Watchdog
+from edgestead.objects.wire import Asker
 from edgestead.server import process
 from edgestead.server.messages import OBJECTS_GROUP, ObjectsStart
 from edgestead.server.objects_access import Gatekeeper
@@ -55,6 +57,9 @@ def main() -> None:
         classes = load(start.sources)
     except LoadError as error:
         status.failed(str(error))
+        sys.exit(1)
+    if twice := sorted(classes.keys() & start.bindings.keys()):
+        status.failed(f"objects.bindings: {twice[0]} is the name of a class already")
         sys.exit(1)
     fed = FedAccess()
     follower = ThreadFollower(
@@ -102,7 +107,7 @@ async def _live(
     watchdog = Watchdog(loop, start.blocked_seconds, partial(_end_blocked, page, status))
     watchdog.start()
     try:
-        host = Host(str(folder), classes)
+        host = Host(str(folder), classes, bindings=Bindings(start.bindings, Asker(start.kv_path).ask))
     except (LogError, OSError) as error:
         status.failed(f"the objects' storage cannot be opened: {error}")
         sys.exit(1)

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-START_SECONDS_MAX = 30.0
-END_SECONDS_MAX = 20.0
+START_SECONDS_MAX = 60.0
+END_SECONDS_MAX = 60.0
 DIG_SECONDS_MAX = 2.0  # of one try
 DIG_TRIES_MAX = 5
 _POLL_SECONDS = 0.01
