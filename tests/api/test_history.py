@@ -21,6 +21,7 @@ SRV = {
 RECORDS = {
     "A": {**WWW, "comment": "the über site", "tags": ["owner:dns-team"]},
     "proxied": {**WWW, "proxied": True, "settings": {"ipv4_only": True}},
+    "DNS only, waiting": {**WWW, "settings": {"ipv6_only": True}},
     "CNAME": {"type": "CNAME", "name": "a", "content": "b.example.net", "settings": {"flatten_cname": True}},
     "MX": MX,
     "SRV": SRV,

@@ -150,7 +150,6 @@ def test_a_zone_lists_the_custom_rulesets_that_it_may_execute_but_does_not_own_t
 
     assert [row["kind"] for row in api.get(zone).result] == ["managed", "custom"]
     assert api.get(f"{zone}/{custom['id']}").codes == [10001]
-    assert api.get(f"{zone}/{MANAGED.id}").codes == [10001]
     assert [row["kind"] for row in api.get(ACCOUNT).result] == ["managed", "custom", "root"]
 
 
@@ -479,10 +478,16 @@ WRITES = [
 
 
 @pytest.mark.parametrize(("method", "path", "body"), WRITES)
-def test_the_managed_ruleset_cannot_be_written(api, method, path, body):
-    answer = api.call(method, f"{ACCOUNT}/{MANAGED.id}{path}", body)
+def test_the_managed_ruleset_cannot_be_written(api, scope, method, path, body):
+    answer = api.call(method, f"{scope[0]}/{MANAGED.id}{path}", body)
 
     assert (answer.status, answer.codes) == (400, [20221])
+
+
+@pytest.mark.parametrize("path", ["", "/versions", "/versions/7"])
+def test_a_zone_reads_the_managed_ruleset_that_it_executes(api, zone, path):
+    assert api.get(f"{zone}/{MANAGED.id}{path}").result == api.get(f"{ACCOUNT}/{MANAGED.id}{path}").result
+    assert api.get(f"/zones/{NO_ID}/rulesets/{MANAGED.id}{path}").codes == [1001]
 
 
 # Executing custom rulesets

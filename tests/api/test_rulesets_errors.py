@@ -125,7 +125,8 @@ RULES = [
         " not parse"
         " filter expression: Filter parsing error (1:22):\n"
         'http.host eq "a" and http.hots eq "b"\n'
-        "                     ^^^^^^^^^ unknown identifier",
+        "                     ^^^^^^^^^ unknown identifier\n"
+        "did you mean http.host?",
     ),
     (
         block('true and\nip.src eq "1.2.3.4"'),
@@ -136,7 +137,12 @@ RULES = [
     (block('http.host eq "' + "x" * 4100 + '"'), 20127, f"{IN_FIRST}/expression", "4096"),
     (block("ip.src in $office"), 20127, f"{IN_FIRST}/expression", "could not find list $office"),
     (block('http.host matches "(?=x)"'), 20127, f"{IN_FIRST}/expression", "regex parse error"),
-    (block("http.response.code eq 404"), 20127, f"{IN_FIRST}/expression", "unknown identifier"),
+    (
+        block("http.response.code eq 404"),
+        20127,
+        f"{IN_FIRST}/expression",
+        "unknown identifier\nhttp.response.code exists in response phases only",
+    ),
     (block("(" * 200 + "ssl" + ")" * 200), 20127, f"{IN_FIRST}/expression", "maximum nesting depth exceeded"),
     (
         {"action": "skip", "expression": "true"},
@@ -184,7 +190,7 @@ EXECUTES = [
         {"overrides": {"categories": [{"category": "attack-xss"}]}},
         20121,
         "/overrides/categories/0",
-        "it overrides nothing",
+        "because it overrides nothing: action, enabled are missing",
     ),
     (
         {"overrides": {"categories": [{"enabled": False}]}},
@@ -198,7 +204,13 @@ EXECUTES = [
         "/overrides/rules/1/id",
         "the ruleset has no such rule",
     ),
-    ({"overrides": {"rules": [{"id": ANOMALY.id}]}}, 20121, "/overrides/rules/0", "it overrides nothing"),
+    (
+        {"overrides": {"rules": [{"id": ANOMALY.id}]}},
+        20121,
+        "/overrides/rules/0",
+        "because it overrides nothing: action, enabled, score_threshold are missing",
+    ),
+    ({"overrides": {"categories": [], "rules": []}}, 20121, "/overrides", "its lists are empty"),
     (
         {"overrides": {"rules": [{"id": ANOMALY.id, "action": "explode"}]}},
         20121,

@@ -43,6 +43,7 @@ CLIENTS = {
     "kv_pylibs": Needs(("wkv", "lkv", "cfkv"), namespace=True),
     "lexicon_cli": Needs(("lexicon",), programs=("dig",), namespace=True),
     "node_sdk2_acme": Needs(npm=("misc",), programs=("pebble",), namespace=True),
+    "node_sdk_rulesets": Needs(npm=("sdk",)),
     "octodns_newzone": Needs(("octodns",), programs=("dig",)),
     "py_sdk_auth": Needs(("cfsdk",)),
     "py_sdk_dns": Needs(("cfsdk",), programs=("dig",)),

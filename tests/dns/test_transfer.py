@@ -1,6 +1,7 @@
 """Transfers over real sockets: who gets them, what is in them, and how they share the loop."""
 
 import asyncio
+import contextlib
 import socket
 import struct
 from ipaddress import ip_network
@@ -20,8 +21,9 @@ from edgestead.dns import transfer
 from edgestead.dns.counters import Slot
 from edgestead.dns.tcp import TcpLimits, TransferPolicy, serve_tcp
 from edgestead.dns.transfer import MESSAGE_OCTETS
+from edgestead.model.served import KIND_NAME, ServedName, ServedRRset, encode
 from tests.dns.changing import Changing
-from tests.dns.serving import Asker, Counts, said
+from tests.dns.serving import Asker, Change, Counts, said, wire
 
 APEX = "example.test."
 LOOPBACK = (ip_network("127.0.0.0/8"),)
@@ -58,6 +60,8 @@ class World:
         await self.task
         for writer in self.writers:
             writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
 
     async def connect(self, **options):
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port, **options)
@@ -133,8 +137,10 @@ def large(zone, names):
 
 def wide(zone):
     """More octets than the sockets in between can hold."""
-    texts = ('"' + "x" * 255 + '" ') * 80
-    zone.change(*[(f"wide{number}.{APEX}", ("TXT", 300, texts)) for number in range(600)])
+    rrsets = (ServedRRset(65280, 300, (bytes(20_000),)),)
+    names = [ServedName(wire(APEX), wire(f"wide{number}.{APEX}"), rrsets) for number in range(600)]
+    zone.table.apply([Change(APEX, KIND_NAME, name.owner.hex(), encode(name)) for name in names])
+    zone.change((f"www.{APEX}", WWW))
 
 
 @pytest.fixture

@@ -72,6 +72,7 @@ def test_sigterm_ends_everything_and_leaves_nothing(edge_server):
     assert sorted(os.listdir(edge_server.data_dir)) == [
         "control.db",
         "credentials.json",
+        "dns",
         "kv-blobs",
         "kv.db",
         "lock",

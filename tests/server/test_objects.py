@@ -181,6 +181,25 @@ def test_a_source_that_cannot_be_loaded_stops_the_start_with_words(new_server, t
     assert "bad.py" in server.log
 
 
+def test_several_processes_share_the_objects_and_one_ends_alone(new_server, counter):
+    server = new_server("--objects", counter, "--objects-workers", "2").start()
+    names = [f"n{number}" for number in range(12)]
+    pids = {server.call_object(f"Counter/{name}/pid").result for name in names}
+    assert pids == {server.children()[f"objects-{worker}"] for worker in range(2)}
+    for name in names:
+        server.call_object(f"Counter/{name}/add")
+
+    pid = server.children()["objects-1"]
+    os.kill(pid, signal.SIGKILL)
+    server.wait_for_life("objects-1", pid)
+
+    assert [server.call_object(f"Counter/{name}/add").result for name in names] == [2] * len(names)
+    server.stop()
+    server.flags = ("--objects", counter, "--objects-workers", "3")
+    server.start()
+    assert [server.call_object(f"Counter/{name}/add").result for name in names] == [3] * len(names)
+
+
 def test_readiness_and_metrics_tell_of_objects(server):
     server.call_object("Counter/a/add")
     server.call_object("Counter/a/missing")

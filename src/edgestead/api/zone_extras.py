@@ -115,9 +115,9 @@ def purge_cache(zone_id: str, api: AppContext, body: PurgeBody) -> ZoneId:
 
 
 @route("DELETE", f"{_ZONE}/purge_cache", permission="Zone Settings Write", family=PLATFORM)
-def delete_cache(zone_id: str, api: AppContext, body: PurgeBody) -> ZoneId:
-    """The older method of the same."""
-    return purge_cache(zone_id, api, body)
+def delete_cache(zone_id: str, api: AppContext) -> ZoneId:
+    """The older method: forget everything. What a DELETE carries is ignored, here as everywhere."""
+    return purge_cache(zone_id, api, PurgeBody(purge_everything=True))
 
 
 @route("GET", f"{_ZONE}/pagerules", permission=_READ, family=PLATFORM)

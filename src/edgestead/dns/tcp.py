@@ -186,14 +186,21 @@ class _House:
                 next(iter(self._present)).dismiss()
 
     async def drain(self) -> None:
-        """Let everyone have what they asked for, within DRAIN_SECONDS."""
+        """Let everyone have what they asked for, within DRAIN_SECONDS; then see them off.
+
+        Whoever closes the loop under open transports may wait for ever (seen with uvloop 0.23).
+        """
         for connection in list(self._present):
             connection.finish()
+        await self._until_empty()
+        for connection in list(self._present):
+            connection.dismiss()
+        await self._until_empty()
+
+    async def _until_empty(self) -> None:
         if self._present:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._empty.wait(), DRAIN_SECONDS)
-        for connection in list(self._present):
-            connection.dismiss()
 
 
 class _Connection(asyncio.Protocol):

@@ -10,7 +10,7 @@ Runs on the loop it was made on: the real one, or a simulated one. `start` begin
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from edgestead.objects import limits
 from edgestead.objects.calls import Reply, pack_error
@@ -18,7 +18,7 @@ from edgestead.objects.classes import ClassInfo
 from edgestead.objects.commits import Turns
 from edgestead.objects.database import Database
 from edgestead.objects.engine import Engine, Logging
-from edgestead.objects.env import Env
+from edgestead.objects.env import Bindings, Env
 from edgestead.objects.errors import ObjectReset, StorageBroken, UnknownClass, UnknownMethod
 from edgestead.objects.instance import Instance
 from edgestead.objects.web import Request, Response
@@ -44,6 +44,9 @@ class _Sender:
     async def call(self, ref: ObjectRef, method: str, arguments: bytes) -> Reply:
         return await self._instance.send(ref, method, arguments)
 
+    async def confirmed(self) -> None:
+        await self._instance.confirmed()
+
 
 class Node:
     """Runs the objects of `classes` over one log.
@@ -63,6 +66,7 @@ class Node:
         logging: Logging = "keys",
         idle_seconds: float = limits.IDLE_SECONDS,
         databases_max: int = 1_000,
+        bindings: Bindings | None = None,
     ) -> None:
         self.classes = classes
         self.log = object_log
@@ -76,7 +80,10 @@ class Node:
         self._events = 0
         self._opened: dict[Key, None] = {}  # objects with an open database, oldest first
         self._closed = False
-        self.env = Env(self, classes, random)
+        # How calls of this node's own objects go out: to this node, or to the one that owns the object.
+        self.deliver: Callable[[ObjectRef, str, bytes], Awaitable[Reply]] = self.call
+        self._bindings = bindings
+        self.env = Env(self, classes, random, bindings)
 
     # calls
 
@@ -112,6 +119,12 @@ class Node:
         finally:
             self._events -= 1
 
+    async def confirmed(self) -> None:
+        """Calls from outside of objects wait for nobody's writes."""
+
+    def _deliver(self, ref: ObjectRef, method: str, arguments: bytes) -> Awaitable[Reply]:
+        return self.deliver(ref, method, arguments)
+
     def _is_alone(self) -> bool:
         return self._events <= 1
 
@@ -131,7 +144,12 @@ class Node:
     def _begin(self, key: Key, ref: ObjectRef, info: ClassInfo) -> Instance:
         engine_of: list[Engine] = []
         instance = Instance(
-            ref, info, self._loop, self._now_ms, self.call, lambda over: self._over(key, engine_of[0], over)
+            ref,
+            info,
+            self._loop,
+            self._now_ms,
+            self._deliver,
+            lambda over: self._over(key, engine_of[0], over),
         )
         engine = self._make_engine(ref, instance.reset)
         engine_of.append(engine)
@@ -154,7 +172,7 @@ class Node:
         )
 
     def _make_env(self, instance: Instance) -> Env:
-        return Env(_Sender(instance), self.classes, self._random)
+        return Env(_Sender(instance), self.classes, self._random, self._bindings)
 
     def _open_database(self, key: Key, lease: Lease) -> Database:
         if len(self._opened) >= self._databases_max:
@@ -256,6 +274,13 @@ class Node:
             self._let_go(key, engine)
         except (LogError, OSError) as error:
             log.error("moving the base of %s/%s: %s", ref.class_name, ref.id, error)
+
+    async def bring_up(self) -> None:
+        """Bring every database up to the log, so that the log holds nothing more."""
+        for entry in list(self.log.catalogue()):
+            if entry.base < entry.head:
+                self._move_base(entry.ref)
+                await asyncio.sleep(0)
 
     # the end
 

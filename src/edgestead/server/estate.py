@@ -183,13 +183,17 @@ class Estate:
             history_days=config.history_days,
             history_rows=config.history_rows,
             objects_workers=len(self._objects),
+            kv_fd=listeners.kv.fileno(),
+            objects_namespaces=tuple(id_ for _, id_ in config.objects_bindings),
         )
-        descriptors = [start.lock_fd, start.api_fd, start.feed_fd, start.admin_fd, *self._pages.values()]
-        return start, [*descriptors, *(consumer.pidfd for consumer in serving)]
+        sockets = [start.api_fd, start.feed_fd, start.admin_fd, start.kv_fd]
+        pidfds = [consumer.pidfd for consumer in serving]
+        return start, [start.lock_fd, *sockets, *self._pages.values(), *pidfds]
 
     def _objects_start(self, worker: int, child: Child, status_fd: int) -> tuple[ObjectsStart, Iterable[int]]:
         listeners = self._listeners
         assert listeners.objects is not None
+        many, runtime_dir, workers = len(self._objects) > 1, self._runtime_dir, len(self._objects)
         start = ObjectsStart(
             name=child.name,
             supervisor_pid=os.getpid(),
@@ -198,14 +202,20 @@ class Estate:
             folder=str(self._config.data_dir / "objects"),
             lock_fd=self._folder.lock_fd,
             socket_fd=listeners.objects.fileno(),
-            peer_fd=listeners.objects_peers[worker].fileno(),
+            calls_fd=listeners.objects_calls[worker].fileno() if many else -1,
+            requests_fd=listeners.objects_requests[worker].fileno() if many else -1,
             feed_path=str(self._runtime_dir / "feed.sock"),
             sources=self._config.objects,
             worker=worker,
-            peers=tuple(map(str, objects_sockets(self._runtime_dir, len(self._objects)))),
+            workers=workers,
+            calls=tuple(map(str, objects_sockets(runtime_dir, "calls", workers))),
+            requests=tuple(map(str, objects_sockets(runtime_dir, "requests", workers))),
             blocked_seconds=self._config.objects_blocked_seconds,
+            kv_path=str(runtime_dir / "kv.sock"),
+            bindings=dict(self._config.objects_bindings),
         )
-        return start, [start.lock_fd, start.socket_fd, start.peer_fd]
+        passed_on = [start.calls_fd, start.requests_fd] if many else []
+        return start, [start.lock_fd, start.socket_fd, *passed_on]
 
     def _dns_start(
         self, socket_fd: int, worker: int, child: Child, status_fd: int

@@ -69,11 +69,14 @@ class ControlStart(Start, frozen=True, kw_only=True):
     history_days: int
     history_rows: int
     objects_workers: int = 0
+    kv_fd: int
+    objects_namespaces: tuple[str, ...] = ()
 
 
 class ObjectsStart(Start, frozen=True, kw_only=True):
-    """One objects process. `socket_fd` listens for HTTP, the same one for all of them; `peer_fd` listens on
-    `peers[worker]`, where the others pass calls on. `sources` are files, folders and modules.
+    """One objects process. `socket_fd` listens for HTTP, the same one for all of them. `calls` and `requests`
+    are the Unix sockets where each passes on what another one owns, `calls_fd` and `requests_fd` this one's;
+    one process alone has none. `sources` are files, folders and modules.
 
     `lock_fd` is only held, as in `ControlStart`.
     """
@@ -81,12 +84,17 @@ class ObjectsStart(Start, frozen=True, kw_only=True):
     folder: str
     lock_fd: int
     socket_fd: int
-    peer_fd: int
+    calls_fd: int
+    requests_fd: int
     feed_path: str
     sources: tuple[str, ...]
     worker: int
-    peers: tuple[str, ...]
+    workers: int
+    calls: tuple[str, ...]
+    requests: tuple[str, ...]
     blocked_seconds: int
+    kv_path: str
+    bindings: dict[str, str]
 
 
 class DnsStart(Start, frozen=True, kw_only=True):

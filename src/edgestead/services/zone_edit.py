@@ -190,6 +190,7 @@ class ZoneEdit:
                 self._changed[self._zone.name] = self._at(self._zone.name, self._apex)
             self._facts = facts
             self._wrote = True
+            self._follow_soa()
 
     def _follow_soa(self) -> None:
         """Keep the record that is a view of the SOA's setting like it."""
@@ -208,6 +209,8 @@ class ZoneEdit:
         """Render names again whose records stay: what they answer with may have changed."""
         self._again += found
         self._wrote = True
+        if self._zone.name in self._again:
+            self._follow_soa()
 
     def finish(self) -> int | None:
         """Render each changed name, tell the feed, and give the zone its new serial last.
@@ -217,7 +220,6 @@ class ZoneEdit:
         """
         if self._wrote_settings:
             self.take_facts()
-            self._follow_soa()
         if not self._wrote:
             return None
         zone_id, serial = self._zone.id, self._zone.serial

@@ -52,6 +52,11 @@ SELECT_ACCOUNT_ID = "select account_id from zones where id = ?"
 SELECT_NAMES = "select name from zones where account_id = ? order by name limit 1000"
 SELECT_ID_BY_NAME = "select id from zones where name = ?"
 SELECT_RECORDS_OF_ACCOUNT = "select sum(record_count) from zones where account_id = ?"
+SELECT_BY_SETTING = (
+    f"select {', '.join(f'z.{one}' for one in COLUMNS.split(', '))} from settings s"
+    " join zones z on z.id = s.scope_id where s.id = ? and s.value = ? and z.account_id = ?"
+    " order by z.id limit ?"
+)
 UPDATE_AFTER_CHANGE = "update zones set serial = ?, record_count = ?, version = version + 1 where id = ?"
 UPDATE_OWN = "update zones set type = ?, paused = ?, plan = ?, modified_us = ? where id = ?"
 DELETE = "delete from zones where id = ?"
@@ -144,6 +149,12 @@ def records_of_account(reader: Reader, account_id: str) -> int:
     """How many records all of an account's zones have."""
     found = reader.row(SELECT_RECORDS_OF_ACCOUNT, (account_id,))
     return int(found[0] or 0) if found else 0
+
+
+def with_setting(reader: Reader, account_id: str, id_: str, value: str, limit: int) -> list[ZoneRow]:
+    """Zones of an account that have this value (JSON text) of a setting."""
+    found = reader.rows(SELECT_BY_SETTING, (id_, value, account_id, limit))
+    return [ZoneRow(*row) for row in found]
 
 
 def name_is_taken(reader: Reader, name: str) -> bool:

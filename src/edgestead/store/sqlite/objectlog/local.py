@@ -60,6 +60,15 @@ from edgestead.store.sqlite.objectlog.writer import GroupWriter, LocalGroup
 SEGMENT_BYTES = 64 * 1024 * 1024
 
 
+def catalogue_path(folder: str) -> str:
+    return f"{folder}/log/catalogue.db"
+
+
+def data_path(folder: str, ref: ObjectRef) -> str:
+    """Where the database of an object is."""
+    return f"{folder}/data/{ref.class_name}/{ref.id[:2]}/{ref.id}.sqlite"
+
+
 class LocalObjectLog:
     """`ObjectLog` on local files. Used from one thread; results come back on it.
 
@@ -83,7 +92,7 @@ class LocalObjectLog:
         segment_bytes: int = SEGMENT_BYTES,
     ) -> None:
         self._files, self._runners = files, (commits, upkeep)
-        self._log_folder, self._data_folder = f"{folder}/log", f"{folder}/data"
+        self._folder, self._log_folder, self._data_folder = folder, f"{folder}/log", f"{folder}/data"
         self._closed = self._retiring = False
         self._leased: dict[int, Known] = {}
         with contextlib.ExitStack() as undo:
@@ -111,7 +120,7 @@ class LocalObjectLog:
 
     def _open_catalogue(self, vfs: str, folder_id: bytes, made_us: int) -> Catalogue:
         try:
-            return Catalogue(f"{self._log_folder}/catalogue.db", vfs, folder_id, made_us)
+            return Catalogue(catalogue_path(self._folder), vfs, folder_id, made_us)
         except apsw.FullError as error:
             raise NoSpace("no space left for the object log's catalogue") from error
 
@@ -160,7 +169,7 @@ class LocalObjectLog:
             raise NoSpace("no space left for a segment of the object log")
 
     def _path(self, ref: ObjectRef) -> str:
-        return f"{self._data_folder}/{ref.class_name}/{ref.id[:2]}/{ref.id}.sqlite"
+        return data_path(self._folder, ref)
 
     # leases and commits
 
