@@ -141,5 +141,5 @@ def running(serve, *arguments):
         yield
     finally:
         stop.set()
-        thread.join(30)
+        thread.join(60)
         assert not thread.is_alive()

@@ -48,7 +48,7 @@ class Client:
     async def ended(self):
         """Whether the server has ended the connection without a further octet."""
         try:
-            return await asyncio.wait_for(self.reader.read(), 10) == b""
+            return await asyncio.wait_for(self.reader.read(), 60) == b""
         except ConnectionError:
             return True
 
@@ -83,7 +83,7 @@ class World:
 def run(request):
     def run(coroutine):
         with asyncio.Runner(loop_factory=request.param) as runner:
-            return runner.run(asyncio.wait_for(coroutine, 20))
+            return runner.run(asyncio.wait_for(coroutine, 60))
 
     return run
 

@@ -118,7 +118,7 @@ async def records_of(reader):
 async def followed(world, zone, serial=None):
     """What a secondary makes of a transfer into its copy of the zone."""
     query, _ = dns.xfr.make_query(zone, serial=serial)
-    await dns.asyncquery.inbound_xfr("127.0.0.1", zone, query, port=world.port, timeout=10)
+    await dns.asyncquery.inbound_xfr("127.0.0.1", zone, query, port=world.port, timeout=60)
     return contents(zone)
 
 
@@ -155,7 +155,7 @@ def zone():
 def run(request):
     def run(coroutine):
         with asyncio.Runner(loop_factory=request.param) as runner:
-            return runner.run(asyncio.wait_for(coroutine, 30))
+            return runner.run(asyncio.wait_for(coroutine, 60))
 
     return run
 

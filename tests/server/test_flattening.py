@@ -34,7 +34,7 @@ def setting(server, name, value):
 
 
 def answers(server, name, wanted, kind="A"):
-    wait_until(lambda: server.dig(name, kind) == wanted, 20)
+    wait_until(lambda: server.dig(name, kind) == wanted, 60)
 
 
 def test_the_apex_is_answered_with_the_addresses_of_its_target_the_moment_they_change(server):
