@@ -195,7 +195,7 @@ def test_a_zone_is_paused_and_gets_a_plan(api, zone_id):
 
 @pytest.mark.parametrize(
     ("body", "status"),
-    [({"type": "partial"}, 400), ({"plan": {"id": "platinum"}}, 404), ({"plan": {}}, 404)],
+    [({"type": "partial"}, 400), ({"plan": {"id": "platinum"}}, 400), ({"plan": {}}, 400)],
 )
 def test_a_patch_is_whole_or_nothing(api, zone_id, body, status):
     answer = api.patch(f"/zones/{zone_id}", {"paused": True, "vanity_name_servers": ["a.b.test"], **body})
