@@ -231,6 +231,15 @@ def listed(
     return Listed([_view(call, reader, platform, identity, row) for row in rows], total_count)
 
 
+def is_short(wanted: Wanted, seen: Seen | None, order: str, rows: int, rows_max: int) -> bool:
+    """Whether an index leads to the page, which ends at row `rows`, and past so few that an event loop may
+    wait for it. Of one name there is at most one zone.
+    """
+    of_one_name = not wanted.any and any(one.key == "name" for one in wanted.conditions)
+    is_everything = not wanted.conditions and seen is None and order == "name"
+    return of_one_name or (is_everything and rows <= rows_max)
+
+
 def _apex(text: str | None) -> bytes:
     if not text or not text.strip():
         raise MissingField(field="name", pointer="/name")
