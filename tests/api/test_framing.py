@@ -78,7 +78,7 @@ class Server:
         self.api.close()
 
     def connect(self, source="127.0.0.1") -> socket.socket:
-        return socket.create_connection(self.address, timeout=30, source_address=(source, 0))
+        return socket.create_connection(self.address, timeout=60, source_address=(source, 0))
 
     def exchange(self, *parts: bytes) -> bytes:
         """Send, then read until the server closes."""
@@ -246,7 +246,7 @@ def test_a_client_that_leaves_in_the_middle_of_a_body_changes_nothing_and_is_log
     with server.connect() as connection:
         connection.sendall(POST + b"Content-Length: 1000\r\n\r\n{")
 
-    wait_until(lambda: any(b'"event":"disconnected"' in line for line in server.api.lines), 10)
+    wait_until(lambda: any(b'"event":"disconnected"' in line for line in server.api.lines), 60)
     (line,) = (one for one in map(json.loads, server.api.lines) if one["event"] == "disconnected")
     assert (line["status"], line["route"]) == (0, "/client/v4/zones")
     assert server.exchange(GET + b"Connection: close\r\n\r\n").startswith(b"HTTP/1.1 200")

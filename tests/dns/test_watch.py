@@ -59,7 +59,7 @@ def test_queries_one_by_one_are_all_counted(serve, table):
     ):
         sock.bind(("127.0.0.1", 0))
         client.connect(sock.getsockname())
-        client.settimeout(10)
+        client.settimeout(60)
         with running(lambda *args: serve(*args, watch=watch), sock, table, Counts()):
             for name, kind in asked:
                 client.send(dns.message.make_query(name, kind).to_wire())

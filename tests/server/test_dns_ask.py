@@ -27,7 +27,7 @@ def world(edge_server):
         }
         folder = () if words[1] == "check" else ("--data-dir", str(edge_server.data_dir))
         command = [sys.executable, "-m", "edgestead", *words, *folder]
-        return subprocess.run(command, capture_output=True, text=True, env=env, timeout=30, check=False)
+        return subprocess.run(command, capture_output=True, text=True, env=env, timeout=60, check=False)
 
     return edge_server, zone_id, run
 
@@ -108,7 +108,7 @@ def test_without_a_server_there_is_one_line(tmp_path):
         capture_output=True,
         text=True,
         env=environment(),
-        timeout=30,
+        timeout=60,
         check=False,
     )
 
