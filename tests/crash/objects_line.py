@@ -4,6 +4,7 @@ import asyncio
 import json
 from typing import Any
 
+from edgestead.testing.server import EdgeServer
 from tests.objects.hosts import Client
 
 AGAIN_SECONDS = 0.02  # while nobody listens
@@ -53,3 +54,8 @@ class Line:
         if self._client is not None:
             self._client.writer.close()
         self._client = None
+
+
+def new_line(server: EdgeServer) -> Line:
+    """To the objects of a server, with its token."""
+    return Line(server.ready["objects"], server.ready["api_token"])

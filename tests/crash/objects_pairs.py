@@ -1,8 +1,8 @@
 """Classes whose state shows after any crash what was lost or torn: `--objects tests/crash/objects_pairs.py`.
 
 Each object keeps pairs of equal numbers, changed in two steps, and numbers only grow. A lost write is a
-number smaller than the one that was acknowledged; a torn commit is an unequal pair; a message that left before
-the write in front of it was durable is a follower ahead of its leader.
+number smaller than the one that was acknowledged; a torn commit is an unequal pair; a message that left
+before the write in front of it was durable is a follower ahead of its leader.
 """
 
 import asyncio

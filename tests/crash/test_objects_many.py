@@ -11,7 +11,7 @@ import pytest
 
 from edgestead.testing.server import START_SECONDS_MAX, wait_until
 from tests.crash.kills import kill_everything, kill_process
-from tests.crash.objects_line import Cut, Line
+from tests.crash.objects_line import Cut, new_line
 from tests.crash.objects_pairs import SLOTS
 
 SOURCE = str(Path(__file__).with_name("objects_pairs.py"))
@@ -112,10 +112,6 @@ class Load:
             slot, leader = self.slots["Pairs", name, number], said["Pairs"]["pairs"][number][0]
             if not slot.followed <= follower <= leader:
                 yield f"{name} {number}: {follower} follows {leader}, told {slot.followed}"
-
-
-def new_line(server):
-    return Line(server.ready["objects"], server.ready["api_token"])
 
 
 def is_objects(name):
