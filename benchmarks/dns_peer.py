@@ -1,8 +1,10 @@
-"""What the DNS benchmarks share: the zone, the questions, both servers on one core, CPU time per answer.
+"""What the DNS benchmarks share: the zone, the questions, every server on one core, CPU time per answer.
 
 CPU time (user and system, of the server's processes) divided by answers is compared, because it does not
 depend on the client and hardly on what else the machine does; the queries per second that were seen are
-printed beside it.
+printed beside it. Everything is switched on in every server that has it, ours included: cookies, rate limits
+far above the load (not in BIND, whose limit cannot be more than 1,000, nor in PowerDNS, which has none), our
+watch for operators. PowerDNS answers repeated questions from its packet cache.
 """
 
 import asyncio
@@ -11,27 +13,45 @@ import random
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
 import threading
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
+
+import dns.rdatatype
 
 from edgestead.dns.counters import NoCounters
+from edgestead.dns.rates import Rates, memory_octets
+from edgestead.dns.settings import DnsSettings
 from edgestead.dns.table import Table
 from edgestead.dns.tcp import serve_tcp
 from edgestead.dns.udp import serve_udp
 from tests.dns import peers
+from tests.dns.random_zones import wire
 from tests.dns.serving import changes_of, read_zone
 
 APEX = "bench.test."
 NAMES = 10_000
-RUNS = 3
-RUN_SECONDS = 3
+RUNS = 1 if "--quick" in sys.argv else 3
+RUN_SECONDS = 2 if "--quick" in sys.argv else 3
+RATE = 1_000_000
+COOKIES = 100
 SERVER_CORE, CLIENT_CORE = "0", "1"
 _TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Place(NamedTuple):
+    """Where a server answers, and its process."""
+
+    host: str
+    port: int
+    pid: int
 
 
 def zone_text(names=NAMES):
@@ -67,21 +87,63 @@ def mixed_case(name, chosen):
 
 
 def loads(questions):
-    """Query files by name: lists of (name, type)."""
+    """Loads by name: lists of (name, type, with a cookie)."""
     chosen = random.Random(2)
-    repeated = [chosen.choice(questions) for _ in range(100_000)]
-    unknown = [(f"x{chosen.getrandbits(48):012x}.{APEX}", "A") for _ in range(400_000)]
+    repeated = [(*chosen.choice(questions), False) for _ in range(100_000)]
+    unknown = [(f"x{chosen.getrandbits(48):012x}.{APEX}", "A", False) for _ in range(400_000)]
+    mixed = [
+        (mixed_case(name, chosen), kind, False)
+        for name, kind in (chosen.choice(questions) for _ in range(400_000))
+    ]
     return {
+        "mix": _mix(questions, unknown, mixed, chosen),
         "repeated names": repeated,
         "80 % repeated, 20 % NXDOMAIN": [
             unknown[i] if i % 5 == 0 else question for i, question in enumerate(repeated)
         ],
         "random NXDOMAIN": unknown,
-        "random case (0x20)": [
-            (mixed_case(name, chosen), kind)
-            for name, kind in (chosen.choice(questions) for _ in range(400_000))
-        ],
+        "random case (0x20)": mixed,
+        "cookies": [(name, kind, True) for name, kind, _ in repeated],
     }
+
+
+def _mix(questions, unknown, mixed, chosen):
+    """40 % plain, 30 % with cookies, 15 % random case, 15 % random missing names."""
+    makers = (
+        lambda i: (*chosen.choice(questions), False),
+        lambda i: (*chosen.choice(questions), True),
+        lambda i: mixed[i],
+        lambda i: unknown[i],
+    )
+    return [chosen.choices(makers, (40, 30, 15, 15))[0](i) for i in range(400_000)]
+
+
+def write_queries(file, questions, place):
+    """The queries as dnsperf reads them with -B, with cookies that this server has given out."""
+    wanted = range(COOKIES) if any(with_cookie for _, _, with_cookie in questions) else ()
+    cookies = [cookie(place, number.to_bytes(8, "big")) for number in wanted]
+    for number, (name, kind, with_cookie) in enumerate(questions):
+        body = wire(name) + struct.pack("!HH", dns.rdatatype.from_text(kind), 1)
+        if with_cookie:
+            option = cookies[number % COOKIES]
+            body += struct.pack("!BHHIHHH", 0, 41, 1232, 0, 4 + len(option), 10, len(option)) + option
+        query = struct.pack("!6H", 0, 0, 1, 0, 0, with_cookie) + body
+        file.write(struct.pack("!H", len(query)) + query)
+    file.flush()
+
+
+def cookie(place, client_cookie):
+    """Client and server cookie as the server says; the client's alone from a server without cookies."""
+    option = struct.pack("!HH", 10, 8) + client_cookie
+    query = struct.pack("!6H", 1, 0, 1, 0, 0, 1) + wire(APEX) + struct.pack("!HH", 6, 1)
+    query += struct.pack("!BHHIH", 0, 41, 1232, 0, len(option)) + option
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.settimeout(5)
+        client.connect((place.host, place.port))
+        client.send(query)
+        reply = client.recv(4096)
+    at = reply.find(client_cookie)
+    return reply[at : at + int.from_bytes(reply[at - 2 : at], "big")] if at > 0 else client_cookie
 
 
 def serve(text, fd, tcp):
@@ -91,7 +153,9 @@ def serve(text, fd, tcp):
     if not tcp:
         stop = threading.Event()
         signal.signal(signal.SIGTERM, lambda *_: stop.set())
-        serve_udp(socket.socket(fileno=fd), table, NoCounters(), stop)
+        memory = memoryview(bytearray(memory_octets(1)))
+        rates = Rates(RATE, memory, loopback_exempt=False)
+        serve_udp(socket.socket(fileno=fd), table, NoCounters(), stop, DnsSettings(), rates)
         return
     import uvloop
 
@@ -105,7 +169,7 @@ def serve(text, fd, tcp):
 
 @contextmanager
 def ours(script, text, *, tcp=False):
-    """Our server on the server's core; yields (port, pid)."""
+    """Our server on the server's core; yields its place."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM if tcp else socket.SOCK_DGRAM) as sock:
         sock.bind(("127.0.0.1", 0))
         if tcp:
@@ -118,7 +182,7 @@ def ours(script, text, *, tcp=False):
             process = subprocess.Popen(command, pass_fds=(fd,))
             try:
                 dig(port, tcp=tcp)
-                yield port, process.pid
+                yield Place("127.0.0.1", port, process.pid)
             finally:
                 process.send_signal(signal.SIGTERM)
                 process.wait(10)
@@ -135,13 +199,15 @@ def dig(port, *, tcp):
 
 
 @contextmanager
-def peer(text):
-    """NSD on the server's core; yields (port, pid)."""
+def peer(name, text) -> Iterator[Place]:
+    """Another server on the server's core."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        peers.started("NSD", Path(folder), {APEX: text}, prefix=("taskset", "-c", SERVER_CORE)) as started,
+        peers.started(
+            name, Path(folder), {APEX: text}, prefix=("taskset", "-c", SERVER_CORE), rate=RATE
+        ) as started,
     ):
-        yield started
+        yield Place(started.host, started.port, started.pid)
 
 
 def cpu_seconds(pid):
@@ -156,35 +222,46 @@ def cpu_seconds(pid):
     return total / _TICKS
 
 
-def measure(port, pid, questions_file, *, tcp=False):
+def dnsperf(place, file, *flags, seconds=RUN_SECONDS):
+    """A running dnsperf on the client's core."""
+    command = ["taskset", "-c", CLIENT_CORE, "dnsperf", "-s", place.host, "-p", str(place.port), "-B"]
+    command += ["-d", file, "-c", "10", "-q", "100", "-T", "1", "-l", str(seconds), *flags]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def outcome(process):
+    """(answers, answers per second) of a dnsperf."""
+    output = process.communicate()[0]
+    return (
+        int(re.search(r"Queries completed:\s+(\d+)", output)[1]),
+        float(re.search(r"Queries per second:\s+([\d.]+)", output)[1]),
+    )
+
+
+def measure(place, questions_file, *, tcp=False):
     """(CPU microseconds per answer, answers per second) under dnsperf for one run."""
-    flags = ["-m", "tcp"] if tcp else []
-    before = cpu_seconds(pid)
-    command = ["taskset", "-c", CLIENT_CORE, "dnsperf", "-s", "127.0.0.1", "-p", str(port)]
-    command += ["-d", questions_file, "-c", "10", "-q", "100", "-T", "1", "-l", str(RUN_SECONDS), *flags]
-    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    spent = cpu_seconds(pid) - before
-    answers = int(re.search(r"Queries completed:\s+(\d+)", output)[1])
-    rate = float(re.search(r"Queries per second:\s+([\d.]+)", output)[1])
-    return spent / answers * 1e6, rate
+    before = cpu_seconds(place.pid)
+    answers, rate = outcome(dnsperf(place, questions_file, *(("-m", "tcp") if tcp else ())))
+    return (cpu_seconds(place.pid) - before) / answers * 1e6, rate
 
 
 def compare(script, load, text, questions, *, tcp=False):
-    """Runs of both servers in turn; prints the medians and returns how many times cheaper than NSD we are."""
-    with tempfile.NamedTemporaryFile("w", suffix=".queries") as file:
-        file.writelines(f"{name} {kind}\n" for name, kind in questions)
-        file.flush()
-        figures = {"NSD": [], "ours": []}
-        with peer(text) as theirs, ours(script, text, tcp=tcp) as we:
-            for _ in range(RUNS):
-                figures["NSD"].append(measure(*theirs, file.name, tcp=tcp))
-                figures["ours"].append(measure(*we, file.name, tcp=tcp))
-    cost = {who: median(us for us, _ in runs) for who, runs in figures.items()}
-    rate = {who: median(rate for _, rate in runs) for who, runs in figures.items()}
-    ratio = cost["NSD"] / cost["ours"]
-    print(
-        f"{load:32} NSD {cost['NSD']:5.2f} us {rate['NSD']:8.0f}/s   ours {cost['ours']:5.2f} us"
-        f" {rate['ours']:8.0f}/s   ratio {ratio:4.2f}",
-        flush=True,
-    )
-    return ratio
+    """Runs of all servers that are installed in turn; prints medians and how many times cheaper we are."""
+    only = [word.removeprefix("--only=") for word in sys.argv if word.startswith("--only=")]
+    names = [name for name in only or peers.PEERS if peers.is_installed(name)]
+    with ExitStack() as stack:
+        places = {"ours": stack.enter_context(ours(script, text, tcp=tcp))}
+        places |= {name: stack.enter_context(peer(name, text)) for name in names}
+        files = {}
+        for who, place in places.items():
+            files[who] = stack.enter_context(tempfile.NamedTemporaryFile(suffix=".queries"))
+            write_queries(files[who], questions, place)
+        runs = [
+            {who: measure(place, files[who].name, tcp=tcp) for who, place in places.items()}
+            for _ in range(1 + RUNS)
+        ][1:]  # the first fills caches
+    cost = {who: median(run[who][0] for run in runs) for who in places}
+    rate = {who: median(run[who][1] for run in runs) for who in places}
+    columns = [f"{who} {cost[who]:.2f} us {rate[who] / 1000:.0f}k/s" for who in places]
+    ratios = [f"{cost[who] / cost['ours']:.2f} x {who}" for who in names]
+    print(f"{load:30} {'   '.join(columns)}   |   {'  '.join(ratios)}", flush=True)

@@ -1,4 +1,4 @@
-"""TCP with pipelining: CPU time per answer against NSD, each on the same pinned core, dnsperf on the other.
+"""TCP with pipelining: CPU time per answer beside other servers on the same core, dnsperf on the other.
 
     PYTHONPATH=src:. python benchmarks/dns_tcp.py
 

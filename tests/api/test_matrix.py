@@ -69,7 +69,6 @@ BODIES = {
     "POST subscription": {"rate_plan": {"id": "pro"}},
     "PUT subscription": {"rate_plan": {"id": "pro"}},
     "POST purge_cache": {"purge_everything": True},
-    "DELETE purge_cache": {"purge_everything": True},
     "POST accounts": {"name": "new"},
     "POST restore": {},
     "POST import": ZONE_FILE,

@@ -4,6 +4,7 @@ import inspect
 import json
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
 from edgestead.api import openapi, openapi_page, pipeline
@@ -14,8 +15,6 @@ from edgestead.model.envelope import Page
 from edgestead.services.zones import ZoneView
 from edgestead.testing.api import BEARER
 from tests.api.test_matrix import PRIVATE, ask, known, named
-
-jsonschema_rs = pytest.importorskip("jsonschema_rs")
 
 __all__ = ["ask", "known"]  # fixtures
 

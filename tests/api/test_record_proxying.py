@@ -64,3 +64,11 @@ def test_without_an_edge_address_nothing_can_be_proxied(tmp_path):
         assert api.post(records, WWW).status == 200
     finally:
         api.close()
+
+
+def test_a_setting_of_the_proxy_is_shown_while_it_waits_for_it(api, records):
+    path = f"{records}/{api.post(records, {**WWW, 'settings': {'ipv4_only': True}}).result['id']}"
+
+    assert api.get(path).result["settings"] == {"ipv4_only": True}
+    assert api.patch(path, {"proxied": True}).result["settings"] == {"ipv4_only": True, "ipv6_only": False}
+    assert api.patch(path, {"settings": {"ipv4_only": False}, "proxied": False}).result["settings"] == {}

@@ -150,7 +150,6 @@ def test_a_zone_lists_the_custom_rulesets_that_it_may_execute_but_does_not_own_t
 
     assert [row["kind"] for row in api.get(zone).result] == ["managed", "custom"]
     assert api.get(f"{zone}/{custom['id']}").codes == [10001]
-    assert api.get(f"{zone}/{MANAGED.id}").codes == [10001]
     assert [row["kind"] for row in api.get(ACCOUNT).result] == ["managed", "custom", "root"]
 
 
@@ -479,10 +478,16 @@ WRITES = [
 
 
 @pytest.mark.parametrize(("method", "path", "body"), WRITES)
-def test_the_managed_ruleset_cannot_be_written(api, method, path, body):
-    answer = api.call(method, f"{ACCOUNT}/{MANAGED.id}{path}", body)
+def test_the_managed_ruleset_cannot_be_written(api, scope, method, path, body):
+    answer = api.call(method, f"{scope[0]}/{MANAGED.id}{path}", body)
 
     assert (answer.status, answer.codes) == (400, [20221])
+
+
+@pytest.mark.parametrize("path", ["", "/versions", "/versions/7"])
+def test_a_zone_reads_the_managed_ruleset_that_it_executes(api, zone, path):
+    assert api.get(f"{zone}/{MANAGED.id}{path}").result == api.get(f"{ACCOUNT}/{MANAGED.id}{path}").result
+    assert api.get(f"/zones/{NO_ID}/rulesets/{MANAGED.id}{path}").codes == [1001]
 
 
 # Executing custom rulesets
@@ -651,3 +656,48 @@ def test_rules_that_no_document_of_the_feed_could_hold_are_refused(api, entrypoi
 
     assert answer.codes == [20218]
     assert api.get(entrypoint).status == 404
+
+
+# A PUT that names what stays
+
+
+@pytest.mark.parametrize("named", [("id",), ("ref",), ("id", "ref"), ("id", "version", "last_updated")])
+def test_a_rule_that_is_only_named_stays_as_it_is(api, zone, scope, named):
+    path, kind = scope
+    phase = f"{path}/phases/{MANAGED_PHASE}/entrypoint"
+    (old,) = api.put(phase, {"rules": [execute() | {"ref": "mine", "enabled": False}]}).result["rules"]
+
+    put = api.put(phase, {"rules": [skip(ruleset="current"), {name: old[name] for name in named}]}).result
+
+    assert (put["kind"], put["version"]) == (kind, "2")
+    assert put["rules"][1] == old
+    by_id = api.put(f"{path}/{put['id']}", {"rules": [{name: old[name] for name in named}]}).result
+    assert by_id["rules"] == [old]
+
+
+def test_a_rule_that_is_only_named_has_to_be_there(api, zone, entrypoint, three):
+    unknown = {"id": NO_ID}
+    for body in ({"rules": [unknown]}, {"rules": [{"id": three["rules"][0]["id"]}, {"ref": "nobody"}]}):
+        (error,) = api.put(entrypoint, body).json["errors"]
+        assert (error["code"], error["message"].split(":")[0]) == (20114, "action is required")
+        assert error["source"]["pointer"] == f"/rules/{len(body['rules']) - 1}/action"
+    assert api.put(f"{zone}/phases/http_ratelimit/entrypoint", {"rules": [unknown]}).codes == [20114]
+    assert api.post(zone, new("zone", phase="http_ratelimit", rules=[unknown])).codes == [20114]
+    assert api.post(f"{zone}/{three['id']}/rules", {"id": three["rules"][0]["id"]}).codes == [20114]
+    assert api.get(entrypoint).result == three
+
+
+@pytest.mark.parametrize("more", [{"enabled": False}, {"expression": "ssl"}, {"action": ""}])
+def test_a_rule_with_anything_else_is_defined_anew(api, entrypoint, three, more):
+    answer = api.put(entrypoint, {"rules": [{"id": three["rules"][0]["id"], **more}]})
+
+    assert answer.status == 400
+    assert api.get(entrypoint).result == three
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b'{"rules": [{}]}', b'{"rules": []}'])
+def test_a_dry_run_that_is_neither_true_nor_false_is_refused_whatever_the_body(api, entrypoint, body):
+    answer = api.put(f"{entrypoint}?dry_run=1", body)
+
+    assert answer.status == 400
+    assert "dry_run" in answer.json["errors"][0]["message"]

@@ -125,7 +125,8 @@ RULES = [
         " not parse"
         " filter expression: Filter parsing error (1:22):\n"
         'http.host eq "a" and http.hots eq "b"\n'
-        "                     ^^^^^^^^^ unknown identifier",
+        "                     ^^^^^^^^^ unknown identifier\n"
+        "did you mean http.host?",
     ),
     (
         block('true and\nip.src eq "1.2.3.4"'),
@@ -136,7 +137,12 @@ RULES = [
     (block('http.host eq "' + "x" * 4100 + '"'), 20127, f"{IN_FIRST}/expression", "4096"),
     (block("ip.src in $office"), 20127, f"{IN_FIRST}/expression", "could not find list $office"),
     (block('http.host matches "(?=x)"'), 20127, f"{IN_FIRST}/expression", "regex parse error"),
-    (block("http.response.code eq 404"), 20127, f"{IN_FIRST}/expression", "unknown identifier"),
+    (
+        block("http.response.code eq 404"),
+        20127,
+        f"{IN_FIRST}/expression",
+        "unknown identifier\nhttp.response.code exists in response phases only",
+    ),
     (block("(" * 200 + "ssl" + ")" * 200), 20127, f"{IN_FIRST}/expression", "maximum nesting depth exceeded"),
     (
         {"action": "skip", "expression": "true"},
@@ -184,7 +190,7 @@ EXECUTES = [
         {"overrides": {"categories": [{"category": "attack-xss"}]}},
         20121,
         "/overrides/categories/0",
-        "it overrides nothing",
+        "because it overrides nothing: action, enabled are missing",
     ),
     (
         {"overrides": {"categories": [{"enabled": False}]}},
@@ -198,7 +204,12 @@ EXECUTES = [
         "/overrides/rules/1/id",
         "the ruleset has no such rule",
     ),
-    ({"overrides": {"rules": [{"id": ANOMALY.id}]}}, 20121, "/overrides/rules/0", "it overrides nothing"),
+    (
+        {"overrides": {"rules": [{"id": ANOMALY.id}]}},
+        20121,
+        "/overrides/rules/0",
+        "because it overrides nothing: action, enabled, score_threshold are missing",
+    ),
     (
         {"overrides": {"rules": [{"id": ANOMALY.id, "action": "explode"}]}},
         20121,
@@ -510,10 +521,72 @@ def test_each_wrong_rule_is_named_with_its_own_pointer(api, zone):
     ]
 
 
-def test_the_list_of_refusals_ends(api, zone):
-    answer = api.put(entrypoint(zone), {"rules": [{}] * 50})
+def test_every_name_that_means_nothing_is_listed_beside_the_other_mistakes(api, zone):
+    """In the order of the rules, in a dry run as in a write, for whoever brings a configuration along."""
+    known = ENTRIES[0].id
+    overrides = {
+        "sensitivity_level": "low",
+        "categories": [
+            {"category": "nothing", "enabled": False},
+            {"category": "attack-xss", "enabled": True},
+        ],
+        "rules": [{"id": NO_ID, "enabled": False}, {"id": known, "score_threshold": 9}],
+    }
+    rules = [
+        execute(version="6", overrides=overrides),
+        execute(NO_ID),
+        block(action="nope"),
+        execute() | {"ref": "a"},
+        execute() | {"ref": "a"},
+        skip(rulesets=[MANAGED.id, NO_ID]),
+        skip(rules={MANAGED.id: [known, NO_ID], NO_ID: [known, known]}),
+    ]
+    path = entrypoint(zone, MANAGED_PHASE)
 
-    assert len(answer.json["errors"]) == REFUSALS_ANSWERED_MAX
+    for answer in (api.put(path, {"rules": rules}), api.put(f"{path}?dry_run=true", {"rules": rules})):
+        assert [(one["code"], one["source"]["pointer"]) for one in answer.json["errors"]] == [
+            (20128, "/rules/0/action_parameters/overrides/categories/0/category"),
+            (20128, "/rules/0/action_parameters/overrides/rules/0/id"),
+            (20121, "/rules/0/action_parameters/overrides/rules/1/score_threshold"),
+            (20121, "/rules/0/action_parameters/overrides/sensitivity_level"),
+            (20128, "/rules/0/action_parameters/version"),
+            (20128, "/rules/1/action_parameters/id"),
+            (20120, "/rules/2/action"),
+            (20130, "/rules/4/ref"),
+            (20128, "/rules/5/action_parameters/rulesets/1"),
+            (20128, f"/rules/6/action_parameters/rules/{MANAGED.id}/1"),
+            (20128, f"/rules/6/action_parameters/rules/{NO_ID}"),
+        ]
+    assert api.get(path).status == 404
+
+
+def test_a_name_that_changes_is_listed_beside_the_rules(api, zone):
+    api.put(entrypoint(zone), {"name": "mine"})
+
+    errors = api.put(entrypoint(zone), {"name": "other", "rules": [{"id": NO_ID}, block("oops")]}).json[
+        "errors"
+    ]
+
+    assert [one["source"]["pointer"] for one in errors] == ["/name", "/rules/0/action", "/rules/1/expression"]
+
+
+def test_rules_are_counted_as_numbers_not_as_words(api, zone):
+    rules = [block()] * 9 + [block("oops"), block("oops")] + [skip(rulesets=[NO_ID])]
+
+    errors = api.put(entrypoint(zone), {"rules": rules}).json["errors"]
+
+    assert [one["source"]["pointer"].split("/")[2] for one in errors] == ["9", "10", "11"]
+
+
+@pytest.mark.parametrize(
+    "rule", [{}, block("oops"), skip(rulesets=[NO_ID]), skip(rules={MANAGED.id: [NO_ID]})]
+)
+def test_every_kind_of_refusal_ends(api, zone, rule):
+    many = {"rules": [rule] * 50}
+    one = {"rules": [execute(overrides={"rules": [{"id": NO_ID, "enabled": True}] * 50})]}
+
+    assert len(api.put(entrypoint(zone), many).json["errors"]) == REFUSALS_ANSWERED_MAX
+    assert len(api.put(entrypoint(zone, MANAGED_PHASE), one).json["errors"]) == REFUSALS_ANSWERED_MAX
 
 
 def test_a_long_value_is_quoted_in_part(api, zone):

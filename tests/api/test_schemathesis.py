@@ -2,17 +2,15 @@
 
 import pytest
 import requests
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis import checks
+from schemathesis.generation import GenerationMode
 
 from edgestead.api import openapi
 from edgestead.api.routing import BASE_PATH, ROUTES
 from edgestead.testing.server import EdgeServer
 from tests.api.test_matrix import named
-
-schemathesis = pytest.importorskip("schemathesis")
-
-from hypothesis import HealthCheck, given, settings  # noqa: E402
-from schemathesis import checks  # noqa: E402
-from schemathesis.generation import GenerationMode  # noqa: E402
 
 EXAMPLES = 6  # of each route and mode
 CHECKS = [

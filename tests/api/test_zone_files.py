@@ -141,9 +141,22 @@ class TestImport:
             "ns1.other.test.",
         ]
 
-    def test_cnames_of_a_file_that_go_in_circles_are_refused(self, load, stored):
-        assert load("a CNAME b\nb CNAME c\nc CNAME a").status == 400
-        assert stored() == []
+    @pytest.mark.parametrize(
+        ("file", "line"),
+        [
+            ("a CNAME b\nb CNAME c\nc CNAME a\n", 3),
+            ("c CNAME there\n", 1),
+            ("b CNAME there\nx A 192.0.2.1\nc CNAME b", 3),
+        ],
+    )
+    def test_the_line_that_closes_a_circle_of_cnames_is_named(self, api, records, load, stored, file, line):
+        api.post(records, {"type": "CNAME", "name": "there", "content": "c.example.com"})
+
+        answer = load(file)
+
+        assert (answer.status, answer.codes) == (400, [9402])
+        assert answer.json["errors"][0]["message"].startswith(f"Line {line}")
+        assert [one["name"] for one in stored()] == ["there.example.com"]
 
     def test_the_form_says_what_is_proxied_and_a_line_knows_better(self, load, stored):
         load(

@@ -245,7 +245,7 @@ def test_two_batches_are_in_flight_and_no_more(edgecli, namespace_id, file, flak
             most = max(most, now)
             if now == 2:
                 both.set()
-        both.wait(10)
+        both.wait(60)
         with lock:
             now -= 1
 
@@ -263,7 +263,7 @@ def test_ctrl_c_finishes_what_is_in_flight_and_tells_how_to_go_on(
     def plan(number, body):
         if number == 2:
             reached.set()
-            go_on.wait(20)
+            go_on.wait(60)
 
     flaky(plan)
     command = ["kv", "bulk", "put", file(pairs(20_000)), "--namespace-id", namespace_id]
@@ -274,10 +274,10 @@ def test_ctrl_c_finishes_what_is_in_flight_and_tells_how_to_go_on(
         text=True,
         env=os.environ | environment(),
     )
-    assert reached.wait(20)
+    assert reached.wait(60)
     running.send_signal(signal.SIGINT)
     go_on.set()
-    out, err = running.communicate(timeout=20)
+    out, err = running.communicate(timeout=60)
 
     assert (running.returncode, out) == (1, "")
     assert "Traceback" not in err

@@ -36,6 +36,24 @@ print(sorted({SLOW_TO_IMPORT!r} & sys.modules.keys()))
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.parametrize("arguments", [["zone", "list"], ["record", "list", "a.example"], ["token", "list"]])
+def test_a_command_over_the_api_imports_nothing_heavy(arguments):
+    program = f"""
+import sys
+from edgestead.cli.main import cli
+try:
+    cli.main({arguments!r}, prog_name="edgecli")
+except SystemExit:
+    pass
+print(sorted({SLOW_TO_IMPORT!r} & sys.modules.keys()))
+"""
+    nowhere = environment() | {"EDGE_API_BASE": "http://127.0.0.1:1/client/v4", "EDGE_TOKEN": "x"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=nowhere)
+
+    assert "cannot be reached" in done.stderr
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 def test_help_lists_every_command():
     shown = run("--help").output
 

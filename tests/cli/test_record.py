@@ -180,13 +180,13 @@ def test_a_record_is_shown(edgecli, zone):
 
 
 def test_a_record_is_changed_in_what_is_named_only(edgecli, kv_server, zone):
-    record(edgecli, zone, "www", "A", "192.0.2.10", "--ttl", "300", "--comment", "keep")
+    record(edgecli, zone, "www", "A", "192.0.2.10", "--ttl", "300", "--comment", "keep", "--tag", "a:b")
 
     out = edgecli("record", "update", zone, "www", "--content", "192.0.2.20").out
 
     assert plain(out) == [f"Changed www.{zone} A 192.0.2.20, id ID."]
     found = json.loads(edgecli("record", "get", zone, "www", "--json").out)
-    assert (found["ttl"], found["comment"]) == (300, "keep")
+    assert (found["ttl"], found["comment"], found["tags"]) == (300, "keep", ["a:b"])
     assert kv_server.dig(f"www.{zone}") == ["192.0.2.20"]
 
     edgecli("record", "update", zone, found["id"], "--ttl", "auto", "--comment", "", "--name", "web")
@@ -253,6 +253,54 @@ def test_without_a_server_it_says_how_to_start_one(edgecli_alone):
 
     assert done.code == 1
     assert "edgecli serve" in done.err
+
+
+# zone files
+
+FILE = "www 300 IN A 192.0.2.1\n@ IN MX 10 mail\nmail IN A 192.0.2.2\n"
+
+
+@pytest.mark.parametrize("group", ["zone", "record"])
+def test_a_zone_file_is_imported_exported_and_imported_elsewhere(edgecli, kv_server, zone, project, group):
+    (project / "zone.txt").write_text(FILE)
+
+    assert edgecli(group, "import", zone, "zone.txt").out == f"{zone}: 3 of 3 records are added.\n"
+    assert edgecli(group, "import", zone, "-", stdin=FILE).out == f"{zone}: 0 of 3 records are added.\n"
+    assert kv_server.dig(zone, "MX") == [f"10 mail.{zone}."]
+
+    exported = edgecli(group, "export", zone).out
+    assert edgecli(group, "export", zone, "--output", "out.txt").out == ""
+    assert (project / "out.txt").read_text().splitlines()[1:] == exported.splitlines()[
+        1:
+    ]  # the time is first
+    other = f"other.{zone}"
+    edgecli("zone", "create", other)
+    elsewhere = exported.replace(zone, other)
+    done = edgecli(group, "import", other, "-", "--json", stdin=elsewhere)
+    assert json.loads(done.out)["recs_added"] == 3
+    assert kv_server.dig(f"www.{other}") == ["192.0.2.1"]
+
+
+def test_an_import_can_proxy_what_it_adds(edgecli, zone):
+    edgecli("zone", "import", zone, "-", "--proxied", stdin="www 300 IN A 192.0.2.1\n")
+
+    assert json.loads(edgecli("record", "get", zone, "www", "--json").out)["proxied"] is True
+
+
+def test_a_bad_line_is_named_and_nothing_is_imported(edgecli, zone):
+    done = edgecli("zone", "import", zone, "-", stdin=FILE + "bad IN A 192.0.2.x\n")
+
+    assert (done.code, done.out) == (1, "")
+    assert f"Line 4, A bad.{zone}" in done.err
+    assert json.loads(edgecli("record", "list", zone, "--json").out) == []
+
+
+def test_an_import_is_one_change(edgecli, zone):
+    edgecli("zone", "import", zone, "-", stdin=FILE)
+
+    (row,) = plain(edgecli("zone", "history", zone).out)[1:]
+    assert row.startswith("1  TIME  admin@edge.internal  import; + ")
+    assert f"+ MX {zone} 10 mail.{zone}" in row
 
 
 # history

@@ -105,6 +105,36 @@ def _id(server, zone):
     return server.call("GET", f"/zones?name={zone}").result[0]["id"]
 
 
+OFF = [{"rules": [{"id": ANOMALY_RULE_ID, "enabled": False}]}, {"enabled": False}]
+
+
+@pytest.mark.parametrize("overrides", OFF)
+def test_a_zone_whose_rule_that_acts_is_off_is_not_shown_as_protected(run, zone, server, overrides):
+    parameters = {"id": _managed(server), "overrides": overrides}
+    rule = {"action": "execute", "expression": "true", "action_parameters": parameters}
+    server.call("PUT", f"/zones/{_id(server, zone)}/rulesets/phases/{PHASE}/entrypoint", {"rules": [rule]})
+
+    assert shown(run, zone)["acts"] is False
+    levelled = run("waf", "level", "2", "--zone", zone)[1]
+    assert "Action     none: the rule that acts on scores is off\n" in levelled
+    assert "Warning: no request is acted on" in levelled
+    scored = run("waf", "threshold", "25", "--zone", zone)[1]
+    assert "Action     block\n" in scored
+    assert "Warning" not in scored
+    assert shown(run, zone)["acts"] is True
+
+
+def test_a_deploying_rule_that_is_disabled_is_warned_of(run, zone, server):
+    rule = {"action": "execute", "expression": "true", "action_parameters": {"id": _managed(server)}}
+    server.call(
+        "PUT",
+        f"/zones/{_id(server, zone)}/rulesets/phases/{PHASE}/entrypoint",
+        {"rules": [rule | {"enabled": False}]},
+    )
+
+    assert "Warning: the rule that executes" in run("waf", "level", "2", "--zone", zone)[1]
+
+
 def test_nothing_is_deployed_unasked(run, zone):
     code, output = run("waf", "level", "2", "--zone", zone)
 
@@ -226,9 +256,63 @@ def test_every_mistake_is_printed_with_its_place(run, zone):
 
     assert code == 1
     assert "/rules/1/expression: 'http.hots eq 1' is not a valid value for expression" in output
-    assert "\n  ^^^^^^^^^ unknown identifier [code: 20127]\n" in output
+    assert "\n  ^^^^^^^^^ unknown identifier\n  did you mean http.host? [code: 20127]\n" in output
     assert "/rules/2/expression: ''" in output
     assert "2 mistakes" in output
+
+
+def test_every_name_that_means_nothing_is_printed_beside_the_other_mistakes(run, zone, server):
+    overrides = {"rules": [{"id": "0" * 32, "enabled": False}, {"id": "1" * 32, "enabled": False}]}
+    execute = {"action": "execute", "expression": "true"}
+    rules = [
+        {**execute, "action_parameters": {"id": _managed(server), "overrides": overrides}},
+        {**execute, "action_parameters": {"id": "2" * 32}},
+        {**execute, "expression": "oops"},
+    ]
+
+    code, output = check(run, zone, {"phase": PHASE, "rules": rules})
+
+    assert code == 1
+    assert [line.split(": ")[0] for line in output.splitlines() if line.startswith("/")] == [
+        "/rules/0/action_parameters/overrides/rules/0/id",
+        "/rules/0/action_parameters/overrides/rules/1/id",
+        "/rules/1/action_parameters/id",
+        "/rules/2/action_parameters",
+    ]
+    assert "4 mistakes" in output
+
+
+def test_rules_that_are_null_are_none(run, zone):
+    code, output = check(run, zone, {"phase": "http_request_origin", "rules": None})
+
+    assert (code, output) == (0, "<stdin>: 0 rules, no mistake (phase http_request_origin).\n")
+
+
+@pytest.mark.parametrize("kind", ["managed", "schema", 1, [], {}])
+def test_a_ruleset_of_a_kind_that_nobody_writes_is_refused(run, zone, kind):
+    code, output = check(run, zone, {"phase": CUSTOM, "kind": kind, "rules": [GOOD_RULE]})
+
+    assert code == 1
+    assert "kind is not one of zone, root, custom" in output
+
+
+def test_a_zones_ruleset_is_not_checked_as_an_accounts(run, zone):
+    assert check(run, None, {"phase": CUSTOM, "kind": "zone", "rules": []}, "--account")[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "options", "line"),
+    [
+        ({"rules": 1}, ("--phase", CUSTOM), "/rules: invalid JSON: expected a list for rules [code: 10026]"),
+        ([], ("--phase", "nothing"), 'phase "nothing" is not accessible in this API [code: 20102]'),
+    ],
+)
+def test_a_mistake_without_a_place_is_printed_without_one(run, zone, value, options, line):
+    assert check(run, zone, value, *options)[1].splitlines()[0] == line
+
+
+def test_the_number_of_a_threshold_may_be_left_out(run):
+    assert "waf threshold [OPTIONS] [N]" in run("waf", "threshold", "--help")[1]
 
 
 @pytest.mark.parametrize("text", ["", "{", "3", '"x"', "[" * 100_000])

@@ -39,7 +39,7 @@ READ = [
     (rule(categories=off(1, 2, 3, 4)), 0, (1, 2, 3, 4), 40, "block"),
     (rule(categories=off(2)), None, (2,), 40, "block"),
     (rule(categories=[*off(4), {"category": waf_rule.tag(4), "enabled": True}]), 4, (), 40, "block"),
-    (rule(categories=[*off(4), {"category": waf_rule.tag(4), "action": "log"}]), 4, (), 40, "block"),
+    (rule(categories=[*off(4), {"category": waf_rule.tag(4), "action": "log"}]), 3, (4,), 40, "block"),
     (
         rule(enabled=False, categories=[{"category": waf_rule.tag(1), "enabled": True}]),
         1,
@@ -51,6 +51,21 @@ READ = [
     (rule(action="log", rules=[own(score_threshold=25)]), 4, (), 25, "log"),
     (rule(action="log", rules=[own(action="challenge")]), 4, (), 40, "challenge"),
     (rule(rules=[own(score_threshold=60), own(score_threshold=25)]), 4, (), 25, "block"),
+    (rule(rules=[own(score_threshold=60), own(action="log")]), 4, (), 60, "log"),
+]
+# overrides, whether the anomaly rule is on
+ACTS = [
+    ({}, True),
+    ({"enabled": True}, True),
+    ({"enabled": False}, False),
+    ({"rules": [own(enabled=False)]}, False),
+    ({"rules": [own(action="log")]}, True),
+    ({"enabled": False, "rules": [own(enabled=True)]}, True),
+    ({"enabled": False, "rules": [own(score_threshold=25)]}, False),
+    ({"rules": [own(enabled=False), own(score_threshold=25)]}, False),
+    ({"rules": [own(enabled=False), own(enabled=True)]}, True),
+    ({"rules": [{"id": "x", "enabled": False}]}, True),
+    ({"categories": off(1, 2, 3, 4)}, True),
 ]
 LEVELS = [
     # overrides before, level, categories after
@@ -67,6 +82,11 @@ LEVELS = [
         [{"category": waf_rule.tag(3), "action": "log"}],
     ),
     (
+        {"categories": [*off(3), {"category": waf_rule.tag(3), "action": "log"}]},
+        4,
+        [{"category": waf_rule.tag(3), "action": "log"}],
+    ),
+    (
         {"enabled": False},
         1,
         [{"category": waf_rule.tag(1), "enabled": True}, *off(2, 3, 4)],
@@ -76,7 +96,26 @@ LEVELS = [
 
 @pytest.mark.parametrize(("stored", "level", "disabled", "threshold", "action"), READ)
 def test_a_rule_is_read_as_the_server_applies_it(stored, level, disabled, threshold, action):
-    assert settings_of(stored, ANOMALY) == Settings(False, level, disabled, threshold, action)
+    found = settings_of(stored, ANOMALY)._replace(acts=True)
+
+    assert found == Settings(False, True, level, disabled, threshold, action)
+
+
+@pytest.mark.parametrize(("overrides", "acts"), ACTS)
+def test_a_rule_acts_while_the_anomaly_rule_is_on(overrides, acts):
+    assert settings_of(rule(**overrides), ANOMALY).acts is acts
+
+
+@pytest.mark.parametrize(("overrides", "acts"), ACTS)
+def test_a_threshold_turns_on_the_rule_that_it_is_about_and_a_level_does_not(overrides, acts):
+    scored = with_threshold(rule(**overrides), ANOMALY["id"], 25, None)
+    levelled = with_level(rule(**overrides), 2)
+
+    assert settings_of(scored, ANOMALY).acts is True
+    assert ("enabled" in scored["action_parameters"]["overrides"]["rules"][-1]) is (
+        not acts or overrides.get("rules", [{}])[-1].get("enabled", False)
+    )
+    assert settings_of(levelled, ANOMALY).acts is acts
 
 
 @pytest.mark.parametrize(("before", "level", "after"), LEVELS)

@@ -145,6 +145,12 @@ EFFECTIVE = {
         Overrides(action="log", rules=(rule(949110, action="block"),)), ALL, {}, 40, "block",
     ),
     "anomaly rule off": (Overrides(rules=(rule(949110, enabled=False),)), ALL, {}, 40, None),
+    "two items about one rule, each property on its own": (
+        Overrides(rules=(rule(949110, score_threshold=60, action="log"), rule(949110, score_threshold=25),
+                         rule(ONE, enabled=False), rule(ONE, action="log"), rule(TWO, enabled=False),
+                         rule(TWO, enabled=True))),
+        {number: increment for number, increment in ALL.items() if number != ONE}, {}, 25, "log",
+    ),
     "what is not there changes nothing": (
         Overrides(categories=off("attack-none"), rules=(RuleOverride(id="c" * 32, enabled=False),)),
         ALL, {}, 40, "block",

@@ -1,7 +1,6 @@
-"""Stock NSD and Knot as secondaries of ours, each on a port of its own."""
+"""Stock NSD and Knot as secondaries of ours, on addresses that nobody else uses (`peers`)."""
 
 import contextlib
-import shutil
 import subprocess
 import time
 
@@ -9,16 +8,16 @@ import dns.exception
 import dns.message
 import dns.query
 
-from tests.dns.peers import free_place
+from edgestead.testing.places import private_place
+from tests.dns.peers import PEERS
 
-_PATH = "/usr/sbin:/usr/bin:/usr/local/sbin"
-BINARIES = {"nsd": shutil.which("nsd", path=_PATH), "knot": shutil.which("knotd", path=_PATH)}
-START_TRIES = 5
-ANSWER_SECONDS_MAX = 30
+BINARIES = {name: PEERS[name].binary for name in ("NSD", "Knot")}
+ANSWER_SECONDS_MAX = 60
 
 _NSD = """
 server:
-  ip-address: 127.0.0.1
+  ip-address: {host}
+  port: {port}
   server-count: 1
   username: ""
   chroot: ""
@@ -45,7 +44,7 @@ zone:
 _KNOT = """
 server:
     rundir: "{folder}"
-    listen: 127.0.0.1@{port}
+    listen: {host}@{port}
     udp-workers: 1
     tcp-workers: 1
     background-workers: 1
@@ -77,22 +76,20 @@ class Secondary:
 
     def __init__(self, kind, folder, primary, apexes):
         self.kind, self._folder, self._primary, self._apexes = kind, folder, primary, apexes
+        self.host, self.port = private_place()
         folder.mkdir()
-        for _ in range(START_TRIES):
-            self.port = free_place()[1]
-            self.process = self._start()
-            if self._answers():
-                return
+        self.process = self._start()
+        if not self._answers():
             self.stop()
-        raise AssertionError(f"{kind} does not answer:\n{self.log}")
+            raise AssertionError(f"{kind} does not answer:\n{self.log}")
 
     def _start(self):
         config = self._folder / "config"
-        head, zone = (_NSD, _NSD_ZONE) if self.kind == "nsd" else (_KNOT, _KNOT_ZONE)
-        fields = {"folder": self._folder, "port": self.port, "primary": self._primary}
+        head, zone = (_NSD, _NSD_ZONE) if self.kind == "NSD" else (_KNOT, _KNOT_ZONE)
+        fields = {"folder": self._folder, "host": self.host, "port": self.port, "primary": self._primary}
         zones = [zone.format(apex=apex, **fields) for apex in self._apexes]
         config.write_text(head.format(**fields) + "".join(zones))
-        more = ["-d", "-p", str(self.port)] if self.kind == "nsd" else []
+        more = ["-d"] if self.kind == "NSD" else []
         output = (self._folder / "output").open("ab")
         with output:
             return subprocess.Popen(
@@ -100,7 +97,7 @@ class Secondary:
             )
 
     def _answers(self):
-        """False when it has ended, because its port was taken meanwhile for example."""
+        """False when it has ended, or takes too long."""
         end = time.monotonic() + ANSWER_SECONDS_MAX
         while time.monotonic() < end and self.process.poll() is None:
             if self.serial(self._apexes[0]) is not None:
@@ -120,14 +117,14 @@ class Secondary:
         """The serial of its copy, None when it has none yet."""
         query = dns.message.make_query(apex, "SOA")
         with contextlib.suppress(dns.exception.Timeout, OSError):
-            reply = dns.query.udp(query, "127.0.0.1", port=self.port, timeout=0.5)
+            reply = dns.query.udp(query, self.host, port=self.port, timeout=0.5)
             for rrset in reply.answer:
                 return rrset[0].serial
         return None
 
     def stop(self):
         self.process.terminate()
-        self.process.wait(20)
+        self.process.wait(60)
 
 
 @contextlib.contextmanager

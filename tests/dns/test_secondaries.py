@@ -74,7 +74,7 @@ class Primary:
                 yield self
         finally:
             self.loop.call_soon_threadsafe(self._stop.set)
-            thread.join(20)
+            thread.join(60)
             assert not thread.is_alive()
             self.loop.close()
 
@@ -86,9 +86,8 @@ class Primary:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
 
-    def notify(self, ports):
-        """Tell the servers on these ports of every change from now on."""
-        targets = [("127.0.0.1", port) for port in ports]
+    def notify(self, targets):
+        """Tell these addresses of every change from now on."""
         self._notifier = Notifier(self.table, self.counts, targets, seconds=self.loop.time)
         asyncio.run_coroutine_threadsafe(self._notifier.run("127.0.0.1"), self.loop)
 
@@ -103,7 +102,7 @@ class Primary:
             done.set()
 
         self.loop.call_soon_threadsafe(apply)
-        assert done.wait(20)
+        assert done.wait(60)
 
 
 def both_sockets():
@@ -145,10 +144,10 @@ class Chance:
         return (kind, self.random.choice((60, 300)), *texts)
 
 
-def contents(port, apex):
+def contents(host, port, apex):
     """Everything that a server transfers, as lines."""
     zone = dns.zone.Zone(apex, relativize=False)
-    dns.query.inbound_xfr("127.0.0.1", zone, port=port, timeout=20, lifetime=60)
+    dns.query.inbound_xfr(host, zone, port=port, timeout=60, lifetime=60)
     return sorted(
         f"{name} {ttl} {rdata.rdtype} {rdata}".lower() for name, ttl, rdata in zone.iterate_rdatas()
     )
@@ -164,17 +163,17 @@ def follow(number, changes, folder):
                 apex, *[(f"first{i}.{apex}", ("A", 300, "192.0.2.1")) for i in range(NAMES_AT_FIRST)]
             )
         with secondaries(folder, primary.port, APEXES) as followers:
-            primary.notify([follower.port for follower in followers])
+            primary.notify([(follower.host, follower.port) for follower in followers])
             for _ in range(changes):
                 apex = chance.random.choice(APEXES)
                 primary.change(apex, *chance.names(apex))
                 time.sleep(PAUSE_SECONDS)
             wait_until_equal(primary, followers)
             for apex in APEXES:
-                ours = contents(primary.port, apex)
+                ours = contents("127.0.0.1", primary.port, apex)
                 assert len(ours) > NAMES_AT_FIRST
                 for follower in followers:
-                    assert contents(follower.port, apex) == ours, f"{follower.kind} {apex}"
+                    assert contents(follower.host, follower.port, apex) == ours, f"{follower.kind} {apex}"
     assert primary.counts[Slot.TRANSFERS_CHANGES] >= 2 * len(APEXES)
     assert primary.counts[Slot.TRANSFERS_REFUSED] == primary.counts[Slot.NOTIFIES_UNANSWERED] == 0
 
@@ -190,7 +189,6 @@ def wait_until_equal(primary, followers):
                 time.sleep(0.05)
 
 
-@pytest.mark.timeout(180)
 def test_nsd_and_knot_follow_through_random_changes(tmp_path):
     follow(1, 300, tmp_path)
 

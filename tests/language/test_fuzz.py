@@ -102,7 +102,8 @@ def test_a_text_is_a_value_or_refused(text: str, request: dict[str, Value]) -> N
 
 def _is_well_formed(error: FilterError, text: str) -> None:
     line = text.split("\n")[error.line - 1]
-    head, shown, carets = str(error).split("\n")[0], error.source, str(error).rsplit("\n", 1)[1]
+    head, shown, carets, *more = str(error).split("\n")
+    assert more == ([error.hint] if error.hint else [])
     assert head == f"Filter parsing error ({error.line}:{error.column}):"
     assert shown == line
     assert 1 <= error.column <= len(line) + 1

@@ -195,9 +195,16 @@ def test_the_refusal_shows_the_line_with_carets() -> None:
         compile_filter('ssl and\nhttp.hots eq "a" and\nssl', FILTERS)
 
     assert str(caught.value) == (
-        'Filter parsing error (2:1):\nhttp.hots eq "a" and\n^^^^^^^^^ unknown identifier'
+        'Filter parsing error (2:1):\nhttp.hots eq "a" and\n'
+        "^^^^^^^^^ unknown identifier\ndid you mean http.host?"
     )
-    assert caught.value.hint == "did you mean http.host?"
+
+
+def test_a_refusal_without_a_hint_ends_with_its_reason() -> None:
+    with pytest.raises(FilterError) as caught:
+        compile_filter("zzzzzzzz", FILTERS)
+
+    assert str(caught.value) == "Filter parsing error (1:1):\nzzzzzzzz\n^^^^^^^^ unknown identifier"
 
 
 def test_a_phase_that_does_not_exist_is_the_callers_mistake() -> None:

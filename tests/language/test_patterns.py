@@ -84,6 +84,22 @@ ON_BYTES = [
     ("^[[:alpha:]]é[]x]", [b"a" + E_ACUTE + b"]", b"b" + E_ACUTE + b"x"], [b"1" + E_ACUTE + b"x"]),
     (r"^\[é\]$", [b"[" + E_ACUTE + b"]"], [E_ACUTE]),
     (r"^\w\b", [b"a"], [E_ACUTE]),
+    (r"^\s$", [b" ", b"\t", b"\n", b"\x0b", b"\x0c", b"\r"], [b"\x08", b"\x0e", b"a", b"\x85"]),
+    (r"^\S$", [b"\x08", b"\x0e", b"a", b"\x85", b"\xff"], [b" ", b"\x0b"]),
+    (r"^[\s-]$", [b"\x0b", b" ", b"-"], [b"a"]),
+    (r"^[-\s]$", [b"\x0b", b"-"], [b"a"]),
+    (r"^[^\s]$", [b"a", b"\xff"], [b"\x0b", b" "]),
+    (r"^[\Sa]$", [b"a", b"\xff"], [b"\x0b"]),
+    (r"^[^\S\x0b]$", [b" ", b"\t"], [b"a", b"\x0b"]),
+    (r"^[]\s]$", [b"]", b"\x0b"], [b"s"]),
+    (r"^\\s$", [b"\\s"], [b"\x0b", b" "]),
+    (r"^[\\s]$", [b"\\", b"s"], [b"\x0b"]),
+    (r"^[&~a-c]$", [b"&", b"~", b"b"], [b"-"]),
+    (r"^[\[\&\&]$", [b"[", b"&"], [b"\\"]),
+    (r"^[+\--9]$", [b"+", b"-", b"."], [b","]),
+    (r"^[[:^alpha:]z]$", [b"1", b"z"], [b"a"]),
+    (r"^a{0,2}\{,$", [b"{,", b"aa{,"], [b"aaa{,"]),
+    (r"^\xff{2}$", [b"\xff\xff"], [b"\xff"]),
 ]
 
 
@@ -98,6 +114,72 @@ def test_a_regular_expression_reads_bytes(pattern: str, found: list[bytes], miss
 def test_a_class_holds_single_bytes(pattern: str) -> None:
     with pytest.raises(ValueError, match="regex parse error"):
         compile_regex(pattern)
+
+
+# what Rust's regex reads otherwise, or RE2 alone knows; pattern and what the refusal says
+READ_OTHERWISE = [
+    ("[a-z&&[^aeiou]]", "&& in a class"),
+    ("[a&&b]", "&& in a class"),
+    ("[a~~b]", "~~ in a class"),
+    ("[--a]", "-- in a class"),
+    ("[+--]", "-- in a class"),
+    ("^[[a-c][x-z]]$", "[ in a class"),
+    ("[a[]", "[ in a class"),
+    ("[][a]", "[ in a class"),
+    ("[[.a.]]", "[ in a class"),
+    ("^a{,3}$", "{, is not supported"),
+    ("[a]{,}", "{, is not supported"),
+    (r"\<a", r"\< is not supported"),
+    (r"a\>", r"\> is not supported"),
+    (r"[\<]", r"\< is not supported"),
+    (r"\b{start}", r"\b{ is not supported"),
+    (r"\Qa.b\E", r"\Q is not supported"),
+    (r"a\E", r"\E is not supported"),
+    (r"\C", r"\C is not supported"),
+    (r"\pL", r"\p is not supported"),
+    (r"\p{Greek}", r"\p is not supported"),
+    (r"\PN", r"\P is not supported"),
+    (r"[\p{L}]", r"\p is not supported"),
+    (r"[a-\s]", "cannot end a range"),
+    (r"[\x00-\s]", "cannot end a range"),
+    (r"[A-\S]", "cannot end a range"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "reason"), READ_OTHERWISE)
+def test_what_another_engine_reads_otherwise_is_refused(pattern: str, reason: str) -> None:
+    with pytest.raises(ValueError, match="regex parse error: ") as caught:
+        compile_regex(pattern)
+
+    assert reason in str(caught.value)
+
+
+REPETITIONS = [
+    ("a{1001}", "{1001}: repetitions multiply to more than 1,000"),
+    ("((a{100}){100})", "{100}: repetitions multiply to more than 1,000"),
+    ("(?:a{40}){30}", "{30}: repetitions multiply to more than 1,000"),
+    ("(?:a{2,40}){30,}", "{30,}: repetitions multiply to more than 1,000"),
+    ("a{2,1}", "{2,1}"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "reason"), REPETITIONS)
+def test_repetitions_are_counted_as_they_multiply(pattern: str, reason: str) -> None:
+    compile_regex("(?:a{25}){40}")
+
+    with pytest.raises(ValueError, match="regex parse error: invalid repetition size: ") as caught:
+        compile_regex(pattern)
+
+    assert str(caught.value).endswith(reason)
+
+
+@FIXED
+@given(st.text(r"ab\[]^-&~:{},sSwdQE()|*+?.$0é", max_size=12))
+def test_any_text_is_a_pattern_or_is_refused_as_one(pattern: str) -> None:
+    try:
+        compile_regex(pattern)
+    except ValueError as error:
+        assert str(error).startswith("regex parse error: ")  # noqa: PT017
 
 
 def test_a_replacement_reads_bytes_too() -> None:

@@ -1,6 +1,7 @@
 """The data folder belongs to one server, which leaves nothing behind."""
 
 import os
+import socket
 import stat
 
 import pytest
@@ -65,7 +66,9 @@ def test_the_sockets_of_a_killed_server_are_removed_by_the_next(tmp_path, monkey
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     folder = DataFolder(tmp_path / "data")
     left = folder.make_runtime_dir()
-    (left / "feed.sock").touch()
+    with socket.socket(socket.AF_UNIX) as one:
+        monkeypatch.chdir(left)  # the folders of tests may be too long a path
+        one.bind("feed.sock")
     if was_ready:
         folder.write_state(state(left))
     os.close(folder.lock_fd)  # as a kill does: nothing else is cleaned up

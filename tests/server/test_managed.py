@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from edgestead.crs import RULESET_ID, RulesUnreadable
+from edgestead.crs import RULESET_ID, RulesMissing, RulesUnreadable, loader
 from edgestead.crs.loader import SYSTEM_RULES
 from edgestead.server import managed_part
 from edgestead.server.errors import StartError
@@ -77,7 +77,7 @@ def test_a_named_place_without_rules_is_refused(tmp_path, named):
 
 def test_without_a_rule_set_of_the_system_the_server_starts_and_says_what_helps(monkeypatch, caplog):
     def nothing(path):
-        raise RulesUnreadable("/nowhere: no rule set is installed")
+        raise RulesMissing("/nowhere: no rule set is installed")
 
     monkeypatch.setattr(rulesets_managed, "load", nothing)
 
@@ -87,6 +87,40 @@ def test_without_a_rule_set_of_the_system_the_server_starts_and_says_what_helps(
     (line,) = caplog.messages
     assert "apt install modsecurity-crs" in line
     assert "--crs PATH" in line
+
+
+def test_a_machine_without_a_rule_set_is_told_apart_from_one_whose_rule_set_is_broken(tmp_path):
+    with pytest.raises(RulesMissing):
+        loader._load_system(tmp_path / "nothing", tmp_path / "nothing")
+    with pytest.raises(RulesUnreadable) as caught:
+        loader._load_system(tmp_path, tmp_path / "nothing")
+    assert not isinstance(caught.value, RulesMissing)
+
+
+BROKEN = [
+    ('SecRule ARGS "@surprise x" "id:1,phase:2"\n', "rules/one.conf:1: "),
+    ('SecAction "id:1,phase:1,nolog,pass"\n', "anomaly"),  # understood, and nothing in it scores
+    (None, "expected crs-setup.conf"),
+]
+
+
+@pytest.mark.parametrize(("text", "named"), BROKEN)
+def test_a_rule_set_of_the_system_that_cannot_be_used_is_an_error_that_says_where(
+    folder, monkeypatch, caplog, text, named
+):
+    """The server starts: an upgrade of the package must not take DNS away."""
+    one = folder / "rules" / "one.conf"
+    one.unlink() if text is None else one.write_text(text)
+    monkeypatch.setattr(loader._load_system, "__defaults__", (folder, folder / "nothing"))
+
+    with caplog.at_level(logging.WARNING):
+        assert managed_part.load(None) is None
+
+    (record,) = caplog.records
+    assert record.levelno == logging.ERROR
+    assert named in record.getMessage()
+    assert "--crs PATH" in record.getMessage()
+    assert "apt install" not in record.getMessage()
 
 
 def test_a_release_archive_is_a_rule_set_too(folder, tmp_path):

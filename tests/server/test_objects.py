@@ -145,7 +145,7 @@ def test_a_class_that_blocks_its_process_is_named_and_the_process_replaced(
     new_server, counter, tmp_path, method
 ):
     file = tmp_path / "edge.toml"
-    file.write_text("objects-blocked-seconds = 1\n")
+    file.write_text("objects-blocked-seconds = 3\n")
     server = new_server("--objects", counter, "--config", str(file)).start()
     server.call_object("Counter/a/add")
     pid = server.children()["objects-0"]
@@ -181,10 +181,29 @@ def test_a_source_that_cannot_be_loaded_stops_the_start_with_words(new_server, t
     assert "bad.py" in server.log
 
 
+def test_several_processes_share_the_objects_and_one_ends_alone(new_server, counter):
+    server = new_server("--objects", counter, "--objects-workers", "2").start()
+    names = [f"n{number}" for number in range(12)]
+    pids = {server.call_object(f"Counter/{name}/pid").result for name in names}
+    assert pids == {server.children()[f"objects-{worker}"] for worker in range(2)}
+    for name in names:
+        server.call_object(f"Counter/{name}/add")
+
+    pid = server.children()["objects-1"]
+    os.kill(pid, signal.SIGKILL)
+    server.wait_for_life("objects-1", pid)
+
+    assert [server.call_object(f"Counter/{name}/add").result for name in names] == [2] * len(names)
+    server.stop()
+    server.flags = ("--objects", counter, "--objects-workers", "3")
+    server.start()
+    assert [server.call_object(f"Counter/{name}/add").result for name in names] == [3] * len(names)
+
+
 def test_readiness_and_metrics_tell_of_objects(server):
     server.call_object("Counter/a/add")
     server.call_object("Counter/a/missing")
-    server.wait_until(lambda: 'edge_objects_live{process="objects-0"} 1' in metrics(server), 20)
+    server.wait_until(lambda: 'edge_objects_live{process="objects-0"} 1' in metrics(server), 60)
 
     assert 'edge_objects_requests_total{process="objects-0",status="2xx"} 1' in metrics(server)
     assert 'edge_objects_requests_total{process="objects-0",status="4xx"} 1' in metrics(server)

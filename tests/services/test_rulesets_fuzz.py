@@ -55,14 +55,18 @@ def resolves(pointer, value) -> bool:
     return not tokens or isinstance(value, dict) or int(tokens[-1]) < len(value)
 
 
-def taken_or_refused(read, value):
+def refusals(read, value):
     try:
-        read(value)
+        return getattr(read(value), "refused", ())
     except RulesetRefused as refusal:
-        for one in (refusal, *refusal.also):
-            assert resolves(one.pointer, value)
-            assert len(one.message) < 15_000
-            assert 20_000 < one.code < 21_000 or isinstance(one, InvalidJson)
+        return (refusal, *refusal.also)
+
+
+def taken_or_refused(read, value):
+    for one in refusals(read, value):
+        assert resolves(one.pointer, value)
+        assert len(one.message) < 15_000
+        assert 20_000 < one.code < 21_000 or isinstance(one, InvalidJson)
 
 
 @pytest.mark.parametrize(("phase", "rule"), RULES)
@@ -86,9 +90,9 @@ def test_no_object_takes_a_member_that_nobody_knows(member):
             for key in path:
                 at = at[key]
             if isinstance(at, dict):
-                with pytest.raises(RulesetRefused) as caught:
-                    read_entrypoint({"rules": [changed(rule, path, {**at, member: 1})]}, kind, phase)
-                assert caught.value.code == 10026
+                body = {"rules": [changed(rule, path, {**at, member: 1})]}
+                (refusal,) = refusals(lambda sent: read_entrypoint(sent, kind, phase), body)  # noqa: B023
+                assert refusal.code == 10026
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -30,6 +30,7 @@ GOOD = [
     (MANAGED_PHASE, "skip", {"rules": {ID: [ID]}}),
     (MANAGED_PHASE, "skip", {"ruleset": "current", "rules": {ID: [ID]}, "phases": ["http_ratelimit"]}),
     (MANAGED_PHASE, "execute", {"id": ID, "version": "latest"}),
+    (MANAGED_PHASE, "execute", {"id": ID, "version": "latest", "overrides": {"categories": []}}),  # level 4
     (MANAGED_PHASE, "execute", {"id": ID, "version": "12", "matched_data": {"public_key": "k"}}),
     ("http_request_dynamic_redirect", "redirect", {"from_value": {"target_url": DYNAMIC}}),
     (
@@ -219,6 +220,14 @@ BAD = [
         },
         "/edge_ttl/status_code_ttl/0/status_code_range",
     ),
+    ("http_request_cache_settings", "set_cache_settings", {"cache_reserve": {}}, "/cache_reserve"),
+    (
+        "http_request_cache_settings",
+        "set_cache_settings",
+        {"cache_reserve": {"eligible": True, "enabled": True}},
+        "/cache_reserve",
+    ),
+    ("http_request_transform", "rewrite", {"uri": {"path": {"value": "new"}}}, "/uri/path/value"),
     ("http_response_compression", "compress_response", {"algorithms": []}, "/algorithms"),
     (
         "http_response_compression",

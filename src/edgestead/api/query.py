@@ -79,9 +79,9 @@ class Query:
             raise InvalidQuery(parameter="page", reason="the first page is 1")
         return Paging(min(page, PAGE_NUMBER_MAX), max(1, min(self._number("per_page", default), size_max)))
 
-    def limit(self, default: int, size_max: int, name: str = "limit") -> int:
-        """The page size of a cursor-style list, clamped. Raises InvalidQuery: not a number."""
-        return max(1, min(self._number(name, default), size_max))
+    def limit(self, default: int, size_max: int) -> int:
+        """`limit` of a cursor-style list, clamped. Raises InvalidQuery: not a number."""
+        return max(1, min(self._number("limit", default), size_max))
 
     def whole(self, name: str) -> int | None:
         """A whole number, None when it was not sent. Raises InvalidQuery: not a number."""

@@ -26,11 +26,12 @@ class Logging(msgspec.Struct):
     enabled: bool
 
 
-class RuleSent(msgspec.Struct, omit_defaults=True):
-    """A rule. `id` or `ref` of a rule that is there keeps its identity."""
+class RuleReplaced(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """A rule of a PUT. `id` or `ref` of a rule that is there keeps its identity; without any other member the
+    rule stays as it is."""
 
-    action: str
-    expression: str
+    action: str | None = None
+    expression: str | None = None
     action_parameters: dict[str, Any] = {}
     description: str = ""
     enabled: bool = True
@@ -41,20 +42,43 @@ class RuleSent(msgspec.Struct, omit_defaults=True):
     exposed_credential_check: dict[str, str] | None = None
 
 
-class PlacedRule(RuleSent, omit_defaults=True):
+class RuleSent(RuleReplaced, omit_defaults=True, kw_only=True):
+    """A rule."""
+
+    action: str
+    expression: str
+
+
+class PlacedRule(RuleSent, omit_defaults=True, kw_only=True):
     """A rule of its own route, which also takes its place."""
 
     position: Position | None = None
 
 
-class RulesetSent(msgspec.Struct, omit_defaults=True):
-    """`name`, `kind` and `phase` are needed to create one, and cannot change later."""
+class RulesetReplaced(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """`name`, `kind` and `phase` never change; they may be repeated."""
 
     name: str | None = None
     description: str | None = None
     kind: str | None = None
     phase: str | None = None
+    rules: list[RuleReplaced] = []
+
+
+class RulesetSent(msgspec.Struct, omit_defaults=True, kw_only=True):
+    name: str
+    kind: str
+    phase: str
+    description: str = ""
     rules: list[RuleSent] = []
+
+
+class EntrypointSent(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """Kind and phase are in the path."""
+
+    name: str | None = None
+    description: str | None = None
+    rules: list[RuleReplaced] = []
 
 
 class Cursors(msgspec.Struct):

@@ -28,7 +28,9 @@ from edgestead.api.ruleset_shapes import (
     RULESETS,
     WRITTEN,
     CursorsInfo,
+    EntrypointSent,
     PlacedRule,
+    RulesetReplaced,
     RulesetSent,
 )
 from edgestead.model import envelope
@@ -108,7 +110,7 @@ async def list_rulesets(scope: Scope, api: AppContext, query: Query) -> Answer:
 @_scoped("POST", _RULESETS, query=DRY_RUN, takes={JSON: RulesetSent}, answers=WRITTEN)
 async def create_ruleset(scope: Scope, api: AppContext, call: Call, query: Query, body: bytes) -> Any:
     """Create a ruleset: an entry point, or in an account a custom ruleset."""
-    sent = await _read(body, lambda value: read_create(value, scope.kind))
+    sent = await _read(query, body, lambda value: read_create(value, scope.kind))
     return await _write(
         api, query, lambda reader: rulesets_change.create(call, reader, api.platform, scope, sent)
     )
@@ -120,13 +122,13 @@ async def show_ruleset(scope: Scope, ruleset_id: str, api: AppContext) -> bytes:
     return api.barrier.read(lambda reader: rulesets.show(reader, api.platform, scope, ruleset_id))
 
 
-@_scoped("PUT", _RULESET, query=DRY_RUN, takes={JSON: RulesetSent}, answers=WRITTEN)
+@_scoped("PUT", _RULESET, query=DRY_RUN, takes={JSON: RulesetReplaced}, answers=WRITTEN)
 async def replace_ruleset(
     scope: Scope, ruleset_id: str, api: AppContext, call: Call, query: Query, body: bytes
 ) -> Any:
     """Replace rules or description. A rule that is named by `id` or `ref` stays the same rule."""
     kind, phase = _kind_and_phase(api, scope, ruleset_id)
-    sent = await _read(body, lambda value: read_replace(value, kind, phase))
+    sent = await _read(query, body, lambda value: read_replace(value, kind, phase))
     return await _write(
         api,
         query,
@@ -186,7 +188,7 @@ async def create_rule(
 ) -> Any:
     """Add a rule at its `position`, or at the end. Answers the ruleset."""
     kind, phase = _kind_and_phase(api, scope, ruleset_id)
-    sent = await _read(body, lambda value: read_rule_body(value, kind, phase))
+    sent = await _read(query, body, lambda value: read_rule_body(value, kind, phase))
     return await _write(
         api,
         query,
@@ -200,7 +202,7 @@ async def change_rule(
 ) -> Any:
     """Define a rule anew, or move it by `position` alone. Answers the ruleset."""
     kind, phase = _kind_and_phase(api, scope, ruleset_id)
-    sent = await _read(body, lambda value: read_rule_body(value, kind, phase, may_only_move=True))
+    sent = await _read(query, body, lambda value: read_rule_body(value, kind, phase, may_only_move=True))
     return await _write(
         api,
         query,
@@ -228,13 +230,13 @@ async def show_entrypoint(scope: Scope, phase: str, api: AppContext) -> bytes:
     return api.barrier.read(lambda reader: rulesets.show_entrypoint(reader, scope, phase))
 
 
-@_scoped("PUT", _ENTRYPOINT, query=DRY_RUN, takes={JSON: RulesetSent}, answers=WRITTEN)
+@_scoped("PUT", _ENTRYPOINT, query=DRY_RUN, takes={JSON: EntrypointSent}, answers=WRITTEN)
 async def replace_entrypoint(
     scope: Scope, phase: str, api: AppContext, call: Call, query: Query, body: bytes
 ) -> Any:
     """Replace a phase's entry point, or make it."""
     check_phase(phase, scope.entry_kind)
-    sent = await _read(body, lambda value: read_entrypoint(value, scope.entry_kind, phase))
+    sent = await _read(query, body, lambda value: read_entrypoint(value, scope.entry_kind, phase))
     return await _write(
         api,
         query,
@@ -273,8 +275,9 @@ def _paging(query: Query) -> tuple[int, str]:
     return min(limit, PAGE_SIZE_MAX), after
 
 
-async def _read(body: bytes, read: Callable[[Any], T]) -> T:
-    """The checked body. Raises InvalidJson, and what `read` raises."""
+async def _read(query: Query, body: bytes, read: Callable[[Any], T]) -> T:
+    """The checked body. Raises InvalidQuery, InvalidJson, and what `read` raises."""
+    query.flag("dry_run")  # a mistyped one is refused first: the body was meant for a dry run, or was not
 
     def work() -> T:
         try:

@@ -9,6 +9,7 @@ Not   DNS settings (`api.dns_settings`).
 from collections.abc import Sequence
 
 from edgestead.api.context import AppContext
+from edgestead.api.declared import Answers
 from edgestead.api.routing import Answer, route
 from edgestead.model import envelope
 from edgestead.model.call import Call
@@ -20,6 +21,7 @@ from edgestead.services.zone_settings import SettingBody, SettingsBody, SettingV
 _SETTINGS = "/zones/{zone_id}/settings"
 _PRIVACY_PASS = "privacy_pass"
 _REMARK = 10_000  # the code of a message that refuses nothing
+_SETTING = Answers(SettingView)
 _READ, _WRITE = "Zone Settings Read", "Zone Settings Write"
 
 
@@ -29,7 +31,7 @@ def list_settings(zone_id: str, api: AppContext, call: Call) -> list[SettingView
     return api.barrier.read(lambda reader: zone_settings.listed(call, reader, zone_id))
 
 
-@route("PATCH", _SETTINGS, permission=_WRITE, family=PLATFORM)
+@route("PATCH", _SETTINGS, permission=_WRITE, family=PLATFORM, answers=Answers(list[SettingView]))
 async def patch_settings(zone_id: str, api: AppContext, call: Call, body: SettingsBody) -> Answer:
     """Change some settings, all of them or none; every bad item is named."""
     views = await api.barrier.write(lambda tx: zone_settings.patch_all(call, tx, api.platform, zone_id, body))
@@ -43,7 +45,7 @@ def show_setting(zone_id: str, setting: str, api: AppContext, call: Call) -> Set
     return api.barrier.read(lambda reader: zone_settings.show(call, reader, zone_id, setting))
 
 
-@route("PATCH", f"{_SETTINGS}/{{setting}}", permission=_WRITE, family=PLATFORM)
+@route("PATCH", f"{_SETTINGS}/{{setting}}", permission=_WRITE, family=PLATFORM, answers=_SETTING)
 async def patch_setting(zone_id: str, setting: str, api: AppContext, call: Call, body: SettingBody) -> Answer:
     """Change one setting."""
     view = await api.barrier.write(
@@ -64,13 +66,13 @@ def show_privacy_pass(zone_id: str, api: AppContext, call: Call) -> SettingView:
     return show_setting(zone_id, _PRIVACY_PASS, api, call)
 
 
-@route("POST", f"{_SETTINGS}/{_PRIVACY_PASS}", permission=_WRITE, family=PLATFORM)
+@route("POST", f"{_SETTINGS}/{_PRIVACY_PASS}", permission=_WRITE, family=PLATFORM, answers=_SETTING)
 async def post_privacy_pass(zone_id: str, api: AppContext, call: Call, body: SettingBody) -> Answer:
     """Known until 2024-03-31."""
     return await patch_setting(zone_id, _PRIVACY_PASS, api, call, body)
 
 
-@route("PATCH", f"{_SETTINGS}/{_PRIVACY_PASS}", permission=_WRITE, family=PLATFORM)
+@route("PATCH", f"{_SETTINGS}/{_PRIVACY_PASS}", permission=_WRITE, family=PLATFORM, answers=_SETTING)
 async def patch_privacy_pass(zone_id: str, api: AppContext, call: Call, body: SettingBody) -> Answer:
     """Known until 2024-03-31."""
     return await patch_setting(zone_id, _PRIVACY_PASS, api, call, body)

@@ -18,6 +18,7 @@ FILE_BYTES_MAX = 1 << 20  # what the API takes
 ACCOUNT = click.option("--account", is_flag=True, help="The account's rulesets, not a zone's.")
 # Members of an answer that a request does not take.
 _ANSWERED = ("id", "version", "last_updated", "source")
+_KINDS = ("zone", "root", "custom")
 _COLUMNS = ("id", "kind", "phase", "version", "name")
 
 
@@ -70,7 +71,8 @@ def check(file: BinaryIO, zone: str | None, account: bool, phase: str | None) ->
     """Ask the server whether it would take the rules in FILE. Nothing is changed.
 
     FILE is JSON: an object with `rules`, as the API takes and answers it, or the list of rules alone; - is
-    standard input. Every rule that is wrong is printed with its place in FILE.
+    standard input. Every rule that is wrong is printed with its place in FILE, and every ruleset, rule and
+    category that a rule names and that does not exist, up to 20 mistakes.
     """
     from edgestead.cli.http import Refused
 
@@ -79,6 +81,8 @@ def check(file: BinaryIO, zone: str | None, account: bool, phase: str | None) ->
     phase = phase or body.get("phase")
     if not isinstance(phase, str):
         raise Failed(f"{name} does not name a phase.", "Say which with --phase.")
+    if account and body.get("kind") == "zone":
+        raise Failed(f"{name} is a zone's ruleset.", "Leave out --account.")
     target = _target(zone, account or body.get("kind") in ("root", "custom"))
     try:
         _dry_run(target, body, phase)
@@ -88,7 +92,7 @@ def check(file: BinaryIO, zone: str | None, account: bool, phase: str | None) ->
         for error in refusal.errors:
             click.echo(_words(error), err=True)
         raise Failed(f"{name}: {_count(len(refusal.errors), 'mistake')}.") from None
-    click.echo(f"{name}: {_count(len(body.get('rules', ())), 'rule')}, no mistake (phase {phase}).")
+    click.echo(f"{name}: {_count(len(body.get('rules') or ()), 'rule')}, no mistake (phase {phase}).")
 
 
 def _target(zone: str | None, account: bool) -> Target:
@@ -124,6 +128,8 @@ def _read(file: BinaryIO, name: str) -> dict[str, Any]:
         value = {"rules": value}
     if not isinstance(value, dict):
         raise Failed(f"{name} is neither an object nor a list of rules.")
+    if value.get("kind") not in (None, *_KINDS):
+        raise Failed(f"{name}: kind is not one of {', '.join(_KINDS)}; nobody can write such a ruleset.")
     return {member: one for member, one in value.items() if member not in _ANSWERED}
 
 
@@ -140,7 +146,8 @@ def _dry_run(target: Target, body: dict[str, Any], phase: str) -> None:
 def _words(error: dict[str, Any]) -> str:
     source = error.get("source")
     pointer = source.get("pointer") if isinstance(source, dict) else ""
-    words = f"{pointer or '/'}: {error.get('message')} [code: {error.get('code')}]"
+    words = f"{pointer}: " if pointer else ""  # "" is the body as a whole, and "/" a member without a name
+    words += f"{error.get('message')} [code: {error.get('code')}]"
     return "\n  ".join(words.splitlines())
 
 

@@ -51,7 +51,7 @@ def waf() -> None:
 @ZONE
 @JSON
 def show(zone: str | None, as_json: bool) -> None:
-    """Print paranoia level, score threshold and action."""
+    """Print paranoia level, score threshold and action, and whether the rule that acts is on."""
     target = zone_target(zone)
     found = _find(target)
     _print(target, found, as_json)
@@ -64,20 +64,20 @@ def show(zone: str | None, as_json: bool) -> None:
 def set_level(level: int, zone: str | None, deploy: bool) -> None:
     """Set the paranoia level to N, 1 to 4: rules of higher levels are off.
 
-    Everything else that the zone's rule says stays as it is.
+    Everything else that the zone's rule says stays as it is. A zone whose rule that acts is off is warned of.
     """
     _change(zone, deploy, lambda rule, _: waf_rule.with_level(rule, level))
 
 
 @waf.command("threshold", cls=Command)
-@click.argument("threshold", metavar="N", callback=_threshold, required=False)
+@click.argument("threshold", metavar="[N]", callback=_threshold, required=False)
 @click.option("--action", type=click.Choice(waf_rule.ACTIONS), help="What happens to such requests.")
 @ZONE
 @DEPLOY
 def set_threshold(threshold: int | None, action: str | None, zone: str | None, deploy: bool) -> None:
     """Act on requests whose score is at least N: a number, or low (60), medium (40), high (25).
 
-    Everything else that the zone's rule says stays as it is.
+    The rule that acts is turned on if it was off. Everything else that the zone's rule says stays as it is.
     """
     if threshold is None and action is None:
         raise click.UsageError("N, --action or both are needed.")
@@ -102,6 +102,18 @@ def _change(zone: str | None, deploy: bool, change: Callable[[Json, Json], Json]
         path = f"{target.path}/{found.ruleset_id}/rules/{found.rule['id']}"
         target.api.call("PATCH", path, json_body=change(found.rule, anomaly))
     _print(target, _find(target), as_json=False)
+
+
+def _warn_if_idle(settings: waf_rule.Settings) -> None:
+    """Somebody who sets a level wants protection: what keeps it from happening is said aloud."""
+    if not settings.enabled:
+        click.echo("Warning: the rule that executes the managed ruleset is disabled.", err=True)
+    if not settings.acts:
+        click.echo(
+            "Warning: no request is acted on, because the overrides turn off the rule that acts on scores."
+            " `edgecli waf threshold N` turns it on.",
+            err=True,
+        )
 
 
 def _find(target: Target) -> Deployed:
@@ -172,7 +184,9 @@ def _print(target: Target, found: Deployed, as_json: bool) -> None:
             ("Deployed", "yes" if settings.enabled else "yes, but the rule is disabled"),
             ("Level", level),
             ("Threshold", str(settings.threshold)),
-            ("Action", settings.action),
+            ("Action", settings.action if settings.acts else "none: the rule that acts on scores is off"),
         ]
     for name, value in rows:
         click.echo(f"{name:<10} {value}")
+    if settings is not None:
+        _warn_if_idle(settings)

@@ -31,9 +31,13 @@ _SENT_BACK = (
 
 
 class Settings(NamedTuple):
-    """What a rule says of the managed ruleset. `level` 0: none is on; None: gaps."""
+    """What a rule says of the managed ruleset. `level` 0: none is on; None: gaps.
+
+    `acts`: whether the anomaly rule is on. Without it no score is ever too high, and `action` never happens.
+    """
 
     enabled: bool
+    acts: bool
     level: int | None
     disabled_levels: tuple[int, ...]
     threshold: int
@@ -61,9 +65,10 @@ def settings_of(rule: Json, anomaly_rule: Json) -> Settings:
     overrides = rule["action_parameters"].get("overrides", {})
     disabled = _disabled_levels(overrides)
     lowest_off = disabled[0] if disabled else LEVELS[-1] + 1
-    own = _last(overrides.get("rules", ()), "id", anomaly_rule["id"]) or {}
+    own = _said(overrides.get("rules", ()), "id", anomaly_rule["id"])
     return Settings(
         enabled=rule.get("enabled", True),
+        acts=own.get("enabled", overrides.get("enabled", True)),
         level=lowest_off - 1 if disabled == LEVELS[lowest_off - 1 :] else None,
         disabled_levels=disabled,
         threshold=int(own.get("score_threshold") or anomaly_rule["score_threshold"]),
@@ -79,26 +84,25 @@ def with_level(rule: Json, level: int) -> Json:
     body, overrides = _body(rule)
     items = [dict(item) for item in overrides.get("categories", ())]
     for number in LEVELS:
-        item = _last(items, "category", tag(number))
-        if number > level or overrides.get("enabled") is False:
-            if item is None:
-                item = {"category": tag(number)}
-                items.append(item)
-            item["enabled"] = number <= level
-        elif item is not None:
+        for item in _about(items, "category", tag(number)):
             item.pop("enabled", None)
+        if number > level or overrides.get("enabled") is False:
+            _last(items, "category", tag(number))["enabled"] = number <= level
     overrides["categories"] = [item for item in items if len(item) > 1]
     return _with_overrides(body, overrides)
 
 
 def with_threshold(rule: Json, anomaly_rule_id: str, threshold: int | None, action: str | None) -> Json:
-    """The body with this score threshold and action of the anomaly rule; None leaves what is there."""
+    """The body with this score threshold and action of the anomaly rule; None leaves what is there.
+
+    The rule is turned on where it was off: else neither would mean anything.
+    """
     body, overrides = _body(rule)
     items = [dict(item) for item in overrides.get("rules", ())]
+    said = _said(items, "id", anomaly_rule_id)
     item = _last(items, "id", anomaly_rule_id)
-    if item is None:
-        item = {"id": anomaly_rule_id}
-        items.append(item)
+    if not said.get("enabled", overrides.get("enabled", True)):
+        item["enabled"] = True
     if threshold is not None:
         item["score_threshold"] = threshold
     if action is not None:
@@ -110,13 +114,27 @@ def with_threshold(rule: Json, anomaly_rule_id: str, threshold: int | None, acti
 def _disabled_levels(overrides: Json) -> tuple[int, ...]:
     whole = overrides.get("enabled", True)
     items = overrides.get("categories", ())
-    found = {level: _last(items, "category", tag(level)) or {} for level in LEVELS}
+    found = {level: _said(items, "category", tag(level)) for level in LEVELS}
     return tuple(level for level in LEVELS if not found[level].get("enabled", whole))
 
 
-def _last(items: Iterable[Json], key: str, value: str) -> Json | None:
-    """Of several items about one thing the last one counts, as for the server."""
-    return next((item for item in reversed([*items]) if item[key] == value), None)
+def _about(items: Iterable[Json], key: str, value: str) -> list[Json]:
+    return [item for item in items if item[key] == value]
+
+
+def _said(items: Iterable[Json], key: str, value: str) -> Json:
+    """All that is said of one thing: of several items the last one counts for each property, as for the
+    server."""
+    return {name: one for item in _about(items, key, value) for name, one in item.items()}
+
+
+def _last(items: list[Json], key: str, value: str) -> Json:
+    """The item about one thing whose properties win; a new one at the end where there is none."""
+    about = _about(items, key, value)
+    if not about:
+        about.append({key: value})
+        items += about
+    return about[-1]
 
 
 def _body(rule: Json) -> tuple[Json, Json]:

@@ -99,4 +99,5 @@ def _item(item: Json) -> str:
     seen = item["after"] or item["before"]
     if item["kind"] != "record":
         return f"{item['kind']} {item['id']}"
-    return f"{seen['type']} {item['name']} {seen['content']}"
+    priority = "" if seen.get("priority") is None else f"{seen['priority']} "
+    return f"{seen['type']} {item['name']} {priority}{seen['content']}"

@@ -1,7 +1,7 @@
 """SecLang text to typed rules and a catalogue of them. Only `loader` touches the disk."""
 
 from .catalogue import ANOMALY_RULE_ID, RULESET_ID, Catalogue, Entry, build_catalogue, paranoia_level, scores
-from .errors import RuleError, RulesUnreadable
+from .errors import RuleError, RulesMissing, RulesUnreadable
 from .loader import RuleFiles, load
 from .overrides import CategoryOverride, Effective, Overrides, RuleOverride, apply_overrides
 from .parser import parse
@@ -23,6 +23,7 @@ __all__ = [
     "RuleError",
     "RuleFiles",
     "RuleOverride",
+    "RulesMissing",
     "RulesUnreadable",
     "SetVar",
     "Severity",

@@ -1,6 +1,6 @@
 """The refusals of this room.
 
-Owns  `RuleError`, with file and line, and `RulesUnreadable` for what cannot be loaded at all.
+Owns  `RuleError`, with file and line, and `RulesUnreadable` for what cannot be loaded at all or is not there.
 Asks  nobody.
 Tells whoever loads rules what to say to the operator.
 Not   the REST API: nothing of this reaches a client.
@@ -26,3 +26,7 @@ class RuleError(ValueError):
 
 class RulesUnreadable(OSError):
     """A folder or archive without usable rules; the text names the path and the cause."""
+
+
+class RulesMissing(RulesUnreadable):
+    """Nothing was named, and the system has no rule set: nobody has done anything wrong."""

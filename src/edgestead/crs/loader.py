@@ -22,7 +22,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from .errors import RulesUnreadable
+from .errors import RulesMissing, RulesUnreadable
 
 SYSTEM_RULES = Path("/usr/share/modsecurity-crs")  # Debian's package modsecurity-crs
 SYSTEM_SETUP = Path("/etc/modsecurity/crs")
@@ -51,7 +51,8 @@ class RuleFiles(msgspec.Struct, frozen=True):
 def load(path: Path | None = None) -> RuleFiles:
     """The rule set at `path` (folder or archive), or the system's.
 
-    Raises  RulesUnreadable: no rule set there, unreadable, or over a limit.
+    Raises  RulesMissing: none was named, none is installed; RulesUnreadable: no rule set there, unreadable,
+            or over a limit.
     Limits  `FILES_MAX`, `FILE_BYTES_MAX`, `TOTAL_BYTES_MAX`, `ARCHIVE_MEMBERS_MAX`, `ARCHIVE_BYTES_MAX`.
     """
     try:
@@ -66,7 +67,7 @@ def load(path: Path | None = None) -> RuleFiles:
 
 def _load_system(rules: Path = SYSTEM_RULES, setup: Path = SYSTEM_SETUP) -> RuleFiles:
     if not rules.is_dir():
-        raise RulesUnreadable(f"{rules}: no rule set is installed; Debian's package is modsecurity-crs")
+        raise RulesMissing(f"{rules}: no rule set is installed; Debian's package is modsecurity-crs")
     found = dict(_from_folder(rules))
     if setup.is_dir():
         # the operator's exclusions before and after the rules lie beside the setup file

@@ -6,7 +6,8 @@ Tells `waf` which rules run, how each counts, the threshold and the action.
 Not   decoding or refusing overrides (`services`): unknown ids and categories are simply not met here.
 
 A rule override beats categories, categories beat the ruleset, each property on its own. Of several
-categories that a rule has, the last one listed wins. What is absent (None) decides nothing.
+categories that a rule has, and of several items about one rule, the last one listed wins. What is absent
+(None) decides nothing.
 
 The ruleset's `action` is the anomaly rule's: the other rules score, they do not act. A category's or a rule's
 own action makes a scoring rule act by itself instead of scoring.
@@ -53,7 +54,9 @@ class Effective(msgspec.Struct, frozen=True, kw_only=True):
 
 def apply_overrides(catalogue: Catalogue, overrides: Overrides) -> Effective:
     """The effective ruleset. Without overrides every rule of all four paranoia levels is enabled."""
-    rules = {override.id: override for override in overrides.rules}
+    rules: dict[str, RuleOverride] = {}
+    for override in overrides.rules:
+        rules[override.id] = _both(rules.get(override.id, override), override)
     increments: dict[int, int] = {}
     actions: dict[int, str] = {}
     for entry in catalogue.entries[:-1]:
@@ -72,6 +75,16 @@ def apply_overrides(catalogue: Catalogue, overrides: Overrides) -> Effective:
         actions=actions,
         score_threshold=own.score_threshold or anomaly.score_threshold or THRESHOLD_DEFAULT,
         anomaly_action=None if enabled is False else own.action or overrides.action or anomaly.action,
+    )
+
+
+def _both(earlier: RuleOverride, later: RuleOverride) -> RuleOverride:
+    """Two items about one rule as one."""
+    return RuleOverride(
+        id=later.id,
+        action=earlier.action if later.action is None else later.action,
+        enabled=earlier.enabled if later.enabled is None else later.enabled,
+        score_threshold=earlier.score_threshold if later.score_threshold is None else later.score_threshold,
     )
 
 

@@ -23,10 +23,14 @@ from edgestead.dns.counters import Slot, Tally
 from edgestead.dns.edns import (
     BADCOOKIE,
     BADVERS,
+    BOTH_ALONE,
+    BOTH_FROM_END,
+    CLIENT_ALONE,
+    CLIENT_FROM_END,
+    LENGTHS_AT,
     OPT_OCTETS,
     Edns,
     EdnsServer,
-    join_cookie,
     opt_record,
 )
 from edgestead.dns.kept import Kept
@@ -82,6 +86,8 @@ _MODES: Final = _modes()
 
 _TRUNCATED: Final = heads(TC)
 _BADCOOKIE: Final = heads(BADCOOKIE & 0x0F)
+_BOTH_LENGTHS: Final = slice(LENGTHS_AT - BOTH_FROM_END, LENGTHS_AT - BOTH_FROM_END + len(BOTH_ALONE))
+_CLIENT_LENGTHS: Final = slice(LENGTHS_AT - CLIENT_FROM_END, LENGTHS_AT - CLIENT_FROM_END + len(CLIENT_ALONE))
 _NO_WISHES: Final = options.Wishes()
 
 ClientOf = Callable[[int], bytes]
@@ -108,6 +114,8 @@ class Responder:
         self.edns = EdnsServer(settings, udp=udp)
         self._plain = self.edns.plain
         self._usual = self.edns.kept
+        self._without_cookies = self.edns.bare
+        self._known_cookies = self.edns.cookies.known
         self._chaos = Chaos(settings)
         self._fading: deque[dict[Any, Any]] = deque()
         self.proved = False
@@ -127,6 +135,8 @@ class Responder:
             self._adopt()
         if self._fading:
             self._fade()
+        self.edns.cookies.look_at_the_clock()
+        self._known_cookies = self.edns.cookies.known
         return self.exact
 
     def _fade(self) -> None:
@@ -162,9 +172,9 @@ class Responder:
             question, edns = query[_NAME_AT:], self._plain
         else:
             opt = query[-OPT_OCTETS:]
-            usual = self._usual.get(opt) or self.edns.usual(opt)
+            usual = self._usual.get(opt)
             if usual is None:
-                return self._with_cookie(query, source)
+                return self._with_new_edns(query, opt, source)
             question, edns = query[_NAME_AT:-OPT_OCTETS], usual
         asked, kind = question[:-_KIND_OCTETS], question[-_KIND_OCTETS:]
         name = asked.lower()
@@ -242,28 +252,45 @@ class Responder:
         self._counts[Slot.TRUNCATED] += 1
         return b"".join((heads[mode], question, edns[0]))
 
-    def _with_cookie(self, query: bytes, source: int | None) -> bytes | None:
-        """The reply to a query with a cookie and no other option.
+    def _with_new_edns(self, query: bytes, opt: bytes, source: int | None) -> bytes | None:
+        """The reply to a query whose last octets have not been seen as an OPT record yet."""
+        if query[_BOTH_LENGTHS] == BOTH_ALONE:
+            return self._with_cookie(query, BOTH_FROM_END, source)
+        if query[_CLIENT_LENGTHS] == CLIENT_ALONE:
+            return self._with_cookie(query, CLIENT_FROM_END, source)
+        if self.edns.usual(opt) is None:
+            return self._unusual(query, source)
+        return self.reply(query, source)
+
+    def _with_cookie(self, query: bytes, at: int, source: int | None) -> bytes | None:
+        """The reply to a query with a cookie and no other option, if that is what the octets at `at` are.
 
         What is left without the cookie is answered as every client's. That it takes the quick way is the
         proof that the cookie was one: it walks the name up to where the OPT record was seen.
         """
-        split = self.edns.split_cookie(query)
-        if split is None or source is None:
+        if source is None:
+            return b""
+        opt = query[-at : LENGTHS_AT - at]
+        bare = self._without_cookies.get(opt) or self.edns.without_cookie(opt)
+        if not bare:
             return self._unusual(query, source)
-        bare, cookie = split
+        bare = query[:-at] + bare
         reply = self.exact.get(bare)
-        if reply is None:
-            reply = self.reply(bare, None)
-        else:
+        if reply is not None:
             self._counts[_NOERROR] += 1
-        if not reply:
-            return self._unusual(query, source)
-        answered, proved = self.edns.cookies.answer(cookie, self._client_of(source))
-        if proved:
+        else:
+            reply = self.reply(bare, None)
+            if not reply:
+                return self._unusual(query, source)
+        client = self._client_of(source)
+        cookie = query[OPT_OCTETS + 4 - at :]
+        known = self._known_cookies.get(cookie + client)
+        if known is None:
+            known = self.edns.cookies.remember(cookie + client, cookie, client, BOTH_ALONE)
+        if known[1]:
             self.proved = True
             self._counts[_COOKIES_GOOD] += 1
-        return join_cookie(reply, answered)
+        return reply[:-2] + known[0]
 
     def _unusual(self, query: bytes, source: int | None) -> bytes | None:
         """The reply to anything, by the book and step by step."""

@@ -35,14 +35,21 @@ _DAYS_KEPT_MAX: Final = 4
 
 
 class Cookies:
-    """Not for two threads at once. Remembers the cookies of this minute, because clients come back."""
+    """Not for two threads at once. `known` are the cookies of this minute, because clients come back."""
 
     def __init__(self, secret: bytes, now: Callable[[], float] = time.time) -> None:
         self._secret = secret
         self._now = now
         self._keyed: dict[int, blake2s] = {}
         self._minute = 0
-        self._known: Kept[bytes, tuple[bytes, bool]] = Kept()
+        self.known: Kept[bytes, tuple[bytes, bool]] = Kept()
+
+    def look_at_the_clock(self) -> None:
+        """Forget what the last minute knew. Asked once for each batch of queries."""
+        now = int(self._now())
+        if now // _SHEET_SECONDS != self._minute:
+            self._minute = now // _SHEET_SECONDS
+            self.known = Kept()
 
     def answer(self, cookie: bytes, client: bytes) -> tuple[bytes, bool]:
         """The cookie to answer with, and whether the one that came proves the client's address.
@@ -50,15 +57,13 @@ class Cookies:
         `cookie` is a client cookie, alone or with a server cookie behind it, and of a length that RFC 7873
         §4 allows; `client` is 4 or 16 octets of address.
         """
-        now = int(self._now())
-        if now // _SHEET_SECONDS != self._minute:
-            self._minute = now // _SHEET_SECONDS
-            self._known = Kept()
-        key = bytes((len(cookie),)) + cookie + client
-        known = self._known.get(key)
-        if known is None:
-            known = self._work_out(cookie, client, now)
-            self._known.keep(key, known, len(key))
+        return self._work_out(cookie, client, int(self._now()))
+
+    def remember(self, key: bytes, cookie: bytes, client: bytes, before: bytes) -> tuple[bytes, bool]:
+        """The same, kept in `known` under a key that holds cookie and client, with octets in front of it."""
+        cookie, proved = self.answer(cookie, client)
+        known = before + cookie, proved
+        self.known.keep(key, known, 2 * len(key))
         return known
 
     def _work_out(self, cookie: bytes, client: bytes, now: int) -> tuple[bytes, bool]:

@@ -28,7 +28,6 @@ _ID: Final = 2
 _OPTION_HEAD_OCTETS: Final = 4
 _DO: Final = 0x80
 _OPT_HEAD: Final = b"\0" + wire.OPT.to_bytes(2, "big")
-_LENGTHS_AT: Final = 9  # of an OPT record: RDLENGTH, then the first option's code and length
 
 Edns = tuple[bytes, int]
 """The OPT record to answer with, and how long the reply may be without its ID."""
@@ -50,18 +49,15 @@ def _cookie_alone(octets: int) -> bytes:
 
 
 _BOTH_OCTETS: Final = CLIENT_OCTETS + SERVER_OCTETS
-_BOTH_ALONE: Final = _cookie_alone(_BOTH_OCTETS)
-_COOKIES_ALONE: Final = {
-    OPT_OCTETS + _OPTION_HEAD_OCTETS + n: _cookie_alone(n) for n in (_BOTH_OCTETS, CLIENT_OCTETS)
-}
+BOTH_ALONE: Final = _cookie_alone(_BOTH_OCTETS)
+CLIENT_ALONE: Final = _cookie_alone(CLIENT_OCTETS)
+LENGTHS_AT: Final = 9
+"""In an OPT record: RDLENGTH, then the first option's code and length."""
 _COOKIE_AT: Final = OPT_OCTETS + _OPTION_HEAD_OCTETS
+BOTH_FROM_END: Final = _COOKIE_AT + _BOTH_OCTETS
+CLIENT_FROM_END: Final = _COOKIE_AT + CLIENT_OCTETS
 COOKIE_GROWTH_OCTETS: Final = _OPTION_HEAD_OCTETS + _BOTH_OCTETS
 """How much longer a reply is for the cookie in it."""
-
-
-def join_cookie(reply: bytes, cookie: bytes) -> bytes:
-    """A reply that ends with an OPT record without options, with a cookie in it."""
-    return b"".join((reply[:-2], _BOTH_ALONE, cookie))
 
 
 class EdnsServer:
@@ -74,28 +70,18 @@ class EdnsServer:
         self.plain: Edns = (b"", (UDP_OCTETS_MIN if udp else TCP_OCTETS) - _ID)
         self.kept: Kept[bytes, Edns] = Kept()
         self.keepalive_units = 0
-        self._bare: Kept[bytes, bytes] = Kept()
+        self.bare: Kept[bytes, bytes] = Kept()
 
-    def split_cookie(self, query: bytes) -> tuple[bytes, bytes] | None:
-        """The query without its cookie, and the cookie, if an OPT record with that alone stands at the end.
+    def without_cookie(self, opt: bytes) -> bytes:
+        """An OPT record without the cookie behind its first octets, b"" if it cannot do without.
 
-        The query then names a payload size that leaves room for our cookie; None when there is no such size.
-        What looks like this may yet be anything: whoever uses it has to prove that the OPT record begins
-        there.
+        It names a payload size that leaves room for our cookie.
         """
-        for octets, lengths in _COOKIES_ALONE.items():
-            opt = query[-octets:]
-            if opt[_LENGTHS_AT:_COOKIE_AT] == lengths:
-                bare = self._bare.get(opt[:_LENGTHS_AT]) or self._without_cookie(opt[:_LENGTHS_AT])
-                return (query[:-octets] + bare, opt[_COOKIE_AT:]) if bare else None
-        return None
-
-    def _without_cookie(self, opt: bytes) -> bytes:
         octets = min(int.from_bytes(opt[3:5], "big"), UDP_OCTETS) - COOKIE_GROWTH_OCTETS
         if not opt.startswith(_OPT_HEAD) or opt[6] != VERSION or octets < UDP_OCTETS_MIN:
             return b""
         bare = opt[:3] + octets.to_bytes(2, "big") + opt[5:] + b"\0\0"
-        self._bare.keep(opt, bare, len(bare))
+        self.bare.keep(opt, bare, len(bare))
         return bare
 
     def usual(self, opt: bytes) -> Edns | None:

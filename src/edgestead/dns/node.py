@@ -30,7 +30,11 @@ RECORDS_MAX: Final = 65_535
 
 def pack(rrsets: Iterable[ServedRRset]) -> bytes:
     """The node of an owner. Raises ValueError for what DNS cannot say; nothing is kept then."""
-    parts = [pack_rrset(rrset) for rrset in rrsets if rrset.rdatas]
+    return join([pack_rrset(rrset) for rrset in rrsets if rrset.rdatas])
+
+
+def join(parts: list[bytes]) -> bytes:
+    """The node of packed RRsets."""
     if len(parts) != 1:
         return b"\0" + b"".join(parts) if parts else b""
     count, _ = _RRSET.unpack_from(parts[0])
@@ -60,6 +64,15 @@ def _record(kind: int, ttl_seconds: int, rdata: bytes) -> bytes:
     if kind in wire.COMPRESSIBLE:
         wire.check_names(kind, rdata)
     return wire.RR_HEAD.pack(wire.QUESTION_OWNER, kind, wire.IN, ttl_seconds, len(rdata)) + rdata
+
+
+def parts(node: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """(type and class, packed RRset) of each RRset, for `join`."""
+    at, end = 1, len(node)
+    while at < end:
+        _, length = _RRSET.unpack_from(node, at)
+        start, at = at, at + _RRSET.size + length
+        yield node[start + _RRSET.size + 2 : start + _RRSET.size + 6], node[start:at]
 
 
 def rrsets(node: bytes) -> Iterator[tuple[bytes, int, bytes]]:

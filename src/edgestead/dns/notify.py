@@ -113,16 +113,11 @@ class Notifier:
     async def run(self, bind_host: str = "") -> None:
         """Send until cancelled, from `bind_host` where it is an address of the target's family.
 
-        Raises OSError when there is no socket to be had.
+        Targets of a family that this machine does not have are tried in vain and given up as silent ones.
         """
-        loop = asyncio.get_running_loop()
         try:
             for family in {_family(host) for host, _ in self._targets}:
-                local = (bind_host, 0) if bind_host and _family(bind_host) == family else None
-                transport, _ = await loop.create_datagram_endpoint(
-                    lambda: _Ears(self._heard), local_addr=local, family=family
-                )
-                self._transports[family] = transport
+                await self._open(family, bind_host)
             while True:
                 await self._wait()
                 if self._send_due() == SENDS_PER_TURN_MAX:
@@ -130,6 +125,18 @@ class Notifier:
         finally:
             for transport in self._transports.values():
                 transport.close()
+
+    async def _open(self, family: int, bind_host: str) -> None:
+        local = (bind_host, 0) if bind_host and _family(bind_host) == family else None
+        loop = asyncio.get_running_loop()
+        try:
+            transport, _ = await loop.create_datagram_endpoint(
+                lambda: _Ears(self._heard), local_addr=local, family=family
+            )
+        except OSError as error:
+            log.error("NOTIFY cannot be sent to %s: %s", socket.AddressFamily(family).name, error)
+            return
+        self._transports[family] = transport
 
     async def _wait(self) -> None:
         """Until something may be due."""
@@ -159,7 +166,9 @@ class Notifier:
                 return 0
             due.tries -= 1
         due.changed, due.id, due.sent_at = False, self._random_id(), now
-        self._transports[_family(key[1][0])].sendto(_message(due.id, zone), key[1])
+        transport = self._transports.get(_family(key[1][0]))
+        if transport is not None:
+            transport.sendto(_message(due.id, zone), key[1])
         self._plan(key, due, now + RETRY_SECONDS[due.tries])
         due.tries += 1
         return 1

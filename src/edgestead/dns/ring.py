@@ -67,14 +67,15 @@ AVAILABLE: Final = hasattr(_LIBC, "recvmmsg") and hasattr(_LIBC, "sendmmsg")
 class Ring:
     """The slots of one socket. Slot i begins at `buffer[i * SLOT_OCTETS]`.
 
-    `received[i]` is the length of datagram i; `sizes[i]` the length to send from the same place.
+    `received[i]` is the length of datagram i; `sizes[i]` the length to send from the same place;
+    `client(i)` the address it came from, 4 or 16 octets.
     """
 
     def __init__(self, sock: socket.socket) -> None:
         self._fd = sock.fileno()
         self.buffer = mmap.mmap(-1, BATCH * SLOT_OCTETS)
         self._addresses = mmap.mmap(-1, BATCH * _ADDRESS_OCTETS)
-        self._ip = slice(4, 8) if sock.family == socket.AF_INET else slice(8, 24)
+        self.client = self._client_4 if sock.family == socket.AF_INET else self._client_6
         self._controls = ctypes.create_string_buffer(BATCH * _CONTROL_SLOT_OCTETS)
         control_octets = _want_local_address(sock)
         self._in_iovecs, self._in = self._structures(_ADDRESS_OCTETS, control_octets)
@@ -106,10 +107,14 @@ class Ring:
             )
         return iovecs, headers
 
-    def client(self, i: int) -> bytes:
-        """The address that datagram i came from: 4 or 16 octets."""
-        at = i * _ADDRESS_OCTETS
-        return plain_address(self._addresses[at + self._ip.start : at + self._ip.stop])
+    def _client_4(self, i: int) -> bytes:
+        """The address that datagram i came from."""
+        at = i * _ADDRESS_OCTETS + 4
+        return self._addresses[at : at + 4]
+
+    def _client_6(self, i: int) -> bytes:
+        at = i * _ADDRESS_OCTETS + 8
+        return plain_address(self._addresses[at : at + 16])
 
     def receive(self, *, wait: bool) -> int:
         """How many datagrams came; 0 when none did in the socket's time, or a signal did.

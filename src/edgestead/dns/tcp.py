@@ -31,6 +31,7 @@ from edgestead.dns.ring import plain_address
 from edgestead.dns.settings import DEFAULTS, DnsSettings
 from edgestead.dns.table import Table
 from edgestead.dns.transfer import NOT_YET, Network, Transfer, Transfers, may_be_transfer
+from edgestead.dns.watch import Watch
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +80,7 @@ async def serve_tcp(
     limits: TcpLimits = DEFAULT_LIMITS,
     settings: DnsSettings = DEFAULTS,
     transfers: TransferPolicy | None = None,
+    watch: Watch | None = None,
 ) -> None:
     """Answer queries on a listening socket until `stop`, then finish what was asked and return.
 
@@ -87,7 +89,8 @@ async def serve_tcp(
     their pending replies for at most DRAIN_SECONDS.
     """
     loop = asyncio.get_running_loop()
-    house = _House(table, counters, limits, settings, transfers or TransferPolicy(journal=Journal()), loop)
+    transfers = transfers or TransferPolicy(journal=Journal())
+    house = _House(table, counters, limits, settings, transfers, watch or Watch(), loop)
     server = await loop.create_server(lambda: _Connection(house), sock=sock, backlog=BACKLOG)
     sweeper = asyncio.create_task(house.sweep())
     try:
@@ -109,11 +112,14 @@ class _House:
         limits: TcpLimits,
         settings: DnsSettings,
         transfers: TransferPolicy,
+        watch: Watch,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self.tally = Tally(counters)
         self.transfers = Transfers(table, transfers.journal, self.tally, transfers.networks)
         self.lock = table.lock
+        self._table = table
+        self._watch = watch
         self.answering = b""
         self.responder = Responder(table, self.tally, settings, lambda _: self.answering, udp=False)
         self.call_soon = loop.call_soon
@@ -141,6 +147,14 @@ class _House:
     def active(self, connection: "_Connection") -> None:
         self._present[connection] = self._time()
         self._present.move_to_end(connection)
+
+    def show(self, reply: bytes, client: bytes, replies: int) -> None:
+        """Let the watch see one framed reply of a turn, now and then."""
+        replies = self._watch.due(replies)
+        if not replies:
+            return
+        with self.lock:
+            self._watch.see(reply[_LENGTH + _ID :], client, replies, self._table.view.zones)
 
     def count(self, queries: int, hits: int) -> None:
         counts = self.tally.counts
@@ -175,14 +189,21 @@ class _House:
                 next(iter(self._present)).dismiss()
 
     async def drain(self) -> None:
-        """Let everyone have what they asked for, within DRAIN_SECONDS."""
+        """Let everyone have what they asked for, within DRAIN_SECONDS; then see them off.
+
+        Whoever closes the loop under open transports may wait for ever (seen with uvloop 0.23).
+        """
         for connection in list(self._present):
             connection.finish()
+        await self._until_empty()
+        for connection in list(self._present):
+            connection.dismiss()
+        await self._until_empty()
+
+    async def _until_empty(self) -> None:
         if self._present:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._empty.wait(), DRAIN_SECONDS)
-        for connection in list(self._present):
-            connection.dismiss()
 
 
 class _Connection(asyncio.Protocol):
@@ -331,6 +352,8 @@ class _Connection(asyncio.Protocol):
                 octets += stop - at
                 at = stop
         house.count(queries, hits)
+        if replies:
+            house.show(replies[-1], self.client, len(replies))
         more = octets >= TURN_OCTETS or self._transfer is not None
         self._waiting, self._at = (data, at) if more else (data[at:], 0)
         return replies, more, broken

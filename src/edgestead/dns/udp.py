@@ -20,6 +20,7 @@ from edgestead.dns.rates import Rates
 from edgestead.dns.ring import BATCH, SLOT_OCTETS, Ring, plain_address
 from edgestead.dns.settings import DEFAULTS, DnsSettings
 from edgestead.dns.table import Table
+from edgestead.dns.watch import Watch
 
 STOP_LOOK_MS: Final = 200
 """How long an idle loop may overlook that it shall stop."""
@@ -50,6 +51,7 @@ def serve_udp(
     stop: Stop,
     settings: DnsSettings = DEFAULTS,
     rates: Rates | None = None,
+    watch: Watch | None = None,
 ) -> None:
     """Answer queries on a bound datagram socket until `stop`, then what has already arrived, and return.
 
@@ -59,7 +61,7 @@ def serve_udp(
     Raises OSError when the socket is of no more use.
     """
     loop = _Batched if ring.AVAILABLE else _Portable
-    _run(loop(sock, table, counters, settings, rates), stop)
+    _run(loop(sock, table, counters, settings, rates, watch or Watch()), stop)
 
 
 def serve_udp_portably(
@@ -69,9 +71,10 @@ def serve_udp_portably(
     stop: Stop,
     settings: DnsSettings = DEFAULTS,
     rates: Rates | None = None,
+    watch: Watch | None = None,
 ) -> None:
     """`serve_udp` with one system call for each datagram, for systems without recvmmsg."""
-    _run(_Portable(sock, table, counters, settings, rates), stop)
+    _run(_Portable(sock, table, counters, settings, rates, watch or Watch()), stop)
 
 
 class _Loop(Protocol):
@@ -161,10 +164,13 @@ class _Batched:
         counters: Counters,
         settings: DnsSettings,
         rates: Rates | None,
+        watch: Watch,
     ) -> None:
         _prepare(sock)
         self.tally = Tally(counters)
         self._lock = table.lock
+        self._table = table
+        self._watch = watch
         self._ring = Ring(sock)
         self._replies = _Replies(table, self.tally, settings, rates, self._ring.client)
         slots = [(i, i * SLOT_OCTETS, i * SLOT_OCTETS + _ID) for i in range(BATCH)]
@@ -182,7 +188,20 @@ class _Batched:
             unsent = self._send_around(left_out, received)
         if unsent:
             self.tally.counts[Slot.UNSENT] += unsent
+        shown = self._watch.due(received)
+        if shown:
+            self._show(shown, received, left_out)
         return received
+
+    def _show(self, replies: int, received: int, left_out: list[int]) -> None:
+        """Let the watch see one reply, which is still where it was sent from."""
+        i = self._watch.choose(received)
+        if i in left_out:
+            return
+        _, start, at = self._slots[received][i]
+        reply = self._ring.buffer[at : start + self._ring.sizes[i]]
+        with self._lock:
+            self._watch.see(reply, self._ring.client(i), replies, self._table.view.zones)
 
     def _answer(self, received: int) -> list[int]:
         """Write the replies over the queries; returns the slots that get none."""
@@ -257,10 +276,13 @@ class _Portable:
         counters: Counters,
         settings: DnsSettings,
         rates: Rates | None,
+        watch: Watch,
     ) -> None:
         _prepare(sock)
         self.tally = Tally(counters)
         self._sock = sock
+        self._table = table
+        self._watch = watch
         self._lock = table.lock
         self._replies = _Replies(table, self.tally, settings, rates, self._client)
         self._host = ""
@@ -286,6 +308,9 @@ class _Portable:
                 reply = replies.live(query, 0)
             if replies.watching(1):
                 reply = replies.within_limits(query, 0, reply)
+            shown = self._watch.due(1)
+            if shown and reply is not None:
+                self._watch.see(reply, self._client(0), shown, self._table.view.zones)
         if reply is not None:
             try:
                 self._sock.sendto(data[:_ID] + reply, address)

@@ -12,7 +12,7 @@ that depends on two names is stored: aliases, wildcards and referrals are worked
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from edgestead.dns import node, wire
 from edgestead.dns.outcome import Outcome
@@ -24,6 +24,8 @@ Frozen = tuple[Head, dict[bytes, bytes], dict[bytes, int]]
 
 WILDCARD: Final = b"\x01*"
 _APEX: Final = b""
+_SOA: Final = wire.SOA.to_bytes(2, "big") + wire.IN.to_bytes(2, "big")
+_NONE: Final = cast("set[bytes]", frozenset())  # a set costs 200 octets, and most zones need neither
 
 
 class Zone:
@@ -35,9 +37,7 @@ class Zone:
     """
 
     __slots__ = (
-        "_apex_rrsets",
         "_children",
-        "_soa",
         "apex",
         "cuts",
         "denials",
@@ -50,25 +50,22 @@ class Zone:
     def __init__(self, apex: bytes) -> None:
         self.apex = apex
         self.names: dict[bytes, bytes] = {_APEX: b""}
-        self.cuts: set[bytes] = set()
-        self.wildcards: set[bytes] = set()
+        self.cuts = _NONE
+        self.wildcards = _NONE
         self.denials: dict[int, tuple[Outcome, Outcome, Outcome]] = {}
         self.settled = False
         self.soa_denial = b""
-        self._soa: ServedRRset | None = None
-        self._apex_rrsets: tuple[ServedRRset, ...] = ()
         self._children: dict[bytes, int] = {}
 
     @property
     def complete(self) -> bool:
         """A zone is served from the moment it has its SOA."""
-        return self._soa is not None
+        return bool(self.soa_denial)
 
     @property
     def soa_rdata(self) -> bytes:
         """Of a complete zone."""
-        assert self._soa is not None
-        return self._soa.rdatas[0]
+        return self.soa_denial[wire.RR_HEAD.size :]
 
     def relative(self, owner: bytes) -> bytes:
         """The name without the apex. Raises ValueError when the owner is outside the zone or no name."""
@@ -82,30 +79,32 @@ class Zone:
     def set_soa(self, served: ServedZone) -> None:
         """Take the zone's own facts. Raises ValueError for rdata that is no SOA."""
         ttl_seconds, rdata = served.soa_ttl_seconds, served.soa_rdata
-        self._soa = ServedRRset(wire.SOA, ttl_seconds, (rdata,))
         minimum_seconds = int.from_bytes(rdata[-4:], "big")
         denial = ServedRRset(wire.SOA, min(ttl_seconds, minimum_seconds), (rdata,))  # RFC 2308 §3
         self.soa_denial = node.pack((denial,))[node.READY :]
         self.denials = {}
         self.settled = True
-        self._pack_apex()
+        soa = [node.pack_rrset(ServedRRset(wire.SOA, ttl_seconds, (rdata,)))]
+        self.names[_APEX] = node.join(soa + self._apex_parts()[1])
 
     def set_apex(self, rrsets: tuple[ServedRRset, ...]) -> None:
         """Take the apex's RRsets other than SOA."""
-        self._apex_rrsets = rrsets
         self.settled = False
-        self._pack_apex()
+        others = [node.pack_rrset(rrset) for rrset in rrsets if rrset.rdatas]
+        self.names[_APEX] = node.join(self._apex_parts()[0] + others)
 
-    def _pack_apex(self) -> None:
-        soa = (self._soa,) if self._soa else ()
-        self.names[_APEX] = node.pack((*soa, *self._apex_rrsets))
+    def _apex_parts(self) -> tuple[list[bytes], list[bytes]]:
+        """The packed SOA, if there is one, and the other packed RRsets of the apex."""
+        parts = list(node.parts(self.names[_APEX]))
+        return [part for kind, part in parts if kind == _SOA], [part for kind, part in parts if kind != _SOA]
 
     def put(self, name: bytes, packed: bytes, *, cut: bool) -> None:
         """Set what a name below the apex serves; b"" takes the name away."""
         self.settled = False
         if cut:
+            self.cuts = self.cuts or set()
             self.cuts.add(name)
-        else:
+        elif self.cuts:
             self.cuts.discard(name)
         if packed or name in self._children:
             self._ensure(name)
@@ -118,6 +117,7 @@ class Zone:
         while name not in self.names:
             self.names[name] = b""
             if name.startswith(WILDCARD):
+                self.wildcards = self.wildcards or set()
                 self.wildcards.add(name[len(WILDCARD) :])
             name = wire.parent(name)
             self._children[name] = self._children.get(name, 0) + 1
@@ -125,7 +125,7 @@ class Zone:
     def _remove(self, name: bytes) -> None:
         """Take the name away, and the empty non-terminals that were there only for it."""
         while self.names.pop(name, None) is not None:
-            if name.startswith(WILDCARD):
+            if name.startswith(WILDCARD) and self.wildcards:
                 self.wildcards.discard(name[len(WILDCARD) :])
             name = wire.parent(name)
             left = self._children[name] - 1
@@ -138,19 +138,13 @@ class Zone:
 
     def freeze(self) -> "Frozen":
         """What stands here now, for `thaw`; later changes do not reach it. Costs a copy of the references."""
-        soa = self._soa and (self._soa.ttl_seconds, self._soa.rdatas[0])
-        rrsets = tuple((rrset.type, rrset.ttl_seconds, rrset.rdatas) for rrset in self._apex_rrsets)
-        head = (self.apex, soa, rrsets, self.settled, tuple(self.cuts), tuple(self.wildcards))
+        head = (self.apex, self.soa_denial, self.settled, tuple(self.cuts), tuple(self.wildcards))
         return head, self.names.copy(), self._children.copy()
 
     def thaw(self, head: "Head") -> None:
         """Begin to be, as a new zone, what was frozen; `thaw_names` has to follow."""
-        _, soa, rrsets, settled, cuts, wildcards = head
-        self._apex_rrsets = tuple(ServedRRset(*rrset) for rrset in rrsets)
-        if soa is not None:
-            self.set_soa(ServedZone(self.apex, *soa))
-        self.cuts, self.wildcards = set(cuts), set(wildcards)
-        self.settled = settled
+        _, self.soa_denial, self.settled, cuts, wildcards = head
+        self.cuts, self.wildcards = set(cuts) or _NONE, set(wildcards) or _NONE
 
     def thaw_names(self, names: dict[bytes, bytes], children: dict[bytes, int]) -> None:
         self.names.update(names)

@@ -11,11 +11,12 @@ class FilterError(ValueError):
     """An expression that is refused.
 
     `line` and `column` count from 1, in characters. `reason` is the short cause; `hint` is empty or one
-    more sentence for people. `str()` is the text that the v4 API answers::
+    more sentence for people. `str()` is the text that the v4 API answers, and the hint as a line of its own::
 
         Filter parsing error (1:1):
         http.hots eq "a"
         ^^^^^^^^^ unknown identifier
+        did you mean http.host?
 
     `start` and `end` are offsets into the text; without `end` the rest of the line is marked.
     """
@@ -34,4 +35,5 @@ class FilterError(ValueError):
 
     def __str__(self) -> str:
         carets = " " * (self.column - 1) + "^" * self.length
-        return f"Filter parsing error ({self.line}:{self.column}):\n{self.source}\n{carets} {self.reason}"
+        lines = [f"Filter parsing error ({self.line}:{self.column}):", self.source, f"{carets} {self.reason}"]
+        return "\n".join([*lines, self.hint] if self.hint else lines)

@@ -11,16 +11,38 @@ RE2 never backtracks, and its memory and program are bounded (`REGEX_MEMORY_BYTE
 It reads patterns and values as bytes, as the v4 API's language does: in UTF-8 a `.` would not match the byte
 ``\xff``, and one such byte in a path would take a request past ``^/admin/.*``. A character of several bytes
 is a sequence here; in a class it is refused, because a class is one byte.
+
+Configurations of the hosted service are written for Rust's regex. What RE2 takes and that engine reads
+otherwise is refused: an expression that silently matched something else would let a request past.
 """
 
 from collections.abc import Callable
 
 import re2
 
-from .types import REGEX_INSTRUCTIONS_MAX, REGEX_MEMORY_BYTES_MAX, VALUE_BYTES_MAX
+from .types import (
+    REGEX_INSTRUCTIONS_MAX,
+    REGEX_MEMORY_BYTES_MAX,
+    REGEX_REPETITIONS_MAX,
+    VALUE_BYTES_MAX,
+)
 
 Test = Callable[[bytes], bool]
 REPLACE_REFERENCES_MAX = 8  # ${1} to ${8}
+_WHITE = {r"\s": "[:space:]", r"\S": "[:^space:]"}  # RE2's \s lacks the vertical tab
+_SET_OPERATORS = frozenset("&~-")
+_REPETITION = "invalid repetition size: "
+_READ_OTHERWISE = {
+    r"\<": r"write < or \b",
+    r"\>": r"write > or \b",
+    r"\b{": r"write \b",
+    r"\Q": "escape each character",
+    r"\E": "escape each character",
+    r"\C": "write (?s:.)",
+    r"\p": "values are bytes, write a class such as [A-Za-z]",
+    r"\P": "values are bytes, write a class such as [^A-Za-z]",
+    "{,": r"write {0, for a repetition or \{, for itself",
+}
 _SYNTAX = frozenset(r"\.+*?()|[]{}^$")
 
 
@@ -36,68 +58,124 @@ def _options(*, capture: bool) -> re2.Options:
 def compile_regex(pattern: str | bytes, *, capture: bool = False) -> "re2._Regexp":
     """The compiled expression.
 
-    Raises: ValueError with RE2's reason: bad syntax, look-around, back-references, too large.
+    Raises: ValueError with RE2's reason, or ours: bad syntax, look-around, back-references, what other
+    engines read otherwise, too large.
     """
     text = pattern.decode("utf-8", "surrogateescape") if isinstance(pattern, bytes) else pattern
     try:
-        compiled = re2.compile(_as_bytes(text), _options(capture=capture))
+        compiled = re2.compile(_translated(text), _options(capture=capture))
     except re2.error as error:
         reason = error.args[0] if error.args else b"invalid regular expression"
         shown = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
-        raise ValueError(f"regex parse error: {shown}") from None
+        raise _refused(_explained(shown)) from None
     if compiled.programsize > REGEX_INSTRUCTIONS_MAX:
-        raise ValueError(
-            f"regex parse error: pattern too large - {compiled.programsize} instructions,"
-            f" more than {REGEX_INSTRUCTIONS_MAX}"
+        raise _refused(
+            f"pattern too large - {compiled.programsize} instructions, more than {REGEX_INSTRUCTIONS_MAX}"
         )
     return compiled
 
 
-def _as_bytes(pattern: str) -> bytes:
-    r"""The pattern with each character of several bytes as a group of its own, so that `+` repeats all of it.
+def _refused(reason: str) -> ValueError:
+    return ValueError(f"regex parse error: {reason}")
 
-    Letter case of such a group counts even under `(?i)`: folding is for ASCII.
 
-    Raises: ValueError for one in a class or after a backslash, or beside RE2's `\Q`, which would quote the
-    group.
+def _explained(reason: str) -> str:
+    """RE2's words; where it counts the repetitions inside one another it only shows the last of them."""
+    size = reason.removeprefix(_REPETITION).strip("{}")
+    low, _, high = size.partition(",")
+    if size == reason or (high.isdigit() and int(low) > int(high)):
+        return reason
+    return f"{reason}: repetitions multiply to more than {REGEX_REPETITIONS_MAX:,}"
+
+
+def _translated(pattern: str) -> bytes:
+    """The pattern as RE2 has to read it, each character of several bytes as a group of its own, so that `+`
+    repeats all of it. Letter case of such a group counts even under `(?i)`: folding is for ASCII.
+
+    Raises: ValueError for one in a class or after a backslash, and for what Rust's regex reads otherwise.
     """
-    if pattern.isascii():
-        return pattern.encode()
     parts, index = [], 0
     while index < len(pattern):
         end = _token_end(pattern, index)
         token = pattern[index:end]
-        parts.append(token if token.isascii() else _token_bytes(token))
+        if token[0] == "[":
+            parts.append(_class(token))
+        elif token in _WHITE:
+            parts.append(f"[{_WHITE[token]}]")
+        else:
+            _refuse_if_read_otherwise(token + pattern[end : end + 1])
+            parts.append(token if token.isascii() else _char_bytes(token))
         index = end
-    if r"\Q" in parts:
-        raise ValueError(r"regex parse error: \Q beside characters that are not ASCII")
     return "".join(parts).encode()
+
+
+def _refuse_if_read_otherwise(token: str) -> None:
+    """`token` with the character behind it."""
+    if token[0] not in "\\{":
+        return
+    for start, instead in _READ_OTHERWISE.items():
+        if token.startswith(start):
+            raise _refused(f"{start} is not supported: {instead}")
 
 
 def _token_end(pattern: str, start: int) -> int:
     """Behind the class, escape or character that begins at `start`."""
     if pattern[start] != "[":
         return start + (2 if pattern[start] == "\\" else 1)
-    index = start + 1
-    index += pattern.startswith("^", index)
-    index += pattern.startswith("]", index)  # there it is an item
+    index = _class_start(pattern, start)
     while index < len(pattern) and pattern[index] != "]":
-        named_end = pattern.find(":]", index + 2) if pattern.startswith("[:", index) else -1
-        index = named_end + 2 if named_end >= 0 else index + (2 if pattern[index] == "\\" else 1)
+        index = _item_end(pattern, index)
     return index + 1
 
 
-def _token_bytes(token: str) -> str:
-    """A token with characters that are not ASCII. A lone surrogate stands for one byte that is not UTF-8."""
-    octets = {char: char.encode("utf-8", "surrogateescape") for char in token if not char.isascii()}
-    escapes = {char: "".join(f"\\x{octet:02x}" for octet in raw) for char, raw in octets.items()}
-    if len(token) == 1:
-        return f"(?-i:{escapes[token]})"
-    if token.startswith("\\") or any(len(raw) > 1 for raw in octets.values()):
-        raise ValueError(
-            "regex parse error: a character of more than one byte in a class or after a backslash"
-        )
-    return "".join(escapes.get(char, char) for char in token)
+def _class_start(pattern: str, start: int) -> int:
+    """Where the items of the class begin, a `]` that is the first one left out."""
+    index = start + 1
+    index += pattern.startswith("^", index)
+    return index + pattern.startswith("]", index)
+
+
+def _item_end(pattern: str, start: int) -> int:
+    """Behind the named class, escape or character that begins at `start` inside of a class."""
+    named_end = pattern.find(":]", start + 2) if pattern.startswith("[:", start) else -1
+    return named_end + 2 if named_end >= 0 else start + (2 if pattern[start] == "\\" else 1)
+
+
+def _class(token: str) -> str:
+    """A class, from `[` to `]`."""
+    index = _class_start(token, 0)
+    parts, before = [token[:index]], ""
+    while index < len(token):
+        end = _item_end(token, index)
+        item = token[index:end]
+        if item == "[":
+            raise _refused(r"[ in a class is not supported: write \[, classes do not nest")
+        if item == before and item in _SET_OPERATORS:
+            raise _refused(
+                f"{item * 2} in a class is not supported: write \\{item}, classes are not combined"
+            )
+        if item in _WHITE and before == "-" and len(parts) > 2:
+            raise _refused(f"{item} cannot end a range")
+        parts.append(_WHITE.get(item) or _class_item(item))
+        before, index = item, end
+    return "".join(parts)
+
+
+def _class_item(item: str) -> str:
+    """A lone surrogate stands for one byte that is not UTF-8; any other that is not ASCII has more."""
+    _refuse_if_read_otherwise(item)
+    octets = item.encode("utf-8", "surrogateescape")
+    if len(octets) == len(item):
+        return item if item.isascii() else f"\\x{octets[0]:02x}"
+    raise _refused("a character of more than one byte in a class or after a backslash")
+
+
+def _char_bytes(token: str) -> str:
+    """A character that is not ASCII, or a backslash before one."""
+    octets = token.encode("utf-8", "surrogateescape")
+    if len(token) > 1:
+        raise _refused("a character of more than one byte in a class or after a backslash")
+    return "(?-i:" + "".join(f"\\x{octet:02x}" for octet in octets) + ")"
 
 
 def regex_test(pattern: str) -> Test:

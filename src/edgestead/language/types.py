@@ -22,6 +22,7 @@ NESTING_DEPTH_MAX = 128  # parentheses, `not` and calls inside one another; the 
 PATTERNS_MAX = 64  # regular expressions and wildcards in one expression
 SET_ITEMS_MAX = 2_048  # items between { and }; no longer list fits into an expression
 REGEX_MEMORY_BYTES_MAX = 2 << 20  # program and automaton cache of one regular expression
+REGEX_REPETITIONS_MAX = 1_000  # RE2's own: {n} multiplied by those inside of it
 REGEX_INSTRUCTIONS_MAX = 5_000  # of its program: the longest literal fits; compiling takes 6 ms at most
 VALUE_BYTES_MAX = 131_072  # a longer String is cut when it is read, and when a function makes it
 VALUE_ITEMS_MAX = 1_024  # further items of an Array or Map are not seen

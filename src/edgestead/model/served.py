@@ -15,8 +15,8 @@ KIND_ZONE = "zone"
 KIND_NAME = "name"
 KIND_JOURNAL = "log:journal"
 
-PENDING = 65_280
-"""Type, of the private range (RFC 6895 §3.1), of an RRset that stands for addresses nobody knows yet: a
+PENDING = 65_535
+"""Type, reserved and so of no data (RFC 6895 §3.1), of an RRset that stands for addresses nobody knows yet: a
 flattened alias whose target was never resolved. A question for them is answered SERVFAIL; never sent."""
 
 

@@ -77,7 +77,7 @@ def error_of(reply: Reply) -> Exception:
     made = _OWN.get(name, RemoteError)
     own = made.__new__(made)
     Exception.__init__(own, message)
-    if code is not None and isinstance(own, errors.SqlError):
+    if code is not None and isinstance(own, errors.SqlError | errors.KeyValueError):
         own.code = code
     return own
 

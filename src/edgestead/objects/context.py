@@ -8,12 +8,13 @@ Not   other objects (`env`).
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import NoReturn, Protocol, TypeVar
 
-from edgestead.objects import limits
+from edgestead.objects import limits, outgoing
 from edgestead.objects.errors import Aborted, ObjectReset
 from edgestead.objects.gates import InputGate
+from edgestead.objects.outgoing import FetchResponse, Redirect
 from edgestead.objects.storage import Storage
 from edgestead.store.objectlog import ObjectRef
 
@@ -50,6 +51,10 @@ class Resettable(Protocol):
         """End this life of the object."""
         ...
 
+    async def confirmed(self) -> None:
+        """Wait until every write so far is durable. Raises ObjectReset."""
+        ...
+
 
 class Context:
     """`self.ctx` of one live object."""
@@ -84,5 +89,22 @@ class Context:
                 ObjectReset(f"A call to block_concurrency_while() failed: {type(error).__name__}: {error}")
             )
             raise
+
+    async def fetch(
+        self,
+        url: str,
+        *,
+        method: str = "GET",
+        headers: Mapping[str, str] | None = None,
+        body: bytes | str | None = None,
+        redirect: Redirect = "follow",
+    ) -> FetchResponse:
+        """Make an HTTP request, when every write so far is durable.
+
+        Follows at most 20 redirects. Raises TypeError, ValueError for what is no request, FetchError.
+        """
+        return await outgoing.fetch(
+            self._instance.confirmed, url, method=method, headers=headers, body=body, redirect=redirect
+        )
 
     blockConcurrencyWhile = block_concurrency_while

@@ -1,6 +1,6 @@
-"""`self.env`: other objects, by class and name.
+"""`self.env`: other objects by class and name, and key-value namespaces (`bindings`).
 
-Owns  namespaces, stubs, their names in both spellings.
+Owns  classes and stubs, their names in both spellings; what a name in `env` stands for.
 Asks  a `Caller` to deliver: the node, for an object behind its output gate.
 Tells user code, tests and the process's own code.
 Not   where an object lives.
@@ -9,20 +9,27 @@ Not   where an object lives.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from edgestead.objects import ids
+from edgestead.objects.bindings import Ask, KeyValues
 from edgestead.objects.calls import Reply, pack_arguments, unpack
 from edgestead.objects.classes import ClassInfo
 from edgestead.objects.context import ObjectId
 from edgestead.objects.errors import UnknownClass
 from edgestead.store.objectlog import ObjectRef
 
+T = TypeVar("T")
+
 
 class Caller(Protocol):
     """Delivers a call, after everything that the calling object wrote before is durable."""
 
     def call(self, ref: ObjectRef, method: str, arguments: bytes) -> Awaitable[Reply]: ...
+
+    async def confirmed(self) -> None:
+        """Wait for the same. Raises ObjectReset."""
+        ...
 
 
 class Stub:
@@ -54,25 +61,31 @@ class Stub:
         return f"<stub of {self._ref.class_name} {self._ref.name or self._ref.id}>"
 
 
-class Namespace:
-    """The objects of one class: `env.Counter["name"]`."""
+class Namespace(Generic[T]):
+    """The objects of one class: `env.Counter["name"]`.
+
+    For a type checker they are instances of the class: every method is called as it is declared.
+    """
 
     __slots__ = ("_caller", "_class_name", "_random")
 
     def __init__(self, caller: Caller, class_name: str, random: Callable[[int], bytes]) -> None:
         self._caller, self._class_name, self._random = caller, class_name, random
 
-    def __getitem__(self, name: str) -> Stub:
-        return Stub(self._caller, ids.from_name(self._class_name, name))
+    def __getitem__(self, name: str) -> T:
+        return self._stub(ids.from_name(self._class_name, name))
 
-    def get_by_name(self, name: str) -> Stub:
+    def _stub(self, ref: ObjectRef) -> T:
+        return cast(T, Stub(self._caller, ref))
+
+    def get_by_name(self, name: str) -> T:
         """The object of that name."""
         return self[name]
 
-    def get(self, object_id: ObjectId) -> Stub:
+    def get(self, object_id: ObjectId) -> T:
         """The object of that id. Raises TypeError when it is not of this class."""
         ids.from_text(self._class_name, str(object_id))
-        return Stub(self._caller, object_id._ref)
+        return self._stub(object_id._ref)
 
     def id_from_name(self, name: str) -> ObjectId:
         """The id of that name: always the same."""
@@ -92,20 +105,34 @@ class Namespace:
     idFromString = id_from_string
 
 
+class Bindings(NamedTuple):
+    """Key-value namespaces by the name that they have in `env`, and the way to where they are kept."""
+
+    ids: Mapping[str, str]
+    ask: Ask
+
+
 class Env:
-    """Everything outside of an object that it may call, as attributes or items."""
+    """Everything outside of an object that it may call, as attributes or items: classes and namespaces."""
 
     def __init__(
-        self, caller: Caller, classes: Mapping[str, ClassInfo], random: Callable[[int], bytes]
+        self,
+        caller: Caller,
+        classes: Mapping[str, ClassInfo],
+        random: Callable[[int], bytes],
+        bindings: Bindings | None = None,
     ) -> None:
-        self._caller, self._classes, self._random = caller, classes, random
+        self._caller, self._classes, self._random, self._bindings = caller, classes, random, bindings
 
-    def __getattr__(self, name: str) -> Namespace:
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        if name not in self._classes:
-            raise UnknownClass(f"no class {name!r} was loaded")
-        return Namespace(self._caller, name, self._random)
+        if name in self._classes:
+            return Namespace[Any](self._caller, name, self._random)
+        bindings = self._bindings
+        if bindings is not None and name in bindings.ids:
+            return KeyValues(bindings.ids[name], bindings.ask, self._caller.confirmed)
+        raise UnknownClass(f"no class {name!r} was loaded, and no namespace is bound to that name")
 
-    def __getitem__(self, name: str) -> Namespace:
-        return getattr(self, name)  # type: ignore[no-any-return]
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self, name)

@@ -17,6 +17,8 @@ Not   the REST refusals of the platform (`model.errors`).
     │   ├── UnknownClass
     │   ├── UnknownMethod
     │   └── Overloaded          too many calls wait; try again
+    ├── FetchError              `ctx.fetch` got no answer
+    ├── KeyValueError           a namespace refused; `code` is its number
     ├── RemoteError             the method raised something that the value codec does not carry
     └── ObjectReset             the object was reset; what had not been acknowledged is gone
         ├── StorageBroken       a write could not be made durable
@@ -41,7 +43,7 @@ class ObjectError(Exception):
     """
 
     reset: ClassVar[bool] = False
-    retryable: ClassVar[bool] = False
+    retryable: bool = False
 
 
 class BackendError(ObjectError):
@@ -98,3 +100,15 @@ class StorageBroken(ObjectReset):
 
 class Aborted(ObjectReset):
     """The object called `ctx.abort()`."""
+
+
+class FetchError(ObjectError):
+    """`ctx.fetch` got no answer. Whether the request had an effect is not known."""
+
+
+class KeyValueError(ObjectError):
+    """A key-value namespace refused a call, or did not answer (`code` 0). Then it may have acted on it."""
+
+    def __init__(self, message: str, code: int, *, retryable: bool) -> None:
+        super().__init__(message)
+        self.code, self.retryable = code, retryable

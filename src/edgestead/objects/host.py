@@ -12,15 +12,18 @@ import resource
 import secrets
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import apsw
 
 from edgestead.http1.server import Server
 from edgestead.objects.classes import ClassInfo
 from edgestead.objects.engine import Logging
+from edgestead.objects.env import Bindings
 from edgestead.objects.node import Node
-from edgestead.objects.serve import Authorise, ObjectsHttp, unreadable
+from edgestead.objects.serve import Authorise, ObjectsHttp, PassedOnHttp, unreadable
+from edgestead.objects.shards import Shards
 from edgestead.store.sqlite.objectlog.files import LocalFiles
 from edgestead.store.sqlite.objectlog.local import SEGMENT_BYTES, LocalObjectLog
 from edgestead.store.sqlite.objectlog.runner import ThreadRunner
@@ -46,6 +49,16 @@ def exit_process(error: BaseException) -> None:
     os._exit(EXIT_FATAL)
 
 
+class Peers(NamedTuple):
+    """The other processes: Unix sockets of each by worker, for calls and for requests, and this one's own."""
+
+    worker: int
+    calls: Sequence[str]
+    requests: Sequence[str]
+    calls_socket: socket.socket
+    requests_socket: socket.socket
+
+
 class Host:
     """A node over a folder, and its HTTP address.
 
@@ -60,6 +73,7 @@ class Host:
         fatal: Callable[[BaseException], None] = exit_process,
         segment_bytes: int = SEGMENT_BYTES,
         logging: Logging = "keys",
+        bindings: Bindings | None = None,
     ) -> None:
         """Open the log and recover. Must be made on the running loop.
 
@@ -86,20 +100,30 @@ class Host:
             random=secrets.token_bytes,
             logging=logging,
             databases_max=_databases_max(),
+            bindings=bindings,
         )
         self._server: Server | None = None
+        self._passed_on: Server | None = None
+        self._shards: Shards | None = None
 
     async def open(
         self,
         sockets: Iterable[socket.socket],
         authorise: Authorise,
         answered: Callable[[int], None] = lambda status: None,
+        *,
+        peers: Peers | None = None,
     ) -> None:
         """Serve HTTP on sockets that are bound already, and begin upkeep.
 
-        `answered` is told the status of each answer.
+        `answered` is told the status of each answer. With `peers` some objects live in other processes.
         """
-        self._server = Server(ObjectsHttp(self.node, authorise, answered), unreadable)
+        if peers is not None:
+            self._shards = Shards(self.node, peers.worker, peers.calls, peers.requests)
+            await self._shards.open(peers.calls_socket)
+            self._passed_on = Server(PassedOnHttp(self.node), unreadable)
+            await self._passed_on.open([peers.requests_socket])
+        self._server = Server(ObjectsHttp(self.node, authorise, answered, self._shards), unreadable)
         await self._server.open(sockets)
         self.node.start()
 
@@ -117,6 +141,10 @@ class Host:
         """Answer what is being served, make everything durable, end."""
         if self._server is not None:
             await self._server.close(DRAIN_SECONDS)
+        if self._passed_on is not None:
+            await self._passed_on.close(DRAIN_SECONDS)
+        if self._shards is not None:
+            await self._shards.close()
         await self.node.close()
 
 

@@ -1,6 +1,6 @@
 """Identities of objects.
 
-Owns  how an id is made from a name or at random, and how one is checked.
+Owns  how an id is made from a name or at random, how one is checked, which process owns it.
 Asks  a source of random bytes, as a parameter.
 Tells `env`, `context` and `node`.
 Not   storage.
@@ -17,6 +17,7 @@ from edgestead.store.objectlog import ObjectRef
 
 NAME_BYTES_MAX = 1_024
 _OWN_BYTES, _CLASS_BYTES = 24, 8
+_OWNER_DIGITS = 8  # of an id, which is random or a hash
 
 
 def _sealed(class_name: str, own: bytes) -> str:
@@ -51,3 +52,8 @@ def from_text(class_name: str, text: str) -> ObjectRef:
     if _sealed(class_name, data[:_OWN_BYTES]) != text:
         raise TypeError(f"that id is not of class {class_name}")
     return ObjectRef(class_name, text)
+
+
+def owner_of(ref: ObjectRef, processes: int) -> int:
+    """Which of so many processes an object lives in."""
+    return int(ref.id[:_OWNER_DIGITS], 16) % processes

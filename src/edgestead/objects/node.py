@@ -10,16 +10,16 @@ Runs on the loop it was made on: the real one, or a simulated one. `start` begin
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
-from edgestead.objects import limits
+from edgestead.objects import limits, own
 from edgestead.objects.calls import Reply, pack_error
-from edgestead.objects.classes import ClassInfo
+from edgestead.objects.classes import ClassInfo, Durability
 from edgestead.objects.commits import Turns
 from edgestead.objects.database import Database
 from edgestead.objects.engine import Engine, Logging
-from edgestead.objects.env import Env
-from edgestead.objects.errors import ObjectReset, StorageBroken, UnknownClass, UnknownMethod
+from edgestead.objects.env import Bindings, Env
+from edgestead.objects.errors import ObjectError, ObjectReset, StorageBroken, UnknownClass, UnknownMethod
 from edgestead.objects.instance import Instance
 from edgestead.objects.web import Request, Response
 from edgestead.store.objectlog import Lease, LogError, ObjectLog, ObjectRef
@@ -33,6 +33,12 @@ BASES_AT_ONCE = 4
 EVICT_AT_ONCE = 64
 DRAIN_SECONDS = 5.0
 Key = tuple[str, str]
+OpenDatabase = Callable[[Lease, Files, str], Database]
+
+
+def open_logged(lease: Lease, files: Files, vfs: str) -> Database:
+    """Open the database of an object whose commits are the log's."""
+    return Database(lease.path, files, fresh=not lease.has_file, vfs=vfs)
 
 
 class _Sender:
@@ -43,6 +49,9 @@ class _Sender:
 
     async def call(self, ref: ObjectRef, method: str, arguments: bytes) -> Reply:
         return await self._instance.send(ref, method, arguments)
+
+    async def confirmed(self) -> None:
+        await self._instance.confirmed()
 
 
 class Node:
@@ -63,6 +72,7 @@ class Node:
         logging: Logging = "keys",
         idle_seconds: float = limits.IDLE_SECONDS,
         databases_max: int = 1_000,
+        bindings: Bindings | None = None,
     ) -> None:
         self.classes = classes
         self.log = object_log
@@ -76,7 +86,10 @@ class Node:
         self._events = 0
         self._opened: dict[Key, None] = {}  # objects with an open database, oldest first
         self._closed = False
-        self.env = Env(self, classes, random)
+        # How calls of this node's own objects go out: to this node, or to the one that owns the object.
+        self.deliver: Callable[[ObjectRef, str, bytes], Awaitable[Reply]] = self.call
+        self._bindings = bindings
+        self.env = Env(self, classes, random, bindings)
 
     # calls
 
@@ -93,7 +106,7 @@ class Node:
             return await instance.call(method, arguments)
         except (LogError, OSError) as error:
             return pack_error(StorageBroken(f"Object storage cannot be opened: {error}"))
-        except ObjectReset as error:
+        except ObjectError as error:
             return pack_error(error)
         finally:
             self._events -= 1
@@ -107,10 +120,16 @@ class Node:
             return answer
         except (LogError, OSError) as error:
             return pack_error(StorageBroken(f"Object storage cannot be opened: {error}"))
-        except ObjectReset as error:
+        except ObjectError as error:
             return pack_error(error)
         finally:
             self._events -= 1
+
+    async def confirmed(self) -> None:
+        """Calls from outside of objects wait for nobody's writes."""
+
+    def _deliver(self, ref: ObjectRef, method: str, arguments: bytes) -> Awaitable[Reply]:
+        return self.deliver(ref, method, arguments)
 
     def _is_alone(self) -> bool:
         return self._events <= 1
@@ -131,9 +150,14 @@ class Node:
     def _begin(self, key: Key, ref: ObjectRef, info: ClassInfo) -> Instance:
         engine_of: list[Engine] = []
         instance = Instance(
-            ref, info, self._loop, self._now_ms, self.call, lambda over: self._over(key, engine_of[0], over)
+            ref,
+            info,
+            self._loop,
+            self._now_ms,
+            self._deliver,
+            lambda over: self._over(key, engine_of[0], over),
         )
-        engine = self._make_engine(ref, instance.reset)
+        engine = self._make_engine(ref, instance.reset, info.durability)
         engine_of.append(engine)
         if engine.lease.ref.name is not None:
             instance.ref = engine.lease.ref
@@ -141,9 +165,29 @@ class Node:
         instance.start(engine, self._make_env)
         return instance
 
-    def _make_engine(self, ref: ObjectRef, on_broken: Callable[[ObjectReset], None]) -> Engine:
+    def _make_engine(
+        self,
+        ref: ObjectRef,
+        on_broken: Callable[[ObjectReset], None],
+        durability: Durability | None = None,
+    ) -> Engine:
+        """The storage of an object; without a `durability` only for its base to be moved."""
         lease = self.log.acquire(ref)
         key = (ref.class_name, ref.id)
+        if durability is not None and (reason := own.mixed(lease, self._files, durability)):
+            self.log.release(lease, lease.tail)
+            raise ObjectError(reason)
+        if durability == "sqlite":
+            made = own.OwnEngine(
+                self.log,
+                lease,
+                self._turns,
+                open_database=lambda held: self._open_database(key, held, own.open_own),
+                on_broken=on_broken,
+                logging="pages",
+            )
+            made.adopt(self._files)
+            return made
         return Engine(
             self.log,
             lease,
@@ -154,13 +198,13 @@ class Node:
         )
 
     def _make_env(self, instance: Instance) -> Env:
-        return Env(_Sender(instance), self.classes, self._random)
+        return Env(_Sender(instance), self.classes, self._random, self._bindings)
 
-    def _open_database(self, key: Key, lease: Lease) -> Database:
+    def _open_database(self, key: Key, lease: Lease, opens: OpenDatabase = open_logged) -> Database:
         if len(self._opened) >= self._databases_max:
             for oldest in list(self._opened)[:EVICT_AT_ONCE]:
                 self.evict(oldest)
-        database = Database(lease.path, self._files, fresh=not lease.has_file, vfs=self._vfs)
+        database = opens(lease, self._files, self._vfs)
         self._opened[key] = None
         return database
 
@@ -256,6 +300,13 @@ class Node:
             self._let_go(key, engine)
         except (LogError, OSError) as error:
             log.error("moving the base of %s/%s: %s", ref.class_name, ref.id, error)
+
+    async def bring_up(self) -> None:
+        """Bring every database up to the log, so that the log holds nothing more."""
+        for entry in list(self.log.catalogue()):
+            if entry.base < entry.head:
+                self._move_base(entry.ref)
+                await asyncio.sleep(0)
 
     # the end
 

@@ -26,6 +26,7 @@ from edgestead.objects.classes import ClassInfo
 from edgestead.objects.errors import LimitError, ObjectError
 from edgestead.objects.jsonable import NotJson, to_json
 from edgestead.objects.node import Node
+from edgestead.objects.shards import CLIENT_HEADER, Shards
 from edgestead.objects.values import decode
 from edgestead.store.objectlog import ObjectRef
 
@@ -51,8 +52,15 @@ class ObjectsHttp:
     `answered` is told the status of each answer.
     """
 
-    def __init__(self, node: Node, authorise: Authorise, answered: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        node: Node,
+        authorise: Authorise,
+        answered: Callable[[int], None],
+        shards: Shards | None = None,
+    ) -> None:
         self._node, self._authorise, self._answered = node, authorise, answered
+        self._shards = shards
 
     async def __call__(self, request: Request) -> Response:
         """Answer one request. Never raises."""
@@ -110,7 +118,7 @@ class ObjectsHttp:
                 arguments = pack_arguments(tuple(call.args), call.kwargs)
             except (msgspec.DecodeError, RecursionError, LimitError) as error:
                 raise http_errors.BadCall(reason=str(error)) from None
-        return self._answer(await self._node.call(ref, method, arguments))
+        return self._answer(await self._node.deliver(ref, method, arguments))
 
     def _answer(self, reply: Reply) -> Response:
         if not reply.ok:
@@ -127,10 +135,28 @@ class ObjectsHttp:
     ) -> Response:
         if not info.has_fetch:
             raise http_errors.NoSuchMethod(class_name=info.name, name="fetch")
+        if self._shards is not None and not self._shards.is_local(ref):
+            try:
+                return await self._shards.pass_on(ref, request)
+            except OSError as error:
+                raise http_errors.WasReset(reason=f"The object's process did not answer: {error}") from None
         answer = await self._node.fetch(ref, info, web.Request(request, path, query))
         if isinstance(answer, Reply):
             return refused(_refusal(error_of(answer)))
         return Response(answer.status, answer.headers, answer.body)
+
+
+class PassedOnHttp(ObjectsHttp):
+    """The handler of requests that another process has let in and passed on."""
+
+    def __init__(self, node: Node) -> None:
+        super().__init__(node, lambda request: None, lambda status: None)
+
+    async def __call__(self, request: Request) -> Response:
+        """Answer one request as if its client had asked here. Never raises."""
+        request.client = (request.header(CLIENT_HEADER) or b"").decode("latin-1")
+        request.headers = [header for header in request.headers if header[0] != CLIENT_HEADER]
+        return await self._respond(request)
 
 
 def refused(error: EdgeError) -> Response:

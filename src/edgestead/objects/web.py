@@ -74,7 +74,7 @@ class Response:
         self.body = body.encode() if isinstance(body, str) else body
         if not isinstance(self.body, bytes | AsyncIterable):
             raise TypeError(f"a body is bytes, str or an async iterable, not {type(body).__name__}")
-        self.headers = [_header(name, value) for name, value in (headers or {}).items()]
+        self.headers = [header(name, value) for name, value in (headers or {}).items()]
         if isinstance(body, str) and not any(name == b"content-type" for name, _ in self.headers):
             self.headers.append((b"content-type", b"text/plain; charset=utf-8"))
 
@@ -85,7 +85,8 @@ class Response:
         return cls(text.encode(), status, {"content-type": "application/json"} | dict(headers or {}))
 
 
-def _header(name: str, value: str) -> tuple[bytes, bytes]:
+def header(name: str, value: str) -> tuple[bytes, bytes]:
+    """A header as it is sent. Raises ValueError for what HTTP cannot carry, or the platform sets itself."""
     raw_name, raw_value = name.lower().encode("latin-1"), str(value).encode("latin-1")
     if not raw_name or not all(33 <= byte < 127 and byte not in b'()<>@,;:\\"/[]?={}' for byte in raw_name):
         raise ValueError(f"{name!r} is no header name")

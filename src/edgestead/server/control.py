@@ -26,6 +26,7 @@ from edgestead.api.log import BatchedLog
 from edgestead.api.quota import Quota
 from edgestead.config import Address
 from edgestead.model import counters
+from edgestead.model.call import Profile
 from edgestead.model.counters import slot
 from edgestead.model.errors import Unavailable
 from edgestead.server import credentials, first_account, managed_part, process
@@ -35,11 +36,13 @@ from edgestead.server.credentials import Credentials
 from edgestead.server.errors import StartError
 from edgestead.server.history_part import HistoryPart
 from edgestead.server.kv_part import KvPart
+from edgestead.server.kv_socket import KvSocket
 from edgestead.server.messages import DNS_GROUP, OBJECTS_GROUP, ControlStart
 from edgestead.server.renewal import REVOKES_OTHERS
 from edgestead.server.rest import RestServer
 from edgestead.server.upkeep import Upkeep
 from edgestead.server.uses_part import UsesPart
+from edgestead.services import namespaces
 from edgestead.services.access import AccessTable
 from edgestead.services.platform import Platform
 from edgestead.store.feed.publisher import Expected
@@ -119,10 +122,13 @@ class Control:
             socket.socket(fileno=self._start.admin_fd),
             {command: partial(self._renew, command) for command in REVOKES_OTHERS},
         )
+        kv_socket = self._make_kv_socket()
+        await kv_socket.open(socket.socket(fileno=self._start.kv_fd))
         try:
             await server.run_until_ended(self._status.ready)
         finally:
             admin.close()
+            kv_socket.close()
             upkeep.close()
             self._history.close()
             await self._uses.close()
@@ -158,6 +164,14 @@ class Control:
             log=self._log,
             connections=Connections(per_address_max=start.api_connections_per_address),
             quota=Quota(start.api_quota) if start.api_quota else None,
+        )
+
+    def _make_kv_socket(self) -> KvSocket:
+        return KvSocket(
+            self._kv.data,
+            frozenset(self._start.objects_namespaces),
+            lambda id_: self._store.read(lambda reader: not namespaces.unknown(reader, (id_,))),
+            blanks=self._start.profile is Profile.CLIENTS,
         )
 
     def _metrics(self) -> str:

@@ -17,7 +17,9 @@ from edgestead.dns import rates
 from edgestead.dns.rates import Rates
 from edgestead.dns.table import Table
 from edgestead.dns.udp import serve_udp
+from edgestead.dns.watch import Watch
 from edgestead.server import dns_warm, process
+from edgestead.server.dns_ask import DnsAsk
 from edgestead.server.dns_part import KINDS, PageCounters, TableConsumer
 from edgestead.server.messages import DNS_GROUP, DnsStart
 from edgestead.store.feed.follower import Follower
@@ -43,9 +45,11 @@ def main() -> None:
     while not follower.wait_until_may_serve(_LOOK_SECONDS):
         if stop.is_set():
             return
+    watch = Watch()
+    DnsAsk(socket.socket(fileno=start.ask_fd), table, watch, start.settings).start()
     status.ready()
     with socket.socket(fileno=start.socket_fd) as sock:
-        serve_udp(sock, table, PageCounters(page), stop, start.settings, _rates(start))
+        serve_udp(sock, table, PageCounters(page), stop, start.settings, _rates(start), watch)
     follower.stop()
 
 

@@ -19,9 +19,11 @@ from edgestead.dns.journal import Journal
 from edgestead.dns.notify import Notifier
 from edgestead.dns.table import Table
 from edgestead.dns.tcp import TransferPolicy, serve_tcp
+from edgestead.dns.watch import Watch
 from edgestead.model.counters import Page
 from edgestead.model.served import KIND_JOURNAL, KIND_ZONE, decode_zone
 from edgestead.server import dns_warm, process
+from edgestead.server.dns_ask import DnsAsk
 from edgestead.server.dns_part import KINDS, PageCounters, TableConsumer
 from edgestead.server.dns_warm import Keeper
 from edgestead.server.messages import DNS_GROUP, DnsStart
@@ -127,9 +129,13 @@ async def _answer(
     stopped = asyncio.create_task(stop.wait())
     await asyncio.wait((may_serve, stopped), return_when=asyncio.FIRST_COMPLETED)
     if may_serve.done():
+        watch = Watch()
+        DnsAsk(socket.socket(fileno=start.ask_fd), table, watch, start.settings).start()
         process.Status(start.status_fd).ready()
         with socket.socket(fileno=start.socket_fd) as sock:
-            await serve_tcp(sock, table, counters, stop, settings=start.settings, transfers=transfers)
+            await serve_tcp(
+                sock, table, counters, stop, settings=start.settings, transfers=transfers, watch=watch
+            )
     may_serve.cancel()
     stopped.cancel()
 

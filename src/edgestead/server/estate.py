@@ -85,7 +85,7 @@ class Estate:
             self._child(f"dns-{worker}", "dns", partial(self._dns_start, opened.fileno(), worker))
             for worker, opened in enumerate(self._listeners.dns_udp)
         ]
-        tcp_start = partial(self._dns_start, self._listeners.dns_tcp.fileno(), 0)
+        tcp_start = partial(self._dns_start, self._listeners.dns_tcp.fileno(), -1)
         self._consumers.append(self._child("dns-tcp", "dns_tcp", tcp_start))
         self._objects = [
             self._child(
@@ -183,13 +183,17 @@ class Estate:
             history_days=config.history_days,
             history_rows=config.history_rows,
             objects_workers=len(self._objects),
+            kv_fd=listeners.kv.fileno(),
+            objects_namespaces=tuple(id_ for _, id_ in config.objects_bindings),
         )
-        descriptors = [start.lock_fd, start.api_fd, start.feed_fd, start.admin_fd, *self._pages.values()]
-        return start, [*descriptors, *(consumer.pidfd for consumer in serving)]
+        sockets = [start.api_fd, start.feed_fd, start.admin_fd, start.kv_fd]
+        pidfds = [consumer.pidfd for consumer in serving]
+        return start, [start.lock_fd, *sockets, *self._pages.values(), *pidfds]
 
     def _objects_start(self, worker: int, child: Child, status_fd: int) -> tuple[ObjectsStart, Iterable[int]]:
         listeners = self._listeners
         assert listeners.objects is not None
+        many, runtime_dir, workers = len(self._objects) > 1, self._runtime_dir, len(self._objects)
         start = ObjectsStart(
             name=child.name,
             supervisor_pid=os.getpid(),
@@ -198,18 +202,25 @@ class Estate:
             folder=str(self._config.data_dir / "objects"),
             lock_fd=self._folder.lock_fd,
             socket_fd=listeners.objects.fileno(),
-            peer_fd=listeners.objects_peers[worker].fileno(),
+            calls_fd=listeners.objects_calls[worker].fileno() if many else -1,
+            requests_fd=listeners.objects_requests[worker].fileno() if many else -1,
             feed_path=str(self._runtime_dir / "feed.sock"),
             sources=self._config.objects,
             worker=worker,
-            peers=tuple(map(str, objects_sockets(self._runtime_dir, len(self._objects)))),
+            workers=workers,
+            calls=tuple(map(str, objects_sockets(runtime_dir, "calls", workers))),
+            requests=tuple(map(str, objects_sockets(runtime_dir, "requests", workers))),
             blocked_seconds=self._config.objects_blocked_seconds,
+            kv_path=str(runtime_dir / "kv.sock"),
+            bindings=dict(self._config.objects_bindings),
         )
-        return start, [start.lock_fd, start.socket_fd, start.peer_fd]
+        passed_on = [start.calls_fd, start.requests_fd] if many else []
+        return start, [start.lock_fd, start.socket_fd, *passed_on]
 
     def _dns_start(
         self, socket_fd: int, worker: int, child: Child, status_fd: int
     ) -> tuple[DnsStart, Iterable[int]]:
+        ask = self._listeners.dns_asks[worker]
         start = DnsStart(
             name=child.name,
             supervisor_pid=os.getpid(),
@@ -220,10 +231,11 @@ class Estate:
             warm_fd=self._warm_fd,
             settings=self._dns_settings,
             rates_fd=self._rates_fd,
+            ask_fd=ask.fileno(),
             rate=self._config.dns_rate,
             worker=worker,
             workers=len(self._listeners.dns_udp),
             transfer_to=tuple(map(str, self._config.transfer_to)),
             notify=tuple((target.host, target.port) for target in self._config.notify),
         )
-        return start, [socket_fd, self._rates_fd, self._warm_fd]
+        return start, [socket_fd, ask.fileno(), self._rates_fd, self._warm_fd]

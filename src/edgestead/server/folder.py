@@ -23,7 +23,7 @@ from edgestead.server import files
 from edgestead.server.errors import StartError
 from edgestead.server.holders import process_words
 
-_SOCKETS = ("feed.sock", "admin.sock", *(f"objects-{worker}.sock" for worker in range(WORKERS_MAX)))
+_SOCKET_CHARACTERS_MAX = len(f"requests-{WORKERS_MAX - 1}.sock")
 _RUNTIME_PREFIX = "edgestead-"
 _UNIX_PATH_OCTETS_MAX = 107  # sockaddr_un.sun_path, less its NUL
 
@@ -76,7 +76,7 @@ class DataFolder:
         if not os.access(base, os.W_OK) or len(base) > _UNIX_PATH_OCTETS_MAX // 2:
             base = tempfile.gettempdir()
         made = Path(base, _RUNTIME_PREFIX + secrets.token_hex(8))
-        if len(os.fsencode(made / max(_SOCKETS, key=len))) > _UNIX_PATH_OCTETS_MAX:
+        if len(os.fsencode(made)) + 1 + _SOCKET_CHARACTERS_MAX > _UNIX_PATH_OCTETS_MAX:
             raise StartError(f"{base} is too long a path for Unix sockets; set TMPDIR to a shorter one")
         files.replace_private(noted, os.fsencode(made))
         try:
@@ -110,8 +110,9 @@ def remove_runtime_dir(path: Path) -> None:
     if not path.name.startswith(_RUNTIME_PREFIX):
         return
     try:
-        for name in _SOCKETS:
-            (path / name).unlink(missing_ok=True)
+        for found in path.iterdir():
+            if found.is_socket():
+                found.unlink()
         path.rmdir()
     except OSError:
         return  # a stranger's file is in it, or the system cleaned up before us

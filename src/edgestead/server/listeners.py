@@ -41,11 +41,19 @@ class Listeners:
             self.dns_tcp, first_udp = map(self._keep, _dns_pair(dns))
             self.dns_udp = [first_udp, *(self._keep(_udp_sibling(first_udp)) for _ in range(1, dns_workers))]
             self.feed = self._keep(_listen_unix(runtime_dir / "feed.sock"))
+            self.kv = self._keep(_listen_unix(runtime_dir / "kv.sock"))
+            self.dns_asks = [
+                self._keep(_listen_unix(path)) for path in dns_ask_sockets(runtime_dir, dns_workers)
+            ]
             self.admin = self._keep(_listen_unix(runtime_dir / "admin.sock"))
             self.objects = self._keep(_listen_tcp("objects-http", objects)) if objects else None
-            self.objects_peers = [
-                self._keep(_listen_unix(path)) for path in objects_sockets(runtime_dir, objects_workers)
-            ]
+            self.objects_calls, self.objects_requests = (
+                [
+                    self._keep(_listen_unix(path))
+                    for path in objects_sockets(runtime_dir, kind, objects_workers)
+                ]
+                for kind in ("calls", "requests")
+            )
         except BaseException:
             self.close()
             raise
@@ -59,9 +67,14 @@ class Listeners:
             opened.close()
 
 
-def objects_sockets(runtime_dir: Path, workers: int) -> list[Path]:
-    """Where the objects processes reach one another, by worker."""
-    return [runtime_dir / f"objects-{worker}.sock" for worker in range(workers)]
+def dns_ask_sockets(runtime_dir: Path, workers: int) -> list[Path]:
+    """Where the DNS processes take an operator's questions: UDP workers in order, then TCP."""
+    return [*(runtime_dir / f"dns-{worker}.sock" for worker in range(workers)), runtime_dir / "dns-tcp.sock"]
+
+
+def objects_sockets(runtime_dir: Path, kind: Literal["calls", "requests"], workers: int) -> list[Path]:
+    """Where the objects processes reach one another, by worker. None when there is but one."""
+    return [runtime_dir / f"{kind}-{worker}.sock" for worker in range(workers) if workers > 1]
 
 
 def bound_address(opened: socket.socket) -> Address:

@@ -69,11 +69,14 @@ class ControlStart(Start, frozen=True, kw_only=True):
     history_days: int
     history_rows: int
     objects_workers: int = 0
+    kv_fd: int
+    objects_namespaces: tuple[str, ...] = ()
 
 
 class ObjectsStart(Start, frozen=True, kw_only=True):
-    """One objects process. `socket_fd` listens for HTTP, the same one for all of them; `peer_fd` listens on
-    `peers[worker]`, where the others pass calls on. `sources` are files, folders and modules.
+    """One objects process. `socket_fd` listens for HTTP, the same one for all of them. `calls` and `requests`
+    are the Unix sockets where each passes on what another one owns, `calls_fd` and `requests_fd` this one's;
+    one process alone has none. `sources` are files, folders and modules.
 
     `lock_fd` is only held, as in `ControlStart`.
     """
@@ -81,18 +84,24 @@ class ObjectsStart(Start, frozen=True, kw_only=True):
     folder: str
     lock_fd: int
     socket_fd: int
-    peer_fd: int
+    calls_fd: int
+    requests_fd: int
     feed_path: str
     sources: tuple[str, ...]
     worker: int
-    peers: tuple[str, ...]
+    workers: int
+    calls: tuple[str, ...]
+    requests: tuple[str, ...]
     blocked_seconds: int
+    kv_path: str
+    bindings: dict[str, str]
 
 
 class DnsStart(Start, frozen=True, kw_only=True):
     """One worker of DNS: `socket_fd` is bound (UDP) or listening (TCP).
 
-    UDP workers are numbered from 0 and share the memory of `rates_fd`; `rate` 0 means no limit.
+    `ask_fd` takes operators' questions (`server.dns_ask`). UDP workers are numbered from 0 and share
+    the memory of `rates_fd`; `rate` 0 means no limit.
     `transfer_to` are the prefixes of who may have whole zones, `notify` address and port of who is told of
     changes; both are of use over TCP only. `warm_fd` is the folder of the files from which a start is warm.
     """
@@ -102,6 +111,7 @@ class DnsStart(Start, frozen=True, kw_only=True):
     warm_fd: int
     settings: DnsSettings
     rates_fd: int
+    ask_fd: int
     rate: int
     worker: int
     workers: int

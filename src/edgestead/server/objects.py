@@ -20,13 +20,17 @@ import time
 from functools import partial
 from pathlib import Path
 
+import apsw
 import uvloop
 
 from edgestead.model.counters import Page, slot
+from edgestead.objects import layout
 from edgestead.objects.classes import ClassInfo
-from edgestead.objects.host import Host, configure_sqlite
+from edgestead.objects.env import Bindings
+from edgestead.objects.host import Host, Peers, configure_sqlite
 from edgestead.objects.loader import LoadError, load
 from edgestead.objects.watchdog import Watchdog
+from edgestead.objects.wire import Asker
 from edgestead.server import process
 from edgestead.server.messages import OBJECTS_GROUP, ObjectsStart
 from edgestead.server.objects_access import Gatekeeper
@@ -54,6 +58,9 @@ def main() -> None:
     except LoadError as error:
         status.failed(str(error))
         sys.exit(1)
+    if twice := sorted(classes.keys() & start.bindings.keys()):
+        status.failed(f"objects.bindings: {twice[0]} is the name of a class already")
+        sys.exit(1)
     fed = FedAccess()
     follower = ThreadFollower(
         start.feed_path, Follower(fed, group=OBJECTS_GROUP, name=start.name, kinds=KINDS)
@@ -63,8 +70,13 @@ def main() -> None:
         if stop.is_set():
             return
     configure_sqlite()
+    try:
+        folder = layout.settle(Path(start.folder), start.worker, start.workers)
+    except (LogError, OSError, apsw.Error) as error:
+        status.failed(f"the objects cannot be dealt out to {start.workers} processes: {error}")
+        sys.exit(1)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_live(start, status, classes, fed, stop))
+        runner.run(_live(start, status, folder, classes, fed, stop))
     follower.stop()
 
 
@@ -80,6 +92,7 @@ def _follow(follower: ThreadFollower) -> None:
 async def _live(
     start: ObjectsStart,
     status: process.Status,
+    folder: Path,
     classes: dict[str, ClassInfo],
     fed: FedAccess,
     stopped: threading.Event,
@@ -91,22 +104,36 @@ async def _live(
     if stopped.is_set():
         return
     page = process.page(start.counters_fd)
-    watchdog = Watchdog(loop, start.blocked_seconds, partial(_end_blocked, page, status))
-    watchdog.start()
-    try:
-        host = Host(str(Path(start.folder, str(start.worker))), classes)
+    try:  # before anybody watches the loop: a long log takes its time, and no class has run yet
+        host = Host(str(folder), classes, bindings=Bindings(start.bindings, Asker(start.kv_path).ask))
     except (LogError, OSError) as error:
         status.failed(f"the objects' storage cannot be opened: {error}")
         sys.exit(1)
+    watchdog = Watchdog(loop, start.blocked_seconds, partial(_end_blocked, page, status))
+    watchdog.start()
     gatekeeper = Gatekeeper(fed, lambda: time.time_ns() // 1000)
     with socket.socket(fileno=os.dup(start.socket_fd)) as listener:
-        await host.open([listener], gatekeeper, lambda code: page.add(_ANSWERS + code // 100))
+        await host.open(
+            [listener], gatekeeper, lambda code: page.add(_ANSWERS + code // 100), peers=_peers(start)
+        )
         status.ready()
         showing = loop.create_task(_show(host, page, fed))
         await stop.wait()
         await host.close()
     showing.cancel()
     watchdog.stop()
+
+
+def _peers(start: ObjectsStart) -> Peers | None:
+    if start.workers == 1:
+        return None
+    return Peers(
+        start.worker,
+        start.calls,
+        start.requests,
+        socket.socket(fileno=start.calls_fd),
+        socket.socket(fileno=start.requests_fd),
+    )
 
 
 async def _show(host: Host, page: Page, fed: FedAccess) -> None:

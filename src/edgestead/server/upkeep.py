@@ -48,8 +48,12 @@ class Upkeep:
             self._task.cancel()
 
     async def _go_on_for_ever(self) -> None:
+        started = False
         while True:
             try:
+                if not started:
+                    await self._data.write(lambda tx: refreshing.start(self._call(), tx, self._platform))
+                    started = True
                 found = await self._refresh() | await self._resolve()
                 await asyncio.sleep(ROUND_PAUSE_SECONDS if found else POLL_SECONDS)
             except Exception:

@@ -9,6 +9,7 @@ Spec "Content rules" 2: a CNAME may point to another one. Wildcards are not foll
 on the question, and a resolver ends such a chain by itself (RFC 1034 §3.6.2).
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from edgestead.model import names
@@ -23,10 +24,20 @@ class OurZone(NamedTuple):
     apex: bytes
 
 
-def check_no_loop(reader: Reader, owner: bytes, target: bytes, but_for: str | None) -> None:
+_NONE: Mapping[bytes, bytes] = {}
+
+
+def check_no_loop(
+    reader: Reader,
+    owner: bytes,
+    target: bytes,
+    but_for: str | None,
+    unwritten: Mapping[bytes, bytes] = _NONE,
+) -> None:
     """Whether a CNAME at `owner` may point to `target`; the record `but_for` is about to change.
 
-    At most ALIAS_HOPS_MAX names are asked for. Raises ContentRefused.
+    `unwritten` are aliases that will be there too, by owner. At most ALIAS_HOPS_MAX names are asked
+    for. Raises ContentRefused.
     """
     name = target
     for _ in range(limits.ALIAS_HOPS_MAX):
@@ -34,6 +45,9 @@ def check_no_loop(reader: Reader, owner: bytes, target: bytes, but_for: str | No
             raise ContentRefused(
                 type="CNAME", field="content", reason="it leads back to the record's own name"
             )
+        if name in unwritten:
+            name = unwritten[name]
+            continue
         found = _target_of(reader, name)
         if found is None or found[0] == but_for:
             return

@@ -156,6 +156,8 @@ def _owner(call: Call, row: RecordType, text: str | None, apex: bytes) -> bytes:
     except InvalidName as error:
         raise NameRefused(type=row.name, field="name", reason=error.reason) from None
     row.check_name(owner, call.profile, apex)
+    if row.name == "SOA" and owner != apex:
+        raise NameRefused(type="SOA", field="name", reason="a zone has one SOA record, at its apex")
     return owner
 
 

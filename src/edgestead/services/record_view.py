@@ -123,7 +123,9 @@ def _shown_settings(row: RecordRow) -> dict[str, Any]:
     shown: dict[str, Any] = {}
     if row.type == "CNAME":
         shown["flatten_cname"] = bool(stored.flatten_cname)
-    if row.proxied:
-        shown["ipv4_only"] = bool(stored.ipv4_only)
-        shown["ipv6_only"] = bool(stored.ipv6_only)
+    # DNS only, they have no effect; one that is set is shown all the same: it waits for the proxy.
+    for member in ("ipv4_only", "ipv6_only"):
+        value = bool(getattr(stored, member))
+        if row.proxied or value:
+            shown[member] = value
     return shown

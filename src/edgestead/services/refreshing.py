@@ -9,13 +9,20 @@ Not   when a name differs: the edit tells the feed only what does.
 from collections.abc import Sequence
 from itertools import groupby
 
+import msgspec
+
 from edgestead.model.call import Call
 from edgestead.model.served import ServedRRset
 from edgestead.services import flattening, limits
 from edgestead.services.platform import Platform
 from edgestead.services.zone_edit import ZoneEdit
 from edgestead.store.control import Transaction
-from edgestead.tables import flattened, zones
+from edgestead.tables import flattened, settings, zones
+
+SERVER = "server"  # a scope of settings that no zone, account or user has
+RENDERED_WITH = "serving.rendered_with"
+
+_encode = msgspec.json.Encoder().encode
 
 
 def go_on(call: Call, tx: Transaction, platform: Platform) -> bool:
@@ -29,9 +36,18 @@ def go_on(call: Call, tx: Transaction, platform: Platform) -> bool:
         flattened.end_refresh(tx, zone_id)
     else:
         edit = ZoneEdit(call, tx, platform, zone)
-        edit.refresh(flattening.next_names(tx, zone_id, after))
+        edit.refresh([*(() if after else (zone.name,)), *flattening.next_names(tx, zone_id, after)])
         edit.finish()
     return True
+
+
+def start(call: Call, tx: Transaction, platform: Platform) -> None:
+    """Have every zone rendered again where this server's own names or addresses are others than last time."""
+    now = _encode((platform.nameservers, platform.edge_addresses)).decode()
+    before = settings.one(tx, SERVER, RENDERED_WITH)
+    if before is None or before.value != now:
+        settings.put(tx, SERVER, RENDERED_WITH, now, call.now_us)
+        flattened.refresh_every_zone(tx)
 
 
 def answered(

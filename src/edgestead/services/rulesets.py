@@ -69,7 +69,7 @@ def is_cursor(text: str) -> bool:
 
 def show(reader: Reader, platform: Platform, scope: Scope, ruleset_id: str) -> bytes:
     """One ruleset with its rules. Raises RulesetNotFound."""
-    if (managed := managed_of(platform, scope, ruleset_id)) is not None:
+    if (managed := managed_of(reader, platform, scope, ruleset_id)) is not None:
         return managed.whole
     return rulesets_view.whole(owned(reader, scope, ruleset_id))
 
@@ -81,7 +81,7 @@ def show_entrypoint(reader: Reader, scope: Scope, phase: str) -> bytes:
 
 def versions(reader: Reader, platform: Platform, scope: Scope, ruleset_id: str) -> list[Raw]:
     """Summaries of every version that is kept, oldest first. Raises RulesetNotFound."""
-    if (managed := managed_of(platform, scope, ruleset_id)) is not None:
+    if (managed := managed_of(reader, platform, scope, ruleset_id)) is not None:
         return [Raw(managed.summary)]
     return _versions(reader, owned(reader, scope, ruleset_id))
 
@@ -96,7 +96,7 @@ def entrypoint_versions(reader: Reader, scope: Scope, phase: str) -> list[Raw]:
 
 def version(reader: Reader, platform: Platform, scope: Scope, ruleset_id: str, number: str) -> bytes:
     """One version with its rules. Raises RulesetNotFound, VersionNotFound."""
-    if (managed := managed_of(platform, scope, ruleset_id)) is not None:
+    if (managed := managed_of(reader, platform, scope, ruleset_id)) is not None:
         return managed_version(managed, number).whole
     return rulesets_view.whole(version_of(reader, owned(reader, scope, ruleset_id), number))
 
@@ -111,8 +111,7 @@ def by_tag(reader: Reader, platform: Platform, scope: Scope, ruleset_id: str, nu
 
     Raises RulesetNotFound, VersionNotFound; TagNotFound, because a mistyped tag is no ruleset without rules.
     """
-    account_of(reader, scope)
-    managed = managed_of(platform, scope, ruleset_id)
+    managed = managed_of(reader, platform, scope, ruleset_id)
     if managed is None:
         raise RulesetNotFound(ruleset_id=ruleset_id)
     found = managed_version(managed, number)

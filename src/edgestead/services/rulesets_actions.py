@@ -99,6 +99,13 @@ def _url(value: Any, place: Place) -> str:
     return words
 
 
+def _path(value: Any, place: Place) -> str:
+    words: str = text(URL_CHARACTERS_MAX)(value, place)
+    if not words.startswith("/"):
+        place.refuse(value, "it must begin with /")
+    return words
+
+
 def _host(value: Any, place: Place) -> str:
     words: str = text(253)(value, place)
     if not words.isascii() or any(octet in words for octet in " /@?#\\"):
@@ -148,8 +155,9 @@ def _status_ttl(value: Any, place: Place) -> dict[str, Any]:
     return found
 
 
+_NOT_OF_MANAGED = "sensitivity_level"  # a member of DDoS rulesets, of which there is none: never advised
 _SENSITIVITY = choice("default", "medium", "low", "eoff")
-_OVERRIDE = {"action": choice(*OVERRIDE_ACTIONS), "enabled": truth, "sensitivity_level": _SENSITIVITY}
+_OVERRIDE = {"action": choice(*OVERRIDE_ACTIONS), "enabled": truth, _NOT_OF_MANAGED: _SENSITIVITY}
 _THRESHOLD = whole(1, 1_000_000)  # the sum of all increments of a rule set stays far below
 
 
@@ -160,9 +168,8 @@ def _override_item(key: str, check: Check, more: dict[str, Check]) -> Check:
     def item(value: Any, place: Place) -> dict[str, Any]:
         found: dict[str, Any] = shape(value, place)
         if len(found) == 1:
-            place.refuse(
-                found[key], "it overrides nothing: " + ", ".join((*_OVERRIDE, *more)) + " are missing"
-            )
+            names = [name for name in (*_OVERRIDE, *more) if name != _NOT_OF_MANAGED]
+            place.refuse(found[key], "it overrides nothing: " + ", ".join(names) + " are missing")
         return found
 
     return item
@@ -226,7 +233,7 @@ _REWRITE = members(
     {
         "uri": members(
             {
-                "path": _value_or_expression(text(URL_CHARACTERS_MAX)),
+                "path": _value_or_expression(_path),
                 "query": _value_or_expression(text(URL_CHARACTERS_MAX, characters_min=0)),
                 "origin": truth,
             },
@@ -322,7 +329,10 @@ _SET_CACHE_SETTINGS = members(
                 "ignore_query_strings_order": truth,
             }
         ),
-        "cache_reserve": members({"minimum_file_size": whole(0, 1 << 50)}, required={"eligible": truth}),
+        "cache_reserve": members(
+            {"eligible": truth, "enabled": truth, "minimum_file_size": whole(0, 1 << 50)},
+            exactly_one=("eligible", "enabled"),
+        ),
         "edge_ttl": members(
             {"default": _SECONDS, "status_code_ttl": each(_status_ttl, SETTING_ITEMS_MAX)},
             required={"mode": choice("respect_origin", "bypass_by_default", "override_origin")},

@@ -1,6 +1,6 @@
 """The bodies that the rulesets' routes take, checked.
 
-Owns  which members each body has; positions; how many refusals one body gets.
+Owns  which members each body has; positions.
 Asks  `services.rulesets_rule` for the rules.
 Tells the use cases of `services.rulesets`.
 Not   JSON text (`api`); what is stored already.
@@ -13,9 +13,9 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from edgestead.model.errors import EdgeError
 from edgestead.model.ruleset_errors import (
     PhaseRefused,
-    RulesetRefused,
     TooManyRegexes,
     TooManyRules,
     ValueRefused,
@@ -23,25 +23,30 @@ from edgestead.model.ruleset_errors import (
 from edgestead.services import rulesets_phases
 from edgestead.services.limits import (
     DESCRIPTION_CHARACTERS_MAX,
-    REFUSALS_ANSWERED_MAX,
     REGEXES_PER_RULESET_MAX,
     RULES_PER_RULESET_MAX,
     RULESET_NAME_CHARACTERS_MAX,
 )
 from edgestead.services.rulesets_actions import identifier
 from edgestead.services.rulesets_expressions import regex_uses
+from edgestead.services.rulesets_refusals import Refusals
 from edgestead.services.rulesets_rule import RuleDraft, read_rule
 from edgestead.services.rulesets_shapes import Check, Place, members, shown, text, whole
 
 
 class RulesetBody(msgspec.Struct, frozen=True):
-    """What create and the two kinds of PUT take. None is what was not sent."""
+    """What create and the two kinds of PUT take. None is what was not sent.
+
+    `refused` holds what is wrong with rules that are therefore not among `rules`. Whoever looks further into
+    the others, answers both.
+    """
 
     name: str | None
     description: str | None
     kind: str | None
     phase: str | None
     rules: list[RuleDraft] | None
+    refused: tuple[EdgeError, ...] = ()
 
 
 class Position(NamedTuple):
@@ -85,12 +90,12 @@ _POSITION = members(
 
 
 def read_create(value: Any, scope: str) -> RulesetBody:
-    """The body of POST rulesets. Raises RulesetRefused's children."""
+    """The body of POST rulesets. Raises RulesetRefused's children, except for what is wrong with a rule."""
     start = Place("")
     sent = _CREATE(value, start)
     check_kind(sent["kind"], scope)
     check_phase(sent["phase"], sent["kind"], "/phase")
-    return _body(sent, sent["phase"], sent["kind"])
+    return _body(sent, sent["phase"], sent["kind"], may_only_name=False)
 
 
 def read_replace(value: Any, kind: str, phase: str) -> RulesetBody:
@@ -99,12 +104,12 @@ def read_replace(value: Any, kind: str, phase: str) -> RulesetBody:
     sent = _REPLACE(value, start)
     for member, stored in (("kind", kind), ("phase", phase)):
         check_same(sent.get(member), stored, start.at(member))
-    return _body(sent, phase, kind)
+    return _body(sent, phase, kind, may_only_name=True)
 
 
 def read_entrypoint(value: Any, kind: str, phase: str) -> RulesetBody:
     """The body of PUT for an entry point, whose kind and phase the path says."""
-    return _body(_ENTRYPOINT(value, Place(phase)), phase, kind)
+    return _body(_ENTRYPOINT(value, Place(phase)), phase, kind, may_only_name=True)
 
 
 def read_rule_body(value: Any, kind: str, phase: str, *, may_only_move: bool = False) -> RuleBody:
@@ -150,27 +155,31 @@ def _article(scope: str) -> str:
     return "a zone" if scope == "zone" else "an account"
 
 
-def _body(sent: dict[str, Any], phase: str, kind: str) -> RulesetBody:
-    rules = _rules(sent["rules"], Place(phase).at("rules"), kind) if "rules" in sent else None
-    return RulesetBody(sent.get("name"), sent.get("description"), sent.get("kind"), sent.get("phase"), rules)
+def _body(sent: dict[str, Any], phase: str, kind: str, *, may_only_name: bool) -> RulesetBody:
+    refusals = Refusals()
+    rules = None
+    if "rules" in sent:
+        rules = _rules(sent["rules"], Place(phase).at("rules"), kind, may_only_name, refusals)
+    return RulesetBody(
+        name=sent.get("name"),
+        description=sent.get("description"),
+        kind=sent.get("kind"),
+        phase=sent.get("phase"),
+        rules=rules,
+        refused=refusals.all(),
+    )
 
 
-def _rules(values: list[Any], place: Place, kind: str) -> list[RuleDraft]:
-    """Every rule, or one refusal for each rule that is wrong: whoever checks a file wants to see them all."""
+def _rules(
+    values: list[Any], place: Place, kind: str, may_only_name: bool, refusals: Refusals
+) -> list[RuleDraft]:
+    """The rules that are right by themselves."""
     check_count(len(values), place.phase, place.pointer)
     check_regexes(values, place.pointer)
     drafts: list[RuleDraft] = []
-    refusals: list[RulesetRefused] = []
     for index, value in enumerate(values):
-        try:
-            drafts.append(read_rule(value, place.at(index), kind))
-        except RulesetRefused as refusal:
-            refusals.append(refusal)
-            if len(refusals) == REFUSALS_ANSWERED_MAX:
-                break
-    if refusals:
-        refusals[0].also = tuple(refusals[1:])
-        raise refusals[0]
+        with refusals.gathered():
+            drafts.append(read_rule(value, place.at(index), kind, may_only_name=may_only_name))
     return drafts
 
 

@@ -37,6 +37,7 @@ from edgestead.services.platform import Platform
 from edgestead.services.rulesets_body import RuleBody, RulesetBody
 from edgestead.services.rulesets_merge import Rule, Stamp
 from edgestead.services.rulesets_references import References
+from edgestead.services.rulesets_refusals import Refusals
 from edgestead.services.rulesets_rule import RuleDraft
 from edgestead.services.rulesets_scope import Scope, account_of, version_of, writable
 from edgestead.services.rulesets_shapes import Place
@@ -126,7 +127,7 @@ def add_rule(
     assert draft is not None
     rulesets_body.check_count(len(_rules(row)) + 1, row.phase)
     stored = rulesets_merge.added(_rules(row), draft, body.position, _stamp(call, platform))
-    return _next(call, reader, platform, row, stored, [draft])
+    return _next(call, reader, platform, row, stored, [draft], Refusals())
 
 
 def change_rule(
@@ -143,7 +144,8 @@ def change_rule(
     rules = _rules(row)
     _check_has(rules, row, rule_id)
     rules = rulesets_merge.changed(rules, rule_id, body.draft, body.position, _stamp(call, platform))
-    return _next(call, reader, platform, row, rules, [body.draft] if body.draft is not None else [])
+    drafts = [body.draft] if body.draft is not None else []
+    return _next(call, reader, platform, row, rules, drafts, Refusals())
 
 
 def remove_rule(
@@ -153,7 +155,8 @@ def remove_rule(
     row = writable(reader, platform, scope, ruleset_id)
     rules = _rules(row)
     _check_has(rules, row, rule_id)
-    return _next(call, reader, platform, row, [rule for rule in rules if rule["id"] != rule_id], [])
+    rest = [rule for rule in rules if rule["id"] != rule_id]
+    return _next(call, reader, platform, row, rest, [], Refusals())
 
 
 def remove(reader: Reader, platform: Platform, scope: Scope, ruleset_id: str) -> Removed:
@@ -242,24 +245,30 @@ def _new(
         updated_us=call.now_us,
         rules="[]",
     )
-    drafts = body.rules or []
-    rules = rulesets_merge.replaced([], drafts, _stamp(call, platform))
-    written = _next(call, reader, platform, row, rules, drafts)
+    drafts, refusals = body.rules or [], Refusals(body.refused)
+    rules: list[Rule] = []
+    with refusals.gathered():
+        rules = rulesets_merge.replaced([], drafts, _stamp(call, platform))
+    written = _next(call, reader, platform, row, rules, drafts, refusals)
     return Written(written.row, written.named, is_new=True)
 
 
 def _replaced(
     call: Call, reader: Reader, platform: Platform, row: RulesetRow, body: RulesetBody
 ) -> Written | Unchanged:
-    rulesets_body.check_same(body.name, row.name, Place(row.phase).at("name"))
+    refusals = Refusals(body.refused)
+    with refusals.gathered():
+        rulesets_body.check_same(body.name, row.name, Place(row.phase).at("name"))
     if body.rules is None and body.description in (None, row.description):
+        refusals.raise_any()
         return Unchanged(row)
     if body.description is not None:
         row = row._replace(description=body.description)
     rules = _rules(row)
     if body.rules is not None:
-        rules = rulesets_merge.replaced(rules, body.rules, _stamp(call, platform))
-    return _next(call, reader, platform, row, rules, body.rules or [])
+        with refusals.gathered():
+            rules = rulesets_merge.replaced(rules, body.rules, _stamp(call, platform))
+    return _next(call, reader, platform, row, rules, body.rules or [], refusals)
 
 
 def _next(
@@ -269,12 +278,15 @@ def _next(
     row: RulesetRow,
     rules: list[Rule],
     drafts: list[RuleDraft],
+    refusals: Refusals,
 ) -> Written:
-    """The ruleset's next version with these rules. What the drafts name is checked here."""
+    """The ruleset's next version with these rules. What the drafts name is checked here, and refused together
+    with what was wrong before."""
     account_id = account_of(reader, _scope(row))
-    references = References(reader, platform.managed, account_id, row.kind, call.profile)
+    references = References(reader, platform.managed, account_id, row.kind, call.profile, refusals)
     for draft in drafts:
         references.check(draft)
+    refusals.raise_any()
     rulesets_body.check_regexes(rules)
     text = _encode(rules).decode()
     octets = len(text.encode())

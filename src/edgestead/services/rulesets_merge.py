@@ -13,8 +13,9 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from edgestead.model.ruleset_errors import DuplicateRule, PositionRefused
+from edgestead.model.ruleset_errors import ActionNeeded, DuplicateRule, PositionRefused
 from edgestead.services.rulesets_body import Position
+from edgestead.services.rulesets_refusals import Refusals
 from edgestead.services.rulesets_rule import RuleDraft
 
 Rule = dict[str, Any]
@@ -31,17 +32,20 @@ class Stamp(msgspec.Struct, frozen=True):
 def replaced(stored: list[Rule], drafts: Iterable[RuleDraft], stamp: Stamp) -> list[Rule]:
     """All rules of a PUT: a draft is the stored rule that its `id` names, else the one that its `ref` names.
 
-    Raises DuplicateRule: two rules with one `id` or `ref`.
+    Raises, all of them together: DuplicateRule, two rules with one `id` or `ref`; ActionNeeded, a draft that
+    only names a rule which is not there.
     """
     by_id = {rule["id"]: rule for rule in stored}
     by_ref = {rule["ref"]: rule for rule in stored}
     rules: list[Rule] = []
-    taken = _Taken()
+    taken, refusals = _Taken(), Refusals()
     for draft in drafts:
         old = by_id.get(draft.id or "") or by_ref.get(draft.ref or "")
-        rule = _changed(old, draft, stamp) if old is not None else _new(draft, stamp)
-        taken.add(rule, draft)
-        rules.append(rule)
+        with refusals.gathered():
+            rule = _changed(old, draft, stamp) if old is not None else _new(draft, stamp)
+            taken.add(rule, draft)
+            rules.append(rule)
+    refusals.raise_any()
     return rules
 
 
@@ -91,6 +95,9 @@ def index_of(rules: list[Rule], rule_id: str) -> int:
 
 
 def _new(draft: RuleDraft, stamp: Stamp) -> Rule:
+    if draft.definition is None:
+        because = ": the ruleset has no such rule that could stay as it is"
+        raise ActionNeeded(because=because, pointer=draft.place.at("action").pointer)
     id_ = stamp.new_id()
     return _rule(id_, 1, draft.ref or id_, stamp.last_updated, draft.definition)
 
@@ -98,9 +105,11 @@ def _new(draft: RuleDraft, stamp: Stamp) -> Rule:
 def _changed(old: Rule, draft: RuleDraft, stamp: Stamp) -> Rule:
     """The old rule itself when nothing differs, else its next version."""
     ref = draft.ref or old["ref"]
-    if ref == old["ref"] and draft.definition == {k: v for k, v in old.items() if k not in _IDENTITY}:
+    before = {name: one for name, one in old.items() if name not in _IDENTITY}
+    definition = before if draft.definition is None else draft.definition
+    if ref == old["ref"] and definition == before:
         return old
-    return _rule(old["id"], int(old["version"]) + 1, ref, stamp.last_updated, draft.definition)
+    return _rule(old["id"], int(old["version"]) + 1, ref, stamp.last_updated, definition)
 
 
 def _rule(id_: str, version: int, ref: str, last_updated: str, definition: dict[str, Any]) -> Rule:

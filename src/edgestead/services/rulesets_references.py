@@ -17,6 +17,7 @@ from edgestead.model.ruleset_errors import ReferenceRefused
 from edgestead.services.rulesets_actions import LATEST
 from edgestead.services.rulesets_managed import HOW_TO_LOAD, ManagedRuleset
 from edgestead.services.rulesets_phases import EXECUTE, SKIP
+from edgestead.services.rulesets_refusals import Refusals
 from edgestead.services.rulesets_rule import RuleDraft
 from edgestead.services.rulesets_shapes import Place
 from edgestead.store.control import Reader
@@ -31,11 +32,18 @@ _ids = msgspec.json.Decoder(list[dict[str, Any]]).decode
 
 
 class References:
-    """What the rules of one ruleset may name. Made for one transaction."""
+    """What the rules of one ruleset may name. Made for one transaction; notes what is wrong in `refusals`."""
 
     def __init__(
-        self, reader: Reader, managed: ManagedRuleset | None, account_id: str, kind: str, profile: Profile
+        self,
+        reader: Reader,
+        managed: ManagedRuleset | None,
+        account_id: str,
+        kind: str,
+        profile: Profile,
+        refusals: Refusals,
     ) -> None:
+        self._refusals = refusals
         self._reader = reader
         self._any_version = profile is Profile.CLIENTS
         self._managed = managed
@@ -43,7 +51,9 @@ class References:
         self._custom = {row.id: row for row in rulesets.custom_rulesets(reader, account_id)}
 
     def check(self, draft: RuleDraft) -> None:
-        """Raises ReferenceRefused, ValueRefused."""
+        """Note every name in the rule that means nothing. A rule that stays as it is was checked before."""
+        if draft.definition is None:
+            return
         action = draft.definition["action"]
         parameters = draft.definition.get("action_parameters", {})
         place = draft.place.at("action_parameters")
@@ -53,34 +63,50 @@ class References:
             self._check_skip(parameters, place)
 
     def _check_execute(self, parameters: dict[str, Any], place: Place) -> None:
-        id_ = parameters["id"]
+        gathered, id_ = self._refusals.gathered, parameters["id"]
         managed = self._managed_named(id_)
         if managed is not None:
-            _check_phase(managed.phase, id_, place)
-            # configurations of the hosted service name its own version; here one is loaded and that one runs
-            if not self._any_version and not managed.is_version(parameters["version"]):
-                reason = f"the loaded version is {managed.version}; expected it or {LATEST}"
-                _refuse(parameters["version"], place.at("version"), reason)
-            check_overrides(parameters.get("overrides", {}), place.at("overrides"), managed)
+            with gathered():
+                _check_phase(managed.phase, id_, place)
+            with gathered():
+                self._check_loaded(managed, parameters["version"], place.at("version"))
+            check_overrides(parameters.get("overrides", {}), place.at("overrides"), managed, self._refusals)
             return
+        with gathered():
+            self._check_may_execute(id_, place)
+        if id_ in self._custom:
+            with gathered():
+                self._check_version(self._custom[id_], parameters["version"], place.at("version"))
+            with gathered():
+                _no_overrides(parameters, place)
+
+    def _check_loaded(self, managed: ManagedRuleset, version: str, place: Place) -> None:
+        """Configurations of the hosted service name its own version; here one is loaded and that one runs."""
+        if not self._any_version and not managed.is_version(version):
+            _refuse(version, place, f"the loaded version is {managed.version}; expected it or {LATEST}")
+
+    def _check_may_execute(self, id_: str, place: Place) -> None:
         custom = self._custom_named(id_, place.at("id"))
         if self._kind == "custom":
             _refuse(id_, place.at("id"), "a custom ruleset cannot execute a custom ruleset")
         _check_phase(custom.phase, id_, place)
-        self._check_version(custom, parameters["version"], place.at("version"))
-        if "overrides" in parameters:
-            place.at("overrides").refuse(parameters["overrides"], "only managed rulesets have overrides")
 
     def _check_skip(self, parameters: dict[str, Any], place: Place) -> None:
         for index, id_ in enumerate(parameters.get("rulesets", ())):
-            if self._managed_named(id_) is None:
-                self._custom_named(id_, place.at("rulesets").at(index))
+            with self._refusals.gathered():
+                if self._managed_named(id_) is None:
+                    self._custom_named(id_, place.at("rulesets").at(index))
         for id_, rule_ids in parameters.get("rules", {}).items():
-            inner = place.at("rules").at(id_)
-            known = self._rule_ids(id_, inner)
-            for index, rule_id in enumerate(rule_ids):
-                if rule_id not in known:
-                    _refuse(rule_id, inner.at(index), f"ruleset {id_} has no such rule")
+            self._check_skipped(id_, rule_ids, place.at("rules").at(id_))
+
+    def _check_skipped(self, id_: str, rule_ids: list[str], place: Place) -> None:
+        known: frozenset[str] = frozenset(rule_ids)  # of an unknown ruleset nothing more is said
+        with self._refusals.gathered():
+            known = self._rule_ids(id_, place)
+        for index, rule_id in enumerate(rule_ids):
+            if rule_id not in known:
+                with self._refusals.gathered():
+                    _refuse(rule_id, place.at(index), f"ruleset {id_} has no such rule")
 
     def _rule_ids(self, id_: str, place: Place) -> frozenset[str]:
         managed = self._managed_named(id_)
@@ -112,25 +138,37 @@ class References:
             )
 
 
-def check_overrides(overrides: dict[str, Any], place: Place, managed: ManagedRuleset) -> None:
-    """Raises ReferenceRefused for a rule or category that the ruleset does not have, ValueRefused for what
-    cannot be overridden in it."""
-    _no_sensitivity(overrides, place)
-    categories = managed.catalogue.categories
-    for index, item in enumerate(overrides.get("categories", ())):
-        inner = place.at("categories").at(index)
-        _no_sensitivity(item, inner)
-        if item["category"] not in categories:
-            _refuse(item["category"], inner.at("category"), "no rule of the ruleset has this category")
-    for index, item in enumerate(overrides.get("rules", ())):
-        inner = place.at("rules").at(index)
-        _no_sensitivity(item, inner)
-        entry = managed.entries.get(item["id"])
-        if entry is None:
-            _refuse(item["id"], inner.at("id"), NO_SUCH_RULE)
-        elif "score_threshold" in item and entry.score_threshold is None:
-            reason = f"only the anomaly rule {managed.catalogue.anomaly_rule.id} has a threshold"
-            inner.at("score_threshold").refuse(item["score_threshold"], reason)
+def check_overrides(
+    overrides: dict[str, Any], place: Place, managed: ManagedRuleset, refusals: Refusals
+) -> None:
+    """Note every rule or category that the ruleset does not have, and what cannot be overridden in it."""
+    with refusals.gathered():
+        _no_sensitivity(overrides, place)
+    for name, check in (("categories", _check_category), ("rules", _check_rule)):
+        for index, item in enumerate(overrides.get(name, ())):
+            with refusals.gathered():
+                check(item, place.at(name).at(index), managed)
+
+
+def _check_category(item: dict[str, Any], place: Place, managed: ManagedRuleset) -> None:
+    _no_sensitivity(item, place)
+    if item["category"] not in managed.catalogue.categories:
+        _refuse(item["category"], place.at("category"), "no rule of the ruleset has this category")
+
+
+def _check_rule(item: dict[str, Any], place: Place, managed: ManagedRuleset) -> None:
+    _no_sensitivity(item, place)
+    entry = managed.entries.get(item["id"])
+    if entry is None:
+        _refuse(item["id"], place.at("id"), NO_SUCH_RULE)
+    elif "score_threshold" in item and entry.score_threshold is None:
+        reason = f"only the anomaly rule {managed.catalogue.anomaly_rule.id} has a threshold"
+        place.at("score_threshold").refuse(item["score_threshold"], reason)
+
+
+def _no_overrides(parameters: dict[str, Any], place: Place) -> None:
+    if "overrides" in parameters:
+        place.at("overrides").refuse(parameters["overrides"], "only managed rulesets have overrides")
 
 
 def _no_sensitivity(item: dict[str, Any], place: Place) -> None:

@@ -38,10 +38,12 @@ from edgestead.services.rulesets_shapes import Place, choice, each, members, sho
 
 PERIODS_SECONDS = (10, 60, 120, 300, 600, 3_600, 86_400)
 _COUNT_MAX = 1_000_000_000
+_NAMES = frozenset(("id", "ref"))
 
 
 class RuleDraft(msgspec.Struct, frozen=True):
-    """A rule that is right by itself. `definition` holds what is stored of it, in the order of answers.
+    """A rule that is right by itself. `definition` holds what is stored of it, in the order of answers; None
+    says that the stored rule which `id` or `ref` names stays as it is.
 
     `id` and `ref` are what was sent, None without; `place` is where the rule stood in the body.
     """
@@ -49,7 +51,7 @@ class RuleDraft(msgspec.Struct, frozen=True):
     place: Place
     id: str | None
     ref: str | None
-    definition: dict[str, Any]
+    definition: dict[str, Any] | None
 
 
 def _later(value: Any, place: Place) -> Any:
@@ -102,13 +104,18 @@ _RATELIMIT = members(
 )
 
 
-def read_rule(value: Any, place: Place, kind: str) -> RuleDraft:
+def read_rule(value: Any, place: Place, kind: str, *, may_only_name: bool = False) -> RuleDraft:
     """Check one rule for a ruleset of this kind in the place's phase.
+
+    `may_only_name`: an `id` or `ref` alone is enough, for a rule that is there already.
 
     Raises InvalidJson, UnknownField, ActionNeeded, ActionRefused, ParametersNeeded, ExpressionBlank,
     ExpressionRefused, ValueRefused: the first that applies, with its pointer.
     """
     sent = _RULE(value, place)
+    id_, ref = sent.get("id") or None, sent.get("ref") or None
+    if may_only_name and (id_ or ref) and all(sent[name] is None for name in sent.keys() - _NAMES):
+        return RuleDraft(place, id_, ref, None)
     action = _action(sent, place, kind)
     parameters = _parameters(sent, place, action)
     if "expression" not in sent:
@@ -124,7 +131,7 @@ def read_rule(value: Any, place: Place, kind: str) -> RuleDraft:
         "exposed_credential_check": sent.get("exposed_credential_check"),
     }
     kept = {name: one for name, one in definition.items() if one is not None}
-    return RuleDraft(place, sent.get("id") or None, sent.get("ref") or None, kept)
+    return RuleDraft(place, id_, ref, kept)
 
 
 def _action(sent: dict[str, Any], place: Place, kind: str) -> rulesets_actions.Action:

@@ -50,10 +50,12 @@ def account_of(reader: Reader, scope: Scope) -> str:
     return account_id
 
 
-def managed_of(platform: Platform, scope: Scope, ruleset_id: str) -> ManagedRuleset | None:
-    """The managed ruleset if that is the one meant; zones do not own it."""
+def managed_of(reader: Reader, platform: Platform, scope: Scope, ruleset_id: str) -> ManagedRuleset | None:
+    """The managed ruleset if that is the one meant; zones read it too. Raises ZoneNotFound,
+    AuthenticationError."""
+    account_of(reader, scope)
     managed = platform.managed
-    return managed if managed is not None and scope.kind == "account" and managed.id == ruleset_id else None
+    return managed if managed is not None and managed.id == ruleset_id else None
 
 
 def managed_version(managed: ManagedRuleset, number: str) -> ManagedRuleset:
@@ -71,7 +73,7 @@ def owned(reader: Reader, scope: Scope, ruleset_id: str) -> RulesetRow:
 
 
 def writable(reader: Reader, platform: Platform, scope: Scope, ruleset_id: str) -> RulesetRow:
-    if managed_of(platform, scope, ruleset_id) is not None:
+    if managed_of(reader, platform, scope, ruleset_id) is not None:
         raise ManagedIsReadOnly(ruleset_id=ruleset_id)
     return owned(reader, scope, ruleset_id)
 

@@ -102,8 +102,8 @@ def create(
         modified_us=call.now_us,
     )
     tokens.insert(tx, row)
-    token_log.note(call, tx, platform, "create", row)
     identities.tell_token(tx, row)
+    token_log.note(call, tx, platform, "create", row)
     return msgspec.structs.replace(_view(row, call.now_us, None), value=secret)
 
 
@@ -155,8 +155,8 @@ def update(
     if body.status in ("active", "disabled"):  # `expired` is what a client has read: times say that
         changed = changed._replace(status=body.status)
     tokens.update(tx, changed)
-    token_log.note(call, tx, platform, "update", changed)
     identities.tell_token(tx, changed)
+    token_log.note(call, tx, platform, "update", changed)
     return _view(changed, call.now_us, uses.last_us(token_id))
 
 
@@ -172,8 +172,8 @@ def roll(
     secret = platform.new_secret()
     rolled = row._replace(hash=secret_hash(secret), modified_us=call.now_us)
     tokens.update(tx, rolled)
-    token_log.note(call, tx, platform, "roll", row)
     identities.tell_token(tx, rolled)
+    token_log.note(call, tx, platform, "roll", row)
     return secret
 
 
@@ -181,8 +181,8 @@ def delete(call: Call, tx: Transaction, platform: Platform, owner: Owner, token_
     """Raises TokenNotFound."""
     row = _row(tx, owner, token_id)
     tokens.delete(tx, row.id)
-    token_log.note(call, tx, platform, "delete", row)
     identities.forget_tokens(tx, (row.id,))
+    token_log.note(call, tx, platform, "delete", row)
 
 
 def permission_groups(owner_kind: str, name: str | None, scope: str | None) -> list[GroupView]:

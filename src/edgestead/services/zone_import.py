@@ -30,6 +30,8 @@ from edgestead.model.zone_errors import IdenticalRecord, TagRefused
 from edgestead.model.zone_file_errors import LineRefused, LineUnreadable, ZoneFileTooLarge
 from edgestead.model.zonefile import Entry, read, read_notes
 from edgestead.services import record_draft, zone_facts, zone_restore
+from edgestead.services.access import Identity
+from edgestead.services.aliases import check_no_loop
 from edgestead.services.limits import IMPORTED_RECORDS_MAX, REFUSALS_ANSWERED_MAX
 from edgestead.services.lookup import zone_of
 from edgestead.services.platform import Platform
@@ -121,9 +123,11 @@ def add(
     return Added(added, edit.finish() or sequence)
 
 
-def take_back(call: Call, tx: Transaction, platform: Platform, zone_id: str, sequence: int) -> None:
+def take_back(
+    call: Call, tx: Transaction, platform: Platform, identity: Identity, zone_id: str, sequence: int
+) -> None:
     """Undo what portions have written."""
-    zone_restore.undo(call, tx, platform, zone_id, sequence)
+    zone_restore.undo(call, tx, platform, identity, zone_id, sequence)
 
 
 class _Rehearsal:
@@ -140,7 +144,9 @@ class _Rehearsal:
         self._takes_apex_ns = facts.multi_provider
         (served,) = platform.renderer.name(self._apex, self._apex, (), facts).rrsets
         self._servers = frozenset(served.rdatas)
+        self._reader = reader
         self._edit = ZoneEdit(call, _WritesNothing(reader), platform, zone)
+        self._aliases: dict[bytes, bytes] = {}  # of the file: the snapshot does not have them
         self._drafts: list[Draft] = []
         self._refusals: list[LineRefused] = []
         self._parsed = 0
@@ -153,8 +159,12 @@ class _Rehearsal:
             return
         try:
             draft = self._draft(entry)
+            if draft.type == "CNAME":
+                check_no_loop(self._reader, draft.owner, draft.rdata, None, self._aliases)
             self._edit.create(draft)
             self._drafts.append(draft)
+            if draft.type == "CNAME":
+                self._aliases[draft.owner] = draft.rdata
         except IdenticalRecord:
             return
         except RecordRefused as refusal:

@@ -131,15 +131,19 @@ class Catalogue:
             rows = self._run("SELECT alarm_us, number FROM objects WHERE alarm_us IS NOT NULL")
         return [(time_us, number) for time_us, number in rows]
 
-    def entries(self, batch: int = 1_000) -> Iterator[CatalogueEntry]:
-        """Every object by class and id, read in batches so that the lock is never held for long."""
+    def entries(self) -> Iterator[CatalogueEntry]:
+        """Every object by class and id."""
+        for row in self.rows():
+            yield CatalogueEntry(row.ref, row.head, row.base, row.alarm_us)
+
+    def rows(self, batch: int = 1_000) -> Iterator[ObjectRow]:
+        """The same, with all that is known; read in batches, so that the lock is never held for long."""
         after = ("", "")
         query = f"SELECT {_COLUMNS} FROM objects WHERE (class, id) > (?, ?) ORDER BY class, id LIMIT {batch}"
         while True:
             with self._lock:
                 rows = [_row(row) for row in self._run(query, after)]
-            for row in rows:
-                yield CatalogueEntry(row.ref, row.head, row.base, row.alarm_us)
+            yield from rows
             if len(rows) < batch:
                 return
             after = (rows[-1].ref.class_name, rows[-1].ref.id)

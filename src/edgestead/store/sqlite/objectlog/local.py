@@ -60,6 +60,20 @@ from edgestead.store.sqlite.objectlog.writer import GroupWriter, LocalGroup
 SEGMENT_BYTES = 64 * 1024 * 1024
 
 
+def catalogue_path(folder: str) -> str:
+    return f"{folder}/log/catalogue.db"
+
+
+def data_path(folder: str, ref: ObjectRef) -> str:
+    """Where the database of an object is."""
+    return f"{folder}/data/{ref.class_name}/{ref.id[:2]}/{ref.id}.sqlite"
+
+
+def own_path(path: str) -> str:
+    """Beside that, the database of an object that is durable by itself: recovery never touches it."""
+    return path.removesuffix(".sqlite") + ".own.sqlite"
+
+
 class LocalObjectLog:
     """`ObjectLog` on local files. Used from one thread; results come back on it.
 
@@ -83,7 +97,7 @@ class LocalObjectLog:
         segment_bytes: int = SEGMENT_BYTES,
     ) -> None:
         self._files, self._runners = files, (commits, upkeep)
-        self._log_folder, self._data_folder = f"{folder}/log", f"{folder}/data"
+        self._folder, self._log_folder, self._data_folder = folder, f"{folder}/log", f"{folder}/data"
         self._closed = self._retiring = False
         self._leased: dict[int, Known] = {}
         with contextlib.ExitStack() as undo:
@@ -111,7 +125,7 @@ class LocalObjectLog:
 
     def _open_catalogue(self, vfs: str, folder_id: bytes, made_us: int) -> Catalogue:
         try:
-            return Catalogue(f"{self._log_folder}/catalogue.db", vfs, folder_id, made_us)
+            return Catalogue(catalogue_path(self._folder), vfs, folder_id, made_us)
         except apsw.FullError as error:
             raise NoSpace("no space left for the object log's catalogue") from error
 
@@ -160,7 +174,7 @@ class LocalObjectLog:
             raise NoSpace("no space left for a segment of the object log")
 
     def _path(self, ref: ObjectRef) -> str:
-        return f"{self._data_folder}/{ref.class_name}/{ref.id[:2]}/{ref.id}.sqlite"
+        return data_path(self._folder, ref)
 
     # leases and commits
 
@@ -169,7 +183,7 @@ class LocalObjectLog:
             raise self._writer.broken
         known = self._directory.find(ref)
         if known.leased:  # whoever holds it has the tail, and perhaps commits that were never logged
-            self._finish_groups()
+            self.settle()
             known.stale = True
         if known.stale:
             self._reread(known)
@@ -356,7 +370,7 @@ class LocalObjectLog:
         return found
 
     def _live(self) -> list[SegmentRow]:
-        self._finish_groups()
+        self.settle()
         active = self._upkeep.active
         return [*self._upkeep.sealed, *((active.row,) if active else ())]
 
@@ -386,7 +400,7 @@ class LocalObjectLog:
             return
         self._closed = True
         if self._writer.broken is None:
-            self._finish_groups()
+            self.settle()
             self._settle_all()
         for runner in self._runners:
             runner.close()
@@ -394,8 +408,8 @@ class LocalObjectLog:
         self._catalogue.close()
         self._lock.close()
 
-    def _finish_groups(self) -> None:
-        """Wait until nothing is in flight: a group may itself wait for the spare segment."""
+    def settle(self) -> None:
+        # a group may itself wait for the spare segment
         while True:
             self._writer.flush()
             for runner in self._runners:

@@ -1,0 +1,102 @@
+"""Why a question gets its answer, step by step and in words.
+
+Owns  the words.
+Asks  `lookup` for the view, `zone` and `node` for what stands where.
+Tells `server.dns_ask`.
+Not   the answer itself, which is made as for everybody (`answer`); why a record is what it is: a name that is
+      proxied or flattened arrives here as addresses.
+"""
+
+from typing import Final
+
+from edgestead.dns import node, wire
+from edgestead.dns.lookup import ALIASES_MAX, View
+from edgestead.dns.zone import WILDCARD, Zone
+from edgestead.model.served import PENDING
+
+_DS: Final = 43
+_SHOWN: Final = range(33, 127)
+
+
+def trace(view: View, name: bytes, kind: int) -> list[str]:
+    """The steps from a valid, lower-case name to what it gets for a type of class IN."""
+    steps: list[str] = []
+    seen: set[bytes] = set()
+    for _ in range(ALIASES_MAX):
+        seen.add(name)
+        target = _step(view, name, kind, steps)
+        if target is None:
+            return steps
+        if target in seen:
+            steps.append(f"{text(target)} was there before: the aliases form a ring, the answer ends here")
+            return steps
+        name = target
+    steps.append(f"more than {ALIASES_MAX} aliases: the answer ends here")
+    return steps
+
+
+def _step(view: View, name: bytes, kind: int, steps: list[str]) -> bytes | None:
+    """Explain one name; returns the target when it is an alias to be followed."""
+    zone = view.zone_of(name)
+    if zone is not None and kind == _DS and name == zone.apex and len(name) > 1:
+        zone = view.zone_of(wire.parent(name)) or zone
+    if zone is None:
+        steps.append(f"no zone here holds {text(name)}: refused, or, behind an alias, left to others")
+        return None
+    steps.append(f"zone {text(zone.apex)} answers for {text(name)}")
+    relative = name[: len(name) - len(zone.apex)]
+    cut = zone.cut_above(relative)
+    if cut is not None and not (cut == relative and kind == _DS):
+        steps.append(f"{text(cut + zone.apex)} is delegated: the answer names its servers")
+        return None
+    held = zone.names.get(relative)
+    if held is None:
+        held = _missing(zone, name, relative, steps)
+    elif not held:
+        steps.append(f"{text(name)} exists only because of names below it: no data")
+        return None
+    return _at_node(held, kind, steps) if held is not None else None
+
+
+def _missing(zone: Zone, name: bytes, relative: bytes, steps: list[str]) -> bytes | None:
+    encloser = zone.encloser(relative)
+    held = zone.names.get(WILDCARD + encloser)
+    above = text(encloser + zone.apex)
+    if held is None:
+        steps.append(f"there is no {text(name)}, nor an asterisk under {above}: NXDOMAIN")
+    else:
+        steps.append(f"there is no {text(name)}; the asterisk *.{above} stands in for it")
+    return held
+
+
+def _at_node(held: bytes, kind: int, steps: list[str]) -> bytes | None:
+    types = {int.from_bytes(key[:2], "big"): (count, rrs) for key, count, rrs in node.rrsets(held)}
+    if PENDING in types and kind in (wire.A, wire.AAAA):
+        steps.append("it is flattened, and its target was never resolved yet: SERVFAIL")
+    elif kind in types or (kind == wire.ANY and types):
+        count, rrs = types[kind] if kind in types else next(iter(types.values()))
+        _, ttl_seconds, _ = next(wire.records(rrs))
+        steps.append(f"{count} record{'s' if count > 1 else ''} with TTL {ttl_seconds}")
+    elif wire.CNAME in types:
+        target = next(wire.records(types[wire.CNAME][1]))[2].lower()
+        steps.append(f"it is an alias of {text(target)}")
+        return target
+    else:
+        steps.append("it has no record of this type: no data")
+    return None
+
+
+def text(name: bytes) -> str:
+    """A name for people. Octets that are not printable, dots and backslashes are escaped (RFC 1035 §5.1)."""
+    labels, at = [], 0
+    while length := name[at]:
+        label = name[at + 1 : at + 1 + length]
+        labels.append("".join(_character(octet) for octet in label))
+        at += length + 1
+    return ".".join(labels) + "."
+
+
+def _character(octet: int) -> str:
+    if octet in b".\\":
+        return "\\" + chr(octet)
+    return chr(octet) if octet in _SHOWN else f"\\{octet:03d}"

@@ -1,0 +1,105 @@
+"""The objects of all processes, seen from one of them.
+
+Owns  where a call or request goes: to this process's node, or over a Unix socket to the owner's.
+Asks  `ids` who owns an object; `wire` for calls, `http1.client` for requests with their streams.
+Tells `serve` and this process's objects; the other processes, whose calls it takes.
+Not   running anything (`node`).
+"""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Sequence
+
+import msgspec
+
+from edgestead.http1 import client
+from edgestead.http1.messages import Headers, Request, Response
+from edgestead.objects.calls import Reply, pack_error
+from edgestead.objects.errors import ObjectReset, Overloaded
+from edgestead.objects.ids import owner_of
+from edgestead.objects.node import Node
+from edgestead.objects.wire import Answering, Asker, Lost
+from edgestead.store.objectlog import ObjectRef
+
+CLIENT_HEADER = b"edge-forwarded-client"  # of a request that was passed on: whom it came from
+_BACKLOG = 1_024
+
+
+class _Call(msgspec.Struct, array_like=True):
+    class_name: str
+    id: str
+    name: str | None
+    method: str
+    arguments: bytes
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_read_call = msgspec.msgpack.Decoder(_Call).decode
+_read_reply = msgspec.msgpack.Decoder(tuple[bool, bytes]).decode
+
+
+class Shards:
+    """`calls` and `requests` are the Unix sockets of every process, by worker; `worker` is this one."""
+
+    def __init__(self, node: Node, worker: int, calls: Sequence[str], requests: Sequence[str]) -> None:
+        self._node, self._worker, self._count = node, worker, len(calls)
+        self._askers = [Asker(path) for path in calls]
+        self._requests = requests
+        self._running: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+        node.deliver = self.call
+
+    async def open(self, bound: socket.socket) -> None:
+        """Take the calls of the other processes."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_unix_server(
+            lambda: Answering(self._answer, self._running), sock=bound, backlog=_BACKLOG
+        )
+
+    def is_local(self, ref: ObjectRef) -> bool:
+        return owner_of(ref, self._count) == self._worker
+
+    async def call(self, ref: ObjectRef, method: str, arguments: bytes) -> Reply:
+        """As `Node.call`, wherever the object lives."""
+        owner = owner_of(ref, self._count)
+        if owner == self._worker:
+            return await self._node.call(ref, method, arguments)
+        try:
+            answer = await self._askers[owner].ask(
+                _encode(_Call(ref.class_name, ref.id, ref.name, method, arguments))
+            )
+        except Lost:
+            return pack_error(ObjectReset("The object's process ended during the call."))
+        except OSError as error:
+            return pack_error(Overloaded(f"The object's process takes no calls: {error}"))
+        return Reply(*_read_reply(answer))
+
+    async def _answer(self, body: bytes) -> bytes:
+        call = _read_call(body)
+        ref = ObjectRef(call.class_name, call.id, call.name)
+        reply = await self._node.call(ref, call.method, call.arguments)
+        return _encode((reply.ok, reply.data))
+
+    async def pass_on(self, ref: ObjectRef, request: Request) -> Response:
+        """Have the owner answer a request. Bodies stream both ways. Raises OSError, BodyBroken."""
+        headers: Headers = [header for header in request.headers if header[0] != CLIENT_HEADER]
+        headers.append((CLIENT_HEADER, request.client.encode()))
+        answer = await client.exchange(
+            client.Unix(self._requests[owner_of(ref, self._count)]),
+            request.method,
+            request.target,
+            headers,
+            request.body,
+        )
+        return Response(answer.status, answer.headers, answer.body)
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        if self._running:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1):
+                    await asyncio.gather(*self._running)
+        for asker in self._askers:
+            asker.close()

@@ -1,0 +1,263 @@
+"""Objects of several processes: each call finds its object's owner, streams included.
+
+The "processes" are hosts on one loop, with the Unix sockets that real ones would have between them.
+"""
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edgestead import Request, Response, StatefulObject
+from edgestead.objects import ids, layout
+from edgestead.objects.classes import describe
+from edgestead.objects.host import Host, Peers
+from tests.objects.hosts import SEGMENT_BYTES, Client, allow
+
+COUNT = 3
+
+
+class Counter(StatefulObject):
+    async def add(self, by: int = 1) -> int:
+        n: int = await self.ctx.storage.get("n", default=0) + by
+        await self.ctx.storage.put("n", n)
+        return n
+
+    async def add_there(self, name: str, by: int) -> Any:
+        return await self.env.Counter[name].add(by=by)
+
+    async def fail(self) -> None:
+        raise ValueError("on purpose")
+
+    async def wait(self) -> None:
+        await asyncio.sleep(60)
+
+    async def fetch(self, request: Request) -> Response:
+        body = await request.body()
+        if request.path == "/stream":
+            return Response(self._chunks(), headers={"x-length": str(len(body))})
+        facts = {
+            "path": request.path,
+            "query": request.query,
+            "client": request.client,
+            "length": len(body),
+            "headers": request.headers,
+        }
+        return Response.json(facts)
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        for number in range(100):
+            yield b"%d" % number * 1_000
+            await asyncio.sleep(0)
+
+
+class Table(StatefulObject):
+    storage = "sql"
+
+    async def insert(self, value: str) -> None:
+        self.ctx.storage.sql.exec("CREATE TABLE IF NOT EXISTS t (value)")
+        self.ctx.storage.sql.exec("INSERT INTO t VALUES (?)", value)
+
+    async def values(self) -> list[Any]:
+        return [row["value"] for row in self.ctx.storage.sql.exec("SELECT value FROM t ORDER BY value")]
+
+
+class Alone(Counter):
+    durability = "sqlite"
+
+    async def add(self, by: int = 1) -> int:
+        return await super().add(by)
+
+
+class Alarmed(StatefulObject):
+    async def alarm(self) -> None:
+        pass
+
+    async def forget(self) -> None:
+        await self.ctx.storage.delete_alarm()
+
+    async def remind(self, ms: int) -> None:
+        await self.ctx.storage.set_alarm(ms)
+
+    async def reminder(self) -> Any:
+        return await self.ctx.storage.get_alarm()
+
+
+CLASSES = {kind.__name__: describe(kind) for kind in (Counter, Table, Alarmed, Alone)}
+
+
+def name_of(owner: int, count: int = COUNT) -> str:
+    """A name whose object lives in that process."""
+    names = (f"n{number}" for number in range(1_000))
+    return next(name for name in names if ids.owner_of(ids.from_name("Counter", name), count) == owner)
+
+
+def run(
+    root: Path, count: int, script: Callable[[list[Client], list[Host]], Coroutine[Any, Any, Any]]
+) -> Any:
+    """Run a script against so many hosts; `clients` are connected to one each."""
+    folders = [layout.settle(root / "objects", worker, count) for worker in range(count)]
+    paths = {kind: [str(root / f"{kind}{n}") for n in range(count)] for kind in ("calls", "requests")}
+
+    def listen(path: str) -> socket.socket:
+        Path(path).unlink(missing_ok=True)
+        made = socket.socket(socket.AF_UNIX)
+        made.bind(path)
+        made.listen()
+        return made
+
+    async def main() -> Any:
+        hosts, clients = [], []
+        for worker, folder in enumerate(folders):
+            host = Host(str(folder), CLASSES, segment_bytes=SEGMENT_BYTES)
+            bound = socket.create_server(("127.0.0.1", 0))
+            port = bound.getsockname()[1]
+            ends = [listen(paths[kind][worker]) for kind in ("calls", "requests")]
+            await host.open([bound], allow, peers=Peers(worker, paths["calls"], paths["requests"], *ends))
+            hosts.append(host)
+            clients.append(Client(*await asyncio.open_connection("127.0.0.1", port)))
+        try:
+            async with asyncio.timeout(30):
+                return await script(clients, hosts)
+        finally:
+            for client in clients:
+                client.writer.close()
+            await asyncio.gather(*(host.close() for host in hosts))
+
+    return asyncio.run(main())
+
+
+def test_every_process_reaches_every_object(tmp_path: Path) -> None:
+    async def script(clients: list[Client], hosts: list[Host]) -> None:
+        for owner in range(COUNT):
+            said = [await client.call(f"Counter/{name_of(owner)}/add") for client in clients]
+            assert said == [1, 2, 3]
+            assert [ref.name for ref in hosts[owner].node.live()] == [name_of(owner)]
+
+    run(tmp_path, COUNT, script)
+
+
+def test_objects_call_objects_of_other_processes(tmp_path: Path) -> None:
+    async def script(clients: list[Client], hosts: list[Host]) -> None:
+        here, there = name_of(0), name_of(1)
+        assert await clients[2].call(f"Counter/{here}/add_there", there, 5) == 5
+        assert await clients[0].call(f"Counter/{there}/add") == 6
+
+    run(tmp_path, COUNT, script)
+
+
+def test_errors_and_refusals_are_the_same_from_every_process(tmp_path: Path) -> None:
+    async def script(clients: list[Client], hosts: list[Host]) -> None:
+        for path in ("fail", "missing", "fetch", "add?x"):
+            said = [await client.ask("POST", f"/objects/Counter/{name_of(0)}/{path}") for client in clients]
+            assert said[0][0] == said[1][0] == said[2][0]
+
+    run(tmp_path, COUNT, script)
+
+
+def test_requests_and_streams_pass_between_processes(tmp_path: Path) -> None:
+    async def script(clients: list[Client], hosts: list[Host]) -> None:
+        path = f"/objects/Counter/{name_of(0)}/fetch"
+        for client in clients:
+            status, facts = await client.ask("PUT", f"{path}/a%20b?q=1", b"x" * 300_000, colour="blue")
+            assert (status, facts["path"], facts["query"]) == (200, "/a%20b", {"q": "1"})
+            assert (facts["client"], facts["length"]) == ("127.0.0.1", 300_000)
+            assert facts["headers"]["colour"] == "blue"
+            assert "edge-forwarded-client" not in facts["headers"]
+            await client.send(
+                f"POST {path}/stream HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
+                "3\r\nabc\r\n0\r\n\r\n".encode()
+            )
+            status, headers, body = await client.answer()
+            assert (status, headers["x-length"]) == (200, "3")
+            assert body == b"".join(b"%d" % number * 1_000 for number in range(100))
+
+    run(tmp_path, COUNT, script)
+
+
+def test_a_caller_hears_when_the_owner_goes_away(tmp_path: Path) -> None:
+    async def script(clients: list[Client], hosts: list[Host]) -> None:
+        waiting = asyncio.create_task(clients[0].ask("POST", f"/objects/Counter/{name_of(1)}/wait"))
+        while not hosts[1].live:  # noqa: ASYNC110 - nothing tells when an object came into memory
+            await asyncio.sleep(0.001)
+        shards = hosts[0]._shards
+        assert shards is not None
+        shards._askers[1].close()
+
+        status, answer = await waiting
+
+        assert (status, answer["errors"][0]["code"]) == (503, 10468)
+        assert await clients[0].call(f"Counter/{name_of(1)}/add") == 1
+
+    run(tmp_path, COUNT, script)
+
+
+@pytest.mark.parametrize("counts", [(1, 3, 2, 1)])
+def test_another_number_of_processes_keeps_every_object(tmp_path: Path, counts: tuple[int, ...]) -> None:
+    names = [f"object-{number}" for number in range(20)]
+
+    async def script(clients: list[Client], hosts: list[Host]) -> None:
+        for name in names:
+            told[name] = told.get(name, 0) + 1
+            assert await clients[0].call(f"Counter/{name}/add") == told[name]
+            assert await clients[-1].call(f"Alone/{name}/add") == told[name]
+            await clients[-1].call(f"Table/{name}/insert", f"{len(clients)}-{told[name]}")
+            assert len(await clients[0].call(f"Table/{name}/values")) == told[name]
+        assert await clients[0].call("Alarmed/a/reminder") == (None if told[names[0]] == 1 else 10**13)
+        await clients[0].call("Alarmed/a/remind", 10**13)
+        for host in hosts:
+            positions.update({(e.ref.class_name, e.ref.name): e.head for e in host.log.catalogue()})
+        assert all(positions[key] >= head for key, head in before.items())
+        before.update(positions)
+
+    told: dict[str, int] = {}
+    positions: dict[Any, int] = {}
+    before: dict[Any, int] = {}
+    for count in counts:
+        run(tmp_path, count, script)
+
+    kept = json.loads((tmp_path / "objects" / "layout.json").read_bytes())
+    assert kept == {"generation": len(counts), "processes": 1}
+    assert sorted(path.name for path in (tmp_path / "objects").iterdir() if path.is_dir()) == ["4"]
+
+
+def test_a_start_that_was_cut_off_while_dealing_out_begins_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def write(clients: list[Client], hosts: list[Host]) -> None:
+        for number in range(10):
+            await clients[0].call(f"Counter/n{number}/add", number)
+
+    async def check(clients: list[Client], hosts: list[Host]) -> None:
+        for number in range(10):
+            assert await clients[0].call(f"Counter/n{number}/add", 0) == number
+
+    run(tmp_path, 1, write)
+    with monkeypatch.context() as broken:
+        broken.setattr(layout, "_write", lambda root, made: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            layout.settle(tmp_path / "objects", 0, 2)
+
+    run(tmp_path, 1, check)
+    run(tmp_path, 2, check)
+
+
+def test_a_layout_that_cannot_be_read_stops_the_start(tmp_path: Path) -> None:
+    (tmp_path / "layout.json").write_text("{")
+
+    with pytest.raises(OSError, match="cannot be read"):
+        layout.settle(tmp_path, 0, 1)
+
+
+def test_the_client_of_a_request_is_not_what_the_client_says(tmp_path: Path) -> None:
+    async def script(clients: list[Client], hosts: list[Host]) -> None:
+        for client in clients:
+            path = f"/objects/Counter/{name_of(0)}/fetch/"
+            _, facts = await client.ask("GET", path, **{"edge-forwarded-client": "203.0.113.1"})
+            assert facts["client"] == "127.0.0.1"
+
+    run(tmp_path, COUNT, script)
