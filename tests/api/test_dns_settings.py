@@ -2,10 +2,12 @@
 
 import pytest
 
+from edgestead.changes import NEWEST
 from edgestead.model import names, served
-from edgestead.model.call import Profile
+from edgestead.model.call import Actor, Call, Profile
 from edgestead.model.records import TYPES
-from edgestead.testing.api import CREDENTIALS
+from edgestead.services import limits, refreshing
+from edgestead.testing.api import CREDENTIALS, FIRST_US
 
 ACCOUNT = f"/accounts/{CREDENTIALS.account_id}"
 SERVERS = ("ns1.edge.internal", "ns2.edge.internal")
@@ -52,6 +54,19 @@ BAD = {  # what is sent, and where the refusal points
     "/soa": ({"soa": {"refresh": 1_200}}, {"soa": {"refresh": 600, "retry": 601}}),
     "/internal_dns/reference_zone_id": ({"internal_dns": {"reference_zone_id": "a" * 32}},),
 }
+
+
+def upkeep(api):
+    """What the server does between requests: zones that wait are rendered again."""
+    nobody = Call(
+        actor=Actor(kind="account", id=""),
+        as_of=NEWEST,
+        profile=Profile.SPEC,
+        now_us=FIRST_US + 1_000_000,
+        request_id="",
+    )
+    while api.store.write(lambda tx: refreshing.go_on(nobody, tx, api.platform)).result(60).value:
+        pass
 
 
 @pytest.fixture
@@ -293,6 +308,39 @@ class TestCustomNameservers:
         assert told()[3] == ["ns2.mine.test"]
         api.patch(path, {"nameservers": {"type": "edge.standard"}})
         assert api.delete(f"{self.CUSTOM}/ns2.mine.test").status == 200
+
+    def test_zones_beyond_the_limit_of_a_change_are_served_by_the_upkeep(
+        self, api, zone_id, path, told, monkeypatch
+    ):
+        monkeypatch.setattr(limits, "ZONES_SERVED_ANEW_MAX", 1)
+        self.add(api, "ns1.mine.test")
+        other = api.post("/zones", {"name": "other.test"}).result["id"]
+        unconcerned = api.post("/zones", {"name": "unconcerned.test"}).result["id"]
+        for each in (zone_id, other):
+            api.patch(f"/zones/{each}/dns_settings", {"nameservers": {"type": "custom.account"}})
+        api.changes.clear()
+
+        self.add(api, "ns2.mine.test")
+
+        assert api.changes == []
+        upkeep(api)
+        assert told()[3] == ["ns1.mine.test", "ns2.mine.test"]
+        assert {one.scope for one in api.changes} == {zone_id, other} != {unconcerned}
+
+    @pytest.mark.parametrize("at_once", [0, 1])
+    def test_a_record_of_the_soa_follows_the_first_name_server(
+        self, api, path, records, monkeypatch, at_once
+    ):
+        monkeypatch.setattr(limits, "ZONES_SERVED_ANEW_MAX", at_once)
+        soa = "ns.x.test host.x.test 1 10000 2400 604800 1800"
+        record = f"{records}/{api.post(records, {'type': 'SOA', 'name': '@', 'content': soa}).result['id']}"
+        self.add(api, "ns2.mine.test")
+        api.patch(path, {"nameservers": {"type": "custom.account"}, "soa": {"mname": None}})
+
+        self.add(api, "ns1.mine.test")
+        upkeep(api)
+
+        assert api.get(record).result["content"].startswith("ns1.mine.test host.x.test 1 ")
 
     def test_an_unknown_name_server_is_404(self, api):
         answer = api.delete(f"{self.CUSTOM}/ns9.mine.test")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgestead.crs import RulesUnreadable
+from edgestead.crs import RulesMissing
 from edgestead.services.rulesets_managed import load_managed
 from edgestead.testing.api import CREDENTIALS
 from tests.services.ruleset_samples import MANAGED, MANAGED_PHASE
@@ -17,7 +17,7 @@ def managed(request):
         return MANAGED
     try:
         return load_managed()
-    except RulesUnreadable as error:
+    except RulesMissing as error:
         pytest.skip(f"NOT TESTED against a real rule set: {error}")
 
 

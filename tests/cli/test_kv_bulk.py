@@ -67,9 +67,9 @@ def test_every_member_of_an_entry_arrives(edgecli, where, file):
 
 @pytest.mark.parametrize("count", [0, 1, 999, 1000, 1001, 2500])
 def test_a_file_may_have_any_number_of_pairs(edgecli, where, file, count):
-    assert (
-        edgecli("kv", "bulk", "put", file(pairs(count)), *where).out == f"Success! {count} pairs written.\n"
-    )
+    done = edgecli("kv", "bulk", "put", file(pairs(count)), *where)
+
+    assert done.out == f"Success! {count} pair{'' if count == 1 else 's'} written.\n"
     assert len(names(edgecli, where)) == count
 
 
@@ -120,9 +120,41 @@ def test_a_bad_item_is_named_by_its_number_in_the_file(edgecli, where, file):
 
     assert done.code == 1
     assert "Item 2200 is refused." in done.err
+    assert "item 200:" not in done.err, "the number in its batch would be another one"
     assert "2000 items are written" in done.err
     assert f"edgecli kv bulk put f.json --namespace-id {where[1]}" in done.err
     assert "--skip 2000" in done.err
+
+
+def test_where_nothing_is_done_nothing_is_said_of_a_part_that_is(edgecli, where, file):
+    done = edgecli("kv", "bulk", "put", file([7]), *where)
+
+    assert "0 items are written.\nGo on with:  edgecli kv bulk put f.json" in done.err
+
+
+def test_a_file_may_be_a_pipe_that_is_opened_once(edgecli, where, project):
+    os.mkfifo("pipe")
+    script = f"open('pipe', 'w').write({json.dumps(pairs(2))!r})"
+    writer = subprocess.Popen([sys.executable, "-c", script])
+
+    done = edgecli("kv", "bulk", "put", "pipe", *where)
+
+    assert (writer.wait(), done.out) == (0, "Success! 2 pairs written.\n")
+
+
+def test_a_file_that_breaks_off_while_it_is_read_tells_how_far_it_came(edgecli, where, file, monkeypatch):
+    def broken(path, scanner):
+        yield from scanner.feed(json.dumps(pairs(1500)).encode())
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(batches, "_items", broken)
+
+    done = edgecli("kv", "bulk", "put", file(pairs(2000)), *where)
+
+    assert done.code == 1
+    assert done.err.startswith("Error: f.json cannot be read: Input/output error\n")
+    assert f"{len(names(edgecli, where))} items are written" in done.err
+    assert "Go on with:  edgecli kv bulk put f.json" in done.err
 
 
 def test_the_command_that_is_shown_goes_on(edgecli, where, file):
@@ -211,7 +243,7 @@ def test_two_batches_are_in_flight_and_no_more(edgecli, namespace_id, file, flak
             most = max(most, now)
             if now == 2:
                 both.set()
-        both.wait(10)
+        both.wait(60)
         with lock:
             now -= 1
 
@@ -229,7 +261,7 @@ def test_ctrl_c_finishes_what_is_in_flight_and_tells_how_to_go_on(
     def plan(number, body):
         if number == 2:
             reached.set()
-            go_on.wait(20)
+            go_on.wait(60)
 
     flaky(plan)
     command = ["kv", "bulk", "put", file(pairs(20_000)), "--namespace-id", namespace_id]
@@ -240,10 +272,10 @@ def test_ctrl_c_finishes_what_is_in_flight_and_tells_how_to_go_on(
         text=True,
         env=os.environ | environment(),
     )
-    assert reached.wait(20)
+    assert reached.wait(60)
     running.send_signal(signal.SIGINT)
     go_on.set()
-    out, err = running.communicate(timeout=20)
+    out, err = running.communicate(timeout=60)
 
     assert (running.returncode, out) == (1, "")
     assert "Traceback" not in err
@@ -264,6 +296,15 @@ def test_progress_is_a_line_every_ten_seconds_where_there_is_no_terminal(capsys)
     assert capsys.readouterr().err == (
         "Writing: 50 %, 50 pairs, 5/s, 11 s left\nWriting: 75 %, 75 pairs, 3/s, 7 s left\n"
     )
+
+
+def test_progress_of_unknown_length_claims_no_share_of_it(capsys):
+    clock = [0]
+    with Progress("Writing", "pairs", 0, monotonic=lambda: clock[0]) as progress:
+        clock[0] += 10
+        progress.advance(400, 40)
+
+    assert capsys.readouterr().err == "Writing: 40 pairs, 4/s\n"
 
 
 # Delete
@@ -297,7 +338,7 @@ def test_nothing_is_deleted_without_a_yes(edgecli, where, file, answer, code):
 def test_yes_deletes_without_asking(edgecli, where, file, yes):
     edgecli("kv", "bulk", "put", file(pairs(2)), *where)
 
-    assert edgecli("kv", "bulk", "delete", file(["k00000"]), *where, yes).out == "Success! 1 keys deleted.\n"
+    assert edgecli("kv", "bulk", "delete", file(["k00000"]), *where, yes).out == "Success! 1 key deleted.\n"
 
 
 @pytest.mark.parametrize("item", ["7", "{}", '{"name": 7}', "null", "{x}"])
@@ -329,6 +370,41 @@ def test_what_key_list_prints_can_be_read_again(edgecli, where, file, project):
         "k00001",
         "k00002",
     ]
+
+
+@pytest.mark.parametrize(
+    ("item", "reason"),
+    [
+        (b'"a\x01b"', "Item 101: the string is not valid.\n"),
+        (b'"a"b', "Item 101: the string is not valid.\n"),
+        (b'"a\xffb"', "Item 101: the string is not valid.\n"),
+        (b'"\\ud800"', "Item 101: the string is not valid.\n"),
+        (b"7", "Item 101: expected a string, or an object with a name.\n"),
+        (b'"a b"', "Item 101 is refused.\n"),
+        (b'{"name": ""}', "Item 101 is refused.\n"),
+    ],
+)
+def test_a_key_that_cannot_be_read_is_named_by_its_number(edgecli, where, file, item, reason):
+    good = b",".join(b'"k%d"' % i for i in range(101))
+
+    done = edgecli("kv", "bulk", "get", file(b"[" + good + b"," + item + b"]"), *where)
+
+    assert done.code == 1
+    assert done.err.startswith(f"Error: {reason}")
+
+
+def test_values_that_fit_into_no_single_answer_are_asked_for_in_parts(edgecli, where, file, project):
+    with (project / "large").open("wb") as large:
+        large.truncate(9_000_000)
+    for key in ("k0", "k1", "k2"):
+        edgecli("kv", "key", "put", key, "--path", "large", *where)
+
+    done = edgecli("kv", "bulk", "get", file(["k0", "no", "k1", "k2"]), *where)
+
+    assert done.code == 0
+    values = json.loads(done.out)
+    assert list(values) == ["k0", "no", "k1", "k2"]
+    assert [value and len(value) for value in values.values()] == [9_000_000, None, 9_000_000, 9_000_000]
 
 
 def test_values_of_no_keys_are_an_empty_object(edgecli, where, file):

@@ -49,6 +49,18 @@ def test_a_value_may_be_empty(edgecli, where):
     assert edgecli("kv", "key", "get", "k", *where).bytes == b""
 
 
+def test_what_begins_with_a_dash_stands_behind_two(edgecli, where):
+    assert edgecli("kv", "key", "put", *where, "--", "-k", "-5").code == 0
+    assert edgecli("kv", "key", "get", *where, "--", "-k").out == "-5"
+
+
+def test_a_value_may_be_bytes_that_are_no_text(edgecli, where):
+    put = edgecli("kv", "key", "put", "k", "a\udcffb", *where)
+
+    assert put.out == f'Writing 3 bytes to key "k" in namespace {where[1]}.\n'
+    assert edgecli("kv", "key", "get", "k", *where).bytes == b"a\xffb"
+
+
 def test_a_value_may_come_from_a_file_of_any_size(edgecli, where, project):
     content = bytes(range(256)) * 4_000
     (project / "blob").write_bytes(content)
@@ -122,14 +134,16 @@ def test_a_deletion_says_what_it_deletes_and_may_be_repeated(edgecli, where):
 
 @pytest.mark.parametrize(
     ("key", "reason"),
-    [("a b", "may not hold blanks"), ("x" * 513, "exceeds key length limit"), (".", "may not be")],
+    [
+        ("a b", "may not hold blanks"),
+        ("x" * 513, "exceeds key length limit"),
+        (".", "may not be"),
+        ("", "The key is empty."),
+        ("a\udcff", "An argument holds \\xff, which is not UTF-8."),
+    ],
 )
 def test_a_key_that_cannot_be_fails(edgecli, where, key, reason):
-    done = (
-        edgecli("kv", "key", "put", "--", key, "v")
-        if key == "--"
-        else edgecli("kv", "key", "put", key, "v", *where)
-    )
+    done = edgecli("kv", "key", "put", key, "v", *where)
 
     assert done.code == 1
     assert reason in done.err
@@ -158,12 +172,14 @@ WRONG_CALLS = (
     (("get", "k", "--local", "--remote"), "exclude each other"),
     (("get", "k", "--nonsense"), "No such option"),
     (("get", "k", "l"), "unexpected extra argument"),
+    (("put", "k", "-5"), "No such option '-5'. An argument that begins with - stands behind --, at the end."),
+    (("get", "k", "--namespace-id", ""), "--namespace-id is empty."),
 )
 
 
 @pytest.mark.parametrize(("arguments", "reason"), WRONG_CALLS)
 def test_a_wrong_call_is_told_from_a_failure(edgecli, arguments, reason):
-    done = edgecli("kv", "key", *arguments, "--namespace-id", LOCAL_ID)
+    done = edgecli("kv", "key", arguments[0], "--namespace-id", LOCAL_ID, *arguments[1:])
 
     assert (done.code, done.out) == (2, "")
     assert reason in done.err

@@ -243,6 +243,27 @@ def test_the_configuration_is_changed_and_everything_else_in_it_stays(
     assert [found.name for found in project.iterdir()] == [file]
 
 
+@pytest.mark.parametrize(
+    ("file", "old"),
+    [
+        ("edge.toml", "# top\r\n[vars]\r\nx = 1\r\n"),
+        ("edge.jsonc", '{\r\n  // top\r\n  "vars": {}\r\n}\r\n'),
+        ("edge.toml", "\ufeff# top\n[vars]\nx = 1\n"),
+        ("edge.json", '\ufeff{\n  "vars": {}\n}\n'),
+    ],
+)
+def test_line_ends_and_byte_order_mark_stay(edgecli, ids, project, file, old):
+    (project / file).write_bytes(old.encode())
+
+    done = edgecli("kv", "namespace", "create", f"n{len(ids())}", "--binding", "N", "--update-config")
+
+    assert done.code == 0, done.err
+    new = (project / file).read_bytes().decode()
+    assert new.startswith("\ufeff") == old.startswith("\ufeff")
+    assert new.count("\r\n") == ("\r" in old) * new.count("\n")
+    assert edgecli("kv", "key", "list", "--binding", "N").out == "[]\n"
+
+
 def test_a_member_that_is_there_is_not_replaced_and_nothing_is_made(edgecli, ids, project):
     text = '[[kv_namespaces]]\nbinding = "N"\nid = "x"\n'
     (project / "edge.toml").write_text(text)

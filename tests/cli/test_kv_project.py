@@ -1,7 +1,9 @@
 """Where edgecli kv finds its namespace, its server and its credentials."""
 
 import json
+import os
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import platformdirs
@@ -10,6 +12,7 @@ import pytest
 from edgestead.cli import jsonc
 from edgestead.cli.failure import Failed
 from edgestead.cli.source import default_data_dir, find_source
+from edgestead.store.kv import BLOB_GRACE_SECONDS
 
 from .conftest import call
 
@@ -196,6 +199,19 @@ def test_the_local_store_is_the_servers_format(clean_environment, new_server, mo
 
     assert held.code == 1
     assert "is in use by process" in held.err
+
+
+def test_what_a_crash_left_in_the_local_store_goes_with_the_next_write(clean_environment):
+    where = ("--namespace-id", IDS["a"], "--local")
+    call("kv", "key", "put", "k", "v", *where)
+    blobs = clean_environment / ".edge" / "state" / "kv-blobs"
+    for name, age_seconds in (("old", 2 * BLOB_GRACE_SECONDS), ("new", 0)):
+        (blobs / name).write_bytes(b"stray")
+        os.utime(blobs / name, times=(time.time() - age_seconds,) * 2)
+
+    call("kv", "key", "put", "k", "w", *where)
+
+    assert [path.name for path in blobs.iterdir()] == ["new"]
 
 
 # Which server

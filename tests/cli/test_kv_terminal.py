@@ -41,7 +41,7 @@ def on_terminal(arguments, typed=None):
     except OSError:  # the other end is closed
         pass
     os.close(mine)
-    return running.wait(10), shown.decode().replace("\r\n", "\n")
+    return running.wait(60), shown.decode().replace("\r\n", "\n")
 
 
 PROMPTS = {

@@ -261,6 +261,27 @@ def test_every_mistake_is_printed_with_its_place(run, zone):
     assert "2 mistakes" in output
 
 
+def test_every_name_that_means_nothing_is_printed_beside_the_other_mistakes(run, zone, server):
+    overrides = {"rules": [{"id": "0" * 32, "enabled": False}, {"id": "1" * 32, "enabled": False}]}
+    execute = {"action": "execute", "expression": "true"}
+    rules = [
+        {**execute, "action_parameters": {"id": _managed(server), "overrides": overrides}},
+        {**execute, "action_parameters": {"id": "2" * 32}},
+        {**execute, "expression": "oops"},
+    ]
+
+    code, output = check(run, zone, {"phase": PHASE, "rules": rules})
+
+    assert code == 1
+    assert [line.split(": ")[0] for line in output.splitlines() if line.startswith("/")] == [
+        "/rules/0/action_parameters/overrides/rules/0/id",
+        "/rules/0/action_parameters/overrides/rules/1/id",
+        "/rules/1/action_parameters/id",
+        "/rules/2/action_parameters",
+    ]
+    assert "4 mistakes" in output
+
+
 def test_rules_that_are_null_are_none(run, zone):
     code, output = check(run, zone, {"phase": "http_request_origin", "rules": None})
 

@@ -43,6 +43,7 @@ CLIENTS = {
     "kv_pylibs": Needs(("wkv", "lkv", "cfkv"), namespace=True),
     "lexicon_cli": Needs(("lexicon",), programs=("dig",), namespace=True),
     "node_sdk2_acme": Needs(npm=("misc",), programs=("pebble",), namespace=True),
+    "node_sdk_rulesets": Needs(npm=("sdk",)),
     "octodns_newzone": Needs(("octodns",), programs=("dig",)),
     "py_sdk_auth": Needs(("cfsdk",)),
     "py_sdk_dns": Needs(("cfsdk",), programs=("dig",)),
@@ -117,7 +118,7 @@ def _npm(name: str, env: dict[str, str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for file in ("package.json", "package-lock.json"):
         shutil.copy(source / file, folder / file)
-    _run("npm", "ci", "--no-audit", "--no-fund", "--loglevel=error", cwd=folder, env=env)
+    _run("npm", "ci", "--fetch-retries=5", "--no-audit", "--no-fund", "--loglevel=error", cwd=folder, env=env)
     (folder / ".stamp").write_text(digest)
 
 

@@ -32,6 +32,7 @@ WORKING = [
     "kv_pylibs",
     "lexicon_cli",
     "node_sdk2_acme",
+    "node_sdk_rulesets",
     "octodns_newzone",
     "py_sdk_auth",
     "py_sdk_dns",

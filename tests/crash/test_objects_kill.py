@@ -108,7 +108,6 @@ def rounds(folder: Path, count: int, seed: int) -> int:
     return told.count
 
 
-@pytest.mark.timeout(120)
 def test_ten_kills_lose_nothing(tmp_path: Path) -> None:
     assert rounds(tmp_path / "objects", ROUNDS, seed=1) > ROUNDS
 

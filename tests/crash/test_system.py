@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from edgestead.testing.server import is_running, wait_until
+from edgestead.testing.server import END_SECONDS_MAX, START_SECONDS_MAX, is_running, wait_until
 
 ROUNDS, ROUNDS_LONG = 10, 100
 WRITERS = 4
@@ -93,7 +93,7 @@ def kill_everything(server):
     for pid in random.sample([server.pid, *children.values()], len(children) + 1):
         os.kill(pid, signal.SIGKILL)
     server.wait()
-    wait_until(lambda: not any(map(is_running, children.values())), 10)
+    wait_until(lambda: not any(map(is_running, children.values())), END_SECONDS_MAX)
 
 
 def listed(server, zone_id):
@@ -132,7 +132,9 @@ def test_nothing_acknowledged_is_lost_and_dns_agrees_with_the_api(edge_server, r
         ]
         for writer in writers:
             writer.start()
-        time.sleep(choose.uniform(0.02, LOAD_SECONDS_MAX))
+        # The moment is a matter of chance, but not whether a busy machine came to write anything before it.
+        wait_until(lambda: any(w.acknowledged or w.error for w in writers), START_SECONDS_MAX)  # noqa: B023
+        time.sleep(choose.uniform(0, LOAD_SECONDS_MAX))
 
         everything = choose.random() < 0.5
         if everything:
@@ -152,7 +154,7 @@ def test_nothing_acknowledged_is_lost_and_dns_agrees_with_the_api(edge_server, r
         for name in [name for name, contents in allowed.items() if contents != {None}]:
             forget(edge_server, zone_id, name)
 
-    assert acknowledged > rounds
+    assert acknowledged >= rounds
 
 
 def forget(server, zone_id, name):

@@ -1,4 +1,4 @@
-"""Reading rules of one's own, and the installed rule set."""
+"""Reading rules of one's own, and real rule sets."""
 
 import os
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from edgestead.crs import Program, Rule, RulesUnreadable, load, parse
+from edgestead.crs import Program, Rule, RulesMissing, load, parse
 
 FILE = "rules/one.conf"
 Read = Callable[..., Program]
@@ -22,15 +22,21 @@ def only_rule(text: str, **others: str) -> Rule:
     return rule
 
 
-@pytest.fixture(scope="session")
-def installed() -> Program:
-    """The rule set of Debian's package modsecurity-crs, or the one that `EDGESTEAD_TEST_CRS` names.
+VARIABLE = "EDGESTEAD_TEST_CRS"
+RELEASES = [name for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
+NO_RELEASE = pytest.param(None, id="no-release", marks=pytest.mark.long)
 
-    The package holds 3.3; a release archive of 4.x is checked by naming it there.
+
+@pytest.fixture(scope="session", params=["system", *(RELEASES or [NO_RELEASE])])
+def installed(request: pytest.FixtureRequest) -> Program:
+    """The rule set of Debian's package modsecurity-crs, 3.3, and each that `EDGESTEAD_TEST_CRS` names.
+
+    What is named has to be there. A long run without a named one says that nothing newer was read.
     """
-    named = os.environ.get("EDGESTEAD_TEST_CRS")
+    if request.param is None:
+        pytest.skip(f"NOT TESTED against a release of 4.x: {VARIABLE} names none")
     try:
-        files = load(Path(named) if named else None)
-    except RulesUnreadable as error:
+        files = load(None if request.param == "system" else Path(request.param))
+    except RulesMissing as error:
         pytest.skip(f"NOT TESTED against a real rule set: {error}")
     return parse(files.files, files.entries)

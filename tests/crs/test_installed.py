@@ -1,4 +1,4 @@
-"""The rule set of the system's package is understood as a whole."""
+"""Real rule sets are understood as a whole: the system's package, and releases that are named."""
 
 from collections import Counter
 

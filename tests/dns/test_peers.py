@@ -16,18 +16,16 @@ from tests.dns.serving import Counts, running, table_of
 
 ALL = ("NSD", "Knot", "BIND")
 WINDOW = 50
-WAIT_SECONDS = 20
+WAIT_SECONDS = 60
 QUESTIONS = 5000
 LONG_QUESTIONS = 10_000
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("number", range(1, 4))
 def test_random_questions_get_what_three_servers_say(number, tmp_path):
     compare(World(number), QUESTIONS, ALL, tmp_path)
 
 
-@pytest.mark.timeout(120)
 def test_what_nsd_does_its_own_way_gets_what_knot_and_bind_say(tmp_path):
     compare(World(4, everything=True), QUESTIONS, ("Knot", "BIND"), tmp_path)
 

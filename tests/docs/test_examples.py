@@ -55,7 +55,7 @@ def test_the_examples_of_a_page_work_as_written(page, checkout):
         env=os.environ,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
     )
 
     assert done.returncode == 0, done.stderr
@@ -64,7 +64,11 @@ def test_the_examples_of_a_page_work_as_written(page, checkout):
 
 def test_the_tutorial_shows_a_refusal_and_an_answer(checkout):
     done = subprocess.run(
-        ["sh", "-euc", examples("docs/tutorial.md")], cwd=checkout, capture_output=True, text=True, timeout=60
+        ["sh", "-euc", examples("docs/tutorial.md")],
+        cwd=checkout,
+        capture_output=True,
+        text=True,
+        timeout=200,
     )
 
     assert '"code":9005' in done.stdout

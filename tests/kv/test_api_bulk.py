@@ -202,6 +202,14 @@ def test_a_bulk_get_that_cannot_be_is_refused(namespace, body, code):
     assert (answer.status, answer.codes) == (400, [code])
 
 
+@pytest.mark.parametrize("bad", ["", "a b", "x" * 513])
+def test_a_bad_key_fails_the_bulk_get_with_its_place(namespace, bad):
+    answer = get(namespace, keys=["a", "b", bad])
+
+    assert answer.codes == [10030]
+    assert answer.json["errors"][0]["source"] == {"pointer": "/keys/2"}
+
+
 def test_values_that_are_too_large_together_are_refused(namespace):
     namespace.put("a", bytes(VALUE_BYTES_MAX - 1))
     namespace.put("b", b"xy")

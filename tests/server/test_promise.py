@@ -7,15 +7,25 @@ import threading
 
 import pytest
 
-from edgestead.testing.server import is_running, wait_until
+from edgestead.testing.server import START_SECONDS_MAX, is_running, wait_until
 
 
 @pytest.fixture
 def server(new_server):
     """Two UDP workers, so that one of them can be missing while the other answers."""
-    made = new_server("--dns-workers", "2").start()
-    made.zone_id = made.make_zone("example.com")
-    return made
+    return started(new_server("--dns-workers", "2"))
+
+
+@pytest.fixture
+def patient_server(new_server, patience):
+    """The same for tests in which nobody may be killed but by the test."""
+    return started(new_server("--dns-workers", "2", *patience))
+
+
+def started(server):
+    server.start()
+    server.zone_id = server.make_zone("example.com")
+    return server
 
 
 class Load(threading.Thread):
@@ -68,7 +78,7 @@ class Load(threading.Thread):
     def wait_for(self, more):
         """Until so many more records were written."""
         goal = self.written + more
-        wait_until(lambda: self.written >= goal or self.error, 30)
+        wait_until(lambda: self.written >= goal or self.error, START_SECONDS_MAX)
 
     def __exit__(self, *_):
         self.ended.set()
@@ -102,29 +112,29 @@ def test_a_stopped_process_that_nothing_waits_for_is_left_alone(server):
 
 
 @pytest.mark.parametrize("name", ["dns-0", "dns-1", "dns-tcp"])
-def test_a_process_dying_and_joining_under_load_never_answers_what_was_before(server, name):
-    with Load(server) as load:
+def test_a_process_dying_and_joining_under_load_never_answers_what_was_before(patient_server, name):
+    with Load(patient_server) as load:
         for _ in range(2):
-            pid = server.children()[name]
+            pid = patient_server.children()[name]
             os.kill(pid, signal.SIGKILL)
-            server.wait_for_life(name, pid)
+            patient_server.wait_for_life(name, pid)
             load.wait_for(3)
 
     assert (load.refused, load.stale, load.cut) == ([], [], 0)
 
 
-def test_control_restarting_under_load_loses_nothing_and_dns_never_answers_what_was_before(server):
-    before = server.children()
-    with Load(server) as load:
+def test_control_restarting_under_load_loses_nothing_and_dns_never_answers_what_was_before(patient_server):
+    before = patient_server.children()
+    with Load(patient_server) as load:
         for _ in range(2):
-            pid = server.children()["control"]
+            pid = patient_server.children()["control"]
             os.kill(pid, signal.SIGKILL)
-            server.wait_for_life("control", pid)
+            patient_server.wait_for_life("control", pid)
             load.wait_for(3)
 
     assert (load.refused, load.stale) == ([], [])
     assert load.cut <= 2
-    assert {**server.children(), "control": 0} == {**before, "control": 0}
+    assert {**patient_server.children(), "control": 0} == {**before, "control": 0}
 
 
 def test_a_new_control_waits_for_whoever_served_before_it(server):
@@ -146,5 +156,5 @@ def test_no_process_alive_does_not_keep_a_write_from_succeeding_but_is_not_ready
 
     assert answer.status == 200
     assert not any(map(is_running, stopped))
-    server.wait_until(lambda: server.call("GET", "//health/ready").status == 200, 20)
+    server.wait_until(lambda: server.call("GET", "//health/ready").status == 200, START_SECONDS_MAX)
     assert server.dig("www.example.com") == ["192.0.2.1"]

@@ -10,12 +10,12 @@ from edgestead.testing.server import is_running
 
 
 @pytest.fixture
-def server(edge_server):
+def server(new_server, patience):
     """A server with one record, www.example.com."""
-    zone_id = edge_server.make_zone("example.com")
-    edge_server.make_record(zone_id, "A", "www", "192.0.2.1")
-    edge_server.zone_id = zone_id
-    return edge_server
+    made = new_server(*patience).start()
+    made.zone_id = made.make_zone("example.com")
+    made.make_record(made.zone_id, "A", "www", "192.0.2.1")
+    return made
 
 
 def answers(server):
@@ -113,7 +113,7 @@ def test_a_damaged_credentials_file_keeps_control_away_but_not_dns(server):
     kept, pid = file.read_bytes(), server.children()["control"]
     file.write_text("damaged")
     os.kill(pid, signal.SIGKILL)
-    server.wait_until(lambda: "is not a credentials file" in server.log, 20)
+    server.wait_until(lambda: "is not a credentials file" in server.log, 60)
 
     assert server.dig("www.example.com") == ["192.0.2.1"]
 

@@ -7,6 +7,7 @@ Not   what a batch is for; repeating a request (`cli.http`).
 """
 
 import os
+import stat
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -78,6 +79,8 @@ def batches(path: Path, check: Check, *, skip: int = 0) -> Iterator[Batch]:
             end = scanner.position
     except (NotAnArray, ItemTooLong) as error:
         raise Failed(f"{path}: {error}.") from None
+    except OSError as error:
+        raise _unreadable(path, error) from None
     if batch:
         yield Batch(scanner.count - len(batch), batch, end)
 
@@ -163,7 +166,7 @@ class _Sending:
                     if self._outcome.error is None:
                         self._send_one(namespace, batch)
                 except Exception as error:  # a thread that died would never be waited for
-                    self._fail(_told(error, batch))
+                    self._fail(told(error, batch.first))
                 finally:
                     self._room.release()
 
@@ -179,19 +182,25 @@ class _Sending:
             self._outcome.error = self._outcome.error or error
 
 
-def _told(error: Exception, batch: Batch) -> Failed:
-    """An item is told by its number in the file, not in the batch."""
+def told(error: Exception, first: int) -> Failed:
+    """An item is told by its number in the file, not in the batch, whose first item `first` is."""
     if isinstance(error, ItemRefused):
-        return Failed(f"Item {batch.first + error.index} is refused.", *error.messages)
+        return Failed(f"Item {first + error.index} is refused.", *error.messages)
     if isinstance(error, Failed):
         return error
     return Failed(f"{type(error).__name__}: {error}")
 
 
 def file_bytes(path: Path) -> int:
-    """Raises Failed when it cannot be read."""
+    """Zero for a pipe, whose length nobody knows. Raises Failed when it cannot be read."""
     try:
+        if stat.S_ISFIFO(os.stat(path).st_mode):
+            return 0  # opened once only: whoever writes into it would see its reader leave
         with path.open("rb") as file:
             return os.fstat(file.fileno()).st_size
     except OSError as error:
-        raise Failed(f"{path} cannot be read: {error.strerror}") from None
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: OSError) -> Failed:
+    return Failed(f"{path} cannot be read: {error.strerror}")

@@ -60,6 +60,8 @@ def no_traceback() -> Iterator[None]:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         raise Failed(f"{where}{error.strerror or error}") from None
+    except UnicodeEncodeError as error:
+        raise Failed(_not_encoded(error)) from None
     except Exception as error:
         if os.environ.get(TRACEBACK_VARIABLE):
             raise
@@ -67,6 +69,20 @@ def no_traceback() -> Iterator[None]:
             f"Unexpected {type(error).__name__}: {error}",
             f"This is a fault of edgecli. Run it again with {TRACEBACK_VARIABLE}=1 for details to report.",
         ) from None
+
+
+def _not_encoded(error: UnicodeEncodeError) -> str:
+    """Text came from the shell as bytes that are none, or the terminal cannot show what is text."""
+    text = error.object[error.start : error.end]
+    if all("\udc80" <= character <= "\udcff" for character in text):  # how Python keeps such bytes
+        shown = "".join(f"\\x{ord(character) - 0xDC00:02x}" for character in text)
+        return f"An argument holds {shown}, which is not UTF-8."
+    return f"The output's encoding, {error.encoding}, has no {text}. PYTHONIOENCODING=utf-8 chooses another."
+
+
+def counted(number: int, unit: str) -> str:
+    """`1 byte`, `2 bytes`."""
+    return f"{number} {unit}{'' if number == 1 else 's'}"
 
 
 def listed(names: Iterable[str], *, most: int = 12) -> str:

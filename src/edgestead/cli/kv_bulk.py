@@ -15,9 +15,9 @@ from typing import Any
 import click
 
 from edgestead.cli import batches
-from edgestead.cli.failure import Failed, confirmed, listed
+from edgestead.cli.failure import Failed, confirmed, counted, listed
 from edgestead.cli.kv_options import NAMESPACE_AND_PLACE, YES, KvCommand, Where
-from edgestead.cli.kv_target import Namespace, target
+from edgestead.cli.kv_target import ItemRefused, Namespace, target
 from edgestead.cli.progress import Progress
 from edgestead.model.kv import BULK_GET_KEYS_MAX
 
@@ -94,10 +94,13 @@ def bulk_get(where: Where, filename: str) -> None:
 
 
 def _values(namespace: Namespace, path: Path) -> Iterator[tuple[str, Any]]:
-    for batch in batches.batches(path, _key):
+    for batch in batches.batches(path, _whole_key):
         for at in range(0, len(batch.items), BULK_GET_KEYS_MAX):
             keys = [str(json.loads(item)) for item in batch.items[at : at + BULK_GET_KEYS_MAX]]
-            values = namespace.get_batch(keys)
+            try:
+                values = namespace.get_batch(keys)
+            except ItemRefused as error:
+                raise batches.told(error, batch.first + at) from None
             yield from ((key, values.get(key)) for key in dict.fromkeys(keys))
 
 
@@ -117,6 +120,16 @@ def _key(item: bytes) -> bytes:
         raise ValueError("expected a string, or an object with a name") from None
 
 
+def _whole_key(item: bytes) -> bytes:
+    """As `_key`, and it is text: a string of the file is not looked into there."""
+    key = _key(item)
+    try:
+        str(json.loads(key)).encode()  # half a surrogate pair is JSON, but no text
+    except ValueError:
+        raise ValueError("the string is not valid") from None
+    return key
+
+
 def _text_of(value: Any, member: str) -> str:
     """Raises ValueError when it is not an object with that text."""
     text = value.get(member) if isinstance(value, dict) else None
@@ -131,14 +144,17 @@ def _tell(outcome: batches.Outcome, command: str, done: str, filename: str, wher
         if outcome.failed_keys:
             failed = f"{len(outcome.failed_keys)} are not: {listed(outcome.failed_keys)}"
             raise Failed(f"{outcome.done} are {done}, {failed}.")
-        click.echo(f"Success! {outcome.done} {'pairs' if command == 'put' else 'keys'} {done}.")
+        click.echo(f"Success! {counted(outcome.done, 'pair' if command == 'put' else 'key')} {done}.")
         return
     words = ["edgecli", "kv", "bulk", command, filename, *where.as_options()]
     if outcome.leading:
         words += ["--skip", str(outcome.leading)]
     reason = outcome.error.message if outcome.error is not None else "Stopped."
+    count = f"{outcome.done} items are {done}"
     raise Failed(
         reason,
-        f"{outcome.done} items are {done}; the first {outcome.leading} of the file need not be sent again.",
+        f"{count}; the first {outcome.leading} of the file need not be sent again."
+        if outcome.leading
+        else f"{count}.",
         f"Go on with:  {shlex.join(words)}",
     )

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from edgestead.cli.failure import Failed
+from edgestead.cli.failure import Failed, counted
 from edgestead.cli.kv_options import NAMESPACE_AND_PLACE, KvCommand, Where, switch
 from edgestead.cli.kv_target import Write, target
 from edgestead.model.kv import METADATA_BYTES_MAX, TTL_SECONDS_MIN, VALUE_BYTES_MAX
@@ -70,7 +70,7 @@ def key_put(
         content, what = _content_of(Path(path)), f"the content of {path}"
     else:
         content = (value or "").encode("utf-8", "surrogateescape")
-        what = f"{len(content)} bytes"
+        what = counted(len(content), "byte")
     with target(where) as namespace:
         click.echo(f'Writing {what} to key "{key}" in namespace {namespace.id}.')
         namespace.put(key, content, Write(ttl, expiration, metadata))

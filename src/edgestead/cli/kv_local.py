@@ -105,6 +105,7 @@ class LocalNamespace:
         self.id = id_
         self._store = store
         self._now = now
+        self._blobs_swept = False
 
     def another(self) -> nullcontext["LocalNamespace"]:
         return nullcontext(self)
@@ -163,8 +164,12 @@ class LocalNamespace:
 
     def get_batch(self, keys: list[str]) -> dict[str, Any]:
         values: dict[str, Any] = {}
-        for key in keys:
-            found = self._store.get(self.id, rules.check_key(key, blanks=False), self._now())
+        for index, key in enumerate(keys):
+            try:
+                rules.check_key(key, blanks=False)
+            except rules.KeyInvalid as error:
+                raise ItemRefused(index, [error.message]) from None
+            found = self._store.get(self.id, key, self._now())
             if found is None:
                 values[key] = None
             else:
@@ -180,8 +185,11 @@ class LocalNamespace:
             yield Pair(pair.key, incoming.finish(), pair.expires_at_s, pair.metadata)
 
     def _sweep(self) -> None:
-        """One slice of what has expired: nobody else does it in this folder."""
+        """One slice of what has expired, and what a crash left: nobody else does it in this folder."""
         self._store.sweep_rows(self._now())
+        if not self._blobs_swept:  # looking through the folder once a command is enough
+            self._blobs_swept = True
+            self._store.sweep_blobs(self._now())
 
 
 def _file_chunks(path: Path) -> Iterator[bytes]:

@@ -55,7 +55,13 @@ class KvCommand(click.Command):
     """A command whose switches take a value when one follows, and which never shows a traceback."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, self._plain(ctx, args))
+        try:
+            return super().parse_args(ctx, self._plain(ctx, args))
+        except click.NoSuchOption as error:
+            if not any(isinstance(parameter, click.Argument) for parameter in self.params):
+                raise
+            told = f"{error.message} An argument that begins with - stands behind --, at the end."
+            raise click.NoSuchOption(error.option_name, told, error.possibilities, ctx) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         with no_traceback():
@@ -138,6 +144,9 @@ def _namespace(values: dict[str, Any]) -> Where:
     )
     if (where.binding is None) == (where.namespace_id is None):
         raise click.UsageError("Exactly one of --binding and --namespace-id is needed.")
+    for option, value in (("--binding", where.binding), ("--namespace-id", where.namespace_id)):
+        if value is not None and not value:  # a variable of the shell that is not set
+            raise click.UsageError(f"{option} is empty.")
     return where
 
 

@@ -17,6 +17,7 @@ from edgestead.cli.kv_target import ItemRefused, Write
 
 PAGE_KEYS = 1_000
 MEDIA_TYPE = "application/octet-stream"
+VALUES_TOO_LARGE = 10047
 
 
 def namespaces_path(account: str) -> str:
@@ -77,7 +78,13 @@ class RemoteNamespace:
         return self._bulk("POST", "/bulk/delete", items)
 
     def get_batch(self, keys: list[str]) -> dict[str, Any]:
-        answer = self._api.call("POST", f"{self._path}/bulk/get", json_body={"keys": keys})
+        try:
+            answer = self._api.call("POST", f"{self._path}/bulk/get", json_body={"keys": keys})
+        except Refused as refusal:
+            if VALUES_TOO_LARGE in refusal.codes and len(keys) > 1:
+                half = len(keys) // 2
+                return self.get_batch(keys[:half]) | self.get_batch(keys[half:])
+            raise _of_item(refusal, "/keys/") from None
         values = answer["result"]["values"]
         assert isinstance(values, dict)
         return values
@@ -87,15 +94,24 @@ class RemoteNamespace:
         try:
             answer = self._api.call(method, self._path + route, json_body=body)
         except Refused as refusal:
-            index = refusal.pointer[1:].split("/", 1)[0]
-            if index.isdigit():
-                raise ItemRefused(int(index), refusal.messages) from None
-            raise
+            raise _of_item(refusal, "/") from None
         result = answer.get("result") or {}
         return [str(key) for key in result.get("unsuccessful_keys") or []]
 
     def _value(self, key: str) -> str:
+        if not key:
+            raise Failed("The key is empty.")  # there is no such path, and the server would only say that
         return f"{self._path}/values/{segment(key)}"
+
+
+def _of_item(refusal: Refused, array: str) -> Failed:
+    """The refusal, as one of the item that its pointer names, if it names one of the array."""
+    index = refusal.pointer.removeprefix(array).split("/", 1)[0]
+    if not refusal.pointer.startswith(array) or not index.isdigit():
+        return refusal
+    # The server counts in the batch, and its reader in the file.
+    messages = [message.replace(f"item {index}: ", "", 1) for message in refusal.messages]
+    return ItemRefused(int(index), messages)
 
 
 class _Body:

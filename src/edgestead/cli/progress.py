@@ -17,7 +17,7 @@ LINE_SECONDS = 10
 
 
 class Progress:
-    """`total_bytes` of work; advance() says what is done, and how many items that was."""
+    """`total_bytes` of work, 0 when that is unknown; advance() says what is done of it and of the items."""
 
     def __init__(
         self, label: str, unit: str, total_bytes: int, *, monotonic: Callable[[], float] = time.monotonic
@@ -51,7 +51,9 @@ class Progress:
             click.echo(self._line(), err=True)
 
     def _line(self) -> str:
-        percent = 100 * self._bytes // self._total_bytes if self._total_bytes else 100
+        if not self._total_bytes:  # a pipe: nobody knows how much is to come
+            return f"{self._label}: {self._rate(self._items)}"
+        percent = 100 * self._bytes // self._total_bytes
         seconds = self._monotonic() - self._began_s
         left = round(seconds * (self._total_bytes - self._bytes) / self._bytes) if self._bytes else 0
         return f"{self._label}: {percent} %, {self._rate(self._items)}, {left} s left"

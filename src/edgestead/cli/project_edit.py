@@ -9,6 +9,7 @@ Not   creating the namespace. Imported only by `namespace create`.
 import json
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from edgestead.cli.failure import Failed
 from edgestead.cli.project import Project, parse
 
 MEMBER = "kv_namespaces"
+BYTE_ORDER_MARK = "\ufeff"
 
 
 class Addition(NamedTuple):
@@ -46,8 +48,9 @@ def write(project: Project, addition: Addition) -> None:
     path = project.path
     assert path is not None
     try:
-        old = path.read_text("utf-8")
-        new = (_added_to_toml if path.suffix == ".toml" else _added_to_json)(old, project, addition)
+        old = path.read_bytes().decode()
+        add = _added_to_toml if path.suffix == ".toml" else _added_to_json
+        new = _with_own_line_ends(old, lambda text: add(text, addition))
         check = Project(path, path.parent, parse(path, new.encode()))
         entry = _entry(check, addition.env, addition.binding)
         if entry is None or entry.get(addition.member) != addition.id:
@@ -58,6 +61,15 @@ def write(project: Project, addition: Addition) -> None:
             f"The namespace {addition.id} is created, but {path} cannot be changed: {error}",
             snippet(project, addition),
         ) from None
+
+
+def _with_own_line_ends(text: str, edit: Callable[[str], str]) -> str:
+    """The edited text, with the line ends and the byte order mark that the file had."""
+    mark = BYTE_ORDER_MARK if text.startswith(BYTE_ORDER_MARK) else ""
+    plain = text.removeprefix(mark)
+    if plain.count("\r\n") != plain.count("\n"):  # a mixture stays one
+        return mark + edit(plain)
+    return mark + edit(plain.replace("\r\n", "\n")).replace("\n", "\r\n")
 
 
 def _entry(project: Project, env: str | None, binding: str) -> dict[str, Any] | None:
@@ -142,7 +154,7 @@ def _toml_text(text: str) -> str:
 # The edit
 
 
-def _added_to_toml(text: str, project: Project, addition: Addition) -> str:
+def _added_to_toml(text: str, addition: Addition) -> str:
     import tomlkit
     from tomlkit.items import AoT, Table
 
@@ -170,7 +182,7 @@ def _added_to_toml(text: str, project: Project, addition: Addition) -> str:
     return tomlkit.dumps(document)
 
 
-def _added_to_json(text: str, project: Project, addition: Addition) -> str:
+def _added_to_json(text: str, addition: Addition) -> str:
     from edgestead.cli import jsonc
 
     plain = jsonc.blanked(text)

@@ -71,7 +71,8 @@ def check(file: BinaryIO, zone: str | None, account: bool, phase: str | None) ->
     """Ask the server whether it would take the rules in FILE. Nothing is changed.
 
     FILE is JSON: an object with `rules`, as the API takes and answers it, or the list of rules alone; - is
-    standard input. Every rule that is wrong is printed with its place in FILE.
+    standard input. Every rule that is wrong is printed with its place in FILE, and every ruleset, rule and
+    category that a rule names and that does not exist, up to 20 mistakes.
     """
     from edgestead.cli.http import Refused
 

@@ -149,7 +149,10 @@ class _House:
         self._present.move_to_end(connection)
 
     def show(self, reply: bytes, client: bytes, replies: int) -> None:
-        """Let the watch see one framed reply of a turn."""
+        """Let the watch see one framed reply of a turn, now and then."""
+        replies = self._watch.due(replies)
+        if not replies:
+            return
         with self.lock:
             self._watch.see(reply[_LENGTH + _ID :], client, replies, self._table.view.zones)
 

@@ -188,17 +188,20 @@ class _Batched:
             unsent = self._send_around(left_out, received)
         if unsent:
             self.tally.counts[Slot.UNSENT] += unsent
-        shown = self._watch.choose(received)
-        if shown not in left_out:
-            self._show(shown, received)
+        shown = self._watch.due(received)
+        if shown:
+            self._show(shown, received, left_out)
         return received
 
-    def _show(self, i: int, received: int) -> None:
+    def _show(self, replies: int, received: int, left_out: list[int]) -> None:
         """Let the watch see one reply, which is still where it was sent from."""
+        i = self._watch.choose(received)
+        if i in left_out:
+            return
         _, start, at = self._slots[received][i]
         reply = self._ring.buffer[at : start + self._ring.sizes[i]]
         with self._lock:
-            self._watch.see(reply, self._ring.client(i), received, self._table.view.zones)
+            self._watch.see(reply, self._ring.client(i), replies, self._table.view.zones)
 
     def _answer(self, received: int) -> list[int]:
         """Write the replies over the queries; returns the slots that get none."""
@@ -305,8 +308,9 @@ class _Portable:
                 reply = replies.live(query, 0)
             if replies.watching(1):
                 reply = replies.within_limits(query, 0, reply)
-            if reply is not None:
-                self._watch.see(reply, self._client(0), 1, self._table.view.zones)
+            shown = self._watch.due(1)
+            if shown and reply is not None:
+                self._watch.see(reply, self._client(0), shown, self._table.view.zones)
         if reply is not None:
             try:
                 self._sock.sendto(data[:_ID] + reply, address)

@@ -28,7 +28,8 @@ Not   what is wrong with an expression (`language` says it), or with the request
                                                  ├── DuplicateRule        20130
                                                  └── RulesetExists        20217
 
-Every RulesetRefused has a pointer to the member that is wrong, where there is one.
+A RulesetRefused has a pointer to the member that is wrong. None have those for which no member is: text that
+is no JSON, a phase in the path, what is read-only, current, in use, or as a whole too large.
 Source: contract "Rulesets" §6; codes that it does not give are ours.
 """
 

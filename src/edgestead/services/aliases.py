@@ -36,7 +36,8 @@ def check_no_loop(
 ) -> None:
     """Whether a CNAME at `owner` may point to `target`; the record `but_for` is about to change.
 
-    `unwritten` are aliases that will be there too, by owner. At most ALIAS_HOPS_MAX names are asked for. Raises ContentRefused.
+    `unwritten` are aliases that will be there too, by owner. At most ALIAS_HOPS_MAX names are asked
+    for. Raises ContentRefused.
     """
     name = target
     for _ in range(limits.ALIAS_HOPS_MAX):

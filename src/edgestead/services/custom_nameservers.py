@@ -21,15 +21,14 @@ from edgestead.model.setting_errors import (
     NameserverRefused,
     TooManyNameservers,
 )
-from edgestead.services import zone_facts
+from edgestead.services import limits
 from edgestead.services.dns_settings_table import NAMESERVERS, NS_SET
-from edgestead.services.limits import CUSTOM_NAMESERVERS_MAX
 from edgestead.services.lookup import account_of
 from edgestead.services.platform import Platform
 from edgestead.services.zone_edit import ZoneEdit
 from edgestead.services.zone_facts import CUSTOM_ACCOUNT, FAMILY, Nameservers
 from edgestead.store.control import Reader, Transaction
-from edgestead.tables import custom_nameservers, records, settings, zones
+from edgestead.tables import custom_nameservers, flattened, records, zones
 from edgestead.tables.custom_nameservers import NameserverRow
 
 
@@ -69,11 +68,11 @@ def add(
     row = NameserverRow(_host(body.ns_name), _set(body.ns_set))
     if custom_nameservers.one(tx, account_id, row.ns_name) is not None:
         raise NameserverExists(ns_name=row.ns_name, pointer="/ns_name")
-    if len(custom_nameservers.all_of(tx, account_id)) >= CUSTOM_NAMESERVERS_MAX:
-        raise TooManyNameservers(nameservers_max=CUSTOM_NAMESERVERS_MAX)
-    users = _users(call, tx, platform, account_id, row.ns_set)
+    if len(custom_nameservers.all_of(tx, account_id)) >= limits.CUSTOM_NAMESERVERS_MAX:
+        raise TooManyNameservers(nameservers_max=limits.CUSTOM_NAMESERVERS_MAX)
+    users = _Users(call, tx, platform, account_id, row.ns_set)
     custom_nameservers.insert(tx, account_id, row, call.now_us)
-    _serve(users)
+    users.serve()
     return _view(tx, account_id, row)
 
 
@@ -83,11 +82,11 @@ def remove(call: Call, tx: Transaction, platform: Platform, account_id: str, ns_
     row = custom_nameservers.one(tx, account_id, ns_name.lower().rstrip("."))
     if row is None:
         raise NameserverNotFound(ns_name=names.shown(ns_name)[1:-1])
-    users = _users(call, tx, platform, account_id, row.ns_set)
-    if users and len(custom_nameservers.names_of_set(tx, account_id, row.ns_set)) == 1:
+    users = _Users(call, tx, platform, account_id, row.ns_set)
+    if users.zones and len(custom_nameservers.names_of_set(tx, account_id, row.ns_set)) == 1:
         raise NameserverInUse(ns_name=row.ns_name, ns_set=row.ns_set)
     custom_nameservers.delete(tx, account_id, row.ns_name)
-    _serve(users)
+    users.serve()
 
 
 def availability(reader: Reader, account_id: str) -> list[str]:
@@ -96,22 +95,27 @@ def availability(reader: Reader, account_id: str) -> list[str]:
     return zones.names_of_account(reader, account_id)
 
 
-def _users(call: Call, tx: Transaction, platform: Platform, account_id: str, ns_set: int) -> list[ZoneEdit]:
-    """A change of each zone that uses a set, begun before the set changes."""
-    wanted = Nameservers(CUSTOM_ACCOUNT, ns_set)
-    found = []
-    for zone_id, value in settings.scopes(tx, f"{FAMILY}.{NAMESERVERS}"):
-        if zone_facts.read_nameservers(value) == wanted:
-            zone = zones.zone(tx, zone_id)  # None is an account's default
-            if zone is not None and zone.account_id == account_id:
-                found.append(ZoneEdit(call, tx, platform, zone))
-    return found
+class _Users:
+    """The zones that use a set. Make it before the set changes, call `serve` afterwards.
 
+    More than ZONES_SERVED_ANEW_MAX would hold the writer up: the upkeep serves them anew, one after another.
+    """
 
-def _serve(users: list[ZoneEdit]) -> None:
-    for edit in users:
-        edit.take_facts()
-        edit.finish()
+    def __init__(self, call: Call, tx: Transaction, platform: Platform, account_id: str, ns_set: int) -> None:
+        value = msgspec.json.encode(Nameservers(CUSTOM_ACCOUNT, ns_set)).decode()
+        self._tx = tx
+        self._wanted = (account_id, f"{FAMILY}.{NAMESERVERS}", value)
+        self.zones = zones.with_setting(tx, *self._wanted, limits.ZONES_SERVED_ANEW_MAX + 1)
+        self._are_many = len(self.zones) > limits.ZONES_SERVED_ANEW_MAX
+        begun = () if self._are_many else self.zones
+        self._edits = [ZoneEdit(call, tx, platform, zone) for zone in begun]
+
+    def serve(self) -> None:
+        if self._are_many:
+            flattened.refresh_zones_with(self._tx, *self._wanted)
+        for edit in self._edits:
+            edit.take_facts()
+            edit.finish()
 
 
 def _host(text: str | None) -> str:

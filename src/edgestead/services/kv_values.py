@@ -21,6 +21,7 @@ from edgestead.model.kv import (
     BULK_GET_KEYS_MAX,
     BULK_PAIRS_MAX,
     VALUE_BYTES_MAX,
+    KeyInvalid,
     KvBodyInvalid,
     NoKeys,
     ValuesTooLarge,
@@ -155,14 +156,19 @@ def bulk_get(
 ) -> dict[str, Any]:
     """What to answer for each key; None for one that is not there.
 
-    Raises NoKeys, KvBodyInvalid, KeyInvalid; ValuesTooLarge above VALUE_BYTES_MAX in all.
+    Raises NoKeys, KvBodyInvalid, KeyInvalid with the key's place;
+    ValuesTooLarge above VALUE_BYTES_MAX in all.
     """
     if not body.keys:
         raise NoKeys
     if len(body.keys) > BULK_GET_KEYS_MAX:
         raise KvBodyInvalid(reason=f"there are more than {BULK_GET_KEYS_MAX} keys")
-    for key in body.keys:
-        check_key(key, blanks=blanks)
+    for index, key in enumerate(body.keys):
+        try:
+            check_key(key, blanks=blanks)
+        except KeyInvalid as error:
+            error.pointer = f"/keys/{index}"
+            raise
     values: dict[str, Any] = {}
     length = 0
     for key in dict.fromkeys(body.keys):

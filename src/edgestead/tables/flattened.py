@@ -55,6 +55,12 @@ UPSERT_REFRESHES = (
     "insert into zone_refreshes (zone_id, after) select id, '' from zones where true"
     " on conflict (zone_id) do update set after = excluded.after"
 )
+UPSERT_REFRESHES_BY_SETTING = (
+    "insert into zone_refreshes (zone_id, after)"
+    " select z.id, '' from settings s join zones z on z.id = s.scope_id"
+    " where s.id = ? and s.value = ? and z.account_id = ?"
+    " on conflict (zone_id) do update set after = excluded.after"
+)
 SELECT_REFRESH = "select zone_id, after from zone_refreshes order by zone_id limit 1"
 DELETE_REFRESH = "delete from zone_refreshes where zone_id = ?"
 SELECT_IS_NEEDED = "select 1 from flattened_via where via = ? limit 1"
@@ -151,6 +157,11 @@ def set_refresh(tx: Transaction, zone_id: str, after: str) -> None:
 
 def refresh_every_zone(tx: Transaction) -> None:
     tx.run(UPSERT_REFRESHES)
+
+
+def refresh_zones_with(tx: Transaction, account_id: str, id_: str, value: str) -> None:
+    """Those of an account that have this value (JSON text) of a setting."""
+    tx.run(UPSERT_REFRESHES_BY_SETTING, (id_, value, account_id))
 
 
 def next_refresh(reader: Reader) -> tuple[str, str] | None:

@@ -52,8 +52,13 @@ SELECT_ACCOUNT_ID = "select account_id from zones where id = ?"
 SELECT_NAMES = "select name from zones where account_id = ? order by name limit 1000"
 SELECT_ID_BY_NAME = "select id from zones where name = ?"
 SELECT_RECORDS_OF_ACCOUNT = "select sum(record_count) from zones where account_id = ?"
+SELECT_BY_SETTING = (
+    f"select {', '.join(f'z.{one}' for one in COLUMNS.split(', '))} from settings s"
+    " join zones z on z.id = s.scope_id where s.id = ? and s.value = ? and z.account_id = ?"
+    " order by z.id limit ?"
+)
 UPDATE_AFTER_CHANGE = "update zones set serial = ?, record_count = ?, version = version + 1 where id = ?"
-UPDATE_OWN = "update zones set type = ?, paused = ?, plan = ?, modified_us = ? where id = ?"
+UPDATE_OWN = "update zones set paused = ?, plan = ?, modified_us = ? where id = ?"
 DELETE = "delete from zones where id = ?"
 INSERT_DELETED = "insert into deleted_zones (id) values (?)"
 SELECT_DELETED = "select id from deleted_zones order by id limit 1"
@@ -146,6 +151,12 @@ def records_of_account(reader: Reader, account_id: str) -> int:
     return int(found[0] or 0) if found else 0
 
 
+def with_setting(reader: Reader, account_id: str, id_: str, value: str, limit: int) -> list[ZoneRow]:
+    """Zones of an account that have this value (JSON text) of a setting."""
+    found = reader.rows(SELECT_BY_SETTING, (id_, value, account_id, limit))
+    return [ZoneRow(*row) for row in found]
+
+
 def name_is_taken(reader: Reader, name: str) -> bool:
     return id_by_name(reader, name) is not None
 
@@ -158,8 +169,8 @@ def set_after_change(tx: Transaction, zone_id: str, serial: int, record_count: i
     tx.run(UPDATE_AFTER_CHANGE, (serial, record_count, zone_id))
 
 
-def set_own(tx: Transaction, zone_id: str, *, type: str, paused: bool, plan: str, modified_us: int) -> None:
-    tx.run(UPDATE_OWN, (type, int(paused), plan, modified_us, zone_id))
+def set_own(tx: Transaction, zone_id: str, *, paused: bool, plan: str, modified_us: int) -> None:
+    tx.run(UPDATE_OWN, (int(paused), plan, modified_us, zone_id))
 
 
 def delete(tx: Transaction, zone_id: str) -> None:

@@ -9,8 +9,10 @@ Not   DNS: nobody serves what is written.
 import asyncio
 import itertools
 import json
+import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,6 +44,7 @@ CREDENTIALS = Credentials(
 )
 BEARER = {"authorization": f"Bearer {CREDENTIALS.api_token}"}
 KEY_PAIR = {"x-auth-email": CREDENTIALS.email, "x-auth-key": CREDENTIALS.api_key}
+_CONTROL = "control.db"
 FIRST_US = 1_767_323_045_678_901  # 2026-01-02T03:04:05.678901Z
 
 
@@ -71,6 +74,16 @@ class Answer(NamedTuple):
         return [cause["code"] for error in errors for cause in error.get("error_chain", [error])]
 
 
+@cache
+def _new_databases() -> Mapping[str, bytes]:
+    """The files of a new server: made once, since each migration waits for the disk, and then copied."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        SqliteControlStore(folder / _CONTROL, MIGRATIONS).close()
+        SqliteKvStore(folder).close()
+        return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+
+
 class LocalApi:
     """The API over one store. Each call runs on one event loop; the clock moves a microsecond a request.
 
@@ -92,7 +105,10 @@ class LocalApi:
         connections: Connections | None = None,
         quota: Quota | None = None,
     ) -> None:
-        self.store = SqliteControlStore(folder / "control.db", MIGRATIONS)
+        for name, octets in _new_databases().items():
+            if not (folder / name).exists():
+                (folder / name).write_bytes(octets)
+        self.store = SqliteControlStore(folder / _CONTROL, MIGRATIONS)
         self.changes: list[Change] = []
         self.store.on_group(self._note)
         self.kv = KvData(SqliteKvStore(folder))

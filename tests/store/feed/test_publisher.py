@@ -14,7 +14,7 @@ from edgestead.store.feed.waiters import Waiters
 from edgestead.store.sqlite.control import SqliteControlStore
 
 HELLO = Register("dns", "test", (), "", -1, False)
-SECONDS_MAX = 10
+SECONDS_MAX = 60
 
 
 @pytest.fixture

@@ -1,0 +1,161 @@
+"""`edgecli doctor`: what an operator should know of the machine and of the server that runs on it.
+
+Owns  the examinations, and how their findings read.
+Asks  the data folder for the running server, its API for zones and settings, the kernel for limits.
+Tells the shell: 1 when something is broken, 0 when there are only warnings.
+Not   one zone's records (`edgecli dns check ZONE`).
+"""
+
+import itertools
+import resource
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from edgestead.cli.failure import Failed
+from edgestead.cli.folder import data_dir, folder_options
+from edgestead.cli.target import JSON, Command, api, pages
+
+if TYPE_CHECKING:
+    from edgestead.cli.http import Api
+    from edgestead.server.folder import State
+
+ZONES_EXAMINED_MAX = 1_000
+DESCRIPTORS_MIN = 4_096  # the API alone takes 2,048 connections, DNS over TCP 1,000
+FREE_BYTES_MIN = 1 << 30
+DNS_PORT = 53
+BROKEN, WARNING, FINE = "broken", "warning", "fine"
+_TLS_SETTINGS = ("http2", "http3")
+
+
+class Finding(NamedTuple):
+    """`level` is BROKEN, WARNING or FINE; `more` says what to do, empty when there is nothing to do."""
+
+    level: str
+    words: str
+    more: str = ""
+
+
+class Patient(NamedTuple):
+    folder: Path
+    state: "State"
+    server: "Api"
+
+
+@click.command(cls=Command, short_help="Examine this machine and the server that runs on it.")
+@folder_options
+@JSON
+def doctor(data_dir_given: str | None, config_file: Path | None, as_json: bool) -> None:
+    """Examine this machine and the server that runs on it; say what is wrong and what to do.
+
+    Ends with 1 when something is broken. Warnings are things that work, and will surprise somebody.
+    """
+    found = list(_examine(data_dir(data_dir_given, config_file)))
+    if as_json:
+        import json
+
+        click.echo(json.dumps([one._asdict() for one in found], indent=2))
+    else:
+        for one in found:
+            click.echo(f"{one.level:<8}{one.words}" + (f"\n        {one.more}" if one.more else ""))
+    if any(one.level == BROKEN for one in found):
+        raise SystemExit(1)
+
+
+def _examine(folder: Path) -> Iterator[Finding]:
+    yield from _machine(folder)
+    patient = _patient(folder)
+    if patient is None:
+        yield Finding(
+            BROKEN, f"no server runs on the data folder {folder}", "Start one with `edgecli serve`."
+        )
+        return
+    for look in EXAMINATIONS:
+        found = list(look(patient))
+        yield from found
+        if any(one.level == BROKEN for one in found):
+            return  # the next ones would only fail on the same
+
+
+def _patient(folder: Path) -> Patient | None:
+    from edgestead.server import admin
+    from edgestead.server.folder import read_state
+
+    state = read_state(folder)
+    return Patient(folder, state, api()) if state and admin.is_served(state.admin_socket) else None
+
+
+def _machine(folder: Path) -> Iterator[Finding]:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= hard < DESCRIPTORS_MIN:
+        yield Finding(
+            WARNING,
+            f"a process may open {hard} files: fewer than the connections that the server allows",
+            f"Raise the limit (ulimit -Hn, LimitNOFILE=) to {DESCRIPTORS_MIN} or more.",
+        )
+    there = next(one for one in (folder, *folder.parents) if one.exists())
+    free = shutil.disk_usage(there).free
+    if free < FREE_BYTES_MIN:
+        yield Finding(
+            WARNING, f"{free >> 20} MiB are free where the data is", "Writes are refused on a full disk."
+        )
+    else:
+        yield Finding(FINE, f"{free >> 30} GiB are free where the data is")
+
+
+def _readiness(patient: Patient) -> Iterator[Finding]:
+    try:
+        patient.server.call("GET", "/user", repeat=False)
+    except Failed as failure:
+        yield Finding(BROKEN, "the API does not answer these credentials", str(failure).splitlines()[0])
+        return
+    yield Finding(FINE, f"the API answers at {patient.state.api_base}")
+
+
+def _dns(patient: Patient) -> Iterator[Finding]:
+    port = int(patient.state.dns.rpartition(":")[2])
+    if port != DNS_PORT:
+        yield Finding(
+            WARNING,
+            f"DNS listens on port {port}: resolvers ask port {DNS_PORT} only",
+            f"`edgecli serve --dns ADDRESS:{DNS_PORT}` once it is meant for others.",
+        )
+    else:
+        yield Finding(FINE, f"DNS answers at {patient.state.dns}")
+
+
+def _zones(patient: Patient) -> Iterator[Finding]:
+    """HTTPS records without a listener behind them, and zones without an address."""
+    zones = list(itertools.islice(pages(patient.server, "/zones", {}), ZONES_EXAMINED_MAX))
+    for zone in zones:
+        settings = patient.server.call("GET", f"/zones/{zone['id']}/settings")["result"]
+        on = [one["id"] for one in settings if one["id"] in _TLS_SETTINGS and one["value"] == "on"]
+        if on and patient.state.https is None:
+            yield Finding(
+                WARNING,
+                f"{zone['name']}: {' and '.join(on)} is on, so HTTPS records of proxied names invite browsers"
+                " to TLS, and there is no --https listener",
+                f"Turn it off: PATCH /zones/{zone['id']}/settings/{on[0]}, value off.",
+            )
+        records = f"/zones/{zone['id']}/dns_records"
+        if not patient.server.call("GET", records, query={"per_page": 1})["result"]:
+            name = zone["name"]
+            yield Finding(WARNING, f"{name} has no record", f"`edgecli record create {name} …` adds one.")
+    yield Finding(FINE, f"{len(zones)} zones were examined; `edgecli dns check ZONE` looks at one's records")
+
+
+def _rules(patient: Patient) -> Iterator[Finding]:
+    account = patient.server.call("GET", "/accounts")["result"][0]["id"]
+    rulesets = patient.server.call("GET", f"/accounts/{account}/rulesets")["result"]
+    if not any(one["kind"] == "managed" for one in rulesets):
+        yield Finding(
+            WARNING,
+            "there is no managed OWASP ruleset",
+            "Install the package modsecurity-crs, or give a release with --crs PATH, and start again.",
+        )
+
+
+EXAMINATIONS: tuple[Callable[[Patient], Iterator[Finding]], ...] = (_readiness, _dns, _zones, _rules)
