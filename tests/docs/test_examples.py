@@ -1,5 +1,6 @@
 """Every shell example of the pages for newcomers does what the page says, word for word."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -23,9 +24,16 @@ def examples(page):
     return "\n".join(part.partition("```")[0] for part in parts)
 
 
+OBJECTS_PAGE = "docs/how-to/objects.md"
+
+
 @pytest.fixture
 def checkout(tmp_path, edge_server):
     """A folder like a checkout after its first start: `.venv/bin/edgecli` talks to the started server."""
+    return make_checkout(tmp_path, edge_server)
+
+
+def make_checkout(tmp_path, edge_server):
     command = tmp_path / "checkout" / ".venv" / "bin" / "edgecli"
     command.parent.mkdir(parents=True)
     command.write_text(
@@ -65,6 +73,37 @@ def test_the_tutorial_shows_a_refusal_and_an_answer(checkout):
 
     assert '"code":9005' in done.stdout
     assert "}192.0.2.1\n{" in done.stdout
+
+
+def test_the_objects_page_works_with_the_examples_it_names(tmp_path, new_server):
+    server = new_server("--objects", str(ROOT / "examples")).start()
+    done = subprocess.run(
+        ["sh", "-euc", examples(OBJECTS_PAGE)],
+        cwd=make_checkout(tmp_path, server),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    answers = [json.loads(line)["result"] for line in done.stdout.splitlines()]
+    assert [answer["allowed"] for answer in answers[:4]] == [True, True, True, False]
+    assert [row["player"] for row in answers[6]] == ["bob", "ann"]
+    assert answers[7:] == [1, {"id": 1, "tries": 1, "payload": {"to": "ann@example.org"}}, True]
+
+
+def test_the_objects_pages_class_and_its_test_work_as_written(tmp_path):
+    parts = (ROOT / OBJECTS_PAGE).read_text().split("```python\n")[1:]
+    script = tmp_path / "counter.py"
+    script.write_text("\n".join(part.partition("```")[0] for part in parts))
+
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        env={**os.environ, "PYTHONPATH": str(SRC)},
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from edgestead.model.zone_errors import IdenticalRecord, TagRefused
 from edgestead.model.zone_file_errors import LineRefused, LineUnreadable, ZoneFileTooLarge
 from edgestead.model.zonefile import Entry, read, read_notes
 from edgestead.services import record_draft, zone_facts, zone_restore
+from edgestead.services.access import Identity
 from edgestead.services.aliases import check_no_loop
 from edgestead.services.limits import IMPORTED_RECORDS_MAX, REFUSALS_ANSWERED_MAX
 from edgestead.services.lookup import zone_of
@@ -122,9 +123,11 @@ def add(
     return Added(added, edit.finish() or sequence)
 
 
-def take_back(call: Call, tx: Transaction, platform: Platform, zone_id: str, sequence: int) -> None:
+def take_back(
+    call: Call, tx: Transaction, platform: Platform, identity: Identity, zone_id: str, sequence: int
+) -> None:
     """Undo what portions have written."""
-    zone_restore.undo(call, tx, platform, zone_id, sequence)
+    zone_restore.undo(call, tx, platform, identity, zone_id, sequence)
 
 
 class _Rehearsal:

@@ -33,6 +33,8 @@ from edgestead.services import (
 )
 from edgestead.services.access import Identity, Target, permits
 from edgestead.services.platform import Platform
+from edgestead.services.zone_edit import ZoneEdit
+from edgestead.services.zone_log import PAUSED
 from edgestead.services.zone_plans import PlanView
 from edgestead.services.zone_settings import development_seconds
 from edgestead.services.zone_settings_table import DEVELOPMENT_MODE
@@ -189,19 +191,19 @@ def patch(
 ) -> ZoneView:
     """Change what was sent, all of it or nothing. Names of its own make a zone's apex name them.
 
-    Raises ZoneNotFound, ZoneTypeRefused, PlanNotFound, VanityRefused.
+    Raises ZoneNotFound, ZoneTypeRefused, PlanRefused, VanityRefused.
     """
     row = _row(tx, zone_id)
     if body.type is not None and body.type not in TYPES_OFFERED:
         raise ZoneTypeRefused(type=names.shown(body.type), pointer="/type")
+    edit = ZoneEdit(call, tx, platform, row)
     if body.vanity_name_servers is not None:
-        zone_nameservers.set_vanity(call, tx, platform, row, body.vanity_name_servers)
-    plan = row.plan if body.plan is None else zone_plans.by_id(body.plan.id).legacy_id
-    paused = bool(row.paused) if body.paused is None else body.paused
-    if plan != row.plan:
-        zone_plans.forget_rate_plan(tx, zone_id)
-    if (plan, paused) != (row.plan, bool(row.paused)):
-        zones.set_own(tx, zone_id, type=row.type, paused=paused, plan=plan, modified_us=call.now_us)
+        zone_nameservers.set_vanity(tx, edit, row, body.vanity_name_servers)
+    if body.plan is not None:
+        zone_plans.choose(edit, row, body.plan.id)
+    if body.paused is not None:
+        edit.put_own(PAUSED, body.paused)
+    edit.finish()
     return _view(call, tx, platform, identity, _row(tx, zone_id))
 
 
@@ -227,6 +229,15 @@ def listed(
         return Listed([], total_count)
     rows = zones.listed(reader, wanted, seen, order, descending, limit, offset)
     return Listed([_view(call, reader, platform, identity, row) for row in rows], total_count)
+
+
+def is_short(wanted: Wanted, seen: Seen | None, order: str, rows: int, rows_max: int) -> bool:
+    """Whether an index leads to the page, which ends at row `rows`, and past so few that an event loop may
+    wait for it. Of one name there is at most one zone.
+    """
+    of_one_name = not wanted.any and any(one.key == "name" for one in wanted.conditions)
+    is_everything = not wanted.conditions and seen is None and order == "name"
+    return of_one_name or (is_everything and rows <= rows_max)
 
 
 def _apex(text: str | None) -> bytes:
