@@ -14,9 +14,7 @@ TAGS_MAX = 20
 TAG_NAME_CHARACTERS_MAX = 32
 TAG_VALUE_CHARACTERS_MAX = 100
 REFRESHED_NAMES_MAX = 500  # in one transaction, after a change of settings: about 50 ms of the writer's time
-ZONES_SERVED_ANEW_MAX = (
-    50  # in the transaction that changes their name servers; else the upkeep does it
-)
+ZONES_SERVED_ANEW_MAX = 50  # in the transaction that changes their name servers; else the upkeep does it
 HANGING_MAX = 500  # flattened names that are rendered again in the transaction that changes their target
 ALIAS_HOPS_MAX = 32  # CNAMEs behind one another
 RECORDS_PER_ZONE_MAX = 1_000_000
