@@ -13,41 +13,50 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from typing import Protocol, TypeVar
 
 from edgestead.config import Address
 from edgestead.model.call import Call
 from edgestead.model.counters import Page, slot
-from edgestead.server.control_store import ControlData
 from edgestead.services import flattening, refreshing
 from edgestead.services.flattening import Answer
 from edgestead.services.platform import Platform
-from edgestead.store.control import Reader
+from edgestead.store.control import Reader, Transaction
 from edgestead.tables.flattened import Due
 
 POLL_SECONDS = 0.25  # how late a target that nobody knew is asked for
 TARGETS_PER_POLL_MAX = 16  # 64 in a second, for all accounts together: two questions each
 SAID_SECONDS = 60.0  # between two lines about targets that fail
 
+T = TypeVar("T")
 Asked = Callable[[str], Awaitable[Answer | None]]
 log = logging.getLogger(__name__)
 _ANSWERED = slot("edge_flattening_asked_total", "answered")
 _FAILED = slot("edge_flattening_asked_total", "failed")
 
 
+class Data(Protocol):
+    """What is asked of `server.control_store.ControlData`."""
+
+    def read(self, fn: Callable[[Reader], T], /) -> T: ...
+
+    async def write(self, fn: Callable[[Transaction], T], /) -> T: ...
+
+
 class Targets:
-    """Call `poll` every POLL_SECONDS, and `close` at the end. `resolver` None means the system's."""
+    """Call `poll` every POLL_SECONDS, and `close` at the end. `open_resolver` is called for each poll."""
 
     def __init__(
         self,
-        data: ControlData,
+        data: Data,
         platform: Platform,
-        resolver: Address | None,
         page: Page,
         call: Callable[[], Call],
+        open_resolver: Callable[[], Asked],
     ) -> None:
         self._data = data
         self._platform = platform
-        self._resolver = resolver
+        self._open_resolver = open_resolver
         self._page = page
         self._call = call
         self._asking: dict[str, asyncio.Task[None]] = {}
@@ -76,7 +85,7 @@ class Targets:
         return flattening.due(reader, self._call().now_us, TARGETS_PER_POLL_MAX + len(self._asking))
 
     def _begin(self, wanted: Sequence[Due]) -> None:
-        ask = self._ask()
+        ask = self._open_resolver()
         for due in wanted:
             task = asyncio.create_task(self._take(due, ask))
             self._asking[due.name] = task
@@ -84,15 +93,6 @@ class Targets:
 
     def _forget_task(self, name: str, _: object) -> None:
         del self._asking[name]
-
-    def _ask(self) -> Asked:
-        from edgestead.server import resolving  # 10 MB that most servers never need
-
-        try:
-            resolver = resolving.resolver_at(self._resolver)
-        except resolving.NoResolver:
-            return _nobody
-        return lambda name: resolving.addresses(resolver, name)
 
     async def _take(self, due: Due, ask: Asked) -> None:
         try:
@@ -122,6 +122,17 @@ class Targets:
                 self._unsaid,
             )
             self._unsaid, self._say_at = 0, now + SAID_SECONDS
+
+
+def resolver_at(address: Address | None) -> Asked:
+    """How a target is asked for. None means the system's resolver; where it has none, nobody can say."""
+    from edgestead.server import resolving  # 10 MB that most servers never need
+
+    try:
+        resolver = resolving.resolver_at(address)
+    except resolving.NoResolver:
+        return _nobody
+    return lambda name: resolving.addresses(resolver, name)
 
 
 async def _nobody(_name: str) -> None:

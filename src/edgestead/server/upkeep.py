@@ -15,7 +15,7 @@ from edgestead.config import Address
 from edgestead.model.call import Actor, Call, Profile
 from edgestead.model.counters import Page
 from edgestead.server.control_store import ControlData
-from edgestead.server.targets import POLL_SECONDS, Targets
+from edgestead.server.targets import POLL_SECONDS, Targets, resolver_at
 from edgestead.services import refreshing
 from edgestead.services.platform import Platform
 from edgestead.tables import flattened
@@ -41,7 +41,7 @@ class Upkeep:
         self._data = data
         self._platform = platform
         self._now_us = now_us
-        self._targets = Targets(data, platform, resolver, page, self._call)
+        self._targets = Targets(data, platform, page, self._call, lambda: resolver_at(resolver))
         self._started = False
         self._tasks: list[asyncio.Task[None]] = []
 
