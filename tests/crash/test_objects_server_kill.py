@@ -19,59 +19,17 @@ from typing import Any
 import pytest
 
 from edgestead.testing.server import EdgeServer
+from tests.crash.objects_line import Cut, Line, new_line
 from tests.crash.test_objects_kill import CALLERS, Told
-from tests.objects.hosts import Client
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ROUNDS = 10
 LONG_ROUNDS = 1_000
 WHOLE_SERVER_EVERY = 5
-ROUND_SECONDS_MAX = 60
+ROUND_SECONDS_MAX = 120
 
 
-class Caller:
-    """Calls with a token, on a connection that is made anew when it breaks."""
-
-    def __init__(self, server: EdgeServer) -> None:
-        self.server = server
-        self.client: Client | None = None
-
-    async def call(self, path: str, *arguments: Any) -> Any:
-        """The result. Raises ConnectionError when the call may or may not have been carried out."""
-        try:
-            if self.client is None:
-                host, _, port = self.server.ready["objects"].rpartition(":")
-                self.client = Client(*await asyncio.open_connection(host, int(port)))
-            status, answer = await self.client.ask(
-                "POST",
-                f"/objects/{path}",
-                json.dumps({"args": arguments}).encode(),
-                authorization=f"Bearer {self.server.ready['api_token']}",
-            )
-        except (OSError, asyncio.IncompleteReadError) as error:
-            self.close()
-            raise ConnectionError from error
-        if status == 503:  # the object's process went away
-            raise ConnectionError
-        assert status == 200, answer
-        return answer["result"]
-
-    async def insist(self, path: str, *arguments: Any) -> Any:
-        """The result of a call that may be repeated."""
-        async with asyncio.timeout(ROUND_SECONDS_MAX):
-            while True:
-                try:
-                    return await self.call(path, *arguments)
-                except ConnectionError:
-                    await asyncio.sleep(0.02)
-
-    def close(self) -> None:
-        if self.client is not None:
-            self.client.writer.close()
-            self.client = None
-
-
-async def one_call(caller: Caller, told: Told, chance: random.Random, who: int) -> None:
+async def one_call(caller: Line, told: Told, chance: random.Random, who: int) -> None:
     """One of the examples' calls, noted when it was answered."""
     kind = chance.randrange(3)
     if kind == 0:
@@ -92,12 +50,12 @@ async def load(server: EdgeServer, told: Told, chance: random.Random, kill: Call
     ended = asyncio.Event()
 
     async def keep_calling(who: int, own: random.Random) -> None:
-        caller = Caller(server)
+        caller = new_line(server)
         while not ended.is_set():
             try:
                 await one_call(caller, told, own, who)
-            except ConnectionError:
-                await asyncio.sleep(0.01)
+            except Cut:
+                continue
         caller.close()
 
     tasks = [asyncio.create_task(keep_calling(who, random.Random(chance.random()))) for who in range(CALLERS)]
@@ -111,7 +69,7 @@ async def load(server: EdgeServer, told: Told, chance: random.Random, kill: Call
 
 
 async def check(server: EdgeServer, told: Told) -> None:
-    caller = Caller(server)
+    caller = new_line(server)
     best = {row["player"]: row["best"] for row in await caller.insist("Leaderboard/game/top", 100)}
     for player, score in told.best.items():
         assert best[player] >= score
@@ -143,7 +101,6 @@ def rounds(server: EdgeServer, count: int, seed: int) -> int:
     return told.count
 
 
-@pytest.mark.timeout(180)
 def test_ten_kills_of_the_server_lose_nothing(new_server: Callable[..., EdgeServer]) -> None:
     server = new_server("--objects", str(EXAMPLES), "--objects-workers", "2")
 
