@@ -72,7 +72,7 @@ def test_one_address_has_its_share_of_connections(narrow):
 
         with opened(narrow, "127.0.0.2"):
             second.close()
-            wait_until(lambda: is_taken(narrow, "127.0.0.1"), 10)
+            wait_until(lambda: is_taken(narrow, "127.0.0.1"), 60)
 
 
 def test_all_together_have_their_share_too(narrow):
@@ -82,7 +82,7 @@ def test_all_together_have_their_share_too(narrow):
             status, headers, content = read_answer(fourth)
 
         assert (status, codes(content), headers["retry-after"]) == (503, [1505], "1")
-    wait_until(lambda: is_taken(narrow, "127.0.0.3"), 10)
+    wait_until(lambda: is_taken(narrow, "127.0.0.3"), 60)
 
 
 def test_those_that_only_wait_for_their_refusal_are_few(narrow, monkeypatch):
@@ -90,7 +90,7 @@ def test_those_that_only_wait_for_their_refusal_are_few(narrow, monkeypatch):
     with opened(narrow, "127.0.0.1"), opened(narrow, "127.0.0.1"):
         with narrow.connect("127.0.0.1") as waiting:
             waiting.sendall(b"GET")
-            wait_until(lambda: narrow.api.app.context.connections.refused == 1, 10)
+            wait_until(lambda: narrow.api.app.context.connections.refused == 1, 60)
             with narrow.connect("127.0.0.1") as too_many:
                 assert read_all(too_many) == b""
             waiting.sendall(GET[3:] + b"\r\n")
@@ -225,8 +225,8 @@ def test_a_client_that_does_not_read_is_left(server, monkeypatch):
     with server.connect() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.setblocking(False)
-        wait_until(lambda: _sends_no_more(connection, page) or _left_reader(server), 10)
-        wait_until(lambda: _left_reader(server), 10)
+        wait_until(lambda: _sends_no_more(connection, page) or _left_reader(server), 60)
+        wait_until(lambda: _left_reader(server), 60)
 
 
 def _sends_no_more(connection, octets):

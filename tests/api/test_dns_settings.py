@@ -65,7 +65,7 @@ def upkeep(api):
         now_us=FIRST_US + 1_000_000,
         request_id="",
     )
-    while api.store.write(lambda tx: refreshing.go_on(nobody, tx, api.platform)).result(10).value:
+    while api.store.write(lambda tx: refreshing.go_on(nobody, tx, api.platform)).result(60).value:
         pass
 
 

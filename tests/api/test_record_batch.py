@@ -157,7 +157,7 @@ def test_another_shape_is_refused(batch, body):
 @AT_NEWEST
 @pytest.mark.parametrize(("plan", "changes_max"), [("free", 200), ("pro", 3_500), ("enterprise", 3_500)])
 def test_a_batch_has_a_limit_by_plan(api, zone_id, batch, plan, changes_max):
-    api.store.write(lambda tx: tx.run("update zones set plan = ? where id = ?", (plan, zone_id))).result(10)
+    api.store.write(lambda tx: tx.run("update zones set plan = ? where id = ?", (plan, zone_id))).result(60)
     nobody = {"id": NOT_THERE}
 
     too_many = batch({"deletes": [nobody] * (changes_max // 2), "posts": [WWW] * (changes_max // 2 + 1)})

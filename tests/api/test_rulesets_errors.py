@@ -210,7 +210,6 @@ EXECUTES = [
         "/overrides/rules/0",
         "because it overrides nothing: action, enabled, score_threshold are missing",
     ),
-    ({"overrides": {"categories": [], "rules": []}}, 20121, "/overrides", "its lists are empty"),
     (
         {"overrides": {"rules": [{"id": ANOMALY.id, "action": "explode"}]}},
         20121,

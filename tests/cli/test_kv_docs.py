@@ -24,7 +24,7 @@ def test_the_examples_of_the_page_work_one_after_another(project, edgecli):
         env=environ | {"PATH": f"{command.parent}:{environ['PATH']}"},
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=200,
     )
 
     assert (done.returncode, done.stderr) == (0, "")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from edgestead.objects.classes import Durability
 from edgestead.store.objectlog import LogDamaged
 from edgestead.testing.disks import PowerCut, SimulatedDisk, SimulatedFile
 from edgestead.testing.simulation import SimulatedLoop, simulate
@@ -80,8 +81,12 @@ def crash_often(logs: Logs, seed: int) -> Acknowledged:
     return told
 
 
-@pytest.mark.parametrize("seed", range(ROUNDS))
-def test_a_power_cut_loses_nothing_acknowledged(logs: Logs, seed: int) -> None:
+@pytest.mark.parametrize(
+    ("durability", "seed"),
+    [("log", seed) for seed in range(ROUNDS)] + [("sqlite", seed) for seed in range(ROUNDS // 3)],
+)
+def test_a_power_cut_loses_nothing_acknowledged(logs: Logs, durability: Durability, seed: int) -> None:
+    logs.durability = durability
     told = crash_often(logs, seed)
 
     assert verdict(logs, told) == []

@@ -102,7 +102,7 @@ def test_each_write_that_the_disk_refuses_is_unavailable_and_leaves_nothing(
             wait(pair, 10)
             outcomes.update(zip((f"{number}a", f"{number}b"), pair, strict=True))
         disk.heal()
-        store.write(lambda tx: put(tx, "after", 7)).result(10)
+        store.write(lambda tx: put(tx, "after", 7)).result(60)
         kept = {key for key, future in outcomes.items() if future.exception() is None}
         assert all(isinstance(f.exception(), Unavailable) for k, f in outcomes.items() if k not in kept)
         assert set(check_agreement(store)) == {*kept, "after"}
@@ -126,7 +126,7 @@ def test_no_acknowledged_write_is_lost_when_the_power_is_cut(tmp_path, disk, see
         cut.start()
         for step in range(1, 500):
             key, value = f"{random.randrange(9)}", round_ * 1000 + step
-            store.write(lambda tx, k=key, v=value: put(tx, k, v) if v % 5 else remove(tx, k)).result(10)
+            store.write(lambda tx, k=key, v=value: put(tx, k, v) if v % 5 else remove(tx, k)).result(60)
             if disk.powerless:
                 break  # this one may have been answered by a disk that did nothing
             acknowledged[key] = value

@@ -1,12 +1,10 @@
 """Private copies of other name servers with zones of ours: the peers that answers are compared with.
 
-Each listens on a loopback address that belongs to this process alone, so no port has to be probed: nobody
-else binds there. BIND is the exception, which only listens on addresses that an interface has.
+Each listens on a loopback address that belongs to this process alone: nobody else binds there. BIND is the
+exception, which only listens on addresses that an interface has.
 """
 
 import contextlib
-import itertools
-import os
 import shutil
 import socket
 import subprocess
@@ -14,9 +12,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from edgestead.testing.places import private_place
+
 START_SECONDS = 30
 _SBIN = "/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin"
-_ports = itertools.count(20_000)
 
 NSD_CONFIG = """
 server:
@@ -160,12 +159,6 @@ def is_installed(name):
     return PEERS[name].binary is not None
 
 
-def private_host():
-    """A loopback address that no other process of this machine uses: made from this one's number."""
-    pid = os.getpid()
-    return f"127.{64 + (pid >> 16)}.{pid >> 8 & 255}.{pid & 255}"
-
-
 def free_place():
     """A place that is free for UDP and TCP, for now: whoever takes it must be ready to lose it."""
     for _ in range(100):
@@ -189,7 +182,7 @@ def started(name, folder, zones, *, prefix=(), rate=0):
     peer = PEERS[name]
     texts = _write_zones(peer, folder, zones)
     for _ in range(5):
-        host, port = (private_host(), next(_ports)) if peer.any_address else free_place()
+        host, port = private_place() if peer.any_address else free_place()
         process = _launch(peer, folder, texts, host, port, prefix, rate)
         if _answers(process, host, port, next(iter(zones))):
             break
@@ -253,7 +246,7 @@ def _answers(process, host, port, apex):
 def _end(process):
     process.terminate()
     try:
-        process.wait(20)
+        process.wait(60)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

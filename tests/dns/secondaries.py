@@ -1,7 +1,6 @@
 """Stock NSD and Knot as secondaries of ours, on addresses that nobody else uses (`peers`)."""
 
 import contextlib
-import itertools
 import subprocess
 import time
 
@@ -9,12 +8,11 @@ import dns.exception
 import dns.message
 import dns.query
 
-from tests.dns.peers import PEERS, private_host
+from edgestead.testing.places import private_place
+from tests.dns.peers import PEERS
 
 BINARIES = {name: PEERS[name].binary for name in ("NSD", "Knot")}
-ANSWER_SECONDS_MAX = 30
-
-_ports = itertools.count(25_000)  # below those that the kernel hands out by itself
+ANSWER_SECONDS_MAX = 60
 
 _NSD = """
 server:
@@ -78,7 +76,7 @@ class Secondary:
 
     def __init__(self, kind, folder, primary, apexes):
         self.kind, self._folder, self._primary, self._apexes = kind, folder, primary, apexes
-        self.host, self.port = private_host(), next(_ports)
+        self.host, self.port = private_place()
         folder.mkdir()
         self.process = self._start()
         if not self._answers():
@@ -126,7 +124,7 @@ class Secondary:
 
     def stop(self):
         self.process.terminate()
-        self.process.wait(20)
+        self.process.wait(60)
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ import contextlib
 import struct
 import threading
 from collections import Counter
+from functools import cache
 
 import dns.flags
 import dns.message
@@ -43,13 +44,19 @@ def zone_change(
     return Change(scope, KIND_ZONE, "", encode(ServedZone(wire(apex), soa_ttl_seconds, rdata)))
 
 
+@cache
+def rdata_wire(kind, text):
+    """dnspython takes its time for long texts."""
+    return dns.rdata.from_text("IN", kind, text).to_wire()
+
+
 def name_change(scope, apex, owner, *rrsets):
     """`rrsets` are (type, TTL, rdata, rdata, ...) with types and rdata as dnspython reads them."""
     served = tuple(
         ServedRRset(
             dns.rdatatype.from_text(kind),
             ttl,
-            tuple(dns.rdata.from_text("IN", kind, text).to_wire() for text in texts),
+            tuple(rdata_wire(kind, text) for text in texts),
         )
         for kind, ttl, *texts in rrsets
     )
@@ -100,6 +107,7 @@ class Asker:
     def raw(self, packet):
         """The whole reply to a whole query, as a loop makes it, or None."""
         query = packet[2:]
+        self.responder.look_at_the_clock()
         exact = self.responder.exact_of_now()
         reply = exact.get(query)
         if reply is None:
@@ -141,5 +149,5 @@ def running(serve, *arguments):
         yield
     finally:
         stop.set()
-        thread.join(30)
+        thread.join(60)
         assert not thread.is_alive()

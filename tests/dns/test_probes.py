@@ -85,7 +85,7 @@ def ask(request, table):
         ):
             sock.bind(("127.0.0.1", 0))
             client.connect(sock.getsockname())
-            client.settimeout(10)
+            client.settimeout(60)
             serve = lambda *args: serve_udp(*args, settings=SETTINGS)  # noqa: E731
             with running(serve, sock, table, Counts()):
                 client.send(packet)
@@ -104,7 +104,7 @@ def ask(request, table):
 
     if request.param == "udp":
         return over_udp
-    return lambda packet: asyncio.run(asyncio.wait_for(over_tcp(packet), 10))
+    return lambda packet: asyncio.run(asyncio.wait_for(over_tcp(packet), 60))
 
 
 def packet(probe):

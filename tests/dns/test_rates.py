@@ -114,6 +114,14 @@ def test_nobody_is_watched_while_all_together_are_within_the_limit():
     assert not first.watching(1)
 
 
+def test_a_small_part_of_the_limit_is_added_up_before_it_is_looked_at():
+    (first, second), _ = workers(2, per_second=640)
+
+    assert [first.watching(9) for _ in range(71)] == [False] * 71  # 639, of which 630 are counted
+    assert not second.watching(10)
+    assert second.watching(10)
+
+
 def test_networks_are_spread_over_the_rows():
     (end,), _ = workers(1, per_second=1)
     networks = [bytes((10, i >> 8, i & 255, 1)) for i in range(1000)]
@@ -282,7 +290,7 @@ def test_two_processes_on_one_port_keep_one_limit():
         for worker, sock in enumerate(socks)
     ]
     for process in processes:
-        process.communicate(timeout=30)  # drains what has arrived, then ends
+        process.communicate(timeout=60)  # drains what has arrived, then ends
 
     replies = []
     for client in clients:

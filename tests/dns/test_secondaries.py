@@ -74,7 +74,7 @@ class Primary:
                 yield self
         finally:
             self.loop.call_soon_threadsafe(self._stop.set)
-            thread.join(20)
+            thread.join(60)
             assert not thread.is_alive()
             self.loop.close()
 
@@ -102,7 +102,7 @@ class Primary:
             done.set()
 
         self.loop.call_soon_threadsafe(apply)
-        assert done.wait(20)
+        assert done.wait(60)
 
 
 def both_sockets():
@@ -147,7 +147,7 @@ class Chance:
 def contents(host, port, apex):
     """Everything that a server transfers, as lines."""
     zone = dns.zone.Zone(apex, relativize=False)
-    dns.query.inbound_xfr(host, zone, port=port, timeout=20, lifetime=60)
+    dns.query.inbound_xfr(host, zone, port=port, timeout=60, lifetime=60)
     return sorted(
         f"{name} {ttl} {rdata.rdtype} {rdata}".lower() for name, ttl, rdata in zone.iterate_rdatas()
     )

@@ -50,7 +50,7 @@ def test_a_flood_of_random_names_does_not_push_out_what_is_asked_often():
 
 @pytest.mark.parametrize("serve", [serve_udp, serve_udp_portably])
 def test_queries_one_by_one_are_all_counted(serve, table):
-    watch = Watch(now=lambda: 1000.0)
+    watch = Watch(now=lambda: 1000.0, share=1)
     asked = [("www.example.test.", "A")] * 3 + [("WWW.example.test.", "A"), ("no.example.test.", "TXT")]
     asked += [("www.elsewhere.test.", "A")]
     with (
@@ -59,7 +59,7 @@ def test_queries_one_by_one_are_all_counted(serve, table):
     ):
         sock.bind(("127.0.0.1", 0))
         client.connect(sock.getsockname())
-        client.settimeout(10)
+        client.settimeout(60)
         with running(lambda *args: serve(*args, watch=watch), sock, table, Counts()):
             for name, kind in asked:
                 client.send(dns.message.make_query(name, kind).to_wire())
@@ -88,6 +88,16 @@ def test_the_sample_is_bounded():
         watch.see(b"\x80\5" + bytes(8), CLIENT, 1, {})
 
     assert len(watch.sample) == SAMPLE_MAX
+
+
+def test_a_reply_is_shown_for_a_share_of_them_or_after_a_pause():
+    clock = [1000.0]
+    watch = Watch(now=lambda: clock[0], share=16)
+
+    assert [watch.due(n) for n in (1, 5, 10, 1, 64)] == [1, 0, 0, 16, 64]
+    assert watch.due(3) == 0
+    clock[0] += 0.01
+    assert watch.due(2) == 5
 
 
 def test_each_place_of_a_batch_has_its_turn():

@@ -98,7 +98,7 @@ def main(folder: Path, nsd: str) -> None:
         for kind, name, more in RECORDS:
             assert server.make_record(zone_id, kind, name, **more).status == 200
         start_nsd(running, nsd, folder / "secondary", SECONDARY, SECONDARY_ZONES)
-        wait_until(lambda: serial(SECONDARY) == serial(OURS) is not None, 30)
+        wait_until(lambda: serial(SECONDARY) == serial(OURS) is not None, 60)
         hints = folder / "hints"
         hints.write_text("".join(f". 3600000 NS {n}.root-lab.\n" for n in "ab"))
         with hints.open("a") as file:

@@ -34,7 +34,7 @@ def test_the_steps_of_the_waf_page(edge_server, tmp_path):
     command.chmod(0o755)
     script = "\n".join(part.partition("```")[0] for part in PAGE.split("```sh\n")[1:])
 
-    done = subprocess.run(["sh", "-euc", script], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["sh", "-euc", script], cwd=tmp_path, capture_output=True, text=True, timeout=200)
 
     assert done.returncode == 0, done.stderr
     *_, custom, dry, back = given = list(answers(done.stdout))

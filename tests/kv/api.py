@@ -53,5 +53,5 @@ def form(**parts):
 
 def blob_ids(api):
     """The blobs that are left once the store has cleaned up behind its writes."""
-    api.kv.store.delete("0" * 32, []).result(5)  # waits for the turn after them
+    api.kv.store.delete("0" * 32, []).result(60)  # waits for the turn after them
     return list(api.kv.store._blobs.idle_ids(float("inf")))

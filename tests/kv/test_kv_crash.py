@@ -95,7 +95,7 @@ def test_a_writer_killed_many_times_has_lost_nothing(tmp_path):
 
 def test_the_check_itself_notices_a_lost_write(tmp_path):
     store = SqliteKvStore(tmp_path)
-    store.put(NAMESPACE, [Pair("k", b"1")]).result(5)
+    store.put(NAMESPACE, [Pair("k", b"1")]).result(60)
 
     assert turn_of(store, "k") not in possible_turns([["begin", "k", "1"], ["written", "k", "2"]], {})["k"]
     store.close()

@@ -45,7 +45,7 @@ def put(store, content):
     except BaseException:
         incoming.discard()
         raise
-    store.put(NS, [pair]).result(5)
+    store.put(NS, [pair]).result(60)
 
 
 def refusal_of(store):
@@ -77,7 +77,7 @@ def test_whichever_call_fails_the_old_value_stays_and_the_next_write_works(tmp_p
 
     assert nth > 3  # open, write and fsync at the least
     assert value_of(store) == NEW
-    store.delete(NS, []).result(5)
+    store.delete(NS, []).result(60)
     store.sweep_blobs(NOW + 10**6 + BLOB_GRACE_SECONDS)
     assert len(list((tmp_path / BLOBS_NAME).iterdir())) == 1
     store.close()

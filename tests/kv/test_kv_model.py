@@ -55,7 +55,7 @@ class KvHistory(RuleBasedStateMachine):
     @rule(namespace=namespaces, batch=st.lists(writes, min_size=1, max_size=4))
     def put(self, namespace, batch):
         pairs = [self.pair(*write) for write in batch]
-        self.store.put(namespace, pairs).result(5)
+        self.store.put(namespace, pairs).result(60)
         for pair, (_, content, _, _) in zip(pairs, batch, strict=True):
             self.model[namespace][pair.key] = (content, Entry(pair.key, pair.expires_at_s, pair.metadata))
 
@@ -70,13 +70,13 @@ class KvHistory(RuleBasedStateMachine):
 
     @rule(namespace=namespaces, gone=st.lists(keys, max_size=3))
     def delete(self, namespace, gone):
-        self.store.delete(namespace, gone).result(5)
+        self.store.delete(namespace, gone).result(60)
         for key in gone:
             self.model[namespace].pop(key, None)
 
     @rule(namespace=namespaces)
     def drop(self, namespace):
-        self.store.drop(namespace).result(5)
+        self.store.drop(namespace).result(60)
         self.model[namespace] = {}
 
     @rule(seconds=st.integers(1, 15))
@@ -121,7 +121,7 @@ class KvHistory(RuleBasedStateMachine):
     @invariant()
     def every_blob_has_its_row(self):
         """What the model has outlived may still be there (expired or dropped rows), but never more files."""
-        self.store.delete(NAMESPACES[0], []).result(5)  # the store has cleaned up behind its writes
+        self.store.delete(NAMESPACES[0], []).result(60)  # the store has cleaned up behind its writes
         self.store.sweep_blobs(START_S + 10**9 + BLOB_GRACE_SECONDS)
         rows = self.store._db.execute("SELECT blob_id FROM entries WHERE blob_id IS NOT NULL")
         assert {id_ for (id_,) in rows} == {file.name for file in (self.folder / BLOBS_NAME).iterdir()}

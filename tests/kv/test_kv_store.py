@@ -24,7 +24,7 @@ def put(store, key, content=b"v", *, ns=NS, expires_at_s=None, metadata=None):
         incoming = store.incoming()
         incoming.write(content)
         content = incoming.finish()
-    return store.put(ns, [Pair(key, content, expires_at_s, metadata)]).result(5)
+    return store.put(ns, [Pair(key, content, expires_at_s, metadata)]).result(60)
 
 
 def value_of(store, key, *, ns=NS, now_s=NOW):
@@ -51,7 +51,7 @@ def pages(store, *, ns=NS, now_s=NOW, limit, prefix=""):
 
 def blob_ids(store, blobs):
     """The blobs that are left once the store has cleaned up behind its writes."""
-    store.delete(NS, []).result(5)  # waits for the turn after them
+    store.delete(NS, []).result(60)  # waits for the turn after them
     return set(blobs.idle_ids(float("inf")))
 
 
@@ -97,7 +97,7 @@ def test_a_value_stays_readable_while_it_is_deleted(store, content):
     put(store, "k", content)
 
     with store.get(NS, "k", NOW) as value:
-        assert store.delete(NS, ["k"]).result(5).value == 1
+        assert store.delete(NS, ["k"]).result(60).value == 1
         assert value.read() == content
 
     assert value_of(store, "k") is None
@@ -106,18 +106,34 @@ def test_a_value_stays_readable_while_it_is_deleted(store, content):
 def test_a_deletion_counts_the_rows_that_were_there(store):
     put(store, "a")
 
-    assert store.delete(NS, ["a", "b", "a"]).result(5).value == 1
-    assert store.delete(OTHER, ["a"]).result(5).value == 0
+    assert store.delete(NS, ["a", "b", "a"]).result(60).value == 1
+    assert store.delete(OTHER, ["a"]).result(60).value == 0
 
 
 # Many at once
 
 
 def test_pairs_are_written_together_and_the_last_of_a_key_wins(store):
-    written = store.put(NS, [Pair("a", b"1"), Pair("b", b"2"), Pair("a", b"3")]).result(5)
+    written = store.put(NS, [Pair("a", b"1"), Pair("b", b"2"), Pair("a", b"3")]).result(60)
 
     assert written.value == 3
     assert (value_of(store, "a"), value_of(store, "b")) == (b"3", b"2")
+
+
+def test_small_and_large_values_may_come_mixed(store, blobs):
+    def large(content):
+        incoming = store.incoming()
+        incoming.write(content)
+        return incoming.finish()
+
+    contents = [b"1", large(LARGE), b"2", large(LARGE + b"3"), large(LARGE + b"4")]
+    keys_written = ["a", "a", "a", "b", "c"]
+
+    written = store.put(NS, map(Pair, keys_written, contents)).result(60)
+
+    assert written.value == 5
+    assert [value_of(store, key) for key in "abc"] == [b"2", LARGE + b"3", LARGE + b"4"]
+    assert len(blob_ids(store, blobs)) == 2, "the one that was replaced in the same write is gone"
 
 
 def test_pairs_that_fail_halfway_leave_nothing_behind(store, blobs):
@@ -129,7 +145,7 @@ def test_pairs_that_fail_halfway_leave_nothing_behind(store, blobs):
         raise ValueError("item 2")
 
     with pytest.raises(ValueError, match="item 2"):
-        store.put(NS, halfway()).result(5)
+        store.put(NS, halfway()).result(60)
 
     assert keys(store) == []
     assert blob_ids(store, blobs) == set()
@@ -143,7 +159,7 @@ def test_a_failed_write_leaves_the_one_before_it_and_its_blob(store, blobs):
         raise ValueError("item 1")
 
     with pytest.raises(ValueError, match="item 1"):
-        store.put(NS, halfway()).result(5)
+        store.put(NS, halfway()).result(60)
 
     assert value_of(store, "a") == LARGE
     assert len(blob_ids(store, blobs)) == 1
@@ -182,14 +198,14 @@ def test_the_sweep_removes_what_has_expired_and_nothing_else(store, blobs):
 
 
 def test_keys_are_listed_in_the_order_of_their_utf8_bytes(store):
-    assert store.put(NS, [Pair(key, b"") for key in reversed(KEYS_IN_ORDER)]).result(5)
+    assert store.put(NS, [Pair(key, b"") for key in reversed(KEYS_IN_ORDER)]).result(60)
 
     assert tuple(keys(store)) == KEYS_IN_ORDER == tuple(sorted(KEYS_IN_ORDER, key=str.encode))
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 10, 11, 12])
 def test_pages_of_any_size_give_the_same_listing(store, limit):
-    store.put(NS, [Pair(key, b"") for key in KEYS_IN_ORDER]).result(5)
+    store.put(NS, [Pair(key, b"") for key in KEYS_IN_ORDER]).result(60)
 
     assert tuple(keys(store, limit=limit)) == KEYS_IN_ORDER
 
@@ -197,13 +213,13 @@ def test_pages_of_any_size_give_the_same_listing(store, limit):
 @pytest.mark.parametrize("prefix", ["", "a", "a/", "aa", "é", "😀", "zz", "\U0010ffff"])
 @pytest.mark.parametrize("limit", [1, 100])
 def test_a_prefix_lists_exactly_the_keys_that_start_with_it(store, prefix, limit):
-    store.put(NS, [Pair(key, b"") for key in KEYS_IN_ORDER]).result(5)
+    store.put(NS, [Pair(key, b"") for key in KEYS_IN_ORDER]).result(60)
 
     assert keys(store, prefix=prefix, limit=limit) == [key for key in KEYS_IN_ORDER if key.startswith(prefix)]
 
 
 def test_the_last_page_has_an_empty_cursor_even_when_it_is_full(store):
-    store.put(NS, [Pair("a", b""), Pair("b", b"")]).result(5)
+    store.put(NS, [Pair("a", b""), Pair("b", b"")]).result(60)
 
     assert store.page(NS, now_s=NOW, limit=2).cursor == ""
     assert store.page(NS, now_s=NOW, limit=1).cursor != ""
@@ -223,7 +239,7 @@ def test_a_cursor_that_no_listing_gave_is_refused(store, cursor):
 
 def test_a_listing_under_writes_shows_every_lasting_key_exactly_once(store):
     lasting = {f"{i:03d}" for i in range(0, 200, 2)}
-    store.put(NS, [Pair(key, b"") for key in lasting]).result(5)
+    store.put(NS, [Pair(key, b"") for key in lasting]).result(60)
     stop = threading.Event()
 
     def churn():
@@ -231,8 +247,8 @@ def test_a_listing_under_writes_shows_every_lasting_key_exactly_once(store):
             if stop.is_set():
                 return
             passing = f"{i % 200 | 1:03d}"
-            store.put(NS, [Pair(passing, b"x"), Pair(f"{i % 200 & ~1:03d}", b"again")]).result(5)
-            store.delete(NS, [passing]).result(5)
+            store.put(NS, [Pair(passing, b"x"), Pair(f"{i % 200 & ~1:03d}", b"again")]).result(60)
+            store.delete(NS, [passing]).result(60)
 
     writer = threading.Thread(target=churn)
     writer.start()
@@ -253,7 +269,7 @@ def test_a_dropped_namespace_is_empty_at_once_and_swept_later(store, blobs):
     put(store, "small")
     put(store, "k", ns=OTHER)
 
-    store.drop(NS).result(5)
+    store.drop(NS).result(60)
 
     assert (keys(store), value_of(store, "k"), store.namespaces()) == ([], None, [OTHER])
     assert len(blob_ids(store, blobs)) == 1
@@ -264,7 +280,7 @@ def test_a_dropped_namespace_is_empty_at_once_and_swept_later(store, blobs):
 
 def test_a_namespace_that_comes_again_does_not_find_its_old_keys(store):
     put(store, "old")
-    store.drop(NS).result(5)
+    store.drop(NS).result(60)
     put(store, "new")
 
     assert keys(store) == ["new"]
@@ -273,7 +289,7 @@ def test_a_namespace_that_comes_again_does_not_find_its_old_keys(store):
 
 
 def test_dropping_an_unknown_namespace_is_harmless(store):
-    store.drop(NS).result(5)
+    store.drop(NS).result(60)
 
     assert store.namespaces() == []
 
@@ -288,7 +304,7 @@ def test_a_replaced_or_deleted_large_value_takes_its_blob_along(store, blobs):
 
     put(store, "a", b"small")
     put(store, "b", LARGE)
-    store.delete(NS, ["c"]).result(5)
+    store.delete(NS, ["c"]).result(60)
 
     assert len(blob_ids(store, blobs)) == 1
     assert value_of(store, "b") == LARGE

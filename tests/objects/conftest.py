@@ -4,9 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from edgestead.objects.classes import Durability
 from edgestead.store.sqlite.objectlog.local import LocalObjectLog
 from edgestead.testing.disks import SimulatedDisk
 from tests.objects.logs import Logs
+
+OF_BOTH = {"test_keys", "test_sql", "test_transactions", "test_runtime", "test_model"}
 
 
 @pytest.fixture
@@ -14,10 +17,23 @@ def disk() -> SimulatedDisk:
     return SimulatedDisk()
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """What storage promises it promises with both durabilities."""
+    if metafunc.module.__name__.rpartition(".")[2] in OF_BOTH and "durability" in metafunc.fixturenames:
+        metafunc.parametrize("durability", ["log", "sqlite"], indirect=True)
+
+
 @pytest.fixture
-def logs(disk: SimulatedDisk) -> Iterator[Logs]:
+def durability(request: pytest.FixtureRequest) -> Durability:
+    found: Durability = getattr(request, "param", "log")
+    return found
+
+
+@pytest.fixture
+def logs(disk: SimulatedDisk, durability: Durability) -> Iterator[Logs]:
     with disk.vfs(f"simulated-{id(disk)}") as vfs:
         opened = Logs(disk, vfs)
+        opened.durability = durability
         yield opened
         opened.abandon()
 

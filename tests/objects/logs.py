@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from edgestead.objects.classes import Durability
 from edgestead.store.objectlog import UNCHANGED, Alarm, Commit, CommitKind, Group, Lease, ObjectRef
 from edgestead.store.sqlite.objectlog.local import LocalObjectLog
 from edgestead.store.sqlite.objectlog.runner import InlineRunner
@@ -38,6 +39,7 @@ class Logs:
         self.clock = itertools.count(1_000_000, 1_000)
         self.opened: list[LocalObjectLog] = []
         self.databases: list[Any] = []
+        self.durability: Durability = "log"  # of every class that runs on it
 
     def open(self, **options: Any) -> LocalObjectLog:
         options = {"segment_bytes": SEGMENT_BYTES, "files": self.disk} | options

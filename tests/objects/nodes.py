@@ -5,6 +5,8 @@ import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import msgspec
+
 from edgestead.objects.classes import StatefulObject, describe
 from edgestead.objects.errors import ObjectReset
 from edgestead.objects.gates import InputGate
@@ -32,7 +34,10 @@ def make_node(logs: Logs, loop: SimulatedLoop, *classes: type[StatefulObject], *
     )
     logs.opened.append(log)
     node = Node(
-        {kind.__name__: describe(kind) for kind in classes},
+        {
+            kind.__name__: msgspec.structs.replace(describe(kind), durability=logs.durability)
+            for kind in classes
+        },
         log,
         logs.disk,
         now_ms=loop.now_ms,
@@ -82,7 +87,7 @@ def with_storage(logs: Logs, body: Body, backend: str = "sql", **options: Any) -
     async def main(loop: SimulatedLoop) -> Any:
         node = make_node(logs, loop, **options)
         broken: list[ObjectReset] = []
-        engine = node._make_engine(ref(), broken.append)
+        engine = node._make_engine(ref(), broken.append, logs.durability)
         storage = Storage(
             engine, InputGate(), sql_backend=backend == "sql", has_alarm=True, now_ms=loop.now_ms
         )

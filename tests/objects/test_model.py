@@ -43,7 +43,7 @@ class StorageModel(RuleBasedStateMachine):
             node = make_node(
                 self.logs, self.loop, logging=random.Random(len(self.logs.opened)).choice(("keys", "pages"))
             )
-            return node, node._make_engine(ref(), lambda error: None)
+            return node, node._make_engine(ref(), lambda error: None, self.logs.durability)
 
         self.node, self.engine = self.loop.run_until_complete(make())
         self.storage = Storage(

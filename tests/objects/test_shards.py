@@ -66,9 +66,19 @@ class Table(StatefulObject):
         return [row["value"] for row in self.ctx.storage.sql.exec("SELECT value FROM t ORDER BY value")]
 
 
+class Alone(Counter):
+    durability = "sqlite"
+
+    async def add(self, by: int = 1) -> int:
+        return await super().add(by)
+
+
 class Alarmed(StatefulObject):
     async def alarm(self) -> None:
         pass
+
+    async def forget(self) -> None:
+        await self.ctx.storage.delete_alarm()
 
     async def remind(self, ms: int) -> None:
         await self.ctx.storage.set_alarm(ms)
@@ -77,7 +87,7 @@ class Alarmed(StatefulObject):
         return await self.ctx.storage.get_alarm()
 
 
-CLASSES = {kind.__name__: describe(kind) for kind in (Counter, Table, Alarmed)}
+CLASSES = {kind.__name__: describe(kind) for kind in (Counter, Table, Alarmed, Alone)}
 
 
 def name_of(owner: int, count: int = COUNT) -> str:
@@ -111,7 +121,7 @@ def run(
             hosts.append(host)
             clients.append(Client(*await asyncio.open_connection("127.0.0.1", port)))
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 return await script(clients, hosts)
         finally:
             for client in clients:
@@ -194,6 +204,7 @@ def test_another_number_of_processes_keeps_every_object(tmp_path: Path, counts: 
         for name in names:
             told[name] = told.get(name, 0) + 1
             assert await clients[0].call(f"Counter/{name}/add") == told[name]
+            assert await clients[-1].call(f"Alone/{name}/add") == told[name]
             await clients[-1].call(f"Table/{name}/insert", f"{len(clients)}-{told[name]}")
             assert len(await clients[0].call(f"Table/{name}/values")) == told[name]
         assert await clients[0].call("Alarmed/a/reminder") == (None if told[names[0]] == 1 else 10**13)

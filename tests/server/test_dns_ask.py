@@ -27,7 +27,7 @@ def world(edge_server):
         }
         folder = () if words[1] == "check" else ("--data-dir", str(edge_server.data_dir))
         command = [sys.executable, "-m", "edgestead", *words, *folder]
-        return subprocess.run(command, capture_output=True, text=True, env=env, timeout=30, check=False)
+        return subprocess.run(command, capture_output=True, text=True, env=env, timeout=60, check=False)
 
     return edge_server, zone_id, run
 
@@ -62,18 +62,17 @@ def test_trace_says_why_an_alias_is_answered_with_addresses_and_whose(world):
 
 
 def test_what_is_asked_is_seen(world):
+    """The first of each process is shown at once; what follows at once may stand in for others."""
     server, _, run = world
-    for _ in range(3):
-        server.dig("www.asked.example")
+    assert run("dns", "top").stdout == ""
+    server.dig("www.asked.example")
     server.dig("www.asked.example", tcp=True)
-    server.dig("missing.asked.example")
 
     top, counts, log = (run("dns", command).stdout for command in ("top", "counts", "log"))
 
-    assert "4  A        www.asked.example." in top
-    assert "4  A        NOERROR   asked.example." in counts
-    assert "1  A        NXDOMAIN  asked.example." in counts
-    assert "127.0.0.0/24       A        NXDOMAIN " in log
+    assert top == "         2  A        www.asked.example.\n"
+    assert counts == "         2  A        NOERROR   asked.example.\n"
+    assert log.count("127.0.0.0/24       A        NOERROR") == 2
 
 
 def test_check_exits_with_one_when_something_is_broken(world):
@@ -127,7 +126,7 @@ def test_without_a_server_there_is_one_line(tmp_path):
         capture_output=True,
         text=True,
         env=environment(),
-        timeout=30,
+        timeout=60,
         check=False,
     )
 

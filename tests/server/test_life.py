@@ -126,7 +126,7 @@ def test_a_request_under_way_is_answered_before_the_end(edge_server):
     with socket.create_connection((host, int(port))) as connection:
         connection.sendall(head.encode() + body[:5])
         os.kill(edge_server.pid, signal.SIGTERM)
-        wait_until(lambda: not edge_server.ready_file.exists(), 10)
+        wait_until(lambda: not edge_server.ready_file.exists(), 60)
         connection.sendall(body[5:])
         answer = connection.makefile("rb").read()
 
@@ -150,7 +150,7 @@ def test_a_second_signal_ends_it_at_once(edge_server):
     children = edge_server.children()
     os.kill(children["control"], signal.SIGSTOP)
     os.kill(edge_server.pid, signal.SIGTERM)
-    wait_until(lambda: not edge_server.ready_file.exists(), 10)
+    wait_until(lambda: not edge_server.ready_file.exists(), 60)
 
     assert edge_server.stop() == 1
 
@@ -225,6 +225,6 @@ def launch(data_dir, *flags):
         [sys.executable, "-m", "edgestead", "serve", "--data-dir", str(data_dir), *free, *flags],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
         env=environment(),
     )

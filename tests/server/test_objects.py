@@ -145,7 +145,7 @@ def test_a_class_that_blocks_its_process_is_named_and_the_process_replaced(
     new_server, counter, tmp_path, method
 ):
     file = tmp_path / "edge.toml"
-    file.write_text("objects-blocked-seconds = 1\n")
+    file.write_text("objects-blocked-seconds = 3\n")
     server = new_server("--objects", counter, "--config", str(file)).start()
     server.call_object("Counter/a/add")
     pid = server.children()["objects-0"]
@@ -203,7 +203,7 @@ def test_several_processes_share_the_objects_and_one_ends_alone(new_server, coun
 def test_readiness_and_metrics_tell_of_objects(server):
     server.call_object("Counter/a/add")
     server.call_object("Counter/a/missing")
-    server.wait_until(lambda: 'edge_objects_live{process="objects-0"} 1' in metrics(server), 20)
+    server.wait_until(lambda: 'edge_objects_live{process="objects-0"} 1' in metrics(server), 60)
 
     assert 'edge_objects_requests_total{process="objects-0",status="2xx"} 1' in metrics(server)
     assert 'edge_objects_requests_total{process="objects-0",status="4xx"} 1' in metrics(server)

@@ -14,7 +14,7 @@ def edgecli(server, *arguments):
         [sys.executable, "-m", "edgestead", *arguments, "--data-dir", str(server.data_dir)],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
         env=environment(),
     )
 
@@ -35,7 +35,7 @@ def test_a_renewal_takes_effect_before_the_command_returns(edge_server, command)
     assert user_status(edge_server, new["api_token"]) == 200
     assert new["account_id"] == old["account_id"]
     assert new["api_token"] not in done.stdout + done.stderr + edge_server.log
-    wait_until(lambda: json.loads(edge_server.ready_file.read_bytes())["api_token"] == new["api_token"], 10)
+    wait_until(lambda: json.loads(edge_server.ready_file.read_bytes())["api_token"] == new["api_token"], 60)
 
 
 def test_a_renewal_of_a_resting_server_takes_effect_at_its_start(edge_server):

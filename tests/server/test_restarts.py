@@ -113,7 +113,7 @@ def test_a_damaged_credentials_file_keeps_control_away_but_not_dns(server):
     kept, pid = file.read_bytes(), server.children()["control"]
     file.write_text("damaged")
     os.kill(pid, signal.SIGKILL)
-    server.wait_until(lambda: "is not a credentials file" in server.log, 20)
+    server.wait_until(lambda: "is not a credentials file" in server.log, 60)
 
     assert server.dig("www.example.com") == ["192.0.2.1"]
 

@@ -14,7 +14,7 @@ import pytest
 from edgestead.testing.server import wait_until
 
 ZONE = "example.com"
-WAIT_SECONDS = 20
+WAIT_SECONDS = 60
 
 
 class Secondary:

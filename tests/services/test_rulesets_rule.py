@@ -30,7 +30,7 @@ GOOD = [
     (MANAGED_PHASE, "skip", {"rules": {ID: [ID]}}),
     (MANAGED_PHASE, "skip", {"ruleset": "current", "rules": {ID: [ID]}, "phases": ["http_ratelimit"]}),
     (MANAGED_PHASE, "execute", {"id": ID, "version": "latest"}),
-    (MANAGED_PHASE, "execute", {"id": ID, "version": "latest", "overrides": {"enabled": True, "rules": []}}),
+    (MANAGED_PHASE, "execute", {"id": ID, "version": "latest", "overrides": {"categories": []}}),  # level 4
     (MANAGED_PHASE, "execute", {"id": ID, "version": "12", "matched_data": {"public_key": "k"}}),
     ("http_request_dynamic_redirect", "redirect", {"from_value": {"target_url": DYNAMIC}}),
     (
@@ -228,8 +228,6 @@ BAD = [
         "/cache_reserve",
     ),
     ("http_request_transform", "rewrite", {"uri": {"path": {"value": "new"}}}, "/uri/path/value"),
-    (MANAGED_PHASE, "execute", {"id": ID, "overrides": {"categories": [], "rules": []}}, "/overrides"),
-    (MANAGED_PHASE, "execute", {"id": ID, "overrides": {"rules": []}}, "/overrides"),
     ("http_response_compression", "compress_response", {"algorithms": []}, "/algorithms"),
     (
         "http_response_compression",

@@ -28,7 +28,7 @@ def test_an_upgrade_finds_the_comments_and_tags_that_are_there(tmp_path):
         step for step in MIGRATIONS if step.number < next(s.number for s in MIGRATIONS if s.sql == CREATE)
     ]
     store = SqliteControlStore(tmp_path / "control.db", before)
-    store.write(lambda tx: [tx.run(INSERT, row) for row in ROWS]).result(10)
+    store.write(lambda tx: [tx.run(INSERT, row) for row in ROWS]).result(60)
     store.close()
 
     store = SqliteControlStore(tmp_path / "control.db", MIGRATIONS)

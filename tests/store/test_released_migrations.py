@@ -41,7 +41,7 @@ def test_released_steps_are_what_they_were(part):
 def test_a_commit_reaches_the_disk_before_it_is_acknowledged(tmp_path):
     store = SqliteControlStore(tmp_path / "control.db")
     try:
-        ((level,),) = store.write(lambda tx: tx.rows("PRAGMA synchronous")).result(10).value
+        ((level,),) = store.write(lambda tx: tx.rows("PRAGMA synchronous")).result(60).value
     finally:
         store.close()
 

@@ -27,6 +27,7 @@ from edgestead.model.kv import KvBusy, ValueTooLarge
 from edgestead.store.kv import INLINE_BYTES_MAX, Blob, Incoming, KvStore, Pair, Value
 
 PORTION_BYTES = 524_288  # one hop to a thread costs as much as writing 100 KiB
+SENT_BYTES = 65_536  # in one turn of the loop, which copies them into the kernel itself
 SPOOL_IN_MEMORY_BYTES = 262_144
 THREADS = 8
 OWNERS_MAX = 4_096
@@ -95,7 +96,9 @@ class KvData:
         """A value's bytes. Whoever iterates closes the value."""
         chunks = iter(value)
         while (chunk := await self.in_thread(next, chunks, None)) is not None:
-            yield chunk
+            for start in range(0, len(chunk), SENT_BYTES):
+                yield chunk[start : start + SENT_BYTES]
+                await asyncio.sleep(0)  # other requests between two pieces
 
     @asynccontextmanager
     async def spooled(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[IO[bytes]]:

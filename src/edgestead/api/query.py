@@ -52,9 +52,9 @@ class Query:
         return bool(self.raw)
 
     def flag(self, name: str) -> bool | None:
-        """Raises InvalidQuery: neither `true` nor `false`."""
+        """None when it was not sent, or empty. Raises InvalidQuery: neither `true` nor `false`."""
         text = self.text(name)
-        if text is None:
+        if not text:
             return None
         if text not in ("true", "false"):
             raise InvalidQuery(parameter=name, reason="true or false is expected")

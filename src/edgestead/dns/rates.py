@@ -25,6 +25,8 @@ from zlib import crc32
 ROWS: Final = 65_536
 SLIP: Final = 2
 CELL_OCTETS: Final = 8
+LOOKS: Final = 64
+"""A worker adds its answers up this often on the way to the limit; less often nobody could be over it."""
 
 _TOTALS: Final = ROWS  # the row behind the last
 _COUNT_BITS: Final = 32
@@ -63,6 +65,8 @@ class Rates:
         self._loopback_exempt = loopback_exempt
         self._now = now
         self._second = 0
+        self._look_every = max(1, per_second // LOOKS)
+        self._pending = 0
         self._over: set[int] = set()
         self._exceeded = False  # all answers of this second together
         self._watching = False
@@ -70,6 +74,10 @@ class Rates:
 
     def watching(self, answers: int) -> bool:
         """Whether anybody may be over the limit, `answers` more being about to leave. Asked once a batch."""
+        self._pending += answers
+        if 0 < self._pending < self._look_every and not self._watching:
+            return False
+        answers, self._pending = self._pending, 0
         second = int(self._now())
         if second != self._second:
             # Stay watchful through the second after one that was too much: a flood does not pause.

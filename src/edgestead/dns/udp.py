@@ -188,17 +188,20 @@ class _Batched:
             unsent = self._send_around(left_out, received)
         if unsent:
             self.tally.counts[Slot.UNSENT] += unsent
-        shown = self._watch.choose(received)
-        if shown not in left_out:
-            self._show(shown, received)
+        shown = self._watch.due(received)
+        if shown:
+            self._show(shown, received, left_out)
         return received
 
-    def _show(self, i: int, received: int) -> None:
+    def _show(self, replies: int, received: int, left_out: list[int]) -> None:
         """Let the watch see one reply, which is still where it was sent from."""
+        i = self._watch.choose(received)
+        if i in left_out:
+            return
         _, start, at = self._slots[received][i]
         reply = self._ring.buffer[at : start + self._ring.sizes[i]]
         with self._lock:
-            self._watch.see(reply, self._ring.client(i), received, self._table.view.zones)
+            self._watch.see(reply, self._ring.client(i), replies, self._table.view.zones)
 
     def _answer(self, received: int) -> list[int]:
         """Write the replies over the queries; returns the slots that get none."""
@@ -206,6 +209,7 @@ class _Batched:
         left_out, live = [], 0
         with self._lock:
             responder = self._replies.responder
+            responder.look_at_the_clock()
             get, live_reply = responder.exact_of_now().get, responder.reply
             for i, start, at in self._slots[received]:
                 query = buffer[at : start + lengths[i]]
@@ -231,6 +235,7 @@ class _Batched:
         replies, left_out, hits = self._replies, [], 0
         replies.responder.proved = False
         with self._lock:
+            replies.responder.look_at_the_clock()
             get = replies.responder.exact_of_now().get
             for i, start, at in self._slots[received]:
                 query = buffer[at : start + lengths[i]]
@@ -297,6 +302,7 @@ class _Portable:
         replies.responder.proved = False
         counts[_QUERIES] += 1
         with self._lock:
+            replies.responder.look_at_the_clock()
             reply = replies.responder.exact_of_now().get(query)
             if reply is not None:
                 counts[_HITS] += 1
@@ -305,8 +311,9 @@ class _Portable:
                 reply = replies.live(query, 0)
             if replies.watching(1):
                 reply = replies.within_limits(query, 0, reply)
-            if reply is not None:
-                self._watch.see(reply, self._client(0), 1, self._table.view.zones)
+            shown = self._watch.due(1)
+            if shown and reply is not None:
+                self._watch.see(reply, self._client(0), shown, self._table.view.zones)
         if reply is not None:
             try:
                 self._sock.sendto(data[:_ID] + reply, address)

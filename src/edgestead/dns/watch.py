@@ -5,11 +5,12 @@ Asks  nobody; the clock comes in as a parameter.
 Tells operators, through the server (`server.dns_ask`).
 Not   exact counters, which are `counters`.
 
-The loops show one reply of each batch and say how many there were. With little to do a batch is one query and
-every query is counted; under load one of up to 64 stands for all of them, which estimates shares well and
-costs a hundredth of a query. A sketch keeps the keys with the highest counts: when it holds twice as many as
-it promises, the lower half goes, and a key that comes (again) starts with the highest count that went. So no
-count is too low, none is too high by more than `floor`, and what was counted more often is there.
+The loops show a reply now and then, which stands for all since the last one: when there were SHARE of them,
+or PAUSE_SECONDS are over. So with little to do every query is counted, and under load one of about a hundred,
+which estimates shares well and costs a hundredth of a query. A sketch keeps the keys with the highest counts:
+when it holds twice as many as it promises, the lower half goes, and a key that comes (again) starts with the
+highest count that went. So no count is too low, none is too high by more than `floor`, and what was counted
+more often is there.
 """
 
 import time
@@ -22,6 +23,8 @@ from edgestead.dns import wire
 NAMES_MAX: Final = 2000
 GROUPS_MAX: Final = 4000
 SAMPLE_MAX: Final = 1000
+SHARE: Final = 64
+PAUSE_SECONDS: Final = 0.005
 
 _QUESTION_AT: Final = 10
 _RCODE: Final = 0x0F
@@ -69,12 +72,24 @@ class Seen(NamedTuple):
 class Watch:
     """One loop's view of what it is asked. Not for two threads at once: both sides hold the table's lock."""
 
-    def __init__(self, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, now: Callable[[], float] = time.time, share: int = SHARE) -> None:
         self._now = now
+        self._share = share
+        self._pending = 0
+        self._shown_at = 0.0
         self.names: Sketch[tuple[bytes, int]] = Sketch(NAMES_MAX)
         self.groups: Sketch[tuple[bytes, int, int]] = Sketch(GROUPS_MAX)
         self.sample: deque[Seen] = deque(maxlen=SAMPLE_MAX)
         self._turn = 0
+
+    def due(self, replies: int) -> int:
+        """For how many replies one is to be shown now, after a batch of so many; 0 for none."""
+        self._pending += replies
+        if self._pending < self._share and self._now() - self._shown_at < PAUSE_SECONDS:
+            return 0
+        shown, self._pending = self._pending, 0
+        self._shown_at = self._now()
+        return shown
 
     def choose(self, replies: int) -> int:
         """Which reply of a batch to show: each place in turn."""

@@ -111,6 +111,8 @@ def _translated(pattern: str) -> bytes:
 
 def _refuse_if_read_otherwise(token: str) -> None:
     """`token` with the character behind it."""
+    if token[0] not in "\\{":
+        return
     for start, instead in _READ_OTHERWISE.items():
         if token.startswith(start):
             raise _refused(f"{start} is not supported: {instead}")

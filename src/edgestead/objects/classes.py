@@ -18,18 +18,22 @@ if TYPE_CHECKING:
     from edgestead.objects.context import Context
 
 Backend = Literal["kv", "sql"]
+Durability = Literal["log", "sqlite"]
 _EVENTS = frozenset({"fetch", "alarm", "on_start"})
 
 
 class StatefulObject:
     """An object that lives once per name, with storage of its own.
 
-    `storage` is the backend: "kv" (keys only) or "sql" (keys and a SQL database). `on_start` runs before
+    `storage` is the backend: "kv" (keys only) or "sql" (keys and a SQL database). `durability` says what
+    makes its commits durable: the "log" that all objects of a process share, or "sqlite", a sync of its own
+    for each commit. `on_start` runs before
     the first event of each life, `alarm` when the alarm is due, `fetch` for HTTP; every other public
     `async def` is a method that others may call.
     """
 
     storage: ClassVar[Backend] = "kv"
+    durability: ClassVar[Durability] = "log"
 
     def __init__(self, ctx: "Context", env: Any) -> None:
         self.ctx = ctx
@@ -46,12 +50,15 @@ class ClassInfo(msgspec.Struct, frozen=True):
     has_alarm: bool
     has_fetch: bool
     has_start: bool
+    durability: Durability = "log"
 
 
 def describe(kind: type[StatefulObject]) -> ClassInfo:
     """What there is to know of a class. Raises TypeError when it breaks a rule, with the rule."""
     if kind.storage not in ("kv", "sql"):
         raise TypeError(f'{kind.__name__}.storage must be "kv" or "sql", not {kind.storage!r}')
+    if kind.durability not in ("log", "sqlite"):
+        raise TypeError(f'{kind.__name__}.durability must be "log" or "sqlite", not {kind.durability!r}')
     for event in _EVENTS:
         found = getattr(kind, event, None)
         if found is not None and not inspect.iscoroutinefunction(found):
@@ -64,6 +71,7 @@ def describe(kind: type[StatefulObject]) -> ClassInfo:
         has_alarm=hasattr(kind, "alarm"),
         has_fetch=hasattr(kind, "fetch"),
         has_start=hasattr(kind, "on_start"),
+        durability=kind.durability,
     )
 
 

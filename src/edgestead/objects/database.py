@@ -5,8 +5,9 @@ Asks  apsw; `guard` for what user statements may do; `files` for the write-ahead
 Tells `engine` the pages of each commit, `sql` how to run a statement.
 Not   when to commit and when to checkpoint (`engine`); durability (the object log).
 
-Nothing here is synced: the object log is. So the write-ahead log holds commits only until they are in the
-database file, and one that was left behind is never read.
+Nothing here is synced, unless asked for: the object log is. So the write-ahead log holds commits only until
+they are in the database file, and one that was left behind is never read. A `synced` database is the other
+way round: its write-ahead log is what makes a commit durable, and is read when it is opened again.
 """
 
 import secrets
@@ -35,9 +36,16 @@ _PUT = f"{_MARK} INSERT INTO {KV_TABLE} VALUES (?, ?) ON CONFLICT DO UPDATE SET 
 _DELETE = f"{_MARK} DELETE FROM {KV_TABLE} WHERE key = ?"
 _GET = f"{_MARK} SELECT value FROM {KV_TABLE} WHERE key = ?"
 _BEGIN, _COMMIT, _ROLLBACK = (f"{_MARK} {word}" for word in ("BEGIN", "COMMIT", "ROLLBACK"))
+OWN_TABLE = f"{HIDDEN_PREFIX}own"
+_HAS_OWN = f"{_MARK} SELECT 1 FROM sqlite_schema WHERE name = '{OWN_TABLE}'"
+_CREATE_OWN = f"{_MARK} CREATE TABLE IF NOT EXISTS {OWN_TABLE} (id INTEGER PRIMARY KEY, alarm_us INTEGER)"
+_SET_OWN = f"{_MARK} INSERT OR REPLACE INTO {OWN_TABLE} VALUES (1, ?)"
+_GET_OWN = f"{_MARK} SELECT alarm_us FROM {OWN_TABLE}"
+_SYNCED = b"synced"
 _HIDDEN_NAMES = (
     f"{_MARK} SELECT name FROM sqlite_schema "
-    f"WHERE substr(lower(name), 1, {len(HIDDEN_PREFIX)}) = '{HIDDEN_PREFIX}' AND name <> '{KV_TABLE}'"
+    f"WHERE substr(lower(name), 1, {len(HIDDEN_PREFIX)}) = '{HIDDEN_PREFIX}' "
+    f"AND name NOT IN ('{KV_TABLE}', '{OWN_TABLE}')"
 )
 _SIZE = (
     f"{_MARK} SELECT (p.page_count - f.freelist_count) * s.page_size "
@@ -60,7 +68,7 @@ _LIMITS = {
 _PRAGMAS = (
     # First: no shared memory file, no lock calls, and other programs get SQLITE_BUSY.
     "locking_mode = EXCLUSIVE",
-    "synchronous = OFF",  # before WAL mode: a new file would be synced on its way there
+    "synchronous = {synchronous}",  # before WAL mode: a new file would be synced on its way there
     "journal_mode = WAL",
     "foreign_keys = ON",
     "trusted_schema = OFF",
@@ -96,10 +104,12 @@ class Database:
         fresh: bool,
         vfs: str = "",
         clock: Callable[[], float] = time.monotonic,
+        synced: bool = False,
     ) -> None:
         files.make_folder(path.rpartition("/")[0])
-        for suffix in ("-wal", "-shm", "-journal", *([""] if fresh else ())):
+        for suffix in () if synced else ("-wal", "-shm", "-journal", *([""] if fresh else ())):
             files.remove(path + suffix)
+        self._synced = synced
         self._clock = clock
         self.deadline = 0.0  # set to 0 before each user statement, and by the first look at the clock
         self._wal: File | None = None
@@ -112,7 +122,8 @@ class Database:
         self.execute = self.connection.execute
         try:
             self._configure()
-            self._wal = files.open(path + "-wal", create=True)
+            if not synced:
+                self._wal = files.open(path + "-wal", create=True)
             self.has_table = bool(self._run(_HAS))
         except BaseException:
             self.close()
@@ -121,7 +132,8 @@ class Database:
     def _configure(self) -> None:
         connection = self.connection
         for pragma in _PRAGMAS:
-            self._run(f"{_MARK} PRAGMA {pragma}")
+            words = pragma.format(synchronous="FULL" if self._synced else "OFF")
+            self._run(f"{_MARK} PRAGMA {words}")
         connection.wal_autocheckpoint(0)
         # Closing must not copy unacknowledged commits into the database file.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
@@ -200,7 +212,12 @@ class Database:
         self.has_table = bool(self._run(_HAS))
 
     def commit(self) -> bytes:
-        """Commit, and give the transaction's WAL frames; empty when it changed nothing."""
+        """Commit, and give the transaction's WAL frames; empty when it changed nothing.
+
+        A synced database keeps its frames to itself: it gives _SYNCED for them.
+        """
+        if self._synced:
+            return self._commit_synced()
         self._run(_COMMIT)
         if self._frames < self._read:
             raise SqlError("the write-ahead log was reset by somebody else", "SQLITE_PROTOCOL")
@@ -214,6 +231,15 @@ class Database:
             raise SqlError("the write-ahead log is shorter than its commits", "SQLITE_IOERR_SHORT_READ")
         self._read = self._frames
         return frames
+
+    def _commit_synced(self) -> bytes:
+        self._frames = 0
+        self._run(_COMMIT)
+        if self._frames >= limits.CHECKPOINT_FRAMES:
+            for cursor in self.cursors():
+                cursor.settle()
+            self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        return _SYNCED if self._frames else b""
 
     @property
     def frames(self) -> int:
@@ -277,6 +303,19 @@ class Database:
         rows = f"SELECT key, value FROM {KV_TABLE} WHERE key >= ?1 {below} ORDER BY key {order} LIMIT ?"
         values = (start, *(() if end is None else (end,)), -1 if limit is None else limit)
         return [(key, value) for key, value in self._run(f"{_MARK} {rows}", values)]
+
+    # the alarm, of an object that is durable by itself
+
+    def own_alarm(self) -> tuple[bool, int | None]:
+        """Whether the database knows about an alarm, and when it is due."""
+        if not self._run(_HAS_OWN):
+            return False, None
+        rows = self._run(_GET_OWN)
+        return (True, rows[0][0]) if rows else (False, None)
+
+    def set_own_alarm(self, alarm_us: int | None) -> None:
+        self._run(_CREATE_OWN)
+        self._run(_SET_OWN, (alarm_us,))
 
     # facts
 

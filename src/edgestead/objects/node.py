@@ -12,14 +12,14 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 
-from edgestead.objects import limits
+from edgestead.objects import limits, own
 from edgestead.objects.calls import Reply, pack_error
-from edgestead.objects.classes import ClassInfo
+from edgestead.objects.classes import ClassInfo, Durability
 from edgestead.objects.commits import Turns
 from edgestead.objects.database import Database
 from edgestead.objects.engine import Engine, Logging
 from edgestead.objects.env import Bindings, Env
-from edgestead.objects.errors import ObjectReset, StorageBroken, UnknownClass, UnknownMethod
+from edgestead.objects.errors import ObjectError, ObjectReset, StorageBroken, UnknownClass, UnknownMethod
 from edgestead.objects.instance import Instance
 from edgestead.objects.web import Request, Response
 from edgestead.store.objectlog import Lease, LogError, ObjectLog, ObjectRef
@@ -33,6 +33,12 @@ BASES_AT_ONCE = 4
 EVICT_AT_ONCE = 64
 DRAIN_SECONDS = 5.0
 Key = tuple[str, str]
+OpenDatabase = Callable[[Lease, Files, str], Database]
+
+
+def open_logged(lease: Lease, files: Files, vfs: str) -> Database:
+    """Open the database of an object whose commits are the log's."""
+    return Database(lease.path, files, fresh=not lease.has_file, vfs=vfs)
 
 
 class _Sender:
@@ -100,7 +106,7 @@ class Node:
             return await instance.call(method, arguments)
         except (LogError, OSError) as error:
             return pack_error(StorageBroken(f"Object storage cannot be opened: {error}"))
-        except ObjectReset as error:
+        except ObjectError as error:
             return pack_error(error)
         finally:
             self._events -= 1
@@ -114,7 +120,7 @@ class Node:
             return answer
         except (LogError, OSError) as error:
             return pack_error(StorageBroken(f"Object storage cannot be opened: {error}"))
-        except ObjectReset as error:
+        except ObjectError as error:
             return pack_error(error)
         finally:
             self._events -= 1
@@ -151,7 +157,7 @@ class Node:
             self._deliver,
             lambda over: self._over(key, engine_of[0], over),
         )
-        engine = self._make_engine(ref, instance.reset)
+        engine = self._make_engine(ref, instance.reset, info.durability)
         engine_of.append(engine)
         if engine.lease.ref.name is not None:
             instance.ref = engine.lease.ref
@@ -159,9 +165,29 @@ class Node:
         instance.start(engine, self._make_env)
         return instance
 
-    def _make_engine(self, ref: ObjectRef, on_broken: Callable[[ObjectReset], None]) -> Engine:
+    def _make_engine(
+        self,
+        ref: ObjectRef,
+        on_broken: Callable[[ObjectReset], None],
+        durability: Durability | None = None,
+    ) -> Engine:
+        """The storage of an object; without a `durability` only for its base to be moved."""
         lease = self.log.acquire(ref)
         key = (ref.class_name, ref.id)
+        if durability is not None and (reason := own.mixed(lease, self._files, durability)):
+            self.log.release(lease, lease.tail)
+            raise ObjectError(reason)
+        if durability == "sqlite":
+            made = own.OwnEngine(
+                self.log,
+                lease,
+                self._turns,
+                open_database=lambda held: self._open_database(key, held, own.open_own),
+                on_broken=on_broken,
+                logging="pages",
+            )
+            made.adopt(self._files)
+            return made
         return Engine(
             self.log,
             lease,
@@ -174,11 +200,11 @@ class Node:
     def _make_env(self, instance: Instance) -> Env:
         return Env(_Sender(instance), self.classes, self._random, self._bindings)
 
-    def _open_database(self, key: Key, lease: Lease) -> Database:
+    def _open_database(self, key: Key, lease: Lease, opens: OpenDatabase = open_logged) -> Database:
         if len(self._opened) >= self._databases_max:
             for oldest in list(self._opened)[:EVICT_AT_ONCE]:
                 self.evict(oldest)
-        database = Database(lease.path, self._files, fresh=not lease.has_file, vfs=self._vfs)
+        database = opens(lease, self._files, self._vfs)
         self._opened[key] = None
         return database
 

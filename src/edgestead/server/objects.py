@@ -104,13 +104,13 @@ async def _live(
     if stopped.is_set():
         return
     page = process.page(start.counters_fd)
-    watchdog = Watchdog(loop, start.blocked_seconds, partial(_end_blocked, page, status))
-    watchdog.start()
-    try:
+    try:  # before anybody watches the loop: a long log takes its time, and no class has run yet
         host = Host(str(folder), classes, bindings=Bindings(start.bindings, Asker(start.kv_path).ask))
     except (LogError, OSError) as error:
         status.failed(f"the objects' storage cannot be opened: {error}")
         sys.exit(1)
+    watchdog = Watchdog(loop, start.blocked_seconds, partial(_end_blocked, page, status))
+    watchdog.start()
     gatekeeper = Gatekeeper(fed, lambda: time.time_ns() // 1000)
     with socket.socket(fileno=os.dup(start.socket_fd)) as listener:
         await host.open(

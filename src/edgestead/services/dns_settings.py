@@ -40,6 +40,7 @@ from edgestead.tables import settings
 from edgestead.tables.settings import Stored
 from edgestead.tables.zones import ZoneRow
 
+STORED_SET = f"{FAMILY}.{NAMESERVERS}"
 FLATTEN = "flatten_all_cnames"
 ENFORCE_DNS_ONLY = "dns.enforce_dns_only"
 SWITCHES = {"use_apex_ns": "multi_provider", "secondary_overrides": "secondary_overrides"}
@@ -161,7 +162,7 @@ def check_set(reader: Reader, zone: ZoneRow, wanted: Nameservers | None, pointer
 
 def check_stored_set(reader: Reader, zone: ZoneRow) -> None:
     """The same of what is stored now. Raises DnsSettingRefused."""
-    stored = settings.one(reader, zone.id, f"{FAMILY}.{NAMESERVERS}")
+    stored = settings.one(reader, zone.id, STORED_SET)
     if stored is not None:
         check_set(reader, zone, zone_facts.read_nameservers(stored.value), "")
 

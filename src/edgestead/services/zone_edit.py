@@ -36,7 +36,7 @@ from edgestead.services.journal import Journaled
 from edgestead.services.platform import Platform
 from edgestead.services.record_draft import Draft, apex_of
 from edgestead.services.record_filters import split_tag
-from edgestead.services.zone_log import EDIT, Origin, ZoneLog
+from edgestead.services.zone_log import EDIT, PAUSED, Origin, ZoneLog, own_value
 from edgestead.store.control import Group, Transaction
 from edgestead.tables import record_notes, records, settings, zones
 from edgestead.tables.records import Neighbour, RecordRow
@@ -179,6 +179,25 @@ class ZoneEdit:
             settings.delete(self._tx, self._zone.id, id_)
             self._log.setting(id_, stored.value.encode(), None)
             self._wrote = self._wrote_settings = True
+
+    def put_own(self, id_: str, value: bool | str) -> None:
+        """Store PAUSED or PLAN, which stand in the zone's own row."""
+        before, after = own_value(self._zone, id_), _encode(value)
+        if after == before:
+            return
+        if id_ == PAUSED:
+            self._zone = self._zone._replace(paused=int(value))
+        else:
+            self._zone = self._zone._replace(plan=str(value))
+        zones.set_own(
+            self._tx,
+            self._zone.id,
+            paused=bool(self._zone.paused),
+            plan=self._zone.plan,
+            modified_us=self._call.now_us,
+        )
+        self._log.setting(id_, before, after)
+        self._wrote = True
 
     def take_facts(self) -> None:
         """Read again what settings say; the apex, or the names, that hang on what changed are served anew."""

@@ -153,6 +153,10 @@ class ObjectLog(Protocol):
         """
         ...
 
+    def settle(self) -> None:
+        """Wait, on this thread, until every group is decided."""
+        ...
+
     def put_base(self, lease: Lease, position: int) -> None:
         """The database file now contains every commit up to `position`. All of them must be durable."""
         ...

@@ -1,7 +1,7 @@
 """A real server in its own processes, for tests and benchmarks.
 
-Owns  starting `edgecli serve` on free ports, asking it by HTTP and DNS, and ending all of it.
-Asks  the ready-file and /proc.
+Owns  starting `edgecli serve` on ports of its own, asking it by HTTP and DNS, and ending all of it.
+Asks  `testing.places`, the ready-file and /proc.
 Tells the test what came back.
 Not   fixtures (`testing.fixtures`); looking into the server's memory.
 """
@@ -16,6 +16,8 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
+
+from edgestead.testing.places import private_place
 
 START_SECONDS_MAX = 60.0
 END_SECONDS_MAX = 60.0
@@ -43,7 +45,7 @@ class EdgeServer:
         self.data_dir = data_dir
         self.flags = flags
         self.ready: dict[str, Any] = {}
-        self._addresses = {"api": "127.0.0.1:0", "dns": "127.0.0.1:0", "objects-http": "127.0.0.1:0"}
+        self._addresses = {key: "{}:{}".format(*private_place()) for key in ("api", "dns", "objects-http")}
         self._popen: subprocess.Popen[bytes] | None = None
         self._log = data_dir.with_name(data_dir.name + ".log")
 
@@ -67,9 +69,6 @@ class EdgeServer:
         self.launch()
         self.wait_until(self.ready_file.exists, START_SECONDS_MAX)
         self.ready = json.loads(self.ready_file.read_bytes())
-        self._addresses |= {"api": urlsplit(self.ready["api_base"]).netloc, "dns": self.ready["dns"]}
-        if self.ready["objects"]:
-            self._addresses["objects-http"] = self.ready["objects"]
         return self
 
     def stop(self) -> int:

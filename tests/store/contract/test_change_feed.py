@@ -9,9 +9,9 @@ def emit(store, *changes):
     """Each change its own write: a tuple for `emit`, a scope's name for `drop_scope`."""
     for change in changes:
         if isinstance(change, str):
-            store.write(lambda tx, scope=change: tx.drop_scope(scope)).result(5)
+            store.write(lambda tx, scope=change: tx.drop_scope(scope)).result(60)
         else:
-            store.write(lambda tx, change=change: tx.emit(*change)).result(5)
+            store.write(lambda tx, change=change: tx.emit(*change)).result(60)
 
 
 def snapshot(store, *kinds):
@@ -39,8 +39,8 @@ def test_changes_come_back_dense_in_order_and_whole(store):
 
 
 def test_the_order_between_groups_is_kept(store):
-    store.write(lambda tx: tx.emit("z", "name", "a", b"", first="edge")).result(5)
-    store.write(lambda tx: tx.drop_scope("z", first="dns")).result(5)
+    store.write(lambda tx: tx.emit("z", "name", "a", b"", first="edge")).result(60)
+    store.write(lambda tx: tx.drop_scope("z", first="dns")).result(60)
 
     assert [change.first for change in store.feed.tail(0, 1000)] == ["edge", "dns"]
 
@@ -141,14 +141,14 @@ def test_the_newest_document_is_there_for_the_transaction_that_emits_it(store):
         tx.emit("z", "name", "a", None)
         seen.append(tx.newest("z", "name", "a"))
 
-    store.write(write).result(5)
+    store.write(write).result(60)
 
     assert seen == [None, b"1", None]
 
 
 def test_a_large_snapshot_comes_in_slices(store):
     rows = SLICE_ROWS_MAX * 2 + 1
-    store.write(lambda tx: [tx.emit("z", "name", f"{i:05}", b"") for i in range(rows)]).result(5)
+    store.write(lambda tx: [tx.emit("z", "name", f"{i:05}", b"") for i in range(rows)]).result(60)
     slices = []
 
     store.feed.snapshot(frozenset(), lambda slice_: slices.append(len(slice_)))
@@ -177,7 +177,7 @@ TAILS = {"rows": {"tail_rows_max": 100}, "bytes": {"tail_bytes_max": 100 * 1000}
 def test_the_tail_is_bounded_and_the_head_goes_on(stores, limits):
     store = stores.open(**limits)
     for _ in range(10):
-        store.write(lambda tx: [tx.emit("z", "name", str(i), bytes(1000)) for i in range(50)]).result(5)
+        store.write(lambda tx: [tx.emit("z", "name", str(i), bytes(1000)) for i in range(50)]).result(60)
 
     assert store.feed.tail(0, 1) is None
     assert store.feed.tail(300, 1) is None

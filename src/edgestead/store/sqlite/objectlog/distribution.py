@@ -18,7 +18,7 @@ from edgestead.store.objectlog import LogError, ObjectRef
 from edgestead.store.sqlite.objectlog.catalogue import Catalogue, ObjectRow
 from edgestead.store.sqlite.objectlog.files import Files
 from edgestead.store.sqlite.objectlog.format import FOLDER_ID_BYTES
-from edgestead.store.sqlite.objectlog.local import catalogue_path, data_path
+from edgestead.store.sqlite.objectlog.local import catalogue_path, data_path, own_path
 
 BATCH_ROWS = 1_000
 
@@ -44,8 +44,7 @@ def deal_out(
             for row in _rows(folder):
                 to = owner(row.ref)
                 numbers[to] += 1
-                if row.has_file:
-                    _link(files, data_path(folder, row.ref), data_path(new[to], row.ref))
+                _link(files, data_path(folder, row.ref), data_path(new[to], row.ref), row.has_file)
                 waiting[to].append(msgspec.structs.replace(row, number=numbers[to]))
                 if len(waiting[to]) == BATCH_ROWS:
                     made[to].settle(waiting[to], ())
@@ -77,6 +76,11 @@ def _rows(folder: str) -> Iterator[ObjectRow]:
         catalogue.close()
 
 
-def _link(files: Files, old: str, new: str) -> None:
-    files.make_folder(new.rpartition("/")[0])
-    os.link(old, new)
+def _link(files: Files, old: str, new: str, has_file: bool) -> None:
+    """Link an object's database: the log's, or its own with the commits that still stand beside it."""
+    own, own_new = own_path(old), own_path(new)
+    pairs = [(old, new)] if has_file else []
+    pairs += [(own + end, own_new + end) for end in ("", "-wal") if files.exists(own + end)]
+    for before, after in pairs:
+        files.make_folder(after.rpartition("/")[0])
+        os.link(before, after)

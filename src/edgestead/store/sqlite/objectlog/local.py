@@ -69,6 +69,11 @@ def data_path(folder: str, ref: ObjectRef) -> str:
     return f"{folder}/data/{ref.class_name}/{ref.id[:2]}/{ref.id}.sqlite"
 
 
+def own_path(path: str) -> str:
+    """Beside that, the database of an object that is durable by itself: recovery never touches it."""
+    return path.removesuffix(".sqlite") + ".own.sqlite"
+
+
 class LocalObjectLog:
     """`ObjectLog` on local files. Used from one thread; results come back on it.
 
@@ -178,7 +183,7 @@ class LocalObjectLog:
             raise self._writer.broken
         known = self._directory.find(ref)
         if known.leased:  # whoever holds it has the tail, and perhaps commits that were never logged
-            self._finish_groups()
+            self.settle()
             known.stale = True
         if known.stale:
             self._reread(known)
@@ -365,7 +370,7 @@ class LocalObjectLog:
         return found
 
     def _live(self) -> list[SegmentRow]:
-        self._finish_groups()
+        self.settle()
         active = self._upkeep.active
         return [*self._upkeep.sealed, *((active.row,) if active else ())]
 
@@ -395,7 +400,7 @@ class LocalObjectLog:
             return
         self._closed = True
         if self._writer.broken is None:
-            self._finish_groups()
+            self.settle()
             self._settle_all()
         for runner in self._runners:
             runner.close()
@@ -403,8 +408,8 @@ class LocalObjectLog:
         self._catalogue.close()
         self._lock.close()
 
-    def _finish_groups(self) -> None:
-        """Wait until nothing is in flight: a group may itself wait for the spare segment."""
+    def settle(self) -> None:
+        # a group may itself wait for the spare segment
         while True:
             self._writer.flush()
             for runner in self._runners:

@@ -1,0 +1,41 @@
+"""Large values between the event loop and the threads."""
+
+import asyncio
+
+from edgestead.api.kv_data import SENT_BYTES, KvData
+from edgestead.store.kv import CHUNK_BYTES, Pair
+from edgestead.store.sqlite.kv import SqliteKvStore
+
+CONTENT = bytes(range(256)) * 4_000 + b"rest"
+
+
+def test_a_large_value_is_sent_in_pieces_between_which_others_have_their_turn(tmp_path):
+    store = SqliteKvStore(tmp_path)
+    incoming = store.incoming()
+    incoming.write(CONTENT)
+    store.put("n", [Pair("k", incoming.finish())]).result()
+
+    async def read():
+        data, turns, done = KvData(store), 0, False
+
+        async def others():
+            nonlocal turns
+            while not done:
+                turns += 1
+                await asyncio.sleep(0)
+
+        other = asyncio.create_task(others())
+        with store.get("n", "k", 0) as value:
+            pieces = [(piece, turns) async for piece in data.chunks(value)]
+        done = True
+        await other
+        data.close()
+        return pieces
+
+    pieces = asyncio.run(read())
+
+    assert CHUNK_BYTES > SENT_BYTES
+    assert b"".join(piece for piece, _ in pieces) == CONTENT
+    assert max(len(piece) for piece, _ in pieces) == SENT_BYTES
+    at = [turns for _, turns in pieces]
+    assert at == sorted(set(at)), "some piece came in the same turn as the one before it"

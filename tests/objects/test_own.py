@@ -1,0 +1,103 @@
+"""`durability = "sqlite"`: what differs from the log. That storage keeps its promises all other tests say."""
+
+from typing import Any
+
+import pytest
+
+from edgestead.objects.errors import ObjectError
+from edgestead.objects.node import Node
+from edgestead.store.sqlite.objectlog.local import own_path
+from tests.objects.logs import Logs
+from tests.objects.nodes import run
+from tests.objects.test_shards import Alarmed, Counter, Table
+
+ALARM_MS = 10**13
+
+
+@pytest.fixture(autouse=True)
+def _own(logs: Logs) -> None:
+    logs.durability = "sqlite"
+
+
+def databases(logs: Logs) -> list[str]:
+    return [path for path in logs.disk.inodes if path.endswith(".sqlite")]
+
+
+def test_the_log_only_knows_that_there_is_an_object(logs: Logs) -> None:
+    async def script(node: Node) -> None:
+        for _ in range(5):
+            await node.env.Counter["a"].add()
+        (entry,) = node.log.catalogue()
+        assert (entry.ref.name, entry.head) == ("a", 1)
+        (path,) = databases(logs)
+        assert path.endswith(".own.sqlite")
+
+    run(logs, script, Counter)
+
+
+def test_the_log_knows_an_alarm_as_long_as_there_is_one(logs: Logs) -> None:
+    async def script(node: Node) -> None:
+        object_ = node.env.Alarmed["a"]
+        await object_.remind(ALARM_MS)
+        assert node.log.next_alarm_us() == ALARM_MS * 1_000
+        await object_.forget()
+        assert node.log.next_alarm_us() is None
+        await object_.remind(ALARM_MS + 1)
+
+    async def later(node: Node) -> None:
+        assert node.log.next_alarm_us() == (ALARM_MS + 1) * 1_000
+        assert await node.env.Alarmed["a"].reminder() == ALARM_MS + 1
+
+    run(logs, script, Alarmed)
+    logs.killed()
+    run(logs, later, Alarmed)
+
+
+def test_an_alarm_that_only_the_log_knows_was_never_set(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script(node: Node) -> None:
+        await node.env.Alarmed["a"].remind(ALARM_MS)
+        logs.disk.fail_errno = 28
+        logs.disk.fail_at = logs.disk.operations + 4  # behind the log's record and its sync
+        with pytest.raises(ObjectError):
+            await node.env.Alarmed["a"].remind(ALARM_MS + 1)
+        logs.disk.fail_errno = 0
+        assert node.log.next_alarm_us() == (ALARM_MS + 1) * 1_000
+        assert await node.env.Alarmed["a"].reminder() == ALARM_MS
+        assert node.log.next_alarm_us() == ALARM_MS * 1_000
+
+    run(logs, script, Alarmed)
+
+
+@pytest.mark.parametrize(("first", "then"), [("log", "sqlite"), ("sqlite", "log")])
+def test_a_class_with_objects_cannot_change_its_durability(logs: Logs, first: Any, then: Any) -> None:
+    async def write(node: Node) -> None:
+        await node.env.Counter["a"].add()
+
+    async def refused(node: Node) -> None:
+        with pytest.raises(ObjectError, match=f'durability = "{first}"'):
+            await node.env.Counter["a"].add()
+        assert await node.env.Counter["b"].add() == 1
+
+    async def unharmed(node: Node) -> None:
+        assert await node.env.Counter["a"].add() == 2
+
+    for durability, script in ((first, write), (then, refused), (first, unharmed)):
+        logs.durability = durability
+        run(logs, script, Counter)
+
+
+def test_own_path_stands_beside_what_the_log_would_keep() -> None:
+    assert own_path("/d/Counter/ab/abc.sqlite") == "/d/Counter/ab/abc.own.sqlite"
+
+
+def test_tables_survive_a_kill_without_a_checkpoint(logs: Logs) -> None:
+    async def script(node: Node) -> None:
+        await node.env.Table["a"].insert("x")
+        await node.env.Table["a"].insert("y")
+
+    async def later(node: Node) -> None:
+        assert await node.env.Table["a"].values() == ["x", "y"]
+
+    run(logs, script, Table, close=False)
+    logs.power_cut()
+    run(logs, later, Table)
