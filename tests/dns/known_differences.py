@@ -95,7 +95,9 @@ def records_of_a_truncated_reply(asked, ours, theirs):
 
 
 def cd_and_z_that_come_back(asked, ours, theirs):
-    return ours, theirs._replace(flags=theirs.flags & ~(CD | Z) | ours.flags & (CD | Z))
+    error = ours.rcode in (REFUSED, BADVERS)
+    copied = asked.flags & (CD if asked.peer == "BIND" else (CD | Z) * error)
+    return ours, theirs._replace(flags=theirs.flags & ~copied)
 
 
 def do_of_an_error(asked, ours, theirs):
@@ -105,9 +107,12 @@ def do_of_an_error(asked, ours, theirs):
 
 
 def the_reason_of_a_refusal(asked, ours, theirs):
-    if ours.rcode != REFUSED or not ours.opt:
-        return ours, theirs
-    return ours._replace(opt=ours.opt._replace(options=ours.opt.options - {EXTENDED_ERROR})), theirs
+    return (_without_reason(ours) if ours.rcode == REFUSED else ours), theirs
+
+
+def _without_reason(reply):
+    opt = reply.opt and reply.opt._replace(options=reply.opt.options - {EXTENDED_ERROR})
+    return reply._replace(opt=opt)
 
 
 def aliases_into_other_zones(asked, ours, theirs):
@@ -162,10 +167,10 @@ def ds_of_a_zone_that_is_not_delegated(asked, ours, theirs):
 
 def a_ring_of_aliases(asked, ours, theirs):
     owners = {record[0] for record in ours.answer}
-    ring = any(record[1] == CNAME and record[4].decode("latin-1") in owners for record in ours.answer)
+    ring = any(record[1] == CNAME and _target(record) in owners for record in ours.answer)
     if not ring or theirs.rcode != SERVFAIL or ours.rcode or ours.answer != theirs.answer:
         return ours, theirs
-    return ours, ours
+    return ours, _without_reason(theirs)._replace(rcode=0)
 
 
 def a_ring_of_an_asterisk(asked, ours, theirs):
@@ -208,7 +213,7 @@ RULES: dict[str, tuple[tuple[str, ...], Rule]] = {
     "AD of a truncated reply": ((BIND,), ad_of_a_truncated_reply),
     "CD and Z that come back": ((NSD, BIND), cd_and_z_that_come_back),
     "DO of an error": ((NSD,), do_of_an_error),
-    "the reason of a refusal": ((NSD, KNOT, BIND), the_reason_of_a_refusal),
+    "the reason of a refusal": ((BIND,), the_reason_of_a_refusal),
     "signatures of an alias": ((KNOT, BIND), signatures_of_an_alias),
     "aliases into other zones": ((KNOT, BIND), aliases_into_other_zones),
     "glue from an asterisk": ((KNOT,), glue_from_an_asterisk),

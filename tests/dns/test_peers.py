@@ -10,7 +10,7 @@ import pytest
 
 from edgestead.dns.udp import serve_udp
 from tests.dns import peers
-from tests.dns.facts import facts
+from tests.dns.facts import AA, ANY, RA, RD, facts
 from tests.dns.known_differences import RULES, Asked, explained
 from tests.dns.random_zones import APEXES, World
 from tests.dns.serving import Asker, Counts, running, table_of
@@ -20,6 +20,24 @@ WINDOW = 50
 WAIT_SECONDS = 60
 QUESTIONS = 5000
 LONG_QUESTIONS = 10_000
+
+
+def _later(section):
+    return tuple((*record[:3], record[3] + 1, *record[4:]) for record in section)
+
+
+WRONG = {
+    "a TTL of an answer": lambda reply: reply._replace(answer=_later(reply.answer)),
+    "a TTL of an authority": lambda reply: reply._replace(authority=_later(reply.authority)),
+    "no authority": lambda reply: reply._replace(flags=reply.flags ^ AA),
+    "recursion": lambda reply: reply._replace(flags=reply.flags | RA),
+    "not RD of the query": lambda reply: reply._replace(flags=reply.flags ^ RD),
+    "an address of nobody": lambda reply: reply._replace(
+        additional=(*reply.additional, ("nobody.invalid.", 1, 1, 60, b"\xc0\0\2\1"))
+    ),
+    "not implemented": lambda reply: reply._replace(rcode=4),
+}
+"""What makes a reply wrong for every question whose reply it changes."""
 
 
 @pytest.mark.parametrize("number", range(1, 4))
@@ -50,6 +68,19 @@ def test_every_known_difference_and_who_has_it_is_in_the_docs():
     assert {title: [peer for peer in ALL if peer in rows[title]] for title in RULES} == {
         title: list(peers) for title, (peers, _) in RULES.items()
     }
+
+
+@pytest.mark.parametrize("peer", ALL)
+@pytest.mark.parametrize("spoil", WRONG.values(), ids=WRONG)
+def test_no_rule_explains_a_wrong_reply(spoil, peer):
+    world = World(1)
+    everybody = Asker(table_of(world.zones))
+    for packet in map(world.packet, range(300)):
+        reply = everybody.raw(packet)
+        asked, right = asked_in(world, peer, packet, len(reply)), facts(reply)
+        wrong = spoil(right)
+
+        assert wrong == right or asked.kind == ANY or explained(asked, right, wrong) is None
 
 
 def compare(world, questions, names, folder):
