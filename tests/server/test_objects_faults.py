@@ -65,8 +65,8 @@ def test_a_full_disk_refuses_writes_and_is_not_ready_until_there_is_room(server)
 
     assert refused.status == 503
     assert server.call_object("Counter/a/count").result == 1
-    server.wait_until(lambda: server.call("GET", "//health/ready").status == 503, 20)
+    server.wait_until(lambda: server.call("GET", "//health/ready").status == 503, 60)
     assert "no space is left" in server.call("GET", "//health/ready").body["errors"][0]["message"]
     server.call_object("Disk/a/empty")
-    server.wait_until(lambda: server.call("GET", "//health/ready").status == 200, 20)
+    server.wait_until(lambda: server.call("GET", "//health/ready").status == 200, 60)
     assert server.call_object("Counter/a/add").result == 2

@@ -15,7 +15,7 @@ providers, the NS records of the others are taken), and records that are there a
 imported again.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -220,6 +220,8 @@ class _WritesNothing:
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> int:
         return 0
+
+    def run_each(self, sql: str, rows: Iterable[Sequence[Any]]) -> None: ...
 
     def emit(self, scope: str, kind: str, key: str, doc: bytes | None, *, first: Group = "") -> int:
         return 0

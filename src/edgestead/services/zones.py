@@ -287,8 +287,6 @@ def _row(reader: Reader, zone_id: str) -> ZoneRow:
 
 def _view(call: Call, reader: Reader, platform: Platform, identity: Identity, row: ZoneRow) -> ZoneView:
     account = accounts.account(reader, row.account_id)
-    actor = identity.actor
-    is_user = actor.kind == "user"
     development = settings.one(reader, row.id, DEVELOPMENT_MODE)
     return ZoneView(
         id=row.id,
@@ -302,11 +300,18 @@ def _view(call: Call, reader: Reader, platform: Platform, identity: Identity, ro
         created_on=six_digits(row.created_us),
         activated_on=None if row.activated_us is None else six_digits(row.activated_us),
         vanity_name_servers=zone_facts.vanity_names(reader, row.id),
-        owner=Owner(actor.id if is_user else None, "user", actor.email),
+        owner=_owner(identity),
         account=Reference(row.account_id, account.name if account else None),
         permissions=_permissions(identity, Target(account_id=row.account_id, zone_id=row.id)),
         plan=zone_plans.view(PLANS[row.plan], subscribed=True),
     )
+
+
+def _owner(identity: Identity) -> Owner:
+    """The caller, as far as the credentials may read who that is."""
+    actor = identity.actor
+    known = actor.kind == "user" and permits(identity, "User Details Read", Target(user_id=actor.id))
+    return Owner(actor.id, "user", actor.email) if known else Owner(None, "user", None)
 
 
 _AREAS: tuple[tuple[str, str], ...] = (
