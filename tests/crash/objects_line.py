@@ -8,7 +8,7 @@ from edgestead.testing.server import EdgeServer
 from tests.objects.hosts import Client
 
 AGAIN_SECONDS = 0.02  # while nobody listens
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 120  # for an answer or the connection's end, and for a call that is repeated
 
 
 class Cut(Exception):
@@ -27,10 +27,10 @@ class Line:
         """The result of a method. Raises Cut, also when the object was reset."""
         body = json.dumps({"args": arguments, "kwargs": named}).encode()
         try:
-            if self._client is None:
-                self._client = Client(*await asyncio.open_connection(self._host, self._port))
-            headers = {"authorization": f"Bearer {self._token}"}
-            status, answer = await self._client.ask("POST", f"/objects/{path}", body, **headers)
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                status, answer = await self._ask(path, body)
+        except TimeoutError:
+            raise AssertionError(f"{path}: neither an answer nor an end in {PATIENCE_SECONDS} s") from None
         except (OSError, asyncio.IncompleteReadError) as error:
             self.close()
             await asyncio.sleep(AGAIN_SECONDS)
@@ -40,6 +40,12 @@ class Line:
             raise Cut
         assert status == 200, answer
         return answer["result"]
+
+    async def _ask(self, path: str, body: bytes) -> tuple[int, Any]:
+        if self._client is None:
+            self._client = Client(*await asyncio.open_connection(self._host, self._port))
+        headers = {"authorization": f"Bearer {self._token}"}
+        return await self._client.ask("POST", f"/objects/{path}", body, **headers)
 
     async def insist(self, path: str, *arguments: Any, **named: Any) -> Any:
         """The same for calls that may be repeated: until there is an answer. Raises TimeoutError."""
