@@ -3,9 +3,9 @@
     PYTHONPATH=src:. python benchmarks/dns_flood.py [--quick]
 
 One worker on one core; two dnsperf, niced, on the other.
-By rate: known names at 30 % of what the worker can answer of them, and how much of that is still answered while
-a second dnsperf sends as many random missing names. Both together fit into the worker, so what is lost is lost
-to what a flood does to caches and queues, not to a core that is full. Needs a quiet machine.
+By rate: known names at 30 % of what the worker can answer of them, and how much of that is still answered
+while a second dnsperf sends as many random missing names. Both together fit into the worker, so what is lost
+is lost to what a flood does to caches and queues, not to a core that is full. Needs a quiet machine.
 By CPU: of known names alone, of missing names alone, and of both in turn. What the missing ones cost is taken
 off the third; the rest is what the known ones cost beside a flood.
 Goal: known names keep >= 80 % of their rate.
