@@ -1,15 +1,13 @@
-"""Stateful objects beside the reference runtime, in one run: inside the object, and durable puts over HTTP.
+"""Stateful objects beside the reference runtime, in one run: inside the object, and durable writes over HTTP.
 
     python benchmarks/objects_workerd.py WORKERD [--seconds N] [--only inside|http]
 
-WORKERD is the binary of the npm package `workerd`. Every put stores a new value: the reference's storage
-writes nothing for an equal one. Medians of the rounds; the ratio is reference time over ours, or our rate
-over the reference's. `wrk` makes the HTTP load.
+Ours is the product's own server with authentication. WORKERD is the binary of the npm package `workerd`.
+Every write stores a new value: the reference's storage writes nothing for an equal one. Medians of the
+rounds; the ratio is reference time over ours, or our rate over the reference's. `wrk` makes the HTTP load.
 """
 
 import argparse
-import asyncio
-import json
 import re
 import socket
 import statistics
@@ -18,18 +16,18 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
-from edgestead.http1.messages import Request
-from edgestead.objects.classes import StatefulObject, describe
-from edgestead.objects.host import Host
+from edgestead.testing.server import EdgeServer
 
 ROUNDS = 5
 OBJECTS = 1_000
-TOKEN = "t" * 40
+CLASS = Path(__file__).with_name("objects_class.py")
+Ask = Callable[[str, int], Any]
 
 CONFIG = """
 using Workerd = import "/workerd/workerd.capnp";
@@ -52,7 +50,15 @@ WORKER = """
 import { DurableObject } from "cloudflare:workers";
 const V = (i) => ({ a: i, b: "hello world", c: [1, 2, 3] });
 export class Bench extends DurableObject {
-  constructor(ctx, env) { super(ctx, env); this.s = ctx.storage; this.i = 0; }
+  constructor(ctx, env) {
+    super(ctx, env); this.s = ctx.storage; this.i = 0;
+    this.s.sql.exec("CREATE TABLE IF NOT EXISTS slots(id INTEGER PRIMARY KEY, value TEXT)");
+  }
+  row() {
+    this.i++;
+    this.s.sql.exec("INSERT OR REPLACE INTO slots VALUES(?,?)",
+      this.i % 64, "v".repeat(90) + String(this.i).padStart(10, "0"));
+  }
   async put() {
     this.i++;
     await this.s.put("k" + (this.i % 64), "v".repeat(90) + String(this.i).padStart(10, "0"));
@@ -79,7 +85,8 @@ export default {
   async fetch(request, env) {
     const u = new URL(request.url);
     const stub = env.NS.get(env.NS.idFromName(u.searchParams.get("o") || "a"));
-    if (u.pathname === "/durable") await stub.put();
+    if (u.pathname === "/one/put") await stub.put();
+    else if (u.pathname === "/one/row") await stub.row();
     else await stub.inside(u.pathname.slice(1), Number(u.searchParams.get("n") || 0));
     return new Response("ok");
   }
@@ -87,66 +94,6 @@ export default {
 """
 INSIDE = {"get": 100_000, "put": 100_000, "pk": 50_000, "insert": 50_000, "rows": 300}
 GOALS = {"get": 5.0, "put": 5.0, "pk": 2.0, "insert": 1.5, "rows": 1.0}
-
-
-def _value(number: int) -> dict[str, Any]:
-    return {"a": number, "b": "hello world", "c": [1, 2, 3]}
-
-
-class Bench(StatefulObject):
-    """The same object."""
-
-    storage = "sql"
-
-    async def on_start(self) -> None:
-        self.count = 0
-
-    async def put(self) -> None:
-        self.count += 1
-        await self.ctx.storage.put(f"k{self.count % 64}", "v" * 90 + f"{self.count:010}")
-
-    async def inside(self, operation: str, count: int = 0) -> None:
-        await getattr(self, f"_{operation}")(count)
-        await self.ctx.storage.sync()
-
-    async def _setup(self, count: int) -> None:
-        storage = self.ctx.storage
-        for number in range(128):
-            await storage.put(f"key{number}", _value(number))
-        storage.sql.exec("CREATE TABLE IF NOT EXISTS users(id INTEGER PRIMARY KEY, name TEXT, score REAL)")
-        await self._insert(1_000)
-
-    async def _get(self, count: int) -> None:
-        storage = self.ctx.storage
-        for _ in range(count):
-            await storage.get("key5")
-
-    async def _put(self, count: int) -> None:
-        storage, start = self.ctx.storage, self.count
-        for number in range(count):
-            await storage.put("key5", {"a": start + number, "b": "hello world", "c": [1, 2, 3]})
-        self.count += count
-
-    async def _pk(self, count: int) -> None:
-        sql = self.ctx.storage.sql
-        for number in range(count):
-            sql.exec("SELECT * FROM users WHERE id=?", number % 1_000).one()
-
-    async def _insert(self, count: int) -> None:
-        sql, start = self.ctx.storage.sql, self.count
-        for number in range(count):
-            sql.exec(
-                "INSERT OR REPLACE INTO users VALUES(?,?,?)",
-                number % 1_000,
-                f"name{start + number}",
-                number * 1.5,
-            )
-        self.count += count
-
-    async def _rows(self, count: int) -> None:
-        sql = self.ctx.storage.sql
-        for _ in range(count):
-            sql.exec("SELECT * FROM users").to_array()
 
 
 def free_port() -> int:
@@ -174,60 +121,37 @@ def start_reference(binary: str, folder: Path) -> tuple["subprocess.Popen[bytes]
     return process, port
 
 
-def start_ours(folder: Path, logging: str) -> tuple["subprocess.Popen[bytes]", int]:
-    command = [sys.executable, __file__, "--serve", str(folder), logging]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    return process, int(process.stdout.readline())
+def start_ours(folder: Path) -> EdgeServer:
+    """The product's own server, as `edgecli serve` starts it."""
+    return EdgeServer(folder, "--objects", str(CLASS)).start()
 
 
-async def serve(folder: str, logging: Any) -> None:
-    import uvloop
-
-    assert isinstance(asyncio.get_running_loop(), uvloop.Loop)
-    allowed = f"Bearer {TOKEN}".encode()
-
-    def authorise(request: Request) -> Any:
-        from edgestead.model.errors import Unauthenticated
-
-        return None if request.header(b"authorization") == allowed else Unauthenticated()
-
-    host = Host(folder, {"Bench": describe(Bench)}, logging=logging)
-    bound = socket.create_server(("127.0.0.1", 0))
-    await host.open([bound], authorise)
-    print(bound.getsockname()[1], flush=True)
-    await asyncio.Event().wait()
+def asking_reference(port: int) -> Ask:
+    url = f"http://127.0.0.1:{port}"
+    return lambda operation, count: urllib.request.urlopen(f"{url}/{operation}?n={count}").read()
 
 
-def ask_reference(port: int, operation: str, count: int) -> None:
-    urllib.request.urlopen(f"http://127.0.0.1:{port}/{operation}?n={count}").read()
+def asking(server: EdgeServer) -> Ask:
+    return lambda operation, count: server.call_object("Bench/a/inside", operation, count).result
 
 
-def ask_ours(port: int, operation: str, count: int) -> None:
-    body = json.dumps({"args": [operation, count]}).encode()
-    request = urllib.request.Request(f"http://127.0.0.1:{port}/objects/Bench/a/inside", body)
-    request.add_header("authorization", f"Bearer {TOKEN}")
-    urllib.request.urlopen(request).read()
-
-
-def micros(ask: Any, port: int, operation: str, count: int) -> float:
+def micros(ask: Ask, operation: str, count: int) -> float:
     """Per operation, without the request around it."""
     began = time.perf_counter()
-    ask(port, operation, 1)
+    ask(operation, 1)
     around = min(time.perf_counter() - began, 0.005)
     began = time.perf_counter()
-    ask(port, operation, count)
+    ask(operation, count)
     return (time.perf_counter() - began - around) / count * 1e6
 
 
-def compare_inside(reference: int, ours: int) -> None:
+def compare_inside(reference: Ask, ours: Ask) -> None:
     print(f"{'inside the object':22}{'reference µs':>14}{'ours µs':>10}{'ratio':>8}{'goal':>8}")
-    for ask, port in ((ask_reference, reference), (ask_ours, ours)):
-        ask(port, "setup", 0)
+    for ask in (reference, ours):
+        ask("setup", 0)
     for operation, count in INSIDE.items():
         rounds = [
-            (micros(ask_reference, reference, operation, count), micros(ask_ours, ours, operation, count))
-            for _ in range(ROUNDS)
+            (micros(reference, operation, count), micros(ours, operation, count)) for _ in range(ROUNDS)
         ]
         theirs, mine = (statistics.median(column) for column in zip(*rounds, strict=True))
         print(f"{operation:22}{theirs:14.2f}{mine:10.2f}{theirs / mine:7.1f}x{GOALS[operation]:7.1f}x")
@@ -243,13 +167,13 @@ end
 """
 
 
-def wrk(port: int, connections: int, seconds: float, lua: str, folder: Path) -> tuple[float, float]:
+def wrk(address: str, connections: int, seconds: int, lua: str, folder: Path) -> tuple[float, float]:
     """(requests per second, p99 in ms)."""
     script = folder / "load.lua"
     script.write_text(lua)
-    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds:g}s", "--latency", "-s", str(script)]
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency", "-s", str(script)]
     output = subprocess.run(
-        [*command, f"http://127.0.0.1:{port}"], capture_output=True, text=True, check=True
+        [*command, f"http://{address}"], capture_output=True, text=True, check=True
     ).stdout
     if "Non-2xx" in output:
         raise SystemExit(output)
@@ -258,74 +182,59 @@ def wrk(port: int, connections: int, seconds: float, lua: str, folder: Path) -> 
     return rate, float(number) * {"us": 0.001, "ms": 1.0, "s": 1_000.0}[unit]
 
 
-def compare_http(binary: str, root: Path, seconds: float) -> None:
-    reference, reference_port = start_reference(binary, root / "reference-http")
-    keys, keys_port = start_ours(root / "keys", "keys")
-    pages, pages_port = start_ours(root / "pages", "pages")
-    servers = {
-        "reference": (reference_port, {"method": "GET", "before": "/durable?o=", "after": "", "headers": ""}),
-        **{
-            name: (
-                port,
-                {
-                    "method": "POST",
-                    "before": "/objects/Bench/",
-                    "after": "/put",
-                    "headers": f'["authorization"] = "Bearer {TOKEN}"',
-                },
-            )
-            for name, port in (("keys", keys_port), ("pages", pages_port))
-        },
-    }
-    print(
-        f"{'durable puts over HTTP':26}"
-        + "".join(f"{name + '/s':>14}{'p99 ms':>9}" for name in servers)
-        + "   ratios"
+def compare_http(reference: str, ours: str, token: str, seconds: int, folder: Path) -> None:
+    """Requests that each make one durable write: a key, then a row of a table."""
+    sides = (
+        (reference, {"method": "GET", "before": "/one/%s?o=", "after": "", "headers": ""}),
+        (
+            ours,
+            {
+                "method": "POST",
+                "before": "/objects/Bench/",
+                "after": "/%s",
+                "headers": f'["authorization"] = "Bearer {token}"',
+            },
+        ),
     )
-    try:
+    print(
+        f"{'durable writes over HTTP':32}{'reference/s':>14}{'p99 ms':>9}{'ours/s':>14}{'p99 ms':>9}   ratio"
+    )
+    for operation in ("put", "row"):
         for one in (True, False):
             for connections in (1, 32, 256):
-                line, rates = f"{'one object' if one else f'{OBJECTS} objects'} c={connections}", []
-                found = []
-                for port, words in servers.values():
-                    lua = LUA % {"one": str(one).lower(), "objects": OBJECTS, **words}
-                    wrk(port, connections, 1, lua, root)
-                    rate, late = wrk(port, connections, seconds, lua, root)
+                found, rates = "", []
+                for address, words in sides:
+                    filled = {name: word.replace("%s", operation) for name, word in words.items()}
+                    lua = LUA % {"one": str(one).lower(), "objects": OBJECTS, **filled}
+                    wrk(address, connections, 1, lua, folder)
+                    rate, late = wrk(address, connections, seconds, lua, folder)
                     rates.append(rate)
-                    found.append(f"{rate:14,.0f}{late:9.1f}")
-                ratios = " ".join(f"{rate / rates[0]:6.1f}x" for rate in rates[1:])
-                print(f"{line:26}{''.join(found)}  {ratios}", flush=True)
-    finally:
-        for process in (reference, keys, pages):
-            process.kill()
-            process.wait()
+                    found += f"{rate:14,.0f}{late:9.1f}"
+                what = f"{operation}, {'one object' if one else f'{OBJECTS} objects'} c={connections}"
+                print(f"{what:32}{found}{rates[1] / rates[0]:7.1f}x", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("binary")
-    parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--only", choices=("inside", "http"))
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=".") as name:
         root = Path(name).resolve()
-        if options.only != "http":
-            reference, reference_port = start_reference(options.binary, root / "reference")
-            ours, our_port = start_ours(root / "ours", "keys")
-            try:
-                compare_inside(reference_port, our_port)
-            finally:
-                for process in (reference, ours):
-                    process.kill()
-                    process.wait()
-        if options.only != "inside":
-            compare_http(options.binary, root, options.seconds)
+        reference, port = start_reference(options.binary, root / "reference")
+        ours = start_ours(root / "ours")
+        try:
+            if options.only != "http":
+                compare_inside(asking_reference(port), asking(ours))
+            if options.only != "inside":
+                address, token = ours.ready["objects"], ours.ready["api_token"]
+                compare_http(f"127.0.0.1:{port}", address, token, options.seconds, root)
+        finally:
+            reference.kill()
+            reference.wait()
+            ours.close()
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--serve"]:
-        import uvloop
-
-        uvloop.run(serve(*sys.argv[2:]))
-    else:
-        main()
+    main()

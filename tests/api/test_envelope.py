@@ -2,9 +2,16 @@
 
 import re
 
+from edgestead.model.errors import EdgeError
 from tests.api.conftest import AT_NEWEST, WWW
 
 BORN = "2026-01-02T03:04:05.678902Z"  # the second request of this API's clock
+# What clients try again by themselves. Everything else that is refused stays refused: never one of these.
+TRIED_AGAIN = {
+    429: {"KvBusy", "RateLimited", "TooManyConnections", "TooManyRequests"},
+    500: {"InternalError"},
+    503: {"NotReady", "ServerEnds", "ServerFull", "Unavailable"},
+}
 META = {"auto_added": False, "managed_by_apps": False, "managed_by_edge_tunnel": False, "source": "primary"}
 
 
@@ -116,3 +123,17 @@ def test_a_fault_of_ours_is_answered_in_the_envelope_and_told_in_the_log(api, mo
     assert b"upside down" not in answer.body
     assert answer.headers["cf-ray"] in answer.json["errors"][0]["message"]
     assert b"upside down" in api.lines[-1]
+
+
+def test_only_what_may_succeed_later_has_a_status_that_clients_try_again():
+    def every(kind):
+        for child in kind.__subclasses__():
+            yield child
+            yield from every(child)
+
+    tried_again: dict[int, set[str]] = {}
+    for error in every(EdgeError):
+        if error.status in (408, 409, 425, 429) or error.status >= 500:
+            tried_again.setdefault(error.status, set()).add(error.__name__)
+
+    assert tried_again == TRIED_AGAIN

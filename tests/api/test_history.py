@@ -10,6 +10,7 @@ from edgestead.services import history as forgetting
 from edgestead.tables import history as tables
 from edgestead.testing.api import CREDENTIALS, KEY_PAIR
 from tests.api.conftest import AT_NEWEST, WWW
+from tests.api.tokens import RESTRICTED, policy, put_token, zone
 
 MX = {"type": "MX", "name": "@", "content": "mail.example.net", "priority": 5}
 SRV = {
@@ -296,6 +297,170 @@ class TestRestore:
 
     def test_a_change_that_is_not_there_restores_nothing(self, api, www, history):
         assert api.post(f"{history}/2/restore", {}).codes == [9500]
+
+
+# What changes a zone beside its records: how, what the change is called, and what shows that it is undone.
+OF_THE_ZONE = {
+    "paused": ("PATCH", "", {"paused": True}, "zone.paused", lambda zone: zone["paused"]),
+    "plan": ("PATCH", "", {"plan": {"id": "pro"}}, "zone.plan", lambda zone: zone["plan"]["legacy_id"]),
+    "subscription": (
+        "PUT",
+        "/subscription",
+        {"rate_plan": {"id": "pro_plus"}},
+        "zone.rate_plan zone.plan",
+        lambda zone: zone["plan"]["legacy_id"],
+    ),
+    "own name servers": (
+        "PATCH",
+        "",
+        {"vanity_name_servers": ["ns1.example.com"]},
+        "zone.vanity_name_servers dns.nameservers",
+        lambda zone: zone["name_servers"],
+    ),
+}
+
+
+class TestOfTheZone:
+    @pytest.mark.parametrize(
+        ("method", "path", "body", "ids", "shown"), OF_THE_ZONE.values(), ids=OF_THE_ZONE
+    )
+    def test_it_has_a_history_and_a_way_back(self, api, zone_id, history, method, path, body, ids, shown):
+        own = f"/zones/{zone_id}"
+        before = shown(api.get(own).result)
+
+        assert api.call(method, own + path, body).status == 200
+        assert api.call(method, own + path, body).status == 200  # again is no change
+
+        after = shown(api.get(own).result)
+        assert after != before
+        (change,) = api.get(history).result
+        assert [(one["kind"], one["id"]) for one in change["changes"]] == [
+            ("setting", id_) for id_ in ids.split()
+        ]
+        api.post(f"{history}/1/undo", {})
+        assert shown(api.get(own).result) == before
+        api.post(f"{history}/1/restore", {})
+        assert shown(api.get(own).result) == after
+
+    def test_all_members_of_one_patch_are_one_change(self, api, zone_id, history):
+        body = {"paused": True, "plan": {"id": "business"}, "vanity_name_servers": ["ns1.example.com"]}
+        api.patch(f"/zones/{zone_id}", body)
+
+        (change,) = api.get(history).result
+        values = {one["id"]: (one["before"], one["after"]) for one in change["changes"]}
+        assert values["zone.paused"] == (False, True)
+        assert values["zone.plan"] == ("free", "business")
+
+    def test_a_refused_member_changes_nothing(self, api, zone_id, history):
+        zone = api.get(f"/zones/{zone_id}").result
+
+        for plan in ({"id": "none"}, {}):
+            answer = api.patch(f"/zones/{zone_id}", {"paused": True, "plan": plan})
+            assert (answer.status, answer.codes) == (400, [1001])
+            assert answer.json["errors"][0]["source"] == {"pointer": "/plan/id"}
+
+        assert api.get(f"/zones/{zone_id}").result == zone
+        assert api.get(history).result == []
+
+    def test_a_hold_has_a_history(self, api, zone_id, history):
+        hold = f"/zones/{zone_id}/hold"
+        api.post(f"{hold}?include_subdomains=true", None)
+        api.delete(hold)
+        api.delete(hold)  # there is none: no change
+
+        api.post(f"{history}/2/undo", {})
+
+        assert api.get(hold).result == {"hold": True, "include_subdomains": True}
+        assert [one["sequence"] for one in api.get(history).result] == [3, 2, 1]
+
+    def test_own_name_servers_return_with_the_choice_of_them_whatever_left_first(self, api, zone_id, history):
+        own = f"/zones/{zone_id}"
+        api.patch(own, {"vanity_name_servers": ["ns1.example.com"]})
+        api.patch(f"{own}/dns_settings", {"nameservers": {"type": "edge.standard"}})
+        api.patch(own, {"vanity_name_servers": []})
+
+        done = api.post(f"{history}/1/restore", {}).result
+
+        assert done["changes_count"] == 2
+        assert api.get(own).result["name_servers"] == ["ns1.example.com"]
+
+    def test_a_set_without_name_servers_does_not_stand_in_the_way_of_others(self, api):
+        """An account may give its zones a set before it has a name server."""
+        defaults = {"zone_defaults": {"nameservers": {"type": "custom.account"}}}
+        api.patch(f"/accounts/{CREDENTIALS.account_id}/dns_settings", defaults)
+        own = f"/zones/{api.post('/zones', {'name': 'later.test'}).result['id']}"
+        api.patch(f"{own}/settings/ssl", {"value": "full"})
+
+        assert api.post(f"{own}/history/1/undo", {}).status == 200
+        assert api.get(f"{own}/settings/ssl").result["value"] == "off"
+
+    @AT_NEWEST
+    def test_what_returns_meets_the_plan_that_returns_with_it(self, api, zone_id, records, history):
+        own = f"/zones/{zone_id}"
+        api.patch(own, {"plan": {"id": "enterprise"}})
+        short = api.post(records, {**WWW, "ttl": 30}).result
+        api.delete(f"{records}/{short['id']}")
+        api.patch(own, {"plan": {"id": "free"}})
+
+        assert api.post(f"{history}/3/undo", {}).codes == [9502]
+        assert api.post(f"{history}/2/restore", {}).result["changes_count"] == 2
+        assert api.get(f"{records}/{short['id']}").result["ttl"] == 30
+
+
+# A change of one setting, by its area.
+OF_SETTINGS = {
+    "DNS": ("/dns_settings", {"ns_ttl": 600}),
+    "Zone": ("", {"paused": True}),
+    "Zone Settings": ("/settings/ssl", {"value": "full"}),
+}
+
+
+@AT_NEWEST
+class TestPermissions:
+    """The way back takes the permissions of the way there, and looking at settings those of their routes."""
+
+    @pytest.fixture(params=OF_SETTINGS)
+    def area(self, api, zone_id, www, request):
+        path, body = OF_SETTINGS[request.param]
+        assert api.patch(f"/zones/{zone_id}{path}", body).status == 200
+        return request.param
+
+    def test_a_setting_returns_only_by_who_may_write_it(self, api, zone_id, history, area):
+        put_token(api, policy("DNS Write", resources=zone(zone_id)))
+        status = 200 if area == "DNS" else 403
+
+        for answer in (
+            api.post(f"{history}/2/undo", {}, auth=RESTRICTED),
+            api.post(f"{history}/1/restore", {}, auth=RESTRICTED),
+        ):
+            assert answer.status == status
+            assert status == 200 or answer.codes == [10000]
+        assert len(api.get(history).result) == (3 if area == "DNS" else 2)
+
+    def test_who_may_write_both_brings_it_back(self, api, zone_id, history, area):
+        put_token(api, policy("DNS Write", f"{area} Write", resources=zone(zone_id)))
+
+        assert api.post(f"{history}/2/undo", {}, auth=RESTRICTED).status == 200
+
+    def test_a_name_returns_whatever_happened_to_settings(self, api, zone_id, history, area):
+        put_token(api, policy("DNS Write", resources=zone(zone_id)))
+
+        done = api.post(f"{history}/0/restore", {"name": "www"}, auth=RESTRICTED)
+
+        assert done.result["changes_count"] == 1
+
+    def test_values_are_shown_to_who_may_read_them(self, api, zone_id, history, area):
+        put_token(api, policy("DNS Read", resources=zone(zone_id)))
+        full = api.get(f"{history}/2").result
+
+        shown = api.get(f"{history}/2", auth=RESTRICTED).result
+        listed = api.get(history, auth=RESTRICTED).result[0]
+        (diff,) = api.get(f"{history}/2/diff", auth=RESTRICTED).result
+
+        if area != "DNS":
+            full["changes"][0] |= {"before": None, "after": None}
+        assert shown == listed == full
+        assert bool(diff["members"]) == (area == "DNS")
 
 
 def test_a_deleted_zone_takes_its_history_along(api, zone_id, www):

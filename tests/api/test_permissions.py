@@ -109,3 +109,17 @@ def test_a_users_details_need_their_permission(api, zone_id):
     put_token(api, policy("DNS Read", resources=zone(zone_id)))
     assert api.get("/user", auth=RESTRICTED).codes == [9109]
     assert api.get("/memberships", auth=RESTRICTED).codes == [9109]
+
+
+@pytest.mark.parametrize("knows", [False, True])
+def test_a_zone_names_its_owner_to_who_may_read_the_user(api, zone_id, knows):
+    user = api.get("/user").result
+    details = [policy("User Details Read", resources=f"com.cloudflare.api.user.{user['id']}")]
+    put_token(api, policy("Zone Read", resources=zone(zone_id)), *(details if knows else []))
+
+    owner = {"id": user["id"], "email": user["email"]} if knows else {"id": None, "email": None}
+    for shown in (
+        api.get(f"/zones/{zone_id}", auth=RESTRICTED).result,
+        api.get("/zones", auth=RESTRICTED).result[0],
+    ):
+        assert shown["owner"] == {"type": "user", **owner}

@@ -50,6 +50,8 @@ FILTERS = {
     "comment.contains=ain": "ac",
     "comment.startswith=main": "ac",
     "comment.endswith=text": "c",
+    "proxied=": "abcdefg",
+    "name=&type=&search=&tag=&content.contains=&match=&order=&direction=&per_page=&page=": "abcdefg",
     "comment.present": "ace",
     "comment.present=false": "ace",
     "comment.absent": "bdfg",

@@ -27,6 +27,10 @@ BAD_BODIES = [  # what is changed in a good body, pointer
     ({"condition": {"request_ip": {"not_in": ["example.com"]}}}, "/condition/request_ip/not_in"),
     ({"condition": {"request_ip": {"in": ["fe80::1%eth0"]}}}, "/condition/request_ip/in"),
     ({"condition": {"request_ip": {"in": ["192.0.2.1"] * 101}}}, "/condition/request_ip"),
+    ({"condition": {"request.ip": {"in": ["192.0.2.1/24"]}}}, "/condition/request.ip/in"),
+    ({"condition": {"request_ip": {}, "request.ip": {}}}, "/condition/request_ip"),
+    ({"condition": {"country": {"in": ["CH"]}}}, "/condition"),
+    ({"condition": {"request_ip": {"is": ["192.0.2.1"]}}}, "/condition/request_ip"),
     ({"status": "asleep"}, "/status"),
 ]
 
@@ -105,6 +109,15 @@ def test_resources_are_echoed_as_they_were_sent(api, path, word):
     token = api.post(path, body(policy("DNS Read", resources=resources))).result
 
     assert api.get(f"{path}/{token['id']}").result["policies"][0]["resources"] == resources
+
+
+@pytest.mark.parametrize("spelling", ["request_ip", "request.ip"])
+def test_a_condition_is_read_in_the_spelling_in_which_it_was_sent(api, path, spelling):
+    condition = {spelling: {"in": ["192.0.2.0/24"]}}
+    made = api.post(path, body(condition=condition)).result
+
+    assert made["condition"] == condition
+    assert api.get(f"{path}/{made['id']}").result["condition"] == condition
 
 
 @pytest.mark.parametrize(("changes", "pointer"), BAD_BODIES)

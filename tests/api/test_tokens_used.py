@@ -89,9 +89,10 @@ def test_a_disabled_token_is_refused_everywhere(api, records):
     assert refused(api.get(VERIFY, auth=bearer(made["value"]))) == (401, [1000])
 
 
+@pytest.mark.parametrize("spelling", ["request_ip", "request.ip"])
 @pytest.mark.parametrize(("inside", "outside", "passes"), ADDRESSES)
-def test_a_tokens_addresses_are_enforced(api, records, inside, outside, passes):
-    bound = token(api, condition={"request_ip": {"in": inside, "not_in": outside}})
+def test_a_tokens_addresses_are_enforced(api, records, inside, outside, passes, spelling):
+    bound = token(api, condition={spelling: {"in": inside, "not_in": outside}})
 
     answer = api.get(records, auth=bound)
 

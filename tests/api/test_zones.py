@@ -4,6 +4,7 @@ import pytest
 
 from edgestead.tables import zones
 from edgestead.testing.api import CREDENTIALS
+from tests.api.tokens import RESTRICTED, policy, put_token, zone
 
 GOOD_NAMES = {
     "example.com": "example.com",
@@ -195,7 +196,7 @@ def test_a_zone_is_paused_and_gets_a_plan(api, zone_id):
 
 @pytest.mark.parametrize(
     ("body", "status"),
-    [({"type": "partial"}, 400), ({"plan": {"id": "platinum"}}, 404), ({"plan": {}}, 404)],
+    [({"type": "partial"}, 400), ({"plan": {"id": "platinum"}}, 400), ({"plan": {}}, 400)],
 )
 def test_a_patch_is_whole_or_nothing(api, zone_id, body, status):
     answer = api.patch(f"/zones/{zone_id}", {"paused": True, "vanity_name_servers": ["a.b.test"], **body})
@@ -248,3 +249,57 @@ def test_deleting_one_zone_leaves_the_others(api, three):
 
     assert [zone["name"] for zone in api.get("/zones").result] == ["a.test", "c.test"]
     assert api.get("/zones").json["result_info"]["total_count"] == 2
+
+
+def test_a_deleted_zones_rulesets_and_settings_go_with_it(api, zone_id):
+    own = f"/zones/{zone_id}"
+    rules = [{"action": "log", "expression": "true"}]
+    phase = "http_request_firewall_custom"
+    assert api.put(f"{own}/rulesets/phases/{phase}/entrypoint", {"rules": rules}).status == 200
+    api.patch(f"{own}/settings/ssl", {"value": "full"})
+    api.post(f"{own}/hold", None)
+
+    api.delete(own)
+
+    for table in ("rulesets", "ruleset_versions", "ruleset_uses", "settings"):
+        assert api.store.read(lambda reader, table=table: reader.rows(f"select * from {table}")) == []
+
+
+# A query, and whether the event loop may wait for it.
+LENGTHS = {
+    "": True,
+    "per_page=100": True,
+    "per_page=101": False,
+    "per_page=50&page=3": False,
+    "order=name&direction=desc": True,
+    "order=status": False,
+    "name=a.test&per_page=1000": True,
+    "name=a.test,b.test&order=status": True,
+    "name=a.test&status=active&match=any": False,
+    "name=contains:a": False,
+    f"account.id={CREDENTIALS.account_id}": False,
+}
+
+
+@pytest.fixture
+def threads(api, monkeypatch):
+    """One entry for each read off the event loop."""
+    barrier, seen = api.app.context.barrier, []
+    read_long = barrier.read_long
+    monkeypatch.setattr(barrier, "read_long", lambda read: seen.append(read) or read_long(read))
+    return seen
+
+
+@pytest.mark.parametrize(("query", "is_short"), LENGTHS.items())
+def test_a_list_that_may_take_long_is_read_off_the_event_loop(api, three, threads, query, is_short):
+    assert api.get(f"/zones?{query}").status == 200
+    assert (threads == []) is is_short
+
+
+def test_so_is_one_that_picks_what_a_caller_may_see(api, three, threads):
+    put_token(api, policy("Zone Read", resources=zone(three["a.test"])))
+
+    assert [one["name"] for one in api.get("/zones", auth=RESTRICTED).result] == ["a.test"]
+    assert len(threads) == 1
+    assert api.get("/zones?name=a.test", auth=RESTRICTED).result
+    assert len(threads) == 1

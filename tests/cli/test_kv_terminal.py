@@ -9,7 +9,10 @@ import sys
 import termios
 
 import pytest
+from click.shell_completion import BashComplete
 
+from edgestead.cli.completion import VARIABLE
+from edgestead.cli.main import cli
 from edgestead.testing.server import environment
 
 from .conftest import call
@@ -144,6 +147,25 @@ def test_a_completion_script_is_printed(shell):
 
     assert done.code == 0
     assert f"{shell}_complete" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "begun", "found"),
+    [
+        (("kv",), "na", [("plain", "namespace")]),
+        (("kv", "namespace"), "re", [("plain", "rename")]),
+        (("kv", "key", "put"), "--pa", [("plain", "--path")]),
+        (("kv", "bulk", "put"), "p", [("file", "p")]),
+        (("kv", "key", "put", "k", "--path"), "p", [("file", "p")]),
+        (("kv", "key", "get", "k", "-c"), "p", [("file", "p")]),
+        (("kv", "key", "get", "k", "--local", "--persist-to"), "p", [("dir", "p")]),
+        (("kv:key",), "ge", [("plain", "get")]),
+    ],
+)
+def test_words_options_and_files_are_completed(words, begun, found):
+    complete = BashComplete(cli, {}, "edgecli", VARIABLE)
+
+    assert [(item.type, item.value) for item in complete.get_completions(list(words), begun)] == found
 
 
 def test_a_fault_of_ours_is_one_line_too(edgecli, monkeypatch):

@@ -118,7 +118,7 @@ def _npm(name: str, env: dict[str, str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for file in ("package.json", "package-lock.json"):
         shutil.copy(source / file, folder / file)
-    _run("npm", "ci", "--no-audit", "--no-fund", "--loglevel=error", cwd=folder, env=env)
+    _run("npm", "ci", "--fetch-retries=5", "--no-audit", "--no-fund", "--loglevel=error", cwd=folder, env=env)
     (folder / ".stamp").write_text(digest)
 
 

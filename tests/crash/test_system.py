@@ -5,15 +5,14 @@ that was acknowledged is there, one that was cut off is there or is not, and not
 """
 
 import http.client
-import os
 import random
-import signal
 import threading
 import time
 
 import pytest
 
-from edgestead.testing.server import END_SECONDS_MAX, START_SECONDS_MAX, is_running, wait_until
+from edgestead.testing.server import START_SECONDS_MAX, wait_until
+from tests.crash.kills import kill_everything, kill_process
 
 ROUNDS, ROUNDS_LONG = 10, 100
 WRITERS = 4
@@ -81,21 +80,6 @@ class Writer(threading.Thread):
         return f"10.{self.choose.randrange(256)}.{self.choose.randrange(256)}.{self.choose.randrange(1, 255)}"
 
 
-def kill_control(server):
-    pid = server.children()["control"]
-    os.kill(pid, signal.SIGKILL)
-    server.wait_for_life("control", pid)
-
-
-def kill_everything(server):
-    """The supervisor first or last: either way nothing may survive it."""
-    children = server.children()
-    for pid in random.sample([server.pid, *children.values()], len(children) + 1):
-        os.kill(pid, signal.SIGKILL)
-    server.wait()
-    wait_until(lambda: not any(map(is_running, children.values())), END_SECONDS_MAX)
-
-
 def listed(server, zone_id):
     """Content by label, as the API says."""
     records = server.call("GET", f"/zones/{zone_id}/dns_records?per_page=5000").result
@@ -140,7 +124,7 @@ def test_nothing_acknowledged_is_lost_and_dns_agrees_with_the_api(edge_server, r
         if everything:
             kill_everything(edge_server)
         else:
-            kill_control(edge_server)
+            kill_process(edge_server, "control")
         for writer in writers:
             writer.ended.set()
         for writer in writers:

@@ -4,6 +4,7 @@ import contextlib
 import struct
 import threading
 from collections import Counter
+from functools import cache
 
 import dns.flags
 import dns.message
@@ -43,13 +44,19 @@ def zone_change(
     return Change(scope, KIND_ZONE, "", encode(ServedZone(wire(apex), soa_ttl_seconds, rdata)))
 
 
+@cache
+def rdata_wire(kind, text):
+    """dnspython takes its time for long texts."""
+    return dns.rdata.from_text("IN", kind, text).to_wire()
+
+
 def name_change(scope, apex, owner, *rrsets):
     """`rrsets` are (type, TTL, rdata, rdata, ...) with types and rdata as dnspython reads them."""
     served = tuple(
         ServedRRset(
             dns.rdatatype.from_text(kind),
             ttl,
-            tuple(dns.rdata.from_text("IN", kind, text).to_wire() for text in texts),
+            tuple(rdata_wire(kind, text) for text in texts),
         )
         for kind, ttl, *texts in rrsets
     )

@@ -307,11 +307,9 @@ def test_others_are_answered_while_a_client_does_not_read_its_transfer(run, zone
             writer.write(frame(axfr()))
             other = await world.ask(dns.message.make_query(f"www.{APEX}", "A"))
             assert len((await message_of(other)).answer) == 2
-            for _ in range(200):  # then it is ended as any client that does not read
-                if world.counts[Slot.TCP_CONNECTIONS] and not world.counts[Slot.TCP_OPEN]:
-                    break
+            # Then it is ended as any client that does not read.
+            while not world.counts[Slot.TCP_CONNECTIONS] or world.counts[Slot.TCP_OPEN]:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
-            assert world.counts[Slot.TCP_OPEN] == 0
 
     run(main())
 
@@ -451,12 +449,9 @@ def test_as_many_transfers_at_a_time_as_there_is_room_for(run, zone, monkeypatch
             writer.transport.pause_reading()
             assert (await message_of(await world.ask(axfr()))).rcode().name == "SERVFAIL"
             writer.transport.abort()
-            for _ in range(200):
-                message = await message_of(await world.ask(ixfr(zone.serial)))
-                if message.rcode().name == "NOERROR":
-                    break
+            while not (message := await message_of(await world.ask(ixfr(zone.serial)))).answer:
+                assert message.rcode().name == "SERVFAIL"
                 await asyncio.sleep(0.02)
-            assert message.answer
 
     run(main())
 

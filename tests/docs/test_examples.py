@@ -1,5 +1,6 @@
 """Every shell example of the pages for newcomers does what the page says, word for word."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src"
 PAGES = {  # page, and how its last command's output must end
-    "README.md": "192.0.2.1",
+    "README.md": '{"result":1,"success":true,"errors":[],"messages":[]}',
     "docs/tutorial.md": '"messages":[]}',
     "docs/how-to/history.md": '"total_records_parsed":1},"success":true,"errors":[],"messages":[]}',
 }
@@ -23,9 +24,17 @@ def examples(page):
     return "\n".join(part.partition("```")[0] for part in parts)
 
 
+OBJECTS_PAGE = "docs/how-to/objects.md"
+EXAMPLES = str(ROOT / "examples")
+
+
 @pytest.fixture
-def checkout(tmp_path, edge_server):
+def checkout(tmp_path, new_server):
     """A folder like a checkout after its first start: `.venv/bin/edgecli` talks to the started server."""
+    return make_checkout(tmp_path, new_server("--objects", EXAMPLES).start())
+
+
+def make_checkout(tmp_path, edge_server):
     command = tmp_path / "checkout" / ".venv" / "bin" / "edgecli"
     command.parent.mkdir(parents=True)
     command.write_text(
@@ -52,6 +61,8 @@ def test_the_examples_of_a_page_work_as_written(page, checkout):
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip().endswith(PAGES[page])
+    if page == "README.md":
+        assert "}192.0.2.1\n{" in done.stdout
 
 
 def test_the_tutorial_shows_a_refusal_and_an_answer(checkout):
@@ -65,6 +76,46 @@ def test_the_tutorial_shows_a_refusal_and_an_answer(checkout):
 
     assert '"code":9005' in done.stdout
     assert "}192.0.2.1\n{" in done.stdout
+
+
+def python_blocks(page):
+    """The fenced `python` blocks of a page."""
+    return [part.partition("```")[0] for part in (ROOT / page).read_text().split("```python\n")[1:]]
+
+
+def test_the_objects_page_works_with_the_examples_and_the_class_it_shows(tmp_path, new_server):
+    counter = tmp_path / "counter.py"
+    counter.write_text(python_blocks(OBJECTS_PAGE)[0])
+    server = new_server("--objects", EXAMPLES, "--objects", str(counter)).start()
+
+    done = subprocess.run(
+        ["sh", "-euc", examples(OBJECTS_PAGE)],
+        cwd=make_checkout(tmp_path, server),
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+
+    *lines, total = done.stdout.splitlines()
+    answers = [json.loads(line)["result"] for line in lines]
+    assert [answer["allowed"] for answer in answers[:4]] == [True, True, True, False]
+    assert [row["player"] for row in answers[6]] == ["bob", "ann"]
+    assert answers[7:10] == [1, {"id": 1, "tries": 1, "payload": {"to": "ann@example.org"}}, True]
+    assert (answers[10:], total) == ([5, 1], "6")
+
+
+def test_the_objects_pages_class_and_its_test_work_as_written(tmp_path):
+    script = tmp_path / "counter.py"
+    script.write_text("\n".join(python_blocks(OBJECTS_PAGE)))
+
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        env={**os.environ, "PYTHONPATH": str(SRC)},
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(

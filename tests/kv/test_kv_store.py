@@ -120,6 +120,22 @@ def test_pairs_are_written_together_and_the_last_of_a_key_wins(store):
     assert (value_of(store, "a"), value_of(store, "b")) == (b"3", b"2")
 
 
+def test_small_and_large_values_may_come_mixed(store, blobs):
+    def large(content):
+        incoming = store.incoming()
+        incoming.write(content)
+        return incoming.finish()
+
+    contents = [b"1", large(LARGE), b"2", large(LARGE + b"3"), large(LARGE + b"4")]
+    keys_written = ["a", "a", "a", "b", "c"]
+
+    written = store.put(NS, map(Pair, keys_written, contents)).result(60)
+
+    assert written.value == 5
+    assert [value_of(store, key) for key in "abc"] == [b"2", LARGE + b"3", LARGE + b"4"]
+    assert len(blob_ids(store, blobs)) == 2, "the one that was replaced in the same write is gone"
+
+
 def test_pairs_that_fail_halfway_leave_nothing_behind(store, blobs):
     def halfway():
         yield Pair("a", b"1")

@@ -77,7 +77,7 @@ def serve(
         await host.open([bound], authorise)
         client = Client(*await asyncio.open_connection("127.0.0.1", port))
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 return await script(client, host)
         finally:
             client.writer.close()

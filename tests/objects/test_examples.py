@@ -6,6 +6,7 @@ import pytest
 
 from edgestead.objects.host import Host
 from edgestead.objects.loader import LoadError, load
+from edgestead.objects.types import module_text
 from tests.objects.hosts import Client, serve
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -26,6 +27,7 @@ def test_the_rate_limiter_lets_so_many_through(tmp_path: Path) -> None:
         taken = [await client.call("RateLimiter/c/take", limit=3, window_seconds=10**9) for _ in range(5)]
         assert [answer["allowed"] for answer in taken] == [True, True, True, False, False]
         assert await client.call("RateLimiter/c/used", 10**9) == 3
+        assert (await client.call("RateLimiter/c/take", 1, 10**9))["left"] == 0
         assert (await client.call("RateLimiter/other/take", limit=1))["allowed"]
         await client.call("RateLimiter/c/forget")
         assert (await client.call("RateLimiter/c/take", 3, 10**9))["left"] == 2
@@ -40,6 +42,7 @@ def test_the_leaderboard_ranks(tmp_path: Path) -> None:
         assert last == {"player": "bob", "best": 30, "games": 2, "rank": 1}
         top = await client.call("Leaderboard/chess/top", count=2)
         assert [(row["rank"], row["player"]) for row in top] == [(1, "bob"), (2, "ann")]
+        assert await client.call("Leaderboard/chess/top", -1) == []
         assert await client.call("Leaderboard/chess/remove", "bob") is True
         assert await client.call("Leaderboard/chess/remove", "bob") is False
         status, text = await client.ask("GET", "/objects/Leaderboard/chess/fetch/")
@@ -87,6 +90,24 @@ def test_a_source_that_cannot_be_used_is_named(tmp_path: Path, text: str, words:
     with pytest.raises(LoadError, match=words) as caught:
         load([str(path)])
     assert "mine" in str(caught.value)
+
+
+def test_a_folder_is_all_of_its_files_which_may_import_one_another(tmp_path: Path) -> None:
+    (tmp_path / "neighbour_of_ours.py").write_text("NUMBER = 5")
+    for name in ("One", "Two"):
+        text = "from edgestead import StatefulObject\nimport neighbour_of_ours\n"
+        text += f"class {name}(StatefulObject):\n    number = neighbour_of_ours.NUMBER\n"
+        (tmp_path / f"{name.lower()}.py").write_text(text)
+
+    assert sorted(load([str(tmp_path)])) == ["One", "Two"]
+
+
+def test_the_types_of_env_name_classes_and_bindings(tmp_path: Path) -> None:
+    text = module_text(load([*source("work_queue"), *source("leaderboard")]), ["CACHE"])
+
+    assert "import leaderboard as _0\nimport work_queue as _1\n" in text
+    assert "    Leaderboard: Namespace[_0.Leaderboard]\n    WorkQueue: Namespace[_1.WorkQueue]\n" in text
+    assert text.endswith("    CACHE: KeyValues\n")
 
 
 def test_two_classes_of_one_name_are_refused() -> None:

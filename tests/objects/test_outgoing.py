@@ -75,7 +75,7 @@ def against(
 
     async def main() -> Any:
         server = await asyncio.start_server(serve_one, "127.0.0.1", 0)
-        async with server, asyncio.timeout(30):
+        async with server, asyncio.timeout(120):
             return await script(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
 
     return asyncio.run(main()), sent

@@ -121,7 +121,7 @@ def run(
             hosts.append(host)
             clients.append(Client(*await asyncio.open_connection("127.0.0.1", port)))
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 return await script(clients, hosts)
         finally:
             for client in clients:

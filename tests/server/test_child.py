@@ -9,6 +9,7 @@ from edgestead.model.counters import PAGE_BYTES, slot
 from edgestead.server import process
 from edgestead.server.child import BACKOFF_MAX_SECONDS, STABLE_SECONDS, Child
 from edgestead.server.messages import Start
+from tests.descriptors import open_descriptors
 
 
 class Clock:
@@ -38,10 +39,6 @@ def child(clock):
     os.close(page)
 
 
-def open_files():
-    return len(os.listdir("/proc/self/fd"))
-
-
 def live(child):
     """One whole life; returns the words for its end."""
     child.start()
@@ -50,11 +47,11 @@ def live(child):
 
 
 def test_a_life_is_counted_and_buried_without_a_trace(child):
-    before = open_files()
+    before = open_descriptors()
 
     assert live(child) == "ended with exit status 1"
 
-    assert open_files() == before
+    assert open_descriptors() == before
     assert (child.is_alive, child.pid, child.lives) == (False, -1, 1)
     assert process.page(child.counters_fd).cells[slot("edge_process_starts_total")] == 1
 
@@ -67,13 +64,13 @@ def refuse(*_arguments, **_more):
 def test_a_start_that_the_system_refuses_leaves_nothing_open_and_nobody_alive(
     child, monkeypatch, where, what
 ):
-    before = open_files()
+    before = open_descriptors()
     monkeypatch.setattr(where, what, refuse)
 
     with pytest.raises(BlockingIOError):
         child.start()
 
-    assert open_files() == before
+    assert open_descriptors() == before
     assert not child.is_alive
     assert child.lives == 0
 

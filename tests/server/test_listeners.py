@@ -9,6 +9,7 @@ import pytest
 from edgestead.config import Address
 from edgestead.server.errors import StartError
 from edgestead.server.listeners import Listeners, bound_address
+from tests.descriptors import open_descriptors
 
 ANY = Address("127.0.0.1", 0)
 
@@ -91,12 +92,12 @@ def test_an_address_that_is_not_this_machines_is_refused(runtime_dir):
 
 def test_a_refusal_leaves_no_socket_open(taken, runtime_dir):
     address = taken(socket.SOCK_DGRAM)
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
 
     with pytest.raises(StartError):
         Listeners(ANY, address, 2, runtime_dir)
 
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_descriptors() == before
 
 
 def test_a_wildcard_is_told_to_clients_as_loopback(runtime_dir):

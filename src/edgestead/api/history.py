@@ -16,6 +16,7 @@ from edgestead.model.call import Call
 from edgestead.model.envelope import Page, page_of
 from edgestead.model.history_errors import ChangeNotFound
 from edgestead.services import history, zone_restore
+from edgestead.services.access import Identity
 from edgestead.services.history import ChangeView, DiffView
 from edgestead.services.zone_restore import Done, RestoreBody
 
@@ -30,45 +31,53 @@ _QUERY = (
 
 
 @route("GET", _PATH, permission="DNS Read", query=_QUERY, answers=declared.page_of(ChangeView))
-async def list_history(zone_id: str, api: AppContext, call: Call, query: Query) -> Page:
+async def list_history(zone_id: str, api: AppContext, call: Call, identity: Identity, query: Query) -> Page:
     """Changes of a zone, newest first: who, when, before, after. Filter `name`; `direction`."""
     paging = query.paging(PAGE_SIZE_DEFAULT, HISTORY_PAGE_SIZE_MAX)
     descending = query.choice("direction", ("asc", "desc"), "desc") == "desc"
     wanted = history.Wanted(query.text("name") or None, descending, paging.per_page, paging.offset)
-    found = await api.barrier.read_long(lambda reader: history.listed(call, reader, zone_id, wanted))
+    found = await api.barrier.read_long(
+        lambda reader: history.listed(call, reader, identity, zone_id, wanted)
+    )
     return page_of(found.items, paging.page, paging.per_page, found.total_count)
 
 
 @route("GET", _CHANGE, permission="DNS Read")
-def show_change(zone_id: str, sequence: str, api: AppContext, call: Call) -> ChangeView:
+def show_change(zone_id: str, sequence: str, api: AppContext, call: Call, identity: Identity) -> ChangeView:
     """One change of a zone."""
     number = _number(sequence)
-    return api.barrier.read(lambda reader: history.show(call, reader, zone_id, number))
+    return api.barrier.read(lambda reader: history.show(call, reader, identity, zone_id, number))
 
 
 @route("GET", _CHANGE + "/diff", permission="DNS Read", query=_PAGES, answers=declared.page_of(DiffView))
-async def show_diff(zone_id: str, sequence: str, api: AppContext, call: Call, query: Query) -> Page:
+async def show_diff(
+    zone_id: str, sequence: str, api: AppContext, call: Call, identity: Identity, query: Query
+) -> Page:
     """What a change did, record by record, with the members that differ."""
     number, paging = _number(sequence), query.paging(PAGE_SIZE_DEFAULT, HISTORY_PAGE_SIZE_MAX)
     found = await api.barrier.read_long(
-        lambda reader: history.diff(call, reader, zone_id, number, paging.per_page, paging.offset)
+        lambda reader: history.diff(call, reader, identity, zone_id, number, paging.per_page, paging.offset)
     )
     return page_of(found.items, paging.page, paging.per_page, found.total_count)
 
 
 @route("POST", _CHANGE + "/undo", permission="DNS Write")
-async def undo_change(zone_id: str, sequence: str, api: AppContext, call: Call) -> Done:
+async def undo_change(zone_id: str, sequence: str, api: AppContext, call: Call, identity: Identity) -> Done:
     """Take one change back; refused where something changed since."""
     number = _number(sequence)
-    return await api.barrier.write(lambda tx: zone_restore.undo(call, tx, api.platform, zone_id, number))
+    return await api.barrier.write(
+        lambda tx: zone_restore.undo(call, tx, api.platform, identity, zone_id, number)
+    )
 
 
 @route("POST", _CHANGE + "/restore", permission="DNS Write")
-async def restore_change(zone_id: str, sequence: str, api: AppContext, call: Call, body: RestoreBody) -> Done:
+async def restore_change(
+    zone_id: str, sequence: str, api: AppContext, call: Call, identity: Identity, body: RestoreBody
+) -> Done:
     """Make a name (`name`), or the whole zone, what it was after this change; 0 is before the first."""
     number = _number(sequence)
     return await api.barrier.write(
-        lambda tx: zone_restore.restore(call, tx, api.platform, zone_id, number, body)
+        lambda tx: zone_restore.restore(call, tx, api.platform, identity, zone_id, number, body)
     )
 
 

@@ -28,6 +28,7 @@ RECORDS_PAGE_SIZE_MAX = 5_000_000  # contract "List query"
 RULESETS_PAGE_SIZE_DEFAULT = 50
 PAGE_NUMBER_MAX = 1_000_000_000_000  # further pages are as empty as this one
 ROWS_READ_INLINE_MAX = 500  # a longer list is read off the event loop
+ZONES_READ_INLINE_MAX = 100  # the same of zones, of which each is several reads: 15 µs
 BODY_OCTETS_READ_INLINE_MAX = 16_384  # a longer body that has to be compiled is read off the event loop
 LOG_LINES_WAITING_MAX = 10_000  # further lines are dropped and counted
 UPLOAD_SECONDS_MAX = 600.0  # a body that is streamed: 25 MiB at 350 kbit/s

@@ -52,7 +52,9 @@ class Query:
         return bool(self.raw)
 
     def flag(self, name: str) -> bool | None:
-        """Raises InvalidQuery: neither `true` nor `false`."""
+        """None when it was not sent. Raises InvalidQuery: neither `true` nor `false`, an empty text too, for
+        what a write asks with it.
+        """
         text = self.text(name)
         if text is None:
             return None

@@ -46,13 +46,15 @@ def show_hold(zone_id: str, api: AppContext, call: Call) -> HoldView:
 async def put_hold(zone_id: str, api: AppContext, call: Call, query: Query) -> HoldView:
     """Hold a zone; with `include_subdomains` also the names below it."""
     below = query.flag("include_subdomains") or False
-    return await api.barrier.write(lambda tx: zone_hold.put(call, tx, zone_id, include_subdomains=below))
+    return await api.barrier.write(
+        lambda tx: zone_hold.put(call, tx, api.platform, zone_id, include_subdomains=below)
+    )
 
 
 @route("PATCH", _HOLD, permission=_WRITE, family=PLATFORM)
 async def patch_hold(zone_id: str, api: AppContext, call: Call, body: HoldBody) -> HoldView:
     """Change a hold."""
-    return await api.barrier.write(lambda tx: zone_hold.patch(call, tx, zone_id, body))
+    return await api.barrier.write(lambda tx: zone_hold.patch(call, tx, api.platform, zone_id, body))
 
 
 @route(
@@ -65,7 +67,7 @@ async def patch_hold(zone_id: str, api: AppContext, call: Call, body: HoldBody) 
 async def delete_hold(zone_id: str, api: AppContext, call: Call, query: Query) -> HoldView:
     """Lift a hold, or with `hold_after` until then."""
     after = query.text("hold_after")
-    return await api.barrier.write(lambda tx: zone_hold.delete(call, tx, zone_id, after))
+    return await api.barrier.write(lambda tx: zone_hold.delete(call, tx, api.platform, zone_id, after))
 
 
 @route("GET", _PLANS, permission=_READ, family=PLATFORM)
@@ -97,7 +99,7 @@ async def post_subscription(
     zone_id: str, api: AppContext, call: Call, body: SubscriptionBody
 ) -> SubscriptionView:
     """Choose a plan."""
-    return await api.barrier.write(lambda tx: zone_plans.subscribe(call, tx, zone_id, body))
+    return await api.barrier.write(lambda tx: zone_plans.subscribe(call, tx, api.platform, zone_id, body))
 
 
 @route("PUT", _SUBSCRIPTION, permission=_WRITE, family=PLATFORM)
@@ -105,7 +107,7 @@ async def put_subscription(
     zone_id: str, api: AppContext, call: Call, body: SubscriptionBody
 ) -> SubscriptionView:
     """Choose a plan."""
-    return await api.barrier.write(lambda tx: zone_plans.subscribe(call, tx, zone_id, body))
+    return await api.barrier.write(lambda tx: zone_plans.subscribe(call, tx, api.platform, zone_id, body))
 
 
 @route("POST", f"{_ZONE}/purge_cache", permission="Zone Settings Write", family=PLATFORM)

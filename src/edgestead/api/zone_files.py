@@ -28,6 +28,7 @@ from edgestead.model.request_errors import InvalidBody, MissingField
 from edgestead.model.zone_errors import RecordNotFound
 from edgestead.model.zone_file_errors import FormExpected, ZoneFileTooLarge
 from edgestead.services import record_usage, zone_export, zone_import
+from edgestead.services.access import Identity
 from edgestead.services.platform import Platform
 from edgestead.services.record_draft import Draft
 from edgestead.services.record_usage import Usage
@@ -64,7 +65,9 @@ class Reviewed(msgspec.Struct, frozen=True):
     takes={FORM: ZoneFileForm},
     answers=Answers(Imported),
 )
-async def import_records(zone_id: str, api: AppContext, call: Call, upload: Upload) -> Imported:
+async def import_records(
+    zone_id: str, api: AppContext, call: Call, identity: Identity, upload: Upload
+) -> Imported:
     """Add the records of a zone file: a form with `file` and `proxied`. All of them, or none."""
     with api.kv.body_slot(call.actor, upload.length):  # the file stays in memory for as long as this takes
         octets, proxied = await _form(upload)
@@ -74,7 +77,7 @@ async def import_records(zone_id: str, api: AppContext, call: Call, upload: Uplo
                     call, reader, api.platform, zone_id, octets, proxied, give_way
                 )
             )
-            return Imported(await _write(zone_id, api, call, plan), plan.parsed)
+            return Imported(await _write(zone_id, api, call, identity, plan), plan.parsed)
 
 
 @route("GET", _PATH + "/export", permission="DNS Read", answers=Answers(media=TEXT))
@@ -128,7 +131,7 @@ def review_scan(zone_id: str, api: AppContext, body: Review) -> Reviewed:
     return Reviewed()
 
 
-async def _write(zone_id: str, api: AppContext, call: Call, plan: Plan) -> int:
+async def _write(zone_id: str, api: AppContext, call: Call, identity: Identity, plan: Plan) -> int:
     """Write the portions one after another; returns how many records were added."""
     total = 0
     done = Added(0, None)
@@ -142,7 +145,7 @@ async def _write(zone_id: str, api: AppContext, call: Call, plan: Plan) -> int:
         sequence = done.sequence
         if sequence is not None:
             await api.barrier.write(
-                lambda tx: zone_import.take_back(call, tx, api.platform, zone_id, sequence)
+                lambda tx: zone_import.take_back(call, tx, api.platform, identity, zone_id, sequence)
             )
         raise
     return total

@@ -9,13 +9,15 @@ Not   what is inside a zone, or beside it (`api.zone_extras`).
 from edgestead.api import declared
 from edgestead.api.context import AppContext
 from edgestead.api.declared import DIRECTION, Parameter, choice, pages
+from edgestead.api.limits import ZONES_READ_INLINE_MAX
 from edgestead.api.query import Query
 from edgestead.api.routing import route
 from edgestead.model.call import Call
 from edgestead.model.envelope import Page, page_of
 from edgestead.services import zone_filters, zones
 from edgestead.services.access import PLATFORM, Identity, seen_zones
-from edgestead.services.zones import ZoneBody, ZonePatch, ZoneView
+from edgestead.services.zones import Listed, ZoneBody, ZonePatch, ZoneView
+from edgestead.store.control import Reader
 
 
 @route("POST", "/zones", permission="Zone Write", family=PLATFORM)
@@ -41,27 +43,33 @@ async def create_zone(api: AppContext, call: Call, identity: Identity, body: Zon
     ),
     answers=declared.page_of(ZoneView),
 )
-def list_zones(api: AppContext, call: Call, identity: Identity, query: Query) -> Page:
+async def list_zones(api: AppContext, call: Call, identity: Identity, query: Query) -> Page:
     """The zones that the caller sees, found, ordered and paged as the query says."""
     paging = query.paging()
     parameters = {key: query.every(key) for key in zone_filters.FILTERS}
     any_ = query.choice("match", ("all", "any"), "all") == "any"
     order = query.choice("order", zones.ORDERS, "name")
     descending = query.descending()
-    found = api.barrier.read(
-        lambda reader: zones.listed(
+    seen = seen_zones(identity, "Zone Read")
+    wanted = api.barrier.read(lambda reader: zone_filters.read(reader, parameters, any_=any_))
+
+    def read(reader: Reader) -> Listed:
+        return zones.listed(
             call,
             reader,
             api.platform,
             identity,
-            zone_filters.read(reader, parameters, any_=any_),
-            seen_zones(identity, "Zone Read"),
+            wanted,
+            seen,
             order=order,
             descending=descending,
             limit=paging.per_page,
             offset=paging.offset,
         )
-    )
+
+    last = paging.offset + paging.per_page
+    is_short = zones.is_short(wanted, seen, order, last, ZONES_READ_INLINE_MAX)
+    found = api.barrier.read(read) if is_short else await api.barrier.read_long(read)
     return page_of(found.zones, paging.page, paging.per_page, found.total_count)
 
 

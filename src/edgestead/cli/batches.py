@@ -30,11 +30,11 @@ Send = Callable[[Namespace, list[bytes]], list[str]]
 
 
 class Batch(NamedTuple):
-    """`first` is the number of its first item in the file; `end` the file's bytes up to its last one."""
+    """`first` is the number of its first item in the file; `file_bytes` reach from the batch before to it."""
 
     first: int
     items: list[bytes]
-    end: int
+    file_bytes: int
 
 
 class Advance(Protocol):
@@ -64,7 +64,7 @@ def batches(path: Path, check: Check, *, skip: int = 0) -> Iterator[Batch]:
     """The file's items in batches; `check` sees each one and gives what is sent. Raises Failed."""
     scanner = ArrayItems(item_bytes_max=BULK_BYTES_MAX)
     batch: list[bytes] = []
-    bytes_ = end = 0
+    bytes_ = begin = end = 0
     try:
         for item in _items(path, scanner):
             number = scanner.count - 1
@@ -72,8 +72,8 @@ def batches(path: Path, check: Check, *, skip: int = 0) -> Iterator[Batch]:
                 continue
             item = _checked(check, item, number)
             if batch and (len(batch) == BATCH_ITEMS_MAX or bytes_ + len(item) + 1 > BATCH_BYTES_MAX):
-                yield Batch(number - len(batch), batch, end)
-                batch, bytes_ = [], 0
+                yield Batch(number - len(batch), batch, end - begin)
+                batch, bytes_, begin = [], 0, end
             batch.append(item)
             bytes_ += len(item) + 1
             end = scanner.position
@@ -82,7 +82,7 @@ def batches(path: Path, check: Check, *, skip: int = 0) -> Iterator[Batch]:
     except OSError as error:
         raise _unreadable(path, error) from None
     if batch:
-        yield Batch(scanner.count - len(batch), batch, end)
+        yield Batch(scanner.count - len(batch), batch, end - begin)
 
 
 def _items(path: Path, scanner: ArrayItems) -> Iterator[bytes]:
@@ -127,7 +127,6 @@ class _Sending:
         self._queue: SimpleQueue[Batch | None] = SimpleQueue()
         self._room = threading.Semaphore(IN_FLIGHT)  # a batch is read only when a thread is free for it
         self._lock = threading.Lock()
-        self._sent_bytes = 0
 
     def run(self, source: Iterator[Batch]) -> Outcome:
         threads = [threading.Thread(target=self._work, daemon=True) for _ in range(IN_FLIGHT)]
@@ -174,8 +173,7 @@ class _Sending:
         failed_keys = self._send(namespace, batch.items)
         with self._lock:
             self._outcome.add(batch, failed_keys)
-            self._progress.advance(max(0, batch.end - self._sent_bytes), len(batch.items))
-            self._sent_bytes = max(batch.end, self._sent_bytes)
+            self._progress.advance(batch.file_bytes, len(batch.items))
 
     def _fail(self, error: Failed) -> None:
         with self._lock:

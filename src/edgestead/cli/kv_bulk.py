@@ -21,7 +21,7 @@ from edgestead.cli.kv_target import ItemRefused, Namespace, target
 from edgestead.cli.progress import Progress
 from edgestead.model.kv import BULK_GET_KEYS_MAX
 
-_FILE = click.argument("filename")
+_FILE = click.argument("filename", type=click.Path())
 _SKIP = click.option(
     "--skip",
     metavar="N",

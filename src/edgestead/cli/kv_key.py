@@ -35,7 +35,7 @@ def _metadata(ctx: click.Context, parameter: click.Parameter, text: str | None) 
 @click.command("put", cls=KvCommand)
 @click.argument("key")
 @click.argument("value", required=False)
-@click.option("--path", metavar="FILE", help="Read the value from a file instead.")
+@click.option("--path", metavar="FILE", type=click.Path(), help="Read the value from a file instead.")
 @click.option(
     "--ttl",
     metavar="SECONDS",

@@ -107,7 +107,13 @@ def switch(variable: str, *names: str, help: str, default: bool | None = False) 
 
 ENV_OPTIONS: tuple[Decorator, ...] = (
     click.option("-e", "--env", metavar="ENV", help="Environment of the configuration file."),
-    click.option("-c", "--config", metavar="FILE", help="Configuration file, instead of the nearest one."),
+    click.option(
+        "-c",
+        "--config",
+        metavar="FILE",
+        type=click.Path(),
+        help="Configuration file, instead of the nearest one.",
+    ),
 )
 YES = switch("yes", "--yes", "-y", "--force", "-f", "--skip-confirmation", help="Delete without asking.")
 _NAMESPACE_OPTIONS: tuple[Decorator, ...] = (
@@ -119,7 +125,12 @@ _NAMESPACE_OPTIONS: tuple[Decorator, ...] = (
 _LOCAL_OPTIONS: tuple[Decorator, ...] = (
     switch("local", "--local", help="A store in the project's folder, without a server."),
     switch("remote", "--remote", help="The server's store. This is the default.", default=None),
-    click.option("--persist-to", metavar="DIR", help="Folder of the local store, from the current folder."),
+    click.option(
+        "--persist-to",
+        metavar="DIR",
+        type=click.Path(file_okay=False),
+        help="Folder of the local store, from the current folder.",
+    ),
 )
 
 

@@ -143,8 +143,8 @@ def _policies(token: Json) -> list[tuple[str, object]]:
             (policy["effect"], [group["name"] for group in policy["permission_groups"]]),
             ("  on", [_resource(*item) for item in policy["resources"].items()]),
         ]
-    for member, networks in (token.get("condition") or {}).get("request_ip", {}).items():
-        found.append((f"address {member}", networks))
+    for addresses in (token.get("condition") or {}).values():  # `request_ip`, or `request.ip`
+        found += [(f"address {member}", networks) for member, networks in addresses.items()]
     return found
 
 

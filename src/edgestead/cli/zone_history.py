@@ -92,7 +92,10 @@ def _what(change: Json) -> Iterator[str]:
 
 
 def _sign(item: Json) -> str:
-    return "+" if item["before"] is None else "-" if item["after"] is None else "~"
+    before, after = item["before"], item["after"]  # neither: a setting whose values one may not read
+    if (before is None) == (after is None):
+        return "~"
+    return "+" if before is None else "-"
 
 
 def _item(item: Json) -> str:

@@ -33,7 +33,7 @@ class PairSent(msgspec.Struct):
     base64: bool | None = None
     expiration: int | float | None = None  # JSON has one kind of number: 60.0 is 60
     expiration_ttl: int | float | None = None
-    metadata: msgspec.Raw = msgspec.field(default_factory=lambda: _NULL)
+    metadata: msgspec.Raw = _NULL
 
 
 class BulkPair(msgspec.Struct, frozen=True):
@@ -64,12 +64,20 @@ def pair_of(item: bytes, *, now_s: int, blanks: bool) -> BulkPair:
     check_key(entry.key, blanks=blanks)
     content = _content_of(entry)
     check_value_length(len(content))
-    expires = expires_at_s(
+    metadata = None
+    if entry.metadata is not _NULL:  # most entries have none
+        metadata = compact_metadata(bytes(entry.metadata), object_only=True)
+    return BulkPair(entry.key, content, _expires_at_s(entry, now_s), metadata)
+
+
+def _expires_at_s(entry: PairSent, now_s: int) -> int | None:
+    if entry.expiration_ttl is None and entry.expiration is None:
+        return None
+    return expires_at_s(
         ttl_seconds=_whole(entry.expiration_ttl, "expiration_ttl"),
         expiration_s=_whole(entry.expiration, "expiration"),
         now_s=now_s,
     )
-    return BulkPair(entry.key, content, expires, compact_metadata(bytes(entry.metadata), object_only=True))
 
 
 def _content_of(entry: PairSent) -> bytes:

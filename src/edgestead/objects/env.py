@@ -9,7 +9,7 @@ Not   where an object lives.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from edgestead.objects import ids
 from edgestead.objects.bindings import Ask, KeyValues
@@ -18,6 +18,8 @@ from edgestead.objects.classes import ClassInfo
 from edgestead.objects.context import ObjectId
 from edgestead.objects.errors import UnknownClass
 from edgestead.store.objectlog import ObjectRef
+
+T = TypeVar("T")
 
 
 class Caller(Protocol):
@@ -59,25 +61,31 @@ class Stub:
         return f"<stub of {self._ref.class_name} {self._ref.name or self._ref.id}>"
 
 
-class Namespace:
-    """The objects of one class: `env.Counter["name"]`."""
+class Namespace(Generic[T]):
+    """The objects of one class: `env.Counter["name"]`.
+
+    For a type checker they are instances of the class: every method is called as it is declared.
+    """
 
     __slots__ = ("_caller", "_class_name", "_random")
 
     def __init__(self, caller: Caller, class_name: str, random: Callable[[int], bytes]) -> None:
         self._caller, self._class_name, self._random = caller, class_name, random
 
-    def __getitem__(self, name: str) -> Stub:
-        return Stub(self._caller, ids.from_name(self._class_name, name))
+    def __getitem__(self, name: str) -> T:
+        return self._stub(ids.from_name(self._class_name, name))
 
-    def get_by_name(self, name: str) -> Stub:
+    def _stub(self, ref: ObjectRef) -> T:
+        return cast(T, Stub(self._caller, ref))
+
+    def get_by_name(self, name: str) -> T:
         """The object of that name."""
         return self[name]
 
-    def get(self, object_id: ObjectId) -> Stub:
+    def get(self, object_id: ObjectId) -> T:
         """The object of that id. Raises TypeError when it is not of this class."""
         ids.from_text(self._class_name, str(object_id))
-        return Stub(self._caller, object_id._ref)
+        return self._stub(object_id._ref)
 
     def id_from_name(self, name: str) -> ObjectId:
         """The id of that name: always the same."""
@@ -120,7 +128,7 @@ class Env:
         if name.startswith("_"):
             raise AttributeError(name)
         if name in self._classes:
-            return Namespace(self._caller, name, self._random)
+            return Namespace[Any](self._caller, name, self._random)
         bindings = self._bindings
         if bindings is not None and name in bindings.ids:
             return KeyValues(bindings.ids[name], bindings.ask, self._caller.confirmed)

@@ -8,13 +8,17 @@ Not   running them.
 
 import importlib
 import importlib.util
+import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
+from typing import TypeVar
 
 from edgestead.objects.classes import ClassInfo, StatefulObject, describe
 from edgestead.objects.errors import ObjectError
+
+T = TypeVar("T")
 
 
 class LoadError(ObjectError):
@@ -22,10 +26,10 @@ class LoadError(ObjectError):
 
 
 def load(sources: Iterable[str]) -> dict[str, ClassInfo]:
-    """The classes of each `FILE.py` or dotted module, by name. Raises LoadError."""
+    """The classes of each `FILE.py`, folder of such files, or dotted module, by name. Raises LoadError."""
     found: dict[str, ClassInfo] = {}
     for source in sources:
-        classes = classes_of(_import(source))
+        classes = [info for module in _modules(source) for info in classes_of(module)]
         if not classes:
             raise LoadError(f"{source}: no class derives from StatefulObject")
         for info in classes:
@@ -51,20 +55,37 @@ def classes_of(module: ModuleType) -> list[ClassInfo]:
         raise LoadError(f"{module.__name__}: {error}") from None
 
 
-def _import(source: str) -> ModuleType:
+def _modules(source: str) -> list[ModuleType]:
+    path = Path(source)
+    if path.is_dir():
+        return [_from_file(source, file) for file in sorted(path.glob("*.py"))]
+    if source.endswith(".py"):
+        return [_from_file(source, path.resolve())]
+    _search(os.getcwd())
+    return [_guarded(source, lambda: importlib.import_module(source))]
+
+
+def _from_file(source: str, path: Path) -> ModuleType:
+    """Import a file, which may import its neighbours by their names."""
+    _search(str(path.parent))
+    name = f"edgestead_objects_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise LoadError(f"{source}: not a Python file")
+    module, loader = importlib.util.module_from_spec(spec), spec.loader
+    sys.modules[name] = module
+    _guarded(str(path), lambda: loader.exec_module(module))
+    return module
+
+
+def _search(folder: str) -> None:
+    """Find modules there too, behind all others: no file of a user hides one of the platform's."""
+    if folder not in sys.path:
+        sys.path.append(folder)
+
+
+def _guarded(source: str, run: Callable[[], T]) -> T:
     try:
-        if not source.endswith(".py"):
-            return importlib.import_module(source)
-        path = Path(source).resolve()
-        name = f"edgestead_objects_{path.stem}"
-        spec = importlib.util.spec_from_file_location(name, path)
-        if spec is None or spec.loader is None:
-            raise LoadError(f"{source}: not a Python file")
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
-        return module
-    except LoadError:
-        raise
+        return run()
     except Exception as error:  # whatever the user's code raises while it is imported
         raise LoadError(f"{source}: {type(error).__name__}: {error}") from error

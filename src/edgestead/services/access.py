@@ -70,13 +70,23 @@ class Policy(msgspec.Struct, frozen=True):
     resources: dict[str, Any]
 
 
+DOTTED_IP = "request.ip"
+
+
 class Addresses(msgspec.Struct, frozen=True, rename={"in_": "in"}, omit_defaults=True):
     in_: list[str] = []
     not_in: list[str] = []
 
 
-class Condition(msgspec.Struct, frozen=True, omit_defaults=True):
-    request_ip: Addresses = Addresses()
+class Condition(msgspec.Struct, frozen=True, omit_defaults=True, rename={"dotted": DOTTED_IP}):
+    """Clients have two spellings of one member, and read the one that they wrote."""
+
+    request_ip: Addresses | None = None
+    dotted: Addresses | None = None
+
+    @property
+    def addresses(self) -> Addresses:
+        return self.request_ip or self.dotted or Addresses()
 
 
 _policies = msgspec.json.Decoder(list[Policy]).decode
@@ -254,7 +264,7 @@ class AccessTable:
 
 def _identity(row: TokenRow, email: str | None) -> Identity:
     rules = read_rules(_policies(row.policies), row.owner_kind, row.owner_id)
-    condition = _condition(row.condition) if row.condition else Condition()
+    addresses = (_condition(row.condition) if row.condition else Condition()).addresses
     return Identity(
         actor=Actor(
             kind="account" if row.owner_kind == "account" else "user",
@@ -267,8 +277,8 @@ def _identity(row: TokenRow, email: str | None) -> Identity:
         status=row.status,
         not_before_us=row.not_before_us,
         expires_us=row.expires_us,
-        addresses=tuple(ip_network(text) for text in condition.request_ip.in_),
-        addresses_refused=tuple(ip_network(text) for text in condition.request_ip.not_in),
+        addresses=tuple(ip_network(text) for text in addresses.in_),
+        addresses_refused=tuple(ip_network(text) for text in addresses.not_in),
     )
 
 

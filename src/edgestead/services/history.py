@@ -1,7 +1,7 @@
 """A zone's history as clients see it: who changed what, when, before and after.
 
-Owns  the JSON shapes of changes and differences; what is forgotten when.
-Asks  `tables.history`.
+Owns  the JSON shapes of changes and differences; who may see which; what is forgotten when.
+Asks  `tables.history`, `services.access`.
 Tells `api.history`, and the server, which calls `forget`.
 Not   writing history down (`services.zone_log`); the way back (`services.zone_restore`).
 """
@@ -18,8 +18,11 @@ from edgestead.model.names import InvalidName
 from edgestead.model.record_errors import NameRefused
 from edgestead.model.times import six_digits
 from edgestead.services import record_draft, record_shapes
+from edgestead.services.access import Identity, Target, permits
+from edgestead.services.dnssec import DNSSEC
 from edgestead.services.limits import HISTORY_ITEMS_SHOWN_MAX
 from edgestead.services.lookup import zone_of
+from edgestead.services.zone_facts import FAMILY
 from edgestead.services.zone_log import RECORD
 from edgestead.store.control import Reader, Transaction
 from edgestead.tables import history
@@ -85,28 +88,51 @@ _actor = msgspec.json.Decoder(Actor).decode
 _members = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def listed(call: Call, reader: Reader, zone_id: str, wanted: Wanted) -> Listed:
+def area_of(setting_id: str) -> str:
+    """Whose permission a setting takes, as on its own route: `DNS`, `Zone` or `Zone Settings`."""
+    if setting_id == DNSSEC or setting_id.startswith(f"{FAMILY}."):
+        return "DNS"
+    return "Zone" if setting_id.startswith("zone.") else "Zone Settings"
+
+
+class Reading(NamedTuple):
+    """Who looks at a zone's history; settings that they may not read are named without values."""
+
+    call: Call
+    identity: Identity
+    target: Target
+
+    def sees(self, item: ItemRow) -> bool:
+        return item.kind == RECORD or permits(self.identity, f"{area_of(item.item_id)} Read", self.target)
+
+
+def listed(call: Call, reader: Reader, identity: Identity, zone_id: str, wanted: Wanted) -> Listed:
     """A page of the changes that are kept. Raises ZoneNotFound, NameRefused."""
     zone = zone_of(reader, zone_id)
+    reading = Reading(call, identity, Target(account_id=zone.account_id, zone_id=zone_id))
     name = None if wanted.name is None else owner_of(zone, wanted.name)
     floor = history.state(reader, zone_id).floor_sequence
     total = history.count(reader, zone_id, floor, name)
     rows = history.listed(reader, zone_id, floor, name, wanted.descending, wanted.limit, wanted.offset)
-    return Listed([_change_view(call, reader, zone_id, row, name) for row in rows], total)
+    return Listed([_change_view(reading, reader, zone_id, row, name) for row in rows], total)
 
 
-def show(call: Call, reader: Reader, zone_id: str, sequence: int) -> ChangeView:
+def show(call: Call, reader: Reader, identity: Identity, zone_id: str, sequence: int) -> ChangeView:
     """Raises ZoneNotFound, ChangeNotFound."""
-    zone_of(reader, zone_id)
-    return _change_view(call, reader, zone_id, change_of(reader, zone_id, sequence), None)
+    zone = zone_of(reader, zone_id)
+    reading = Reading(call, identity, Target(account_id=zone.account_id, zone_id=zone_id))
+    return _change_view(reading, reader, zone_id, change_of(reader, zone_id, sequence), None)
 
 
-def diff(call: Call, reader: Reader, zone_id: str, sequence: int, limit: int, offset: int) -> Listed:
+def diff(
+    call: Call, reader: Reader, identity: Identity, zone_id: str, sequence: int, limit: int, offset: int
+) -> Listed:
     """A page of what a change did, member by member. Raises ZoneNotFound, ChangeNotFound."""
-    zone_of(reader, zone_id)
+    zone = zone_of(reader, zone_id)
+    reading = Reading(call, identity, Target(account_id=zone.account_id, zone_id=zone_id))
     row = change_of(reader, zone_id, sequence)
     items = history.items(reader, zone_id, sequence, limit, offset)
-    return Listed([_diff_view(call, item) for item in items], row.item_count)
+    return Listed([_diff_view(reading, item) for item in items], row.item_count)
 
 
 def due(reader: Reader, rows_max: int, older_than_us: int) -> list[tuple[str, int]]:
@@ -161,7 +187,9 @@ def owner_of(zone: ZoneRow, text: str) -> str:
         raise NameRefused(type="", field="name", reason=error.reason) from None
 
 
-def _change_view(call: Call, reader: Reader, zone_id: str, row: ChangeRow, name: str | None) -> ChangeView:
+def _change_view(
+    reading: Reading, reader: Reader, zone_id: str, row: ChangeRow, name: str | None
+) -> ChangeView:
     items = history.items(reader, zone_id, row.sequence, HISTORY_ITEMS_SHOWN_MAX, name=name)
     return ChangeView(
         row.sequence,
@@ -171,18 +199,17 @@ def _change_view(call: Call, reader: Reader, zone_id: str, row: ChangeRow, name:
         row.origin,
         row.reverts,
         row.item_count,
-        [_item_view(call, item) for item in items],
+        [_item_view(reading, item) for item in items],
     )
 
 
-def _item_view(call: Call, item: ItemRow) -> ItemView:
-    return ItemView(
-        item.item_id,
-        item.kind,
-        item.name or None,
-        _shown(call, item.kind, item.was),
-        _shown(call, item.kind, item.became),
-    )
+def _item_view(reading: Reading, item: ItemRow) -> ItemView:
+    was, became = (_shown(reading.call, item.kind, body) for body in _ends(reading, item))
+    return ItemView(item.item_id, item.kind, item.name or None, was, became)
+
+
+def _ends(reading: Reading, item: ItemRow) -> tuple[bytes | None, bytes | None]:
+    return (item.was, item.became) if reading.sees(item) else (None, None)
 
 
 def _shown(call: Call, kind: str, body: bytes | None) -> msgspec.Raw | None:
@@ -191,8 +218,8 @@ def _shown(call: Call, kind: str, body: bytes | None) -> msgspec.Raw | None:
     return msgspec.Raw(record_shapes.spelled(call, body) if kind == RECORD else body)
 
 
-def _diff_view(call: Call, item: ItemRow) -> DiffView:
-    was, became = _member_values(item, item.was), _member_values(item, item.became)
+def _diff_view(reading: Reading, item: ItemRow) -> DiffView:
+    was, became = (_member_values(item, body) for body in _ends(reading, item))
     members = {
         member: MemberChange(was.get(member), became.get(member))
         for member in {**was, **became}

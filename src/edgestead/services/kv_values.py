@@ -90,8 +90,7 @@ class StagedPairs:
             incoming.write(pair.content)
             content = incoming.finish()
         frame = _encode_frame(Pair(pair.key, content, pair.expires_at_s, pair.metadata))
-        self._file.write(_FRAME_LENGTH.pack(len(frame)))
-        self._file.write(frame)
+        self._file.write(_FRAME_LENGTH.pack(len(frame)) + frame)
         self.count += 1
 
     def pairs(self) -> Iterator[Pair]:

@@ -23,7 +23,7 @@ from edgestead.model.token_errors import (
     TokenPoliciesRefused,
     TokenTimeRefused,
 )
-from edgestead.services.access import Addresses, Condition, Group, Policy, without_vendor
+from edgestead.services.access import DOTTED_IP, Addresses, Condition, Group, Policy, without_vendor
 from edgestead.services.limits import (
     TOKEN_ADDRESSES_MAX,
     TOKEN_NAME_CHARACTERS_MAX,
@@ -57,13 +57,16 @@ class PolicyBody(msgspec.Struct, frozen=True):
     id: str | None = None
 
 
-class AddressesBody(msgspec.Struct, frozen=True, rename={"in_": "in"}):
+class AddressesBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"in_": "in"}):
     in_: list[str] | None = None
     not_in: list[str] | None = None
 
 
-class ConditionBody(msgspec.Struct, frozen=True):
+class ConditionBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"dotted": DOTTED_IP}):
+    """What is not understood is refused: a token would be good where its owner thinks that it is not."""
+
     request_ip: AddressesBody | None = None
+    dotted: AddressesBody | None = None
 
 
 class TokenBody(msgspec.Struct, frozen=True):
@@ -186,24 +189,30 @@ def _resources(resources: Mapping[str, str | dict[str, str]]) -> Iterator[tuple[
 
 
 def _condition(body: ConditionBody | None) -> str | None:
-    """The JSON text of what was sent; None when it says nothing."""
-    sent = body.request_ip if body else None
+    """The JSON text of what was sent, in its spelling; None when it says nothing."""
+    if body is None:
+        return None
+    sent = body.request_ip or body.dotted
     if sent is None:
         return None
+    pointer = "/condition/request_ip" if body.request_ip else f"/condition/{DOTTED_IP}"
+    if body.request_ip and body.dotted:
+        raise TokenConditionRefused(reason=f"{DOTTED_IP} is request_ip: send one", pointer=pointer)
     addresses = Addresses(sent.in_ or [], sent.not_in or [])
     if len(addresses.in_) + len(addresses.not_in) > TOKEN_ADDRESSES_MAX:
         raise TokenConditionRefused(
-            reason=f"there are more than {TOKEN_ADDRESSES_MAX} addresses", pointer="/condition/request_ip"
+            reason=f"there are more than {TOKEN_ADDRESSES_MAX} addresses", pointer=pointer
         )
     for member, networks in (("in", addresses.in_), ("not_in", addresses.not_in)):
         if not all(_is_network(text) for text in networks):
             raise TokenConditionRefused(
                 reason="an address or a network in CIDR form, without bits behind its prefix, is expected",
-                pointer=f"/condition/request_ip/{member}",
+                pointer=f"{pointer}/{member}",
             )
     if not addresses.in_ and not addresses.not_in:
         return None
-    return msgspec.json.encode(Condition(addresses)).decode()
+    condition = Condition(addresses) if body.request_ip else Condition(dotted=addresses)
+    return msgspec.json.encode(condition).decode()
 
 
 def _is_network(text: str) -> bool:

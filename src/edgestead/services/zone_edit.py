@@ -36,9 +36,9 @@ from edgestead.services.journal import Journaled
 from edgestead.services.platform import Platform
 from edgestead.services.record_draft import Draft, apex_of
 from edgestead.services.record_filters import split_tag
-from edgestead.services.zone_log import EDIT, Origin, ZoneLog
+from edgestead.services.zone_log import EDIT, PAUSED, Origin, ZoneLog, own_value
 from edgestead.store.control import Group, Transaction
-from edgestead.tables import flattened, record_notes, records, settings, zones
+from edgestead.tables import record_notes, records, settings, zones
 from edgestead.tables.records import Neighbour, RecordRow
 from edgestead.tables.zones import ZoneRow
 
@@ -180,6 +180,25 @@ class ZoneEdit:
             self._log.setting(id_, stored.value.encode(), None)
             self._wrote = self._wrote_settings = True
 
+    def put_own(self, id_: str, value: bool | str) -> None:
+        """Store PAUSED or PLAN, which stand in the zone's own row."""
+        before, after = own_value(self._zone, id_), _encode(value)
+        if after == before:
+            return
+        if id_ == PAUSED:
+            self._zone = self._zone._replace(paused=int(value))
+        else:
+            self._zone = self._zone._replace(plan=str(value))
+        zones.set_own(
+            self._tx,
+            self._zone.id,
+            paused=bool(self._zone.paused),
+            plan=self._zone.plan,
+            modified_us=self._call.now_us,
+        )
+        self._log.setting(id_, before, after)
+        self._wrote = True
+
     def take_facts(self) -> None:
         """Read again what settings say; the apex, or the names, that hang on what changed are served anew."""
         before, facts = self._facts, zone_facts.facts_of(self._tx, self._zone)
@@ -254,14 +273,13 @@ class ZoneEdit:
 
         More than HANGING_MAX would hold the writer up; their zones are noted for the upkeep.
         """
-        found = flattening.dependents(self._tx, self._changed, limits.HANGING_MAX + 1)
+        found = flattening.dependents(self._tx, self._changed, limits.HANGING_MAX)
+        if found is None:
+            flattening.refresh_later(self._tx, self._changed)
+            return {}
         by_zone: dict[str, list[str]] = {}
         for zone_id, name in found:
             by_zone.setdefault(zone_id, []).append(name)
-        if len(found) > limits.HANGING_MAX:
-            for zone_id in by_zone:
-                flattened.set_refresh(self._tx, zone_id, "")
-            return {}
         self._again += by_zone.pop(self._zone.id, ())
         return by_zone
 

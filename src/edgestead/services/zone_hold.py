@@ -1,7 +1,7 @@
 """Holds: other accounts may not take a zone's name, or a name below it.
 
 Owns  the shape and rules of a hold.
-Asks  `tables.settings`, `tables.zones`.
+Asks  `tables.settings`, `tables.zones`; `services.zone_edit` to change one.
 Tells `api`; `services.zones`, which asks before it takes on a zone.
 Not   names that exist: a name is one zone's, with or without a hold.
 """
@@ -15,8 +15,11 @@ from edgestead.model.setting_errors import HoldRefused, ZoneOnHold
 from edgestead.model.times import whole_seconds
 from edgestead.services.limits import HOLD_AFTER_DAYS_MAX
 from edgestead.services.lookup import zone_of
+from edgestead.services.platform import Platform
+from edgestead.services.zone_edit import ZoneEdit
 from edgestead.store.control import Reader, Transaction
 from edgestead.tables import settings, zones
+from edgestead.tables.zones import ZoneRow
 
 _HOLD = "zone.hold"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -53,15 +56,16 @@ def show(call: Call, reader: Reader, zone_id: str) -> HoldView:
     return _view(call, _stored(reader, zone_id))
 
 
-def put(call: Call, tx: Transaction, zone_id: str, *, include_subdomains: bool) -> HoldView:
+def put(
+    call: Call, tx: Transaction, platform: Platform, zone_id: str, *, include_subdomains: bool
+) -> HoldView:
     """Raises ZoneNotFound."""
-    zone_of(tx, zone_id)
-    return _store(call, tx, zone_id, StoredHold(include_subdomains))
+    return _store(call, tx, platform, zone_of(tx, zone_id), StoredHold(include_subdomains))
 
 
-def patch(call: Call, tx: Transaction, zone_id: str, body: HoldBody) -> HoldView:
+def patch(call: Call, tx: Transaction, platform: Platform, zone_id: str, body: HoldBody) -> HoldView:
     """Change a hold; an empty `hold_after` makes it hold now. Raises ZoneNotFound, HoldRefused."""
-    zone_of(tx, zone_id)
+    zone = zone_of(tx, zone_id)
     hold = _stored(tx, zone_id)
     if hold is None:
         raise HoldRefused(reason="the zone is not held.")
@@ -69,20 +73,19 @@ def patch(call: Call, tx: Transaction, zone_id: str, body: HoldBody) -> HoldView
         hold = msgspec.structs.replace(hold, include_subdomains=body.include_subdomains)
     if body.hold_after is not None:
         hold = msgspec.structs.replace(hold, after_us=_time(call, body.hold_after, "/hold_after"))
-    return _store(call, tx, zone_id, hold)
+    return _store(call, tx, platform, zone, hold)
 
 
-def delete(call: Call, tx: Transaction, zone_id: str, hold_after: str | None) -> HoldView:
+def delete(call: Call, tx: Transaction, platform: Platform, zone_id: str, hold_after: str | None) -> HoldView:
     """Lift a hold, or until a time. Raises ZoneNotFound, HoldRefused."""
-    zone_of(tx, zone_id)
+    zone = zone_of(tx, zone_id)
     hold = _stored(tx, zone_id)
     if hold is None:
         return HoldView(hold=False)
     if not hold_after:
-        settings.delete(tx, zone_id, _HOLD)
-        return HoldView(hold=False)
+        return _store(call, tx, platform, zone, None)
     after_us = _time(call, hold_after, None)
-    return _store(call, tx, zone_id, msgspec.structs.replace(hold, after_us=after_us))
+    return _store(call, tx, platform, zone, msgspec.structs.replace(hold, after_us=after_us))
 
 
 def check_free(call: Call, reader: Reader, account_id: str, name: str) -> None:
@@ -102,8 +105,15 @@ def _stored(reader: Reader, zone_id: str) -> StoredHold | None:
     return _read(stored.value) if stored else None
 
 
-def _store(call: Call, tx: Transaction, zone_id: str, hold: StoredHold) -> HoldView:
-    settings.put(tx, zone_id, _HOLD, msgspec.json.encode(hold).decode(), call.now_us)
+def _store(
+    call: Call, tx: Transaction, platform: Platform, zone: ZoneRow, hold: StoredHold | None
+) -> HoldView:
+    edit = ZoneEdit(call, tx, platform, zone)
+    if hold is None:
+        edit.clear_setting(_HOLD)
+    else:
+        edit.put_setting(_HOLD, hold)
+    edit.finish()
     return _view(call, hold)
 
 

@@ -15,7 +15,7 @@ providers, the NS records of the others are taken), and records that are there a
 imported again.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -30,6 +30,7 @@ from edgestead.model.zone_errors import IdenticalRecord, TagRefused
 from edgestead.model.zone_file_errors import LineRefused, LineUnreadable, ZoneFileTooLarge
 from edgestead.model.zonefile import Entry, read, read_notes
 from edgestead.services import record_draft, zone_facts, zone_restore
+from edgestead.services.access import Identity
 from edgestead.services.aliases import check_no_loop
 from edgestead.services.limits import IMPORTED_RECORDS_MAX, REFUSALS_ANSWERED_MAX
 from edgestead.services.lookup import zone_of
@@ -122,9 +123,11 @@ def add(
     return Added(added, edit.finish() or sequence)
 
 
-def take_back(call: Call, tx: Transaction, platform: Platform, zone_id: str, sequence: int) -> None:
+def take_back(
+    call: Call, tx: Transaction, platform: Platform, identity: Identity, zone_id: str, sequence: int
+) -> None:
     """Undo what portions have written."""
-    zone_restore.undo(call, tx, platform, zone_id, sequence)
+    zone_restore.undo(call, tx, platform, identity, zone_id, sequence)
 
 
 class _Rehearsal:
@@ -217,6 +220,8 @@ class _WritesNothing:
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> int:
         return 0
+
+    def run_each(self, sql: str, rows: Iterable[Sequence[Any]]) -> None: ...
 
     def emit(self, scope: str, kind: str, key: str, doc: bytes | None, *, first: Group = "") -> int:
         return 0

@@ -19,11 +19,20 @@ from edgestead.store.control import Transaction
 from edgestead.tables import history
 from edgestead.tables.history import ChangeRow, ItemRow
 from edgestead.tables.records import RecordRow
+from edgestead.tables.zones import ZoneRow
 
 RECORD = "record"
 SETTING = "setting"
+PAUSED, PLAN = "zone.paused", "zone.plan"
 
 _encode = msgspec.json.Encoder().encode
+
+
+def own_value(zone: ZoneRow, setting_id: str) -> bytes | None:
+    """A setting that stands in the zone's own row, as JSON text; None for all others."""
+    if setting_id == PAUSED:
+        return _encode(bool(zone.paused))
+    return _encode(zone.plan) if setting_id == PLAN else None
 
 
 class Origin(NamedTuple):

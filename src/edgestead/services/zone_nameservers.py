@@ -55,19 +55,19 @@ def chosen(reader: Reader, zone: ZoneRow) -> Nameservers:
     return zone_facts.read_nameservers(stored.value) if stored else Nameservers()
 
 
-def set_vanity(call: Call, tx: Transaction, platform: Platform, zone: ZoneRow, texts: Sequence[str]) -> None:
-    """Give a zone its own name servers and serve them; none returns to the server's. Raises VanityRefused."""
+def set_vanity(reader: Reader, edit: ZoneEdit, zone: ZoneRow, texts: Sequence[str]) -> None:
+    """Give a zone its own name servers and serve them, as part of a change of it; none returns to the
+    server's. Raises VanityRefused.
+    """
     wanted = sorted({_host(text, f"/vanity_name_servers/{at}") for at, text in enumerate(texts)})
     if len(wanted) > VANITY_NAMESERVERS_MAX:
         reason = f"a zone has at most {VANITY_NAMESERVERS_MAX} name servers of its own."
         raise VanityRefused(reason=reason, pointer="/vanity_name_servers")
-    edit = ZoneEdit(call, tx, platform, zone)
     edit.put_setting(VANITY, wanted)
-    present = chosen(tx, zone)
+    present = chosen(reader, zone)
     if wanted or present.type == CUSTOM_ZONE:
         type_ = CUSTOM_ZONE if wanted else STANDARD
         dns_settings.put_fields(edit, {NAMESERVERS: Nameservers(type_, present.ns_set)})
-    edit.finish()
 
 
 def show_custom(reader: Reader, zone_id: str) -> ZoneCustomView:

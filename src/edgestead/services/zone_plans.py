@@ -1,10 +1,12 @@
 """Plans of zones, and the subscription that chooses one.
 
 Owns  their JSON shapes; which rate plan means which plan.
-Asks  `model.plans`; `tables.zones` and `tables.settings`.
+Asks  `model.plans`, `tables.settings`; `services.zone_edit` to change one.
 Tells `api`; `services.zones`.
 Not   money: every plan costs nothing, and any may be chosen.
 """
+
+from collections.abc import Iterable
 
 import msgspec
 
@@ -14,8 +16,12 @@ from edgestead.model.plans import PLANS, Plan
 from edgestead.model.setting_errors import PlanNotFound, PlanRefused
 from edgestead.model.times import whole_seconds
 from edgestead.services.lookup import zone_of
+from edgestead.services.platform import Platform
+from edgestead.services.zone_edit import ZoneEdit
+from edgestead.services.zone_log import PLAN
 from edgestead.store.control import Reader, Transaction
-from edgestead.tables import settings, zones
+from edgestead.tables import settings
+from edgestead.tables.zones import ZoneRow
 
 RATE_PLAN = "zone.rate_plan"
 # Rate plans of the contract, and the plan whose limits each one has.
@@ -133,24 +139,34 @@ def subscription(reader: Reader, zone_id: str) -> SubscriptionView:
     )
 
 
-def subscribe(call: Call, tx: Transaction, zone_id: str, body: SubscriptionBody) -> SubscriptionView:
+def subscribe(
+    call: Call, tx: Transaction, platform: Platform, zone_id: str, body: SubscriptionBody
+) -> SubscriptionView:
     """Raises ZoneNotFound, PlanRefused."""
     zone = zone_of(tx, zone_id)
     wanted = (body.rate_plan and body.rate_plan.id) or ""
     if wanted not in RATE_PLANS:
-        raise PlanRefused(plan=names.shown(wanted), plans=", ".join(RATE_PLANS), pointer="/rate_plan/id")
-    settings.put(tx, zone_id, RATE_PLAN, msgspec.json.encode(wanted).decode(), call.now_us)
-    zones.set_own(
-        tx,
-        zone_id,
-        type=zone.type,
-        paused=bool(zone.paused),
-        plan=RATE_PLANS[wanted],
-        modified_us=call.now_us,
-    )
+        raise _refused(wanted, RATE_PLANS, "/rate_plan/id")
+    edit = ZoneEdit(call, tx, platform, zone)
+    edit.put_setting(RATE_PLAN, wanted)
+    edit.put_own(PLAN, RATE_PLANS[wanted])
+    edit.finish()
     return subscription(tx, zone_id)
 
 
-def forget_rate_plan(tx: Transaction, zone_id: str) -> None:
-    """The zone got its plan in another way."""
-    settings.delete(tx, zone_id, RATE_PLAN)
+def choose(edit: ZoneEdit, zone: ZoneRow, plan_id: str | None) -> None:
+    """Another plan as part of a change of a zone; the rate plan of a subscription is forgotten with it.
+
+    Raises PlanRefused.
+    """
+    try:
+        plan = by_id(plan_id).legacy_id
+    except PlanNotFound:
+        raise _refused(plan_id or "", PLANS, "/plan/id") from None
+    if plan != zone.plan:
+        edit.clear_setting(RATE_PLAN)
+        edit.put_own(PLAN, plan)
+
+
+def _refused(wanted: str, offered: Iterable[str], pointer: str) -> PlanRefused:
+    return PlanRefused(plan=names.shown(wanted), plans=", ".join(offered), pointer=pointer)

@@ -22,12 +22,13 @@ from edgestead.model.errors import EdgeError
 from edgestead.model.history_errors import CannotBringBack, ChangedSince, ChangeNotFound, TooMuchToRestore
 from edgestead.model.times import from_six_digits
 from edgestead.services import dns_settings, history, record_draft
+from edgestead.services.access import CONTENTS, Identity, Target, permits
 from edgestead.services.limits import RESTORED_ITEMS_MAX
 from edgestead.services.lookup import zone_of
 from edgestead.services.platform import Platform
 from edgestead.services.record_draft import RecordBody
 from edgestead.services.zone_edit import ZoneEdit
-from edgestead.services.zone_log import RECORD, SETTING, Origin
+from edgestead.services.zone_log import RECORD, SETTING, Origin, own_value
 from edgestead.store.control import Reader, Transaction
 from edgestead.tables import history as table
 from edgestead.tables import records, settings
@@ -71,10 +72,13 @@ class _Stored(msgspec.Struct, frozen=True):
 _stored = msgspec.json.Decoder(_Stored).decode
 
 
-def undo(call: Call, tx: Transaction, platform: Platform, zone_id: str, sequence: int) -> Done:
+def undo(
+    call: Call, tx: Transaction, platform: Platform, identity: Identity, zone_id: str, sequence: int
+) -> Done:
     """Take one change back. Nothing of it may have changed since.
 
-    Raises ZoneNotFound, ChangeNotFound, ChangedSince, CannotBringBack, TooMuchToRestore.
+    Raises ZoneNotFound, ChangeNotFound, ChangedSince, CannotBringBack, TooMuchToRestore, and CONTENTS.denied
+    for settings that the caller may not write.
     """
     zone = zone_of(tx, zone_id)
     row = history.change_of(tx, zone_id, sequence)
@@ -86,18 +90,26 @@ def undo(call: Call, tx: Transaction, platform: Platform, zone_id: str, sequence
             raise ChangedSince(sequence=sequence, what=_named(became or was or b"{}"))
         targets.append(_Target(record_id, now, was))
     values = _ends(items, SETTING)
+    _check_allowed(identity, zone, values)
     for setting_id, (_, became) in values.items():
-        if _value(tx, zone_id, setting_id) != became:
+        if _value(tx, zone, setting_id) != became:
             raise ChangedSince(sequence=sequence, what=f"the setting {setting_id}")
     return _bring_about(call, tx, platform, zone, targets, values, Origin("undo", row.sequence))
 
 
 def restore(
-    call: Call, tx: Transaction, platform: Platform, zone_id: str, sequence: int, body: RestoreBody
+    call: Call,
+    tx: Transaction,
+    platform: Platform,
+    identity: Identity,
+    zone_id: str,
+    sequence: int,
+    body: RestoreBody,
 ) -> Done:
     """Make a name, or the whole zone, what it was after a change; 0 is before the first one.
 
-    Raises ZoneNotFound, ChangeNotFound, NameRefused, CannotBringBack, TooMuchToRestore.
+    Raises ZoneNotFound, ChangeNotFound, NameRefused, CannotBringBack, TooMuchToRestore, and CONTENTS.denied
+    for settings that the caller may not write.
     """
     zone = zone_of(tx, zone_id)
     state = table.state(tx, zone_id)
@@ -112,6 +124,7 @@ def restore(
         if not (moved_away and was is None):
             targets.append(_Target(record_id, now, was))
     values = _ends(items, SETTING)
+    _check_allowed(identity, zone, values)
     return _bring_about(call, tx, platform, zone, targets, values, Origin("restore", sequence))
 
 
@@ -137,25 +150,41 @@ def _ends(items: Iterable[ItemRow], kind: str) -> _Ends:
     return ends
 
 
-def _value(reader: Reader, zone_id: str, setting_id: str) -> bytes | None:
-    found = settings.one(reader, zone_id, setting_id)
-    return found.value.encode() if found else None
+def _check_allowed(identity: Identity, zone: ZoneRow, values: Iterable[str]) -> None:
+    """The way back takes the permissions of the way there: that of records is asked by the route."""
+    target = Target(account_id=zone.account_id, zone_id=zone.id)
+    if not all(permits(identity, f"{history.area_of(id_)} Write", target) for id_ in values):
+        raise CONTENTS.denied
 
 
-def _bring_setting(tx: Transaction, edit: ZoneEdit, zone: ZoneRow, id_: str, wanted: bytes | None) -> bool:
-    """Whether the setting was another one. Raises CannotBringBack: name servers that are gone."""
-    if _value(tx, zone.id, id_) == wanted:
-        return False
-    if wanted is None:
-        edit.clear_setting(id_)
-        return True
-    edit.put_setting(id_, msgspec.json.decode(wanted))
+def _value(reader: Reader, zone: ZoneRow, setting_id: str) -> bytes | None:
+    own = own_value(zone, setting_id)
+    found = None if own else settings.one(reader, zone.id, setting_id)
+    return found.value.encode() if found else own
+
+
+def _bring_settings(tx: Transaction, edit: ZoneEdit, zone: ZoneRow, values: _Ends) -> int:
+    """How many settings were others. Raises CannotBringBack: name servers that are gone.
+
+    These are looked for at the end: a zone's own may return together with the choice of them.
+    """
+    due = {id_: wanted for id_, (wanted, _) in values.items() if _value(tx, zone, id_) != wanted}
+    for id_, wanted in due.items():
+        if wanted is None:
+            edit.clear_setting(id_)
+        elif own_value(zone, id_) is not None:
+            edit.put_own(id_, msgspec.json.decode(wanted))
+        else:
+            edit.put_setting(id_, msgspec.json.decode(wanted))
     try:
-        dns_settings.check_stored_set(tx, zone)
+        if dns_settings.STORED_SET in due:
+            dns_settings.check_stored_set(tx, zone)
     except EdgeError as cause:
         cause.pointer = None
-        raise CannotBringBack(what=f"the setting {id_}", reason=cause.message, chain=(cause,)) from None
-    return True
+        raise CannotBringBack(
+            what=f"the setting {dns_settings.STORED_SET}", reason=cause.message, chain=(cause,)
+        ) from None
+    return len(due)
 
 
 def _bring_about(
@@ -174,7 +203,8 @@ def _bring_about(
         if target.now is not None:
             edit.delete(target.now)
     # Settings first: what returns may need them, a DNSKEY say.
-    changed = sum(_bring_setting(tx, edit, zone, id_, wanted) for id_, (wanted, _) in values.items())
+    changed = _bring_settings(tx, edit, zone, values)
+    zone = zone_of(tx, zone.id)  # with the plan that it has now
     # The stored form is the newest one, whatever date the caller asks for.
     newest = msgspec.structs.replace(call, as_of=NEWEST)
     for record_id, wanted in _in_order(due):

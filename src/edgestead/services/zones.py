@@ -33,6 +33,8 @@ from edgestead.services import (
 )
 from edgestead.services.access import Identity, Target, permits
 from edgestead.services.platform import Platform
+from edgestead.services.zone_edit import ZoneEdit
+from edgestead.services.zone_log import PAUSED
 from edgestead.services.zone_plans import PlanView
 from edgestead.services.zone_settings import development_seconds
 from edgestead.services.zone_settings_table import DEVELOPMENT_MODE
@@ -189,19 +191,19 @@ def patch(
 ) -> ZoneView:
     """Change what was sent, all of it or nothing. Names of its own make a zone's apex name them.
 
-    Raises ZoneNotFound, ZoneTypeRefused, PlanNotFound, VanityRefused.
+    Raises ZoneNotFound, ZoneTypeRefused, PlanRefused, VanityRefused.
     """
     row = _row(tx, zone_id)
     if body.type is not None and body.type not in TYPES_OFFERED:
         raise ZoneTypeRefused(type=names.shown(body.type), pointer="/type")
+    edit = ZoneEdit(call, tx, platform, row)
     if body.vanity_name_servers is not None:
-        zone_nameservers.set_vanity(call, tx, platform, row, body.vanity_name_servers)
-    plan = row.plan if body.plan is None else zone_plans.by_id(body.plan.id).legacy_id
-    paused = bool(row.paused) if body.paused is None else body.paused
-    if plan != row.plan:
-        zone_plans.forget_rate_plan(tx, zone_id)
-    if (plan, paused) != (row.plan, bool(row.paused)):
-        zones.set_own(tx, zone_id, type=row.type, paused=paused, plan=plan, modified_us=call.now_us)
+        zone_nameservers.set_vanity(tx, edit, row, body.vanity_name_servers)
+    if body.plan is not None:
+        zone_plans.choose(edit, row, body.plan.id)
+    if body.paused is not None:
+        edit.put_own(PAUSED, body.paused)
+    edit.finish()
     return _view(call, tx, platform, identity, _row(tx, zone_id))
 
 
@@ -227,6 +229,15 @@ def listed(
         return Listed([], total_count)
     rows = zones.listed(reader, wanted, seen, order, descending, limit, offset)
     return Listed([_view(call, reader, platform, identity, row) for row in rows], total_count)
+
+
+def is_short(wanted: Wanted, seen: Seen | None, order: str, rows: int, rows_max: int) -> bool:
+    """Whether an index leads to the page, which ends at row `rows`, and past so few that an event loop may
+    wait for it. Of one name there is at most one zone.
+    """
+    of_one_name = not wanted.any and any(one.key == "name" for one in wanted.conditions)
+    is_everything = not wanted.conditions and seen is None and order == "name"
+    return of_one_name or (is_everything and rows <= rows_max)
 
 
 def _apex(text: str | None) -> bytes:
@@ -276,8 +287,6 @@ def _row(reader: Reader, zone_id: str) -> ZoneRow:
 
 def _view(call: Call, reader: Reader, platform: Platform, identity: Identity, row: ZoneRow) -> ZoneView:
     account = accounts.account(reader, row.account_id)
-    actor = identity.actor
-    is_user = actor.kind == "user"
     development = settings.one(reader, row.id, DEVELOPMENT_MODE)
     return ZoneView(
         id=row.id,
@@ -291,11 +300,18 @@ def _view(call: Call, reader: Reader, platform: Platform, identity: Identity, ro
         created_on=six_digits(row.created_us),
         activated_on=None if row.activated_us is None else six_digits(row.activated_us),
         vanity_name_servers=zone_facts.vanity_names(reader, row.id),
-        owner=Owner(actor.id if is_user else None, "user", actor.email),
+        owner=_owner(identity),
         account=Reference(row.account_id, account.name if account else None),
         permissions=_permissions(identity, Target(account_id=row.account_id, zone_id=row.id)),
         plan=zone_plans.view(PLANS[row.plan], subscribed=True),
     )
+
+
+def _owner(identity: Identity) -> Owner:
+    """The caller, as far as the credentials may read who that is."""
+    actor = identity.actor
+    known = actor.kind == "user" and permits(identity, "User Details Read", Target(user_id=actor.id))
+    return Owner(actor.id, "user", actor.email) if known else Owner(None, "user", None)
 
 
 _AREAS: tuple[tuple[str, str], ...] = (

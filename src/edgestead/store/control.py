@@ -6,7 +6,7 @@ Tells `services` through `Reader` and `Transaction`; the feed and `store.writes`
 Not   what the rows mean; HTTP; DNS words.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -41,6 +41,10 @@ class Transaction(Reader, Protocol):
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> int:
         """Change rows; returns how many."""
+        ...
+
+    def run_each(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run it for each row, as they come. What makes the rows may not use the transaction meanwhile."""
         ...
 
     def emit(self, scope: str, kind: str, key: str, doc: bytes | None, *, first: Group = "") -> int:

@@ -32,7 +32,7 @@ class Damaged(Exception):
     """Bytes on the disk are not the bytes that were written: wrong length or SHA-256."""
 
 
-class Blob(msgspec.Struct, frozen=True):
+class Blob(msgspec.Struct, frozen=True, array_like=True):
     """A durable large value outside its row. `id` is random and never reused."""
 
     id: str
@@ -48,7 +48,7 @@ class Entry(msgspec.Struct, frozen=True):
     metadata: bytes | None = None
 
 
-class Pair(msgspec.Struct, frozen=True):
+class Pair(msgspec.Struct, frozen=True, array_like=True):
     """One write. It replaces value, expiry and metadata together."""
 
     key: str

@@ -58,7 +58,7 @@ SELECT_BY_SETTING = (
     " order by z.id limit ?"
 )
 UPDATE_AFTER_CHANGE = "update zones set serial = ?, record_count = ?, version = version + 1 where id = ?"
-UPDATE_OWN = "update zones set type = ?, paused = ?, plan = ?, modified_us = ? where id = ?"
+UPDATE_OWN = "update zones set paused = ?, plan = ?, modified_us = ? where id = ?"
 DELETE = "delete from zones where id = ?"
 INSERT_DELETED = "insert into deleted_zones (id) values (?)"
 SELECT_DELETED = "select id from deleted_zones order by id limit 1"
@@ -169,8 +169,8 @@ def set_after_change(tx: Transaction, zone_id: str, serial: int, record_count: i
     tx.run(UPDATE_AFTER_CHANGE, (serial, record_count, zone_id))
 
 
-def set_own(tx: Transaction, zone_id: str, *, type: str, paused: bool, plan: str, modified_us: int) -> None:
-    tx.run(UPDATE_OWN, (type, int(paused), plan, modified_us, zone_id))
+def set_own(tx: Transaction, zone_id: str, *, paused: bool, plan: str, modified_us: int) -> None:
+    tx.run(UPDATE_OWN, (int(paused), plan, modified_us, zone_id))
 
 
 def delete(tx: Transaction, zone_id: str) -> None:

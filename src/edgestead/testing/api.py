@@ -31,6 +31,7 @@ from edgestead.services.credentials import Credentials
 from edgestead.services.platform import Platform
 from edgestead.services.rulesets_managed import ManagedRuleset
 from edgestead.store.changes import Change
+from edgestead.store.sqlite.connection import pragma
 from edgestead.store.sqlite.control import SqliteControlStore
 from edgestead.store.sqlite.kv import SqliteKvStore
 from edgestead.store.writes import Writes
@@ -88,7 +89,7 @@ class LocalApi:
     """The API over one store. Each call runs on one event loop; the clock moves a microsecond a request.
 
     `changes` is what the feed was told of zones and rulesets, `lines` what was logged, `reasons` why the
-    server is not ready.
+    server is not ready. Unlike in a server a write is not durable when it is answered.
     """
 
     def __init__(
@@ -111,7 +112,10 @@ class LocalApi:
         self.store = SqliteControlStore(folder / _CONTROL, MIGRATIONS)
         self.changes: list[Change] = []
         self.store.on_group(self._note)
-        self.kv = KvData(SqliteKvStore(folder))
+        kv = SqliteKvStore(folder)
+        self.kv = KvData(kv)
+        for db in (self.store._db, kv._db):
+            pragma(db, "synchronous", "OFF")  # waiting for the disk was nine tenths of the tests' time
         self.lines: list[bytes] = []
         self.reasons: tuple[str, ...] = ()
         self.access = AccessTable()

@@ -205,12 +205,26 @@ def test_a_failing_listener_harms_nobody(store):
     assert len(heard) == 2
 
 
+def test_rows_are_written_as_they_come_and_not_at_all_when_they_break_off(store):
+    def rows(count, fault=None):
+        yield from ((f"{fault}{i}", "") for i in range(count))
+        if fault:
+            raise fault
+
+    store.write(lambda tx: tx.run_each(INSERT, rows(3))).result(60)
+    with pytest.raises(LookupError):
+        store.write(lambda tx: tx.run_each(INSERT, rows(2, LookupError()))).result(60)
+
+    assert store.write(lambda tx: tx.row(COUNT)).result(60).value == (3,)
+
+
 def test_a_transaction_is_worthless_after_its_function(store):
     leaked = []
     store.write(leaked.append).result(60)
 
     for use in (
         lambda tx: tx.run(INSERT, ("a", "")),
+        lambda tx: tx.run_each(INSERT, [("a", "")]),
         lambda tx: tx.row(COUNT),
         lambda tx: tx.emit("z", "name", "a", b""),
         lambda tx: tx.drop_scope("z"),

@@ -19,6 +19,7 @@ from edgestead.store.feed.protocol import (
     frame,
     frame_changes,
 )
+from tests.descriptors import open_descriptors
 
 
 class Table:
@@ -199,13 +200,13 @@ def test_a_snapshot_that_is_cut_short_is_not_served(follower, table):
 
 
 def test_no_descriptor_is_left_open(follower):
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     loaded(follower)
     follower.received(b"", [snapshot_of(), snapshot_of()])
 
     follower.disconnected()
 
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_descriptors() == before
 
 
 def test_a_consumer_that_stands_somewhere_already_goes_on_from_there_under_the_new_name(table):

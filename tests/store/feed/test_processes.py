@@ -16,6 +16,7 @@ import uvloop
 from edgestead.store.feed.publisher import Expected, Publisher
 from edgestead.store.sqlite.control import SqliteControlStore
 from edgestead.store.writes import Writes
+from tests.descriptors import open_descriptors
 
 WORKER = Path(__file__).with_name("worker.py")
 SECONDS_MAX = 60  # until something that has to happen counts as a failure
@@ -326,7 +327,7 @@ def test_nothing_is_left_open_of_a_worker_that_came_and_went(run):
             await house.put("a")
             worker.end()
             await house.put("b")
-            return len(os.listdir("/proc/self/fd"))
+            return open_descriptors()
 
         assert await come_and_go() == await come_and_go()
 

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Self
 
@@ -236,19 +236,31 @@ class _Put(_Change):
         super().__init__()
         self._namespace = namespace
         self._pairs = pairs
+        self._blob_pair: tuple[Pair, ...] = ()  # the first one, when it was met
+        self._count = 0
 
     def __call__(self, tx: Transaction) -> int:
         of_namespace = (self._namespace,)
         found = tx.row(SELECT_SPACE_TO_WRITE, of_namespace) or tx.row(INSERT_SPACE, of_namespace)
         assert found is not None
         space, may_replace_blob = found
-        count = 0
-        for pair in self._pairs:
-            self._put(tx, space, pair, may_replace_blob or bool(self.added))
-            count += 1
-        return count
+        pairs = iter(self._pairs)
+        if not may_replace_blob:
+            tx.run_each(UPSERT, self._rows_before_blob(space, pairs))
+        for pair in chain(self._blob_pair, pairs):
+            self._put(tx, space, pair)
+        return self._count
 
-    def _put(self, tx: Transaction, space: int, pair: Pair, may_replace_blob: bool) -> None:
+    def _rows_before_blob(self, space: int, pairs: Iterator[Pair]) -> Iterator[tuple[object, ...]]:
+        """Rows that replace no blob, because there is none: up to the first pair that brings one."""
+        for pair in pairs:
+            if isinstance(pair.content, Blob):
+                self._blob_pair = (pair,)
+                return
+            self._count += 1
+            yield space, pair.key.encode(), pair.expires_at_s, pair.metadata, None, None, None, pair.content
+
+    def _put(self, tx: Transaction, space: int, pair: Pair) -> None:
         key, content = pair.key.encode(), pair.content
         columns: tuple[object, ...]
         if isinstance(content, Blob):
@@ -256,11 +268,11 @@ class _Put(_Change):
             columns = (content.id, content.length, content.sha256, None)
         else:
             columns = (None, None, None, content)
-        if may_replace_blob:
-            old = tx.row(SELECT_BLOB_OF_KEY, (space, key))
-            if old is not None and old[0] is not None:
-                self.replaced.append(old[0])
+        old = tx.row(SELECT_BLOB_OF_KEY, (space, key))
+        if old is not None and old[0] is not None:
+            self.replaced.append(old[0])
         tx.run(UPSERT, (space, key, pair.expires_at_s, pair.metadata, *columns))
+        self._count += 1
 
 
 class _Delete(_Change):

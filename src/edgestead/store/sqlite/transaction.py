@@ -6,7 +6,7 @@ Tells the functions given to `read` and `write`.
 Not   when a transaction begins and ends.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 import apsw
@@ -32,11 +32,12 @@ class SqliteReader:
 class SqliteTransaction(SqliteReader):
     """One write's view; worthless once its function has returned."""
 
-    __slots__ = ("_changes", "_drop_scope", "_emit", "_newest", "sequence")
+    __slots__ = ("_changes", "_drop_scope", "_emit", "_execute_each", "_newest", "sequence")
 
     def __init__(self, db: apsw.Connection, outbox: Outbox) -> None:
         super().__init__(db)
         self._changes = db.changes
+        self._execute_each = db.executemany
         self._emit = outbox.emit
         self._drop_scope = outbox.drop_scope
         self._newest = outbox.newest
@@ -45,6 +46,9 @@ class SqliteTransaction(SqliteReader):
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> int:
         self._execute(sql, parameters).fetchall()
         return self._changes()
+
+    def run_each(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        self._execute_each(sql, rows).fetchall()
 
     def emit(self, scope: str, kind: str, key: str, doc: bytes | None, *, first: Group = "") -> int:
         self.sequence = self._emit(scope, kind, key, doc, first)
@@ -59,7 +63,8 @@ class SqliteTransaction(SqliteReader):
 
     def end(self) -> None:
         """From here on a leaked reference cannot write into somebody else's transaction."""
-        self._execute = self._changes = self._emit = self._drop_scope = self._newest = _ended
+        self._execute = self._execute_each = self._changes = _ended
+        self._emit = self._drop_scope = self._newest = _ended
 
 
 def _ended(*_: Any, **__: Any) -> NoReturn:

@@ -1,0 +1,277 @@
+"""The table of settings.
+
+Owns  each setting's key, parser, default and words; which belong to parts that are not built.
+Asks  `config_values` for the parsers.
+Tells `config`, which reads them; `cli.serve`, which makes flags of them.
+Not   where a value comes from.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from edgestead import config_values as values
+
+
+class Option(NamedTuple):
+    """One setting. `default` is text as on the command line; None means that there is no value.
+
+    `flag` False is a key of the file alone. `many` may be repeated. `fallback` words a default that is no
+    text. A `switch` is a flag without a value, and true or false in the file.
+    """
+
+    key: str
+    metavar: str
+    parse: Callable[[object], Any]
+    default: str | tuple[str, ...] | bool | None
+    help: str
+    flag: bool = True
+    many: bool = False
+    fallback: str = ""
+    switch: bool = False
+
+    @property
+    def field(self) -> str:
+        return self.key.replace("-", "_").replace(".", "_")
+
+
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        "data-dir",
+        "DIR",
+        values.path,
+        None,
+        "Folder that holds everything the server keeps. One server at a time uses it.",
+        fallback="`edgestead` in the platform's folder for user data",
+    ),
+    Option("api", "HOST:PORT", values.address, "127.0.0.1:8787", "Where the REST API listens (TCP)."),
+    Option("dns", "HOST:PORT", values.address, "127.0.0.1:5300", "Where DNS listens (UDP and TCP)."),
+    Option("http", "HOST:PORT", values.address, "127.0.0.1:8080", "Where the edge proxy listens."),
+    Option(
+        "edge-address",
+        "IP",
+        values.ip,
+        (),
+        "Address that proxied names answer, IPv4 or IPv6.",
+        many=True,
+        fallback="the host of `http` (127.0.0.1), unless that is a wildcard",
+    ),
+    Option(
+        "nameserver",
+        "HOST",
+        values.host_name,
+        ("ns1.edge.internal", "ns2.edge.internal"),
+        "Name server that new zones name as theirs.",
+        many=True,
+    ),
+    Option(
+        "profile",
+        "spec|clients",
+        values.profile,
+        "spec",
+        "`spec` follows the specification to the letter; `clients` bends where real clients need it.",
+    ),
+    Option(
+        "as-of",
+        "YYYY-MM-DD",
+        values.day,
+        None,
+        "Day whose behaviour the API shows: shapes of data as they were then.",
+        fallback="today",
+    ),
+    Option(
+        "allow-as-of",
+        "true|false",
+        values.switch,
+        False,
+        "Let each request choose that day with its header `Edge-As-Of`.",
+        fallback="`false`",
+        switch=True,
+    ),
+    Option(
+        "dns-workers",
+        "N|auto",
+        values.workers,
+        "1",
+        "Processes that answer DNS over UDP; auto is one per core.",
+    ),
+    Option(
+        "dns-rate",
+        "N",
+        values.whole(0, 1_000_000),
+        "0",
+        "Answers of one kind that one network (/24, /56) gets over UDP in a second, loopback excepted; 0 is"
+        " no limit.",
+    ),
+    Option(
+        "transfer-to",
+        "CIDR",
+        values.prefix,
+        (),
+        "Addresses that may fetch whole zones (AXFR) and their changes (IXFR).",
+        many=True,
+        fallback="nobody",
+    ),
+    Option(
+        "notify",
+        "HOST:PORT",
+        values.target,
+        (),
+        "Secondary that is told of each change of a zone (NOTIFY).",
+        many=True,
+        fallback="nobody",
+    ),
+    Option(
+        "objects",
+        "PATH",
+        values.objects_source,
+        (),
+        "Classes of stateful objects: FILE.py, a folder of such files, or a module.",
+        many=True,
+        fallback="none: there are no stateful objects",
+    ),
+    Option(
+        "objects-http", "HOST:PORT", values.address, "127.0.0.1:8788", "Where stateful objects are called."
+    ),
+    Option(
+        "objects-workers",
+        "N|auto",
+        values.workers,
+        "1",
+        "Processes that run stateful objects; auto is one per core.",
+    ),
+    Option(
+        "objects.bindings",
+        "TABLE",
+        values.bindings,
+        (),
+        "Key-value namespaces that objects reach as `self.env.NAME`: the table `[objects.bindings]` with"
+        ' lines `NAME = "namespace id"`. `objects` is then the key `paths` of the table `[objects]`.',
+        flag=False,
+        fallback="none",
+    ),
+    Option(
+        "objects-blocked-seconds",
+        "N",
+        values.whole(1, 600),
+        "15",
+        "How long a class may keep its process from everything else before that process is ended.",
+        flag=False,
+    ),
+    Option(
+        "resolver",
+        "HOST:PORT",
+        values.target,
+        None,
+        "Recursive resolver that is asked for the targets of flattened aliases.",
+        fallback="those of the system (/etc/resolv.conf)",
+    ),
+    Option(
+        "ready-file",
+        "FILE",
+        values.path,
+        None,
+        "Written (0600, JSON) when everything answers, removed at the end.",
+        fallback="none is written",
+    ),
+    Option(
+        "crs",
+        "PATH",
+        values.path,
+        None,
+        "OWASP Core Rule Set that is the managed ruleset: a folder, or a release archive.",
+        fallback="the system's package modsecurity-crs; without it there is no managed ruleset",
+    ),
+    Option(
+        "managed-ruleset-id",
+        "ID",
+        values.identifier,
+        None,
+        "Identifier of the managed ruleset.",
+        flag=False,
+        fallback="the well-known one, so that existing configurations apply",
+    ),
+    Option(
+        "anomaly-rule-id",
+        "ID",
+        values.identifier,
+        None,
+        "Identifier of the managed ruleset's last rule, whose overrides set threshold and action.",
+        flag=False,
+        fallback="the well-known one",
+    ),
+    Option(
+        "api-quota",
+        "N",
+        values.whole(0, 999_999_999),
+        "0",
+        "Requests to the API that one user may make in five minutes; 0 is no limit.",
+    ),
+    Option(
+        "api-connections-per-address",
+        "N",
+        values.whole(1, 2_048),
+        "1024",
+        "Connections to the API from one address, or one IPv6 network of 64 bits.",
+        flag=False,
+    ),
+    Option(
+        "dns-identity",
+        "TEXT",
+        values.dns_text,
+        "",
+        "What the server calls itself to those who ask by NSID (RFC 5001) or `id.server` (RFC 4892).",
+        flag=False,
+        fallback="none: NSID is left out, `id.server` is refused",
+    ),
+    Option(
+        "dns-version",
+        "TEXT",
+        values.dns_text,
+        "edgestead",
+        "What `version.server` and `version.bind` answer; empty refuses them.",
+        flag=False,
+    ),
+    Option(
+        "barrier-ms",
+        "N",
+        values.whole(10, 60_000),
+        "250",
+        "Time without progress on a change after which a serving process is ended so that the write goes on.",
+        flag=False,
+    ),
+    Option(
+        "drain-seconds",
+        "N",
+        values.whole(1, 600),
+        "10",
+        "How long each step of a shutdown may take before what is left of it is killed.",
+        flag=False,
+    ),
+    Option(
+        "history-days",
+        "N",
+        values.whole(1, 36_500),
+        "90",
+        "How long a zone's history is kept.",
+        flag=False,
+    ),
+    Option(
+        "history-rows",
+        "N",
+        values.whole(1, 10_000_000),
+        "10000",
+        "How many changes of single records a zone's history keeps; the newest change is always kept whole.",
+        flag=False,
+    ),
+)
+
+# Options of parts that are not built yet. They are refused rather than ignored; a part that gets built
+# moves its rows to OPTIONS.
+NOT_BUILT: dict[str, str] = {
+    **dict.fromkeys(
+        ("https", "tls-dir", "origin-port", "origin-allow", "trusted-proxies", "edge-workers"),
+        "the edge proxy",
+    ),
+}
+# Known to the configuration because something built leans on its default, refused when set.
+NOT_BUILT_BUT_KNOWN: dict[str, str] = {"http": "the edge proxy"}

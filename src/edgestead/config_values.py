@@ -1,0 +1,184 @@
+"""What a setting's value may be, and what it becomes.
+
+Owns  the parsers of single values, and `Address`.
+Asks  nobody.
+Tells `config_options`.
+Not   which settings there are.
+
+A parser takes a flag's text or a TOML value, and raises ValueError with what was expected.
+"""
+
+from collections.abc import Callable
+from datetime import date
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from pathlib import Path
+from typing import NamedTuple
+
+from edgestead.changes import OLDEST
+from edgestead.model.call import Profile
+from edgestead.model.ids import is_id
+from edgestead.model.limits import NAME_OCTETS_MAX
+
+WORKERS_MAX = 64
+LIST_ITEMS_MAX = 64
+DNS_TEXT_MAX = 255  # one character-string (RFC 1035 §3.3)
+
+
+class Address(NamedTuple):
+    """Where to listen. `port` 0 means any free one."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_wildcard(self) -> bool:
+        return ip_address(self.host).is_unspecified
+
+
+def text(value: object) -> str:
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise ValueError("expected text")
+    return value
+
+
+def path(value: object) -> Path:
+    return Path(text(value)).expanduser().absolute()
+
+
+def address(value: object) -> Address:
+    host, colon, port = text(value).rpartition(":")
+    bare = host.removeprefix("[").removesuffix("]")
+    if bare == "localhost":
+        bare = "127.0.0.1"
+    if not colon or (":" in bare) != host.startswith("["):
+        raise ValueError("expected HOST:PORT, with an IPv6 address in brackets")
+    try:
+        ip_address(bare)
+    except ValueError:
+        raise ValueError("expected an IP address or localhost before the port") from None
+    return Address(bare, whole(0, 65_535)(port))
+
+
+def ip(value: object) -> IPv4Address | IPv6Address:
+    try:
+        address = ip_address(text(value))
+    except ValueError:
+        raise ValueError("expected an IPv4 or IPv6 address") from None
+    if address.is_unspecified or address.is_multicast or "%" in str(address):
+        raise ValueError("expected the address of one machine")
+    return address
+
+
+def prefix(value: object) -> IPv4Network | IPv6Network:
+    try:
+        return ip_network(text(value))
+    except ValueError:
+        raise ValueError("expected an address or a prefix like 192.0.2.0/24, without host bits") from None
+
+
+def target(value: object) -> Address:
+    target = address(value)
+    if target.is_wildcard or not target.port:
+        raise ValueError("expected the address of one machine, and its port")
+    return target
+
+
+def host_name(value: object) -> str:
+    name = text(value).lower().removesuffix(".")
+    labels = name.split(".")
+    letters = set("abcdefghijklmnopqrstuvwxyz0123456789-")
+    for label in labels:
+        if not 0 < len(label) <= 63 or not set(label) <= letters or label[0] == "-" or label[-1] == "-":
+            raise ValueError("expected a host name like ns1.example.net")
+    if len(name) + 2 > NAME_OCTETS_MAX or len(labels) < 2:
+        raise ValueError("expected a host name like ns1.example.net")
+    return name
+
+
+def whole(lowest: int, highest: int) -> Callable[[object], int]:
+    def parse(value: object) -> int:
+        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
+            raise ValueError(f"expected a whole number from {lowest} to {highest}")
+        return value
+
+    return parse
+
+
+def workers(value: object) -> int:
+    """0 stands for `auto`: the caller knows the machine, this module does not ask it."""
+    if value == "auto":
+        return 0
+    try:
+        return whole(1, WORKERS_MAX)(value)
+    except ValueError as error:
+        raise ValueError(f"{error}, or auto") from None
+
+
+def identifier(value: object) -> str:
+    id_ = text(value)
+    if not is_id(id_):
+        raise ValueError("expected 32 lower-case hexadecimal digits")
+    return id_
+
+
+def dns_text(value: object) -> str:
+    good = isinstance(value, str) and value.isascii() and value.isprintable()
+    if not isinstance(value, str) or not good or len(value) > DNS_TEXT_MAX:
+        raise ValueError(f"expected at most {DNS_TEXT_MAX} printable ASCII characters")
+    return value
+
+
+def objects_source(value: object) -> str:
+    """A file or folder as its absolute path, a module by its dotted name."""
+    source = text(value)
+    found = Path(source).expanduser()
+    if source.endswith(".py") or "/" in source or source[0] in ".~" or found.exists():
+        return str(found.absolute())
+    if not all(part.isidentifier() for part in source.split(".")):
+        raise ValueError("expected FILE.py, a folder, or a module like package.module")
+    return source
+
+
+def bindings(value: object) -> tuple[tuple[str, str], ...]:
+    """`NAME = "namespace id"` pairs, in the order of the names."""
+    if value == ():
+        return ()
+    if not isinstance(value, dict):
+        raise ValueError('expected lines like NAME = "namespace id"')
+    if len(value) > LIST_ITEMS_MAX:
+        raise ValueError(f"expected at most {LIST_ITEMS_MAX} bindings")
+    for name, id_ in value.items():
+        if not name.isidentifier() or name.startswith("_"):
+            raise ValueError(f"{name} cannot be an attribute of `env`")
+        if not isinstance(id_, str) or not is_id(id_):
+            raise ValueError(f"{name} needs the id of a namespace: 32 lower-case hexadecimal digits")
+    return tuple(sorted(value.items()))
+
+
+def profile(value: object) -> Profile:
+    try:
+        return Profile(text(value))
+    except ValueError:
+        raise ValueError("expected spec or clients") from None
+
+
+def day(value: object) -> date:
+    """TOML has dates of its own, a flag has text."""
+    try:
+        day = value if type(value) is date else date.fromisoformat(text(value))
+    except ValueError:
+        raise ValueError("expected a date as YYYY-MM-DD") from None
+    if day < OLDEST:
+        raise ValueError(f"expected {OLDEST} or later")
+    return day
+
+
+def switch(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("expected true or false")
+    return value

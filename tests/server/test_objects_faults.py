@@ -1,0 +1,72 @@
+"""A failing disk under a real objects process. The class breaks the process's own system calls."""
+
+import pytest
+
+SOURCE = """
+import errno, os
+from edgestead import StatefulObject
+
+real_sync, real_write = os.fdatasync, os.pwrite
+
+class Disk(StatefulObject):
+    async def fail_to_sync(self):
+        def fail(descriptor):
+            raise OSError(errno.EIO, "the disk failed")
+        os.fdatasync = fail
+
+    async def fill(self):
+        def fail(*arguments):
+            raise OSError(errno.ENOSPC, "the disk is full")
+        os.pwrite = fail
+
+    async def empty(self):
+        os.pwrite = real_write
+
+class Counter(StatefulObject):
+    async def add(self):
+        n = await self.ctx.storage.get("n", default=0) + 1
+        await self.ctx.storage.put("n", n)
+        return n
+
+    async def count(self):
+        return await self.ctx.storage.get("n", default=0)
+"""
+
+
+@pytest.fixture
+def server(new_server, tmp_path):
+    source = tmp_path / "disk.py"
+    source.write_text(SOURCE)
+    return new_server("--objects", str(source)).start()
+
+
+def test_a_failed_sync_ends_the_process_and_loses_nothing_that_was_answered(server):
+    assert server.call_object("Counter/a/add").result == 1
+    pid = server.children()["objects-0"]
+    server.call_object("Disk/a/fail_to_sync")
+
+    with pytest.raises(ConnectionError):
+        server.call_object("Counter/a/add")
+    server.wait_for_life("objects-0", pid)
+
+    assert f"objects-0 (pid {pid}) ended with exit status 70" in server.log
+    assert server.call_object("Counter/a/count").result in (
+        1,
+        2,
+    )  # the one that was not answered may be there
+
+
+def test_a_full_disk_refuses_writes_and_is_not_ready_until_there_is_room(server):
+    assert server.call_object("Counter/a/add").result == 1
+    assert server.call("GET", "//health/ready").status == 200
+    server.call_object("Disk/a/fill")
+
+    refused = server.call_object("Counter/a/add")
+
+    assert refused.status == 503
+    assert server.call_object("Counter/a/count").result == 1
+    server.wait_until(lambda: server.call("GET", "//health/ready").status == 503, 60)
+    assert "no space is left" in server.call("GET", "//health/ready").body["errors"][0]["message"]
+    server.call_object("Disk/a/empty")
+    server.wait_until(lambda: server.call("GET", "//health/ready").status == 200, 60)
+    assert server.call_object("Counter/a/add").result == 2
