@@ -34,6 +34,8 @@ ring2.example.test. 60 CNAME ring1.example.test.
 to-cut.example.test. 60 CNAME host.cut.example.test.
 to-wild.example.test. 60 CNAME x.wild.example.test.
 to-apex.example.test. 60 CNAME other.test.
+to-long.example.test. 60 CNAME verylong.other.test.
+to-shop.example.test. 60 CNAME shop.wildalias.example.test.
 
 *.wild.example.test. 300 A 192.0.2.99
 *.wild.example.test. 300 TXT "from the asterisk"
@@ -61,11 +63,13 @@ other.test. 60 SOA ns1.example.test. hostmaster.example.test. 1 7200 900 86400 6
 other.test. 3600 NS ns1.example.test.
 other.test. 300 A 192.0.2.20
 www.other.test. 300 A 192.0.2.21
+verylong.other.test. 300 TXT {long_text}
+verylong.other.test. 300 TXT {long_text} "more"
 sub.other.test. 300 NS ns1.example.test.
 sub.other.test. 300 DS 4712 13 2 cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd
 shadowed.quiet.other.test. 300 A 192.0.2.22
 beside.other.test. 300 NS shadowed.quiet.other.test.
-"""
+""".replace("{long_text}", LONG_TEXT)
 
 SUB_OTHER = """
 sub.other.test. 300 SOA ns1.example.test. hostmaster.example.test. 1 7200 900 86400 600
@@ -76,6 +80,11 @@ www.sub.other.test. 300 A 192.0.2.31
 QUIET_OTHER = """
 quiet.other.test. 300 SOA ns1.example.test. hostmaster.example.test. 1 7200 900 86400 600
 quiet.other.test. 3600 NS ns1.example.test.
+"""
+
+SHOP = """
+shop.wildalias.example.test. 300 SOA ns1.example.test. hostmaster.example.test. 1 7200 900 86400 600
+shop.wildalias.example.test. 3600 NS ns1.example.test.
 """
 
 SOA = "example.test. 600 soa ns1.example.test. hostmaster.example.test. 1 7200 900 86400 600"
@@ -223,6 +232,11 @@ GETS = {
         "example.test DS": nodata(),
         "sub.other.test DS": answer("sub.other.test. 300 ds 4712 13 2 " + "cd" * 32),
         "quiet.other.test DS": nodata(SOA_OTHER),
+        "shop.wildalias.example.test DS": nodata(),
+        "not-a-zone.wildalias.example.test DS": nodata(
+            SOA, "not-a-zone.wildalias.example.test. 60 cname www.example.test."
+        ),
+        "to-shop.example.test DS": nodata(SOA, "to-shop.example.test. 60 cname shop.wildalias.example.test."),
     },
     "the zone with the longest apex answers": {
         "www.sub.other.test A": answer("www.sub.other.test. 300 a 192.0.2.31"),
@@ -272,7 +286,8 @@ ROWS = [
 @pytest.fixture(scope="module")
 def table():
     zones = {"example.test.": EXAMPLE, "other.test.": OTHER}
-    return table_of(zones | {"sub.other.test.": SUB_OTHER, "quiet.other.test.": QUIET_OTHER})
+    zones |= {"sub.other.test.": SUB_OTHER, "quiet.other.test.": QUIET_OTHER}
+    return table_of(zones | {"shop.wildalias.example.test.": SHOP})
 
 
 @pytest.mark.parametrize(("question", "expected"), ROWS)
@@ -320,6 +335,18 @@ def test_names_are_compressed_only_where_rfc_3597_allows_it(table):
 
     assert mx.count(b"\x07example\x04test\0") == 1
     assert srv.count(b"\x07example\x04test\0") == 2
+
+
+@pytest.mark.parametrize("ad", [0, dns.flags.AD], ids=["without AD", "with AD"])
+def test_what_an_alias_leads_to_in_another_zone_is_truncated_like_all_else(table, ad):
+    query = {"use_edns": False, "flags": dns.flags.RD | ad}
+
+    short = Asker(table)("to-long.example.test.", "TXT", **query)
+    whole = Asker(table, udp=False)("to-long.example.test.", "TXT", **query)
+
+    assert short.flags == dns.flags.QR | dns.flags.AA | dns.flags.TC | dns.flags.RD
+    assert said(short)[2:] == ([], [], [])
+    assert len(whole.answer) == 2
 
 
 def test_a_chain_ends_after_sixteen_aliases():

@@ -109,20 +109,33 @@ def test_who_is_asked_now_does_not_wait_for_one_that_is_slow(world):
     assert world.counted("answered") == 2
 
 
-def test_a_poll_asks_no_more_than_its_share(world):
-    wanted = [f"t{number}.example.net" for number in range(TARGETS_PER_POLL_MAX + 4)]
-    world.aliases(*wanted)
+def test_a_poll_asks_no_more_than_its_share_also_while_others_are_on_their_way(world):
+    share = TARGETS_PER_POLL_MAX
+    old, new = ([f"{age}{number}.example.net" for number in range(share + 4)] for age in ("old", "new"))
+    world.aliases(*old)
 
     async def main():
+        come = asyncio.Event()
+
+        async def answer(_name):
+            await come.wait()
+            return FOUND
+
+        world.answer = answer
         asking = world.targets()
         await asking.poll()
-        await until(lambda: world.counted("answered") == TARGETS_PER_POLL_MAX)
-        assert len(world.asked) == TARGETS_PER_POLL_MAX
+        await until(lambda: len(world.asked) == share)
+        await asyncio.to_thread(world.aliases, *new)
         await asking.poll()
-        await until(lambda: world.known() == (len(wanted), 0))
+        await until(lambda: len(world.asked) == 2 * share)
+        come.set()
+        while world.known()[1]:
+            await asking.poll()
+            await asyncio.sleep(0)
 
     run(main())
-    assert sorted(world.asked) == sorted(wanted)
+    assert set(world.asked[share : 2 * share]) < set(new)
+    assert sorted(world.asked) == sorted(old + new)
 
 
 def test_a_target_of_a_deleted_record_is_forgotten_without_a_question(world):
