@@ -33,7 +33,7 @@ class PairSent(msgspec.Struct):
     base64: bool | None = None
     expiration: int | float | None = None  # JSON has one kind of number: 60.0 is 60
     expiration_ttl: int | float | None = None
-    metadata: msgspec.Raw = _NULL
+    metadata: msgspec.Raw = msgspec.field(default_factory=lambda: _NULL)  # schemas know no Raw
 
 
 class BulkPair(msgspec.Struct, frozen=True):
