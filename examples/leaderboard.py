@@ -43,7 +43,7 @@ class Leaderboard(StatefulObject):
         rows = self.sql.exec(
             "SELECT rank() OVER (ORDER BY best DESC) AS rank, player, best FROM scores "
             "ORDER BY best DESC, player LIMIT ?",
-            min(count, TOP_MAX),
+            max(0, min(count, TOP_MAX)),
         )
         return rows.to_list()
 

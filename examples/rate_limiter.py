@@ -25,7 +25,7 @@ class RateLimiter(StatefulObject):
             await self.ctx.storage.put(name, (window, used))
         return {
             "allowed": allowed,
-            "left": limit - used,
+            "left": max(0, limit - used),
             "resets_in_seconds": (window + 1) * window_seconds - int(time.time()),
         }
 

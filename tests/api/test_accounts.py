@@ -69,21 +69,25 @@ def test_an_account_is_renamed_and_keeps_its_type(api):
 
 
 @pytest.mark.parametrize(
-    "body",
+    ("body", "pointer"),
     [
-        {},
-        {"name": ""},
-        {"name": "Mine", "type": "enterprise"},
-        {"name": "a" * 101},
-        {"name": "a\nb"},
-        {"name": "Mine", "settings": {"default_nameservers": "custom.zone"}},
+        ({}, "/name"),
+        ({"name": ""}, "/name"),
+        ({"name": "Mine", "type": "enterprise"}, "/type"),
+        ({"name": "a" * 101}, "/name"),
+        ({"name": "a\nb"}, "/name"),
+        (
+            {"name": "Mine", "settings": {"default_nameservers": "custom.zone"}},
+            "/settings/default_nameservers",
+        ),
     ],
 )
-def test_what_an_account_cannot_be_is_refused(api, body):
+def test_what_an_account_cannot_be_is_refused(api, body, pointer):
     path = f"/accounts/{CREDENTIALS.account_id}"
     answer = api.put(path, body)
 
     assert (answer.status, answer.codes) == (400, [1001])
+    assert answer.json["errors"][0]["source"] == {"pointer": pointer}
     assert api.get(path).result == ACCOUNT
 
 

@@ -62,6 +62,7 @@ class Server:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = self._listener.getsockname()
         settings = {"ws": "none", "lifespan": "off", "log_config": None, "proxy_headers": False}
+        settings["timeout_keep_alive"] = 60
         self._server = uvicorn.Server(uvicorn.Config(self.api.app, http=StrictProtocol, **settings))
         self._server.capture_signals = _nothing
         self._thread = threading.Thread(target=self._run)

@@ -373,6 +373,27 @@ class TestOfTheZone:
         assert api.get(hold).result == {"hold": True, "include_subdomains": True}
         assert [one["sequence"] for one in api.get(history).result] == [3, 2, 1]
 
+    def test_own_name_servers_return_with_the_choice_of_them_whatever_left_first(self, api, zone_id, history):
+        own = f"/zones/{zone_id}"
+        api.patch(own, {"vanity_name_servers": ["ns1.example.com"]})
+        api.patch(f"{own}/dns_settings", {"nameservers": {"type": "edge.standard"}})
+        api.patch(own, {"vanity_name_servers": []})
+
+        done = api.post(f"{history}/1/restore", {}).result
+
+        assert done["changes_count"] == 2
+        assert api.get(own).result["name_servers"] == ["ns1.example.com"]
+
+    def test_a_set_without_name_servers_does_not_stand_in_the_way_of_others(self, api):
+        """An account may give its zones a set before it has a name server."""
+        defaults = {"zone_defaults": {"nameservers": {"type": "custom.account"}}}
+        api.patch(f"/accounts/{CREDENTIALS.account_id}/dns_settings", defaults)
+        own = f"/zones/{api.post('/zones', {'name': 'later.test'}).result['id']}"
+        api.patch(f"{own}/settings/ssl", {"value": "full"})
+
+        assert api.post(f"{own}/history/1/undo", {}).status == 200
+        assert api.get(f"{own}/settings/ssl").result["value"] == "off"
+
     @AT_NEWEST
     def test_what_returns_meets_the_plan_that_returns_with_it(self, api, zone_id, records, history):
         own = f"/zones/{zone_id}"

@@ -2,6 +2,8 @@
 
 import json
 import os
+import threading
+from types import SimpleNamespace
 
 from edgestead.api import log
 from edgestead.api.log import BatchedLog
@@ -31,11 +33,13 @@ def test_lines_are_written_in_order_and_all_of_them_at_the_end():
 
 def test_what_does_not_fit_is_dropped_and_counted(monkeypatch):
     monkeypatch.setattr(log, "LOG_LINES_WAITING_MAX", 10)
-    monkeypatch.setattr(log, "_BATCH_SECONDS", 0.5)
+    all_are_there = threading.Event()
+    monkeypatch.setattr(log, "time", SimpleNamespace(sleep=lambda _: all_are_there.wait(60)))
     reader, writer = os.pipe()
     batched = BatchedLog(writer)
     for number in range(25):
         batched(line(number))
+    all_are_there.set()
     batched.close()
     os.close(writer)
 

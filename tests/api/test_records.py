@@ -69,6 +69,8 @@ REFUSED = {
         9000,
     ),
     "no content": ({"type": "A", "name": "a"}, 9101),
+    "an empty name": ({"type": "A", "name": "", "content": "192.0.2.1"}, 9000),
+    "a blank name": ({"type": "A", "name": " ", "content": "192.0.2.1"}, 9000),
     "not IPv4": ({"type": "A", "name": "a", "content": "nope"}, 9005),
     "short IPv4": ({"type": "A", "name": "a", "content": "192.0.2"}, 9005),
     "not IPv6": ({"type": "AAAA", "name": "a", "content": "192.0.2.1"}, 9006),

@@ -251,6 +251,20 @@ def test_deleting_one_zone_leaves_the_others(api, three):
     assert api.get("/zones").json["result_info"]["total_count"] == 2
 
 
+def test_a_deleted_zones_rulesets_and_settings_go_with_it(api, zone_id):
+    own = f"/zones/{zone_id}"
+    rules = [{"action": "log", "expression": "true"}]
+    phase = "http_request_firewall_custom"
+    assert api.put(f"{own}/rulesets/phases/{phase}/entrypoint", {"rules": rules}).status == 200
+    api.patch(f"{own}/settings/ssl", {"value": "full"})
+    api.post(f"{own}/hold", None)
+
+    api.delete(own)
+
+    for table in ("rulesets", "ruleset_versions", "ruleset_uses", "settings"):
+        assert api.store.read(lambda reader, table=table: reader.rows(f"select * from {table}")) == []
+
+
 # A query, and whether the event loop may wait for it.
 LENGTHS = {
     "": True,

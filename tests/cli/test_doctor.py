@@ -1,10 +1,12 @@
 """`edgecli doctor`: a server that is well, one that will surprise somebody, and none."""
 
 import json
+import socket
 
 from click.testing import CliRunner
 
 from edgestead.cli.main import cli
+from edgestead.testing.server import wait_until
 
 
 def examined(server, *arguments, **environment):
@@ -46,3 +48,30 @@ def test_credentials_that_are_refused_are_broken(clean_environment, new_server):
 
     assert done.exit_code == 1
     assert "broken  the API does not answer these credentials" in done.output
+
+
+def test_it_examines_the_server_of_the_folder_whomever_the_environment_names(clean_environment, new_server):
+    server = new_server().start()
+    server.make_zone("example.com")
+
+    done = CliRunner().invoke(cli, ["doctor", "--data-dir", str(server.data_dir)])
+    assert done.exit_code == 0, done.output
+    assert "example.com has no record" in done.output
+    assert "environment" not in done.output
+
+    done = examined(server, EDGE_API_BASE="http://192.0.2.1:1/client/v4")
+    assert done.exit_code == 0, done.output
+    assert "the environment names another server: http://192.0.2.1:1/client/v4" in done.output
+    assert "example.com has no record" in done.output
+
+
+def test_targets_that_nobody_resolves_are_a_warning(clean_environment, new_server):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", 0))
+        server = new_server("--resolver", f"127.0.0.1:{silent.getsockname()[1]}").start()
+        zone_id = server.make_zone("example.com")
+        assert "flattened" not in examined(server).output
+
+        server.make_record(zone_id, "CNAME", "@", "target.example.net")
+
+        wait_until(lambda: "1 targets of flattened aliases were never" in examined(server).output, 20)

@@ -25,6 +25,7 @@ class Told:
     def __init__(self) -> None:
         self.best: dict[str, int] = {}
         self.jobs: dict[int, int] = {}
+        self.done: set[tuple[str, int]] = set()  # queue and job, in queues with one worker
         self.taken = 0
         self.count = 0
 

@@ -5,6 +5,7 @@ Between two lives of the server the number of objects processes changes, which d
 
 import asyncio
 import random
+import time
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ NAMES = [f"n{number}" for number in range(36)]
 CLASSES = ("Pairs", "Rows", "OwnRows")
 WORKERS_MAX = 3
 LOAD_SECONDS_MAX = 0.3
+START_OVER_SECONDS_MAX = 2.0
 PADDINGS = (1, 50, 3_000, 20_000)
 
 
@@ -126,11 +128,12 @@ def kill_one(server, choose):
 
 
 def restart(server, choose):
-    """Start with another number of objects processes, sometimes at the second try."""
+    """Start with another number of objects processes; sometimes the first try is killed at it."""
     server.flags = ("--objects", SOURCE, "--objects-workers", str(choose.randint(1, WORKERS_MAX)))
     if choose.random() < 0.2:
         server.launch()
         wait_until(lambda: any(map(is_objects, server.children())), START_SECONDS_MAX)
+        time.sleep(choose.uniform(0, START_OVER_SECONDS_MAX))
         kill_everything(server)
     server.start()
 

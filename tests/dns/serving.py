@@ -107,6 +107,7 @@ class Asker:
     def raw(self, packet):
         """The whole reply to a whole query, as a loop makes it, or None."""
         query = packet[2:]
+        self.responder.look_at_the_clock()
         exact = self.responder.exact_of_now()
         reply = exact.get(query)
         if reply is None:

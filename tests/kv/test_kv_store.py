@@ -129,7 +129,7 @@ def test_small_and_large_values_may_come_mixed(store, blobs):
     contents = [b"1", large(LARGE), b"2", large(LARGE + b"3"), large(LARGE + b"4")]
     keys_written = ["a", "a", "a", "b", "c"]
 
-    written = store.put(NS, map(Pair, keys_written, contents)).result(5)
+    written = store.put(NS, map(Pair, keys_written, contents)).result(60)
 
     assert written.value == 5
     assert [value_of(store, key) for key in "abc"] == [b"2", LARGE + b"3", LARGE + b"4"]

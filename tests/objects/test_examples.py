@@ -27,6 +27,7 @@ def test_the_rate_limiter_lets_so_many_through(tmp_path: Path) -> None:
         taken = [await client.call("RateLimiter/c/take", limit=3, window_seconds=10**9) for _ in range(5)]
         assert [answer["allowed"] for answer in taken] == [True, True, True, False, False]
         assert await client.call("RateLimiter/c/used", 10**9) == 3
+        assert (await client.call("RateLimiter/c/take", 1, 10**9))["left"] == 0
         assert (await client.call("RateLimiter/other/take", limit=1))["allowed"]
         await client.call("RateLimiter/c/forget")
         assert (await client.call("RateLimiter/c/take", 3, 10**9))["left"] == 2
@@ -41,6 +42,7 @@ def test_the_leaderboard_ranks(tmp_path: Path) -> None:
         assert last == {"player": "bob", "best": 30, "games": 2, "rank": 1}
         top = await client.call("Leaderboard/chess/top", count=2)
         assert [(row["rank"], row["player"]) for row in top] == [(1, "bob"), (2, "ann")]
+        assert await client.call("Leaderboard/chess/top", -1) == []
         assert await client.call("Leaderboard/chess/remove", "bob") is True
         assert await client.call("Leaderboard/chess/remove", "bob") is False
         status, text = await client.ask("GET", "/objects/Leaderboard/chess/fetch/")

@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.server.resolver import Resolver
+
 BARRIER_MS = 30_000
 
 
@@ -11,3 +13,17 @@ def patience(tmp_path):
     settings = tmp_path / "patient.toml"
     settings.write_text(f"barrier-ms = {BARRIER_MS}\n")
     return "--config", str(settings)
+
+
+@pytest.fixture
+def new_resolver():
+    """Make resolvers that say what they are told to."""
+    made = []
+
+    def make():
+        made.append(Resolver())
+        return made[-1]
+
+    yield make
+    for resolver in made:
+        resolver.close()

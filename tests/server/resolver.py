@@ -11,7 +11,7 @@ import dns.rrset
 
 
 class Resolver:
-    """Set `answers`: (name, type) to a list of zone-file lines, an rcode, or None for silence."""
+    """Set `answers`: (name, type) to a list of zone-file lines, an rcode, both, or None for silence."""
 
     def __init__(self):
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -31,27 +31,35 @@ class Resolver:
     def fails(self, name, rcode=dns.rcode.SERVFAIL):
         self.answers[name, "A"] = self.answers[name, "AAAA"] = rcode
 
+    def leads(self, name, target, *addresses, rcode=dns.rcode.NOERROR):
+        """An alias of a name that has these IPv4 addresses, or that does not exist."""
+        lines = [f"{name}. 60 IN CNAME {target}.", *(f"{target}. 60 IN A {text}" for text in addresses)]
+        self.answers[name, "A"], self.answers[name, "AAAA"] = (lines, rcode), (lines[:1], rcode)
+
     def _serve(self):
         while True:
             with contextlib.suppress(ValueError):
                 octets, client = self.socket.recvfrom(4096)
                 if not octets:
                     return
-                self.socket.sendto(self._reply(dns.message.from_wire(octets)).to_wire(), client)
+                reply = self._reply(dns.message.from_wire(octets))
+                if reply is not None:
+                    self.socket.sendto(reply.to_wire(), client)
 
     def _reply(self, query):
         question = query.question[0]
         key = question.name.to_text(omit_final_dot=True), question.rdtype.name
         self.asked.append(key)
         said = self.answers.get(key, dns.rcode.SERVFAIL)
+        if said is None:
+            return None
         reply = dns.message.make_response(query)
         reply.flags |= dns.flags.RA
-        if isinstance(said, int):
-            reply.set_rcode(said)
-        else:
-            for line in said:
-                name, ttl, class_, kind, text = line.split()
-                reply.answer.append(dns.rrset.from_text(name, ttl, class_, kind, text))
+        lines, rcode = said if isinstance(said, tuple) else ((), said) if isinstance(said, int) else (said, 0)
+        reply.set_rcode(rcode)
+        for line in lines:
+            name, ttl, class_, kind, text = line.split()
+            reply.answer.append(dns.rrset.from_text(name, ttl, class_, kind, text))
         return reply
 
     def close(self):

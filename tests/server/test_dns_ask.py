@@ -43,6 +43,24 @@ def test_query_and_trace_say_what_and_why(world):
     assert "A      192.0.2.1  (proxied: answered with the edge's addresses)" in trace.stdout
 
 
+def test_trace_says_why_an_alias_is_answered_with_addresses_and_whose(world):
+    server, zone_id, run = world
+    made = server.make_record(zone_id, "CNAME", "@", "www.asked.example").result
+
+    assert (
+        "(flattened, because it stands at the apex: answered with the addresses of www.asked.example)"
+        in run("dns", "trace", "asked.example").stdout
+    )
+    assert "flattened" not in run("dns", "trace", "alias.asked.example").stdout
+
+    settings = f"/zones/{zone_id}/dns_settings"
+    server.call("PATCH", settings, {"flatten_all_cnames": True})
+    flat = run("dns", "trace", "alias.asked.example").stdout
+    server.call("PATCH", settings, {"flatten_all_cnames": False})
+    server.call("DELETE", f"/zones/{zone_id}/dns_records/{made['id']}")
+    assert "(flattened, because the zone has flatten_all_cnames: answered with" in flat
+
+
 def test_what_is_asked_is_seen(world):
     """The first of each process is shown at once; what follows at once may stand in for others."""
     server, _, run = world

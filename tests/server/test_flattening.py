@@ -3,17 +3,15 @@
 import dns.rcode
 import pytest
 
+from edgestead.model.served import PENDING
 from edgestead.testing.server import wait_until
-from tests.server.resolver import Resolver
 
 OUTSIDE = "target.example.net"
 
 
 @pytest.fixture
-def resolver():
-    made = Resolver()
-    yield made
-    made.close()
+def resolver(new_resolver):
+    return new_resolver()
 
 
 @pytest.fixture
@@ -87,7 +85,7 @@ def test_a_target_outside_fails_until_its_first_answer_and_keeps_its_last_one(se
     assert server.dig("example.com") == ["SERVFAIL"]
     assert server.dig("example.com", "AAAA") == ["SERVFAIL"]
     assert server.dig("example.com", "MX") == []
-    assert server.dig("example.com", "TYPE65535") in ([], ["SERVFAIL"])  # never the mark itself
+    assert server.dig("example.com", f"TYPE{PENDING}") == ["SERVFAIL"]  # never the mark itself
 
     resolver.says(OUTSIDE, "198.51.100.1", "2001:db8::1", ttl=20)
     answers(server, "example.com", ["198.51.100.1"])
@@ -154,3 +152,52 @@ def test_another_edge_and_other_name_servers_are_answered_after_a_start_with_the
     answers(server, "example.com", ["ns.example.net."], "NS")
     (soa,) = server.dig("example.com", "SOA")
     assert soa.startswith("ns.example.net. ")
+
+
+def test_a_silent_resolver_fails_one_name_and_no_other_one(server, resolver):
+    settings(server, flatten_all_cnames=True)
+    resolver.answers["silent.example.net", "A"] = resolver.answers["silent.example.net", "AAAA"] = None
+    server.make_record(server.zone_id, "CNAME", "silent", "silent.example.net")
+    wait_until(lambda: ("silent.example.net", "A") in resolver.asked, 60)
+
+    resolver.says(OUTSIDE, "198.51.100.1")
+    server.make_record(server.zone_id, "CNAME", "quick", OUTSIDE)
+
+    answers(server, "quick.example.com", ["198.51.100.1"])
+    assert server.dig("silent.example.com") == ["SERVFAIL"]
+
+
+def test_what_waits_to_be_rendered_goes_on_after_a_restart(server):
+    settings(server, flatten_all_cnames=True)
+    zones = [server.make_zone(f"zone-{number}.example") for number in range(3)]
+    for number, zone_id in enumerate(zones):
+        server.make_record(zone_id, "CNAME", "@", "www.example.com")
+        server.make_record(zone_id, "A", "www", "192.0.2.1", proxied=True)
+        assert server.dig(f"www.zone-{number}.example") == ["203.0.113.7"]
+    server.make_record(server.zone_id, "A", "www", "192.0.2.1", proxied=True)
+    server.stop()
+
+    server.flags = (*server.flags[:2], "--edge-address", "203.0.113.8")
+    server.start()
+    server.stop()  # before, after or while its zones are rendered
+    server.start()
+
+    for number in range(3):
+        answers(server, f"zone-{number}.example", ["203.0.113.8"])
+        answers(server, f"www.zone-{number}.example", ["203.0.113.8"])
+
+
+def test_metrics_tell_how_the_targets_are(server, resolver):
+    resolver.fails(OUTSIDE)
+    server.make_record(server.zone_id, "CNAME", "@", OUTSIDE)
+
+    def shown(line):
+        return line in server.call("GET", "//metrics").body.splitlines()
+
+    wait_until(lambda: not shown('edge_flattening_asked_total{process="control",outcome="failed"} 0'), 60)
+    assert shown('edge_flattening_targets{process="control"} 1')
+    assert shown('edge_flattening_targets_unknown{process="control"} 1')
+
+    resolver.says(OUTSIDE, "198.51.100.1")
+    wait_until(lambda: shown('edge_flattening_targets_unknown{process="control"} 0'), 60)
+    assert not shown('edge_flattening_asked_total{process="control",outcome="answered"} 0')

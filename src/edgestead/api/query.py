@@ -52,9 +52,11 @@ class Query:
         return bool(self.raw)
 
     def flag(self, name: str) -> bool | None:
-        """None when it was not sent, or empty. Raises InvalidQuery: neither `true` nor `false`."""
+        """None when it was not sent. Raises InvalidQuery: neither `true` nor `false`, an empty text too, for
+        what a write asks with it.
+        """
         text = self.text(name)
-        if not text:
+        if text is None:
             return None
         if text not in ("true", "false"):
             raise InvalidQuery(parameter=name, reason="true or false is expected")

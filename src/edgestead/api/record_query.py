@@ -80,7 +80,7 @@ def _filter(query: Query) -> Filter:
     for parameter, key in _TEXTS:
         if text := query.text(parameter, _SHORT.get(parameter, parameter)):
             conditions.append(Condition(key, text))
-    if query.flag("proxied") is not None:
+    if query.text("proxied") and query.flag("proxied") is not None:
         conditions.append(Condition("proxied", query.text("proxied")))
     conditions += [Condition(key) for key in _FLAGS if query.text(key) is not None]
     return Filter(

@@ -192,16 +192,18 @@ def _print_message(octets: bytes) -> None:
 
 def _records(name: str) -> list[str]:
     """What the API knows of a name, in words; a line that says so when it cannot be asked."""
+    wanted = name.removesuffix(".").lower()
     try:
         server = api()
         zone = _zone_above(server, name)
         if zone is None:
             return []
-        wanted = name.removesuffix(".").lower()
         records = list(pages(server, f"/zones/{zone['id']}/dns_records", {"name": wanted}))
+        settings = server.call("GET", f"/zones/{zone['id']}/dns_settings")["result"] if records else {}
     except Failed as failure:
         return ["", f"The records behind it cannot be shown: {failure.message}"]
-    return ["", f"records of {wanted} in zone {zone['name']}:", *map(_record, records)] if records else []
+    lines = [_record(record, zone["name"], settings) for record in records]
+    return ["", f"records of {wanted} in zone {zone['name']}:", *lines] if records else []
 
 
 def _zone_above(server: Any, name: str) -> Json | None:
@@ -213,13 +215,21 @@ def _zone_above(server: Any, name: str) -> Json | None:
     return None
 
 
-def _record(record: Json) -> str:
+def _record(record: Json, apex: str, settings: Json) -> str:
     line = f"  {record['type']:<6} {record.get('content', '')}"
     if record.get("proxied"):
-        line += "  (proxied: answered with the edge's addresses)"
-    elif record["type"] == "CNAME" and (record.get("settings") or {}).get("flatten_cname"):
-        line += "  (flattened: answered with its target's addresses)"
-    return line
+        return line + "  (proxied: answered with the edge's addresses)"
+    if record["type"] != "CNAME":
+        return line
+    reasons = {
+        "it stands at the apex": record["name"] == apex,
+        "the zone has flatten_all_cnames": settings.get("flatten_all_cnames"),
+        "it has flatten_cname": (record.get("settings") or {}).get("flatten_cname"),
+    }
+    reason = next((reason for reason, holds in reasons.items() if holds), None)
+    if reason is None:
+        return line
+    return line + f"  (flattened, because {reason}: answered with the addresses of {record['content']})"
 
 
 def _type(number: int) -> str:

@@ -1,23 +1,27 @@
 """`edgecli doctor`: what an operator should know of the machine and of the server that runs on it.
 
 Owns  the examinations, and how their findings read.
-Asks  the data folder for the running server, its API for zones and settings, the kernel for limits.
+Asks  the data folder for the running server, its API for zones and settings, its metrics, the kernel for
+      limits.
 Tells the shell: 1 when something is broken, 0 when there are only warnings.
 Not   one zone's records (`edgecli dns check ZONE`).
 """
 
+import contextlib
 import itertools
+import os
 import resource
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
 
 import click
 
 from edgestead.cli.failure import Failed
 from edgestead.cli.folder import data_dir, folder_options
-from edgestead.cli.target import JSON, Command, api, pages
+from edgestead.cli.target import JSON, Command, Json, pages
 
 if TYPE_CHECKING:
     from edgestead.cli.http import Api
@@ -40,9 +44,11 @@ class Finding(NamedTuple):
 
 
 class Patient(NamedTuple):
-    folder: Path
+    """`root` speaks to the paths beside the API: readiness and metrics."""
+
     state: "State"
     server: "Api"
+    root: "Api"
 
 
 @click.command(cls=Command, short_help="Examine this machine and the server that runs on it.")
@@ -73,19 +79,57 @@ def _examine(folder: Path) -> Iterator[Finding]:
             BROKEN, f"no server runs on the data folder {folder}", "Start one with `edgecli serve`."
         )
         return
+    yield from _elsewhere(patient)
     for look in EXAMINATIONS:
-        found = list(look(patient))
+        try:
+            found = list(look(patient))
+        except Failed as failure:
+            found = [Finding(WARNING, f"could not be examined: {_first_line(failure)}")]
         yield from found
         if any(one.level == BROKEN for one in found):
             return  # the next ones would only fail on the same
 
 
 def _patient(folder: Path) -> Patient | None:
+    """The server on this folder, whatever other one the environment may name."""
+    from edgestead.cli.http import Api
+    from edgestead.cli.source import find_source, local_server
     from edgestead.server import admin
     from edgestead.server.folder import read_state
 
     state = read_state(folder)
-    return Patient(folder, state, api()) if state and admin.is_served(state.admin_socket) else None
+    if not state or not admin.is_served(state.admin_socket):
+        return None
+    source = None
+    with contextlib.suppress(Failed):
+        source = find_source(os.environ)
+    if source is None or source.api_base.rstrip("/") != state.api_base:
+        source = local_server(folder)
+    if source is None:
+        raise Failed(f"The credentials in {folder} cannot be read.", "Run this as the server's owner.")
+    base = urlsplit(source.api_base)
+    root = source._replace(api_base=f"{base.scheme}://{base.netloc}")
+    patient = Patient(state, Api(source), Api(root))
+    click.get_current_context().call_on_close(patient.server.close)
+    click.get_current_context().call_on_close(patient.root.close)
+    return patient
+
+
+def _elsewhere(patient: Patient) -> Iterator[Finding]:
+    """Other commands ask whom the environment names."""
+    from edgestead.cli.source import OUR_VARIABLES
+
+    named = next((os.environ[name] for name in OUR_VARIABLES.address if os.environ.get(name)), None)
+    if named is not None and named.rstrip("/") != patient.state.api_base:
+        yield Finding(
+            WARNING,
+            f"the environment names another server: {named}",
+            f"`edgecli env` prints the variables of this one, {patient.state.api_base}.",
+        )
+
+
+def _first_line(failure: Failed) -> str:
+    return str(failure).splitlines()[0]
 
 
 def _machine(folder: Path) -> Iterator[Finding]:
@@ -108,9 +152,14 @@ def _machine(folder: Path) -> Iterator[Finding]:
 
 def _readiness(patient: Patient) -> Iterator[Finding]:
     try:
-        patient.server.call("GET", "/user", repeat=False)
+        patient.server.call("GET", "/zones", query={"per_page": 1}, repeat=False)
     except Failed as failure:
-        yield Finding(BROKEN, "the API does not answer these credentials", str(failure).splitlines()[0])
+        yield Finding(BROKEN, "the API does not answer these credentials", _first_line(failure))
+        return
+    try:
+        patient.root.request("GET", "/health/ready", repeat=False).read()
+    except Failed as failure:
+        yield Finding(BROKEN, "the server is not ready", failure.format_message())
         return
     yield Finding(FINE, f"the API answers at {patient.state.api_base}")
 
@@ -128,34 +177,61 @@ def _dns(patient: Patient) -> Iterator[Finding]:
 
 
 def _zones(patient: Patient) -> Iterator[Finding]:
-    """HTTPS records without a listener behind them, and zones without an address."""
-    zones = list(itertools.islice(pages(patient.server, "/zones", {}), ZONES_EXAMINED_MAX))
-    for zone in zones:
-        settings = patient.server.call("GET", f"/zones/{zone['id']}/settings")["result"]
-        on = [one["id"] for one in settings if one["id"] in _TLS_SETTINGS and one["value"] == "on"]
-        if on and patient.state.https is None:
-            yield Finding(
-                WARNING,
-                f"{zone['name']}: {' and '.join(on)} is on, so HTTPS records of proxied names invite browsers"
-                " to TLS, and there is no --https listener",
-                f"Turn it off: PATCH /zones/{zone['id']}/settings/{on[0]}, value off.",
-            )
+    """HTTPS records without a listener behind them, and zones without a record."""
+    zones = list(itertools.islice(pages(patient.server, "/zones", {}), ZONES_EXAMINED_MAX + 1))
+    examined = zones[:ZONES_EXAMINED_MAX]
+    for zone in examined:
+        if patient.state.https is None:
+            yield from _https(patient, zone)
         records = f"/zones/{zone['id']}/dns_records"
         if not patient.server.call("GET", records, query={"per_page": 1})["result"]:
             name = zone["name"]
             yield Finding(WARNING, f"{name} has no record", f"`edgecli record create {name} …` adds one.")
-    yield Finding(FINE, f"{len(zones)} zones were examined; `edgecli dns check ZONE` looks at one's records")
+    first = "the first " if len(zones) > len(examined) else ""
+    more = "" if not examined else "; `edgecli dns check ZONE` looks at one's records"
+    yield Finding(FINE, f"{first}{len(examined)} zones were examined{more}")
 
 
-def _rules(patient: Patient) -> Iterator[Finding]:
-    account = patient.server.call("GET", "/accounts")["result"][0]["id"]
-    rulesets = patient.server.call("GET", f"/accounts/{account}/rulesets")["result"]
-    if not any(one["kind"] == "managed" for one in rulesets):
+def _https(patient: Patient, zone: Json) -> Iterator[Finding]:
+    settings = patient.server.call("GET", f"/zones/{zone['id']}/settings")["result"]
+    on = [one["id"] for one in settings if one["id"] in _TLS_SETTINGS and one["value"] == "on"]
+    if on:
         yield Finding(
             WARNING,
-            "there is no managed OWASP ruleset",
-            "Install the package modsecurity-crs, or give a release with --crs PATH, and start again.",
+            f"{zone['name']}: {' and '.join(on)} is on, so HTTPS records of proxied names invite browsers"
+            " to TLS, and there is no --https listener",
+            f"Turn it off: PATCH /zones/{zone['id']}/settings/{on[0]}, value off.",
         )
 
 
-EXAMINATIONS: tuple[Callable[[Patient], Iterator[Finding]], ...] = (_readiness, _dns, _zones, _rules)
+def _flattening(patient: Patient) -> Iterator[Finding]:
+    """Targets that the resolver never found."""
+    text = patient.root.request("GET", "/metrics").read().decode()
+    levels = dict(line.rpartition(" ")[::2] for line in text.splitlines())
+    unknown = int(levels.get('edge_flattening_targets_unknown{process="control"}', 0))
+    if unknown:
+        yield Finding(
+            WARNING,
+            f"{unknown} targets of flattened aliases were never resolved: their names are answered SERVFAIL",
+            "The server's log names one a minute. Does the resolver answer (--resolver)?",
+        )
+
+
+def _rules(patient: Patient) -> Iterator[Finding]:
+    for account in patient.server.call("GET", "/accounts")["result"][:1]:
+        rulesets = patient.server.call("GET", f"/accounts/{account['id']}/rulesets")["result"]
+        if not any(one["kind"] == "managed" for one in rulesets):
+            yield Finding(
+                WARNING,
+                "there is no managed OWASP ruleset",
+                "Install the package modsecurity-crs, or give a release with --crs PATH, and start again.",
+            )
+
+
+EXAMINATIONS: tuple[Callable[[Patient], Iterator[Finding]], ...] = (
+    _readiness,
+    _dns,
+    _zones,
+    _flattening,
+    _rules,
+)

@@ -70,7 +70,7 @@ def find_source(environ: Mapping[str, str]) -> Source:
             "There is a token or key in the environment (EDGE_*), but no address for it.",
             "Set EDGE_API_BASE to the server's address, which ends in /client/v4.",
         )
-    found = _from_variables(THEIR_VARIABLES, environ) or _from_local_server(default_data_dir(environ))
+    found = _from_variables(THEIR_VARIABLES, environ) or local_server(default_data_dir(environ))
     if found is None:
         raise Failed(
             "No server is named and none is running on this machine.",
@@ -122,7 +122,7 @@ def default_data_dir(environ: Mapping[str, str]) -> Path:
     return Path(base or os.path.expanduser("~/.local/share"), "edgestead")
 
 
-def _from_local_server(folder: Path) -> Source | None:
+def local_server(folder: Path) -> Source | None:
     """A server that runs here: its address from server.json, its first token from credentials.json."""
     state = _read_object(folder / "server.json")
     kept = _read_object(folder / "credentials.json")

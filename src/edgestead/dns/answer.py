@@ -135,9 +135,12 @@ class Responder:
             self._adopt()
         if self._fading:
             self._fade()
+        return self.exact
+
+    def look_at_the_clock(self) -> None:
+        """Let go of cookies that were worked out too long ago. Asked every second or so."""
         self.edns.cookies.look_at_the_clock()
         self._known_cookies = self.edns.cookies.known
-        return self.exact
 
     def _fade(self) -> None:
         """Free what was kept for a table of the past, with each batch more than a batch can keep.

@@ -45,7 +45,7 @@ class Cookies:
         self.known: Kept[bytes, tuple[bytes, bool]] = Kept()
 
     def look_at_the_clock(self) -> None:
-        """Forget what the last minute knew. Asked once for each batch of queries."""
+        """Forget what the last minute knew."""
         now = int(self._now())
         if now // _SHEET_SECONDS != self._minute:
             self._minute = now // _SHEET_SECONDS

@@ -6,10 +6,11 @@ Tells operators, through the server.
 Not   names and text of metrics.
 """
 
-from enum import IntEnum
+from enum import IntEnum, unique
 from typing import Final, Protocol
 
 
+@unique  # two names for one number would be counted as each other
 class Slot(IntEnum):
     """One counter each. The rcodes come first and in the order of their numbers."""
 
@@ -30,13 +31,12 @@ class Slot(IntEnum):
     LIMITED = 14
     SLIPPED = 15
     COOKIES_GOOD = 16
-
-    TRANSFERS_WHOLE = 14
-    TRANSFERS_CHANGES = 15
-    TRANSFERS_CURRENT = 16
-    TRANSFERS_REFUSED = 17
-    NOTIFIES_ANSWERED = 18
-    NOTIFIES_UNANSWERED = 19
+    TRANSFERS_WHOLE = 17
+    TRANSFERS_CHANGES = 18
+    TRANSFERS_CURRENT = 19
+    TRANSFERS_REFUSED = 20
+    NOTIFIES_ANSWERED = 21
+    NOTIFIES_UNANSWERED = 22
 
 
 SLOTS: Final = len(Slot)

@@ -7,9 +7,9 @@ Not   names, zones, caches.
 
 A node is one octet, `ready`, then for each RRset: number of records (2), octets of the records (4), and the
 records as they go on the wire with the question's name as owner. `ready` is the number of records when the
-node is a single RRset of 1 to 255 records that needs no name compression, else 0: then `node[READY:]` is the
-answer section, and its type and class stand at `node[KIND]`. An empty non-terminal is b"". A node costs
-40 + 7 + 16 octets for an A record, a fifth of what a dict of RRset objects costs.
+node is a single RRset of 1 to 255 records that may be sent and needs no name compression, else 0: then
+`node[READY:]` is the answer section, and its type and class stand at `node[KIND]`. An empty non-terminal is
+b"". A node costs 40 + 7 + 16 octets for an A record, a fifth of what a dict of RRset objects costs.
 """
 
 import struct
@@ -18,7 +18,7 @@ from typing import Final
 
 from edgestead.dns import wire
 from edgestead.model.limits import RDATA_OCTETS_MAX
-from edgestead.model.served import ServedRRset
+from edgestead.model.served import PENDING, ServedRRset
 
 _RRSET: Final = struct.Struct("!HI")
 READY: Final = 1 + _RRSET.size
@@ -39,7 +39,7 @@ def join(parts: list[bytes]) -> bytes:
         return b"\0" + b"".join(parts) if parts else b""
     count, _ = _RRSET.unpack_from(parts[0])
     kind = int.from_bytes(parts[0][_RRSET.size + _RR_OWNER_OCTETS :][:2], "big")
-    ready = count if count < 256 and kind not in wire.COMPRESSIBLE else 0
+    ready = count if count < 256 and kind not in wire.COMPRESSIBLE and kind != PENDING else 0
     return bytes((ready,)) + parts[0]
 
 

@@ -26,6 +26,7 @@ import msgspec
 
 from edgestead.dns.answer import Responder
 from edgestead.dns.counters import Counters, Slot, Tally
+from edgestead.dns.edns import TCP_OCTETS
 from edgestead.dns.journal import Journal
 from edgestead.dns.ring import plain_address
 from edgestead.dns.settings import DEFAULTS, DnsSettings
@@ -51,6 +52,9 @@ _KEEPALIVE_UNITS_PER_SECOND: Final = 10  # RFC 7828 §3.1
 _KEEPALIVE_UNITS_MAX: Final = 0xFFFF
 _LENGTH: Final = 2
 _ID: Final = 2
+_SIZES: Final = tuple(octets.to_bytes(_LENGTH, "big") for octets in range(_ID, TCP_OCTETS + _ID))
+"""The length in front of a reply, by its octets without ID: cheaper than to work it out."""
+_PARTS: Final = 3  # of a framed reply: length, ID, reply
 _NOERROR, _QUERIES, _HITS = int(Slot.NOERROR), int(Slot.QUERIES), int(Slot.CACHE_HITS)
 
 
@@ -148,19 +152,24 @@ class _House:
         self._present[connection] = self._time()
         self._present.move_to_end(connection)
 
-    def show(self, reply: bytes, client: bytes, replies: int) -> None:
-        """Let the watch see one framed reply of a turn, now and then."""
-        replies = self._watch.due(replies)
-        if not replies:
-            return
-        with self.lock:
-            self._watch.see(reply[_LENGTH + _ID :], client, replies, self._table.view.zones)
+    def answered(
+        self, connection: "_Connection", replies: int, worked_out: int, silent: int, parts: list[bytes]
+    ) -> None:
+        """Count a turn of a connection, and let the watch see its last reply, now and then.
 
-    def count(self, queries: int, hits: int) -> None:
-        counts = self.tally.counts
-        counts[_QUERIES] += queries
+        Of the queries so many were worked out, and of these so many get no reply.
+        """
+        counts, hits = self.tally.counts, replies + silent - worked_out
+        counts[_QUERIES] += replies + silent
         counts[_HITS] += hits
         counts[_NOERROR] += hits
+        if not replies:
+            return
+        self.active(connection)
+        shown = self._watch.due(replies)
+        if shown:
+            with self.lock:
+                self._watch.see(parts[-1], connection.client, shown, self._table.view.zones)
 
     def leave(self, connection: "_Connection") -> None:
         if self._present.pop(connection, None) is None:
@@ -180,10 +189,11 @@ class _House:
         self.responder.edns.keepalive_units = min(units, _KEEPALIVE_UNITS_MAX)
 
     async def sweep(self) -> None:
-        """Hand over the counts and close what has been quiet for too long."""
+        """Hand over the counts, look at the clock and close what has been quiet for too long."""
         while True:
             await asyncio.sleep(min(SWEEP_SECONDS, self._limits.idle_seconds / 2))
             self.tally.flush()
+            self.responder.look_at_the_clock()
             too_old = self._time() - self._limits.idle_seconds
             while self._present and next(iter(self._present.values())) <= too_old:
                 next(iter(self._present)).dismiss()
@@ -267,10 +277,9 @@ class _Connection(asyncio.Protocol):
         if self._transfer is not None:
             self._send_message(self._transfer)
             return
-        replies, more, broken = self._answer()
-        if replies:
-            self._house.active(self)
-            self._transport.write(b"".join(replies))  # may call pause_writing
+        parts, more, broken = self._answer()
+        if parts:
+            self._transport.write(b"".join(parts))  # may call pause_writing
         if more:
             self._transport.pause_reading()
             if not self._full:
@@ -314,49 +323,52 @@ class _Connection(asyncio.Protocol):
         self._transfer = None
 
     def _answer(self) -> tuple[list[bytes], bool, bool]:
-        """Framed replies to the complete frames in front; whether there may be more of them; and whether
-        the next frame is none."""
+        """Framed replies, in parts, to the complete frames in front; whether there may be more of them; and
+        whether the next frame is none."""
         house, data, at = self._house, self._waiting, self._at
-        replies: list[bytes] = []
-        octets = queries = hits = 0
+        parts: list[bytes] = []
+        end = len(data)
+        last, room = end - _LENGTH, at + TURN_OCTETS
+        octets = worked_out = silent = 0
         broken = False
-        last = len(data) - _LENGTH
         house.answering = self.client
         with house.lock:
-            get, live = house.responder.exact_of_now().get, house.responder.reply
-            while at <= last and octets < TURN_OCTETS:
-                length = data[at] << 8 | data[at + 1]
-                if not QUERY_OCTETS_MIN <= length <= QUERY_OCTETS_MAX:
-                    broken = True
+            get = house.responder.exact_of_now().get
+            while at <= last and at + octets < room:
+                stop = at + _LENGTH + (data[at] << 8 | data[at + 1])
+                if stop > end:
+                    broken = stop - at > _LENGTH + QUERY_OCTETS_MAX
                     break
-                stop = at + _LENGTH + length
-                if stop > len(data):
-                    break
-                query = data[at + _LENGTH + _ID : stop]
-                queries += 1
-                reply = get(query)
-                if reply is not None:
-                    hits += 1
-                elif may_be_transfer(query) and self._begin_transfer(data[at + 2 : at + 4], query):
-                    at = stop
-                    break
-                else:
-                    try:
-                        reply = live(query, 0)
-                    except Exception:
-                        reply = house.responder.failed(query)
-                if reply is not None:
-                    size = len(reply) + _ID
-                    replies.append(size.to_bytes(2, "big") + data[at + 2 : at + 4] + reply)
-                    octets += size
-                octets += stop - at
+                reply = get(data[at + _LENGTH + _ID : stop])
+                if reply is None:
+                    if not QUERY_OCTETS_MIN <= stop - at - _LENGTH <= QUERY_OCTETS_MAX:
+                        broken = True
+                        break
+                    worked_out += 1
+                    reply = self._work_out(data[at + _LENGTH : stop])
+                    if reply is None:
+                        silent += 1
+                        at = stop
+                        if self._transfer is not None:
+                            break
+                        continue
+                octets += len(reply)
+                parts += _SIZES[len(reply)], data[at + _LENGTH : at + _LENGTH + _ID], reply
                 at = stop
-        house.count(queries, hits)
-        if replies:
-            house.show(replies[-1], self.client, len(replies))
-        more = octets >= TURN_OCTETS or self._transfer is not None
+        house.answered(self, len(parts) // _PARTS, worked_out, silent, parts)
+        more = at + octets >= room or self._transfer is not None
         self._waiting, self._at = (data, at) if more else (data[at:], 0)
-        return replies, more, broken
+        return parts, more, broken
+
+    def _work_out(self, message: bytes) -> bytes | None:
+        """The reply, without ID, to a query that nobody has asked yet; None when a transfer begins, too."""
+        query, responder = message[_ID:], self._house.responder
+        if may_be_transfer(query) and self._begin_transfer(message[:_ID], query):
+            return None
+        try:
+            return responder.reply(query, 0)
+        except Exception:
+            return responder.failed(query)
 
 
 def _address(transport: asyncio.Transport) -> bytes:

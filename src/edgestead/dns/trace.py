@@ -71,7 +71,7 @@ def _missing(zone: Zone, name: bytes, relative: bytes, steps: list[str]) -> byte
 
 def _at_node(held: bytes, kind: int, steps: list[str]) -> bytes | None:
     types = {int.from_bytes(key[:2], "big"): (count, rrs) for key, count, rrs in node.rrsets(held)}
-    if PENDING in types and kind in (wire.A, wire.AAAA):
+    if PENDING in types and kind in (wire.A, wire.AAAA) and kind not in types:
         steps.append("it is flattened, and its target was never resolved yet: SERVFAIL")
     elif kind in types or (kind == wire.ANY and types):
         count, rrs = types[kind] if kind in types else next(iter(types.values()))

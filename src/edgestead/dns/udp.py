@@ -209,6 +209,7 @@ class _Batched:
         left_out, live = [], 0
         with self._lock:
             responder = self._replies.responder
+            responder.look_at_the_clock()
             get, live_reply = responder.exact_of_now().get, responder.reply
             for i, start, at in self._slots[received]:
                 query = buffer[at : start + lengths[i]]
@@ -234,6 +235,7 @@ class _Batched:
         replies, left_out, hits = self._replies, [], 0
         replies.responder.proved = False
         with self._lock:
+            replies.responder.look_at_the_clock()
             get = replies.responder.exact_of_now().get
             for i, start, at in self._slots[received]:
                 query = buffer[at : start + lengths[i]]
@@ -300,6 +302,7 @@ class _Portable:
         replies.responder.proved = False
         counts[_QUERIES] += 1
         with self._lock:
+            replies.responder.look_at_the_clock()
             reply = replies.responder.exact_of_now().get(query)
             if reply is not None:
                 counts[_HITS] += 1

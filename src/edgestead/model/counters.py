@@ -85,6 +85,27 @@ METRICS: tuple[Metric, ...] = (
         "Time from a commit until every serving process had applied it.",
         bounds_us=_BOUNDS_US,
     ),
+    Metric(
+        "edge_flattening_asked_total",
+        "counter",
+        _CONTROL,
+        "Targets of flattened aliases that the resolver was asked for, by outcome.",
+        "outcome",
+        ("answered", "failed"),
+    ),
+    Metric("edge_flattening_targets", "gauge", _CONTROL, "Targets outside our zones that are known."),
+    Metric(
+        "edge_flattening_targets_unknown",
+        "gauge",
+        _CONTROL,
+        "Of these, targets without a first answer; aliases to them are answered SERVFAIL.",
+    ),
+    Metric(
+        "edge_flattening_zones_waiting",
+        "gauge",
+        _CONTROL,
+        "Zones some of whose names wait to be rendered again.",
+    ),
     Metric("edge_dns_queries_total", "counter", _DNS, "DNS queries read."),
     Metric(
         "edge_dns_answers_total",

@@ -48,10 +48,13 @@ from edgestead.services.platform import Platform
 from edgestead.store.feed.publisher import Expected
 from edgestead.store.migrations import SchemaError
 from edgestead.store.sqlite.control import SqliteControlStore
-from edgestead.tables import schema
+from edgestead.tables import flattened, schema
 
 _CONSUMERS = slot("edge_feed_consumers")
 _SEQUENCE = slot("edge_feed_sequence")
+_FLATTENING = tuple(
+    map(slot, ("edge_flattening_targets", "edge_flattening_targets_unknown", "edge_flattening_zones_waiting"))
+)
 _OBJECTS_READ_ONLY = slot("edge_objects_read_only")
 
 
@@ -114,7 +117,7 @@ class Control:
         self._history.open()
         self._uses.open()
         context = self._context()
-        upkeep = Upkeep(self._data, context.platform, self._resolver, _now_us)
+        upkeep = Upkeep(self._data, context.platform, self._resolver, self._page, _now_us)
         upkeep.open()
         server = RestServer(create_app(context), StrictProtocol, socket.socket(fileno=self._start.api_fd))
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, server.end)
@@ -177,6 +180,8 @@ class Control:
     def _metrics(self) -> str:
         self._page.set(_CONSUMERS, self._publisher.live(DNS_GROUP))
         self._page.set(_SEQUENCE, self._store.feed.head())
+        for gauge, level in zip(_FLATTENING, self._data.read(flattened.counts), strict=True):
+            self._page.set(gauge, level)
         return counters.render(self._pages)
 
     def _not_ready(self) -> tuple[str, ...]:

@@ -1,26 +1,25 @@
-"""What control does for the served zones without being asked: targets of aliases, names to render again.
+"""What control does for the served names without being asked: names to render again, targets of aliases.
 
-Owns  the one task, its rounds and pauses.
-Asks  `services.refreshing` and `services.flattening` what there is to do; `server.resolving` for answers.
+Owns  the two tasks, their rounds and pauses.
+Asks  `services.refreshing` whether there is something to render; `server.targets` to ask for targets.
 Tells the store, whose change feed tells DNS.
 Not   a query or request of a client: none ever waits for this.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 from edgestead.config import Address
 from edgestead.model.call import Actor, Call, Profile
-from edgestead.model.served import ServedRRset
+from edgestead.model.counters import Page
 from edgestead.server.control_store import ControlData
-from edgestead.services import flattening, refreshing
+from edgestead.server.targets import POLL_SECONDS, Targets, resolver_at
+from edgestead.services import refreshing
 from edgestead.services.platform import Platform
 from edgestead.tables import flattened
-from edgestead.tables.flattened import Due
 
-POLL_SECONDS = 0.25  # how late a target that nobody knew is asked for
 ROUND_PAUSE_SECONDS = 0.05  # between rounds that found something to do: writes of clients pass
 TROUBLE_PAUSE_SECONDS = 5.0
 
@@ -32,60 +31,41 @@ class Upkeep:
     """Make and `open` it on control's loop. `resolver` None means the system's."""
 
     def __init__(
-        self, data: ControlData, platform: Platform, resolver: Address | None, now_us: Callable[[], int]
+        self,
+        data: ControlData,
+        platform: Platform,
+        resolver: Address | None,
+        page: Page,
+        now_us: Callable[[], int],
     ) -> None:
         self._data = data
         self._platform = platform
-        self._resolver = resolver
         self._now_us = now_us
-        self._task: asyncio.Task[None] | None = None
+        self._targets = Targets(data, platform, page, self._call, lambda: resolver_at(resolver))
+        self._started = False
+        self._tasks: list[asyncio.Task[None]] = []
 
     def open(self) -> None:
-        self._task = asyncio.create_task(self._go_on_for_ever())
+        self._tasks = [asyncio.create_task(_repeat(round_)) for round_ in (self._refresh, self._resolve)]
 
     def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
+        for task in self._tasks:
+            task.cancel()
+        self._targets.close()
 
-    async def _go_on_for_ever(self) -> None:
-        started = False
-        while True:
-            try:
-                if not started:
-                    await self._data.write(lambda tx: refreshing.start(self._call(), tx, self._platform))
-                    started = True
-                found = await self._refresh() | await self._resolve()
-                await asyncio.sleep(ROUND_PAUSE_SECONDS if found else POLL_SECONDS)
-            except Exception:
-                # Names go on with their last answers; a round that fails must not be the last one.
-                log.warning("the upkeep of served names failed", exc_info=True)
-                await asyncio.sleep(TROUBLE_PAUSE_SECONDS)
-
-    async def _refresh(self) -> bool:
+    async def _refresh(self) -> float:
+        """Some names of one zone that waits."""
+        if not self._started:
+            await self._data.write(lambda tx: refreshing.start(self._call(), tx, self._platform))
+            self._started = True
         if self._data.read(flattened.next_refresh) is None:
-            return False
-        return await self._data.write(lambda tx: refreshing.go_on(self._call(), tx, self._platform))
+            return POLL_SECONDS
+        await self._data.write(lambda tx: refreshing.go_on(self._call(), tx, self._platform))
+        return ROUND_PAUSE_SECONDS
 
-    async def _resolve(self) -> bool:
-        """One round. Each answer is written when it comes: one that is slow keeps nobody else waiting."""
-        found: Sequence[Due] = self._data.read(lambda reader: flattening.due(reader, self._now_us()))
-        if not found:
-            return False
-        from edgestead.server import resolving  # 10 MB that most servers never need
-
-        asked = resolving.resolver_at(self._resolver)
-        await asyncio.gather(*(self._take(due, resolving.addresses(asked, due.name)) for due in found))
-        return True
-
-    async def _take(self, due: Due, asked: Awaitable[tuple[ServedRRset, ...] | None]) -> None:
-        found = await asked
-        if found is None:
-            log.info("the target %s of a flattened name was not resolved", due.name)
-            await self._data.write(lambda tx: flattening.take_failure(tx, due, self._now_us()))
-            return
-        await self._data.write(
-            lambda tx: refreshing.answered(self._call(), tx, self._platform, due.name, found)
-        )
+    async def _resolve(self) -> float:
+        await self._targets.poll()
+        return POLL_SECONDS
 
     def _call(self) -> Call:
         """Nobody called: no history is written of what no record changed."""
@@ -96,3 +76,15 @@ class Upkeep:
             now_us=self._now_us(),
             request_id="",
         )
+
+
+async def _repeat(round_: Callable[[], Awaitable[float]]) -> None:
+    """Each round says how long the pause behind it is."""
+    while True:
+        try:
+            pause_seconds = await round_()
+        except Exception:
+            # Names go on with their last answers; a round that fails must not be the last one.
+            log.warning("the upkeep of served names failed", exc_info=True)
+            pause_seconds = TROUBLE_PAUSE_SECONDS
+        await asyncio.sleep(pause_seconds)

@@ -9,7 +9,7 @@ Each field that somebody set is one row of the family `dns`, of the zone or of t
 of a field reads and writes that row, so that views cannot differ.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -40,6 +40,7 @@ from edgestead.tables import settings
 from edgestead.tables.settings import Stored
 from edgestead.tables.zones import ZoneRow
 
+STORED_SET = f"{FAMILY}.{NAMESERVERS}"
 FLATTEN = "flatten_all_cnames"
 ENFORCE_DNS_ONLY = "dns.enforce_dns_only"
 SWITCHES = {"use_apex_ns": "multi_provider", "secondary_overrides": "secondary_overrides"}
@@ -161,7 +162,7 @@ def check_set(reader: Reader, zone: ZoneRow, wanted: Nameservers | None, pointer
 
 def check_stored_set(reader: Reader, zone: ZoneRow) -> None:
     """The same of what is stored now. Raises DnsSettingRefused."""
-    stored = settings.one(reader, zone.id, f"{FAMILY}.{NAMESERVERS}")
+    stored = settings.one(reader, zone.id, STORED_SET)
     if stored is not None:
         check_set(reader, zone, zone_facts.read_nameservers(stored.value), "")
 
@@ -232,7 +233,7 @@ def default_nameservers(reader: Reader, account_id: str) -> str:
 
 def set_default_nameservers(call: Call, tx: Transaction, account_id: str, type_: str, pointer: str) -> None:
     """The account's older setting of the same meaning. Raises DnsSettingRefused."""
-    checked = _nameservers(NameserversBody(type_), None, pointer, is_account=True)
+    checked = Nameservers(_kind(type_, ACCOUNT_TYPES, pointer))
     _store_defaults(call, tx, account_id, {NAMESERVERS: checked})
 
 
@@ -307,11 +308,16 @@ def _nameservers(
     present = zone_facts.read_nameservers(stored.value) if stored else Nameservers()
     type_, ns_set = present.type, present.ns_set
     if body.type is not None:
-        kinds = Choice(ACCOUNT_TYPES if is_account else ZONE_TYPES)
-        type_ = _checked("nameservers.type", kinds, body.type.replace(_VENDOR, _OWN), f"{pointer}/type")
+        type_ = _kind(body.type, ACCOUNT_TYPES if is_account else ZONE_TYPES, f"{pointer}/type")
     if body.ns_set is not None:
         ns_set = _checked("nameservers.ns_set", NS_SET, body.ns_set, f"{pointer}/ns_set")
     return Nameservers(type_, ns_set)
+
+
+def _kind(text: str, kinds: Sequence[str], pointer: str) -> str:
+    """A kind of name servers in our spelling. Raises DnsSettingRefused."""
+    kind: str = _checked("nameservers.type", Choice(kinds), text.replace(_VENDOR, _OWN), pointer)
+    return kind
 
 
 def _store_defaults(call: Call, tx: Transaction, account_id: str, fields: Mapping[str, Any]) -> None:

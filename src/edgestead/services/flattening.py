@@ -17,6 +17,7 @@ import msgspec
 
 from edgestead.model import names
 from edgestead.model.limits import TTL_SECONDS_AUTO
+from edgestead.model.records import TYPES
 from edgestead.model.served import PENDING, ServedRRset
 from edgestead.services import limits
 from edgestead.services.aliases import OurZone, enclosing_zone
@@ -30,29 +31,42 @@ from edgestead.tables.records import Neighbour
 CHAIN_MAX = 16  # links followed inside our zones; real chains have two or three
 TTL_SECONDS_MAX = 300  # of an answer from outside: how late its change may be noticed
 TTL_SECONDS_MIN = 20  # a target with shorter TTLs is asked no more often
-STALE_TTL_SECONDS = 30  # RFC 8767 §4: of an answer that could not be renewed
+NOTHING_SECONDS = 60  # until a target without addresses is asked again: it may be about to be made
 RETRY_SECONDS = (1, 2, 5, 10, 30, 60)  # after so many failures; the last one from then on
-DUE_MAX = 64  # targets in one round
 
 _ADDRESSES = ("A", "AAAA")
+_CNAME = TYPES["CNAME"].number
 _MICROSECONDS = 1_000_000
+_PENDING = ServedRRset(PENDING, 0, (b"",))
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(tuple[ServedRRset, ...]).decode
 
 
-class Flat(NamedTuple):
-    """Where a chase came to. `rrsets` is None when nobody can say yet, `outside` the target that must.
+class Answer(NamedTuple):
+    """What a resolver says of a target: its addresses, and the aliases on the way to them, in order.
 
-    `via` names everything on the way, in order.
+    `unknown` is the type that it could not say, when it could say the other one.
+    """
+
+    rrsets: tuple[ServedRRset, ...]
+    aliases: tuple[bytes, ...] = ()
+    unknown: int | None = None
+
+
+class Flat(NamedTuple):
+    """Where a chase came to. `rrsets` is None when nobody can say yet.
+
+    `via` names everything that the answer hangs on, each once; `outside` are those among them that somebody
+    else answers for.
     """
 
     rrsets: tuple[ServedRRset, ...] | None
     via: tuple[str, ...]
-    outside: str | None = None
+    outside: tuple[str, ...] = ()
 
     @property
     def served(self) -> tuple[ServedRRset, ...]:
-        return (ServedRRset(PENDING, 0, (b"",)),) if self.rrsets is None else self.rrsets
+        return (_PENDING,) if self.rrsets is None else self.rrsets
 
 
 def has_alias(members: Iterable[Neighbour]) -> bool:
@@ -70,40 +84,53 @@ def alias_of(members: Sequence[Neighbour], *, at_apex: bool, flatten_all: bool) 
 
 def chase(reader: Reader, renderer: Renderer, alias: Neighbour) -> Flat:
     """Follow an alias to addresses; at most CHAIN_MAX links, each link's TTL shortens the answer's."""
-    via: list[str] = []
-    ttl_seconds = _ttl_seconds(alias)
+    via: dict[str, None] = {}
+    outside: list[str] = []
+    target, ttl_seconds = alias.rdata, _ttl_seconds(alias)
     for _ in range(CHAIN_MAX):
-        target = alias.rdata
-        via.append(names.text_from_wire(target))
         zone = enclosing_zone(reader, target)
-        if zone is None or _is_delegated(reader, zone, target):
-            kept = flattened.answer(reader, via[-1])
-            rrsets = None if kept is None else _shortened(_decode(kept), ttl_seconds)
-            return Flat(rrsets, tuple(via), via[-1])
-        found = _at_or_covering(reader, zone, target, via)
+        found = None if zone is None else _at_or_covering(reader, zone, target, via)
+        if found is None:
+            text = names.text_from_wire(target)
+            via[text] = None
+            outside.append(text)
+            rrsets = _kept(reader, text)
+            back = rrsets and next((one for one in rrsets if one.type == _CNAME), None)
+            if not back:
+                return _flat(rrsets, ttl_seconds, via, outside)
+            target, ttl_seconds = back.rdatas[0], min(ttl_seconds, back.ttl_seconds)
+            continue
         if is_proxied(found):
-            return Flat(_shortened(renderer.edge_rrsets(found), ttl_seconds), tuple(via))
+            return _flat(renderer.edge_rrsets(found), ttl_seconds, via, outside)
         next_alias = next((record for record in found if record.type == "CNAME"), None)
         if next_alias is None:
             addresses = [record for record in found if record.type in _ADDRESSES]
-            return Flat(_shortened(rrsets_of(addresses), ttl_seconds), tuple(via))
-        alias, ttl_seconds = next_alias, min(ttl_seconds, _ttl_seconds(next_alias))
-    return Flat(None, tuple(via))
+            return _flat(rrsets_of(addresses), ttl_seconds, via, outside)
+        target, ttl_seconds = next_alias.rdata, min(ttl_seconds, _ttl_seconds(next_alias))
+    return _flat(None, ttl_seconds, via, outside)
 
 
 def settle(tx: Transaction, zone_id: str, name: str, flat: Flat | None, now_us: int) -> None:
-    """Write down what a name depends on; have a target outside asked for that nobody knew."""
-    flattened.set_via(tx, zone_id, name, () if flat is None else dict.fromkeys(flat.via))
-    if flat is not None and flat.outside is not None:
-        flattened.want(tx, flat.outside, now_us)
+    """Write down what a name depends on; have targets outside asked for that nobody knew."""
+    flattened.set_via(tx, zone_id, name, () if flat is None else flat.via)
+    for target in () if flat is None else flat.outside:
+        flattened.want(tx, target, now_us)
 
 
-def dependents(reader: Reader, changed: Iterable[str], limit: int) -> list[Dependent]:
-    """The flattened names that hang on any of these, each once and in order."""
+def dependents(reader: Reader, changed: Iterable[str], at_most: int) -> list[Dependent] | None:
+    """The flattened names that hang on any of these, each once and in order; None when there are more."""
     found: dict[Dependent, None] = {}
     for name in changed:
-        found.update(dict.fromkeys(flattened.dependents(reader, name, limit)))
-    return sorted(found)[:limit]
+        found.update(dict.fromkeys(flattened.dependents(reader, name, at_most + 1)))
+        if len(found) > at_most:
+            return None
+    return sorted(found)
+
+
+def refresh_later(tx: Transaction, changed: Iterable[str]) -> None:
+    """Have the upkeep render whatever hangs on any of these, with the rest of its zones."""
+    for name in changed:
+        flattened.refresh_zones_hanging(tx, name)
 
 
 def next_names(tx: Transaction, zone_id: str, after: str) -> list[str]:
@@ -120,69 +147,114 @@ def next_names(tx: Transaction, zone_id: str, after: str) -> list[str]:
     return found
 
 
-def due(reader: Reader, now_us: int) -> list[Due]:
-    """At most DUE_MAX targets, the longest waiting first."""
-    return flattened.due(reader, now_us, DUE_MAX)
+def due(reader: Reader, now_us: int, at_most: int) -> list[Due]:
+    """Targets to be asked for: those that never were, the newest first, then the longest waiting.
+
+    So an alias that somebody makes now does not wait behind the thousands of an import.
+    """
+    return flattened.due(reader, now_us, at_most)
 
 
-def take_answer(tx: Transaction, target: str, rrsets: Sequence[ServedRRset], now_us: int) -> bool:
-    """Keep an answer, which may be empty, until its TTL has passed. Returns whether it says something new."""
-    if not flattened.is_needed(tx, target):
-        flattened.forget_target(tx, target)
+def is_wanted(reader: Reader, target: str) -> bool:
+    """Whether a flattened name still hangs on this target, and no zone of ours has come to hold it."""
+    return flattened.is_needed(reader, target) and not _is_ours(reader, names.wire_from_text(target))
+
+
+def forget(tx: Transaction, targets: Iterable[str]) -> None:
+    """Targets that nobody wants any more. Kept until they are due, an alias that is made anew finds them."""
+    for target in targets:
+        if not is_wanted(tx, target):
+            flattened.forget_target(tx, target)
+
+
+def take_answer(tx: Transaction, target: str, answer: Answer, now_us: int) -> bool:
+    """Keep an answer, which may be empty, until its TTL has passed. Returns whether it says something new.
+
+    A chain that comes back into our zones is kept as the way there: followed to the addresses that we serve
+    now. Else we would renew our own old answer for ever, once it had gone through the world.
+    """
+    if not flattened.exists(tx, target):
         return False
-    before = flattened.answer(tx, target)
-    seconds = min((rrset.ttl_seconds for rrset in rrsets), default=TTL_SECONDS_MAX)
+    before = _kept(tx, target)
+    back = next((name for name in answer.aliases if _is_ours(tx, name)), None)
+    seconds = min((rrset.ttl_seconds for rrset in answer.rrsets), default=NOTHING_SECONDS)
     seconds = min(max(seconds, TTL_SECONDS_MIN), TTL_SECONDS_MAX)
-    # A TTL that counts down in a resolver's cache is no news: we answer the time until we ask again.
-    now = _encode(tuple(ServedRRset(one.type, seconds, tuple(sorted(one.rdatas))) for one in rrsets))
-    flattened.set_answered(tx, target, now, now_us, now_us + seconds * _MICROSECONDS)
+    if back is not None:
+        now = [ServedRRset(_CNAME, seconds, (back,))]
+    else:
+        # A TTL that counts down in a resolver's cache is no news: we answer the time until we ask again.
+        now = [ServedRRset(one.type, seconds, tuple(sorted(one.rdatas))) for one in answer.rrsets]
+        if answer.unknown is not None:
+            now += [one for one in before or (_PENDING,) if one.type in (answer.unknown, PENDING)]
+    flattened.set_answered(tx, target, _encode(now), now_us, now_us + seconds * _MICROSECONDS)
     return before is None or _contents(before) != _contents(now)
 
 
 def take_failure(tx: Transaction, due: Due, now_us: int) -> None:
     """Keep the last good answer for as long as there is no other one (RFC 8767 in spirit), and try again."""
-    if not flattened.is_needed(tx, due.name):
-        flattened.forget_target(tx, due.name)
-        return
     seconds = RETRY_SECONDS[min(due.failures, len(RETRY_SECONDS) - 1)]
     flattened.set_failed(tx, due.name, now_us + seconds * _MICROSECONDS)
 
 
-def _at_or_covering(reader: Reader, zone: OurZone, target: bytes, via: list[str]) -> list[Neighbour]:
-    """What a zone of ours holds at a name, or for it by a wildcard; adds the wildcards to `via`.
+def mend_clock(tx: Transaction, now_us: int) -> None:
+    """Have nothing wait longer than it may: a clock that was ahead has given times that are far away."""
+    flattened.due_no_later(tx, now_us + TTL_SECONDS_MAX * _MICROSECONDS)
 
-    An empty non-terminal that hides a wildcard (RFC 4592 §2.2.2) is seen only if it has records itself.
+
+def _flat(
+    rrsets: Iterable[ServedRRset] | None, ttl_seconds: int, via: Iterable[str], outside: Iterable[str]
+) -> Flat:
+    shortened = None
+    if rrsets is not None:
+        shortened = tuple(
+            msgspec.structs.replace(one, ttl_seconds=min(one.ttl_seconds, ttl_seconds)) for one in rrsets
+        )
+    return Flat(shortened, tuple(via), tuple(dict.fromkeys(outside)))
+
+
+def _kept(reader: Reader, target: str) -> tuple[ServedRRset, ...] | None:
+    """The last good answer of a target outside."""
+    kept = flattened.answer(reader, target)
+    return None if kept is None else _decode(kept)
+
+
+def _is_ours(reader: Reader, name: bytes) -> bool:
+    zone = enclosing_zone(reader, name)
+    return zone is not None and _at_or_covering(reader, zone, name, {}) is not None
+
+
+def _at_or_covering(
+    reader: Reader, zone: OurZone, target: bytes, via: dict[str, None]
+) -> list[Neighbour] | None:
+    """What a zone of ours holds at a name, or for it by a wildcard; None when the name is delegated.
+
+    Adds to `via` each name whose change may change that: those above, which may become a delegation or hide
+    a wildcard, and the wildcards. An empty non-terminal hides a wildcard, too (RFC 4592 §2.2.2), but is not
+    seen here: no index finds the names below a name.
     """
-    found = records.at_name(reader, zone.id, names.text_from_wire(target))
-    above = target
-    while not found and above != zone.apex:
-        above = names.parent(above)
-        text = names.text_from_wire(above)
-        via.append(f"*.{text}")
-        found = records.at_name(reader, zone.id, via[-1])
-        if not found and above != zone.apex and records.at_name(reader, zone.id, text):
-            break
-    return found
-
-
-def _is_delegated(reader: Reader, zone: OurZone, target: bytes) -> bool:
-    while target != zone.apex:
-        found = records.at_name(reader, zone.id, names.text_from_wire(target))
-        if any(record.type == "NS" for record in found):
-            return True
-        target = names.parent(target)
-    return False
+    above = [target]
+    while above[-1] != zone.apex:
+        above.append(names.parent(above[-1]))
+    texts = [names.text_from_wire(name) for name in above]
+    via.update(dict.fromkeys(texts[: max(1, len(texts) - 1)]))
+    found = [records.at_name(reader, zone.id, text) for text in texts]
+    if any(record.type == "NS" for members in found[:-1] for record in members):
+        return None
+    for text, members in zip(texts, found, strict=True):
+        if members and text == texts[0]:
+            return members
+        if text != texts[0]:
+            wildcard = f"*.{text}"
+            via[wildcard] = None
+            covering = records.at_name(reader, zone.id, wildcard)
+            if covering or members:
+                return covering
+    return []
 
 
 def _ttl_seconds(record: Neighbour) -> int:
     return TTL_SECONDS_AUTO if record.ttl == 1 else record.ttl
 
 
-def _shortened(rrsets: Iterable[ServedRRset], ttl_seconds: int) -> tuple[ServedRRset, ...]:
-    return tuple(
-        msgspec.structs.replace(one, ttl_seconds=min(one.ttl_seconds, ttl_seconds)) for one in rrsets
-    )
-
-
-def _contents(encoded: bytes) -> list[tuple[int, tuple[bytes, ...]]]:
-    return [(one.type, one.rdatas) for one in _decode(encoded)]
+def _contents(rrsets: Iterable[ServedRRset]) -> list[tuple[int, tuple[bytes, ...]]]:
+    return [(one.type, one.rdatas) for one in rrsets]

@@ -149,8 +149,8 @@ def _name(call: Call, row: RecordType, body: RecordBody, old: RecordRow | None) 
 
 
 def _owner(call: Call, row: RecordType, text: str | None, apex: bytes) -> bytes:
-    if text is None:
-        raise NameRefused(type=row.name, field="name", reason="it is missing")
+    if text is None or not text.strip():  # not the apex: a script's empty variable must not become it
+        raise NameRefused(type=row.name, field="name", reason="it is missing (the apex is written @)")
     try:
         owner = names.owner_from_text(text.strip(), apex)
     except InvalidName as error:

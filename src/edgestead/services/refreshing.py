@@ -6,14 +6,13 @@ Tells `services.dns_settings` and its neighbours, which begin it; the upkeep of 
 Not   when a name differs: the edit tells the feed only what does.
 """
 
-from collections.abc import Sequence
 from itertools import groupby
 
 import msgspec
 
 from edgestead.model.call import Call
-from edgestead.model.served import ServedRRset
 from edgestead.services import flattening, limits
+from edgestead.services.flattening import Answer
 from edgestead.services.platform import Platform
 from edgestead.services.zone_edit import ZoneEdit
 from edgestead.store.control import Transaction
@@ -43,6 +42,7 @@ def go_on(call: Call, tx: Transaction, platform: Platform) -> bool:
 
 def start(call: Call, tx: Transaction, platform: Platform) -> None:
     """Have every zone rendered again where this server's own names or addresses are others than last time."""
+    flattening.mend_clock(tx, call.now_us)
     now = _encode((platform.nameservers, platform.edge_addresses)).decode()
     before = settings.one(tx, SERVER, RENDERED_WITH)
     if before is None or before.value != now:
@@ -50,19 +50,17 @@ def start(call: Call, tx: Transaction, platform: Platform) -> None:
         flattened.refresh_every_zone(tx)
 
 
-def answered(
-    call: Call, tx: Transaction, platform: Platform, target: str, rrsets: Sequence[ServedRRset]
-) -> None:
+def answered(call: Call, tx: Transaction, platform: Platform, target: str, answer: Answer) -> None:
     """Take what the world says of a target outside, and serve it at every name that is flattened to it."""
-    if not flattening.take_answer(tx, target, rrsets, call.now_us):
+    if not flattening.take_answer(tx, target, answer, call.now_us):
         return
-    hanging = flattening.dependents(tx, (target,), limits.HANGING_MAX + 1)
-    too_many = len(hanging) > limits.HANGING_MAX
+    hanging = flattening.dependents(tx, (target,), limits.HANGING_MAX)
+    if hanging is None:
+        flattening.refresh_later(tx, (target,))
+        return
     for zone_id, group in groupby(hanging, key=lambda one: one.zone_id):
         zone = zones.zone(tx, zone_id)
-        if too_many:
-            flattened.set_refresh(tx, zone_id, "")
-        elif zone is not None:
+        if zone is not None:
             edit = ZoneEdit(call, tx, platform, zone)
             edit.refresh([one.name for one in group])
             edit.finish()

@@ -38,7 +38,7 @@ from edgestead.services.record_draft import Draft, apex_of
 from edgestead.services.record_filters import split_tag
 from edgestead.services.zone_log import EDIT, PAUSED, Origin, ZoneLog, own_value
 from edgestead.store.control import Group, Transaction
-from edgestead.tables import flattened, record_notes, records, settings, zones
+from edgestead.tables import record_notes, records, settings, zones
 from edgestead.tables.records import Neighbour, RecordRow
 from edgestead.tables.zones import ZoneRow
 
@@ -273,14 +273,13 @@ class ZoneEdit:
 
         More than HANGING_MAX would hold the writer up; their zones are noted for the upkeep.
         """
-        found = flattening.dependents(self._tx, self._changed, limits.HANGING_MAX + 1)
+        found = flattening.dependents(self._tx, self._changed, limits.HANGING_MAX)
+        if found is None:
+            flattening.refresh_later(self._tx, self._changed)
+            return {}
         by_zone: dict[str, list[str]] = {}
         for zone_id, name in found:
             by_zone.setdefault(zone_id, []).append(name)
-        if len(found) > limits.HANGING_MAX:
-            for zone_id in by_zone:
-                flattened.set_refresh(self._tx, zone_id, "")
-            return {}
         self._again += by_zone.pop(self._zone.id, ())
         return by_zone
 

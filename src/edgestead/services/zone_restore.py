@@ -163,24 +163,28 @@ def _value(reader: Reader, zone: ZoneRow, setting_id: str) -> bytes | None:
     return found.value.encode() if found else own
 
 
-def _bring_setting(tx: Transaction, edit: ZoneEdit, zone: ZoneRow, id_: str, wanted: bytes | None) -> bool:
-    """Whether the setting was another one. Raises CannotBringBack: name servers that are gone."""
-    if _value(tx, zone, id_) == wanted:
-        return False
-    if wanted is None:
-        edit.clear_setting(id_)
-        return True
-    value = msgspec.json.decode(wanted)
-    if own_value(zone, id_) is not None:
-        edit.put_own(id_, value)
-        return True
-    edit.put_setting(id_, value)
+def _bring_settings(tx: Transaction, edit: ZoneEdit, zone: ZoneRow, values: _Ends) -> int:
+    """How many settings were others. Raises CannotBringBack: name servers that are gone.
+
+    These are looked for at the end: a zone's own may return together with the choice of them.
+    """
+    due = {id_: wanted for id_, (wanted, _) in values.items() if _value(tx, zone, id_) != wanted}
+    for id_, wanted in due.items():
+        if wanted is None:
+            edit.clear_setting(id_)
+        elif own_value(zone, id_) is not None:
+            edit.put_own(id_, msgspec.json.decode(wanted))
+        else:
+            edit.put_setting(id_, msgspec.json.decode(wanted))
     try:
-        dns_settings.check_stored_set(tx, zone)
+        if dns_settings.STORED_SET in due:
+            dns_settings.check_stored_set(tx, zone)
     except EdgeError as cause:
         cause.pointer = None
-        raise CannotBringBack(what=f"the setting {id_}", reason=cause.message, chain=(cause,)) from None
-    return True
+        raise CannotBringBack(
+            what=f"the setting {dns_settings.STORED_SET}", reason=cause.message, chain=(cause,)
+        ) from None
+    return len(due)
 
 
 def _bring_about(
@@ -199,7 +203,7 @@ def _bring_about(
         if target.now is not None:
             edit.delete(target.now)
     # Settings first: what returns may need them, a DNSKEY say.
-    changed = sum(_bring_setting(tx, edit, zone, id_, wanted) for id_, (wanted, _) in values.items())
+    changed = _bring_settings(tx, edit, zone, values)
     zone = zone_of(tx, zone.id)  # with the plan that it has now
     # The stored form is the newest one, whatever date the caller asks for.
     newest = msgspec.structs.replace(call, as_of=NEWEST)

@@ -9,6 +9,8 @@ A row of `flattened_via` says that what `name` of a zone serves depends on the n
 changes there, `name` has to be rendered again. A row of `flattened_targets` is a name outside of our zones
 at which a chain ends; `rrsets` is its last good answer (model.served), None before the first one. Names are
 lower-case text without the last dot. A target that nothing depends on is forgotten when it is next due.
+`due_us` of a target that was never asked is the time of its birth, negative: in the order of `due_us` these
+come before all others, the newest first.
 A row of `zone_refreshes` is a zone of which every name behind `after` is to be rendered again.
 """
 
@@ -61,9 +63,16 @@ UPSERT_REFRESHES_BY_SETTING = (
     " where s.id = ? and s.value = ? and z.account_id = ?"
     " on conflict (zone_id) do update set after = excluded.after"
 )
-SELECT_REFRESH = "select zone_id, after from zone_refreshes order by zone_id limit 1"
+UPSERT_REFRESHES_HANGING = (
+    "insert into zone_refreshes (zone_id, after) select distinct zone_id, '' from flattened_via where via = ?"
+    " on conflict (zone_id) do update set after = excluded.after"
+)
+# The smallest `after` first: no zone waits for all names of a large one.
+SELECT_REFRESH = "select zone_id, after from zone_refreshes order by after, zone_id limit 1"
+SELECT_REFRESHES = "select count(*) from zone_refreshes"
 DELETE_REFRESH = "delete from zone_refreshes where zone_id = ?"
 SELECT_IS_NEEDED = "select 1 from flattened_via where via = ? limit 1"
+SELECT_EXISTS = "select 1 from flattened_targets where name = ?"
 SELECT_TARGET = "select rrsets from flattened_targets where name = ?"
 INSERT_TARGET = (
     "insert into flattened_targets (name, rrsets, answered_us, failures, due_us) values (?, null, null, 0, ?)"
@@ -75,7 +84,8 @@ UPDATE_ANSWERED = (
 UPDATE_FAILED = "update flattened_targets set failures = failures + 1, due_us = ? where name = ?"
 DELETE_TARGET = "delete from flattened_targets where name = ?"
 SELECT_DUE = "select name, failures from flattened_targets where due_us <= ? order by due_us, name limit ?"
-SELECT_NEXT_DUE = "select min(due_us) from flattened_targets"
+UPDATE_DUE = "update flattened_targets set due_us = ? where due_us > ?"
+SELECT_COUNTS = "select count(*), count(rrsets) from flattened_targets"
 
 
 class Dependent(NamedTuple):
@@ -117,9 +127,13 @@ def answer(reader: Reader, target: str) -> bytes | None:
     return found[0] if found else None
 
 
-def want(tx: Transaction, target: str, due_us: int) -> None:
-    """Have a target asked for; nothing changes when it is known already."""
-    tx.run(INSERT_TARGET, (target, due_us))
+def exists(reader: Reader, target: str) -> bool:
+    return reader.row(SELECT_EXISTS, (target,)) is not None
+
+
+def want(tx: Transaction, target: str, now_us: int) -> None:
+    """Have a target asked for, before all that were; nothing changes when it is known already."""
+    tx.run(INSERT_TARGET, (target, -now_us))
 
 
 def set_answered(tx: Transaction, target: str, rrsets: bytes, now_us: int, due_us: int) -> None:
@@ -138,9 +152,15 @@ def due(reader: Reader, now_us: int, limit: int) -> list[Due]:
     return [Due(*found) for found in reader.rows(SELECT_DUE, (now_us, limit))]
 
 
-def next_due_us(reader: Reader) -> int | None:
-    found = reader.row(SELECT_NEXT_DUE, ())
-    return found[0] if found else None
+def due_no_later(tx: Transaction, due_us: int) -> None:
+    tx.run(UPDATE_DUE, (due_us, due_us))
+
+
+def counts(reader: Reader) -> tuple[int, int, int]:
+    """How many targets there are, how many of them never had an answer, how many zones wait."""
+    targets, answered = reader.row(SELECT_COUNTS, ()) or (0, 0)
+    (waiting,) = reader.row(SELECT_REFRESHES, ()) or (0,)
+    return targets, targets - answered, waiting
 
 
 def zones_hanging_below(reader: Reader, apex: str) -> list[str]:
@@ -157,6 +177,11 @@ def set_refresh(tx: Transaction, zone_id: str, after: str) -> None:
 
 def refresh_every_zone(tx: Transaction) -> None:
     tx.run(UPSERT_REFRESHES)
+
+
+def refresh_zones_hanging(tx: Transaction, via: str) -> None:
+    """Every zone with a name that hangs on `via`."""
+    tx.run(UPSERT_REFRESHES_HANGING, (via,))
 
 
 def refresh_zones_with(tx: Transaction, account_id: str, id_: str, value: str) -> None:

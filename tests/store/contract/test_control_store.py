@@ -211,11 +211,11 @@ def test_rows_are_written_as_they_come_and_not_at_all_when_they_break_off(store)
         if fault:
             raise fault
 
-    store.write(lambda tx: tx.run_each(INSERT, rows(3))).result(5)
+    store.write(lambda tx: tx.run_each(INSERT, rows(3))).result(60)
     with pytest.raises(LookupError):
-        store.write(lambda tx: tx.run_each(INSERT, rows(2, LookupError()))).result(5)
+        store.write(lambda tx: tx.run_each(INSERT, rows(2, LookupError()))).result(60)
 
-    assert store.write(lambda tx: tx.row(COUNT)).result(5).value == (3,)
+    assert store.write(lambda tx: tx.row(COUNT)).result(60).value == (3,)
 
 
 def test_a_transaction_is_worthless_after_its_function(store):
