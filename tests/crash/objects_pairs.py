@@ -11,6 +11,7 @@ from typing import Any
 from edgestead import StatefulObject
 
 SLOTS = 3
+BETWEEN_SECONDS = 0.02  # long enough that a kill often falls between the two steps
 
 
 class Pairs(StatefulObject):
@@ -24,7 +25,7 @@ class Pairs(StatefulObject):
     async def in_steps(self, slot: int, number: int) -> None:
         async with self.ctx.storage.transaction() as txn:
             await txn.put(f"a{slot}", number)
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(BETWEEN_SECONDS)
             await txn.put(f"b{slot}", number)
 
     async def lead(self, slot: int, number: int) -> None:
