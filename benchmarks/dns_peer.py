@@ -222,9 +222,20 @@ def cpu_seconds(pid):
     return total / _TICKS
 
 
-def dnsperf(place, file, *flags, seconds=RUN_SECONDS):
-    """A running dnsperf on the client's core."""
-    command = ["taskset", "-c", CLIENT_CORE, "dnsperf", "-s", place.host, "-p", str(place.port), "-B"]
+def dnsperf(place, file, *flags, seconds=RUN_SECONDS, nice=False):
+    """A running dnsperf on the client's core; a nice one lets others before it."""
+    command = [
+        *(("nice",) if nice else ()),
+        "taskset",
+        "-c",
+        CLIENT_CORE,
+        "dnsperf",
+        "-s",
+        place.host,
+        "-p",
+        str(place.port),
+        "-B",
+    ]
     command += ["-d", file, "-c", "10", "-q", "100", "-T", "1", "-l", str(seconds), *flags]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 

@@ -209,7 +209,7 @@ def any_is_one_rrset(asked, ours, theirs):
 
 NSD, KNOT, BIND = "NSD", "Knot", "BIND"
 RULES: dict[str, tuple[tuple[str, ...], Rule]] = {
-    "records of a truncated reply": ((NSD, KNOT, BIND), records_of_a_truncated_reply),
+    "records of a truncated reply": ((NSD, BIND), records_of_a_truncated_reply),
     "AD of a truncated reply": ((BIND,), ad_of_a_truncated_reply),
     "CD and Z that come back": ((NSD, BIND), cd_and_z_that_come_back),
     "DO of an error": ((NSD,), do_of_an_error),

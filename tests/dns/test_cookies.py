@@ -10,7 +10,7 @@ import pytest
 from edgestead.dns.cookies import Cookies
 from edgestead.dns.counters import Slot
 from edgestead.dns.settings import DnsSettings
-from tests.dns.serving import Asker, said, table_of
+from tests.dns.serving import Asker, changes_of, read_zone, said, table_of
 
 ZONE = """
 example.test. 3600 SOA ns1.example.test. hostmaster.example.test. 1 7200 900 86400 600
@@ -223,3 +223,19 @@ def packet(options):
         + len(options).to_bytes(2, "big")
         + options
     )
+
+
+def test_each_client_gets_its_own_cookie_with_what_all_are_told_and_a_change_at_once():
+    table = table_of({"example.test.": ZONE})
+    asker = Asker(table, settings=SETTINGS)
+    cookies = [cookie_of(ask(asker, "www.example.test.", client * 8)) for client in (b"a", b"b")]
+    for _ in range(2):
+        for cookie in cookies:
+            reply = ask(asker, "www.example.test.", cookie)
+            assert (cookie_of(reply), len(reply.answer)) == (cookie, 1)
+        reply = ask(asker, "www.example.test.", cookies[0][:8] + cookies[1][8:])
+        assert cookie_of(reply) != cookies[0][:8] + cookies[1][8:], "another client's half is none"
+    for text in ("192.0.2.80", "192.0.2.99"):
+        table.apply(changes_of(read_zone("example.test.", ZONE.replace("192.0.2.80", text))))
+        reply = ask(asker, "www.example.test.", cookies[0])
+        assert reply.answer[0][0].address == text

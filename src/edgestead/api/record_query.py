@@ -80,8 +80,9 @@ def _filter(query: Query) -> Filter:
     for parameter, key in _TEXTS:
         if text := query.text(parameter, _SHORT.get(parameter, parameter)):
             conditions.append(Condition(key, text))
-    if query.text("proxied") and query.flag("proxied") is not None:
-        conditions.append(Condition("proxied", query.text("proxied")))
+    proxied = None if query.text("proxied") == "" else query.flag("proxied")
+    if proxied is not None:
+        conditions.append(Condition("proxied", "true" if proxied else "false"))
     conditions += [Condition(key) for key in _FLAGS if query.text(key) is not None]
     return Filter(
         tuple(conditions),

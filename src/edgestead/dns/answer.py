@@ -27,6 +27,7 @@ from edgestead.dns.edns import (
     BOTH_FROM_END,
     CLIENT_ALONE,
     CLIENT_FROM_END,
+    COOKIE_OCTETS,
     LENGTHS_AT,
     OPT_OCTETS,
     Edns,
@@ -102,7 +103,8 @@ class Responder:
 
     `exact` holds whole replies by whole queries: only of rcode 0, only to names that exist, and only to names
     in lower case. Resolvers that mix case at random (dns0x20) never ask the same octets twice, and neither do
-    floods of random names: keeping those would push out what is asked again.
+    floods of random names: keeping those would push out what is asked again. `_before_cookies` holds the same
+    for queries that end in a cookie with both halves, up to where it begins.
     """
 
     def __init__(
@@ -126,12 +128,14 @@ class Responder:
         self._zones = self._view.zones
         self._outcomes = self._view.outcomes
         self.exact: Kept[bytes, bytes] = Kept()
+        self._before_cookies: Kept[bytes, bytes] = Kept()
         self._failure_logged = False
 
     def exact_of_now(self) -> Kept[bytes, bytes]:
         """The cache that goes with the table of now. Asked once a batch, with the table's lock held."""
         if self._view is not self._table.view:
-            self._fading.extend(kept for kept in (self.exact, self._outcomes) if kept)
+            past = (self.exact, self._before_cookies, self._outcomes)
+            self._fading.extend(kept for kept in past if kept)
             self._adopt()
         if self._fading:
             self._fade()
@@ -174,6 +178,10 @@ class Responder:
         if mode < _EDNS:
             question, edns = query[_NAME_AT:], self._plain
         else:
+            before = self._before_cookies.get(query[:-COOKIE_OCTETS])
+            if before is not None and source is not None:
+                self._counts[_NOERROR] += 1
+                return before + self._cookie(query[-COOKIE_OCTETS:], source)
             opt = query[-OPT_OCTETS:]
             usual = self._usual.get(opt)
             if usual is None:
@@ -285,15 +293,22 @@ class Responder:
             reply = self.reply(bare, None)
             if not reply:
                 return self._unusual(query, source)
+        before = reply[:-2] + BOTH_ALONE
+        if at == BOTH_FROM_END and bare in self.exact:
+            key = query[:-COOKIE_OCTETS]
+            self._before_cookies.keep(key, before, len(key) + len(before))
+        return before + self._cookie(query[OPT_OCTETS + 4 - at :], source)
+
+    def _cookie(self, cookie: bytes, source: int) -> bytes:
+        """The cookie to answer a client's with; notes whether that one proves the address."""
         client = self._client_of(source)
-        cookie = query[OPT_OCTETS + 4 - at :]
         known = self._known_cookies.get(cookie + client)
         if known is None:
-            known = self.edns.cookies.remember(cookie + client, cookie, client, BOTH_ALONE)
+            known = self.edns.cookies.remember(cookie + client, cookie, client)
         if known[1]:
             self.proved = True
             self._counts[_COOKIES_GOOD] += 1
-        return reply[:-2] + known[0]
+        return known[0]
 
     def _unusual(self, query: bytes, source: int | None) -> bytes | None:
         """The reply to anything, by the book and step by step."""

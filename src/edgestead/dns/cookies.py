@@ -59,10 +59,9 @@ class Cookies:
         """
         return self._work_out(cookie, client, int(self._now()))
 
-    def remember(self, key: bytes, cookie: bytes, client: bytes, before: bytes) -> tuple[bytes, bool]:
-        """The same, kept in `known` under a key that holds cookie and client, with octets in front of it."""
-        cookie, proved = self.answer(cookie, client)
-        known = before + cookie, proved
+    def remember(self, key: bytes, cookie: bytes, client: bytes) -> tuple[bytes, bool]:
+        """The same, kept in `known` under a key that holds cookie and client."""
+        known = self.answer(cookie, client)
         self.known.keep(key, known, 2 * len(key))
         return known
 

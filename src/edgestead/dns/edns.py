@@ -48,15 +48,16 @@ def _cookie_alone(octets: int) -> bytes:
     return (_OPTION_HEAD_OCTETS + octets).to_bytes(2, "big") + head
 
 
-_BOTH_OCTETS: Final = CLIENT_OCTETS + SERVER_OCTETS
-BOTH_ALONE: Final = _cookie_alone(_BOTH_OCTETS)
+COOKIE_OCTETS: Final = CLIENT_OCTETS + SERVER_OCTETS
+"""A client's half and ours."""
+BOTH_ALONE: Final = _cookie_alone(COOKIE_OCTETS)
 CLIENT_ALONE: Final = _cookie_alone(CLIENT_OCTETS)
 LENGTHS_AT: Final = 9
 """In an OPT record: RDLENGTH, then the first option's code and length."""
 _COOKIE_AT: Final = OPT_OCTETS + _OPTION_HEAD_OCTETS
-BOTH_FROM_END: Final = _COOKIE_AT + _BOTH_OCTETS
+BOTH_FROM_END: Final = _COOKIE_AT + COOKIE_OCTETS
 CLIENT_FROM_END: Final = _COOKIE_AT + CLIENT_OCTETS
-COOKIE_GROWTH_OCTETS: Final = _OPTION_HEAD_OCTETS + _BOTH_OCTETS
+COOKIE_GROWTH_OCTETS: Final = _OPTION_HEAD_OCTETS + COOKIE_OCTETS
 """How much longer a reply is for the cookie in it."""
 
 

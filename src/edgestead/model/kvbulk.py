@@ -22,8 +22,6 @@ from edgestead.model.kv import (
     expires_at_s,
 )
 
-_NULL = msgspec.Raw(b"null")
-
 
 class PairSent(msgspec.Struct):
     """One pair as a bulk put sends it."""
@@ -33,7 +31,7 @@ class PairSent(msgspec.Struct):
     base64: bool | None = None
     expiration: int | float | None = None  # JSON has one kind of number: 60.0 is 60
     expiration_ttl: int | float | None = None
-    metadata: msgspec.Raw = _NULL
+    metadata: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
 class BulkPair(msgspec.Struct, frozen=True):
@@ -65,7 +63,7 @@ def pair_of(item: bytes, *, now_s: int, blanks: bool) -> BulkPair:
     content = _content_of(entry)
     check_value_length(len(content))
     metadata = None
-    if entry.metadata is not _NULL:  # most entries have none
+    if not isinstance(entry.metadata, msgspec.UnsetType):  # most entries have none
         metadata = compact_metadata(bytes(entry.metadata), object_only=True)
     return BulkPair(entry.key, content, _expires_at_s(entry, now_s), metadata)
 

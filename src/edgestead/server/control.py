@@ -52,8 +52,10 @@ from edgestead.tables import flattened, schema
 
 _CONSUMERS = slot("edge_feed_consumers")
 _SEQUENCE = slot("edge_feed_sequence")
-_FLATTENING = tuple(
-    map(slot, ("edge_flattening_targets", "edge_flattening_targets_unknown", "edge_flattening_zones_waiting"))
+_FLATTENING = (
+    slot("edge_flattening_targets"),
+    slot("edge_flattening_targets_unknown"),
+    slot("edge_flattening_zones_waiting"),
 )
 _OBJECTS_READ_ONLY = slot("edge_objects_read_only")
 
