@@ -3,10 +3,22 @@
 import pytest
 
 SOURCE = """
-import errno, os
+import errno, os, threading
 from edgestead import StatefulObject
 
-real_sync, real_write = os.fdatasync, os.pwrite
+real_write, segments, is_full, is_decided = os.pwrite, [], threading.Event(), threading.Event()
+
+def write(descriptor, *arguments):
+    path = os.readlink(f"/proc/self/fd/{descriptor}")
+    if path not in segments and os.path.basename(path).startswith("segment-"):
+        segments.append(path)
+    if path in segments[1:]:  # the spare is not ready before the test has said whether there is room
+        is_decided.wait()
+    if is_full.is_set():
+        raise OSError(errno.ENOSPC, "the disk is full")
+    return real_write(descriptor, *arguments)
+
+os.pwrite = write
 
 class Disk(StatefulObject):
     async def fail_to_sync(self):
@@ -15,12 +27,11 @@ class Disk(StatefulObject):
         os.fdatasync = fail
 
     async def fill(self):
-        def fail(*arguments):
-            raise OSError(errno.ENOSPC, "the disk is full")
-        os.pwrite = fail
+        is_full.set()
+        is_decided.set()
 
     async def empty(self):
-        os.pwrite = real_write
+        is_full.clear()
 
 class Counter(StatefulObject):
     async def add(self):
