@@ -16,7 +16,7 @@ from edgestead.api.limits import BATCH_BODY_BYTES_MAX, QUERY_BYTES_KEPT_MAX, ROW
 from edgestead.api.query import Query
 from edgestead.api.routing import Answer, route
 from edgestead.model.call import Call
-from edgestead.model.envelope import Page, success_page
+from edgestead.model.envelope import Page, success, success_page
 from edgestead.services import record_batch, records
 from edgestead.services.record_batch import Batch, Done, DoneView
 from edgestead.services.record_draft import RecordBody
@@ -100,9 +100,15 @@ async def change_records(zone_id: str, api: AppContext, call: Call, body: Batch)
 
 
 @route("GET", _PATH + "/{dns_record_id}", permission="DNS Read", answers=_RECORD)
-def show_record(zone_id: str, dns_record_id: str, api: AppContext, call: Call) -> bytes:
+def show_record(zone_id: str, dns_record_id: str, api: AppContext, call: Call) -> Answer:
     """One record."""
-    return api.barrier.read_one(lambda reader: records.show(call, reader, zone_id, dns_record_id))
+    groups = api.barrier.groups
+    key = (zone_id, dns_record_id, call.profile, call.as_of)
+    kept = api.pages.get(key, groups)
+    if kept is None:
+        found = api.barrier.read_one(lambda reader: records.show(call, reader, zone_id, dns_record_id))
+        kept = api.pages.put(key, groups, groups, success(found))
+    return Answer(kept)
 
 
 @route("PATCH", _PATH + "/{dns_record_id}", permission="DNS Write", answers=_RECORD)

@@ -1,8 +1,8 @@
-"""Pages of lists that were answered before, kept as long as what they were read from stays the same.
+"""Answers that were given before, kept as long as what they were read from stays the same.
 
 Owns  the bound on memory, which page goes first, when a page still holds.
 Asks  nobody.
-Tells the handlers of lists.
+Tells the handlers of records and their lists.
 Not   who may see a page: permissions are decided before it is asked for. What a key says.
 
 A page holds while the store's `groups` is what it was before the page was read: nothing at all was written.
