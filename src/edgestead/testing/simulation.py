@@ -39,6 +39,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def __init__(self, random: random_module.Random) -> None:
         super().__init__()
         self.now = 0.0
+        self.skew_seconds = 0.0  # by which the wall clock is off: set it to make that clock jump
         self.random = random
         self.watch: Callable[[], None] = lambda: None  # asked in each turn; what it raises ends the run
         self.failure: BaseException | None = None  # of a callback: ends the run
@@ -49,10 +50,10 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     def now_us(self) -> int:
         """The same clock in microseconds since the epoch."""
-        return EPOCH_SECONDS * 1_000_000 + int(self.now * 1_000_000)
+        return EPOCH_SECONDS * 1_000_000 + int((self.now + self.skew_seconds) * 1_000_000)
 
     def now_ms(self) -> int:
-        return EPOCH_SECONDS * 1_000 + int(self.now * 1_000)
+        return EPOCH_SECONDS * 1_000 + int((self.now + self.skew_seconds) * 1_000)
 
     def _process_events(self, events: list[Any]) -> None:
         pass
