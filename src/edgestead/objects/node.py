@@ -11,6 +11,7 @@ Runs on the loop it was made on: the real one, or a simulated one. `start` begin
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
 
 from edgestead.objects import limits, own
 from edgestead.objects.calls import Reply, pack_error
@@ -21,6 +22,7 @@ from edgestead.objects.engine import Engine, Logging
 from edgestead.objects.env import Bindings, Env
 from edgestead.objects.errors import ObjectError, ObjectReset, StorageBroken, UnknownClass, UnknownMethod
 from edgestead.objects.instance import Instance
+from edgestead.objects.storage import settle
 from edgestead.objects.web import Request, Response
 from edgestead.store.objectlog import Lease, LogError, ObjectLog, ObjectRef
 from edgestead.store.sqlite.objectlog.files import Files
@@ -32,6 +34,7 @@ BASES_SECONDS = 0.002  # between two batches while the log has full segments
 BASES_AT_ONCE = 4
 EVICT_AT_ONCE = 64
 DRAIN_SECONDS = 5.0
+T = TypeVar("T")
 Key = tuple[str, str]
 OpenDatabase = Callable[[Lease, Files, str], Database]
 
@@ -124,6 +127,58 @@ class Node:
             return pack_error(error)
         finally:
             self._events -= 1
+
+    async def visit(self, ref: ObjectRef, run: Callable[[Engine], Awaitable[T]]) -> T:
+        """Do something with the storage of an object, not through its class.
+
+        An object in memory takes it as an event. Of another one only the storage is opened, no code of its
+        class runs, and calls wait until the visit is over. What it wrote is durable then.
+        Raises what `run` raises, ObjectError, LogError, OSError.
+        """
+        key = (ref.class_name, ref.id)
+        while key not in self._live and key in self._ending:
+            await asyncio.shield(self._ending[key])
+        if self._closed:
+            raise ObjectReset("The node is closing.")
+        self._events += 1
+        try:
+            instance = self._live.get(key)
+            if instance is None:
+                return await self._visit_storage(key, ref, run)
+            return await instance.visit(run)
+        finally:
+            self._events -= 1
+
+    async def _visit_storage(self, key: Key, ref: ObjectRef, run: Callable[[Engine], Awaitable[T]]) -> T:
+        held = self._ending[key] = self._loop.create_future()
+        try:
+            engine = self._make_visited(ref)
+            try:
+                result = await run(engine)
+                synced: asyncio.Future[None] = self._loop.create_future()
+                engine.when_synced(settle(synced))
+                await synced
+                return result
+            finally:
+                self._let_go(key, engine)
+        finally:
+            if self._ending.get(key) is held:
+                del self._ending[key]
+            held.set_result(None)
+
+    def _make_visited(self, ref: ObjectRef) -> Engine:
+        """Storage as it was written, which only the class can tell, or else the files."""
+
+        def broken(error: ObjectReset) -> None:
+            log.warning("visiting %s %s: %s", ref.class_name, ref.name or ref.id, error)
+
+        info = self.classes.get(ref.class_name)
+        if info is not None:
+            return self._make_engine(ref, broken, info.durability)
+        try:
+            return self._make_engine(ref, broken, "log")
+        except ObjectError:
+            return self._make_engine(ref, broken, "sqlite")
 
     async def confirmed(self) -> None:
         """Calls from outside of objects wait for nobody's writes."""
