@@ -148,7 +148,7 @@ def test_what_fails_is_raised_as_a_caller_sees_it_and_the_object_goes_on(counter
 
 
 def test_a_class_that_was_not_loaded_is_named(objects: ObjectNode) -> None:
-    with pytest.raises(UnknownClass, match=r"'Missing'.*loaded are: Counter, Plain"):
+    with pytest.raises(UnknownClass, match=r"'Missing'.*loaded are: Counter, Plain, Timer"):
         objects.Missing["a"]
     with pytest.raises(AttributeError, match="missing"):
         objects.missing  # noqa: B018
@@ -247,6 +247,64 @@ def test_the_tests_own_clock_is_the_real_one(objects: ObjectNode) -> None:
 def test_a_naive_time_is_refused(objects: ObjectNode) -> None:
     with pytest.raises(TypeError, match="naive"):
         objects.set_clock(datetime(2031, 2, 3))
+
+
+# alarms
+
+
+class Timer(StatefulObject):
+    async def set(self, seconds: float, fails: int = 0) -> None:
+        await self.ctx.storage.put("fails", fails)
+        await self.ctx.storage.set_alarm(int((time.time() + seconds) * 1_000))
+
+    async def alarm(self) -> None:
+        left: int = await self.ctx.storage.get("fails")
+        await self.ctx.storage.put("fails", left - 1)
+        if left > 0:
+            raise ValueError("not yet")
+        await self.ctx.storage.put("rang", time.time())
+
+
+@pytest.fixture
+def timer(objects: ObjectNode):
+    return objects.Timer["t"]
+
+
+def rang_after(objects: ObjectNode, timer) -> float | None:
+    """Seconds from the start of the test's time."""
+    rang: float | None = objects.storage(timer).get("rang")
+    return None if rang is None else rang - datetime(2026, 1, 1, tzinfo=UTC).timestamp()
+
+
+def test_an_alarm_runs_at_its_time(objects: ObjectNode, timer) -> None:
+    timer.set(60)
+    objects.advance(59.9)
+    assert rang_after(objects, timer) is None
+    objects.advance(3_600)
+    assert rang_after(objects, timer) == 60
+    assert objects.storage(timer).get_alarm() is None
+
+
+def test_a_failed_alarm_is_tried_again(objects: ObjectNode, timer) -> None:
+    timer.set(60, fails=2)
+    objects.advance(hours=1)
+
+    rang = rang_after(objects, timer)
+    assert rang is not None
+    assert 60 + 2 + 4 <= rang <= 60 + 2.5 + 5
+
+
+def test_an_alarm_outlives_crash_and_snapshot_and_a_set_clock_is_noticed(objects: ObjectNode, timer) -> None:
+    timer.set(days := 30 * 86_400)
+    snapshot = objects.snapshot()
+    objects.crash()
+    objects.advance(days=31)
+    assert rang_after(objects, timer) == days
+    objects.rollback(snapshot)
+    assert rang_after(objects, timer) is None
+    objects.set_clock(datetime(2026, 3, 1, tzinfo=UTC))
+    objects.advance(0)
+    assert rang_after(objects, timer) == 59 * 86_400
 
 
 # processes

@@ -24,6 +24,7 @@ from edgestead.testing.simulation import Deadlock, SimulatedLoop, SimulatedRunne
 T = TypeVar("T")
 FOLDER = "/objects"
 SEGMENT_BYTES = 256 * 1024  # small: each is made when a node begins
+NEVER_SECONDS = 1e9  # this clock is set by `node` only, which tells the alarms
 LAST_TURNS_MAX = 20  # of the loop, for killed tasks to end
 
 
@@ -85,6 +86,8 @@ class Life:
             bindings=bindings,
         )
         node.databases = []
+        node.alarms.look_seconds_max = NEVER_SECONDS
+        node.alarms.start()
         return node
 
     def run(self, work: Coroutine[Any, Any, T], seconds_max: float | None = None) -> T:

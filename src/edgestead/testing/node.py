@@ -216,6 +216,10 @@ class ObjectNode:
     def set_clock(self, time: datetime) -> None:
         """Have the clock say another time, earlier ones too, without any time going by."""
         self._life.loop.epoch_us += _microseconds(time) - self._life.loop.now_us()
+        self._run(self._look_at_alarms())
+
+    async def _look_at_alarms(self) -> None:
+        self._life.node.alarms.look()
 
     # processes
 

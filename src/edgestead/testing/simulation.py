@@ -45,6 +45,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self.now = 0.0
         self.epoch_us = EPOCH_SECONDS * 1_000_000
         self._in_order = in_order
+        self.skew_seconds = 0.0  # by which the wall clock is off: set it to make that clock jump
         self.random = random
         self.watch: Callable[[], None] = lambda: None  # asked in each turn; what it raises ends the run
         self.failure: BaseException | None = None  # of a callback: ends the run
@@ -55,7 +56,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     def now_us(self) -> int:
         """The same clock in microseconds since the epoch."""
-        return self.epoch_us + int(self.now * 1_000_000)
+        return self.epoch_us + int((self.now + self.skew_seconds) * 1_000_000)
 
     def now_ms(self) -> int:
         return self.now_us() // 1_000
