@@ -91,6 +91,7 @@ class Alarms:
         run: Callable[[ObjectRef], Awaitable[Seconds]],
     ) -> None:
         self._log, self._loop, self._now_us, self._run = log, loop, now_us, run
+        self.look_seconds_max = LOOK_SECONDS_MAX  # longer where no clock jumps unseen
         self._timer: asyncio.Handle | None = None
         self._timer_us = 0  # when it goes off; 0 without a timer
         self._running: dict[tuple[str, str], asyncio.Task[None]] = {}
@@ -100,7 +101,7 @@ class Alarms:
         """Begin. What became due while nobody looked runs at once."""
         self._open = True
         self._log.on_alarm = self._changed
-        self._look()
+        self.look()
 
     def close(self) -> None:
         """Begin no more. Those that run go on."""
@@ -124,12 +125,14 @@ class Alarms:
         if self._timer is not None:
             self._timer.cancel()
         now_us = self._now_us()
-        seconds = min(max(0.0, (time_us - now_us) / 1e6), LOOK_SECONDS_MAX)
+        seconds = min(max(0.0, (time_us - now_us) / 1e6), self.look_seconds_max)
         self._timer_us = now_us + int(seconds * 1e6)
-        self._timer = self._loop.call_later(seconds, self._look)
+        self._timer = self._loop.call_later(seconds, self.look)
 
-    def _look(self) -> None:
-        """Begin what is due, and set the timer for the rest."""
+    def look(self) -> None:
+        """Begin what is due, and set the timer for the rest. Also to be called when the clock was set."""
+        if self._timer is not None:
+            self._timer.cancel()
         self._timer, self._timer_us = None, 0
         if not self._open:
             return

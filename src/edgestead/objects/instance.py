@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar
 
 from edgestead.objects import limits
 from edgestead.objects.alarms import HANDLER_SECONDS_MAX, AlarmInfo, pack_time, retry_time, unpack_time
-from edgestead.objects.calls import Reply, pack_error, pack_result, unpack_arguments
+from edgestead.objects.calls import Reply, error_of, pack_error, pack_result, unpack_arguments
 from edgestead.objects.classes import ClassInfo, StatefulObject
 from edgestead.objects.context import Context
 from edgestead.objects.engine import Engine
@@ -212,6 +212,27 @@ class Instance:
             return await getting
         finally:
             getting.cancel()
+
+    async def visit(self, run: Callable[[Engine], Awaitable[T]]) -> T:
+        """Do something with this object's storage, as one of its events. Raises what it raises."""
+        raised: list[Exception] = []
+
+        async def kept() -> tuple[T] | None:
+            try:
+                return (await run(self.engine),)
+            except ObjectReset:
+                raise
+            except Exception as error:
+                raised.append(error)  # as it is: no message carries it
+                return None
+
+        answer = await self.event(kept)
+        if raised:
+            raise raised[0]
+        if isinstance(answer, Reply):
+            raise error_of(answer)
+        result: T = answer[0]
+        return result
 
     async def event(self, run: Callable[[], Any]) -> Any:
         """Deliver one event: wait for the gate, run it, wait for its writes. What it raises is a Reply."""

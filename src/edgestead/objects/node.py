@@ -33,6 +33,7 @@ from edgestead.objects.engine import Engine, Logging
 from edgestead.objects.env import Bindings, Env
 from edgestead.objects.errors import ObjectError, ObjectReset, StorageBroken, UnknownClass, UnknownMethod
 from edgestead.objects.instance import Instance
+from edgestead.objects.storage import settle
 from edgestead.objects.web import Request, Response
 from edgestead.store.objectlog import Lease, LogError, ObjectLog, ObjectRef
 from edgestead.store.sqlite.objectlog.files import Files
@@ -179,10 +180,55 @@ class Node:
     def _chance(self) -> float:
         return int.from_bytes(self._random(4)) / 2**32
 
-    async def with_storage(self, ref: ObjectRef, use: Callable[[Engine], T]) -> T:
-        """Use an object's storage, without its class when it is not in memory; returns when that is durable.
+    async def visit(self, ref: ObjectRef, run: Callable[[Engine], Awaitable[T]]) -> T:
+        """Do something with the storage of an object, not through its class.
 
-        Raises what `use` raises; ObjectError, LogError, OSError, apsw.Error.
+        An object in memory takes it as an event. Of another one only the storage is opened, no code of its
+        class runs, and calls wait until the visit is over. What it wrote is durable then.
+        Raises what `run` raises, ObjectError, LogError, OSError.
+        """
+        key = (ref.class_name, ref.id)
+        while key not in self._live and key in self._ending:
+            await asyncio.shield(self._ending[key])
+        if self._closed:
+            raise ObjectReset("The node is closing.")
+        self._events += 1
+        try:
+            instance = self._live.get(key)
+            if instance is None:
+                return await self._visit_storage(key, ref, run)
+            return await instance.visit(run)
+        finally:
+            self._events -= 1
+
+    async def _visit_storage(self, key: Key, ref: ObjectRef, run: Callable[[Engine], Awaitable[T]]) -> T:
+        held = self._ending[key] = self._loop.create_future()
+        try:
+            engine = self._make_visited(ref)
+            try:
+                result = await run(engine)
+                synced: asyncio.Future[None] = self._loop.create_future()
+                engine.when_synced(settle(synced))
+                await synced
+                return result
+            finally:
+                self._let_go(key, engine)
+        finally:
+            if self._ending.get(key) is held:
+                del self._ending[key]
+            held.set_result(None)
+
+    def _make_visited(self, ref: ObjectRef) -> Engine:
+        def broken(error: ObjectReset) -> None:
+            log.warning("visiting %s/%s: %s", ref.class_name, ref.name or ref.id, error)
+
+        info = self.classes.get(ref.class_name)
+        return self._make_engine(ref, broken, info.durability if info else "found")
+
+    async def with_storage(self, ref: ObjectRef, use: Callable[[Engine], T]) -> T:
+        """The same, for what takes no time: an object in memory does not take it as an event.
+
+        So it also reaches an object whose code keeps others out. Raises what `use` raises, and as `visit`.
         """
         key = (ref.class_name, ref.id)
         while (instance := self._live.get(key)) is None and (ending := self._ending.get(key)) is not None:
@@ -191,21 +237,11 @@ class Node:
             result = use(instance.engine)
             await instance.confirmed()
             return result
-        if self._closed:
-            raise ObjectReset("The node is closing.")
-        broken: list[ObjectReset] = []
-        info = self.classes.get(ref.class_name)
-        engine = self._make_engine(ref, broken.append, info.durability if info else "found")
-        try:
-            result = use(engine)
-            engine.commit()
-        finally:
-            self._let_go(key, engine)
-            ended = self._ending[key]
-        await asyncio.shield(ended)
-        if broken:
-            raise broken[0]
-        return result
+
+        async def run(engine: Engine) -> T:
+            return use(engine)
+
+        return await self.visit(ref, run)
 
     async def confirmed(self) -> None:
         """Calls from outside of objects wait for nobody's writes."""
