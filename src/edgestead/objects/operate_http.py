@@ -36,6 +36,7 @@ CHUNK_BYTES = 256 * 1024
 _JSON = [(b"content-type", b"application/json")]
 
 Authorise = Callable[[Request, str], EdgeError | None]
+Call = Callable[[Request, ObjectRef, str], Awaitable[Response]]
 Query = Mapping[str, str]
 
 
@@ -68,18 +69,20 @@ class SqlQuery(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 LIST = Route("GET", "", READ, "List objects, by class and id.", ("class", "limit", "cursor"), of_object=False)
 INFO = Route("GET", "", READ, "Facts of an object.")
 DELETE = Route("DELETE", "", WRITE, "Delete what an object has stored, and its alarm.")
+CALL = Route("POST", "call", INVOKE, "Call a method, as /objects/ does by name.", ("method",))
 SQL = Route("POST", "sql", READ, "Run SQL that writes nothing.")
 SQL_WRITE = Route("POST", "sql-write", WRITE, "Run SQL that may write, as one transaction.")
 EXPORT = Route("GET", "export", READ, "A plain SQLite file of what an object has committed.")
 VERIFY = Route("POST", "verify", READ, "Check every page, index, row and key of an object.")
-ROUTES = (LIST, INFO, DELETE, SQL, SQL_WRITE, EXPORT, VERIFY)
+ROUTES = (LIST, INFO, DELETE, CALL, SQL, SQL_WRITE, EXPORT, VERIFY)
 
 
 class OperateHttp:
-    """The handler of operators' requests. `authorise` gives the refusal, or None."""
+    """The handler of operators' requests. `authorise` gives the refusal, or None; `call` makes a call."""
 
-    def __init__(self, operator: Operator, authorise: Authorise, shards: Shards | None) -> None:
+    def __init__(self, operator: Operator, authorise: Authorise, call: Call, shards: Shards | None) -> None:
         self._operator, self._authorise, self._shards = operator, authorise, shards
+        self._call = call
         self._work: dict[Route, Callable[[Request, CatalogueEntry, Query], Awaitable[Response]]] = {
             INFO: self._info,
             DELETE: self._delete,
@@ -101,6 +104,8 @@ class OperateHttp:
         route = _route_of(request.method, parts[3] if len(parts) == 4 else "")
         self._check(request, route.permission)
         ref = _ref(*parts[:3])
+        if route is CALL:
+            return await self._call(request, ref, _query(query, route).get("method", ""))
         if self._shards is not None and not self._shards.is_local(ref):
             return await self._pass_on(ref, request)
         entry = self._operator.find(ref)

@@ -65,7 +65,7 @@ class ObjectsHttp:
     ) -> None:
         self._node, self._authorise, self._answered = node, authorise, answered
         self._shards = shards
-        self._operate = OperateHttp(operator, authorise, shards)
+        self._operate = OperateHttp(operator, authorise, self._call_any, shards)
 
     async def __call__(self, request: Request) -> Response:
         """Answer one request. Never raises."""
@@ -98,16 +98,23 @@ class ObjectsHttp:
         if not path.startswith(PREFIX) or len(parts) != 3 or not all(parts):
             raise http_errors.NoSuchRoute
         class_name, name, rest = parts
-        info = self._node.classes.get(class_name)
-        if info is None:
-            raise http_errors.NoSuchClass(name=printable(class_name))
+        info = self._class(class_name)
         try:
             ref = ids.from_name(class_name, unquote(name, errors="strict"))
         except (UnicodeDecodeError, LimitError) as error:
             raise http_errors.BadCall(reason=str(error)) from None
         return ref, info, rest, query.decode("latin-1")
 
+    def _class(self, name: str) -> ClassInfo:
+        info = self._node.classes.get(name)
+        if info is None:
+            raise http_errors.NoSuchClass(name=printable(name))
+        return info
+
     # calls
+
+    async def _call_any(self, request: Request, ref: ObjectRef, method: str) -> Response:
+        return await self._call(request, ref, self._class(ref.class_name), method)
 
     async def _call(self, request: Request, ref: ObjectRef, info: ClassInfo, method: str) -> Response:
         if method not in info.methods:
