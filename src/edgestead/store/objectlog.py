@@ -176,8 +176,12 @@ class ObjectLog(Protocol):
         """The last position written at or before a time. Raises Unknown when that is no longer retained."""
         ...
 
-    def catalogue(self) -> Iterator[CatalogueEntry]:
-        """Every object, by class and id."""
+    def catalogue(self, after: tuple[str, str] = ("", "")) -> Iterator[CatalogueEntry]:
+        """Every object behind that class and id, in this order."""
+        ...
+
+    def find(self, ref: ObjectRef) -> CatalogueEntry | None:
+        """What is known of one object; None when it was never written."""
         ...
 
     on_alarm: Callable[[int], None]

@@ -374,11 +374,15 @@ class LocalObjectLog:
         active = self._upkeep.active
         return [*self._upkeep.sealed, *((active.row,) if active else ())]
 
-    def catalogue(self) -> Iterator[CatalogueEntry]:
+    def find(self, ref: ObjectRef) -> CatalogueEntry | None:
+        known = self._directory.existing(ref)
+        return None if known is None else CatalogueEntry(known.ref, known.head, known.base, known.alarm_us)
+
+    def catalogue(self, after: tuple[str, str] = ("", "")) -> Iterator[CatalogueEntry]:
         newer = {(known.ref.class_name, known.ref.id): known for known in self._directory.touched.values()}
         fresh = [CatalogueEntry(k.ref, k.head, k.base, k.alarm_us) for k in newer.values()]
-        fresh.sort(key=_by_name)
-        merged = heapq.merge(fresh, self._catalogue.entries(), key=_by_name)
+        fresh = sorted((entry for entry in fresh if _by_name(entry) > after), key=_by_name)
+        merged = heapq.merge(fresh, self._catalogue.entries(after), key=_by_name)
         for _, entries in itertools.groupby(merged, key=_by_name):
             yield next(entries)  # of equal names the one from memory comes first
 
