@@ -11,6 +11,7 @@ from edgestead.api import (
     custom_nameservers,
     dns_records,
     dns_settings,
+    ended,
     health,
     history,
     kv_bulk,
@@ -35,6 +36,7 @@ HANDLERS = (
     custom_nameservers,
     dns_records,
     dns_settings,
+    ended,
     health,
     history,
     kv_bulk,
@@ -55,7 +57,7 @@ class Application:
 
     def __init__(self, context: AppContext) -> None:
         self.context = context
-        self._steps = request_steps(Router(ROUTES))
+        self._steps = request_steps(Router((*ROUTES, *ended.OTHER_METHODS)))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
