@@ -9,6 +9,7 @@ Not   sockets and processes (`server`); what a route does.
 from edgestead.api import (
     accounts,
     custom_nameservers,
+    deprecations,
     dns_records,
     dns_settings,
     ended,
@@ -34,6 +35,7 @@ from edgestead.api.routing import ROUTES, Router
 HANDLERS = (
     accounts,
     custom_nameservers,
+    deprecations,
     dns_records,
     dns_settings,
     ended,

@@ -63,6 +63,7 @@ def _route(change: Change, method: str, path: str, handler: Callable[..., NoRetu
         takes={},
         answers=Answers(None, status=410),
         change=change,
+        watches=(),
     )
 
 

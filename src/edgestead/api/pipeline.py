@@ -20,6 +20,7 @@ from types import CoroutineType
 from edgestead.api import body, credentials
 from edgestead.api.asgi import Send
 from edgestead.api.deprecation import headers_of
+from edgestead.api.deprecations import note_members, note_path
 from edgestead.api.direct import EXTENSION, FIXED_HEADERS
 from edgestead.api.exchange import Exchange
 from edgestead.api.log import log_one_line
@@ -148,9 +149,10 @@ def tell_of_change(exchange: Exchange) -> None:
     """From its day on, what a date replaced says so in every answer. `api.ended` speaks for itself."""
     route = exchange.route
     change = route.change
-    if change is None or route.has_ended:
+    if change is None:
         return
-    if changed(change.subject, exchange.call.as_of):
+    note_path(exchange)
+    if not route.has_ended and changed(change.subject, exchange.call.as_of):
         ids = dict(zip(route.parameters, exchange.parameters, strict=True))
         exchange.standing_headers += headers_of(change, ids)
 
@@ -167,6 +169,8 @@ async def _decode_body(exchange: Exchange) -> None:
     body.check_content_type(exchange.headers)
     octets = await body.read(exchange.receive, exchange.headers, route.body_bytes_max)
     exchange.body = body.decode(octets, route.body, route.family.not_json)
+    if route.watches:
+        note_members(exchange, octets)
 
 
 def call_handler(exchange: Exchange) -> Awaitable[None] | None:

@@ -28,6 +28,7 @@ import msgspec
 from edgestead.api.declared import JSON, Answers, Parameter, Takes
 from edgestead.api.limits import BODY_BYTES_MAX
 from edgestead.changes import Change, Kind, ending
+from edgestead.changes.members import Watch, watched
 from edgestead.model.envelope import Page
 from edgestead.model.errors import MethodNotAllowed
 from edgestead.model.ids import is_id
@@ -70,7 +71,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     `permission` None asks for known credentials only; `public` for none at all. `user_only` refuses an
     account's own tokens. `body` is None for routes that ignore what a request carries. `query`, `takes` and
     `answers` say what the handler reads and returns, for the document and the reference. `change` is the
-    dated row that ended or replaced the path.
+    dated row that ended or replaced the path, `watches` are the dated members of its bodies.
     """
 
     method: str
@@ -93,6 +94,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     takes: Takes
     answers: Answers
     change: Change | None
+    watches: tuple[Watch, ...]
 
     @property
     def has_ended(self) -> bool:
@@ -153,6 +155,7 @@ def route(
                 takes=_takes(hints.get("body")) if takes is None else takes,
                 answers=_answers(hints.get("return")) if answers is None else answers,
                 change=ending(path),
+                watches=watched(method, path) if hints.get("body") else (),
             )
         )
         return handler
