@@ -17,7 +17,7 @@ from edgestead.config import Config
 from edgestead.dns import rates
 from edgestead.dns.settings import DnsSettings, new_secret
 from edgestead.model.counters import PAGE_BYTES
-from edgestead.server import credentials, objects_estate, ready
+from edgestead.server import credentials, inherited, objects_estate, ready
 from edgestead.server.child import Child, MakeStart
 from edgestead.server.errors import StartError
 from edgestead.server.folder import DataFolder, remove_runtime_dir
@@ -67,6 +67,7 @@ class Estate:
             self._runtime_dir,
             config.objects_http if objects_workers else None,
             objects_workers,
+            inherited.adopt(os.environ),
         )
         undo.callback(self._listeners.close)
         credentials.load_or_make(config.data_dir)
