@@ -429,7 +429,7 @@ class Engine:
     def relax(self) -> None:
         """Nothing happened for a while: keep the database open, and give back what it only remembers."""
         if self.database is not None and self.broken is None:
-            self.database.connection.release_memory()
+            self.database.relax()
 
     def checkpoint(self) -> bool:
         """Bring the database file to the log's head. False when the log is not that far yet.
