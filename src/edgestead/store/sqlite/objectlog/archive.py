@@ -80,8 +80,13 @@ class Archive:
             begin = cursor.offset if segment.row.generation == cursor.segment else BLOCK_BYTES
             cursor = self._follow_one(segment, begin, cursor, batch_bytes)
             if segment.sealed:
-                cursor = Cursor(segment.row.generation + 1, BLOCK_BYTES, cursor.time_us)
-                self._history.set_cursor(cursor)
+                cursor = self.move_on(segment.row.generation + 1)
+        return cursor
+
+    def move_on(self, segment: int) -> Cursor:
+        """There is nothing more before a segment."""
+        cursor = Cursor(segment, BLOCK_BYTES, self._history.cursor().time_us)
+        self._history.set_cursor(cursor)
         return cursor
 
     def _follow_one(self, segment: Durable, offset: int, cursor: Cursor, batch_bytes: int) -> Cursor:

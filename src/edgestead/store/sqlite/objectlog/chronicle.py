@@ -117,10 +117,14 @@ class Chronicle:
         else:
             self.bytes_total = total
 
-    def finish(self) -> None:
-        """Take over the last records, on this thread: the runner must be drained."""
+    def finish(self, next_generation: int) -> None:
+        """Take over the last records, on this thread; the runner must be drained.
+
+        What will be written next is in a segment of that generation.
+        """
         try:
-            self.cursor, _ = self._follow(self._durable())
+            self._follow(self._durable())
+            self.cursor = self._archive.move_on(next_generation)
         except (apsw.FullError, OSError) as error:
             log.error("history is behind the object log, and goes on at the next start: %s", error)
 

@@ -561,7 +561,7 @@ class LocalObjectLog:
         if self._writer.broken is None:
             self.settle()
             self._past_runner.drain()
-            self._chronicle.finish()
+            self._chronicle.finish(self._catalogue.last_generation() + 1)
             self._settle_all()
         for runner in dict.fromkeys((*self._runners, self._past_runner)):
             runner.close()
