@@ -29,6 +29,9 @@ COMMANDS: dict[str, Lazy] = {
     "token": Lazy("edgestead.cli.token", "token", "Create, list, roll and delete API tokens."),
     "dns": Lazy("edgestead.cli.dns", "dns", "Ask the running DNS server what it answers, and check a zone."),
     "doctor": Lazy("edgestead.cli.doctor", "doctor", "Examine this machine and the server that runs on it."),
+    "deprecations": Lazy(
+        "edgestead.cli.deprecations", "deprecations", "Find what a client uses that a date ended."
+    ),
     "objects": Lazy("edgestead.cli.objects", "objects", "Help with writing classes of stateful objects."),
     "completion": Lazy(
         "edgestead.cli.completion", "completion", "Print the script that completes commands in a shell."
