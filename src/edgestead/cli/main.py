@@ -32,6 +32,7 @@ COMMANDS: dict[str, Lazy] = {
     "deprecations": Lazy(
         "edgestead.cli.deprecations", "deprecations", "Find what a client uses that a date ended."
     ),
+    "object": Lazy("edgestead.cli.object", "object_", "List, call, query, copy and mend stateful objects."),
     "objects": Lazy("edgestead.cli.objects", "objects", "Help with writing classes of stateful objects."),
     "completion": Lazy(
         "edgestead.cli.completion", "completion", "Print the script that completes commands in a shell."

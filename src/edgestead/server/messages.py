@@ -18,6 +18,7 @@ from edgestead.model.call import Profile
 from edgestead.server.credentials import Credentials
 
 DNS_GROUP = "dns"  # the feed's name for the processes that answer DNS
+EDGE_GROUP = "edge"  # for the processes of the edge proxy
 OBJECTS_GROUP = "objects"  # and for those that run objects: they are never killed for being slow
 
 
@@ -69,6 +70,7 @@ class ControlStart(Start, frozen=True, kw_only=True):
     history_days: int
     history_rows: int
     objects_workers: int = 0
+    edge_workers: int = 0
     kv_fd: int
     objects_namespaces: tuple[str, ...] = ()
 
@@ -95,6 +97,32 @@ class ObjectsStart(Start, frozen=True, kw_only=True):
     blocked_seconds: int
     kv_path: str
     bindings: dict[str, str]
+
+
+class EdgeStart(Start, frozen=True, kw_only=True):
+    """One process of the edge proxy. `http_fd` and `https_fd` (-1: none) listen, the same for all of them.
+
+    `own_listeners` are (host, port) of everything that the server listens on, `own_dns` where it answers DNS.
+    `loop_token` names this server to itself (RFC 8586). `resolver` None means the system's.
+    """
+
+    http_fd: int
+    https_fd: int
+    feed_path: str
+    worker: int
+    workers: int
+    profile: Profile
+    own_listeners: tuple[tuple[str, int], ...]
+    own_dns: tuple[str, int]
+    loop_token: bytes
+    resolver: tuple[str, int] | None
+    tls_dir: str | None
+    origin_port: int | None
+    origin_allow: tuple[str, ...]
+    origin_ca: str | None
+    trusted_proxies: tuple[str, ...]
+    proxy_protocol: bool
+    connections_per_address: int
 
 
 class DnsStart(Start, frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 Owns  starting `edgecli serve` on ports of its own, asking it by HTTP and DNS, and ending all of it.
 Asks  `testing.places`, the ready-file and /proc.
 Tells the test what came back.
-Not   fixtures (`testing.fixtures`); looking into the server's memory.
+Not   fixtures (`testing.plugin`); looking into the server's memory.
 """
 
 import http.client
@@ -45,7 +45,9 @@ class EdgeServer:
         self.data_dir = data_dir
         self.flags = flags
         self.ready: dict[str, Any] = {}
-        self._addresses = {key: "{}:{}".format(*private_place()) for key in ("api", "dns", "objects-http")}
+        self._addresses = {
+            key: "{}:{}".format(*private_place()) for key in ("api", "dns", "http", "objects-http")
+        }
         self._popen: subprocess.Popen[bytes] | None = None
         self._log = data_dir.with_name(data_dir.name + ".log")
 

@@ -8,13 +8,15 @@ Not   bytes; when something becomes durable.
 
 import heapq
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
-from edgestead.store.objectlog import Alarm, ObjectRef, Unchanged
+from edgestead.store.objectlog import Alarm, ObjectRef, Target, Unchanged
 from edgestead.store.sqlite.objectlog.catalogue import Catalogue, ObjectRow
 from edgestead.store.sqlite.objectlog.recovery import Recovered, Tail
+
+HEAP_SLACK = 1_000  # times that count no more, which the heap may hold
 
 
 class Known(msgspec.Struct):
@@ -31,9 +33,21 @@ class Known(msgspec.Struct):
     epoch: int = 0
     leased: bool = False
     stale: bool = False
+    session: int = 0
+    pending: Target | None = None
+    pinned: int = -1  # the last position that was handed out in this life
 
     def row(self) -> ObjectRow:
-        return ObjectRow(self.number, self.ref, self.head, self.base, self.has_file, self.alarm_us)
+        return ObjectRow(
+            self.number,
+            self.ref,
+            self.head,
+            self.base,
+            self.has_file,
+            self.alarm_us,
+            self.session,
+            self.pending,
+        )
 
 
 class Directory:
@@ -48,6 +62,8 @@ class Directory:
         self.touched: dict[int, Known] = {}  # changed since the catalogue was last written
         self._alarms: dict[int, int] = {}
         self._heap: list[tuple[int, int]] = []
+        self._taken: set[int] = set()  # alarms that somebody is at
+        self.on_alarm: Callable[[int], None] = lambda time_us: None
         self._last_number = catalogue.last_number()
         for time_us, number in catalogue.alarms():
             self.set_alarm(number, time_us)
@@ -64,6 +80,8 @@ class Directory:
             found.has_file,
             found.alarm_us,
             found.tail,
+            session=found.session,
+            pending=found.pending,
         )
         self._last_number = max(self._last_number, found.number)
         self._keep(known)
@@ -114,7 +132,8 @@ class Directory:
     def restore(self, known: Known, found: Recovered) -> None:
         """Take an object back to what the log says of it."""
         known.head, known.base, known.tail = found.head, found.base, found.tail
-        known.has_file = found.has_file
+        known.has_file, known.session, known.pending = found.has_file, found.session, found.pending
+        known.pinned = -1
         known.alarm_us, known.named, known.stale = found.alarm_us, found.head > 0, False
         self.set_alarm(known.number, known.alarm_us)
         if known.base == known.head:
@@ -149,7 +168,18 @@ class Directory:
 
     @staticmethod
     def _from_row(row: ObjectRow) -> Known:
-        return Known(row.number, row.ref, True, row.head, row.base, row.has_file, row.alarm_us, {})
+        return Known(
+            row.number,
+            row.ref,
+            True,
+            row.head,
+            row.base,
+            row.has_file,
+            row.alarm_us,
+            {},
+            session=row.session,
+            pending=row.pending,
+        )
 
     def _keep(self, known: Known) -> None:
         self.known[known.ref.class_name, known.ref.id] = known
@@ -163,22 +193,44 @@ class Directory:
     def set_alarm(self, number: int, time_us: int | None) -> None:
         if time_us is None:
             self._alarms.pop(number, None)
-        elif self._alarms.get(number) != time_us:
+            self._taken.discard(number)
+        elif self._alarms.get(number) != time_us or number in self._taken:
             self._alarms[number] = time_us
-            heapq.heappush(self._heap, (time_us, number))
+            self._taken.discard(number)
+            self._push(time_us, number)
+
+    def _push(self, time_us: int, number: int) -> None:
+        heapq.heappush(self._heap, (time_us, number))
+        if len(self._heap) > HEAP_SLACK + 2 * len(self._alarms):  # alarms that were moved leave one behind
+            self._heap = [(at_us, one) for one, at_us in self._alarms.items() if one not in self._taken]
+            heapq.heapify(self._heap)
+        self.on_alarm(time_us)
 
     def due_alarms(self, before_us: int, limit: int) -> list[tuple[int, int]]:
         """(time, number), earliest first."""
-        due: list[tuple[int, int]] = []
-        while self._heap and len(due) < limit and self._heap[0][0] <= before_us:
-            alarm = heapq.heappop(self._heap)
-            if self._alarms.get(alarm[1]) == alarm[0] and alarm not in due:
-                due.append(alarm)
-        for alarm in due:
-            heapq.heappush(self._heap, alarm)
+        due = self.take_alarms(before_us, limit)
+        for time_us, number in due:
+            self._taken.discard(number)
+            heapq.heappush(self._heap, (time_us, number))
         return due
 
+    def take_alarms(self, before_us: int, limit: int) -> list[tuple[int, int]]:
+        """The same, each only once."""
+        due: list[tuple[int, int]] = []
+        while self._heap and len(due) < limit and self._heap[0][0] <= before_us:
+            time_us, number = heapq.heappop(self._heap)
+            if self._alarms.get(number) == time_us and number not in self._taken:
+                self._taken.add(number)
+                due.append((time_us, number))
+        return due
+
+    def give_back(self, number: int) -> None:
+        if number in self._taken:
+            self._taken.discard(number)
+            self._push(self._alarms[number], number)
+
     def next_alarm_us(self) -> int | None:
-        while self._heap and self._alarms.get(self._heap[0][1]) != self._heap[0][0]:
-            heapq.heappop(self._heap)
-        return self._heap[0][0] if self._heap else None
+        heap = self._heap
+        while heap and (heap[0][1] in self._taken or self._alarms.get(heap[0][1]) != heap[0][0]):
+            heapq.heappop(heap)
+        return heap[0][0] if heap else None
