@@ -272,8 +272,12 @@ class ObjectLog(Protocol):
         """What the past of all objects takes."""
         ...
 
-    def catalogue(self) -> Iterator[CatalogueEntry]:
-        """Every object, by class and id."""
+    def catalogue(self, after: tuple[str, str] = ("", "")) -> Iterator[CatalogueEntry]:
+        """Every object behind that class and id, in this order."""
+        ...
+
+    def find(self, ref: ObjectRef) -> CatalogueEntry | None:
+        """What is known of one object; None when it was never written."""
         ...
 
     on_alarm: Callable[[int], None]

@@ -188,14 +188,13 @@ class Catalogue:
             rows = self._run("SELECT alarm_us, number FROM objects WHERE alarm_us IS NOT NULL")
         return [(time_us, number) for time_us, number in rows]
 
-    def entries(self) -> Iterator[CatalogueEntry]:
-        """Every object by class and id."""
-        for row in self.rows():
+    def entries(self, after: tuple[str, str] = ("", "")) -> Iterator[CatalogueEntry]:
+        """Every object behind that class and id, in this order."""
+        for row in self.rows(after=after):
             yield CatalogueEntry(row.ref, row.head, row.base, row.alarm_us)
 
-    def rows(self, batch: int = 1_000) -> Iterator[ObjectRow]:
+    def rows(self, batch: int = 1_000, after: tuple[str, str] = ("", "")) -> Iterator[ObjectRow]:
         """The same, with all that is known; read in batches, so that the lock is never held for long."""
-        after = ("", "")
         query = f"SELECT {_COLUMNS} FROM objects WHERE (class, id) > (?, ?) ORDER BY class, id LIMIT {batch}"
         while True:
             with self._lock:

@@ -477,7 +477,19 @@ class LocalObjectLog:
 
     def check_past(self, ref: ObjectRef, done: Told[list[str]]) -> None:
         head = self._existing(ref).head
-        self._ask(ref, lambda past, number: past.check(number, head), done)
+
+        def durable(error: LogError | None) -> None:
+            if error is None:
+                self._ask(ref, lambda past, number: past.check(number, head), done)
+            else:
+                done(None, error)
+
+        group = self._writer.waiting if self._writer.waiting.count else self._writer.in_flight
+        if group is None:
+            durable(None)
+        else:
+            group.on_done(durable)  # what is on its way is no damage
+            self._writer.flush()
 
     def _durable(self) -> list[Durable]:
         """The live segments, and how far each is durable."""
@@ -517,11 +529,15 @@ class LocalObjectLog:
         group.on_done(durable)
         self.flush()
 
-    def catalogue(self) -> Iterator[CatalogueEntry]:
+    def find(self, ref: ObjectRef) -> CatalogueEntry | None:
+        known = self._directory.existing(ref)
+        return None if known is None else CatalogueEntry(known.ref, known.head, known.base, known.alarm_us)
+
+    def catalogue(self, after: tuple[str, str] = ("", "")) -> Iterator[CatalogueEntry]:
         newer = {(known.ref.class_name, known.ref.id): known for known in self._directory.touched.values()}
         fresh = [CatalogueEntry(k.ref, k.head, k.base, k.alarm_us) for k in newer.values()]
-        fresh.sort(key=_by_name)
-        merged = heapq.merge(fresh, self._catalogue.entries(), key=_by_name)
+        fresh = sorted((entry for entry in fresh if _by_name(entry) > after), key=_by_name)
+        merged = heapq.merge(fresh, self._catalogue.entries(after), key=_by_name)
         for _, entries in itertools.groupby(merged, key=_by_name):
             yield next(entries)  # of equal names the one from memory comes first
 
