@@ -108,7 +108,7 @@ class Control:
         )
         self._uses = UsesPart(self._data)
         self._resolver = Address(*start.resolver) if start.resolver else None
-        self._log = BatchedLog(sys.stderr.fileno())
+        self._log = BatchedLog(sys.stderr.fileno(), level=start.log_level)
         self._renewing = asyncio.Lock()
 
     async def run(self) -> None:
