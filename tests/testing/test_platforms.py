@@ -266,3 +266,15 @@ def test_the_plugin_brings_nothing_to_suites_that_do_not_use_it(run_pytest):
     suite = "import sys\ndef test_x(): assert not {'msgspec', 'dns', 'apsw'} & set(sys.modules)\n"
 
     assert run_pytest(suite).returncode == 0
+
+
+def test_the_examples_of_the_page_are_tests_that_pass(run_pytest):
+    page = (ROOT / "docs" / "how-to" / "test-against-edgestead.md").read_text()
+    blocks = [part.partition("```")[0] for part in page.split("```python\n")[1:]]
+
+    done = run_pytest("\n".join(blocks))
+
+    assert done.returncode == 0, done.stdout
+    assert (
+        f"{sum(block.count('def test_') for block in blocks) + 1} passed" in done.stdout
+    )  # one at two dates
