@@ -51,7 +51,11 @@ def platform(new_folder):
 def everything(edge):
     """What the API shows of all that a test can leave behind."""
     paths = [path.format(account=edge.account_id) for path in (*(path for path, _ in LISTS), *FACTS)]
-    return {path: edge.get(path).result for path in paths}
+    found = {path: edge.get(path).result for path in paths}
+    for path, _ in LISTS:
+        for one in found[path.format(account=edge.account_id)]:
+            one.pop("last_used_on", None)  # by the asking itself
+    return found
 
 
 def make_a_mess(edge):
@@ -179,13 +183,22 @@ def test_the_platform_that_nobody_asked_for_the_longest_is_ended_first(monkeypat
 
     monkeypatch.setattr(platforms, "Platform", Recorded)
     monkeypatch.setattr(platforms, "PLATFORMS_MAX", 2)
-    made = Platforms(lambda: None, ["x"], fill)
+    made = Platforms(lambda: None)
     for day in (None, "2020-04-01", None, "2024-01-01", None):
-        made.as_of(day)
+        made.get(day, ["x"], fill)
     made.close()
 
     assert log[:4] == ["start x", "start 2020-04-01", "end 2020-04-01", "start 2024-01-01"]
     assert sorted(log[4:]) == ["end 2024-01-01", "end x"]
+
+
+def test_what_is_started_or_filled_in_another_way_is_another_platform(monkeypatch):
+    monkeypatch.setattr(platforms, "Platform", lambda *how: how)
+    made = Platforms(lambda: None)
+
+    assert made.get(None, ["x"], fill) is made.get(None, ["x"], fill)
+    assert made.get(None, ["y"], fill) is not made.get(None, ["x"], fill)
+    assert made.get(None, ["x"], print) is not made.get(None, ["x"], fill)
 
 
 # The plugin, as another project uses it.
@@ -275,6 +288,5 @@ def test_the_examples_of_the_page_are_tests_that_pass(run_pytest):
     done = run_pytest("\n".join(blocks))
 
     assert done.returncode == 0, done.stdout
-    assert (
-        f"{sum(block.count('def test_') for block in blocks) + 1} passed" in done.stdout
-    )  # one at two dates
+    tests = sum(block.count("def test_") for block in blocks)
+    assert f"{tests + 1} passed" in done.stdout  # one of them at two dates

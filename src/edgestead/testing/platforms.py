@@ -1,6 +1,6 @@
 """The platforms of one run of pytest: started when first asked for, emptied between tests, ended at last.
 
-Owns  one platform for each date; when one is emptied, renewed and ended.
+Owns  one platform for each date and manner of starting; when one is emptied, renewed and ended.
 Asks  `testing.server` for processes, `testing.emptying` for the way back.
 Tells `testing.plugin_edge`.
 Not   what a test does with one.
@@ -59,23 +59,22 @@ class Platform:
 class Platforms:
     """At most PLATFORMS_MAX; the one that was not asked for the longest is ended first."""
 
-    def __init__(self, new_folder: Callable[[], Path], flags: Sequence[str], fill: Fill) -> None:
+    def __init__(self, new_folder: Callable[[], Path]) -> None:
         self._new_folder = new_folder
-        self._flags = flags
-        self._fill = fill
-        self._by_date: OrderedDict[date | None, Platform] = OrderedDict()
+        self._by_key: OrderedDict[tuple[object, ...], Platform] = OrderedDict()
 
-    def as_of(self, day: date | None) -> Platform:
-        """The platform of a date; None is that of today."""
-        found = self._by_date.get(day)
+    def get(self, day: date | None, flags: Sequence[str], fill: Fill) -> Platform:
+        """The platform of a date, None being today, that was started and filled like this."""
+        flags = [*flags, *(["--as-of", str(day)] if day else [])]
+        key = (*flags, fill)
+        found = self._by_key.get(key)
         if found is None:
-            while len(self._by_date) >= PLATFORMS_MAX:
-                self._by_date.popitem(last=False)[1].close()
-            flags = [*self._flags, *(["--as-of", str(day)] if day else [])]
-            found = self._by_date[day] = Platform(self._new_folder, flags, self._fill)
-        self._by_date.move_to_end(day)
+            while len(self._by_key) >= PLATFORMS_MAX:
+                self._by_key.popitem(last=False)[1].close()
+            found = self._by_key[key] = Platform(self._new_folder, flags, fill)
+        self._by_key.move_to_end(key)
         return found
 
     def close(self) -> None:
-        while self._by_date:
-            self._by_date.popitem()[1].close()
+        while self._by_key:
+            self._by_key.popitem()[1].close()

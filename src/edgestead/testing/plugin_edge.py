@@ -59,7 +59,7 @@ def _day(text: object) -> date:
 
 @pytest.fixture(scope="session")
 def edge_flags() -> list[str]:
-    """Options of `edgecli serve` for the platform. A conftest.py may have its own."""
+    """Options of `edgecli serve` for the platform. A module or conftest.py may have its own."""
     return []
 
 
@@ -67,7 +67,7 @@ def edge_flags() -> list[str]:
 def edge_start() -> "Callable[[Edge], None]":
     """Is called with each platform that starts; what it puts there, every test finds.
 
-    A conftest.py may have its own, which returns a function.
+    A module or conftest.py may have its own, which returns a function.
     """
     return lambda edge: None
 
@@ -79,23 +79,24 @@ def edge_as_of() -> date | None:
 
 
 @pytest.fixture(scope="session")
-def edge_platforms(
-    tmp_path_factory: pytest.TempPathFactory,
-    edge_flags: list[str],
-    edge_start: "Callable[[Edge], None]",
-) -> "Iterator[Platforms]":
+def edge_platforms(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Platforms]":
     """The platforms of this run. Tests ask for `edge`."""
     from edgestead.testing.platforms import Platforms
 
-    made = Platforms(lambda: tmp_path_factory.mktemp("edge"), edge_flags, edge_start)
+    made = Platforms(lambda: tmp_path_factory.mktemp("edge"))
     yield made
     made.close()
 
 
 @pytest.fixture
-def edge(edge_platforms: "Platforms", edge_as_of: date | None) -> "Edge":
+def edge(
+    edge_platforms: "Platforms",
+    edge_as_of: date | None,
+    edge_flags: list[str],
+    edge_start: "Callable[[Edge], None]",
+) -> "Edge":
     """A started platform, empty but for what `edge_start` put there."""
-    return edge_platforms.as_of(edge_as_of).for_a_test()
+    return edge_platforms.get(edge_as_of, edge_flags, edge_start).for_a_test()
 
 
 @pytest.fixture
