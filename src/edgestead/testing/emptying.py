@@ -46,6 +46,13 @@ class Contents:
         self._base = base.path
         self._api = http.client.HTTPConnection(base.netloc, timeout=CALL_SECONDS_MAX)
         self._objects = http.client.HTTPConnection(edge.objects or "", timeout=CALL_SECONDS_MAX)
+        try:
+            self._look()
+        except BaseException:
+            self.close()
+            raise
+
+    def _look(self) -> None:
         self._facts = {path: self._call("GET", path).result for path in FACTS}
         self._kept = {path: {one[id_] for one in self._list(path)} for path, id_ in LISTS}
         self._changes = {zone_id: self._last_change(zone_id) for zone_id in self._kept["/zones"]}
