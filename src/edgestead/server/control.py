@@ -108,7 +108,7 @@ class Control:
         )
         self._uses = UsesPart(self._data)
         self._resolver = Address(*start.resolver) if start.resolver else None
-        self._log = BatchedLog(sys.stderr.fileno())
+        self._log = BatchedLog(sys.stderr.fileno(), level=start.log_level)
         self._renewing = asyncio.Lock()
 
     async def run(self) -> None:
@@ -167,6 +167,7 @@ class Control:
             not_ready=self._not_ready,
             now_us=_now_us,
             uses=self._uses.uses,
+            dated_uses=self._uses.dated,
             log=self._log,
             connections=Connections(per_address_max=start.api_connections_per_address),
             quota=Quota(start.api_quota) if start.api_quota else None,
