@@ -1,7 +1,7 @@
 """What happens to a request between its head and its origin, and to an answer before its client: the list.
 
 Owns  the order of phases, how a zone's rulesets and settings become its pipeline.
-Asks  each phase's `compile` once per zone and change; `fields` for what expressions see.
+Asks  each phase's `compile` once per zone and change.
 Tells the listener: an answer of the edge's own, or None to go on to the origin.
 Not   connections, bytes on a wire; what a phase does.
 
@@ -13,63 +13,10 @@ there and before its origin is contacted. The answer's head meets `Pipeline.resp
 sent; it may be changed in place, or replaced by returning another answer.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Sequence
 
-from edgestead.language import LazyView
-from edgestead.model.ruleset_document import RulesetDocument
 from edgestead.proxy.exchange import Exchange, Response, ZoneFacts
-from edgestead.proxy.fields import LOADERS
-
-Step = Callable[[Exchange], Response | None]
-
-
-class Observer(Protocol):
-    """Who hears of requests that no phase saw, and of their ends. Called on the loop: never waits."""
-
-    def refused(self, client: str, ray: bytes, status: int, reason: str, host: bytes, target: bytes) -> None:
-        """What could not be read, or names no zone of ours (`host` and `target` as far as they are known)."""
-
-    def failed(self, exchange: Exchange, status: int, reason: str) -> None:
-        """The origin did not answer: the client gets an error page of the edge."""
-
-
-class Silent:
-    """An observer that keeps nothing."""
-
-    def refused(self, client: str, ray: bytes, status: int, reason: str, host: bytes, target: bytes) -> None:
-        pass
-
-    def failed(self, exchange: Exchange, status: int, reason: str) -> None:
-        pass
-
-
-class Tools(NamedTuple):
-    """What a worker has, once, for all zones: what phases need beside their rules."""
-
-    worker: int = 0
-    workers: int = 1
-    observer: Observer = Silent()
-
-
-class ZoneRules(NamedTuple):
-    """What a zone's pipeline is compiled from. Account rulesets act before the zone's own.
-
-    `account` and `zone` are entry points by phase; `by_id` are all rulesets that `execute` may name.
-    """
-
-    facts: ZoneFacts
-    account: Mapping[str, RulesetDocument] = {}
-    zone: Mapping[str, RulesetDocument] = {}
-    by_id: Mapping[str, RulesetDocument] = {}
-
-
-class Phase(NamedTuple):
-    """A row of the list. `body_octets` says how much of a body the compiled step wants to see."""
-
-    name: str
-    compile: Callable[[ZoneRules, Tools], Step | None]
-    body_octets: Callable[[ZoneRules], int] = lambda rules: 0
+from edgestead.proxy.phase import Phase, Step, Tools, ZoneRules
 
 
 def _always_use_https(rules: ZoneRules, tools: Tools) -> Step | None:
@@ -115,14 +62,6 @@ def _run(steps: Sequence[Step], exchange: Exchange) -> Response | None:
         if answer is not None:
             return answer
     return None
-
-
-def view_of(exchange: Exchange) -> "LazyView[Exchange]":
-    """What expressions see of an exchange; made when the first of them asks."""
-    view = exchange.view
-    if view is None:
-        view = exchange.view = LazyView(exchange, LOADERS)
-    return view
 
 
 def compile_zone(rules: ZoneRules, tools: Tools) -> Pipeline:
