@@ -15,6 +15,14 @@ sent; it may be changed in place, or replaced by returning another answer.
 
 from collections.abc import Sequence
 
+from edgestead.proxy import (
+    challenges,
+    firewall_rules,
+    origin_rules,
+    rate_rules,
+    redirect_rules,
+    transform_rules,
+)
 from edgestead.proxy.exchange import Exchange, Response, ZoneFacts
 from edgestead.proxy.phase import Phase, Step, Tools, ZoneRules
 
@@ -32,8 +40,21 @@ def _always_use_https(rules: ZoneRules, tools: Tools) -> Step | None:
     return step
 
 
-REQUEST_PHASES: tuple[Phase, ...] = (Phase("always_use_https", _always_use_https),)
-RESPONSE_PHASES: tuple[Phase, ...] = ()
+REQUEST_PHASES: tuple[Phase, ...] = (
+    Phase("challenge_answers", challenges.compile_answers),
+    Phase("always_use_https", _always_use_https),
+    Phase(redirect_rules.PHASE, redirect_rules.compile_rules, redirect_rules.octets),
+    Phase(transform_rules.REQUEST_PHASE, transform_rules.compile_request, transform_rules.octets),
+    Phase(origin_rules.PHASE, origin_rules.compile_rules, origin_rules.octets),
+    Phase(firewall_rules.PHASE, firewall_rules.compile_rules, firewall_rules.octets),
+    Phase("security_level", challenges.compile_under_attack),
+    Phase(rate_rules.PHASE, rate_rules.compile_rules, rate_rules.octets),
+    Phase("clearance_cookies", challenges.compile_hiding),
+)
+RESPONSE_PHASES: tuple[Phase, ...] = (
+    Phase(rate_rules.PHASE, rate_rules.compile_answers),
+    Phase(transform_rules.RESPONSE_PHASE, transform_rules.compile_response),
+)
 
 
 class Pipeline:
