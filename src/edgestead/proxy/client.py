@@ -43,6 +43,7 @@ class ClientConnection(asyncio.Protocol):
         "_port",
         "_receiving",
         "_scheme",
+        "_server_name",
         "_target",
         "_tls",
         "_transport",
@@ -54,12 +55,14 @@ class ClientConnection(asyncio.Protocol):
         "reading_paused",
     )
 
-    def __init__(self, edge: "Edge", peer: str = "", tls: TlsFacts | None = None, port: int = 0) -> None:
+    def __init__(self, edge: "Edge", peer: str = "", *, port: int, server_name: str | None = None) -> None:
+        """`peer` "" is whoever is connected; `server_name` is None without TLS."""
         self.edge = edge
         self._peer = peer
         self._port = port
-        self._tls = tls
-        self._scheme = b"http" if tls is None else b"https"
+        self._server_name = server_name
+        self._tls: TlsFacts | None = None
+        self._scheme = b"http" if server_name is None else b"https"
         self._trusted = False
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport | None = None
@@ -85,6 +88,8 @@ class ClientConnection(asyncio.Protocol):
         if not self._peer:
             found = transport.get_extra_info("peername")
             self._peer = found[0] if isinstance(found, tuple) else ""
+        if self._server_name is not None:
+            self._tls = _facts(transport, self._server_name)
         self._trusted = self.edge.trust.trusts(self._peer)
         if not self.edge.admit(self, self._peer, trusted=self._trusted):
             self._transport.abort()
@@ -185,6 +190,8 @@ class ClientConnection(asyncio.Protocol):
         route = edge.routes.find(read.host)
         if route is None:
             raise heads.Refused(530, "the host is not one that is proxied here")
+        if self._tls is not None and route.facts.settings["min_tls_version"] == "1.3":
+            self._check_version(self._tls)
         client, scheme, added = edge.address.of(self._peer, self._trusted, self._scheme, read, ray)
         exchange = Exchange(
             client=client,
@@ -212,6 +219,14 @@ class ClientConnection(asyncio.Protocol):
             expects=version == "1.1" and read.found.get(b"expect", b"").lower() == b"100-continue",
             added=added,
         )
+
+    def _check_version(self, tls: TlsFacts) -> None:
+        """A connection that was made for another name may be on weaker terms than this one's zone asks for.
+
+        Raises Refused.
+        """
+        if tls.version != b"TLSv1.3":
+            raise heads.Refused(421, "this host asks for TLS 1.3")
 
     def on_body(self, chunk: bytes) -> None:
         if self._receiving is not None:
@@ -367,6 +382,16 @@ class ClientConnection(asyncio.Protocol):
     @property
     def is_serving(self) -> bool:
         return self._active is not None
+
+
+def _facts(transport: asyncio.BaseTransport, server_name: str) -> TlsFacts:
+    agreed = transport.get_extra_info("ssl_object")
+    cipher = transport.get_extra_info("cipher")
+    return TlsFacts(
+        version=(agreed.version() or "").encode() if agreed is not None else b"",
+        cipher=cipher[0].encode() if cipher else b"",
+        server_name=server_name.encode("ascii", "replace"),
+    )
 
 
 def _wants_websocket(read: heads.Read, method: bytes, version: str) -> bool:

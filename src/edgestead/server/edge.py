@@ -12,14 +12,15 @@ it.
 import asyncio
 import signal
 import socket
-from collections.abc import Sequence
 from ipaddress import ip_network
+from pathlib import Path
 
 import uvloop
 
 from edgestead.model.counters import Page, slot
 from edgestead.proxy import origin_tls
 from edgestead.proxy.address import NAMES, Addresses, Trust
+from edgestead.proxy.certificates import Certificates
 from edgestead.proxy.edge import Edge
 from edgestead.proxy.listener import Listener
 from edgestead.proxy.phase import Tools
@@ -94,8 +95,10 @@ async def _answer(start: EdgeStart, edge: Edge, follower: LoopFollower, stop: as
     stopped = asyncio.create_task(stop.wait())
     await asyncio.wait((may_serve, stopped), return_when=asyncio.FIRST_COMPLETED)
     if may_serve.done():
-        listener = Listener(edge, proxy_protocol=start.proxy_protocol)
-        await listener.open(_sockets([start.http_fd]))
+        certificates = Certificates(Path(start.tls_dir)) if start.tls_dir else None
+        listener = Listener(edge, proxy_protocol=start.proxy_protocol, certificates=certificates)
+        https = socket.socket(fileno=start.https_fd) if start.https_fd >= 0 else None
+        await listener.open(socket.socket(fileno=start.http_fd), https)
         edge.sweep()
         process.Status(start.status_fd).ready()
         await stopped
@@ -103,10 +106,6 @@ async def _answer(start: EdgeStart, edge: Edge, follower: LoopFollower, stop: as
         await edge.close(DRAIN_SECONDS_MAX)
     may_serve.cancel()
     stopped.cancel()
-
-
-def _sockets(fds: Sequence[int]) -> list[socket.socket]:
-    return [socket.socket(fileno=fd) for fd in fds]
 
 
 async def _show(edge: Edge, routes: Routes, page: Page) -> None:
