@@ -228,6 +228,7 @@ class Passage:
             self._client.expect_origin(self._head_seconds)
         else:
             self._client.expect_body()
+            self._client.hold(False)  # what was held for its inspection is on its way: read on
         origin.begin(self, b"".join(parts), exchange.method == b"HEAD")
 
     @property
