@@ -55,6 +55,7 @@ class Tools(NamedTuple):
     worker: int = 0
     workers: int = 1
     observer: Observer = Silent()
+    https_port: int = 443  # where this server's own TLS is, for who came by a port
 
 
 def local_tools(observer: Observer | None = None) -> Tools:

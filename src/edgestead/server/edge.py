@@ -55,7 +55,7 @@ async def _serve(start: EdgeStart) -> None:
     loop.add_signal_handler(signal.SIGTERM, stop.set)
     page = process.page(start.counters_fd)
     events = edge_tools.events_of(start, page)
-    tools = edge_tools.tools_of(start, page, events)
+    tools = edge_tools.tools_of(start, page, events)._replace(https_port=start.https_port)
     routes = Routes(tools)
     follower = LoopFollower(start.feed_path, Follower(routes, group=EDGE_GROUP, name=start.name, kinds=KINDS))
     edge = _edge(start, loop, routes, tools, page)
