@@ -28,7 +28,8 @@ from edgestead.model.ruleset_document import decode as decode_ruleset
 from edgestead.proxy import limits
 from edgestead.proxy.exchange import ZoneFacts
 from edgestead.proxy.origins import Origins
-from edgestead.proxy.pipeline import Pipeline, Tools, ZoneRules, compile_zone
+from edgestead.proxy.phase import Tools, ZoneRules
+from edgestead.proxy.pipeline import Pipeline, compile_zone
 from edgestead.services.zone_settings_table import SETTINGS
 from edgestead.store.changes import Change
 

@@ -34,6 +34,7 @@ from edgestead.server.admin import serve_admin
 from edgestead.server.control_store import ControlData, CountingPublisher
 from edgestead.server.credentials import Credentials
 from edgestead.server.errors import StartError
+from edgestead.server.folder import EVENTS
 from edgestead.server.history_part import HistoryPart
 from edgestead.server.kv_part import KvPart
 from edgestead.server.kv_socket import KvSocket
@@ -168,6 +169,7 @@ class Control:
             now_us=_now_us,
             uses=self._uses.uses,
             dated_uses=self._uses.dated,
+            events_folder=self._data_dir / EVENTS,
             log=self._log,
             connections=Connections(per_address_max=start.api_connections_per_address),
             quota=Quota(start.api_quota) if start.api_quota else None,

@@ -23,12 +23,12 @@ from edgestead.proxy.address import NAMES, Addresses, Trust
 from edgestead.proxy.certificates import Certificates
 from edgestead.proxy.edge import Edge
 from edgestead.proxy.listener import Listener
-from edgestead.proxy.pipeline import Tools
+from edgestead.proxy.phase import Tools
 from edgestead.proxy.policy import Policy
 from edgestead.proxy.pool import Pool
 from edgestead.proxy.resolving import Resolver
 from edgestead.proxy.routing import KINDS, Routes
-from edgestead.server import process
+from edgestead.server import edge_tools, process
 from edgestead.server.edge_names import NameSource
 from edgestead.server.messages import EDGE_GROUP, EdgeStart
 from edgestead.store.feed.follower import Follower
@@ -54,7 +54,8 @@ async def _serve(start: EdgeStart) -> None:
     stop = asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
     page = process.page(start.counters_fd)
-    tools = Tools(worker=start.worker, workers=start.workers)
+    events = edge_tools.events_of(start, page)
+    tools = edge_tools.tools_of(start, page, events)._replace(https_port=start.https_port)
     routes = Routes(tools)
     follower = LoopFollower(start.feed_path, Follower(routes, group=EDGE_GROUP, name=start.name, kinds=KINDS))
     edge = _edge(start, loop, routes, tools, page)
@@ -64,6 +65,7 @@ async def _serve(start: EdgeStart) -> None:
         background = [tasks.create_task(follower.run()), tasks.create_task(_show(edge, routes, page))]
         answering = tasks.create_task(_answer(start, edge, follower, stop))
         answering.add_done_callback(lambda _: [task.cancel() for task in background])
+    await asyncio.to_thread(events.close)
 
 
 def _edge(
