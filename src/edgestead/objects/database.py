@@ -135,7 +135,7 @@ class Database:
         connection = self.connection
         for pragma in _PRAGMAS:
             words = pragma.format(synchronous="FULL" if self._synced else "OFF")
-            self._run_once(f"{_MARK} PRAGMA {words}")
+            self.run_once(f"{_MARK} PRAGMA {words}")
         connection.wal_autocheckpoint(0)
         # Closing must not copy unacknowledged commits into the database file.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
@@ -154,7 +154,7 @@ class Database:
         finally:
             self.guard.trusted = False
 
-    def _run_once(self, sql: str) -> list[tuple[Any, ...]]:
+    def run_once(self, sql: str) -> list[tuple[Any, ...]]:
         """As `_run`, for a statement that is not worth 3 KiB of memory."""
         self.guard.trusted = True
         try:
@@ -167,10 +167,10 @@ class Database:
 
         With its first page a cache takes room for twenty, 87 KiB, unless it is to hold fewer than three.
         """
-        self._run_once(_CACHE_NONE)
+        self.run_once(_CACHE_NONE)
         self.connection.release_memory()
-        found = bool(self._run_once(_HAS))
-        self._run_once(_CACHE)
+        found = bool(self.run_once(_HAS))
+        self.run_once(_CACHE)
         return found
 
     def relax(self) -> None:
@@ -240,7 +240,7 @@ class Database:
         self.names.clear()
         if self.connection.in_transaction:
             self._run(_ROLLBACK)
-        self.has_table = bool(self._run_once(_HAS))
+        self.has_table = bool(self.run_once(_HAS))
 
     def commit(self) -> bytes:
         """Commit, and give the transaction's WAL frames; empty when it changed nothing.
@@ -292,7 +292,7 @@ class Database:
         self.connection.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 1)
         self.connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 1)  # VACUUM works in a database of its own
         try:
-            self._run_once(f"{_MARK} VACUUM")
+            self.run_once(f"{_MARK} VACUUM")
         finally:
             self.connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)
             self.connection.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 0)
@@ -306,7 +306,7 @@ class Database:
     def put(self, changes: Mapping[str, bytes | None]) -> None:
         """Store keys, and delete those whose value is None."""
         if not self.has_table:
-            self._run_once(_CREATE)
+            self.run_once(_CREATE)
             self.has_table = True
         kept = [(key, value) for key, value in changes.items() if value is not None]
         self._run_for_each(_PUT, kept)
@@ -338,7 +338,7 @@ class Database:
 
     def own_alarm(self) -> tuple[bool, int | None]:
         """Whether the database knows about an alarm, and when it is due."""
-        if not self._run_once(_HAS_OWN):
+        if not self.run_once(_HAS_OWN):
             return False, None
         rows = self._run(_GET_OWN)
         return (True, rows[0][0]) if rows else (False, None)
@@ -350,11 +350,11 @@ class Database:
     # facts
 
     def size_bytes(self) -> int:
-        return int(self._run_once(_SIZE)[0][0])
+        return int(self.run_once(_SIZE)[0][0])
 
     def hidden_names(self) -> list[str]:
         """Names that only a rename can have made: SQLite does not ask the authorizer about its target."""
-        return [name for (name,) in self._run_once(_HIDDEN_NAMES)]
+        return [name for (name,) in self.run_once(_HIDDEN_NAMES)]
 
     def close(self) -> None:
         """Close; commits that are not checkpointed are left to the log."""

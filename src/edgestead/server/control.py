@@ -169,6 +169,7 @@ class Control:
             now_us=_now_us,
             uses=self._uses.uses,
             events_folder=self._data_dir / EVENTS,
+            dated_uses=self._uses.dated,
             log=self._log,
             connections=Connections(per_address_max=start.api_connections_per_address),
             quota=Quota(start.api_quota) if start.api_quota else None,

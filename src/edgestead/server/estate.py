@@ -17,7 +17,8 @@ from edgestead.config import Config
 from edgestead.dns import rates
 from edgestead.dns.settings import DnsSettings, new_secret
 from edgestead.model.counters import PAGE_BYTES
-from edgestead.server import credentials, edge_estate, objects_estate, ready
+from edgestead.server import credentials, edge_estate, inherited, objects_estate, ready
+from edgestead.server.backup import RESTORING
 from edgestead.server.child import Child, MakeStart
 from edgestead.server.errors import StartError
 from edgestead.server.folder import DataFolder, remove_runtime_dir
@@ -56,6 +57,8 @@ class Estate:
         config = self._config
         self._folder = DataFolder(config.data_dir)
         undo.callback(self._folder.close)
+        if (self._folder.path / RESTORING).exists():
+            raise StartError(f"{self._folder.path}: a restore was cut short; run `edgecli restore` again")
         self._warm_fd = self._folder.open_warm()
         undo.callback(os.close, self._warm_fd)
         self._runtime_dir = self._folder.make_runtime_dir()
@@ -71,6 +74,7 @@ class Estate:
             objects_workers,
             http=config.http,
             https=config.https,
+            handed=inherited.adopt(os.environ),
         )
         undo.callback(self._listeners.close)
         credentials.load_or_make(config.data_dir)
