@@ -1,24 +1,21 @@
 """Whether what an object has stored is whole.
 
-Owns  looking at each page, index, row and key of a copy, and at each record that the log still holds.
+Owns  looking at each page, index, row and key of a copy.
 Asks  SQLite's own checks; the value codec.
 Tells `operate`.
-Not   mending anything; the history of the past.
+Not   mending anything; records of log and history, which the object log checks.
 """
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import apsw
 import msgspec
 
 from edgestead.objects.database import KV_TABLE
 from edgestead.objects.values import decode
-from edgestead.store.objectlog import FRAME_HEADER_BYTES, PAGE_BYTES, CommitKind, LoggedCommit
 
 PROBLEMS_MAX = 100  # found problems that are told
-_FRAME_BYTES = FRAME_HEADER_BYTES + PAGE_BYTES
-_read_keys = msgspec.msgpack.Decoder(dict[str, bytes | None]).decode
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -26,7 +23,6 @@ class Verdict(msgspec.Struct, frozen=True):
 
     pages: int
     keys: int
-    commits: int
     problems: list[str]
 
 
@@ -46,7 +42,7 @@ def check_database(path: str) -> Verdict:
         problems.append(f"the database cannot be read: {error}")
     finally:
         database.close()
-    return Verdict(pages, keys, 0, problems[:PROBLEMS_MAX])
+    return Verdict(pages, keys, problems[:PROBLEMS_MAX])
 
 
 def _one(database: apsw.Connection, query: str) -> int:
@@ -72,29 +68,3 @@ def _value_problems(key: object, value: object) -> Iterator[str]:
         decode(value)
     except Exception as error:  # whatever bytes that are no value make the codec raise
         yield f"the value of key {key!r} cannot be read: {error!r}"
-
-
-def check_commits(commits: Iterable[LoggedCommit]) -> tuple[int, list[str]]:
-    """How many commits were read, and what is wrong with them. Raises LogError when one cannot be read."""
-    count = 0
-    problems: list[str] = []
-    for logged in commits:
-        count += 1
-        problems += (f"commit {logged.position}: {words}" for words in _commit_problems(logged))
-    return count, problems[:PROBLEMS_MAX]
-
-
-def _commit_problems(logged: LoggedCommit) -> Iterator[str]:
-    body = logged.commit.body
-    if logged.commit.kind is CommitKind.PAGES:
-        if len(body) % _FRAME_BYTES:
-            yield f"{len(body)} bytes are no whole number of pages"
-        return
-    try:
-        changes = _read_keys(body)
-    except msgspec.DecodeError as error:
-        yield f"its keys cannot be read: {error}"
-        return
-    for key, value in changes.items():
-        if value is not None:
-            yield from _value_problems(key, value)

@@ -13,14 +13,15 @@ way round: its write-ahead log is what makes a commit durable, and is read when 
 import secrets
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import apsw
 
 from edgestead.objects import limits
 from edgestead.objects.errors import SqlError
-from edgestead.objects.guard import HIDDEN_PREFIX, Guard
+from edgestead.objects.guard import HIDDEN_PREFIX, Guard, is_hidden
 from edgestead.store.objectlog import FRAME_HEADER_BYTES, PAGE_BYTES
 from edgestead.store.sqlite.objectlog.files import File, Files
 
@@ -48,6 +49,11 @@ _HIDDEN_NAMES = (
     f"WHERE substr(lower(name), 1, {len(HIDDEN_PREFIX)}) = '{HIDDEN_PREFIX}' "
     f"AND name NOT IN ('{KV_TABLE}', '{OWN_TABLE}')"
 )
+_TABLES = (
+    f"{_MARK} SELECT name FROM sqlite_schema "
+    "WHERE type = 'table' AND substr(name, 1, 7) <> 'sqlite_' ORDER BY name LIMIT 1000"
+)
+_ONLY_READ, _WRITE_AGAIN = (f"{_MARK} PRAGMA query_only = {word}" for word in ("ON", "OFF"))
 _SIZE = (
     f"{_MARK} SELECT (p.page_count - f.freelist_count) * s.page_size "
     "FROM pragma_page_count() p, pragma_freelist_count() f, pragma_page_size() s"
@@ -135,7 +141,7 @@ class Database:
         connection = self.connection
         for pragma in _PRAGMAS:
             words = pragma.format(synchronous="FULL" if self._synced else "OFF")
-            self.run_once(f"{_MARK} PRAGMA {words}")
+            self._run_once(f"{_MARK} PRAGMA {words}")
         connection.wal_autocheckpoint(0)
         # Closing must not copy unacknowledged commits into the database file.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
@@ -154,7 +160,7 @@ class Database:
         finally:
             self.guard.trusted = False
 
-    def run_once(self, sql: str) -> list[tuple[Any, ...]]:
+    def _run_once(self, sql: str) -> list[tuple[Any, ...]]:
         """As `_run`, for a statement that is not worth 3 KiB of memory."""
         self.guard.trusted = True
         try:
@@ -167,10 +173,10 @@ class Database:
 
         With its first page a cache takes room for twenty, 87 KiB, unless it is to hold fewer than three.
         """
-        self.run_once(_CACHE_NONE)
+        self._run_once(_CACHE_NONE)
         self.connection.release_memory()
-        found = bool(self.run_once(_HAS))
-        self.run_once(_CACHE)
+        found = bool(self._run_once(_HAS))
+        self._run_once(_CACHE)
         return found
 
     def relax(self) -> None:
@@ -196,6 +202,17 @@ class Database:
         if not self.deadline:
             self.deadline = self._clock() + limits.STATEMENT_SECONDS_MAX
         return self._clock() > self.deadline
+
+    @contextmanager
+    def reading(self, seconds_max: float) -> Iterator[None]:
+        """Until the block ends users' statements cannot write or set pragmas, and have so long together."""
+        self._run_once(_ONLY_READ)
+        self.guard.sets_pragmas, self.deadline = False, self._clock() + seconds_max
+        try:
+            yield
+        finally:
+            self.guard.sets_pragmas = True
+            self._run_once(_WRITE_AGAIN)
 
     def note_open(self, cursor: OpenCursor) -> None:
         """A cursor that is not the `latest` has rows left: it must be settled before a checkpoint."""
@@ -240,7 +257,7 @@ class Database:
         self.names.clear()
         if self.connection.in_transaction:
             self._run(_ROLLBACK)
-        self.has_table = bool(self.run_once(_HAS))
+        self.has_table = bool(self._run_once(_HAS))
 
     def commit(self) -> bytes:
         """Commit, and give the transaction's WAL frames; empty when it changed nothing.
@@ -292,7 +309,7 @@ class Database:
         self.connection.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 1)
         self.connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 1)  # VACUUM works in a database of its own
         try:
-            self.run_once(f"{_MARK} VACUUM")
+            self._run_once(f"{_MARK} VACUUM")
         finally:
             self.connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)
             self.connection.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 0)
@@ -306,7 +323,7 @@ class Database:
     def put(self, changes: Mapping[str, bytes | None]) -> None:
         """Store keys, and delete those whose value is None."""
         if not self.has_table:
-            self.run_once(_CREATE)
+            self._run_once(_CREATE)
             self.has_table = True
         kept = [(key, value) for key, value in changes.items() if value is not None]
         self._run_for_each(_PUT, kept)
@@ -338,7 +355,7 @@ class Database:
 
     def own_alarm(self) -> tuple[bool, int | None]:
         """Whether the database knows about an alarm, and when it is due."""
-        if not self.run_once(_HAS_OWN):
+        if not self._run_once(_HAS_OWN):
             return False, None
         rows = self._run(_GET_OWN)
         return (True, rows[0][0]) if rows else (False, None)
@@ -350,11 +367,15 @@ class Database:
     # facts
 
     def size_bytes(self) -> int:
-        return int(self.run_once(_SIZE)[0][0])
+        return int(self._run_once(_SIZE)[0][0])
+
+    def table_names(self) -> list[str]:
+        """Users' tables, the first thousand by name."""
+        return [name for (name,) in self._run_once(_TABLES) if not is_hidden(name)]
 
     def hidden_names(self) -> list[str]:
         """Names that only a rename can have made: SQLite does not ask the authorizer about its target."""
-        return [name for (name,) in self.run_once(_HIDDEN_NAMES)]
+        return [name for (name,) in self._run_once(_HIDDEN_NAMES)]
 
     def close(self) -> None:
         """Close; commits that are not checkpointed are left to the log."""

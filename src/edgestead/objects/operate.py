@@ -23,19 +23,13 @@ import msgspec
 from edgestead.objects import checks, copies, operate_sql
 from edgestead.objects.classes import Durability
 from edgestead.objects.engine import Engine
-from edgestead.objects.guard import is_hidden
 from edgestead.objects.node import Node
 from edgestead.objects.operate_sql import Rows
 from edgestead.objects.own import OwnEngine
 from edgestead.store.objectlog import CatalogueEntry, LogError, ObjectRef
 
 T = TypeVar("T")
-TABLES_MAX = 1_000  # names in an object's facts
 DELETED = "An operator deleted what the object had stored."
-_TABLES = (
-    f"/*{secrets.token_hex(8)}*/ SELECT name FROM sqlite_schema "
-    f"WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name LIMIT {TABLES_MAX}"
-)
 
 
 class Offload(Protocol):
@@ -161,23 +155,25 @@ class Operator:
         return path
 
     async def verify(self, entry: CatalogueEntry) -> checks.Verdict:
-        """Look at every page, index and key of an object, and at what the log still holds of it."""
+        """Look at every page, index and key of an object, and at every record of it."""
         path = await self.copy(entry.ref)
         try:
             verdict = await self._offload(partial(checks.check_database, path))
         finally:
             os.unlink(path)
-        commits, problems = self._check_log(entry.ref)
-        return msgspec.structs.replace(verdict, commits=commits, problems=verdict.problems + problems)
+        past = await self._check_past(entry.ref)
+        return msgspec.structs.replace(verdict, problems=verdict.problems + past)
 
-    def _check_log(self, ref: ObjectRef) -> tuple[int, list[str]]:
-        """What the log still holds of an object that its database may lack."""
-        now = self.find(ref)
-        assert now is not None
-        try:
-            return checks.check_commits(self._node.log.read(ref, now.base, now.head))
-        except LogError as error:
-            return 0, [str(error)]
+    async def _check_past(self, ref: ObjectRef) -> list[str]:
+        """Every record of an object that log and history hold."""
+        future: asyncio.Future[list[str]] = asyncio.get_running_loop().create_future()
+
+        def done(problems: list[str] | None, error: LogError | None) -> None:
+            if not future.done():
+                future.set_result(problems or [] if error is None else [str(error)])
+
+        self._node.log.check_past(ref, done)
+        return await future
 
 
 def milliseconds(alarm_us: int | None) -> int | None:
@@ -190,5 +186,4 @@ def _facts(engine: Engine) -> tuple[Durability, int, list[str]]:
     if not engine.has_file:
         return durability, 0, []
     database = engine.open()
-    names = [str(name) for (name,) in database.run_once(_TABLES)]
-    return durability, database.size_bytes(), [name for name in names if not is_hidden(name)]
+    return durability, database.size_bytes(), database.table_names()

@@ -11,7 +11,6 @@ What the object may not touch an operator may not either: the hidden tables are 
 import base64
 import binascii
 import math
-import secrets
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -28,8 +27,6 @@ from edgestead.objects.statements import Statement, split
 ROWS_MAX = 10_000  # of one answer
 ROWS_BYTES_MAX = 8 * 1024 * 1024  # text and blobs of one answer
 SECONDS_MAX = 4.0  # one query: nothing else of the process runs meanwhile
-_MARK = f"/*{secrets.token_hex(8)}*/"
-_ONLY_READ, _WRITE_AGAIN = (f"{_MARK} PRAGMA query_only = {word}" for word in ("ON", "OFF"))
 _NUMBERS = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
 
@@ -50,21 +47,17 @@ def read(engine: Engine, query: str, bindings: Sequence[Any]) -> Rows:
     statements, values = split(query), _values(bindings)
     engine.commit()
     database = engine.open()
-    guard = database.guard
-    database.run_once(_ONLY_READ)
-    guard.sets_pragmas, database.deadline = False, time.monotonic() + SECONDS_MAX
-    guard.take_refusal()
-    try:
-        for statement in statements[:-1]:
-            _run(database, statement, (), []).fetchall()
-        columns: list[str] = []
-        rows, truncated = _take(_run(database, statements[-1], values, columns))
-        return Rows(columns, rows, 0, truncated)
-    except (apsw.Error, OverflowError) as error:
-        raise _words(database, error) from None
-    finally:
-        guard.sets_pragmas = True
-        database.run_once(_WRITE_AGAIN)
+    columns: list[str] = []
+    with database.reading(SECONDS_MAX):
+        try:
+            for statement in statements[:-1]:
+                _run(database, statement, (), []).fetchall()
+            cursor = _run(database, statements[-1], values, columns)
+            rows, truncated = _take(cursor)
+            cursor.close()
+        except (apsw.Error, OverflowError) as error:
+            raise _words(database, error) from None
+    return Rows(columns, rows, 0, truncated)
 
 
 def _run(database: Database, statement: Statement, values: Sequence[Any], columns: list[str]) -> apsw.Cursor:

@@ -129,7 +129,7 @@ class Ciphers(Texts):
     def read(self, value: Any, present: Any) -> list[str]:
         texts = super().read(value, present)
         for text in texts:
-            if _is_draft_chacha20(text):
+            if is_draft_chacha20(text):
                 raise InvalidValue(f"{text} is a draft suite of 2013, which ended on 2023-07-01")
         return texts
 
@@ -161,7 +161,7 @@ class Members(NamedTuple):
         }
 
 
-def _is_draft_chacha20(text: str) -> bool:
+def is_draft_chacha20(text: str) -> bool:
     """Text may be a group of equal preference, `[A|B]`."""
     for name in text.upper().translate(_TO_NAMES).split():
         if name.removeprefix("0X") in _DRAFT_NUMBERS:

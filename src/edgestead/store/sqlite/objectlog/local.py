@@ -477,7 +477,19 @@ class LocalObjectLog:
 
     def check_past(self, ref: ObjectRef, done: Told[list[str]]) -> None:
         head = self._existing(ref).head
-        self._ask(ref, lambda past, number: past.check(number, head), done)
+
+        def durable(error: LogError | None) -> None:
+            if error is None:
+                self._ask(ref, lambda past, number: past.check(number, head), done)
+            else:
+                done(None, error)
+
+        group = self._writer.waiting if self._writer.waiting.count else self._writer.in_flight
+        if group is None:
+            durable(None)
+        else:
+            group.on_done(durable)  # what is on its way is no damage
+            self._writer.flush()
 
     def _durable(self) -> list[Durable]:
         """The live segments, and how far each is durable."""
