@@ -28,7 +28,7 @@ class Peer:
         self._engine = libmodsecurity.ModSecurity()
         self._engine.set_log_callback(lambda line: None)
         self._rules = libmodsecurity.RulesSet()
-        if self._rules.load(_SETUP + rules) is False:
+        if self._rules.load(_SETUP + rules) is False or self._rules.get_parser_error():
             raise ValueError(self._rules.get_parser_error())
 
     def run(

@@ -37,8 +37,11 @@ def _low_byte(code: int) -> bytes:
 
 def url_decode(value: bytes) -> bytes:
     """``%41`` and ``+``."""
-    if b"+" in value:
-        value = value.replace(b"+", b" ")
+    return percent_decode(value.replace(b"+", b" ") if b"+" in value else value)
+
+
+def percent_decode(value: bytes) -> bytes:
+    """``%41``. What is no escape stays."""
     if b"%" not in value:
         return value
     first, *rest = value.split(b"%")
