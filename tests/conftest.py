@@ -1,10 +1,6 @@
-"""What every room's tests share: the real server, the switch for long runs, and patience."""
+"""What every room's tests share: the switch for long runs, and patience."""
 
 from hypothesis import HealthCheck, settings
-
-from edgestead.testing.fixtures import edge_server, new_server
-
-__all__ = ["edge_server", "new_server"]
 
 # On top of what hypothesis chose (with CI set: the same examples every time): no example is too slow.
 settings.register_profile("patient", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -1,5 +1,6 @@
 """Power cuts, failing disks and full disks under load: nothing acknowledged is lost, nothing is torn."""
 
+import contextlib
 import errno
 import random
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from edgestead.store.objectlog import LogDamaged
 from edgestead.testing.disks import PowerCut, SimulatedDisk, SimulatedFile
 from edgestead.testing.simulation import SimulatedLoop, simulate
 from tests.crash.objects_load import CLASSES, Acknowledged, judge, load
-from tests.objects.logs import Logs
+from tests.objects.logs import Logs, keys, put, ref
 from tests.objects.nodes import make_node
 
 SEGMENT_BYTES = 128 * 1024
@@ -90,6 +91,23 @@ def test_a_power_cut_loses_nothing_acknowledged(logs: Logs, durability: Durabili
     told = crash_often(logs, seed)
 
     assert verdict(logs, told) == []
+
+
+def test_the_very_first_start_may_be_cut_off_anywhere(logs: Logs) -> None:
+    logs.open().close()
+    operations = logs.disk.operations
+    assert operations > 100
+    for operation in range(1, operations + 1):
+        for seed in range(3):
+            disk = SimulatedDisk()
+            with disk.vfs(f"first-{operation}-{seed}") as vfs:
+                new = Logs(disk, vfs)
+                disk.fail_at = operation
+                with contextlib.suppress(PowerCut, Exception):
+                    new.open()
+                new.power_cut(seed)
+                put(log := new.open(), log.acquire(ref()), keys(a=b"1"))
+                new.abandon()
 
 
 @pytest.mark.long

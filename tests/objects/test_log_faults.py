@@ -192,7 +192,7 @@ def test_a_commit_that_was_never_logged_is_not_there_after_a_kill(logs: Logs) ->
         database = next(iter(node._live.values())).engine.database
         assert database is not None
         database.begin(0)
-        database.execute("INSERT INTO t VALUES ('unlogged', 1)").fetchall()
+        database.connection.execute("INSERT INTO t VALUES ('unlogged', 1)").fetchall()
         assert database.commit()
 
     async def after(node: Node) -> None:

@@ -110,6 +110,30 @@ def test_a_delegation_above_the_target_makes_it_a_target_outside(world):
     assert world.due() == ["a.sub.example.com"]
 
 
+def test_an_empty_name_above_the_target_hides_a_wildcard_for_as_long_as_it_is_there(world):
+    world.zone("lb.example.net")
+    world.zone("shop.example")
+    world.record("A", "*.lb.example.net", "192.0.2.1")
+    world.record("CNAME", "shop.example", "blue.eu.lb.example.net", ttl=120)
+    assert world.serves("shop.example") == {A: [120, "192.0.2.1"]}
+
+    below = world.record("A", "green.eu.lb.example.net", "192.0.2.2")
+    assert world.serves("shop.example") == {}
+
+    world.api.delete(below)
+    assert world.serves("shop.example") == {A: [120, "192.0.2.1"]}
+
+
+def test_an_empty_target_has_no_addresses_whatever_a_wildcard_says(world):
+    world.zone("lb.example.net")
+    world.zone("shop.example")
+    world.record("A", "*.lb.example.net", "192.0.2.1")
+    world.record("A", "one.deep.eu.lb.example.net", "192.0.2.2")
+    world.record("CNAME", "shop.example", "eu.lb.example.net")
+
+    assert world.serves("shop.example") == {}
+
+
 def test_a_wildcard_that_is_an_alias_is_flattened_too(world):
     world.record("CNAME", "*.example.com", "www.example.com", settings={"flatten_cname": True})
     assert world.serves("*.example.com") == {PENDING: [0]}  # it covers its own target: a ring

@@ -198,7 +198,7 @@ class Responder:
         try:
             while zone is None:
                 length = name[at]
-                if length > LABEL_OCTETS_MAX:
+                if not 0 < length <= LABEL_OCTETS_MAX:  # 0: the root, and something behind it
                     return self._unusual(query, source)
                 at += length + 1
                 zone = zones.get(name[at:])

@@ -28,7 +28,8 @@ class StatefulObject:
     `storage` is the backend: "kv" (keys only) or "sql" (keys and a SQL database). `durability` says what
     makes its commits durable: the "log" that all objects of a process share, or "sqlite", a sync of its own
     for each commit. `on_start` runs before
-    the first event of each life, `alarm` when the alarm is due, `fetch` for HTTP; every other public
+    the first event of each life, `alarm` (with or without a parameter for its `AlarmInfo`) when the alarm is
+    due, `fetch` for HTTP; every other public
     `async def` is a method that others may call.
     """
 
@@ -51,6 +52,7 @@ class ClassInfo(msgspec.Struct, frozen=True):
     has_fetch: bool
     has_start: bool
     durability: Durability = "log"
+    alarm_takes_info: bool = False
 
 
 def describe(kind: type[StatefulObject]) -> ClassInfo:
@@ -72,7 +74,13 @@ def describe(kind: type[StatefulObject]) -> ClassInfo:
         has_fetch=hasattr(kind, "fetch"),
         has_start=hasattr(kind, "on_start"),
         durability=kind.durability,
+        alarm_takes_info=_takes_info(getattr(kind, "alarm", None)),
     )
+
+
+def _takes_info(handler: Any) -> bool:
+    """Whether `alarm` is declared as `alarm(self, info)`."""
+    return handler is not None and len(inspect.signature(handler).parameters) > 1
 
 
 def _is_method(name: str, member: object) -> bool:

@@ -47,7 +47,7 @@ class Level:
 
     __slots__ = ("alarm", "changes", "known")
 
-    def __init__(self, alarm: tuple[int | None, Alarm]) -> None:
+    def __init__(self, alarm: tuple[int | None, Alarm, int | None]) -> None:
         self.alarm = alarm
         self.known: dict[str, bytes | None] = {}
         self.changes: dict[str, bytes | None] = {}
@@ -83,6 +83,7 @@ class Engine:
         self.unflushed: dict[str, bytes | None] = dict(lease.tail)  # logged, not in SQLite
         self._uncached: set[str] = set()
         self._alarm_change: Alarm = UNCHANGED
+        self._firing: int | None = None  # the alarm whose handler runs, while it is still the log's
         self._levels: list[Level] = []
         self._stirred = False  # the turn knows of the current changes
         self._confirmed = False  # some of them shut the output gate
@@ -160,10 +161,24 @@ class Engine:
     def set_alarm(self, time_us: int | None, *, confirmed: bool = True) -> None:
         self.check()
         self.alarm_us = self._alarm_change = time_us
+        self._firing = None
         if confirmed:
             self._confirmed = True
         if not self._stirred:
             self.stir()
+
+    def begin_alarm(self, now_us: int) -> int | None:
+        """The alarm that is due, whose handler begins: None when none is. The log keeps it until the end."""
+        self.check()
+        if self.alarm_us is None or self.alarm_us > now_us:
+            return None
+        self._firing, self.alarm_us = self.alarm_us, None
+        return self._firing
+
+    def end_alarm(self, then: int | None) -> None:
+        """The handler has ended: set its retry, or delete it. One that was set meanwhile counts instead."""
+        if self._firing is not None:
+            self.set_alarm(then)
 
     # SQL
 
@@ -208,7 +223,7 @@ class Engine:
             self.check()
         if len(self._levels) >= limits.NESTED_MAX:
             raise TransactionError(f"Transactions are nested too deeply: more than {limits.NESTED_MAX}.")
-        self._levels.append(Level((self.alarm_us, self._alarm_change)))
+        self._levels.append(Level((self.alarm_us, self._alarm_change, self._firing)))
         if self.database is not None and self.database.in_transaction:
             self.database.save(len(self._levels))
 
@@ -239,7 +254,7 @@ class Engine:
             outer.changes = level.changes | outer.changes
 
     def _put_back(self, level: Level) -> None:
-        self.alarm_us, self._alarm_change = level.alarm
+        self.alarm_us, self._alarm_change, self._firing = level.alarm
         for now, before in ((self.known, level.known), (self.changes, level.changes)):
             for key, value in before.items():
                 if value is _MISSING:
@@ -409,7 +424,7 @@ class Engine:
     def relax(self) -> None:
         """Nothing happened for a while: keep the database open, and give back what it only remembers."""
         if self.database is not None and self.broken is None:
-            self.database.connection.release_memory()
+            self.database.relax()
 
     def checkpoint(self) -> bool:
         """Bring the database file to the log's head. False when the log is not that far yet.

@@ -13,7 +13,6 @@ block: `gated` looks each time a coroutine is resumed.
 import asyncio
 import contextlib
 import types
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Coroutine, Generator
 from contextvars import ContextVar
 from typing import Any, TypeVar
@@ -38,7 +37,7 @@ class InputGate:
 
     def __init__(self) -> None:
         self._blocks: list[Block] = []
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: list[asyncio.Future[None]] = []
 
     @property
     def is_shut(self) -> bool:
@@ -74,7 +73,7 @@ class InputGate:
             self._wake()
 
     def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, deque()
+        waiting, self._waiting = self._waiting, []
         for future in waiting:
             if not future.done():
                 future.set_result(None)

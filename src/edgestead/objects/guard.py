@@ -5,9 +5,9 @@ Asks  SQLite, which calls the authorizer while it prepares a statement.
 Tells `database`.
 Not   transactions and limits (`database`, `sql`).
 
-The authorizer is installed once: exchanging it makes SQLite prepare everything again. Our own statements
-run with `trusted` set, and their text holds a secret, or a user's equal text would find them in the
-statement cache, already authorised.
+The authorizer is installed once: exchanging it makes SQLite prepare everything again. Our own statements,
+and only they, run with `trusted` set, and their text holds a secret, or a user's equal text would find them
+in the statement cache, already authorised.
 """
 
 from typing import Final
@@ -62,13 +62,18 @@ _TRANSACTION_WORDS = (
 
 
 class Guard:
-    """The authorizer of one connection. `refusal` is why the last statement was denied, if we know better."""
+    """The authorizer of one connection."""
 
-    __slots__ = ("refusal", "trusted")
+    __slots__ = ("_refusal", "trusted")
 
     def __init__(self) -> None:
-        self.trusted = True
-        self.refusal: str | None = None
+        self.trusted = False
+        self._refusal: str | None = None
+
+    def take_refusal(self) -> str | None:
+        """Why the statement that just failed was denied, if we know better than SQLite."""
+        refusal, self._refusal = self._refusal, None
+        return refusal
 
     def __call__(
         self, action: int, first: str | None, second: str | None, database: str | None, inner: str | None
@@ -83,7 +88,7 @@ class Guard:
     def _allows(self, action: int, first: str | None, second: str | None) -> bool:
         if action in _NEVER:
             if action in (apsw.SQLITE_TRANSACTION, apsw.SQLITE_SAVEPOINT):
-                self.refusal = _TRANSACTION_WORDS
+                self._refusal = _TRANSACTION_WORDS
             return False
         if action == apsw.SQLITE_PRAGMA:
             return _allows_pragma((first or "").lower(), second)
@@ -93,7 +98,7 @@ class Guard:
             return (second or "").lower() in MODULES_ALLOWED and not is_hidden(first)
         if is_hidden(first) or is_hidden(second):
             column = f".{second}" if second and action == apsw.SQLITE_READ else ""
-            self.refusal = f"access to {first}{column} is prohibited"
+            self._refusal = f"access to {first}{column} is prohibited"
             return False
         return action != apsw.SQLITE_READ or (first or "").lower() not in TABLES_DENIED
 

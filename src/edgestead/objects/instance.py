@@ -16,7 +16,8 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from typing import Any, Literal, TypeVar
 
 from edgestead.objects import limits
-from edgestead.objects.calls import Reply, pack_error, pack_result, unpack_arguments
+from edgestead.objects.alarms import HANDLER_SECONDS_MAX, AlarmInfo, pack_time, retry_time, unpack_time
+from edgestead.objects.calls import Reply, error_of, pack_error, pack_result, unpack_arguments
 from edgestead.objects.classes import ClassInfo, StatefulObject
 from edgestead.objects.context import Context
 from edgestead.objects.engine import Engine
@@ -34,7 +35,10 @@ STREAM_CHUNKS_MAX = 4  # of a streamed body, made and not sent yet
 
 
 class Instance:
-    """One live object. `deliver` sends its outgoing calls; `on_over` hears of its end once."""
+    """One live object. `deliver` sends its outgoing calls; `on_over` hears of its end once.
+
+    `chance` gives numbers within 0 and 1.
+    """
 
     def __init__(
         self,
@@ -44,6 +48,7 @@ class Instance:
         now_ms: Callable[[], int],
         deliver: Callable[[ObjectRef, str, bytes], Awaitable[Reply]],
         on_over: Callable[["Instance"], None],
+        chance: Callable[[], float],
     ) -> None:
         self.ref, self.info = ref, info
         self.state: State = "starting"
@@ -52,7 +57,7 @@ class Instance:
         self.used_at = loop.time()
         self.gate = InputGate()
         self._loop, self._now_ms = loop, now_ms
-        self._deliver, self._on_over = deliver, on_over
+        self._deliver, self._on_over, self._chance = deliver, on_over, chance
         self._tasks: dict[asyncio.Task[Any], None] = {}  # in order, so that a run can be repeated
         self._context = contextvars.Context()  # events inherit nothing from their caller
         self._object: StatefulObject | None = None
@@ -132,6 +137,34 @@ class Instance:
         reply: Reply = await self.event(run)
         return reply
 
+    async def alarm(self) -> Literal["done", "failed", "not due"]:
+        """Run the alarm's handler, if it is due. What becomes of the alarm is in the handler's last commit.
+
+        Raises ObjectReset when this life ended meanwhile, Overloaded.
+        """
+
+        async def run() -> str:
+            fired_us = self.engine.begin_alarm(pack_time(self._now_ms()))
+            if fired_us is None:
+                return "not due"
+            scheduled_ms, failures = unpack_time(fired_us)
+            info = (AlarmInfo(scheduled_ms, failures),) if self.info.alarm_takes_info else ()
+            handler: Any = self._object
+            try:
+                async with asyncio.timeout(HANDLER_SECONDS_MAX):
+                    await handler.alarm(*info)
+            except Exception:
+                if self.error is None:
+                    self.engine.end_alarm(retry_time(self._now_ms(), failures + 1, self._chance()))
+                raise
+            self.engine.end_alarm(None)
+            return "done"
+
+        end = await self.event(run)
+        if self.error is not None:
+            raise self.error
+        return "failed" if isinstance(end, Reply) else end
+
     async def fetch(self, request: Request) -> Response | Reply:
         """Give one HTTP request to the object. A streamed body is sent chunk by chunk behind the gate."""
 
@@ -179,6 +212,27 @@ class Instance:
             return await getting
         finally:
             getting.cancel()
+
+    async def visit(self, run: Callable[[Engine], Awaitable[T]]) -> T:
+        """Do something with this object's storage, as one of its events. Raises what it raises."""
+        raised: list[Exception] = []
+
+        async def kept() -> tuple[T] | None:
+            try:
+                return (await run(self.engine),)
+            except ObjectReset:
+                raise
+            except Exception as error:
+                raised.append(error)  # as it is: no message carries it
+                return None
+
+        answer = await self.event(kept)
+        if raised:
+            raise raised[0]
+        if isinstance(answer, Reply):
+            raise error_of(answer)
+        result: T = answer[0]
+        return result
 
     async def event(self, run: Callable[[], Any]) -> Any:
         """Deliver one event: wait for the gate, run it, wait for its writes. What it raises is a Reply."""

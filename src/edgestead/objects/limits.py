@@ -19,6 +19,7 @@ IDLE_SECONDS = 10.0  # an object without calls leaves memory after this
 CACHE_BYTES_MAX = 2 * 1024 * 1024  # values that one object keeps in memory
 UNFLUSHED_KEYS_MAX = 1_024  # keys that are in the log and not in the database yet
 UNFLUSHED_BYTES_MAX = 1024 * 1024
+PAGE_CACHE_KIB_MAX = 2_000  # of one database
 CHECKPOINT_FRAMES = 1_000  # pages in the write-ahead log before they go to the database file
 DATABASE_PAGES_MAX = 10 * 1024 * 1024 * 1024 // 4_096  # 10 GiB an object
 

@@ -3,7 +3,7 @@
 Owns  which objects live, one instance each; starting, evicting and resetting them; moving bases.
 Asks  the object log for leases, `instance` for a life.
 Tells callers; `serve` and the process's own code through `env` and `call`.
-Not   HTTP; other processes; when alarms fire.
+Not   HTTP; other processes; when alarms fire (`alarms`).
 
 Runs on the loop it was made on: the real one, or a simulated one. `start` begins upkeep, `close` ends all.
 """
@@ -11,8 +11,20 @@ Runs on the loop it was made on: the real one, or a simulated one. `start` begin
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Literal, TypeVar
+
+import apsw
 
 from edgestead.objects import limits, own
+from edgestead.objects.alarms import (
+    NEVER,
+    UNCOUNTED_SECONDS,
+    Alarms,
+    Seconds,
+    pack_time,
+    retry_time,
+    unpack_time,
+)
 from edgestead.objects.calls import Reply, pack_error
 from edgestead.objects.classes import ClassInfo, Durability
 from edgestead.objects.commits import Turns
@@ -21,6 +33,7 @@ from edgestead.objects.engine import Engine, Logging
 from edgestead.objects.env import Bindings, Env
 from edgestead.objects.errors import ObjectError, ObjectReset, StorageBroken, UnknownClass, UnknownMethod
 from edgestead.objects.instance import Instance
+from edgestead.objects.storage import settle
 from edgestead.objects.web import Request, Response
 from edgestead.store.objectlog import Lease, LogError, ObjectLog, ObjectRef
 from edgestead.store.sqlite.objectlog.files import Files
@@ -32,6 +45,7 @@ BASES_SECONDS = 0.002  # between two batches while the log has full segments
 BASES_AT_ONCE = 4
 EVICT_AT_ONCE = 64
 DRAIN_SECONDS = 5.0
+T = TypeVar("T")
 Key = tuple[str, str]
 OpenDatabase = Callable[[Lease, Files, str], Database]
 
@@ -89,6 +103,7 @@ class Node:
         # How calls of this node's own objects go out: to this node, or to the one that owns the object.
         self.deliver: Callable[[ObjectRef, str, bytes], Awaitable[Reply]] = self.call
         self._bindings = bindings
+        self.alarms = Alarms(object_log, self._loop, lambda: pack_time(now_ms()), self._run_alarm)
         self.env = Env(self, classes, random, bindings)
 
     # calls
@@ -125,6 +140,109 @@ class Node:
         finally:
             self._events -= 1
 
+    async def _run_alarm(self, ref: ObjectRef) -> Seconds:
+        """Run one alarm; the seconds until it is to be looked at again if it is still there, or NEVER."""
+        info = self.classes.get(ref.class_name)
+        if info is None or not info.has_alarm:
+            return NEVER  # it waits until its class is loaded again
+        self._events += 1
+        try:
+            await (await self._find(ref, info)).alarm()
+        except StorageBroken:
+            pass
+        except ObjectReset as error:
+            if not self._closed and await self._count_failure(ref, error):
+                return 0.0
+        except (ObjectError, LogError, OSError, apsw.Error) as error:
+            log.error("the alarm of %s/%s cannot run: %s", ref.class_name, ref.name or ref.id, error)
+        else:
+            return 0.0
+        finally:
+            self._events -= 1
+        return UNCOUNTED_SECONDS
+
+    async def _count_failure(self, ref: ObjectRef, error: ObjectReset) -> bool:
+        """The object was reset by its own code, so nobody has set the retry. False when that fails too."""
+        log.info("the alarm of %s/%s was reset", ref.class_name, ref.name or ref.id, exc_info=error)
+
+        def fail(engine: Engine) -> None:
+            fired_us = engine.begin_alarm(pack_time(self._now_ms()))
+            if fired_us is not None:
+                failures = unpack_time(fired_us)[1] + 1
+                engine.end_alarm(retry_time(self._now_ms(), failures, self._chance()))
+
+        try:
+            await self.with_storage(ref, fail)
+        except (ObjectError, LogError, OSError, apsw.Error):
+            return False
+        return True
+
+    def _chance(self) -> float:
+        return int.from_bytes(self._random(4)) / 2**32
+
+    async def visit(self, ref: ObjectRef, run: Callable[[Engine], Awaitable[T]]) -> T:
+        """Do something with the storage of an object, not through its class.
+
+        An object in memory takes it as an event. Of another one only the storage is opened, no code of its
+        class runs, and calls wait until the visit is over. What it wrote is durable then.
+        Raises what `run` raises, ObjectError, LogError, OSError.
+        """
+        key = (ref.class_name, ref.id)
+        while key not in self._live and key in self._ending:
+            await asyncio.shield(self._ending[key])
+        if self._closed:
+            raise ObjectReset("The node is closing.")
+        self._events += 1
+        try:
+            instance = self._live.get(key)
+            if instance is None:
+                return await self._visit_storage(key, ref, run)
+            return await instance.visit(run)
+        finally:
+            self._events -= 1
+
+    async def _visit_storage(self, key: Key, ref: ObjectRef, run: Callable[[Engine], Awaitable[T]]) -> T:
+        held = self._ending[key] = self._loop.create_future()
+        try:
+            engine = self._make_visited(ref)
+            try:
+                result = await run(engine)
+                synced: asyncio.Future[None] = self._loop.create_future()
+                engine.when_synced(settle(synced))
+                await synced
+                return result
+            finally:
+                self._let_go(key, engine)
+        finally:
+            if self._ending.get(key) is held:
+                del self._ending[key]
+            held.set_result(None)
+
+    def _make_visited(self, ref: ObjectRef) -> Engine:
+        def broken(error: ObjectReset) -> None:
+            log.warning("visiting %s/%s: %s", ref.class_name, ref.name or ref.id, error)
+
+        info = self.classes.get(ref.class_name)
+        return self._make_engine(ref, broken, info.durability if info else "found")
+
+    async def with_storage(self, ref: ObjectRef, use: Callable[[Engine], T]) -> T:
+        """The same, for what takes no time: an object in memory does not take it as an event.
+
+        So it also reaches an object whose code keeps others out. Raises what `use` raises, and as `visit`.
+        """
+        key = (ref.class_name, ref.id)
+        while (instance := self._live.get(key)) is None and (ending := self._ending.get(key)) is not None:
+            await asyncio.shield(ending)
+        if instance is not None:
+            result = use(instance.engine)
+            await instance.confirmed()
+            return result
+
+        async def run(engine: Engine) -> T:
+            return use(engine)
+
+        return await self.visit(ref, run)
+
     async def confirmed(self) -> None:
         """Calls from outside of objects wait for nobody's writes."""
 
@@ -156,6 +274,7 @@ class Node:
             self._now_ms,
             self._deliver,
             lambda over: self._over(key, engine_of[0], over),
+            self._chance,
         )
         engine = self._make_engine(ref, instance.reset, info.durability)
         engine_of.append(engine)
@@ -169,11 +288,13 @@ class Node:
         self,
         ref: ObjectRef,
         on_broken: Callable[[ObjectReset], None],
-        durability: Durability | None = None,
+        durability: Durability | Literal["found"] | None = None,
     ) -> Engine:
         """The storage of an object; without a `durability` only for its base to be moved."""
         lease = self.log.acquire(ref)
         key = (ref.class_name, ref.id)
+        if durability == "found":
+            durability = own.durability_of(lease, self._files)
         if durability is not None and (reason := own.mixed(lease, self._files, durability)):
             self.log.release(lease, lease.tail)
             raise ObjectError(reason)
@@ -250,10 +371,11 @@ class Node:
     # upkeep
 
     def start(self) -> None:
-        """Begin eviction and the moving of bases."""
+        """Begin eviction, the moving of bases, and alarms."""
         self._every(UPKEEP_SECONDS, self._tend)
         self._every(UPKEEP_SECONDS, self._evict_idle)
         self._move_bases()
+        self.alarms.start()
 
     def _every(self, seconds: float, run: Callable[[], None]) -> None:
         def again() -> None:
@@ -315,6 +437,7 @@ class Node:
         if self._closed:
             return
         self._closed = True
+        self.alarms.close()
         until = self._loop.time() + DRAIN_SECONDS
         while any(not one.is_idle or not one.engine.is_clean for one in self._live.values()):
             if self._loop.time() > until:

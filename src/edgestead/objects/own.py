@@ -49,6 +49,11 @@ def mixed(lease: Lease, files: Files, durability: Literal["log", "sqlite"]) -> s
     return f'The object was written with durability = "{was}"; a class with objects cannot change it.'
 
 
+def durability_of(lease: Lease, files: Files) -> Literal["log", "sqlite"]:
+    """Which one an object was written with, its class unknown."""
+    return "sqlite" if files.exists(own_path(lease.path)) else "log"
+
+
 class _Durable:
     """What every commit's group is, once it is made."""
 

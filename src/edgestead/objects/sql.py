@@ -8,6 +8,7 @@ Not   what may be touched (`guard`); when it is committed (`engine`).
 Source: spec "Object storage API", "SQL API".
 """
 
+import contextlib
 from typing import Any, NoReturn
 
 import apsw
@@ -20,9 +21,6 @@ from edgestead.objects.statements import Statement, split
 
 Row = dict[str, Any]
 _splits: dict[str, tuple[Statement, ...]] = {}
-
-
-_ROWS_ONLY = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE", "WITH"})  # cannot change the schema
 
 
 class SqlStorage:
@@ -50,39 +48,28 @@ class SqlStorage:
 
     def _run(self, statement: Statement, bindings: tuple[Any, ...]) -> "Cursor":
         engine = self._engine
-        if not statement.reads:
+        if statement.writes:
             return self._change(engine.begin_sql(), statement, bindings)
         database = engine.database
         if database is None or engine.broken is not None:
             database = engine.open()
-        return Cursor(engine, database, self._execute(database, statement, bindings), statement, bindings)
+        return Cursor(engine, database, statement, bindings)
 
     def _change(self, database: Database, statement: Statement, bindings: tuple[Any, ...]) -> "Cursor":
-        if statement.word not in _ROWS_ONLY:
+        if not statement.rows_only:
             database.names.clear()  # what the columns of a remembered statement are called may change
             if statement.word == "ALTER":
                 return self._alter(database, statement, bindings)
         return self._write(database, statement, bindings)
 
     def _write(self, database: Database, statement: Statement, bindings: tuple[Any, ...]) -> "Cursor":
-        total_changes = database.connection.total_changes
+        total_changes = database.total_changes
         before = total_changes()
-        rows = self._execute(database, statement, bindings)
-        cursor = Cursor(self._engine, database, rows, statement, bindings)
+        cursor = Cursor(self._engine, database, statement, bindings)
         if not statement.silent:
             cursor.settle()  # SQLite counts when the statement is over
         cursor.rows_written = total_changes() - before
         return cursor
-
-    def _execute(self, database: Database, statement: Statement, bindings: tuple[Any, ...]) -> apsw.Cursor:
-        guard = database.guard
-        guard.trusted, guard.refusal, database.deadline = False, None, 0.0
-        try:
-            return database.execute(statement.text, bindings)
-        except (apsw.Error, OverflowError, UnicodeEncodeError) as error:
-            _refuse(self._engine, database, error)
-        finally:
-            guard.trusted = True
 
     def _alter(self, database: Database, statement: Statement, bindings: tuple[Any, ...]) -> "Cursor":
         """SQLite does not ask about the name that a table is renamed to, so it is looked at afterwards."""
@@ -131,7 +118,7 @@ def _refuse(engine: Engine, database: Database, error: Exception) -> NoReturn:
         raise SqlError(f"a parameter cannot be bound: {error}", "SQLITE_MISMATCH") from None
     number = getattr(error, "result", apsw.SQLITE_ERROR)
     code = apsw.mapping_result_codes.get(number & 0xFF, "SQLITE_ERROR")
-    raise SqlError(database.guard.refusal or str(error), str(code)) from None
+    raise SqlError(database.guard.take_refusal() or str(error), str(code)) from None
 
 
 class Cursor:
@@ -155,31 +142,39 @@ class Cursor:
     )
 
     def __init__(
-        self,
-        engine: Engine,
-        database: Database,
-        rows: apsw.Cursor,
-        statement: Statement,
-        bindings: tuple[Any, ...],
+        self, engine: Engine, database: Database, statement: Statement, bindings: tuple[Any, ...]
     ) -> None:
+        """Run a statement, which must be the user's. Raises as `exec` does."""
         self._engine, self._database, self._statement = engine, database, statement
-        self._bindings, self._rows = bindings, rows
+        self._bindings = bindings
         self.rows_read = self.rows_written = 0
         self._left: list[tuple[Any, ...]] | None = None
         self._names: list[str] | None = None
+        rows, database.spare = database.spare, None
+        if rows is None:
+            rows = database.connection.cursor()
+        self._rows: apsw.Cursor = rows
+        database.deadline = 0.0
+        try:
+            rows.execute(statement.text, bindings)
+        except (apsw.Error, OverflowError, UnicodeEncodeError) as error:
+            _refuse(engine, database, error)
         if statement.silent:
-            self._left = []
-            return
-        self._names = database.names.get(statement.text)
-        if self._names is None:
-            try:
-                names = [column[0] for column in rows.description]
-            except apsw.ExecutionCompleteError:
-                return  # no row at all: looked up when somebody asks
-            self._names = names
-            if len(database.names) < limits.SPLITS_MAX:
-                database.names[statement.text] = names
-        database.opened(self)
+            self._left, database.spare = [], rows
+        else:
+            self._names = database.names.get(statement.text) or self._remember_names(rows)
+            before, database.latest = database.latest, self
+            if before is not None and before.is_open:
+                database.note_open(before)
+
+    def _remember_names(self, rows: apsw.Cursor) -> list[str] | None:
+        try:
+            names = [column[0] for column in rows.description]
+        except apsw.ExecutionCompleteError:
+            return None  # no row at all: looked up when somebody asks
+        if len(self._database.names) < limits.SPLITS_MAX:
+            self._database.names[self._statement.text] = names
+        return names
 
     # rows
 
@@ -189,8 +184,7 @@ class Cursor:
                 return None
             row = self._left.pop()
         else:
-            guard = self._database.guard
-            guard.trusted, self._database.deadline = False, 0.0
+            self._database.deadline = 0.0
             try:
                 row = next(self._rows)
             except StopIteration:
@@ -199,8 +193,6 @@ class Cursor:
             except apsw.Error as error:
                 self._left = []
                 _refuse(self._engine, self._database, error)
-            finally:
-                guard.trusted = True
         self.rows_read += 1
         return row
 
@@ -216,15 +208,14 @@ class Cursor:
 
     def _fetch(self) -> list[tuple[Any, ...]]:
         database = self._database
-        guard = database.guard
-        guard.trusted, database.deadline = False, 0.0
+        database.deadline = 0.0
         try:
-            return self._rows.fetchall()
+            rows = self._rows.fetchall()
         except apsw.Error as error:
             self._left = []
             _refuse(self._engine, database, error)
-        finally:
-            guard.trusted = True
+        database.spare = self._rows  # nobody asks it anything any more
+        return rows
 
     @property
     def is_open(self) -> bool:
@@ -260,13 +251,8 @@ class Cursor:
 
         cursor = self._database.connection.cursor()
         cursor.exec_trace = look
-        self._database.guard.trusted = False
-        try:
+        with contextlib.suppress(apsw.Error):  # our own "do not run it", or a schema that has changed since
             cursor.execute(self._statement.text, self._bindings)
-        except apsw.Error:
-            pass  # our own "do not run it", or a schema that has changed since
-        finally:
-            self._database.guard.trusted = True
         return names
 
     def next(self) -> dict[str, Any]:
@@ -285,7 +271,7 @@ class Cursor:
 
     def one(self) -> Row:
         """The row, if exactly one is left. Raises SqlError otherwise."""
-        return self._mapping(self._only())
+        return dict(zip(self._names or self.column_names, self._only()))  # noqa: B905 - as in `to_list`
 
     def _only(self) -> tuple[Any, ...]:
         rows = self._take_all()

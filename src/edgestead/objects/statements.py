@@ -32,14 +32,20 @@ TRIGGER_ENDS_MAX = 1_000  # semicolons of one trigger that are tried as its end
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """One statement. `reads` ones need no transaction; `silent` ones certainly give no rows."""
+    """One statement.
+
+    `writes` ones need a transaction, `rows_only` ones cannot change the schema, `silent` ones certainly
+    give no rows.
+    """
 
     text: str
     word: str
-    reads: bool
+    writes: bool
+    rows_only: bool
     silent: bool
 
 
+_ROWS_ONLY = frozenset("INSERT REPLACE UPDATE DELETE WITH".split())
 _CHANGES = frozenset("INSERT REPLACE UPDATE DELETE CREATE DROP ALTER".split())
 
 
@@ -47,7 +53,8 @@ def _statement(text: str, word: str) -> Statement:
     upper = text.upper()
     # some pragmas do nothing inside a transaction
     reads = word in ("SELECT", "VALUES") or (word == "PRAGMA" and "OPTIMIZE" not in upper)
-    return Statement(text, word, reads, word in _CHANGES and "RETURNING" not in upper)
+    silent = word in _CHANGES and "RETURNING" not in upper
+    return Statement(text, word, not reads, word in _ROWS_ONLY, silent)
 
 
 def split(text: str) -> tuple[Statement, ...]:

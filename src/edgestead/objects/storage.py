@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from edgestead.objects import limits
+from edgestead.objects.alarms import pack_time, unpack_time
 from edgestead.objects.engine import Engine
 from edgestead.objects.errors import BackendError, LimitError, ObjectError, TransactionError
 from edgestead.objects.gates import InputGate
@@ -243,11 +244,14 @@ class Storage(Keys):
     # the alarm
 
     def get_alarm(self, options: Any = None, **named: Any) -> Awaitable[int | None]:
-        """The alarm's time in milliseconds since the epoch, or None. Option: allow_concurrency."""
+        """The alarm's time in milliseconds since the epoch, or None. Option: allow_concurrency.
+
+        None while its handler runs, unless it was set again; after a failure the time of the retry.
+        """
         read_options("get_alarm", options, named)
         self._engine.check()
         time_us = self._engine.alarm_us
-        return _ready(None if time_us is None else time_us // 1_000)
+        return _ready(None if time_us is None else unpack_time(time_us)[0])
 
     def set_alarm(self, time: Any, options: Any = None, **named: Any) -> Awaitable[None]:
         """Set the alarm, in milliseconds since the epoch or as an aware datetime; the past means soon.
@@ -259,7 +263,7 @@ class Storage(Keys):
         if not self._has_alarm:
             raise TypeError("set_alarm() needs a class with an alarm() method")
         time_ms = max(_milliseconds(time), self._now_ms())
-        self._engine.set_alarm(time_ms * 1_000, confirmed=not read.get("allow_unconfirmed", False))
+        self._engine.set_alarm(pack_time(time_ms), confirmed=not read.get("allow_unconfirmed", False))
         return DONE
 
     def delete_alarm(self, options: Any = None, **named: Any) -> Awaitable[None]:

@@ -127,6 +127,18 @@ def dependents(reader: Reader, changed: Iterable[str], at_most: int) -> list[Dep
     return sorted(found)
 
 
+def with_ancestors(changed: Iterable[str], apex: str) -> list[str]:
+    """Names of a zone, and those between them and its apex, which may be empty non-terminals."""
+    found: dict[str, None] = {}
+    for name in changed:
+        found[name] = None
+        above = name.partition(".")[2]
+        while name != apex and above != apex:
+            found[above] = None
+            above = above.partition(".")[2]
+    return list(found)
+
+
 def refresh_later(tx: Transaction, changed: Iterable[str]) -> None:
     """Have the upkeep render whatever hangs on any of these, with the rest of its zones."""
     for name in changed:
@@ -229,8 +241,8 @@ def _at_or_covering(
     """What a zone of ours holds at a name, or for it by a wildcard; None when the name is delegated.
 
     Adds to `via` each name whose change may change that: those above, which may become a delegation or hide
-    a wildcard, and the wildcards. An empty non-terminal hides a wildcard, too (RFC 4592 §2.2.2), but is not
-    seen here: no index finds the names below a name.
+    a wildcard, and the wildcards. An empty non-terminal hides a wildcard, too (RFC 4592 §2.2.2): whatever
+    comes or goes below a name counts as its change (`with_ancestors`).
     """
     above = [target]
     while above[-1] != zone.apex:
@@ -240,15 +252,14 @@ def _at_or_covering(
     found = [records.at_name(reader, zone.id, text) for text in texts]
     if any(record.type == "NS" for members in found[:-1] for record in members):
         return None
-    for text, members in zip(texts, found, strict=True):
-        if members and text == texts[0]:
-            return members
-        if text != texts[0]:
-            wildcard = f"*.{text}"
-            via[wildcard] = None
-            covering = records.at_name(reader, zone.id, wildcard)
-            if covering or members:
-                return covering
+    if found[0]:
+        return found[0]
+    for below, text, members in zip(texts, texts[1:], found[1:], strict=False):
+        wildcard = f"*.{text}"
+        via[wildcard] = None
+        covering = records.at_name(reader, zone.id, wildcard)
+        if members or covering:
+            return [] if covering and records.is_above(reader, zone.id, below) else covering
     return []
 
 

@@ -273,9 +273,10 @@ class ZoneEdit:
 
         More than HANGING_MAX would hold the writer up; their zones are noted for the upkeep.
         """
-        found = flattening.dependents(self._tx, self._changed, limits.HANGING_MAX)
+        changed = flattening.with_ancestors(self._changed, self._zone.name)
+        found = flattening.dependents(self._tx, changed, limits.HANGING_MAX)
         if found is None:
-            flattening.refresh_later(self._tx, self._changed)
+            flattening.refresh_later(self._tx, changed)
             return {}
         by_zone: dict[str, list[str]] = {}
         for zone_id, name in found:

@@ -41,7 +41,7 @@ from edgestead.services.zone_log import Origin
 from edgestead.store.control import Group, Reader, Row, Transaction
 from edgestead.tables.zones import ZoneRow
 
-PORTION_RECORDS_MAX = 32  # written in one transaction: about 3 ms of the writer's time
+PORTION_RECORDS_MAX = 16  # written in one transaction: about 2 ms of the writer's time
 RECORDS_BETWEEN_REST = 8  # read before others may pass: under 1 ms
 
 

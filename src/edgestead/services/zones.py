@@ -25,7 +25,7 @@ from edgestead.services import (
     dns_settings,
     history,
     refreshing,
-    serving,
+    serials,
     zone_facts,
     zone_hold,
     zone_nameservers,
@@ -42,7 +42,6 @@ from edgestead.store.control import Reader, Transaction
 from edgestead.tables import accounts, flattened, records, rulesets, settings, zones
 from edgestead.tables.zones import Seen, Wanted, ZoneRow
 
-_MICROSECONDS = 1_000_000
 SWEPT_ROWS_MAX = 500  # of one transaction: about 5 ms of the writer's time
 TYPES_OFFERED = ("full",)
 ORDERS = tuple(zones.ORDERS)
@@ -139,7 +138,7 @@ def create(call: Call, tx: Transaction, platform: Platform, identity: Identity, 
         status="active",
         paused=0,
         plan=PLAN_AT_BIRTH,
-        serial=call.now_us // _MICROSECONDS % serving.SERIAL_END,
+        serial=serials.at_birth(tx, name, call.now_us),
         record_count=0,
         version=0,
         created_us=call.now_us,
@@ -164,6 +163,7 @@ def delete(call: Call, tx: Transaction, zone_id: str) -> None:
     rulesets.delete_all(tx, "zone", zone_id)
     settings.delete_all(tx, zone_id)
     zones.delete(tx, zone_id)
+    serials.remember(tx, row.name, row.serial, call.now_us)
     accounts.add_to_zone_count(tx, row.account_id, -1)
     tx.drop_scope(zone_id)
     flattened.forget_zone(tx, zone_id)

@@ -180,12 +180,23 @@ class ObjectLog(Protocol):
         """Every object, by class and id."""
         ...
 
+    on_alarm: Callable[[int], None]
+    """Called with the time of each alarm that is set, when it is appended."""
+
     def due_alarms(self, before_us: int, limit: int) -> list[tuple[int, ObjectRef]]:
         """The earliest alarms at or before a time, with their times."""
         ...
 
+    def take_alarms(self, before_us: int, limit: int) -> list[tuple[int, ObjectRef]]:
+        """The same, each only once: until it is set again, or given back."""
+        ...
+
+    def give_back(self, ref: ObjectRef) -> None:
+        """A taken alarm that was neither set again nor deleted may be taken again."""
+        ...
+
     def next_alarm_us(self) -> int | None:
-        """The earliest alarm of all."""
+        """The earliest alarm of all that are not taken."""
         ...
 
     def tend(self) -> None:

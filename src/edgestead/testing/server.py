@@ -3,7 +3,7 @@
 Owns  starting `edgecli serve` on ports of its own, asking it by HTTP and DNS, and ending all of it.
 Asks  `testing.places`, the ready-file and /proc.
 Tells the test what came back.
-Not   fixtures (`testing.fixtures`); looking into the server's memory.
+Not   fixtures (`testing.plugin`); looking into the server's memory.
 """
 
 import http.client

@@ -34,11 +34,18 @@ class _NoSelector:
 
 
 class SimulatedLoop(asyncio.BaseEventLoop):
-    """An event loop whose clock jumps to the next timer, and which runs what is ready in any order."""
+    """An event loop whose clock jumps to the next timer, and which runs what is ready in any order.
 
-    def __init__(self, random: random_module.Random) -> None:
+    With `in_order` that is the order in which it became ready, as on a real loop. `epoch_us` is what the
+    wall clock says when `now` is 0; it may be changed at any time.
+    """
+
+    def __init__(self, random: random_module.Random, *, in_order: bool = False) -> None:
         super().__init__()
         self.now = 0.0
+        self.epoch_us = EPOCH_SECONDS * 1_000_000
+        self._in_order = in_order
+        self.skew_seconds = 0.0  # by which the wall clock is off: set it to make that clock jump
         self.random = random
         self.watch: Callable[[], None] = lambda: None  # asked in each turn; what it raises ends the run
         self.failure: BaseException | None = None  # of a callback: ends the run
@@ -49,10 +56,10 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     def now_us(self) -> int:
         """The same clock in microseconds since the epoch."""
-        return EPOCH_SECONDS * 1_000_000 + int(self.now * 1_000_000)
+        return self.epoch_us + int((self.now + self.skew_seconds) * 1_000_000)
 
     def now_ms(self) -> int:
-        return EPOCH_SECONDS * 1_000 + int(self.now * 1_000)
+        return self.now_us() // 1_000
 
     def _process_events(self, events: list[Any]) -> None:
         pass
@@ -61,11 +68,12 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         pass
 
     def _run_once(self) -> None:
-        ready: deque[Any] = self._ready  # type: ignore[attr-defined]
-        shuffled = list(ready)
-        self.random.shuffle(shuffled)
-        ready.clear()
-        ready.extend(shuffled)
+        if not self._in_order:
+            ready: deque[Any] = self._ready  # type: ignore[attr-defined]
+            shuffled = list(ready)
+            self.random.shuffle(shuffled)
+            ready.clear()
+            ready.extend(shuffled)
         super()._run_once()  # type: ignore[misc]
         self.watch()
         if self.failure is not None:

@@ -8,13 +8,15 @@ Not   bytes; when something becomes durable.
 
 import heapq
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
 from edgestead.store.objectlog import Alarm, ObjectRef, Unchanged
 from edgestead.store.sqlite.objectlog.catalogue import Catalogue, ObjectRow
 from edgestead.store.sqlite.objectlog.recovery import Recovered, Tail
+
+HEAP_SLACK = 1_000  # times that count no more, which the heap may hold
 
 
 class Known(msgspec.Struct):
@@ -48,6 +50,8 @@ class Directory:
         self.touched: dict[int, Known] = {}  # changed since the catalogue was last written
         self._alarms: dict[int, int] = {}
         self._heap: list[tuple[int, int]] = []
+        self._taken: set[int] = set()  # alarms that somebody is at
+        self.on_alarm: Callable[[int], None] = lambda time_us: None
         self._last_number = catalogue.last_number()
         for time_us, number in catalogue.alarms():
             self.set_alarm(number, time_us)
@@ -163,22 +167,44 @@ class Directory:
     def set_alarm(self, number: int, time_us: int | None) -> None:
         if time_us is None:
             self._alarms.pop(number, None)
-        elif self._alarms.get(number) != time_us:
+            self._taken.discard(number)
+        elif self._alarms.get(number) != time_us or number in self._taken:
             self._alarms[number] = time_us
-            heapq.heappush(self._heap, (time_us, number))
+            self._taken.discard(number)
+            self._push(time_us, number)
+
+    def _push(self, time_us: int, number: int) -> None:
+        heapq.heappush(self._heap, (time_us, number))
+        if len(self._heap) > HEAP_SLACK + 2 * len(self._alarms):  # alarms that were moved leave one behind
+            self._heap = [(at_us, one) for one, at_us in self._alarms.items() if one not in self._taken]
+            heapq.heapify(self._heap)
+        self.on_alarm(time_us)
 
     def due_alarms(self, before_us: int, limit: int) -> list[tuple[int, int]]:
         """(time, number), earliest first."""
-        due: list[tuple[int, int]] = []
-        while self._heap and len(due) < limit and self._heap[0][0] <= before_us:
-            alarm = heapq.heappop(self._heap)
-            if self._alarms.get(alarm[1]) == alarm[0] and alarm not in due:
-                due.append(alarm)
-        for alarm in due:
-            heapq.heappush(self._heap, alarm)
+        due = self.take_alarms(before_us, limit)
+        for time_us, number in due:
+            self._taken.discard(number)
+            heapq.heappush(self._heap, (time_us, number))
         return due
 
+    def take_alarms(self, before_us: int, limit: int) -> list[tuple[int, int]]:
+        """The same, each only once."""
+        due: list[tuple[int, int]] = []
+        while self._heap and len(due) < limit and self._heap[0][0] <= before_us:
+            time_us, number = heapq.heappop(self._heap)
+            if self._alarms.get(number) == time_us and number not in self._taken:
+                self._taken.add(number)
+                due.append((time_us, number))
+        return due
+
+    def give_back(self, number: int) -> None:
+        if number in self._taken:
+            self._taken.discard(number)
+            self._push(self._alarms[number], number)
+
     def next_alarm_us(self) -> int | None:
-        while self._heap and self._alarms.get(self._heap[0][1]) != self._heap[0][0]:
-            heapq.heappop(self._heap)
-        return self._heap[0][0] if self._heap else None
+        heap = self._heap
+        while heap and (heap[0][1] in self._taken or self._alarms.get(heap[0][1]) != heap[0][0]):
+            heapq.heappop(heap)
+        return heap[0][0] if heap else None

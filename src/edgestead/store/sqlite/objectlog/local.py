@@ -382,13 +382,28 @@ class LocalObjectLog:
         for _, entries in itertools.groupby(merged, key=_by_name):
             yield next(entries)  # of equal names the one from memory comes first
 
+    @property
+    def on_alarm(self) -> Callable[[int], None]:
+        return self._directory.on_alarm
+
+    @on_alarm.setter
+    def on_alarm(self, callback: Callable[[int], None]) -> None:
+        self._directory.on_alarm = callback
+
     def due_alarms(self, before_us: int, limit: int) -> list[tuple[int, ObjectRef]]:
-        due = []
-        for time_us, number in self._directory.due_alarms(before_us, limit):
-            known = self._directory.numbered(number)
-            if known is not None:
-                due.append((time_us, known.ref))
-        return due
+        return self._with_refs(self._directory.due_alarms(before_us, limit))
+
+    def take_alarms(self, before_us: int, limit: int) -> list[tuple[int, ObjectRef]]:
+        return self._with_refs(self._directory.take_alarms(before_us, limit))
+
+    def _with_refs(self, alarms: list[tuple[int, int]]) -> list[tuple[int, ObjectRef]]:
+        found = ((time_us, self._directory.numbered(number)) for time_us, number in alarms)
+        return [(time_us, known.ref) for time_us, known in found if known is not None]
+
+    def give_back(self, ref: ObjectRef) -> None:
+        known = self._directory.existing(ref)
+        if known is not None:
+            self._directory.give_back(known.number)
 
     def next_alarm_us(self) -> int | None:
         return self._directory.next_alarm_us()

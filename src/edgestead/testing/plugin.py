@@ -1,0 +1,74 @@
+"""The pytest plugin: fixtures for stateful objects and for the real server.
+
+Owns  the fixtures' names and lifetimes.
+Asks  `node` and `server`, imported when a test wants them and not before.
+Tells tests through their parameters.
+Not   anything to tests that use none of them: no hook, no option, no marker. Imports pytest only.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from edgestead.testing.node import ObjectNode
+    from edgestead.testing.server import EdgeServer
+    from edgestead.testing.snapshots import Snapshot
+
+
+@pytest.fixture
+def object_classes(request: pytest.FixtureRequest) -> list[Any]:
+    """What the fixture `objects` runs: the classes that the test's module has, by definition or import.
+
+    A module or conftest.py may have its own: a list of classes, FILE.py, folders of such files, modules.
+    """
+    from edgestead.objects.classes import StatefulObject
+
+    found = vars(request.module).values()
+    return [
+        value
+        for value in dict.fromkeys(value for value in found if isinstance(value, type))
+        if issubclass(value, StatefulObject) and value is not StatefulObject
+    ]
+
+
+@pytest.fixture(scope="session")
+def objects_start() -> "Snapshot | None":
+    """What the fixture `objects` begins with: None is an empty node.
+
+    A module or conftest.py may have its own, which fills a node once and gives its snapshot to every test.
+    """
+    return None
+
+
+@pytest.fixture
+def objects(object_classes: list[Any], objects_start: "Snapshot | None") -> "Iterator[ObjectNode]":
+    """A node of stateful objects in memory, on invented time; a new one for each test."""
+    from edgestead.testing.node import START, ObjectNode
+
+    with ObjectNode(*object_classes, start=objects_start or START) as node:
+        yield node
+
+
+@pytest.fixture
+def new_server(tmp_path: Path) -> "Iterator[Callable[..., EdgeServer]]":
+    """Call it with flags for a server that is not started yet; all of them are ended after the test."""
+    from edgestead.testing.server import EdgeServer
+
+    made: list[EdgeServer] = []
+
+    def make(*flags: str, name: str = "data") -> EdgeServer:
+        made.append(EdgeServer(tmp_path / name, *flags))
+        return made[-1]
+
+    yield make
+    for server in made:
+        server.close()
+
+
+@pytest.fixture
+def edge_server(new_server: "Callable[..., EdgeServer]") -> "EdgeServer":
+    """A started server with defaults, on free ports and with a data folder of its own."""
+    return new_server().start()
