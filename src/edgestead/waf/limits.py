@@ -1,10 +1,12 @@
 """How much of a request is looked at, and how much work it may cost.
 
-Owns  every named limit of the room, with its unit.
-Asks  nobody.
+Owns  every named limit of the room, with its unit; the meter of work.
+Asks  `transaction` for the refusal.
 Tells collections, bodies, engine.
 Not   what happens over a limit: the module that meets it says so in its docstring.
 """
+
+from .transaction import Refused
 
 # What is read of a request. The defaults of ModSecurity's recommended configuration, where it has one.
 BODY_BYTES_MAX = 131_072  # inspected body without files (SecRequestBodyNoFilesLimit); more is refused, 413
@@ -31,3 +33,19 @@ MACRO_BYTES_MAX = 65_536  # what one text with macros may expand to
 # hundred units are a microsecond.
 STEP_UNITS = 50_000  # about a millisecond: after so much the inspection gives way
 WORK_UNITS_MAX = 20_000_000  # one request; over it the request is refused
+
+
+class Meter:
+    """What one request has cost so far, in units of work."""
+
+    __slots__ = ("budget", "units")
+
+    def __init__(self, budget: int = WORK_UNITS_MAX) -> None:
+        self.units = 0
+        self.budget = budget
+
+    def spend(self, units: int) -> None:
+        """Raises: Refused when the budget is used up."""
+        self.units += units
+        if self.units > self.budget:
+            raise Refused("work", 403)

@@ -7,8 +7,8 @@ Not   the scan over all patterns (`scan`).
 
 Differences of dialect are settled in the text: ``\s`` has the vertical tab, ``\v`` is every vertical blank.
 What RE2 lacks (look-around, possessive quantifiers, atomic groups, back references) is left out or widened,
-which can only match more. Such a pattern is then tried exactly on values up to `BACKTRACK_BYTES_MAX`; on longer
-ones, where backtracking could take for ever, the wider reading decides.
+which can only match more. Such a pattern is then tried exactly on values up to `BACKTRACK_BYTES_MAX`; on
+longer ones, where backtracking could take for ever, the wider reading decides.
 
 Source: PCRE2 pattern syntax; RE2 syntax.
 """
@@ -66,7 +66,7 @@ class Pattern:
         return self._exact.search(value)
 
     def search_joined(self, text: bytes, start: int = 0) -> Any:
-        """The first match at or after `start` in values joined by line ends: one of them may match, or none."""
+        """The first match from `start` on in values joined by line ends: one of them may match, or none."""
         return self._wide_rx.search(text, start)
 
 
