@@ -22,7 +22,9 @@ COMMANDS: dict[str, Lazy] = {
         "edgestead.cli.credentials", "credentials", "Renew the key and token in the data folder."
     ),
     "kv": Lazy("edgestead.cli.kv", "kv", "Read and write the key-value store."),
-    "waf": Lazy("edgestead.cli.waf", "waf", "Show and set a zone's use of the managed OWASP ruleset."),
+    "waf": Lazy(
+        "edgestead.cli.waf", "waf", "Show and set a zone's use of the managed OWASP ruleset; its events."
+    ),
     "ruleset": Lazy("edgestead.cli.ruleset", "ruleset", "List, print and check rulesets."),
     "zone": Lazy("edgestead.cli.zone", "zone", "Create, list, import and export zones; their history."),
     "record": Lazy("edgestead.cli.record", "record", "Create, list, change and delete DNS records."),

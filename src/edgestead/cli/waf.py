@@ -1,6 +1,6 @@
-"""`edgecli waf`: show and set what a zone does with the managed ruleset.
+"""`edgecli waf`: show and set what a zone does with the managed ruleset; its events.
 
-Owns  arguments, options and output of the three commands.
+Owns  arguments, options and output of three commands.
 Asks  `cli.waf_rule` what a rule says and should say, `cli.ruleset_target` for the server.
 Tells the shell.
 Not   the API's rules. Imports click and the standard library only.
@@ -14,6 +14,7 @@ import click
 from edgestead.cli import waf_rule
 from edgestead.cli.failure import Failed
 from edgestead.cli.ruleset_target import JSON, ZONE, Command, Target, zone_target
+from edgestead.cli.waf_events import events
 
 PHASE = "http_request_firewall_managed"
 DEPLOY = click.option(
@@ -42,9 +43,12 @@ class Deployed(NamedTuple):
     rule: Json | None
 
 
-@click.group(short_help="Show and set a zone's use of the managed OWASP ruleset.")
+@click.group(short_help="Show and set a zone's use of the managed OWASP ruleset; its security events.")
 def waf() -> None:
-    """Show and set what a zone does with the managed OWASP ruleset."""
+    """Show and set what a zone does with the managed OWASP ruleset, and what became of requests."""
+
+
+waf.add_command(events)
 
 
 @waf.command("show", cls=Command)

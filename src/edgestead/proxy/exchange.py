@@ -67,9 +67,9 @@ class Exchange:
     """One request. Bytes stay bytes; header names are in lower case, in the order of arrival.
 
     `client` is the address that counts (the peer's, or the one that a trusted proxy names), `peer` who is
-    connected. `host` is without port and in lower case. `path` and `query` are the target's, as sent;
-    `query` is empty when there is none. `body` is the inspected prefix of the request's body: `body_complete`
-    says whether it is all of it, `body_length` what Content-Length says (None for chunked bodies).
+    connected. `host` is without port and in lower case. `path` and `query` are the target's, as sent; `query`
+    is empty when there is none. `body` is the inspected prefix of the request's body: `body_complete` says
+    whether it is all of it, `body_length` what Content-Length says (None for chunked bodies).
     `ray` is the request's id, `arrived_us` when its head was complete (Unix time).
     """
 
