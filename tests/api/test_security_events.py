@@ -7,7 +7,7 @@ import pytest
 from edgestead.proxy.events import EventFiles, EventLog
 from edgestead.services.events import Decision
 from tests.api.conftest import AT_NEWEST
-from tests.proxy.conftest import ask
+from tests.proxy.made import ask
 
 NOW_US = 1_700_000_000_000_000
 SECOND_US = 1_000_000

@@ -1,127 +1,77 @@
-"""Requests and rules of this room's tests, made from as little as a test has to say."""
+"""One server and its origins for a module's tests: names of `edge.example` lead to scripted origins."""
 
-from typing import Any
+import itertools
 
-import msgspec
 import pytest
 
-from edgestead.model.ruleset_document import RulesetDocument
-from edgestead.proxy.exchange import Exchange, Response, ResponseHead, ZoneFacts
-from edgestead.proxy.phase import Tools, ZoneRules, local_tools
-from edgestead.proxy.pipeline import Pipeline, compile_zone
-from edgestead.services.events import Decision
-
-ZONE_ID = "5" * 32
-NOW_US = 1_700_000_000_250_000
-BROWSER = [(b"user-agent", b"Browser/1.0"), (b"accept", b"text/html,application/xhtml+xml,*/*;q=0.8")]
+from edgestead.proxy.phase import local_tools
+from edgestead.testing.server import EdgeServer
+from tests.proxy.made import Edge, Seen
+from tests.proxy.origin import HTTP_200, Origin, loopback
+from tests.proxy.talk import get
 
 
-class Seen:
-    """An observer that remembers."""
+class Site:
+    """A server with one zone. `origin(...)` makes a proxied name with origins of its own."""
 
-    def __init__(self) -> None:
-        self.decisions: list[Decision] = []
+    def __init__(self, folder, *flags, zone="edge.example"):
+        self._numbers = itertools.count()
+        self._origins = []
+        self._names = itertools.count()
+        self.zone = zone
+        self.first = self._listen(HTTP_200)
+        self.server = EdgeServer(folder / "data", "--origin-port", str(self.first.port), *flags)
+        self.server.start()
+        self.zone_id = self.server.make_zone(zone)
 
-    def decided(self, exchange: Exchange, decision: Decision) -> None:
-        self.decisions.append(decision)
-
-    def refused(self, *about: object) -> None:
-        raise AssertionError(about)
-
-    def failed(self, *about: object) -> None:
-        raise AssertionError(about)
+    def _listen(self, answer):
+        port = self._origins[0].port if self._origins else 0
+        self._origins.append(Origin(loopback(next(self._numbers)), port, answer))
+        return self._origins[-1]
 
     @property
-    def actions(self) -> list[str]:
-        return [decision.action for decision in self.decisions]
+    def http(self):
+        return self.server.ready["http"]
+
+    def origin(self, answer=HTTP_200):
+        """(host, origin) of a new proxied name."""
+        origin = self._listen(answer)
+        return self.name(origin.host), origin
+
+    def name(self, *contents, type_="A", proxied=True):
+        host = f"n{next(self._names)}.{self.zone}"
+        for content in contents:
+            answer = self.server.make_record(self.zone_id, type_, host, content, proxied=proxied)
+            assert answer.status == 200, answer
+        return host
+
+    def address(self):
+        """A loopback address of this site that nobody listens on."""
+        return loopback(next(self._numbers))
+
+    def set(self, setting, value):
+        path = f"/zones/{self.zone_id}/settings/{setting}"
+        answer = self.server.call("PATCH", path, {"value": value})
+        assert answer.status == 200, answer
+
+    def get(self, host, path="/", *headers, method="GET"):
+        return get(self.http, host, path, *headers, method=method)
+
+    def close(self):
+        self.server.close()
+        for origin in self._origins:
+            origin.close()
 
 
-def ask(target: str = "/", **about: Any) -> Exchange:
-    """A GET of `target`, over http, by 192.0.2.7, of the test zone. `zone` are its settings."""
-    settings = about.pop("zone", {})
-    facts: dict[str, Any] = {
-        "client": "192.0.2.7",
-        "peer": "192.0.2.7",
-        "scheme": b"http",
-        "port": 8080,
-        "version": b"HTTP/1.1",
-        "method": b"GET",
-        "target": target.encode("latin-1"),
-        "headers": list(about.pop("headers", ())),
-        "host": b"www.example.com",
-        "zone": ZoneFacts(ZONE_ID, b"example.com", "a" * 32, "free", settings),
-        "ray": b"ray-1",
-        "arrived_us": NOW_US,
-    }
-    body = about.pop("body", None)
-    exchange = Exchange(**{**facts, **about})
-    if body is not None:
-        exchange.body, exchange.body_length = body, len(body)
-    return exchange
-
-
-def answer(exchange: Exchange, status: int = 200, headers: Any = (), from_origin: bool = True) -> Exchange:
-    """The same request, with an answer."""
-    exchange.response = ResponseHead(status, list(headers), from_origin)
-    return exchange
-
-
-def rule(action: str, expression: str = "true", **more: Any) -> dict[str, Any]:
-    return {"action": action, "expression": expression, "enabled": True, "version": "1", **more}
-
-
-def ruleset(phase: str, rules: list[dict[str, Any]], kind: str = "zone", id_: str = "") -> RulesetDocument:
-    """Rules without an id are numbered from 1: `r1`, `r2`."""
-    numbered = [{"id": f"r{number}", **one} for number, one in enumerate(rules, 1)]
-    return RulesetDocument(
-        id_ or f"{kind}-{phase}", kind, phase, "1", msgspec.Raw(msgspec.json.encode(numbered))
-    )
-
-
-class Edge:
-    """One zone's pipeline, and what it decided."""
-
-    def __init__(self, tools: Tools, seen: Seen) -> None:
-        self.tools = tools
-        self.seen = seen
-        self.pipeline: Pipeline
-
-    def serve(
-        self,
-        phase: str = "http_request_firewall_custom",
-        zone: list[dict[str, Any]] | None = None,
-        account: list[dict[str, Any]] | None = None,
-        custom: dict[str, list[dict[str, Any]]] | None = None,
-        more: dict[str, list[dict[str, Any]]] | None = None,
-        settings: dict[str, Any] | None = None,
-    ) -> "Edge":
-        """With these rules: the zone's and the account's in `phase`, the zone's in others (`more`)."""
-        facts = ZoneFacts(ZONE_ID, b"example.com", "a" * 32, "free", settings or {})
-        entrypoints = {} if zone is None else {phase: ruleset(phase, zone)}
-        entrypoints |= {name: ruleset(name, rules) for name, rules in (more or {}).items()}
-        self.pipeline = compile_zone(
-            ZoneRules(
-                facts,
-                account={} if account is None else {phase: ruleset(phase, account, "root")},
-                zone=entrypoints,
-                by_id={id_: ruleset(phase, rules, "custom", id_) for id_, rules in (custom or {}).items()},
-            ),
-            self.tools,
-        )
-        return self
-
-    def ask(self, target: str = "/", **about: Any) -> Response | None:
-        """What the edge answers to a request; None when it goes to the origin."""
-        return self.pipeline.request(ask(target, **about))
-
-    def send(self, target: str = "/", **about: Any) -> Exchange:
-        """A request that must go to the origin, as it goes."""
-        exchange = ask(target, **about)
-        assert self.pipeline.request(exchange) is None
-        return exchange
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    made = Site(tmp_path_factory.mktemp("site"))
+    yield made
+    made.close()
 
 
 @pytest.fixture
-def edge() -> Edge:
+def edge():
+    """A zone's phases alone, without a server."""
     seen = Seen()
     return Edge(local_tools(seen), seen)

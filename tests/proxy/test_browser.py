@@ -14,7 +14,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from edgestead.http1.server import Server
 from edgestead.proxy.exchange import Response
-from tests.proxy.conftest import ask, rule
+from tests.proxy.made import ask, rule
 
 WAIT_SECONDS = 60
 ORIGIN = "the origin's page"

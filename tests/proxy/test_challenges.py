@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from edgestead.proxy.clearance import KINDS
-from tests.proxy.conftest import BROWSER, NOW_US, ZONE_ID, ask, rule
+from tests.proxy.made import BROWSER, NOW_US, ZONE_ID, ask, rule
 from tests.proxy.test_clearance import solved
 
 PATH = "/edge-cgi/challenge"

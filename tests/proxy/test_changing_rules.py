@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.proxy.conftest import answer, rule
+from tests.proxy.made import answer, rule
 
 REDIRECT, ROUTE = "http_request_dynamic_redirect", "http_request_origin"
 TRANSFORM, RESPONSE = "http_request_transform", "http_response_headers_transform"

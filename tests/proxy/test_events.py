@@ -11,7 +11,7 @@ from edgestead.proxy import events as writing
 from edgestead.proxy.events import EventFiles, EventLog
 from edgestead.services import events
 from edgestead.services.events import Contribution, Decision, Event, Wanted
-from tests.proxy.conftest import NOW_US, ZONE_ID, ask
+from tests.proxy.made import NOW_US, ZONE_ID, ask
 
 BLOCK = Decision("http_request_firewall_custom", "block", 403, "s" * 32, "r" * 32, "no admins")
 decode = msgspec.json.Decoder(Event).decode
@@ -179,15 +179,11 @@ def test_what_cannot_be_written_is_counted_and_told_once(open_log, folder, count
 
 
 def test_files_rotate_and_the_oldest_goes(open_log, folder):
-    log = open_log(octets_max=1, files_max=3)
-    for _ in range(3):  # one file for what is written together
-        log.decided(ask(), BLOCK)
-        log._write_now() if hasattr(log, "_write_now") else None
-    log.close()
-    for _ in range(5):
+    for number in range(6):
         log = open_log(octets_max=1, files_max=3)
-        log.decided(ask(), BLOCK)
+        log.decided(ask(f"/{number}"), BLOCK)
         log.close()
+    assert [event.path for event in found(folder)] == ["/5", "/4", "/3"]
     assert len(list(folder.iterdir())) == 3
 
 
@@ -217,7 +213,6 @@ def test_ids_sort_by_time_even_when_the_clock_goes_back(open_log, folder, clock)
 @pytest.fixture
 def many(open_log, folder, clock):
     """Twelve events of three workers in turns, a second apart, in several files."""
-    logs = [open_log(worker, octets_max=1, files_max=99) for worker in (0, 1, 10)]
     for number in range(12):
         action = "block" if number % 2 else "log"
         log = open_log((0, 1, 10)[number % 3], octets_max=1, files_max=99)
@@ -226,8 +221,6 @@ def many(open_log, folder, clock):
         )
         log.close()
         clock.us += 1_000_000
-    for log in logs:
-        log.close()
     return folder
 
 

@@ -6,7 +6,7 @@ from edgestead.language import FIELDS, compile_filter
 from edgestead.proxy.exchange import TlsFacts
 from edgestead.proxy.fields import KNOWN
 from edgestead.proxy.phase import view_of
-from tests.proxy.conftest import answer, ask
+from tests.proxy.made import answer, ask
 
 HEADERS = [
     (b"user-agent", b"Tester/1"),

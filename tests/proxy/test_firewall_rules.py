@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.proxy.conftest import BROWSER, rule
+from tests.proxy.made import BROWSER, rule
 
 BLOCK_ALL = rule("block")
 ADMIN = 'http.request.uri.path eq "/admin"'
@@ -36,7 +36,7 @@ def test_another_spelling_of_the_path_is_no_way_around(edge, path):
     ("accept", "kind", "holds"),
     [
         (b"text/html,*/*;q=0.8", b"text/html; charset=utf-8", b"<p>"),
-        (b"application/json", b"application/json", b'"code": "blocked"'),
+        (b"application/json", b"application/json", b'"code": 403'),
         (b"*/*", b"text/plain; charset=utf-8", b"ray-1"),
     ],
 )

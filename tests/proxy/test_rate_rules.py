@@ -4,7 +4,7 @@ import pytest
 
 from edgestead.proxy.phase import local_tools
 from edgestead.proxy.rates import Rates, memory_octets
-from tests.proxy.conftest import Edge, Seen, answer, ask, rule
+from tests.proxy.made import Edge, Seen, answer, ask, rule
 from tests.proxy.test_rates import SECRET, Clock
 
 PHASE = "http_ratelimit"

@@ -19,12 +19,13 @@ PAGE_BYTES = 4096  # one page of memory: 512 cells
 _CELLS_MAX = PAGE_BYTES // 8
 _MICROSECONDS = 1_000_000
 
-Role = Literal["control", "dns", "dns-tcp", "objects"]
+Role = Literal["control", "dns", "dns-tcp", "objects", "edge"]
 
-_EVERY: tuple[Role, ...] = ("control", "dns", "dns-tcp", "objects")
+_EVERY: tuple[Role, ...] = ("control", "dns", "dns-tcp", "objects", "edge")
 _DNS: tuple[Role, ...] = ("dns", "dns-tcp")
 _CONTROL: tuple[Role, ...] = ("control",)
 _OBJECTS: tuple[Role, ...] = ("objects",)
+_EDGE: tuple[Role, ...] = ("edge",)
 
 
 class Metric(NamedTuple):
@@ -49,6 +50,19 @@ class Metric(NamedTuple):
 
 _RCODES = ("noerror", "formerr", "servfail", "nxdomain", "notimp", "refused", "other")
 _STATUSES = ("1xx", "2xx", "3xx", "4xx", "5xx")
+EVENT_ACTIONS = (
+    "block",
+    "challenge",
+    "js_challenge",
+    "managed_challenge",
+    "challenge_solved",
+    "challenge_failed",
+    "log",
+    "skip",
+    "refuse",
+    "fail",
+    "other",
+)
 _BOUNDS_US = (100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000)
 
 METRICS: tuple[Metric, ...] = (
@@ -179,6 +193,31 @@ METRICS: tuple[Metric, ...] = (
         _OBJECTS,
         "Times the process was ended because a class kept it from everything else.",
     ),
+    Metric(
+        "edge_http_requests_total",
+        "counter",
+        _EDGE,
+        "Requests that the edge answered, from an origin or itself.",
+        "status",
+        _STATUSES,
+    ),
+    Metric(
+        "edge_events_total",
+        "counter",
+        _EDGE,
+        "Decisions and refusals of the edge, by what was done: all of them, written down or not.",
+        "action",
+        EVENT_ACTIONS,
+    ),
+    Metric("edge_events_dropped_total", "counter", _EDGE, "Of these, events that were not written down."),
+    Metric(
+        "edge_rates_evicted_total",
+        "counter",
+        _EDGE,
+        "Clients whose count for a rate limit was given up because more came at once than have a place.",
+    ),
+    Metric("edge_http_connections_open", "gauge", _EDGE, "Connections of clients open now."),
+    Metric("edge_http_zones", "gauge", _EDGE, "Zones that this process can serve."),
 )
 
 

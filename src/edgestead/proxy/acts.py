@@ -1,7 +1,7 @@
 """The acts that firewall rules and rate limits share: block, challenge, log, skip.
 
 Owns  the table of these acts.
-Asks  `answers` for a block's default, `challenges`.
+Asks  `refusals` for a block's default, `challenges`.
 Tells the observer of every decision of a rule that logs.
 Not   when a rule acts.
 """
@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from edgestead.language import View
-from edgestead.proxy.answers import stopped
 from edgestead.proxy.challenges import challenge
 from edgestead.proxy.clearance import KINDS
 from edgestead.proxy.exchange import Exchange, Response
 from edgestead.proxy.phase import Silent, Tools
+from edgestead.proxy.refusals import stopped
 from edgestead.proxy.rules import Act, Outcome, Place, Rule, skip
 from edgestead.services.events import Decision
 
@@ -70,7 +70,7 @@ def _own_answer(own: dict[str, Any]) -> Callable[[Exchange], Response]:
 
 def _default_answer(status: int) -> Callable[[Exchange], Response]:
     words = _BLOCKED.get(status, _BLOCKED[403])
-    return lambda exchange: stopped(exchange, status, "blocked", words)
+    return lambda exchange: stopped(exchange, status, words)
 
 
 def _challenge(rule: Rule, place: Place, tools: Tools, block_status: int) -> Act:

@@ -1,58 +1,46 @@
-"""Answers of the edge's own to requests that rules stop.
+"""Heads of answers to clients.
 
-Owns  which form a client wants (a page, JSON, plain text), the block page, its headers.
+Owns  status lines, which headers of an origin's answer go on, how a body is framed.
 Asks  nobody.
-Tells the phases that stop requests.
-Not   errors of origins (52x); the challenge page (`challenge_page`).
+Tells `proxy.passage` the bytes.
+Not   what an answer says.
 """
 
-import html
-import json
+from http import HTTPStatus
 
-from edgestead.proxy.exchange import Exchange, Headers, Response
+from edgestead.http1.messages import Headers
 
-_REASONS = {403: "Forbidden", 429: "Too many requests"}
-_PAGE = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>{status} {title}</title>
-<style>body{{font:16px/1.5 system-ui,sans-serif;margin:15vh auto;max-width:34em;padding:0 1em;color:#222}}
-small{{color:#666}}@media(prefers-color-scheme:dark){{body{{background:#181818;color:#ddd}}}}</style>
-<h1>{title}</h1>
-<p>{words}</p>
-<p><small>Request {ray}</small></p>
-</html>
-"""
-_NO_STORE = (b"cache-control", b"private, no-store")
-
-
-def wants_page(exchange: Exchange) -> bool:
-    """Whether somebody looks at the answer: browsers ask for HTML by name when they open a page."""
-    return b"text/html" in (exchange.header(b"accept") or b"").lower()
-
-
-def wants_json(exchange: Exchange) -> bool:
-    accept = (exchange.header(b"accept") or b"").lower()
-    return b"json" in accept or (
-        b"json" in (exchange.header(b"content-type") or b"").lower() and not wants_page(exchange)
-    )
+NO_BODY = frozenset({204, 304})
+FRAMING = frozenset({b"content-length", b"transfer-encoding"})
+KEPT_FROM_CLIENTS = frozenset(
+    {b"connection", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
+)
+_WORDS = {
+    520: b"Web Server Returned an Unknown Error",
+    521: b"Web Server Is Down",
+    522: b"Connection Timed Out",
+    523: b"Origin Is Unreachable",
+    524: b"A Timeout Occurred",
+    525: b"SSL Handshake Failed",
+    526: b"Invalid SSL Certificate",
+    530: b"Origin Name Error",
+}
+_LINES = {
+    **{one.value: b"HTTP/1.1 %d %s\r\n" % (one.value, one.phrase.encode()) for one in HTTPStatus},
+    **{status: b"HTTP/1.1 %d %s\r\n" % (status, words) for status, words in _WORDS.items()},
+}
+CHUNKED = b"transfer-encoding: chunked\r\n"
+CLOSE = b"connection: close\r\n"
+KEEP_ALIVE = b"connection: keep-alive\r\n"
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
-def stopped(exchange: Exchange, status: int, code: str, words: str, more: Headers | None = None) -> Response:
-    """A refusal in the form that the client wants. `code` is for programs, `words` are for people."""
-    ray = exchange.ray.decode("ascii", "replace")
-    if wants_page(exchange):
-        kind = b"text/html; charset=utf-8"
-        title = _REASONS.get(status, "Refused")
-        text = _PAGE.format(status=status, title=title, words=html.escape(words), ray=html.escape(ray))
-    elif wants_json(exchange):
-        kind = b"application/json"
-        text = json.dumps(
-            {"success": False, "errors": [{"code": code, "message": words}], "ray_id": ray, "result": None}
-        )
-    else:
-        kind = b"text/plain; charset=utf-8"
-        text = f"{words}\nRequest {ray}\n"
-    headers = [(b"content-type", kind), _NO_STORE, *(more or ())]
-    return Response(status, headers, text.encode())
+def words(status: int) -> str:
+    line = _LINES.get(status)
+    return line[13:-2].decode() if line else ""
+
+
+def head(status: int, headers: Headers, added: bytes) -> bytes:
+    """`added` are whole lines. Reason phrases of origins are not passed on (RFC 9112 §4)."""
+    line = _LINES.get(status) or b"HTTP/1.1 %d \r\n" % status
+    return line + b"".join([b"%b: %b\r\n" % header for header in headers]) + added + b"\r\n"

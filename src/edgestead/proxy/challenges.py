@@ -13,11 +13,11 @@ nothing with it and gets 403 with the reason.
 from urllib.parse import unquote_to_bytes
 
 from edgestead.proxy import texts
-from edgestead.proxy.answers import stopped, wants_page
 from edgestead.proxy.challenge_page import PATH, challenge_page
 from edgestead.proxy.clearance import COOKIE_PREFIX, KINDS, Subject, cookie_name
 from edgestead.proxy.exchange import Exchange, Headers, Response, values_of
 from edgestead.proxy.phase import Step, Tools, ZoneRules
+from edgestead.proxy.refusals import stopped, wants_page
 from edgestead.proxy.skips import skips_product
 from edgestead.services.events import Decision
 
@@ -35,7 +35,7 @@ def challenge(exchange: Exchange, tools: Tools, decision: Decision) -> Response 
         return None
     tools.observer.decided(exchange, decision)
     if not _is_browser(exchange):
-        return stopped(exchange, 403, decision.action, _NEEDED, [_MITIGATED])
+        return stopped(exchange, 403, _NEEDED, [_MITIGATED])
     kind = KINDS[decision.action]
     token = tools.clearances.token(kind.name, _subject(exchange), exchange.arrived_us // _US)
     return challenge_page(
@@ -130,7 +130,7 @@ def _answered(exchange: Exchange, tools: Tools, ttl_seconds: int) -> Response:
         or not tools.clearances.solves(kind, token, solution, subject, now_s)
     ):
         tools.observer.decided(exchange, Decision(PHASE, "challenge_failed", 403))
-        return stopped(exchange, 403, "challenge_failed", "This is not the answer to a challenge of yours.")
+        return stopped(exchange, 403, "This is not the answer to a challenge of yours.")
     status = 303 if b"target" in sent else 204
     tools.observer.decided(exchange, Decision(PHASE, "challenge_solved", status, description=kind))
     headers: Headers = [

@@ -133,6 +133,7 @@ class EventLog:
         self._dropped = 0  # since the last event that was kept
         self._pending: list[tuple[str, bytes]] = []
         self._pending_octets = 0
+        self._unwritten = 0  # counted by the caller's thread: a counter has one writer
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._ending = threading.Event()
@@ -166,10 +167,13 @@ class EventLog:
         self._ending.set()
         self._wake.set()
         self._thread.join()
+        self._count_unwritten()
         self._files.close()
 
     def _note(self, subject: "_Subject", decision: Decision) -> None:
         self._counts.event(decision.action)
+        if self._unwritten:
+            self._count_unwritten()
         now_us = self._admitted()
         if now_us is None:
             return
@@ -181,6 +185,13 @@ class EventLog:
             self._pending.append((event.id, line))
             self._pending_octets += len(line) + 1
         self._wake.set()
+
+    def _count_unwritten(self) -> None:
+        with self._lock:
+            unwritten, self._unwritten = self._unwritten, 0
+        self._dropped += unwritten
+        for _ in range(unwritten):
+            self._counts.dropped()
 
     def _admitted(self) -> int | None:
         """The time of an event that is kept; None for one that is dropped."""
@@ -219,8 +230,8 @@ class EventLog:
         try:
             self._files.write([line for _, line in pending], pending[0][0])
         except OSError as error:
-            for _ in pending:
-                self._counts.dropped()
+            with self._lock:
+                self._unwritten += len(pending)
             return str(error.strerror)
         finally:
             with self._lock:

@@ -64,13 +64,14 @@ RESPONSE_PHASES: tuple[Phase, ...] = (
 class Pipeline:
     """The compiled phases of one zone. Rules of an account are part of it."""
 
-    __slots__ = ("_request", "_response", "body_octets", "facts")
+    __slots__ = ("_request", "_response", "body_octets", "facts", "has_response")
 
     def __init__(self, facts: ZoneFacts, request: Sequence[Step], response: Sequence[Step], body_octets: int):
         self.facts = facts
         self._request = tuple(request)
         self._response = tuple(response)
         self.body_octets = body_octets
+        self.has_response = bool(response)
 
     def request(self, exchange: Exchange) -> Response | Later | None:
         """The edge's own answer; None when the origin is to be asked; `Later` where that takes time."""

@@ -9,7 +9,7 @@ Each worker has a table of its own, which it alone writes and all read: it count
 the key over all of them. So nothing is locked and nothing is estimated. A table has buckets of eight places;
 a key, which is a keyed hash that no stranger can aim, belongs into one bucket. A new key takes a place whose
 window and mitigation are over, or else the one that is over soonest: with 131,072 places that takes 100,000
-clients within one period, and an evicted one only starts to count again. `evictions` counts them.
+clients within one period, and an evicted one only starts to count again.
 
 A window begins with the first request that counts and lasts a period. Two workers that both meet the first
 request begin a window each, moments apart, and each of the two is counted until its own end.
@@ -50,7 +50,7 @@ class Counted(NamedTuple):
 class Rates:
     """One worker's end. For one thread."""
 
-    __slots__ = ("_cells", "_now", "_own", "_secret", "_workers", "evictions")
+    __slots__ = ("_cells", "_evicted", "_now", "_own", "_secret", "_workers")
 
     def __init__(
         self,
@@ -60,14 +60,18 @@ class Rates:
         worker: int = 0,
         workers: int = 1,
         now: Callable[[], float] = time.monotonic,
+        evicted: Callable[[], None] = lambda: None,
     ) -> None:
-        """`secret` of 16 to 32 octets is the same for all workers, and unknown to clients."""
+        """`secret` of 16 to 32 octets is the same for all workers, and unknown to clients.
+
+        `evicted` is told of each key that lost its place before its time.
+        """
         self._cells = memory[: memory_octets(workers)].cast("B").cast("Q")
         self._secret = secret
         self._own = worker * _TABLE_CELLS
         self._workers = workers
         self._now = now
-        self.evictions = 0
+        self._evicted = evicted
 
     def key(self, rule: bytes, values: Sequence[bytes]) -> int:
         """The key of a rule and what it counts by; never 0."""
@@ -135,7 +139,7 @@ class Rates:
             if over < soonest:
                 best, soonest = place, over
         if soonest > now_ms:
-            self.evictions += 1
+            self._evicted()
         return first + best
 
 

@@ -17,17 +17,19 @@ from edgestead.config import Config
 from edgestead.dns import rates
 from edgestead.dns.settings import DnsSettings, new_secret
 from edgestead.model.counters import PAGE_BYTES
-from edgestead.server import credentials, objects_estate, ready
+from edgestead.server import credentials, edge_estate, objects_estate, ready
 from edgestead.server.child import Child, MakeStart
 from edgestead.server.errors import StartError
 from edgestead.server.folder import DataFolder, remove_runtime_dir
 from edgestead.server.listeners import Listeners, objects_sockets
 from edgestead.server.messages import (
     DNS_GROUP,
+    EDGE_GROUP,
     OBJECTS_GROUP,
     Consumer,
     ControlStart,
     DnsStart,
+    EdgeStart,
     ObjectsStart,
 )
 
@@ -67,6 +69,8 @@ class Estate:
             self._runtime_dir,
             config.objects_http if objects_workers else None,
             objects_workers,
+            http=config.http,
+            https=config.https,
         )
         undo.callback(self._listeners.close)
         credentials.load_or_make(config.data_dir)
@@ -96,6 +100,11 @@ class Estate:
             )
             for worker in range(objects_workers)
         ]
+        self._edge_shared = edge_estate.Shared(self._folder, edge_estate.workers(config), undo)
+        self._edges = [
+            self._child(f"edge-{worker}", "edge", partial(self._edge_start, worker))
+            for worker in range(self._edge_shared.workers)
+        ]
         for fd in self._pages.values():
             undo.callback(os.close, fd)
 
@@ -109,14 +118,14 @@ class Estate:
 
     @property
     def children(self) -> list[Child]:
-        return [self._control, *self._consumers, *self._objects]
+        return [self._control, *self._consumers, *self._objects, *self._edges]
 
     def stages(self) -> list[list[Child]]:
         """The order of the end: while control finishes its writes, their consumers still confirm them.
 
         Objects go first, because they ask control for key-value data.
         """
-        return [self._objects, [self._control], self._consumers]
+        return [self._objects, [self._control], [*self._edges, *self._consumers]]
 
     def open_to_the_world(self) -> ready.Ready:
         """Everything answers: leave word of it in the data folder and the ready-file.
@@ -150,7 +159,11 @@ class Estate:
         # Whoever is alive may be serving: also a child whose "ready" has not been read yet.
         serving = tuple(
             Consumer(pid=c.pid, pidfd=c.pidfd, group=group)
-            for group, children in ((DNS_GROUP, self._consumers), (OBJECTS_GROUP, self._objects))
+            for group, children in (
+                (DNS_GROUP, self._consumers),
+                (EDGE_GROUP, self._edges),
+                (OBJECTS_GROUP, self._objects),
+            )
             for c in children
             if c.is_alive
         )
@@ -183,6 +196,7 @@ class Estate:
             history_days=config.history_days,
             history_rows=config.history_rows,
             objects_workers=len(self._objects),
+            edge_workers=len(self._edges),
             kv_fd=listeners.kv.fileno(),
             objects_namespaces=tuple(id_ for _, id_ in config.objects_bindings),
         )
@@ -216,6 +230,19 @@ class Estate:
         )
         passed_on = [start.calls_fd, start.requests_fd] if many else []
         return start, [start.lock_fd, start.socket_fd, *passed_on]
+
+    def _edge_start(self, worker: int, child: Child, status_fd: int) -> tuple[EdgeStart, Iterable[int]]:
+        start = edge_estate.start_of(
+            self._config,
+            self._listeners,
+            self._runtime_dir,
+            child,
+            status_fd,
+            worker=worker,
+            shared=self._edge_shared,
+        )
+        listening = [fd for fd in (start.http_fd, start.https_fd) if fd >= 0]
+        return start, [*listening, *self._edge_shared.descriptors]
 
     def _dns_start(
         self, socket_fd: int, worker: int, child: Child, status_fd: int

@@ -34,6 +34,9 @@ class Listeners:
         runtime_dir: Path,
         objects: Address | None = None,
         objects_workers: int = 0,
+        *,
+        http: Address,
+        https: Address | None = None,
     ) -> None:
         self._open: list[socket.socket] = []
         try:
@@ -46,6 +49,8 @@ class Listeners:
                 self._keep(_listen_unix(path)) for path in dns_ask_sockets(runtime_dir, dns_workers)
             ]
             self.admin = self._keep(_listen_unix(runtime_dir / "admin.sock"))
+            self.http = self._keep(_listen_tcp("http", http))
+            self.https = self._keep(_listen_tcp("https", https)) if https else None
             self.objects = self._keep(_listen_tcp("objects-http", objects)) if objects else None
             self.objects_calls, self.objects_requests = (
                 [
@@ -57,6 +62,12 @@ class Listeners:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """Where anybody can reach this server over TCP."""
+        bound = [self.api, self.dns_tcp, self.http, self.https, self.objects]
+        return [one.getsockname()[:2] for one in bound if one is not None]
 
     def _keep(self, opened: socket.socket) -> socket.socket:
         self._open.append(opened)

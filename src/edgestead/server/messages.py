@@ -6,7 +6,8 @@ Tells each process its name, its descriptors and its settings.
 Not   sending or reading them (`server.child`, `server.process`).
 
 A message travels once, through an inherited descriptor: nothing in it shows in the arguments or the
-environment. Descriptors are named by number, which is the same on both sides. Only control gets secrets.
+environment. Descriptors are named by number, which is the same on both sides. Only control gets secrets,
+and the edge the keys of its challenges.
 """
 
 from datetime import date
@@ -18,6 +19,7 @@ from edgestead.model.call import Profile
 from edgestead.server.credentials import Credentials
 
 DNS_GROUP = "dns"  # the feed's name for the processes that answer DNS
+EDGE_GROUP = "edge"  # for the processes of the edge proxy
 OBJECTS_GROUP = "objects"  # and for those that run objects: they are never killed for being slow
 
 
@@ -69,6 +71,7 @@ class ControlStart(Start, frozen=True, kw_only=True):
     history_days: int
     history_rows: int
     objects_workers: int = 0
+    edge_workers: int = 0
     kv_fd: int
     objects_namespaces: tuple[str, ...] = ()
 
@@ -95,6 +98,39 @@ class ObjectsStart(Start, frozen=True, kw_only=True):
     blocked_seconds: int
     kv_path: str
     bindings: dict[str, str]
+
+
+class EdgeStart(Start, frozen=True, kw_only=True):
+    """One process of the edge proxy. `http_fd` and `https_fd` (-1: none) listen, the same for all of them.
+
+    `own_listeners` are (host, port) of everything that the server listens on, `own_dns` where it answers DNS.
+    `loop_token` names this server to itself (RFC 8586). `resolver` None means the system's.
+
+    All of them share the memory of `rates_fd`, and hash into it with `rates_secret`. `events_fd` is the
+    folder of events, `challenge_keys` the ids and secrets that clearances are signed with, the newest first.
+    """
+
+    http_fd: int
+    https_fd: int
+    feed_path: str
+    worker: int
+    workers: int
+    profile: Profile
+    own_listeners: tuple[tuple[str, int], ...]
+    own_dns: tuple[str, int]
+    loop_token: bytes
+    resolver: tuple[str, int] | None
+    tls_dir: str | None
+    origin_port: int | None
+    origin_allow: tuple[str, ...]
+    origin_ca: str | None
+    trusted_proxies: tuple[str, ...]
+    proxy_protocol: bool
+    connections_per_address: int
+    rates_fd: int
+    rates_secret: bytes
+    events_fd: int
+    challenge_keys: tuple[tuple[str, bytes], ...]
 
 
 class DnsStart(Start, frozen=True, kw_only=True):

@@ -29,7 +29,7 @@ from edgestead.model.zone_errors import (
     RecordQuota,
     TypeNotOffered,
 )
-from edgestead.services import flattening, limits, record_view, serving, soa_record, zone_facts
+from edgestead.services import edge_feed, flattening, limits, record_view, serving, soa_record, zone_facts
 from edgestead.services.aliases import check_no_loop
 from edgestead.services.dnssec import admits_dnskey
 from edgestead.services.journal import Journaled
@@ -105,6 +105,7 @@ class ZoneEdit:
         self._count = zone.record_count
         self._wrote = False
         self._wrote_settings = False
+        self._wrote_own = False
 
     def create(self, draft: Draft) -> RecordRow:
         """Raises RecordRefused's children: a rule between records, a quota."""
@@ -197,7 +198,7 @@ class ZoneEdit:
             modified_us=self._call.now_us,
         )
         self._log.setting(id_, before, after)
-        self._wrote = True
+        self._wrote = self._wrote_own = True
 
     def take_facts(self) -> None:
         """Read again what settings say; the apex, or the names, that hang on what changed are served anew."""
@@ -255,6 +256,8 @@ class ZoneEdit:
             zones.set_after_change(self._tx, zone_id, serial, self._count)
         elif not self._again:
             zones.set_after_change(self._tx, zone_id, serial, self._count)
+        if self._wrote_settings or self._wrote_own:
+            edge_feed.tell_zone(self._tx, self._zone)
         for other, found in elsewhere.items():
             self._refresh_elsewhere(other, found)
         return self._log.write(self._call, self._tx, zone_id, self._origin)
@@ -319,7 +322,12 @@ class ZoneEdit:
         first: Group = ""
         if is_proxied != name.was_proxied:
             first = "edge" if is_proxied else "dns"
+        # Of the two rows the group that goes first gets its own first: the second one opens the gate.
+        if is_proxied:
+            edge_feed.tell_name(self._tx, self._zone.id, name.owner, name.records)
         self._tx.emit(self._zone.id, served.KIND_NAME, name.owner.hex(), document, first=first)
+        if name.was_proxied and not is_proxied:
+            edge_feed.tell_name(self._tx, self._zone.id, name.owner, name.records)
 
     def _at(self, text: str, owner: bytes | None = None) -> _Name:
         """A name as it is in this transaction; ask before its rows change, so that `was_proxied` is right."""

@@ -64,6 +64,7 @@ INSERT_DELETED = "insert into deleted_zones (id) values (?)"
 SELECT_DELETED = "select id from deleted_zones order by id limit 1"
 DELETE_DELETED = "delete from deleted_zones where id = ?"
 
+SELECT_EVERY = f"select {COLUMNS} from zones order by id"
 SELECT_LIST = f"select {COLUMNS} from zones"
 COUNT_LIST = "select count(*) from zones"
 # Each value stands for every `?` of one text; several values of a condition are alternatives.
@@ -133,6 +134,11 @@ class ZoneState(NamedTuple):
 def state(reader: Reader, zone_id: str) -> ZoneState | None:
     found = reader.row(SELECT_STATE, (zone_id,))
     return ZoneState(*found) if found else None
+
+
+def every(reader: Reader) -> list[ZoneRow]:
+    """All zones of the server."""
+    return [ZoneRow(*found) for found in reader.rows(SELECT_EVERY)]
 
 
 def account_id(reader: Reader, zone_id: str) -> str | None:
