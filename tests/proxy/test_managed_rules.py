@@ -12,7 +12,7 @@ from edgestead.proxy.managed import ManagedRules
 from edgestead.proxy.phase import local_tools
 from edgestead.waf.compile import RuleSet
 from edgestead.waf.engine import Engine
-from tests.proxy.conftest import BROWSER, Edge, Seen, ask, rule
+from tests.proxy.made import BROWSER, Edge, Seen, ask, rule
 
 PHASE = "http_request_firewall_managed"
 RULES = r"""
@@ -266,7 +266,7 @@ def test_nothing_passes_before_the_rules_are_ready(ruleset_id: str) -> None:
         begin()
         answer = asked(edge, "/")
         assert (answer.status, dict(answer.headers)[b"retry-after"]) == (503, b"5")
-    assert seen.actions == ["unavailable", "unavailable"]
+    assert seen.actions == ["refuse", "refuse"]
     assert seen.decisions[-1].reason
 
 

@@ -13,20 +13,33 @@ Source: docs/explanation/crs.md; contract "Rulesets" §4 and §5.
 """
 
 from collections.abc import Generator
+from functools import lru_cache
 from typing import NamedTuple
+
+import msgspec
 
 from edgestead.crs import Overrides
 from edgestead.crs.catalogue import ANOMALY_DESCRIPTION, entry_id
 from edgestead.language import View
+from edgestead.model.ruleset_document import RulesetDocument
 from edgestead.proxy.acts import act_of
-from edgestead.proxy.answers import stopped
 from edgestead.proxy.challenges import challenge
 from edgestead.proxy.clearance import KINDS
 from edgestead.proxy.exchange import Exchange, Response
 from edgestead.proxy.later import Later
 from edgestead.proxy.managed import overrides_of
 from edgestead.proxy.phase import Silent, Step, Tools, ZoneRules
-from edgestead.proxy.rules import Act, Outcome, Place, Rule, all_rules, body_octets, compile_phase
+from edgestead.proxy.refusals import stopped
+from edgestead.proxy.rules import (
+    Act,
+    Outcome,
+    Place,
+    Rule,
+    all_rules,
+    body_octets,
+    compile_phase,
+    rules_of,
+)
 from edgestead.proxy.skips import skips_of
 from edgestead.services.events import Contribution, Decision
 from edgestead.waf.limits import BODY_BYTES_MAX
@@ -35,6 +48,7 @@ from edgestead.waf.transaction import Hit, Request, Verdict
 PHASE = "http_request_firewall_managed"
 BLOCK_STATUS = 403
 UNAVAILABLE_STATUS = 503
+DOCUMENTS_KEPT_MAX = 16_384  # whose executed rulesets are remembered
 RETRY_SECONDS = b"5"  # rules from the cache are there sooner; compiled anew they take half a minute
 _US = 1_000_000
 _BLOCKED = "This request looks like an attack and was not let through."
@@ -56,6 +70,19 @@ def octets(rules: ZoneRules) -> int:
     if any(rule.action == "execute" for rule in all_rules(rules, PHASE)):
         return BODY_BYTES_MAX + 1  # one more than is inspected: so it shows when a body is larger
     return body_octets(rules, PHASE)
+
+
+def executed_by(document: RulesetDocument) -> frozenset[str]:
+    """Ids of the rulesets that a ruleset's enabled rules execute."""
+    return _executed(document.id, document.version, bytes(document.rules))
+
+
+@lru_cache(DOCUMENTS_KEPT_MAX)
+def _executed(id_: str, version: str, rules: bytes) -> frozenset[str]:
+    document = RulesetDocument(id_, "", PHASE, version, msgspec.Raw(rules))
+    return frozenset(
+        rule.action_parameters.get("id", "") for rule in rules_of(document) if rule.action == "execute"
+    )
 
 
 def _make(rule: Rule, place: Place, tools: Tools) -> Act | None:
@@ -104,7 +131,7 @@ class _Execute(NamedTuple):
     def _unavailable(self, exchange: Exchange, ruleset_id: str, reason: str) -> Response:
         decision = Decision(
             PHASE,
-            "unavailable",
+            "refuse",
             UNAVAILABLE_STATUS,
             ruleset_id=ruleset_id,
             rule_id=self.rule.id,
@@ -112,16 +139,16 @@ class _Execute(NamedTuple):
         )
         self.tools.observer.decided(exchange, decision)
         retry = [(b"retry-after", RETRY_SECONDS)]
-        return stopped(exchange, UNAVAILABLE_STATUS, "not_ready", _UNAVAILABLE, retry)
+        return stopped(exchange, UNAVAILABLE_STATUS, _UNAVAILABLE, retry)
 
     def _refused(self, exchange: Exchange, verdict: Verdict, action: str) -> Response | None:
         """The inspection ended at a limit, or at a body that cannot be read."""
         if action in ("", "log"):
             self.tools.observer.decided(exchange, self._decision(verdict, "log", 0))
             return None
-        self.tools.observer.decided(exchange, self._decision(verdict, "block", verdict.status))
+        self.tools.observer.decided(exchange, self._decision(verdict, "refuse", verdict.status))
         words = _REFUSED.get(verdict.status, _BLOCKED)
-        return stopped(exchange, verdict.status, verdict.refused, words)
+        return stopped(exchange, verdict.status, words)
 
     def _decided(self, exchange: Exchange, verdict: Verdict) -> Response | None:
         action = verdict.action
@@ -131,7 +158,7 @@ class _Execute(NamedTuple):
         self.tools.observer.decided(
             exchange, self._decision(verdict, action, BLOCK_STATUS if action == "block" else 0)
         )
-        return stopped(exchange, BLOCK_STATUS, "blocked", _BLOCKED) if action == "block" else None
+        return stopped(exchange, BLOCK_STATUS, _BLOCKED) if action == "block" else None
 
     def _decision(self, verdict: Verdict, action: str, status: int) -> Decision:
         managed = self.tools.managed

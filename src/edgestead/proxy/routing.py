@@ -27,6 +27,8 @@ from edgestead.model.ruleset_document import KIND_RULESET, RulesetDocument
 from edgestead.model.ruleset_document import decode as decode_ruleset
 from edgestead.proxy import limits
 from edgestead.proxy.exchange import ZoneFacts
+from edgestead.proxy.managed_rules import PHASE as MANAGED_PHASE
+from edgestead.proxy.managed_rules import executed_by
 from edgestead.proxy.origins import Origins
 from edgestead.proxy.phase import Tools, ZoneRules
 from edgestead.proxy.pipeline import Pipeline, compile_zone
@@ -77,6 +79,7 @@ class Routes:
         self._aside: dict[str, Scope] = {}
         self._zones: dict[bytes, Scope] = {}
         self._found: dict[bytes, Route | None] = {}
+        self._executed: frozenset[str] | None = None
 
     # the feed
 
@@ -101,6 +104,7 @@ class Routes:
     def _index(self, changed: set[str] | None = None) -> None:
         """Forget what was derived from what has changed; None: everything has."""
         self._found = {}
+        self._executed = None
         if changed is None:
             self._zones = {scope.facts.name: scope for scope in self._scopes.values() if scope.facts}
             return
@@ -139,6 +143,15 @@ class Routes:
         """The origins of a proxied name, for an alias that leads to it."""
         route = self.find(host)
         return route.origins if route else None
+
+    def executed(self) -> frozenset[str]:
+        """Ids of the managed rulesets that rules execute: those that are no rulesets of the feed."""
+        if self._executed is None:
+            documents = [one for scope in self._scopes.values() for one in scope.rulesets.values()]
+            here = {one.id for one in documents}
+            named = (executed_by(one) for one in documents if one.phase == MANAGED_PHASE)
+            self._executed = frozenset(id_ for ids in named for id_ in ids if id_ not in here)
+        return self._executed
 
     @property
     def zones(self) -> int:
