@@ -38,6 +38,10 @@ class ManagedRules:
         """There is a rule set, and it is being made ready."""
         self.reason = NOT_READY
 
+    def missing(self) -> None:
+        """There is no rule set after all."""
+        self.reason = NOT_LOADED
+
     def ready(self, engine: Engine, catalogue: Catalogue) -> None:
         """Inspect with this engine from now on."""
         self.engine, self.catalogue, self.reason = engine, catalogue, ""

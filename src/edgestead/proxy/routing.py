@@ -12,7 +12,7 @@ A wildcard stands for any name below its parent that has no proxied records itse
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from edgestead.model import names
@@ -80,6 +80,7 @@ class Routes:
         self._zones: dict[bytes, Scope] = {}
         self._found: dict[bytes, Route | None] = {}
         self._executed: frozenset[str] | None = None
+        self.when_changed: Callable[[], None] = lambda: None  # told after each change of the feed
 
     # the feed
 
@@ -94,12 +95,14 @@ class Routes:
     def swap(self) -> None:
         self._scopes, self._aside = self._aside, {}
         self._index()
+        self.when_changed()
 
     def apply(self, changes: Sequence[Change]) -> None:
         for change in changes:
             _note(self._scopes, change)
         self.sequence = changes[-1].sequence
         self._index({change.scope for change in changes})
+        self.when_changed()
 
     def _index(self, changed: set[str] | None = None) -> None:
         """Forget what was derived from what has changed; None: everything has."""

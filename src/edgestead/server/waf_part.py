@@ -62,6 +62,11 @@ def database(rule_set: RuleSet, folder: Path) -> bytes:
         return made
 
 
+def kept(rule_set: RuleSet, folder: Path) -> bytes | None:
+    """The compiled database of a rule set, when there is one already."""
+    return _read(rule_set, folder / (scan.key_of(rule_set) + _SUFFIX))
+
+
 def _read(rule_set: RuleSet, path: Path) -> bytes | None:
     """The file, when it is there and good."""
     try:
