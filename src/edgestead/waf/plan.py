@@ -17,12 +17,13 @@ from collections.abc import Callable, Iterable, Iterator
 
 from .compile import PHASES, CompiledRule, Link, RuleSet
 from .constants import Constants, Uses, acts, reads, writes
+from .gates import Gate, Source
 from .limits import Meter
 from .operators import number
 from .run import Run
 from .targets import STATE_VARIABLES, Target
 
-Gates = Callable[[CompiledRule], bool]
+GateOf = Callable[[CompiledRule], Gate | None]
 Quick = Callable[[Run], bool]
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "eq": int.__eq__,
@@ -43,7 +44,7 @@ _MANY = frozenset(
 class PhasePlan:
     """The rules of one phase by place."""
 
-    def __init__(self, rules: list[CompiledRule], markers: dict[str, int], gates: Gates) -> None:
+    def __init__(self, rules: list[CompiledRule], markers: dict[str, int], gate_of: GateOf) -> None:
         self.rules = {rule.place: rule for rule in rules}
         self.markers = markers
         self.gated: set[int] = set()
@@ -51,13 +52,13 @@ class PhasePlan:
         self.quick: list[tuple[int, Quick]] = []
         self.state: list[tuple[int, Uses]] = []
         self._state_places: list[int] = []
-        self._gates = gates
+        self._gate_of = gate_of
 
     def sort(self, tx: dict[bytes, bytes], rule_set: RuleSet) -> None:
         """Choose the test of each rule."""
         for place, rule in self.rules.items():
             tests = [quick for link in rule.links if (quick := _quick(link)) is not None]
-            if self._gates(rule):
+            if self._gate_of(rule) is not None:
                 self.gated.add(place)
             elif (uses := _rests(rule, tx, rule_set)) is not None:
                 self.state.append((place, uses))
@@ -85,18 +86,38 @@ class PhasePlan:
                 yield place
 
 
+class Scanned:
+    """What is scanned of a group of values, and under which chains."""
+
+    __slots__ = ("chains", "sources")
+
+    def __init__(self) -> None:
+        self.sources: tuple[Source, ...] = ()
+        self.chains: tuple[int, ...] = ()
+
+    def add(self, sources: Iterable[Source], chains: Iterable[int]) -> None:
+        """A source's keys are left out where all of it is scanned."""
+        joined = dict.fromkeys((*self.sources, *sources))
+        self.sources = tuple(s for s in joined if not s[1] or (s[0], b"") not in joined)
+        self.chains = tuple(dict.fromkeys((*self.chains, *chains)))
+
+
 class Plan:
-    """All phases for one choice of rules."""
+    """All phases for one choice of rules; `scanned` by group of values."""
 
     def __init__(
-        self, rule_set: RuleSet, chosen: Iterable[CompiledRule], tx: dict[bytes, bytes], gates: Gates
+        self, rule_set: RuleSet, chosen: Iterable[CompiledRule], tx: dict[bytes, bytes], gate_of: GateOf
     ) -> None:
         constants = Constants(rule_set, chosen, tx)
         self.tx = constants.tx
         self.phases: dict[int, PhasePlan] = {}
+        self.scanned: dict[str, Scanned] = {}
         for phase in PHASES:
-            plan = self.phases[phase] = PhasePlan(constants.left[phase], rule_set.markers[phase], gates)
+            plan = self.phases[phase] = PhasePlan(constants.left[phase], rule_set.markers[phase], gate_of)
             plan.sort(self.tx, rule_set)
+            for gate in filter(None, map(gate_of, plan.rules.values())):
+                for group, sources in gate.sources.items():
+                    self.scanned.setdefault(group, Scanned()).add(sources, gate.link.stages)
 
 
 def _rests(rule: CompiledRule, tx: dict[bytes, bytes], rule_set: RuleSet) -> Uses | None:

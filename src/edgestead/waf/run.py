@@ -284,7 +284,7 @@ class Run:
                 if not value.isalnum():
                     yield place, value
         elif link.kind == "xss":
-            text = part.text(part.node(stage), self.meter)
+            text = part.text(stage, self.meter)
             if b"<" in text or b"=" in text:
                 for place, value in zip(part.places, part.split(stage, self.meter), strict=True):
                     if b"<" in value or b"=" in value:

@@ -20,6 +20,7 @@ STATE_VARIABLES = frozenset(
     """TX IP GLOBAL RESOURCE SESSION USER ENV GEO RULE HIGHEST_SEVERITY REQBODY_PROCESSOR MATCHED_VAR
     MATCHED_VARS MATCHED_VAR_NAME MATCHED_VARS_NAMES""".split()
 )
+_WORD = b"_-abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 
 class Item(NamedTuple):
@@ -44,16 +45,20 @@ class Holder(Protocol):
 class Target:
     """One variable of a rule. `key` is lower case."""
 
-    __slots__ = ("count", "key", "pattern", "variable")
+    __slots__ = ("count", "key", "pattern", "variable", "word")
 
     def __init__(self, variable: Variable) -> None:
         self.variable = variable.name
         self.count = variable.count
         selector = variable.selector.encode("utf-8", "surrogateescape")
         self.pattern: Any = _selector(selector) if variable.pattern else None
+        # most patterns are words, to be met anywhere in the key
+        self.word = selector.lower() if variable.pattern and not selector.strip(_WORD) else None
         self.key = b"" if variable.pattern else selector.lower()
 
     def chooses(self, key: bytes) -> bool:
+        if self.word is not None:
+            return self.word in key.lower()
         if self.pattern is not None:
             return self.pattern.search(key) is not None
         return not self.key or key.lower() == self.key
