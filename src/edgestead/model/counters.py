@@ -227,6 +227,12 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric("edge_http_connections_open", "gauge", _EDGE, "Connections of clients open now."),
     Metric("edge_http_zones", "gauge", _EDGE, "Zones that this process can serve."),
+    Metric(
+        "edge_rules_missing",
+        "gauge",
+        _EDGE,
+        "Managed rulesets that rules execute and that are not ready: requests for those zones get 503.",
+    ),
 )
 
 
