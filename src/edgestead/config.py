@@ -83,6 +83,10 @@ class Config:
     api_connections_per_address: int
     barrier_ms: int
     drain_seconds: int
+    log_level: int
+    log_file: Path | None
+    log_file_bytes: int
+    log_files: int
     history_days: int
     history_rows: int
 

@@ -12,6 +12,7 @@ from edgestead.model.errors import EdgeError
 from edgestead.objects.classes import StatefulObject, describe
 from edgestead.objects.host import Host
 from edgestead.objects.loader import load
+from edgestead.objects.operate_http import Authorise
 
 SEGMENT_BYTES = 1 << 20
 
@@ -56,7 +57,7 @@ class Client:
         return answer["result"]
 
 
-def allow(request: Request) -> EdgeError | None:
+def allow(request: Request, permission: str) -> EdgeError | None:
     return None
 
 
@@ -65,7 +66,7 @@ def serve(
     script: Callable[[Client, Host], Coroutine[Any, Any, Any]],
     *classes: type[StatefulObject],
     sources: tuple[str, ...] = (),
-    authorise: Callable[[Request], EdgeError | None] = allow,
+    authorise: Authorise = allow,
 ) -> Any:
     """Run a script against a host that serves these classes, and end the host."""
 

@@ -71,5 +71,6 @@ class Logs:
             for database in self.databases:
                 database.close()
             for log in self.opened:
+                log._chronicle.close()
                 log._catalogue.close()
         self.databases.clear()

@@ -161,7 +161,7 @@ def test_what_a_method_wrote_stays_when_its_result_is_no_json(tmp_path: Path) ->
 
 
 def test_nobody_gets_in_without_leave(tmp_path: Path) -> None:
-    def authorise(request: messages.Request) -> EdgeError | None:
+    def authorise(request: messages.Request, permission: str) -> EdgeError | None:
         return None if request.header(b"authorization") == b"Bearer good" else Unauthenticated()
 
     async def script(client: Client, host: Host) -> None:

@@ -223,12 +223,15 @@ def test_a_bad_record_before_an_acknowledged_one_stops_the_start(logs: Logs) -> 
     put(log, lease, keys(a=b"2"))
     logs.disk.inodes["/objects/log/segment-0001.log"].data[BLOCK_BYTES + 40] ^= 1
     logs.killed()
-    before = {path: bytes(inode.data) for path, inode in logs.disk.inodes.items() if "catalogue" not in path}
 
+    def files() -> dict[str, bytes]:  # but those of SQLite, which puts its own in order
+        return {path: bytes(node.data) for path, node in logs.disk.inodes.items() if ".db" not in path}
+
+    before = files()
     with pytest.raises(LogDamaged, match=r"segment-0001\.log"):
         logs.open()
 
-    assert before == {p: bytes(i.data) for p, i in logs.disk.inodes.items() if "catalogue" not in p}
+    assert before == files()
 
 
 @pytest.mark.parametrize("damage", ["header", "last record", "all records", "missing"])
@@ -399,32 +402,34 @@ def test_read_gives_the_commits_between_two_positions(log: LocalObjectLog) -> No
     for number in range(5):
         put(log, lease, keys(n=b"%d" % number), alarm=number + 1)
 
-    commits = list(log.read(ref(), 1, 3))
+    commits = log.read(ref(), 1, 3)
 
-    assert [(c.position, c.commit, c.alarm) for c in commits] == [
-        (2, keys(n=b"1"), 2),
-        (3, keys(n=b"2"), 3),
+    assert [(c.position, c.kind, c.alarm) for c in commits] == [
+        (2, CommitKind.KEYS, 2),
+        (3, CommitKind.KEYS, 3),
     ]
 
 
-def test_read_says_what_is_gone(logs: Logs) -> None:
+def test_a_commit_is_kept_when_its_segment_is_gone(logs: Logs) -> None:
     log = logs.open()
     lease = log.acquire(ref())
     put(log, lease, keys(a=b"1"))
     log.put_base(lease, 1)
     fill_segments(log, "busy", 2)
 
+    assert not log.sealed_segments
+    assert [c.position for c in log.read(ref(), 0, 1)] == [1]
     with pytest.raises(Unknown):
-        list(log.read(ref(), 0, 1))
+        log.read(ref("nobody"), 0, 1)
     with pytest.raises(Unknown):
-        list(log.read(ref("nobody"), 0, 1))
+        log.read(ref(), 1, 2)
 
 
 def test_position_at_finds_by_time_and_survives_a_clock_that_steps_back(logs: Logs) -> None:
     log = logs.open()
     lease = log.acquire(ref())
     put(log, lease, keys(a=b"1"))
-    first = next(iter(log.read(ref(), 0, 1))).time_us
+    first = log.read(ref(), 0, 1)[0].time_us
     logs.clock = iter(range(10, 10_000))  # type: ignore[assignment]
     put(log, lease, keys(a=b"2"))
 

@@ -46,6 +46,7 @@ OUR_VARIABLES = _Variables(
     ("EDGE_EMAIL",),
     ("EDGE_ACCOUNT_ID",),
 )
+OBJECTS_VARIABLE = "EDGE_OBJECTS_ADDR"  # HOST:PORT
 # What clients of the compatible API read.
 THEIR_VARIABLES = _Variables(
     ("CLOUDFLARE_API_BASE_URL", "CLOUDFLARE_BASE_URL"),
@@ -80,6 +81,30 @@ def find_source(environ: Mapping[str, str]) -> Source:
     return found
 
 
+def find_objects_source(environ: Mapping[str, str]) -> Source:
+    """The address where stateful objects are called, from EDGE_OBJECTS_ADDR or the server on this machine.
+
+    Raises Failed when nobody names one, or when a server is named and its objects are not.
+    """
+    named = _from_variables(OUR_VARIABLES._replace(address=(OBJECTS_VARIABLE,)), environ)
+    if named is not None:
+        return named._replace(api_base=f"http://{named.api_base}")
+    others = (*OUR_VARIABLES.address, *THEIR_VARIABLES.address)
+    variable = next((name for name in others if environ.get(name)), None)
+    if variable is not None:
+        raise Failed(
+            f"{variable} names a server, but {OBJECTS_VARIABLE} does not say where its objects are.",
+            'eval "$(edgecli env)" sets both.',
+        )
+    found = local_server(default_data_dir(environ), "objects")
+    if found is None:
+        raise Failed(
+            "No server that runs objects is named, and none is running on this machine.",
+            f"Start one with `edgecli serve --objects FILE.py`, or set {OBJECTS_VARIABLE} and EDGE_TOKEN.",
+        )
+    return found._replace(api_base=f"http://{found.api_base}")
+
+
 def _from_variables(names: _Variables, environ: Mapping[str, str]) -> Source | None:
     address = _first(names.address, environ)
     if address is None:
@@ -88,9 +113,9 @@ def _from_variables(names: _Variables, environ: Mapping[str, str]) -> Source | N
     variable, value = address
     account = _first(names.account, environ)
     if token is not None:
-        headers = {"Authorization": f"Bearer {_header_value(*token)}"}
+        headers = {"Authorization": f"Bearer {header_value(*token)}"}
     elif key is not None and email is not None:
-        headers = {"X-Auth-Email": _header_value(*email), "X-Auth-Key": _header_value(*key)}
+        headers = {"X-Auth-Email": header_value(*email), "X-Auth-Key": header_value(*key)}
     else:
         raise Failed(
             f"{variable} names a server, but there are no credentials for it.",
@@ -103,7 +128,8 @@ def _first(names: tuple[str, ...], environ: Mapping[str, str]) -> tuple[str, str
     return next(((name, environ[name]) for name in names if environ.get(name)), None)
 
 
-def _header_value(variable: str, text: str) -> str:
+def header_value(variable: str, text: str) -> str:
+    """Raises Failed, without the text: it is a secret."""
     if not text.isascii() or not text.isprintable() or " " in text:
         raise Failed(f"{variable} holds a character that cannot be sent in a header.")
     return text
@@ -122,16 +148,19 @@ def default_data_dir(environ: Mapping[str, str]) -> Path:
     return Path(base or os.path.expanduser("~/.local/share"), "edgestead")
 
 
-def local_server(folder: Path) -> Source | None:
-    """A server that runs here: its address from server.json, its first token from credentials.json."""
+def local_server(folder: Path, member: str = "api_base") -> Source | None:
+    """A server that runs here: its address from server.json, its first token from credentials.json.
+
+    None also when it does not have the part that `member` is the address of.
+    """
     state = _read_object(folder / "server.json")
     kept = _read_object(folder / "credentials.json")
-    if state is None or kept is None:
+    if state is None or kept is None or state.get(member) is None:
         return None
     try:
         return Source(
             str(folder / "server.json"),
-            str(state["api_base"]),
+            str(state[member]),
             {"Authorization": f"Bearer {kept['api_token']}"},
             str(kept["account_id"]),
         )

@@ -13,14 +13,15 @@ way round: its write-ahead log is what makes a commit durable, and is read when 
 import secrets
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import apsw
 
 from edgestead.objects import limits
 from edgestead.objects.errors import SqlError
-from edgestead.objects.guard import HIDDEN_PREFIX, Guard
+from edgestead.objects.guard import HIDDEN_PREFIX, Guard, is_hidden
 from edgestead.store.objectlog import FRAME_HEADER_BYTES, PAGE_BYTES
 from edgestead.store.sqlite.objectlog.files import File, Files
 
@@ -48,6 +49,11 @@ _HIDDEN_NAMES = (
     f"WHERE substr(lower(name), 1, {len(HIDDEN_PREFIX)}) = '{HIDDEN_PREFIX}' "
     f"AND name NOT IN ('{KV_TABLE}', '{OWN_TABLE}')"
 )
+_TABLES = (
+    f"{_MARK} SELECT name FROM sqlite_schema "
+    "WHERE type = 'table' AND substr(name, 1, 7) <> 'sqlite_' ORDER BY name LIMIT 1000"
+)
+_ONLY_READ, _WRITE_AGAIN = (f"{_MARK} PRAGMA query_only = {word}" for word in ("ON", "OFF"))
 _SIZE = (
     f"{_MARK} SELECT (p.page_count - f.freelist_count) * s.page_size "
     "FROM pragma_page_count() p, pragma_freelist_count() f, pragma_page_size() s"
@@ -196,6 +202,17 @@ class Database:
         if not self.deadline:
             self.deadline = self._clock() + limits.STATEMENT_SECONDS_MAX
         return self._clock() > self.deadline
+
+    @contextmanager
+    def reading(self, seconds_max: float) -> Iterator[None]:
+        """Until the block ends users' statements cannot write or set pragmas, and have so long together."""
+        self._run_once(_ONLY_READ)
+        self.guard.sets_pragmas, self.deadline = False, self._clock() + seconds_max
+        try:
+            yield
+        finally:
+            self.guard.sets_pragmas = True
+            self._run_once(_WRITE_AGAIN)
 
     def note_open(self, cursor: OpenCursor) -> None:
         """A cursor that is not the `latest` has rows left: it must be settled before a checkpoint."""
@@ -351,6 +368,10 @@ class Database:
 
     def size_bytes(self) -> int:
         return int(self._run_once(_SIZE)[0][0])
+
+    def table_names(self) -> list[str]:
+        """Users' tables, the first thousand by name."""
+        return [name for (name,) in self._run_once(_TABLES) if not is_hidden(name)]
 
     def hidden_names(self) -> list[str]:
         """Names that only a rename can have made: SQLite does not ask the authorizer about its target."""

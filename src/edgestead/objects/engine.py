@@ -200,6 +200,11 @@ class Engine:
             self.stir()
         return database
 
+    @property
+    def has_file(self) -> bool:
+        """Whether there is a database."""
+        return self._has_file
+
     def size_bytes(self) -> int:
         """Of the database. Outside a transaction, keys that were only in memory are in it first."""
         self.commit(flush=True)

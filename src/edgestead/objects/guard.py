@@ -62,12 +62,16 @@ _TRANSACTION_WORDS = (
 
 
 class Guard:
-    """The authorizer of one connection."""
+    """The authorizer of one connection.
 
-    __slots__ = ("_refusal", "trusted")
+    `sets_pragmas` is False for visitors: what they set would change how the object's own statements run.
+    """
+
+    __slots__ = ("_refusal", "sets_pragmas", "trusted")
 
     def __init__(self) -> None:
         self.trusted = False
+        self.sets_pragmas = True
         self._refusal: str | None = None
 
     def take_refusal(self) -> str | None:
@@ -91,7 +95,7 @@ class Guard:
                 self._refusal = _TRANSACTION_WORDS
             return False
         if action == apsw.SQLITE_PRAGMA:
-            return _allows_pragma((first or "").lower(), second)
+            return _allows_pragma((first or "").lower(), second, self.sets_pragmas)
         if action == apsw.SQLITE_FUNCTION:
             return (second or "").lower() not in FUNCTIONS_DENIED
         if action in (apsw.SQLITE_CREATE_VTABLE, apsw.SQLITE_DROP_VTABLE):
@@ -108,9 +112,9 @@ def is_hidden(name: str | None) -> bool:
     return name is not None and name[: len(HIDDEN_PREFIX)].lower() == HIDDEN_PREFIX
 
 
-def _allows_pragma(name: str, argument: str | None) -> bool:
+def _allows_pragma(name: str, argument: str | None, sets: bool) -> bool:
     if is_hidden(argument):
         return False
     if name in PRAGMAS_SET:
-        return True
+        return sets
     return name in PRAGMAS_READ and (argument is None or name in PRAGMAS_WITH_NAME)

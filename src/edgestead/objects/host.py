@@ -22,7 +22,9 @@ from edgestead.objects.classes import ClassInfo
 from edgestead.objects.engine import Logging
 from edgestead.objects.env import Bindings
 from edgestead.objects.node import Node
-from edgestead.objects.serve import Authorise, ObjectsHttp, PassedOnHttp, unreadable
+from edgestead.objects.operate import Operator
+from edgestead.objects.operate_http import Authorise
+from edgestead.objects.serve import ObjectsHttp, PassedOnHttp, unreadable
 from edgestead.objects.shards import Shards
 from edgestead.store.sqlite.objectlog.files import LocalFiles
 from edgestead.store.sqlite.objectlog.local import SEGMENT_BYTES, LocalObjectLog
@@ -102,6 +104,7 @@ class Host:
             databases_max=_databases_max(),
             bindings=bindings,
         )
+        self._operator = Operator(self.node, f"{folder}/spool")
         self._server: Server | None = None
         self._passed_on: Server | None = None
         self._shards: Shards | None = None
@@ -121,9 +124,11 @@ class Host:
         if peers is not None:
             self._shards = Shards(self.node, peers.worker, peers.calls, peers.requests)
             await self._shards.open(peers.calls_socket)
-            self._passed_on = Server(PassedOnHttp(self.node), unreadable)
+            self._passed_on = Server(PassedOnHttp(self.node, self._operator), unreadable)
             await self._passed_on.open([peers.requests_socket])
-        self._server = Server(ObjectsHttp(self.node, authorise, answered, self._shards), unreadable)
+        self._server = Server(
+            ObjectsHttp(self.node, authorise, answered, self._operator, self._shards), unreadable
+        )
         await self._server.open(sockets)
         self.node.start()
 

@@ -12,7 +12,7 @@ from edgestead.model.errors import BadRequest, EdgeError, NotFound, TooLarge, Un
 
 
 class NoSuchRoute(NotFound):
-    """Neither a call nor a fetch."""
+    """Neither a call, nor a fetch, nor a route for operators."""
 
     code, wording = 10460, "Objects are called as /objects/<class>/<name>/<method> or .../fetch/<path>."
 
@@ -61,3 +61,25 @@ class Busy(Unavailable):
     """Too many calls wait, or storage cannot take writes at the moment."""
 
     code, wording = 10469, "{reason}"
+
+
+class NoSuchObject(NotFound):
+    """Operators' routes make no objects."""
+
+    code, wording = 10470, "Class {class_name} has no object {name} that ever stored anything."
+
+
+class BadOperation(BadRequest):
+    """A parameter or member of the body is wrong; nothing was done."""
+
+    code, wording = 10471, "{reason}"
+
+
+class OperationFailed(BadRequest):
+    """Storage refused it, with its reason; nothing was changed."""
+
+    code, status, wording = 10472, 422, "{reason}"
+
+
+class WrongVerb(EdgeError):
+    code, status, wording = 10473, 405, "{path} takes {methods}."

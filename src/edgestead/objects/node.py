@@ -180,15 +180,21 @@ class Node:
     def _chance(self) -> float:
         return int.from_bytes(self._random(4)) / 2**32
 
-    async def visit(self, ref: ObjectRef, run: Callable[[Engine], Awaitable[T]]) -> T:
+    async def visit(
+        self, ref: ObjectRef, run: Callable[[Engine], Awaitable[T]], *, ends: str | None = None
+    ) -> T:
         """Do something with the storage of an object, not through its class.
 
-        An object in memory takes it as an event. Of another one only the storage is opened, no code of its
-        class runs, and calls wait until the visit is over. What it wrote is durable then.
-        Raises what `run` raises, ObjectError, LogError, OSError.
+        An object in memory takes it as an event, or is reset first, with the reason `ends`. Of another one
+        only the storage is opened, no code of its class runs, and calls wait until the visit is over. What
+        it wrote is durable then. Raises what `run` raises, ObjectError, LogError, OSError, apsw.Error.
         """
         key = (ref.class_name, ref.id)
-        while key not in self._live and key in self._ending:
+        while True:
+            if ends is not None and key in self._live:
+                self._live[key].reset(ObjectReset(ends))
+            if key in self._live or key not in self._ending:
+                break
             await asyncio.shield(self._ending[key])
         if self._closed:
             raise ObjectReset("The node is closing.")
@@ -450,6 +456,10 @@ class Node:
             self.log.flush()
             await asyncio.wait([asyncio.shield(f) for f in self._ending.values()], timeout=1)
         self.log.close()
+
+    def find_live(self, ref: ObjectRef) -> Instance | None:
+        """An object in memory."""
+        return self._live.get((ref.class_name, ref.id))
 
     @property
     def live_count(self) -> int:

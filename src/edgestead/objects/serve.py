@@ -7,6 +7,7 @@ Not   listening (`http1.server`); tokens.
 
     POST /objects/<class>/<name>/<method>        {"args": [], "kwargs": {}} → the envelope
     ANY  /objects/<class>/<name>/fetch/<path>    → whatever the object's `fetch` answers
+    /operate/…                                   → `operate_http`
 """
 
 import logging
@@ -26,6 +27,9 @@ from edgestead.objects.classes import ClassInfo
 from edgestead.objects.errors import LimitError, ObjectError
 from edgestead.objects.jsonable import NotJson, to_json
 from edgestead.objects.node import Node
+from edgestead.objects.operate import Operator
+from edgestead.objects.operate_http import INVOKE, Authorise, OperateHttp, printable
+from edgestead.objects.operate_http import PREFIX as OPERATE
 from edgestead.objects.shards import CLIENT_HEADER, Shards
 from edgestead.objects.values import decode
 from edgestead.store.objectlog import ObjectRef
@@ -34,7 +38,6 @@ log = logging.getLogger(__name__)
 
 PREFIX = b"/objects/"
 _JSON = [(b"content-type", b"application/json")]
-Authorise = Callable[[Request], EdgeError | None]
 
 
 class _Call(msgspec.Struct, forbid_unknown_fields=True):
@@ -57,10 +60,12 @@ class ObjectsHttp:
         node: Node,
         authorise: Authorise,
         answered: Callable[[int], None],
+        operator: Operator,
         shards: Shards | None = None,
     ) -> None:
         self._node, self._authorise, self._answered = node, authorise, answered
         self._shards = shards
+        self._operate = OperateHttp(operator, authorise, self._call_any, shards)
 
     async def __call__(self, request: Request) -> Response:
         """Answer one request. Never raises."""
@@ -70,7 +75,9 @@ class ObjectsHttp:
 
     async def _respond(self, request: Request) -> Response:
         try:
-            refusal = self._authorise(request)
+            if request.target.startswith(OPERATE):
+                return await self._operate(request)
+            refusal = self._authorise(request, INVOKE)
             if refusal is not None:
                 return refused(refusal)
             ref, info, rest, query = self._route(request.target)
@@ -91,20 +98,27 @@ class ObjectsHttp:
         if not path.startswith(PREFIX) or len(parts) != 3 or not all(parts):
             raise http_errors.NoSuchRoute
         class_name, name, rest = parts
-        info = self._node.classes.get(class_name)
-        if info is None:
-            raise http_errors.NoSuchClass(name=_printable(class_name))
+        info = self._class(class_name)
         try:
             ref = ids.from_name(class_name, unquote(name, errors="strict"))
         except (UnicodeDecodeError, LimitError) as error:
             raise http_errors.BadCall(reason=str(error)) from None
         return ref, info, rest, query.decode("latin-1")
 
+    def _class(self, name: str) -> ClassInfo:
+        info = self._node.classes.get(name)
+        if info is None:
+            raise http_errors.NoSuchClass(name=printable(name))
+        return info
+
     # calls
+
+    async def _call_any(self, request: Request, ref: ObjectRef, method: str) -> Response:
+        return await self._call(request, ref, self._class(ref.class_name), method)
 
     async def _call(self, request: Request, ref: ObjectRef, info: ClassInfo, method: str) -> Response:
         if method not in info.methods:
-            raise http_errors.NoSuchMethod(class_name=info.name, name=_printable(method))
+            raise http_errors.NoSuchMethod(class_name=info.name, name=printable(method))
         if request.method != "POST":
             raise http_errors.NotPost
         try:
@@ -149,8 +163,8 @@ class ObjectsHttp:
 class PassedOnHttp(ObjectsHttp):
     """The handler of requests that another process has let in and passed on."""
 
-    def __init__(self, node: Node) -> None:
-        super().__init__(node, lambda request: None, lambda status: None)
+    def __init__(self, node: Node, operator: Operator) -> None:
+        super().__init__(node, lambda request, permission: None, lambda status: None, operator)
 
     async def __call__(self, request: Request) -> Response:
         """Answer one request as if its client had asked here. Never raises."""
@@ -175,7 +189,3 @@ def _refusal(error: Exception) -> EdgeError:
     if isinstance(error, ObjectError) and error.retryable:
         return http_errors.Busy(reason=str(error))
     return http_errors.CallRaised(reason=f"{type(error).__name__}: {error}")
-
-
-def _printable(text: str) -> str:
-    return text[:100] if text.isprintable() else "of that name"

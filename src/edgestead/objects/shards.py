@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import msgspec
 
 from edgestead.http1 import client
-from edgestead.http1.messages import Headers, Request, Response
+from edgestead.http1.messages import Body, Headers, Request, Response
 from edgestead.objects.calls import Reply, pack_error
 from edgestead.objects.errors import ObjectReset, Overloaded
 from edgestead.objects.ids import owner_of
@@ -23,6 +23,7 @@ from edgestead.objects.wire import Answering, Asker, Lost
 from edgestead.store.objectlog import ObjectRef
 
 CLIENT_HEADER = b"edge-forwarded-client"  # of a request that was passed on: whom it came from
+ANSWER_BYTES_MAX = 16 * 1024 * 1024  # of another process, for one list
 _BACKLOG = 1_024
 
 
@@ -83,16 +84,29 @@ class Shards:
 
     async def pass_on(self, ref: ObjectRef, request: Request) -> Response:
         """Have the owner answer a request. Bodies stream both ways. Raises OSError, BodyBroken."""
+        answer = await self._give(request, owner_of(ref, self._count), request.body)
+        return Response(answer.status, answer.headers, answer.body)
+
+    async def _give(self, request: Request, worker: int, body: bytes | Body) -> client.Answer:
         headers: Headers = [header for header in request.headers if header[0] != CLIENT_HEADER]
         headers.append((CLIENT_HEADER, request.client.encode()))
-        answer = await client.exchange(
-            client.Unix(self._requests[owner_of(ref, self._count)]),
-            request.method,
-            request.target,
-            headers,
-            request.body,
-        )
-        return Response(answer.status, answer.headers, answer.body)
+        to = client.Unix(self._requests[worker])
+        return await client.exchange(to, request.method, request.target, headers, body)
+
+    async def ask_others(self, request: Request) -> list[bytes]:
+        """What each other process answers to a request without a body. Raises OSError, BodyBroken."""
+        others = (worker for worker in range(self._count) if worker != self._worker)
+        return await asyncio.gather(*(self._ask(request, worker) for worker in others))
+
+    async def _ask(self, request: Request, worker: int) -> bytes:
+        answer = await self._give(request, worker, b"")
+        parts, length = [], 0
+        async for chunk in answer.body:
+            length += len(chunk)
+            if length > ANSWER_BYTES_MAX:
+                raise OSError("its answer is too long")
+            parts.append(chunk)
+        return b"".join(parts)
 
     async def close(self) -> None:
         if self._server is not None:

@@ -48,6 +48,7 @@ class Passage:
         "_retried",
         "_route",
         "_sent",
+        "_tried",
         "_way",
         "body_bytes",
         "body_bytes_max",
@@ -95,6 +96,7 @@ class Passage:
         self._connecting: asyncio.Task[None] | None = None
         self._way: Way | None = None
         self._host: bytes | None = None
+        self._tried: tuple[str, ...] | None = None
         exchange.body_length = read.length
         exchange.body_complete = self.ended_body
 
@@ -179,7 +181,7 @@ class Passage:
             server_name = name.partition(b":")[0].decode("ascii", "replace")
         self._way, self._host = Way(port, mode, server_name), host
         if host is None:
-            addresses = self._route.origins.in_turn(edge.loop.time())
+            addresses = self._tried = self._route.origins.in_turn(edge.loop.time())
             kept = edge.pool.take(Target(addresses[0], port, mode, server_name)) if addresses else None
             if kept is not None:
                 self._attach(kept)
@@ -193,7 +195,9 @@ class Passage:
     async def _connected(self) -> None:
         assert self._way is not None
         try:
-            origin = await self._client.edge.pool.connect(self._route.origins, self._host, self._way)
+            origin = await self._client.edge.pool.connect(
+                self._route.origins, self._tried, self._host, self._way
+            )
         except OriginFault as error:
             self._connecting = None
             self._fail(error.fault)
@@ -234,6 +238,7 @@ class Passage:
             self._client.expect_origin(self._head_seconds)
         else:
             self._client.expect_body()
+            self._client.hold(False)  # what was held for its inspection is on its way: read on
         origin.begin(self, b"".join(parts), exchange.method == b"HEAD")
 
     @property

@@ -110,7 +110,7 @@ class Control:
         )
         self._uses = UsesPart(self._data)
         self._resolver = Address(*start.resolver) if start.resolver else None
-        self._log = BatchedLog(sys.stderr.fileno())
+        self._log = BatchedLog(sys.stderr.fileno(), level=start.log_level)
         self._renewing = asyncio.Lock()
 
     async def run(self) -> None:
@@ -169,6 +169,7 @@ class Control:
             not_ready=self._not_ready,
             now_us=_now_us,
             uses=self._uses.uses,
+            dated_uses=self._uses.dated,
             events_folder=self._data_dir / EVENTS,
             log=self._log,
             connections=Connections(per_address_max=start.api_connections_per_address),

@@ -10,6 +10,7 @@ environment. Descriptors are named by number, which is the same on both sides. O
 and the edge the keys of its challenges.
 """
 
+import logging
 from datetime import date
 
 import msgspec
@@ -24,12 +25,13 @@ OBJECTS_GROUP = "objects"  # and for those that run objects: they are never kill
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
-    """What every child gets. `status_fd` takes the lines of `process.Status`."""
+    """What every child gets. `status_fd` takes the lines of `process.Status`; `log_level` is `logging`'s."""
 
     name: str
     supervisor_pid: int
     status_fd: int
     counters_fd: int
+    log_level: int = logging.INFO
 
 
 class Consumer(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +40,15 @@ class Consumer(msgspec.Struct, frozen=True, kw_only=True):
     pid: int
     pidfd: int
     group: str
+
+
+class LogStart(Start, frozen=True, kw_only=True):
+    """The process that keeps the log in files. `pipe_fd` gives the lines of all processes."""
+
+    pipe_fd: int
+    path: str
+    bytes_max: int
+    files_kept: int
 
 
 class ControlStart(Start, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
 """Whether a request to the objects' address may pass.
 
-Owns  which headers count, and which permission is asked for.
+Owns  which headers count.
 Asks  `api.credentials` for the forms of credentials, `services.identities` for who there is.
 Tells the objects' HTTP handler, by the refusal.
 Not   the feed's connection.
@@ -14,7 +14,6 @@ from edgestead.model.errors import EdgeError
 from edgestead.services.access import PLATFORM, Target, check_usable, permits
 from edgestead.services.identities import FedAccess
 
-PERMISSION = "Objects Invoke"
 _HEADERS = frozenset({b"authorization", b"x-auth-email", b"x-auth-key"})
 
 
@@ -24,7 +23,7 @@ class Gatekeeper:
     def __init__(self, fed: FedAccess, now_us: Callable[[], int]) -> None:
         self._fed, self._now_us = fed, now_us
 
-    def __call__(self, request: Request) -> EdgeError | None:
+    def __call__(self, request: Request, permission: str) -> EdgeError | None:
         """The refusal, if there is one."""
         sent = {name: value for name, value in request.headers if name in _HEADERS}
         try:
@@ -36,4 +35,4 @@ class Gatekeeper:
         except EdgeError as refusal:
             return refusal
         targets = map(Target, self._fed.accounts)
-        return None if any(permits(identity, PERMISSION, target) for target in targets) else PLATFORM.denied()
+        return None if any(permits(identity, permission, target) for target in targets) else PLATFORM.denied()

@@ -103,6 +103,7 @@ class ZoneEdit:
         self._changed: dict[str, _Name] = {}
         self._again: list[str] = []
         self._count = zone.record_count
+        self._serial: int | None = None
         self._wrote = False
         self._wrote_settings = False
         self._wrote_own = False
@@ -232,6 +233,11 @@ class ZoneEdit:
         if self._zone.name in self._again:
             self._follow_soa()
 
+    def begin_again(self, serial: int) -> None:
+        """Serve the zone as it is under a serial that no change leads to: who follows it fetches it whole."""
+        self._serial = serial
+        self._wrote = True
+
     def finish(self) -> int | None:
         """Render each changed name, tell the feed, and give the zone its new serial last.
 
@@ -250,8 +256,8 @@ class ZoneEdit:
         renewed = [
             self._renew(self._at(text), journaled) for text in self._again if text not in self._changed
         ]
-        if self._changed or any(renewed):
-            serial = serving.next_serial(serial)
+        if self._changed or any(renewed) or self._serial is not None:
+            serial = serving.next_serial(serial) if self._serial is None else self._serial
             self._emit_serial(serial, journaled)
             zones.set_after_change(self._tx, zone_id, serial, self._count)
         elif not self._again:
@@ -266,7 +272,7 @@ class ZoneEdit:
         """The journal's row, then the SOA: last, because from then on the zone counts as whole."""
         zone_id, after = self._zone.id, self._renderer.zone(self._apex, serial, self._facts)
         before = self._tx.newest(zone_id, served.KIND_ZONE, "")
-        if before is not None:
+        if before is not None and self._serial is None:
             row = journaled.row(served.decode_zone(before), after)
             self._tx.emit(zone_id, served.KIND_JOURNAL, f"{serial:08x}", row)
         self._tx.emit(zone_id, served.KIND_ZONE, "", served.encode(after))

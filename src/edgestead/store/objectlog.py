@@ -12,7 +12,7 @@ callbacks still come on that thread.
 
 from collections.abc import Callable, Iterator
 from enum import IntEnum
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -58,6 +58,13 @@ class CommitKind(IntEnum):
     """The body is SQLite WAL frames. They contain the effect of every earlier commit of the object."""
     KEYS = 2
     """The body is a msgpack map of key to encoded value, or nil for a deleted key."""
+    COPY = 3
+    """As PAGES, of an object whose own database file is what makes it durable: for history only."""
+    RESTORE = 4
+    """The object is to be taken back at its next start. The body is the `Target`, or nil to forget that."""
+    RESTORED = 5
+    """A new session begins. Its pages and keys follow in the same group. The body is a `Target`: the
+    session that begins, and the position whose state it has."""
 
 
 class Commit(msgspec.Struct, frozen=True):
@@ -76,12 +83,49 @@ Alarm = Unchanged | int | None
 """An alarm change: UNCHANGED, a time in microseconds since the epoch, or None to delete it."""
 
 
+END_OF_SESSION = 2**63 - 1
+"""The position of a target that means the last one of its session, wherever that ends."""
+
+
+class Target(msgspec.Struct, frozen=True, array_like=True):
+    """A moment of an object: a position of one of its sessions."""
+
+    session: int
+    position: int
+
+
+class ObjectState(msgspec.Struct):
+    """Everything an object was: its database file, the keys logged since, its alarm."""
+
+    position: int
+    image: bytearray
+    tail: dict[str, bytes | None]
+    alarm_us: int | None
+
+
+class LoggedPosition(msgspec.Struct, frozen=True):
+    """One commit of the past: where it is, when it was written, what it changed in the alarm.
+
+    `stored` is about what history keeps for it, in bytes. `pinned`: it was handed out.
+    """
+
+    position: int
+    generation: int
+    session: int
+    time_us: int
+    kind: int = CommitKind.KEYS
+    alarm: Alarm = UNCHANGED
+    stored: int = 0
+    pinned: bool = False
+
+
 class Lease(msgspec.Struct):
     """The right to append to one object, until it is released or somebody acquires it again.
 
     `path` is where the object's database file is, the base, which may lag behind `head`. Without
     `has_file` no commit ever brought pages, and what may stand there is debris. `tail` holds key records
-    that the base does not contain yet (None for a deleted key).
+    that the base does not contain yet (None for a deleted key). `session` counts restores; `pending` is
+    what the object is to be taken back to before anybody uses it.
     """
 
     ref: ObjectRef
@@ -92,15 +136,8 @@ class Lease(msgspec.Struct):
     head: int
     alarm_us: int | None
     tail: dict[str, bytes | None]
-
-
-class LoggedCommit(msgspec.Struct, frozen=True):
-    """A commit as read back. `time_us` is when it was written."""
-
-    position: int
-    time_us: int
-    commit: Commit
-    alarm: Alarm
+    session: int = 0
+    pending: Target | None = None
 
 
 class CatalogueEntry(msgspec.Struct, frozen=True):
@@ -110,6 +147,10 @@ class CatalogueEntry(msgspec.Struct, frozen=True):
     head: int
     base: int
     alarm_us: int | None
+
+
+R = TypeVar("R")
+Told = Callable[[R | None, LogError | None], None]
 
 
 class Group(Protocol):
@@ -168,16 +209,71 @@ class ObjectLog(Protocol):
         """
         ...
 
-    def read(self, ref: ObjectRef, after: int, upto: int) -> Iterator[LoggedCommit]:
-        """The retained commits with after < position <= upto, in order. Raises Unknown when some are gone."""
+    def pin(self, lease: Lease, position: int) -> Group | None:
+        """Keep a position, which is handed out, for as long as the past goes back.
+
+        What comes back becomes durable after the next `flush`; None when the last pin was the same.
+        Raises Fenced, NoSpace, LogBroken.
+        """
+        ...
+
+    def read(self, ref: ObjectRef, after: int, upto: int) -> list[LoggedPosition]:
+        """The commits that are kept with after < position <= upto, in order. Raises Unknown, LogError."""
         ...
 
     def position_at(self, ref: ObjectRef, time_us: int) -> int:
-        """The last position written at or before a time. Raises Unknown when that is no longer retained."""
+        """The last position written at or before a time. Raises Unknown when that is not kept any more."""
         ...
 
-    def catalogue(self) -> Iterator[CatalogueEntry]:
-        """Every object, by class and id."""
+    # The same without holding up this thread: `done(result, error)` comes back on it.
+
+    def locate(self, ref: ObjectRef, target: Target, generation: int, done: Told[LoggedPosition]) -> None:
+        """The commit that a bookmark means. The error may be Unknown."""
+        ...
+
+    def locate_time(self, ref: ObjectRef, time_us: int, done: Told[LoggedPosition]) -> None:
+        """The last commit at or before a time. The error may be Unknown."""
+        ...
+
+    def moments(
+        self, ref: ObjectRef, since_us: int, until_us: int, limit: int, done: Told[list[LoggedPosition]]
+    ) -> None:
+        """The commits between two times, newest first."""
+        ...
+
+    def recall(
+        self, ref: ObjectRef, target: Target, generation: int, done: Told[tuple[LoggedPosition, ObjectState]]
+    ) -> None:
+        """Everything that the object was after a commit. The error may be Unknown."""
+        ...
+
+    def check_past(self, ref: ObjectRef, done: Told[list[str]]) -> None:
+        """What is wrong with what is kept of an object's past; empty when nothing is."""
+        ...
+
+    def restore(self, lease: Lease, state: ObjectState, done: Callable[[LogError | None], None]) -> None:
+        """Begin a session in which the object is in this state; nobody may have its database open.
+
+        Raises Fenced, NoSpace, LogBroken, LogError when it would change too much.
+        """
+        ...
+
+    @property
+    def life(self) -> int:
+        """The generation of bookmarks that are handed out now."""
+        ...
+
+    @property
+    def history_bytes(self) -> int:
+        """What the past of all objects takes."""
+        ...
+
+    def catalogue(self, after: tuple[str, str] = ("", "")) -> Iterator[CatalogueEntry]:
+        """Every object behind that class and id, in this order."""
+        ...
+
+    def find(self, ref: ObjectRef) -> CatalogueEntry | None:
+        """What is known of one object; None when it was never written."""
         ...
 
     on_alarm: Callable[[int], None]

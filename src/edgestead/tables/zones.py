@@ -47,6 +47,7 @@ COLUMNS = (
 )
 INSERT = f"insert into zones ({COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 SELECT = f"select {COLUMNS} from zones where id = ?"
+SELECT_AFTER = f"select {COLUMNS} from zones where id > ? order by id limit ?"
 SELECT_STATE = "select name, record_count, version from zones where id = ?"
 SELECT_ACCOUNT_ID = "select account_id from zones where id = ?"
 SELECT_NAMES = "select name from zones where account_id = ? order by name limit 1000"
@@ -121,6 +122,11 @@ def insert(tx: Transaction, row: ZoneRow) -> None:
 def zone(reader: Reader, zone_id: str) -> ZoneRow | None:
     found = reader.row(SELECT, (zone_id,))
     return ZoneRow(*found) if found else None
+
+
+def after(reader: Reader, zone_id: str, limit: int) -> list[ZoneRow]:
+    """Zones by id, those behind one."""
+    return [ZoneRow(*found) for found in reader.rows(SELECT_AFTER, (zone_id, limit))]
 
 
 class ZoneState(NamedTuple):

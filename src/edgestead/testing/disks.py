@@ -88,6 +88,7 @@ class SimulatedDisk:
         self.frozen = False
         self.locks: set[str] = set()
         self.space_bytes: int | None = None
+        self.device = 1  # another number: what is here was copied from another disk
 
     # faults
 
@@ -193,6 +194,9 @@ class SimulatedDisk:
 
         kept = {path: inode for path, inode in self.durable_names.items() if not within(path)}
         self.durable_names = kept | {path: inode for path, inode in self.inodes.items() if within(path)}
+
+    def identity(self, path: str) -> tuple[int, int]:
+        return self.device, 1
 
     def lock(self, path: str) -> "SimulatedFile":
         if path in self.locks:

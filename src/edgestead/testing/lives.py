@@ -121,6 +121,7 @@ class Life:
             self._cancel_all()
             for database in self.node.databases:
                 database.close()
+            self._log._chronicle.close()
             self._log._catalogue.close()
         self.loop.close()
 

@@ -16,27 +16,45 @@ from typing import Any
 import apsw
 import msgspec
 
-from edgestead.store.objectlog import CatalogueEntry, ObjectRef
+from edgestead.store.objectlog import CatalogueEntry, ObjectRef, Target
 
 _SCHEMA = """
-CREATE TABLE folder (id BLOB NOT NULL, made_us INTEGER NOT NULL, generation INTEGER NOT NULL);
+CREATE TABLE folder (
+  id BLOB NOT NULL, made_us INTEGER NOT NULL, generation INTEGER NOT NULL,
+  life INTEGER NOT NULL DEFAULT 0, life_before INTEGER NOT NULL DEFAULT 0,
+  life_since INTEGER NOT NULL DEFAULT 0, device INTEGER, inode INTEGER
+);
 CREATE TABLE segments (generation INTEGER PRIMARY KEY, slot TEXT NOT NULL UNIQUE, bytes INTEGER NOT NULL);
 CREATE TABLE objects (
   number INTEGER PRIMARY KEY, class TEXT NOT NULL, id TEXT NOT NULL, name TEXT,
   head INTEGER NOT NULL, base INTEGER NOT NULL, has_file INTEGER NOT NULL, alarm_us INTEGER,
+  session INTEGER NOT NULL DEFAULT 0, target_session INTEGER, target_position INTEGER,
   UNIQUE (class, id)
 ) STRICT;
 CREATE INDEX objects_alarm ON objects (alarm_us) WHERE alarm_us IS NOT NULL;
 """
+_ADDED = {  # columns that catalogues of earlier versions do not have
+    "folder": (
+        "life INTEGER NOT NULL DEFAULT 0",
+        "life_before INTEGER NOT NULL DEFAULT 0",
+        "life_since INTEGER NOT NULL DEFAULT 0",
+        "device INTEGER",
+        "inode INTEGER",
+    ),
+    "objects": ("session INTEGER NOT NULL DEFAULT 0", "target_session INTEGER", "target_position INTEGER"),
+}
 # A checkpoint after each commit: the write-ahead log is written from its beginning each time, so that what it
 # has grown to once (`RESERVE_BYTES`, with as much free in the database) is room for retiring on a full disk.
 _PRAGMAS = ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=FULL", "wal_autocheckpoint=1")
 RESERVE_BYTES = 256 * 1024
-_COLUMNS = "number, class, id, name, head, base, has_file, alarm_us"
-_UPSERT = """
-INSERT INTO objects VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+_IDENTITY = "life, life_before, life_since, device, inode"
+_COLUMNS = "number, class, id, name, head, base, has_file, alarm_us, session, target_session, target_position"
+_UPSERT = f"""
+INSERT INTO objects ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (number) DO UPDATE SET
-  head = excluded.head, base = excluded.base, has_file = excluded.has_file, alarm_us = excluded.alarm_us
+  head = excluded.head, base = excluded.base, has_file = excluded.has_file, alarm_us = excluded.alarm_us,
+  session = excluded.session, target_session = excluded.target_session,
+  target_position = excluded.target_position
 """
 
 
@@ -55,6 +73,25 @@ class ObjectRow(msgspec.Struct, frozen=True):
     base: int
     has_file: bool
     alarm_us: int | None
+    session: int = 0
+    pending: Target | None = None
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """Where the folder was when it was last opened, and its life: the generation of its bookmarks.
+
+    `life` is of records in segments behind `life_since`, `life_before` of those up to there.
+    """
+
+    life: int
+    life_before: int
+    life_since: int
+    device: int | None
+    inode: int | None
+
+    def life_of(self, segment: int) -> int:
+        """The life in which a segment's records were written."""
+        return self.life if segment > self.life_since else self.life_before
 
 
 class Catalogue:
@@ -77,16 +114,36 @@ class Catalogue:
             if not self._run("SELECT 1 FROM sqlite_schema WHERE name = 'folder'"):
                 for statement in filter(str.strip, _SCHEMA.split(";")):
                     self._run(statement)
-                self._run("INSERT INTO folder VALUES (?, ?, 0)", (folder_id, made_us))
+                self._run(
+                    "INSERT INTO folder (id, made_us, generation) VALUES (?, ?, 0)", (folder_id, made_us)
+                )
                 self._run("CREATE TABLE reserve (room BLOB)")
                 self._run("INSERT INTO reserve VALUES (zeroblob(?))", (RESERVE_BYTES,))
                 self._run("DELETE FROM reserve")
+            self._add_columns()
             found: bytes = self._run("SELECT id FROM folder")[0][0]
         return found
 
     def _run(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         # apsw runs statements lazily: a cursor that is not drained may not have run
         return self._db.execute(sql, values).fetchall()
+
+    def _add_columns(self) -> None:
+        for table, columns in _ADDED.items():
+            there = {row[1] for row in self._run(f"PRAGMA table_info({table})")}
+            for column in columns:
+                if column.partition(" ")[0] not in there:
+                    self._run(f"ALTER TABLE {table} ADD COLUMN {column}")
+
+    def identity(self) -> Identity:
+        with self._lock:
+            return Identity(*self._run(f"SELECT {_IDENTITY} FROM folder")[0])
+
+    def set_identity(self, identity: Identity) -> None:
+        """Durable when it returns."""
+        with self._lock, self._db:
+            values = msgspec.structs.astuple(identity)
+            self._run(f"UPDATE folder SET ({_IDENTITY}) = (?, ?, ?, ?, ?)", values)
 
     def segments(self) -> list[SegmentRow]:
         with self._lock:
@@ -131,14 +188,13 @@ class Catalogue:
             rows = self._run("SELECT alarm_us, number FROM objects WHERE alarm_us IS NOT NULL")
         return [(time_us, number) for time_us, number in rows]
 
-    def entries(self) -> Iterator[CatalogueEntry]:
-        """Every object by class and id."""
-        for row in self.rows():
+    def entries(self, after: tuple[str, str] = ("", "")) -> Iterator[CatalogueEntry]:
+        """Every object behind that class and id, in this order."""
+        for row in self.rows(after=after):
             yield CatalogueEntry(row.ref, row.head, row.base, row.alarm_us)
 
-    def rows(self, batch: int = 1_000) -> Iterator[ObjectRow]:
+    def rows(self, batch: int = 1_000, after: tuple[str, str] = ("", "")) -> Iterator[ObjectRow]:
         """The same, with all that is known; read in batches, so that the lock is never held for long."""
-        after = ("", "")
         query = f"SELECT {_COLUMNS} FROM objects WHERE (class, id) > (?, ?) ORDER BY class, id LIMIT {batch}"
         while True:
             with self._lock:
@@ -154,11 +210,14 @@ class Catalogue:
 
 
 def _values(row: ObjectRow) -> tuple[Any, ...]:
-    ref = row.ref
-    return (row.number, ref.class_name, ref.id, ref.name, row.head, row.base, row.has_file, row.alarm_us)
+    ref, pending = row.ref, row.pending
+    target = (None, None) if pending is None else (pending.session, pending.position)
+    known = (row.number, ref.class_name, ref.id, ref.name, row.head, row.base, row.has_file, row.alarm_us)
+    return (*known, row.session, *target)
 
 
 def _row(values: tuple[Any, ...]) -> ObjectRow:
-    number, class_name, object_id, name, head, base, has_file, alarm_us = values
+    number, class_name, object_id, name, head, base, has_file, alarm_us, session, *target = values
     ref = ObjectRef(class_name, object_id, name)
-    return ObjectRow(number, ref, head, base, bool(has_file), alarm_us)
+    pending = None if target[0] is None else Target(*target)
+    return ObjectRow(number, ref, head, base, bool(has_file), alarm_us, session, pending)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from edgestead.store.objectlog import Alarm, ObjectRef, Unchanged
+from edgestead.store.objectlog import Alarm, ObjectRef, Target, Unchanged
 from edgestead.store.sqlite.objectlog.catalogue import Catalogue, ObjectRow
 from edgestead.store.sqlite.objectlog.recovery import Recovered, Tail
 
@@ -33,9 +33,21 @@ class Known(msgspec.Struct):
     epoch: int = 0
     leased: bool = False
     stale: bool = False
+    session: int = 0
+    pending: Target | None = None
+    pinned: int = -1  # the last position that was handed out in this life
 
     def row(self) -> ObjectRow:
-        return ObjectRow(self.number, self.ref, self.head, self.base, self.has_file, self.alarm_us)
+        return ObjectRow(
+            self.number,
+            self.ref,
+            self.head,
+            self.base,
+            self.has_file,
+            self.alarm_us,
+            self.session,
+            self.pending,
+        )
 
 
 class Directory:
@@ -68,6 +80,8 @@ class Directory:
             found.has_file,
             found.alarm_us,
             found.tail,
+            session=found.session,
+            pending=found.pending,
         )
         self._last_number = max(self._last_number, found.number)
         self._keep(known)
@@ -118,7 +132,8 @@ class Directory:
     def restore(self, known: Known, found: Recovered) -> None:
         """Take an object back to what the log says of it."""
         known.head, known.base, known.tail = found.head, found.base, found.tail
-        known.has_file = found.has_file
+        known.has_file, known.session, known.pending = found.has_file, found.session, found.pending
+        known.pinned = -1
         known.alarm_us, known.named, known.stale = found.alarm_us, found.head > 0, False
         self.set_alarm(known.number, known.alarm_us)
         if known.base == known.head:
@@ -153,7 +168,18 @@ class Directory:
 
     @staticmethod
     def _from_row(row: ObjectRow) -> Known:
-        return Known(row.number, row.ref, True, row.head, row.base, row.has_file, row.alarm_us, {})
+        return Known(
+            row.number,
+            row.ref,
+            True,
+            row.head,
+            row.base,
+            row.has_file,
+            row.alarm_us,
+            {},
+            session=row.session,
+            pending=row.pending,
+        )
 
     def _keep(self, known: Known) -> None:
         self.known[known.ref.class_name, known.ref.id] = known

@@ -6,7 +6,7 @@ Tells `objects.layout`.
 Not   closing the old logs with every base at its head; when the new ones count.
 
 A database file is linked, not copied, so the old logs stay whole until somebody removes them. Positions go on
-where they were: they are the objects' own. Records of the past stay behind.
+where they were: they are the objects' own. The past is copied.
 """
 
 import os
@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from edgestead.store.objectlog import LogError, ObjectRef
-from edgestead.store.sqlite.objectlog.catalogue import Catalogue, ObjectRow
+from edgestead.store.sqlite.objectlog.catalogue import Catalogue, Identity, ObjectRow
 from edgestead.store.sqlite.objectlog.files import Files
 from edgestead.store.sqlite.objectlog.format import FOLDER_ID_BYTES
-from edgestead.store.sqlite.objectlog.local import catalogue_path, data_path, own_path
+from edgestead.store.sqlite.objectlog.history import History
+from edgestead.store.sqlite.objectlog.local import catalogue_path, data_path, history_path, own_path
 
 BATCH_ROWS = 1_000
 
@@ -40,10 +41,12 @@ def deal_out(
     try:
         waiting: list[list[ObjectRow]] = [[] for _ in new]
         numbers = [0] * len(new)
+        moved: list[dict[str, list[tuple[int, int]]]] = [{} for _ in new]
         for folder in old:
             for row in _rows(folder):
                 to = owner(row.ref)
                 numbers[to] += 1
+                moved[to].setdefault(folder, []).append((row.number, numbers[to]))
                 _link(files, data_path(folder, row.ref), data_path(new[to], row.ref), row.has_file)
                 waiting[to].append(msgspec.structs.replace(row, number=numbers[to]))
                 if len(waiting[to]) == BATCH_ROWS:
@@ -51,6 +54,10 @@ def deal_out(
                     waiting[to] = []
         for catalogue, rows in zip(made, waiting, strict=True):
             catalogue.settle(rows, ())
+        life = max((_life(folder) for folder in old), default=0)
+        for catalogue, folder, numbers_of in zip(made, new, moved, strict=True):
+            catalogue.set_identity(Identity(life, life, 0, None, None))
+            _move_past(folder, numbers_of)
     finally:
         for catalogue in made:
             catalogue.close()
@@ -74,6 +81,24 @@ def _rows(folder: str) -> Iterator[ObjectRow]:
             yield row
     finally:
         catalogue.close()
+
+
+def _life(folder: str) -> int:
+    catalogue = Catalogue(catalogue_path(folder), "", b"", 0)
+    try:
+        return catalogue.identity().life
+    finally:
+        catalogue.close()
+
+
+def _move_past(folder: str, numbers: dict[str, list[tuple[int, int]]]) -> None:
+    """Copy what is kept of the past: (number there, number here) by old folder."""
+    history = History(history_path(folder))
+    try:
+        for old, pairs in numbers.items():
+            history.copy_from(history_path(old), pairs)
+    finally:
+        history.close()
 
 
 def _link(files: Files, old: str, new: str, has_file: bool) -> None:

@@ -63,6 +63,10 @@ class Files(Protocol):
         """Make everything below a folder durable: contents, sizes and names."""
         ...
 
+    def identity(self, path: str) -> tuple[int, int]:
+        """What tells a folder from a copy of it: device and inode."""
+        ...
+
     def lock(self, path: str) -> File:
         """Hold a file as the only process, until it is closed. Raises BlockingIOError when it is held."""
         ...
@@ -150,6 +154,10 @@ class LocalFiles:
                 raise OSError(number, os.strerror(number), path)
         finally:
             os.close(fd)
+
+    def identity(self, path: str) -> tuple[int, int]:
+        found = os.stat(path)
+        return found.st_dev, found.st_ino
 
     def lock(self, path: str) -> LocalFile:
         file = self.open(path, create=True)

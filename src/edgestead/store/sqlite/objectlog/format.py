@@ -41,6 +41,9 @@ RECORD_BYTES_MAX = 2**32 - 1
 KIND_NAME = 0
 """An entry that says which object a number stands for; its body is msgpack `[class, id, name]`."""
 
+KIND_PIN = 255
+"""An entry that says that a position was handed out, and is to be kept. It takes no position itself."""
+
 _ALARM_UNCHANGED, _ALARM_NONE, _ALARM_SET = range(3)
 
 
@@ -120,6 +123,14 @@ def read_record(data: memoryview, offset: int, seed: int) -> Record | None:
     if crc != zlib.crc32(payload, zlib.crc32(_COVERED.pack(length, sequence, time_us, count), seed)):
         return None
     return Record(sequence, time_us, count, payload, start + length)
+
+
+def record_length(data: memoryview, offset: int) -> int:
+    """The bytes that the record at an offset says it has; those of its header where none is, or cut off."""
+    if offset + RECORD_HEADER_BYTES > len(data):
+        return RECORD_HEADER_BYTES
+    magic, _, length, *_ = _RECORD.unpack_from(data, offset)
+    return RECORD_HEADER_BYTES + (length if magic == RECORD_MAGIC else 0)
 
 
 def read_entries(record: Record) -> Iterator[Entry]:

@@ -1,11 +1,11 @@
 """The object log on local files.
 
 Owns  the order of things: start, leases, appends, bases, retirement, end.
-Asks  `recovery` at the start; `writer`, `upkeep` and `directory` afterwards.
+Asks  `recovery` at the start; `writer`, `upkeep`, `directory` and `chronicle` afterwards.
 Tells `objects`, through the interface `ObjectLog`.
 Not   the databases' contents, beyond whole pages; asyncio.
 
-    folder/log/lock, catalogue.db, segment-0001.log …
+    folder/log/lock, catalogue.db, history.db, segment-0001.log …
     folder/data/<class>/<first two digits>/<id>.sqlite
 """
 
@@ -13,6 +13,7 @@ import contextlib
 import heapq
 import itertools
 from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import apsw
 import msgspec
@@ -26,42 +27,61 @@ from edgestead.store.objectlog import (
     CommitKind,
     Fenced,
     Lease,
+    LogDamaged,
     LogError,
-    LoggedCommit,
+    LoggedPosition,
     NoSpace,
     ObjectRef,
+    ObjectState,
+    Target,
+    Told,
     Unchanged,
     Unknown,
 )
+from edgestead.store.sqlite.objectlog.adoption import check_identity
+from edgestead.store.sqlite.objectlog.archive import Archive, Durable
 from edgestead.store.sqlite.objectlog.catalogue import Catalogue, SegmentRow
+from edgestead.store.sqlite.objectlog.chronicle import Chronicle
 from edgestead.store.sqlite.objectlog.directory import Directory, Known
 from edgestead.store.sqlite.objectlog.files import File, Files
 from edgestead.store.sqlite.objectlog.format import (
     ENTRY_HEADER_BYTES,
     FOLDER_ID_BYTES,
     KIND_NAME,
+    KIND_PIN,
     Record,
     pack_entry,
 )
+from edgestead.store.sqlite.objectlog.history import History
+from edgestead.store.sqlite.objectlog.past import Past
 from edgestead.store.sqlite.objectlog.recovery import (
     Found,
     Recovered,
     Tail,
     fold,
+    of_row,
     read_segments,
     recover,
     redo,
     select,
 )
+from edgestead.store.sqlite.objectlog.restoring import read_file, restoring_commits, write_frames
 from edgestead.store.sqlite.objectlog.runner import Runner
+from edgestead.store.sqlite.objectlog.thinning import Keeping
 from edgestead.store.sqlite.objectlog.upkeep import Upkeep
 from edgestead.store.sqlite.objectlog.writer import GroupWriter, LocalGroup
 
 SEGMENT_BYTES = 64 * 1024 * 1024
+KEEPING = Keeping()
+T = TypeVar("T")
 
 
 def catalogue_path(folder: str) -> str:
     return f"{folder}/log/catalogue.db"
+
+
+def history_path(folder: str) -> str:
+    return f"{folder}/log/history.db"
 
 
 def data_path(folder: str, ref: ObjectRef) -> str:
@@ -95,8 +115,10 @@ class LocalObjectLog:
         fatal: Callable[[BaseException], None],
         vfs: str = "",
         segment_bytes: int = SEGMENT_BYTES,
+        past: Runner | None = None,
+        keeping: Keeping = KEEPING,
     ) -> None:
-        self._files, self._runners = files, (commits, upkeep)
+        self._files, self._runners, self._past_runner = files, (commits, upkeep), past or upkeep
         self._folder, self._log_folder, self._data_folder = folder, f"{folder}/log", f"{folder}/data"
         self._closed = self._retiring = False
         self._leased: dict[int, Known] = {}
@@ -105,7 +127,11 @@ class LocalObjectLog:
             undo.callback(self._lock.close)
             self._catalogue = self._open_catalogue(vfs, random(FOLDER_ID_BYTES), now_us())
             undo.callback(self._catalogue.close)
+            self._identity = check_identity(files, self._log_folder, self._catalogue)
+            history = self._open_history(vfs)
+            undo.callback(history.close)
             files.sync_folder(self._log_folder)
+            self._chronicle = self._make_chronicle(history, keeping, now_us)
             found = self._recover()
             self._directory = Directory(self._catalogue, found.objects.values(), found.oldest)
             self._upkeep = self._make_upkeep(found, upkeep, segment_bytes, fatal)
@@ -114,6 +140,7 @@ class LocalObjectLog:
             )
             self._begin(upkeep)
             undo.pop_all()
+        self._chronicle.follow()
 
     # the start
 
@@ -129,6 +156,20 @@ class LocalObjectLog:
         except apsw.FullError as error:
             raise NoSpace("no space left for the object log's catalogue") from error
 
+    def _open_history(self, vfs: str) -> History:
+        path = history_path(self._folder)
+        try:
+            return History(path, vfs)
+        except apsw.FullError as error:
+            raise NoSpace("no space left for the objects' history") from error
+        except (apsw.CorruptError, apsw.NotADBError) as error:
+            raise LogDamaged(f"{path}: {error}; move it away to go on without the past") from error
+
+    def _make_chronicle(self, history: History, keeping: Keeping, now_us: Callable[[], int]) -> Chronicle:
+        folder_id = self._catalogue.folder_id
+        archive = Archive(history, self._files, self._log_folder, folder_id, self._identity.life_of)
+        return Chronicle(history, archive, self._past_runner, self._durable, self._retire, keeping, now_us)
+
     def _recover(self) -> Found:
         """Redo every object, make that durable, write it down; then only tails keep segments live."""
         found = recover(self._files, self._log_folder, self._catalogue)
@@ -137,6 +178,7 @@ class LocalObjectLog:
         self._files.sync_tree(self._data_folder)
         needed = [found.oldest[one.number] for one in found.objects.values() if one.base < one.head]
         needed_from = min(needed, default=self._catalogue.last_generation() + 1)
+        needed_from = min(needed_from, self._chronicle.needed_from)
         retired = [row for row in found.used if row.generation < needed_from]
         found.used = [row for row in found.used if row.generation >= needed_from]
         self._catalogue.settle(
@@ -193,7 +235,16 @@ class LocalObjectLog:
         tail, known.tail = known.tail, {}
         path = self._path(known.ref)
         return Lease(
-            known.ref, known.number, known.epoch, path, known.has_file, known.head, known.alarm_us, tail
+            known.ref,
+            known.number,
+            known.epoch,
+            path,
+            known.has_file,
+            known.head,
+            known.alarm_us,
+            tail,
+            known.session,
+            known.pending,
         )
 
     def _held(self, lease: Lease) -> Known:
@@ -220,8 +271,8 @@ class LocalObjectLog:
         for commit in commits:
             head += 1
             length = len(commit.body)
-            if commit.kind is CommitKind.PAGES:
-                known.has_file = True
+            if commit.kind is not CommitKind.KEYS:
+                self._note_kind(known, lease, commit)
             group.parts += (pack_entry(known.number, head, commit.kind, alarm, length), commit.body)
             group.bytes_total += ENTRY_HEADER_BYTES + length
         group.count += len(commits)
@@ -230,6 +281,32 @@ class LocalObjectLog:
         if not isinstance(alarm, Unchanged):
             known.alarm_us = lease.alarm_us = alarm
         self._directory.note(known, self._upkeep.generation, alarm)
+        return group
+
+    @staticmethod
+    def _note_kind(known: Known, lease: Lease, commit: Commit) -> None:
+        if commit.kind is CommitKind.PAGES:
+            known.has_file = True
+        elif commit.kind is CommitKind.RESTORE:
+            known.pending = lease.pending = msgspec.msgpack.decode(commit.body, type=Target | None)
+        elif commit.kind is CommitKind.RESTORED:
+            known.session = lease.session = msgspec.msgpack.decode(commit.body, type=Target).session
+            known.pending = lease.pending = None
+
+    def pin(self, lease: Lease, position: int) -> LocalGroup | None:
+        known = self._held(lease)
+        if self._writer.broken is not None:
+            raise self._writer.broken
+        if position == known.pinned or not known.named:
+            return None
+        if self._upkeep.full:
+            raise NoSpace("no space left for the object log")
+        known.pinned = position
+        group = self._writer.waiting
+        group.parts.append(pack_entry(known.number, position, KIND_PIN, UNCHANGED, 0))
+        group.bytes_total += ENTRY_HEADER_BYTES
+        group.count += 1
+        group.members.append(known)
         return group
 
     @staticmethod
@@ -278,7 +355,9 @@ class LocalObjectLog:
         row = self._catalogue.numbered(known.number)
         if row is None:
             return Recovered(known.number, known.ref, 0, 0, False, None, {})
-        return Recovered(row.number, row.ref, row.head, row.base, row.has_file, row.alarm_us, {})
+        found = of_row(row)
+        found.head = row.head
+        return found
 
     def _records(self, rows: list[SegmentRow]) -> Iterator[tuple[SegmentRow, Record]]:
         return read_segments(self._files, self._log_folder, self._catalogue.folder_id, rows)
@@ -292,12 +371,18 @@ class LocalObjectLog:
         if self._upkeep.spare is None:
             self._upkeep.prepare_spare()
         self._retire()
+        self._chronicle.tend()
 
     def _retire(self) -> None:
         """Drop sealed segments that no base needs, once everything said of the objects is durable."""
         if self._retiring or self._closed or not self._upkeep.sealed:
             return
+        if self._chronicle.needed_from <= self._upkeep.sealed[-1].generation:
+            self._chronicle.follow()  # which comes back here, perhaps at once
+            if self._retiring or not self._upkeep.sealed:
+                return
         needed_from = self._directory.needed_from(self._upkeep.generation)
+        needed_from = min(needed_from, self._chronicle.needed_from)
         if needed_from <= self._upkeep.sealed[0].generation:
             return
         self._retiring = True
@@ -336,49 +421,120 @@ class LocalObjectLog:
 
     # what is known
 
-    def read(self, ref: ObjectRef, after: int, upto: int) -> Iterator[LoggedCommit]:
-        known = self._directory.existing(ref)
-        if known is None:
-            raise Unknown(f"object {ref.class_name}/{ref.id} was never written")
-        wanted = after + 1
-        for time_us, entry in select(self._records(self._live()), known.number):
-            if entry.kind == KIND_NAME or not after < entry.position <= upto:
-                continue
-            if entry.position != wanted:
-                break
-            wanted += 1
-            commit = Commit(CommitKind(entry.kind), bytes(entry.body))
-            yield LoggedCommit(entry.position, time_us, commit, entry.alarm)
-        if wanted <= min(upto, known.head):
-            raise Unknown(f"commit {wanted} of {ref.class_name}/{ref.id} is not in the log any more")
+    def read(self, ref: ObjectRef, after: int, upto: int) -> list[LoggedPosition]:
+        number = self._existing(ref).number
+        return self._asked(lambda past: past.positions(number, after, upto))
 
     def position_at(self, ref: ObjectRef, time_us: int) -> int:
+        number = self._existing(ref).number
+        return self._asked(lambda past: past.at_time(number, time_us)).position
+
+    def _existing(self, ref: ObjectRef) -> Known:
         known = self._directory.existing(ref)
         if known is None:
             raise Unknown(f"object {ref.class_name}/{ref.id} was never written")
-        found: int | None = None
-        for written_us, entry in select(self._records(self._live()), known.number):
-            if entry.kind == KIND_NAME:
-                continue
-            if found is None and entry.position == 1:
-                found = 0
-            if written_us > time_us:
-                break
-            found = entry.position
-        if found is None:
-            raise Unknown(f"no commit of {ref.class_name}/{ref.id} that old is in the log any more")
-        return found
+        return known
 
-    def _live(self) -> list[SegmentRow]:
+    def _asked(self, job: Callable[[Past], T]) -> T:
+        """A question to history, answered on this thread."""
+        answer: list[tuple[Any, LogError | None]] = []
         self.settle()
-        active = self._upkeep.active
-        return [*self._upkeep.sealed, *((active.row,) if active else ())]
+        self._chronicle.ask(job, lambda result, error: answer.append((result, error)))
+        self._past_runner.drain()
+        result, error = answer[0]
+        if error is not None:
+            raise error
+        return result  # type: ignore[no-any-return]
 
-    def catalogue(self) -> Iterator[CatalogueEntry]:
+    def _ask(self, ref: ObjectRef, job: Callable[[Past, int], T], done: Told[T]) -> None:
+        """Have `job(past, number)` run when history has every durable commit."""
+        try:
+            number = self._existing(ref).number
+        except Unknown as error:
+            done(None, error)
+            return
+        self._chronicle.ask(lambda past: job(past, number), done)
+
+    def locate(self, ref: ObjectRef, target: Target, generation: int, done: Told[LoggedPosition]) -> None:
+        self._ask(ref, lambda past, number: past.find(number, target, generation), done)
+
+    def locate_time(self, ref: ObjectRef, time_us: int, done: Told[LoggedPosition]) -> None:
+        self._ask(ref, lambda past, number: past.at_time(number, time_us), done)
+
+    def moments(
+        self, ref: ObjectRef, since_us: int, until_us: int, limit: int, done: Told[list[LoggedPosition]]
+    ) -> None:
+        self._ask(ref, lambda past, number: past.moments(number, since_us, until_us, limit), done)
+
+    def recall(
+        self, ref: ObjectRef, target: Target, generation: int, done: Told[tuple[LoggedPosition, ObjectState]]
+    ) -> None:
+        def job(past: Past, number: int) -> tuple[LoggedPosition, ObjectState]:
+            found = past.find(number, target, generation)
+            return found, past.state(number, found.position)
+
+        self._ask(ref, job, done)
+
+    def check_past(self, ref: ObjectRef, done: Told[list[str]]) -> None:
+        head = self._existing(ref).head
+
+        def durable(error: LogError | None) -> None:
+            if error is None:
+                self._ask(ref, lambda past, number: past.check(number, head), done)
+            else:
+                done(None, error)
+
+        group = self._writer.waiting if self._writer.waiting.count else self._writer.in_flight
+        if group is None:
+            durable(None)
+        else:
+            group.on_done(durable)  # what is on its way is no damage
+            self._writer.flush()
+
+    def _durable(self) -> list[Durable]:
+        """The live segments, and how far each is durable."""
+        found = [Durable(row, row.bytes_total, True) for row in self._upkeep.sealed]
+        active = self._upkeep.active
+        return [*found, *((Durable(active.row, active.offset, False),) if active else ())]
+
+    @property
+    def life(self) -> int:
+        """The generation of bookmarks that are handed out now."""
+        return self._identity.life
+
+    @property
+    def history_bytes(self) -> int:
+        """What the past takes on disk."""
+        return self._chronicle.bytes_total
+
+    # going back
+
+    def restore(self, lease: Lease, state: ObjectState, done: Callable[[LogError | None], None]) -> None:
+        current = b"" if not lease.has_file else read_file(self._files, lease.path)
+        commits = restoring_commits(current, state, lease.session + 1)
+        group = self.append(lease, lease.head, commits, state.alarm_us)
+
+        def durable(error: LogError | None) -> None:
+            if error is None:
+                for commit in commits:
+                    if commit.kind is CommitKind.PAGES:
+                        write_frames(self._files, lease.path, commit.body)
+                if not state.tail:
+                    self.put_base(lease, lease.head)
+            done(error)
+
+        group.on_done(durable)
+        self.flush()
+
+    def find(self, ref: ObjectRef) -> CatalogueEntry | None:
+        known = self._directory.existing(ref)
+        return None if known is None else CatalogueEntry(known.ref, known.head, known.base, known.alarm_us)
+
+    def catalogue(self, after: tuple[str, str] = ("", "")) -> Iterator[CatalogueEntry]:
         newer = {(known.ref.class_name, known.ref.id): known for known in self._directory.touched.values()}
         fresh = [CatalogueEntry(k.ref, k.head, k.base, k.alarm_us) for k in newer.values()]
-        fresh.sort(key=_by_name)
-        merged = heapq.merge(fresh, self._catalogue.entries(), key=_by_name)
+        fresh = sorted((entry for entry in fresh if _by_name(entry) > after), key=_by_name)
+        merged = heapq.merge(fresh, self._catalogue.entries(after), key=_by_name)
         for _, entries in itertools.groupby(merged, key=_by_name):
             yield next(entries)  # of equal names the one from memory comes first
 
@@ -416,10 +572,13 @@ class LocalObjectLog:
         self._closed = True
         if self._writer.broken is None:
             self.settle()
+            self._past_runner.drain()
+            self._chronicle.finish(self._catalogue.last_generation() + 1)
             self._settle_all()
-        for runner in self._runners:
+        for runner in dict.fromkeys((*self._runners, self._past_runner)):
             runner.close()
         self._upkeep.close()
+        self._chronicle.close()
         self._catalogue.close()
         self._lock.close()
 
@@ -436,6 +595,7 @@ class LocalObjectLog:
         """Leave no segment that the next start would have to read, tails apart."""
         self._files.sync_tree(self._data_folder)
         needed_from = self._directory.needed_from(self._catalogue.last_generation() + 1)
+        needed_from = min(needed_from, self._chronicle.needed_from)
         gone = [row.generation for row in self._catalogue.segments() if row.generation < needed_from]
         self._catalogue.settle(self._directory.rows(), gone)
 

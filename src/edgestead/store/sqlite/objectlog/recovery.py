@@ -22,11 +22,13 @@ from edgestead.store.objectlog import (
     CommitKind,
     LogDamaged,
     ObjectRef,
+    Target,
 )
 from edgestead.store.sqlite.objectlog.catalogue import Catalogue, ObjectRow, SegmentRow
 from edgestead.store.sqlite.objectlog.files import Files
 from edgestead.store.sqlite.objectlog.format import (
     KIND_NAME,
+    KIND_PIN,
     Entry,
     Record,
     read_entries,
@@ -54,9 +56,20 @@ class Recovered(msgspec.Struct):
     pages: dict[int, memoryview] = {}
     pages_total: int = 0
     paged: int = 0
+    session: int = 0
+    pending: Target | None = None
 
     def row(self) -> ObjectRow:
-        return ObjectRow(self.number, self.ref, self.head, self.base, self.has_file, self.alarm_us)
+        return ObjectRow(
+            self.number,
+            self.ref,
+            self.head,
+            self.base,
+            self.has_file,
+            self.alarm_us,
+            self.session,
+            self.pending,
+        )
 
 
 class Found(msgspec.Struct):
@@ -124,6 +137,8 @@ def fold(
     if entry.kind == KIND_NAME:
         names[entry.number] = ObjectRef(*msgspec.msgpack.decode(entry.body))
         return
+    if entry.kind == KIND_PIN:
+        return
     object_ = objects.get(entry.number)
     if object_ is None:
         object_ = objects[entry.number] = _begin(names, catalogued, entry.number)
@@ -140,7 +155,12 @@ def fold(
         _collect(object_, entry.body)
         object_.paged, object_.has_file = entry.position, True
         object_.tail.clear()
-    else:
+    elif entry.kind == CommitKind.RESTORE:
+        object_.pending = msgspec.msgpack.decode(entry.body, type=Target | None)
+    elif entry.kind == CommitKind.RESTORED:
+        object_.session, object_.pending = msgspec.msgpack.decode(entry.body, type=Target).session, None
+        object_.tail.clear()
+    elif entry.kind == CommitKind.KEYS:
         object_.tail.update(msgspec.msgpack.decode(entry.body, type=Tail))
 
 
@@ -149,10 +169,25 @@ def _begin(
 ) -> Recovered:
     row = catalogued(number)
     if row is not None:
-        return Recovered(number, row.ref, row.base, row.base, row.has_file, row.alarm_us, {})
+        return of_row(row)
     if number not in names:
         raise LogDamaged(f"object number {number} has commits but no name")
     return Recovered(number, names[number], 0, 0, False, None, {})
+
+
+def of_row(row: ObjectRow) -> Recovered:
+    """An object as the catalogue has it; its base is all there is."""
+    return Recovered(
+        row.number,
+        row.ref,
+        row.base,
+        row.base,
+        row.has_file,
+        row.alarm_us,
+        {},
+        session=row.session,
+        pending=row.pending,
+    )
 
 
 def _collect(object_: Recovered, body: memoryview) -> None:

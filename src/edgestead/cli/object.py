@@ -1,0 +1,36 @@
+"""`edgecli object`: its commands by name.
+
+Owns  the group's table.
+Asks  the modules in it, each imported when it is called.
+Tells `cli.main`.
+Not   the commands. Imports click and the standard library only.
+"""
+
+from edgestead.cli.lazy import Lazy, LazyGroup
+
+_READ, _USE = "edgestead.cli.object_read", "edgestead.cli.object_use"
+
+COMMANDS = {
+    "list": Lazy(_READ, "list_objects", "List objects that have stored something."),
+    "info": Lazy(_READ, "info", "Show facts of one object."),
+    "call": Lazy(_USE, "call", "Call a method of an object."),
+    "sql": Lazy(_USE, "sql", "Run SQL on an object's database."),
+    "export": Lazy(_READ, "export", "Save an object's database as a plain SQLite file."),
+    "verify": Lazy(_READ, "verify", "Check every page, index and record of objects."),
+    "delete": Lazy(_USE, "delete", "Delete what an object has stored."),
+}
+
+object_ = LazyGroup(
+    "object",
+    table=COMMANDS,
+    help="""List, call, query, copy and mend stateful objects.
+
+    An object is meant by its CLASS and NAME, or with --id by its id. Its class need not be loaded, but to be
+    called. Address and credentials come from EDGE_OBJECTS_ADDR and EDGE_TOKEN (or EDGE_EMAIL and EDGE_KEY),
+    or else from the server that runs on this machine.
+
+    \b
+      edgecli object list
+      edgecli object call Leaderboard chess submit ann 1200
+      edgecli object sql Leaderboard chess 'SELECT * FROM scores'""",
+)

@@ -1,0 +1,60 @@
+"""A plain SQLite file of what an object has committed, made while it goes on.
+
+Owns  copying page by page between other work, and taking off what only a live database needs.
+Asks  SQLite's online backup, which follows what is written meanwhile.
+Tells `operate`.
+Not   who may have it; the log, which knows more commits of the past.
+
+The copy is the object at one moment, the last page's: every transaction is in it whole or not at all.
+"""
+
+import asyncio
+import time
+
+import apsw
+
+from edgestead.objects.engine import Engine
+from edgestead.objects.errors import ObjectError
+
+PAGES_AT_ONCE = 256  # copied in one turn of the loop
+BUSY_SECONDS = 0.002  # between two looks at a transaction that is still open
+BUSY_SECONDS_MAX = 60.0
+
+
+async def copy(engine: Engine, path: str) -> None:
+    """Copy the database to a new file. Raises ObjectError when its object keeps a transaction open."""
+    engine.commit(flush=True)
+    engine.check()
+    source = engine.open().connection
+    target = apsw.Connection(path)
+    try:
+        target.execute("PRAGMA synchronous = OFF").fetchall()
+        with target.backup("main", source, "main") as backup:
+            await _copy_pages(engine, backup)
+    finally:
+        target.close()
+
+
+async def _copy_pages(engine: Engine, backup: apsw.Backup) -> None:
+    until = time.monotonic() + BUSY_SECONDS_MAX
+    while True:
+        engine.commit()  # what others wrote in this turn: pages are not copied in a transaction
+        engine.check()
+        try:
+            if backup.step(PAGES_AT_ONCE):
+                return
+            until = time.monotonic() + BUSY_SECONDS_MAX
+            await asyncio.sleep(0)
+        except apsw.BusyError:
+            if time.monotonic() > until:
+                raise ObjectError("The object keeps a transaction open.") from None
+            await asyncio.sleep(BUSY_SECONDS)
+
+
+def finish(path: str) -> None:
+    """Make it a file that any program can open: no write-ahead log beside it. Not to be called on a loop."""
+    target = apsw.Connection(path)
+    try:
+        target.execute("PRAGMA journal_mode = DELETE").fetchall()
+    finally:
+        target.close()

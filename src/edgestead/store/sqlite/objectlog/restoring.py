@@ -1,0 +1,108 @@
+"""How an object becomes what it was: commits that lead there, and pages in its file.
+
+Owns  the difference between a database file and a state, as a commit; an empty database's one page.
+Asks  `files` to read and write the database, which nobody has open.
+Tells `local`.
+Not   finding the state (`past`); logging the commits.
+
+A restore is an ordinary commit, so everything that holds for commits holds for it: it is durable as a whole
+or not at all, is part of history, and can be undone.
+"""
+
+import apsw
+import msgspec
+
+from edgestead.store.objectlog import (
+    COMMIT_BYTES_MAX,
+    FRAME_HEADER_BYTES,
+    PAGE_BYTES,
+    Commit,
+    CommitKind,
+    LogError,
+    ObjectState,
+    Target,
+)
+from edgestead.store.sqlite.objectlog.files import Files
+
+_FORMAT_VERSIONS = slice(18, 20)  # SQLite file format §1.3.3: 2 means that the file is in WAL mode
+
+
+def _empty_page() -> bytes:
+    """The database file that a fresh database has once something was in it."""
+    connection = apsw.Connection(":memory:")
+    for statement in (f"PRAGMA page_size = {PAGE_BYTES}", "CREATE TABLE t (a)", "DROP TABLE t", "VACUUM"):
+        connection.execute(statement).fetchall()
+    page = bytearray(connection.serialize("main"))
+    connection.close()
+    page[_FORMAT_VERSIONS] = b"\x02\x02"
+    return bytes(page)
+
+
+EMPTY_PAGE = _empty_page()
+
+
+def restoring_commits(current: bytes, state: ObjectState, session: int) -> list[Commit]:
+    """What to append so that an object whose file is `current` is in `state`, in a session of its own.
+
+    Raises LogError when more changes than one commit may hold.
+    """
+    begins = Commit(CommitKind.RESTORED, msgspec.msgpack.encode(Target(session, state.position)))
+    commits = [begins]
+    image = bytes(state.image) or (EMPTY_PAGE if current else b"")
+    if (frames := differing_frames(current, image)) is not None:
+        commits.append(Commit(CommitKind.PAGES, frames))
+    if state.tail:
+        commits.append(Commit(CommitKind.KEYS, msgspec.msgpack.encode(state.tail)))
+    return commits
+
+
+def differing_frames(current: bytes, image: bytes) -> bytes | None:
+    """The pages of `image` that `current` does not have, as WAL frames; None when they are equal."""
+    if current == image:
+        return None
+    total = len(image) // PAGE_BYTES
+    pages = [
+        page
+        for page in range(1, total + 1)
+        if image[(page - 1) * PAGE_BYTES : page * PAGE_BYTES]
+        != current[(page - 1) * PAGE_BYTES : page * PAGE_BYTES]
+    ] or [1]  # a commit has at least one page, also when it only cuts the file
+    if len(pages) * (FRAME_HEADER_BYTES + PAGE_BYTES) > COMMIT_BYTES_MAX:
+        raise LogError(f"a restore may change at most {COMMIT_BYTES_MAX} bytes of pages")
+    return frames_of(image, pages, total)
+
+
+def frames_of(image: bytes, pages: list[int], total: int) -> bytes:
+    """Pages of a database as the WAL frames of one transaction."""
+    parts: list[bytes] = []
+    for page in pages:
+        size = total if page == pages[-1] else 0
+        header = page.to_bytes(4, "big") + size.to_bytes(4, "big")
+        parts += (header.ljust(FRAME_HEADER_BYTES, b"\0"), image[(page - 1) * PAGE_BYTES : page * PAGE_BYTES])
+    return b"".join(parts)
+
+
+def read_file(files: Files, path: str) -> bytes:
+    """A database file's bytes; none when it does not exist."""
+    if not files.exists(path):
+        return b""
+    file = files.open(path)
+    try:
+        return file.read(file.size(), 0)
+    finally:
+        file.close()
+
+
+def write_frames(files: Files, path: str, frames: bytes) -> None:
+    """Bring a database file to what a logged commit says. Not synced: the log has it."""
+    files.make_folder(path.rpartition("/")[0])
+    step = FRAME_HEADER_BYTES + PAGE_BYTES
+    file = files.open(path, create=True)
+    try:
+        for offset in range(0, len(frames), step):
+            page = int.from_bytes(frames[offset : offset + 4], "big")
+            file.write(frames[offset + FRAME_HEADER_BYTES : offset + step], (page - 1) * PAGE_BYTES)
+        last = len(frames) - step
+        file.truncate(int.from_bytes(frames[last + 4 : last + 8], "big") * PAGE_BYTES)
+    finally:
+        file.close()
