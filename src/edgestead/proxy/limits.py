@@ -23,6 +23,7 @@ CONNECTIONS_MAX = 8_192  # of clients
 HANDSHAKE_SECONDS_MAX = 10.0  # of TLS and of a PROXY header, together with the wait for its first byte
 
 CONNECT_SECONDS_MAX = 5.0  # to one address of an origin, TLS included
+ORIGIN_HANDSHAKE_SECONDS_MAX = 4.0  # of it, TLS
 CONNECTS_SECONDS_MAX = 15.0  # to all of them that are tried for one request
 ADDRESSES_TRIED_MAX = 4  # of an origin for one request
 DOWN_SECONDS = 10.0  # that an address which did not answer is asked last

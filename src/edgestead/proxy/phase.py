@@ -58,6 +58,7 @@ class Tools(NamedTuple):
     workers: int = 1
     observer: Observer = Silent()
     managed: ManagedRules = NO_RULES
+    https_port: int = 443  # where this server's own TLS is, for who came by a port
 
 
 def local_tools(observer: Observer | None = None) -> Tools:

@@ -35,9 +35,12 @@ def _always_use_https(rules: ZoneRules, tools: Tools) -> Step | None:
         return None
 
     def step(exchange: Exchange) -> Response | None:
+        """To our own port where the client named one: without, a port is what its network makes of 443."""
         if exchange.scheme == b"https":
             return None
-        where = b"https://" + exchange.host + exchange.raw_target
+        named = b":" in (exchange.header(b"host") or b"")
+        port = b":%d" % tools.https_port if named and tools.https_port != 443 else b""
+        where = b"https://" + exchange.host + port + exchange.raw_target
         return Response(301, [(b"location", where)])
 
     return step

@@ -58,7 +58,7 @@ async def _serve(start: EdgeStart) -> None:
     page = process.page(start.counters_fd)
     events = edge_tools.events_of(start, page)
     managed = edge_rules.managed_of(start)
-    tools = edge_tools.tools_of(start, page, events, managed)
+    tools = edge_tools.tools_of(start, page, events, managed)._replace(https_port=start.https_port)
     routes = Routes(tools)
     rules = edge_rules.RulesPart(start, managed, lambda: managed.ruleset_id in routes.executed())
     routes.when_changed = rules.look

@@ -73,6 +73,7 @@ def start_of(
         counters_fd=child.counters_fd,
         http_fd=listeners.http.fileno(),
         https_fd=listeners.https.fileno() if listeners.https else -1,
+        https_port=bound_address(listeners.https).port if listeners.https else 443,
         feed_path=str(runtime_dir / "feed.sock"),
         worker=worker,
         workers=shared.workers,

@@ -124,6 +124,7 @@ class EdgeStart(Start, frozen=True, kw_only=True):
 
     http_fd: int
     https_fd: int
+    https_port: int
     feed_path: str
     worker: int
     workers: int
