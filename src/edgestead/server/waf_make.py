@@ -5,7 +5,7 @@ Asks  `server.edge_rules` to read the rules, `server.waf_part` to compile and ke
 Tells whoever waits, by the file that is then there.
 Not   using the patterns.
 
-`python -m edgestead.server.waf_make CRS FOLDER LEVEL`; CRS is empty for the system's rules, LEVEL is the log's.
+`python -m edgestead.server.waf_make CRS FOLDER LEVEL`: CRS is empty for the system's rules, LEVEL the log's.
 """
 
 import os
