@@ -33,7 +33,7 @@ IDLE_ORIGIN_MAX = 64  # kept connections to one origin
 INTERIM_MAX = 16  # 1xx answers before one answer
 TUNNEL_SECONDS_MAX = 600.0  # without a byte on an upgraded connection
 
-INSPECTED_BYTES_MAX = 128 * 1024  # of a request's body that is held for its inspection
+INSPECTED_BYTES_MAX = 129 * 1024  # of a request's body that is held: what is inspected, and one more
 ROUTES_KEPT_MAX = 10_000  # spellings of Host that are remembered with what they lead to
 RESOLVED_NAMES_MAX = 4_096  # remembered targets of CNAME origins
 RESOLVED_SECONDS_MIN = 1.0
