@@ -19,11 +19,10 @@ from time import process_time_ns
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests.waf.conftest import engine_of
-from tests.waf.witness import RULES, SETUP, Witness
-
 from edgestead.waf.engine import finish
 from edgestead.waf.transaction import Header, Request
+from tests.waf.conftest import engine_of
+from tests.waf.witness import RULES, SETUP, Witness
 
 WORDS = (
     "summer winter shoes red blue price size green black street garden light paper cotton small large".split()

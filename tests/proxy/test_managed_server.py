@@ -126,3 +126,18 @@ def test_what_was_deployed_and_is_no_longer_there_is_never_left_out(site, tmp_pa
 def _health(site):
     address = site.server.ready["api_base"].removeprefix("http://").partition("/")[0]
     return get(address, address, "/health/ready").status
+
+
+def test_patterns_are_compiled_once_and_kept_privately(site):
+    deployed(site)
+    folder = site.server.data_dir / "rules"
+    site.server.wait_until(lambda: list(folder.glob("*.patterns")), 120)
+
+    assert folder.stat().st_mode & 0o777 == 0o700
+    (kept,) = folder.glob("*.patterns")
+    made = kept.stat().st_mtime_ns
+    site.server.stop()
+    site.server.start()
+    host, _ = deployed(site)
+    assert site.get(host, ATTACK).status == 403
+    assert kept.stat().st_mtime_ns == made

@@ -115,7 +115,8 @@ class RulesPart:
         if kept is not None:
             return kept
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "edgestead.server.waf_make", self._start.crs or "", str(folder)),
+            *(sys.executable, "-m", "edgestead.server.waf_make"),
+            *(self._start.crs or "", str(folder), str(self._start.log_level)),
             stdin=asyncio.subprocess.DEVNULL,
         )
         try:
