@@ -10,6 +10,7 @@ from edgestead import config
 from edgestead.api import pages
 from edgestead.cli import page as command_line
 from edgestead.model import counters
+from edgestead.objects import operate_page
 from edgestead.services import settings_page
 
 PAGES: dict[str, Callable[[], str]] = {
@@ -17,6 +18,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/configuration.md": config.reference_page,
     "reference/errors.md": pages.errors_page,
     "reference/metrics.md": counters.reference_page,
+    "reference/operating-objects.md": operate_page.reference_page,
     "reference/routes.md": pages.routes_page,
     "reference/settings.md": settings_page.reference_page,
 }
