@@ -8,12 +8,14 @@ from pathlib import Path
 
 from edgestead import config
 from edgestead.api import pages
+from edgestead.changes import page as changes
 from edgestead.cli import page as command_line
 from edgestead.model import counters
 from edgestead.objects import operate_page
 from edgestead.services import settings_page
 
 PAGES: dict[str, Callable[[], str]] = {
+    "reference/changes.md": changes.reference_page,
     "reference/command-line.md": command_line.reference_page,
     "reference/configuration.md": config.reference_page,
     "reference/errors.md": pages.errors_page,

@@ -14,17 +14,15 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
-from edgestead.config_options import NOT_BUILT, NOT_BUILT_BUT_KNOWN, OPTIONS, Option
+from edgestead.config_options import OPTIONS, Option
 from edgestead.config_values import LIST_ITEMS_MAX, WORKERS_MAX, Address
 from edgestead.model.call import Profile
 
 __all__ = [
-    "NOT_BUILT",
-    "NOT_BUILT_BUT_KNOWN",
     "OPTIONS",
     "WORKERS_MAX",
     "Address",
@@ -51,6 +49,15 @@ class Config:
     api: Address
     dns: Address
     http: Address
+    https: Address | None
+    tls_dir: Path | None
+    edge_workers: int
+    origin_port: int | None
+    origin_allow: tuple[IPv4Network | IPv6Network, ...]
+    origin_ca: Path | None
+    trusted_proxies: tuple[IPv4Network | IPv6Network, ...]
+    proxy_protocol: bool
+    http_connections_per_address: int
     edge_address: tuple[IPv4Address | IPv6Address, ...]
     nameserver: tuple[str, ...]
     profile: Profile
@@ -67,6 +74,8 @@ class Config:
     objects_workers: int
     objects_bindings: tuple[tuple[str, str], ...]
     objects_blocked_seconds: int
+    objects_thin_seconds: int
+    objects_history_mib: int
     resolver: Address | None
     ready_file: Path | None
     crs: Path | None
@@ -76,6 +85,10 @@ class Config:
     api_connections_per_address: int
     barrier_ms: int
     drain_seconds: int
+    log_level: int
+    log_file: Path | None
+    log_file_bytes: int
+    log_files: int
     history_days: int
     history_rows: int
 
@@ -85,6 +98,14 @@ class Config:
         if self.edge_address or self.http.is_wildcard:
             return self.edge_address
         return (ip_address(self.http.host),)
+
+    @property
+    def origins_allowed(self) -> tuple[IPv4Network | IPv6Network, ...]:
+        """Loopback and private addresses that may be origins: on a developer's machine all of them."""
+        listening = (self.api, self.http, *([self.https] if self.https else []))
+        if self.origin_allow or not all(ip_address(one.host).is_loopback for one in listening):
+            return self.origin_allow
+        return (ip_network("0.0.0.0/0"), ip_network("::/0"))
 
     @property
     def own_addresses(self) -> tuple[IPv4Address | IPv6Address, ...]:
@@ -106,7 +127,7 @@ def default_data_dir() -> Path:
 def load(flags: Mapping[str, Any], file: Path | None) -> Config:
     """Join defaults, file and flags (by key; absent, None or () when not given).
 
-    Raises ConfigError for an unknown key, a value of the wrong form or a part that is not built.
+    Raises ConfigError for an unknown key, a value of the wrong form, or TLS without certificates.
     """
     given = _flat(_read(file)) if file else {}
     given.update((key, value) for key, value in flags.items() if value is not None and value != ())
@@ -114,6 +135,8 @@ def load(flags: Mapping[str, Any], file: Path | None) -> Config:
         _refuse_unknown(key)
     values: dict[str, Any] = {option.field: _value(option, given.get(option.key)) for option in OPTIONS}
     values["data_dir"] = values["data_dir"] or default_data_dir()
+    if (values["https"] is None) != (values["tls_dir"] is None):
+        raise ConfigError("https and tls-dir belong together: one of them is missing")
     return Config(**values)
 
 
@@ -143,9 +166,6 @@ def _flat(given: dict[str, object]) -> dict[str, object]:
 
 
 def _refuse_unknown(key: str) -> None:
-    part = NOT_BUILT.get(key) or NOT_BUILT_BUT_KNOWN.get(key)
-    if part:
-        raise ConfigError(f"{key} cannot be set: {part} is not built yet")
     if key not in _BY_KEY:
         near = difflib.get_close_matches(key.replace("_", "-"), _BY_KEY, n=1)
         raise ConfigError(f"unknown setting {key}" + (f"; did you mean {near[0]}?" if near else ""))
@@ -179,7 +199,7 @@ def reference_page() -> str:
         "`edgecli serve --config FILE` reads its settings from a TOML file. A key that is also a flag of",
         "`edgecli serve` is spelled like the flag without the dashes in front; a flag wins over the file. A",
         "flag that may be repeated is an array. Paths are relative to the folder the server is started in.",
-        "Unknown keys, and settings of parts that are not built yet, are refused.",
+        "Unknown keys are refused.",
         "",
         "```toml",
         'api = "127.0.0.1:8787"',
@@ -188,15 +208,10 @@ def reference_page() -> str:
         "```",
     ]
     for option in OPTIONS:
-        if option.key in NOT_BUILT_BUT_KNOWN:
-            continue
         spelled = f"flag `--{option.key}`" if option.flag else "only in the file"
         lines += ["", f"## {option.key}", "", option.help, ""]
         lines.append(f"- value: `{option.metavar}`{', an array of them' if option.many else ''} ({spelled})")
         lines.append(f"- default: {default_words(option)}")
-    lines += ["", "## Not built yet", ""]
-    refused = NOT_BUILT | NOT_BUILT_BUT_KNOWN
-    lines += [f"- `{key}`: {refused[key]}" for key in sorted(refused)]
     return "\n".join(lines) + "\n"
 
 

@@ -1,6 +1,6 @@
 """The table of settings.
 
-Owns  each setting's key, parser, default and words; which belong to parts that are not built.
+Owns  each setting's key, parser, default and words.
 Asks  `config_values` for the parsers.
 Tells `config`, which reads them; `cli.serve`, which makes flags of them.
 Not   where a value comes from.
@@ -46,6 +46,78 @@ OPTIONS: tuple[Option, ...] = (
     Option("api", "HOST:PORT", values.address, "127.0.0.1:8787", "Where the REST API listens (TCP)."),
     Option("dns", "HOST:PORT", values.address, "127.0.0.1:5300", "Where DNS listens (UDP and TCP)."),
     Option("http", "HOST:PORT", values.address, "127.0.0.1:8080", "Where the edge proxy listens."),
+    Option(
+        "https",
+        "HOST:PORT",
+        values.address,
+        None,
+        "Where the edge proxy listens for TLS; needs `tls-dir`.",
+        fallback="nowhere",
+    ),
+    Option(
+        "tls-dir",
+        "DIR",
+        values.path,
+        None,
+        "Folder of certificates and keys (PEM) by host name; read again when it changes.",
+        fallback="none",
+    ),
+    Option(
+        "edge-workers", "N|auto", values.workers, "1", "Processes of the edge proxy; auto is one per core."
+    ),
+    Option(
+        "origin-port",
+        "N",
+        values.whole(1, 65_535),
+        None,
+        "Port that origins are asked at.",
+        fallback="80, and 443 for TLS",
+    ),
+    Option(
+        "origin-allow",
+        "CIDR",
+        values.prefix,
+        (),
+        "Loopback and private addresses that may be origins.",
+        many=True,
+        fallback="all of them while `api`, `http` and `https` are loopback addresses, else none",
+    ),
+    Option(
+        "origin-ca",
+        "FILE",
+        values.path,
+        None,
+        "Certificates (PEM) that vouch for origins beside the system's, for the zone setting `ssl` strict.",
+        flag=False,
+        fallback="the system's alone",
+    ),
+    Option(
+        "trusted-proxies",
+        "CIDR",
+        values.prefix,
+        (),
+        "Proxies in front of the edge: what they say of their clients' addresses counts.",
+        many=True,
+        fallback="nobody",
+    ),
+    Option(
+        "proxy-protocol",
+        "true|false",
+        values.switch,
+        False,
+        "Connections from `trusted-proxies` begin with a PROXY header, version 1 or 2.",
+        flag=False,
+        fallback="`false`",
+        switch=True,
+    ),
+    Option(
+        "http-connections-per-address",
+        "N",
+        values.whole(1, 8_192),
+        "1024",
+        "Connections to one edge process from one address; `trusted-proxies` are not counted.",
+        flag=False,
+    ),
     Option(
         "edge-address",
         "IP",
@@ -158,6 +230,23 @@ OPTIONS: tuple[Option, ...] = (
         flag=False,
     ),
     Option(
+        "objects-thin-seconds",
+        "N",
+        values.whole(0, 86_400),
+        "10",
+        "Of an object's commits that are older than a day, one in so many seconds stays to go back to; 0 keeps"
+        " every one.",
+        flag=False,
+    ),
+    Option(
+        "objects-history-mib",
+        "N",
+        values.whole(0, 1 << 30),
+        "16384",
+        "MiB that the past of the objects of one process may take; beyond that the oldest goes. 0 is no limit.",
+        flag=False,
+    ),
+    Option(
         "resolver",
         "HOST:PORT",
         values.target,
@@ -240,6 +329,39 @@ OPTIONS: tuple[Option, ...] = (
         flag=False,
     ),
     Option(
+        "log-level",
+        "debug|info|warning|error",
+        values.log_level,
+        "info",
+        "The least important lines that are logged; `info` has one for each request to the API.",
+        flag=False,
+    ),
+    Option(
+        "log-file",
+        "FILE",
+        values.path,
+        None,
+        "Where the log goes, as JSON lines (0600). Old files get `.1`, `.2` and so on behind their name.",
+        flag=False,
+        fallback="standard error",
+    ),
+    Option(
+        "log-file-bytes",
+        "N",
+        values.whole(1 << 16, 1 << 40),
+        "67108864",
+        "How long the log's file may become before a new one is begun.",
+        flag=False,
+    ),
+    Option(
+        "log-files",
+        "N",
+        values.whole(1, 1_000),
+        "5",
+        "How many old files of the log are kept.",
+        flag=False,
+    ),
+    Option(
         "drain-seconds",
         "N",
         values.whole(1, 600),
@@ -264,14 +386,3 @@ OPTIONS: tuple[Option, ...] = (
         flag=False,
     ),
 )
-
-# Options of parts that are not built yet. They are refused rather than ignored; a part that gets built
-# moves its rows to OPTIONS.
-NOT_BUILT: dict[str, str] = {
-    **dict.fromkeys(
-        ("https", "tls-dir", "origin-port", "origin-allow", "trusted-proxies", "edge-workers"),
-        "the edge proxy",
-    ),
-}
-# Known to the configuration because something built leans on its default, refused when set.
-NOT_BUILT_BUT_KNOWN: dict[str, str] = {"http": "the edge proxy"}

@@ -8,6 +8,7 @@ Not   which settings there are.
 A parser takes a flag's text or a TOML value, and raises ValueError with what was expected.
 """
 
+import logging
 from collections.abc import Callable
 from datetime import date
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -84,6 +85,13 @@ def target(value: object) -> Address:
     if target.is_wildcard or not target.port:
         raise ValueError("expected the address of one machine, and its port")
     return target
+
+
+def log_level(value: object) -> int:
+    names = ("debug", "info", "warning", "error")
+    if value not in names:
+        raise ValueError(f"expected one of {', '.join(names)}")
+    return logging.getLevelNamesMapping()[str(value).upper()]
 
 
 def host_name(value: object) -> str:

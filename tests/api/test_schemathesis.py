@@ -28,6 +28,7 @@ schema = schemathesis.openapi.from_dict(
 CASES = [
     (mode, row)
     for row in ROUTES
+    if not row.has_ended  # tests/changes asks those
     for mode in GenerationMode
     if mode.is_positive or row.parameters or row.query or row.takes  # else nothing can be wrong
 ]

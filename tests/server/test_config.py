@@ -115,6 +115,8 @@ BAD = [
     ("objects.bindings", {"A": "a" * 31}, "id of a namespace"),
     ("objects.bindings", {f"A{n}": "a" * 32 for n in range(65)}, "at most 64"),
     ("objects-blocked-seconds", 0, "whole number from 1"),
+    ("objects-thin-seconds", -1, "whole number from 0"),
+    ("objects-history-mib", "much", "whole number from 0"),
 ]
 
 
@@ -202,10 +204,28 @@ def test_a_missing_file_is_refused(tmp_path):
         config.load({}, tmp_path / "none.toml")
 
 
-@pytest.mark.parametrize("key", sorted(config.NOT_BUILT | config.NOT_BUILT_BUT_KNOWN))
-def test_a_setting_of_a_part_that_is_not_built_is_refused_with_words(key):
-    with pytest.raises(ConfigError, match=f"{key} cannot be set: .* not built yet"):
-        config.load({key: "x"}, None)
+@pytest.mark.parametrize("given", [{"https": "127.0.0.1:0"}, {"tls-dir": "certificates"}])
+def test_tls_needs_both_an_address_and_certificates(given):
+    with pytest.raises(ConfigError, match="https and tls-dir belong together"):
+        config.load(given, None)
+
+
+PRIVATE = ["0.0.0.0/0", "::/0"]
+
+
+@pytest.mark.parametrize(
+    ("given", "allowed"),
+    [
+        ({}, PRIVATE),
+        ({"api": "0.0.0.0:0"}, []),
+        ({"http": "192.0.2.1:80"}, []),
+        ({"https": "192.0.2.1:443", "tls-dir": "certificates"}, []),
+        ({"origin-allow": ("10.0.0.0/8",)}, ["10.0.0.0/8"]),
+        ({"http": "192.0.2.1:80", "origin-allow": ("10.0.0.0/8",)}, ["10.0.0.0/8"]),
+    ],
+)
+def test_private_origins_are_allowed_by_default_only_while_everything_listens_on_loopback(given, allowed):
+    assert list(map(str, config.load(given, None).origins_allowed)) == allowed
 
 
 def test_a_wildcard_edge_is_no_address_to_answer():

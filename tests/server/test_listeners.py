@@ -14,6 +14,10 @@ from tests.descriptors import open_descriptors
 ANY = Address("127.0.0.1", 0)
 
 
+def make(api, dns, dns_workers, runtime_dir):
+    return Listeners(api, dns, dns_workers, runtime_dir, http=ANY)
+
+
 @pytest.fixture
 def runtime_dir(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -46,7 +50,7 @@ def _take(kind, opened):
 
 
 def test_dns_has_one_port_for_both_transports_and_all_workers(runtime_dir):
-    listeners = Listeners(ANY, ANY, 3, runtime_dir)
+    listeners = make(ANY, ANY, 3, runtime_dir)
 
     ports = {opened.getsockname()[1] for opened in [listeners.dns_tcp, *listeners.dns_udp]}
 
@@ -56,7 +60,7 @@ def test_dns_has_one_port_for_both_transports_and_all_workers(runtime_dir):
 
 
 def test_every_worker_gets_a_share_of_the_queries(runtime_dir):
-    listeners = Listeners(ANY, ANY, 2, runtime_dir)
+    listeners = make(ANY, ANY, 2, runtime_dir)
     for _ in range(64):  # each from a port of its own; that one worker gets none has odds of 2^-63
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
             client.sendto(b"?", listeners.dns_udp[0].getsockname())
@@ -73,7 +77,7 @@ def test_a_taken_dns_port_is_refused_by_name_even_when_its_holder_would_share(ta
     transport = "TCP" if kind == socket.SOCK_STREAM else "UDP"
 
     with pytest.raises(StartError) as refusal:
-        Listeners(ANY, address, 1, runtime_dir)
+        make(ANY, address, 1, runtime_dir)
 
     assert str(refusal.value).startswith(f"--dns {address} ({transport}) is taken by process {os.getpid()} (")
 
@@ -82,12 +86,12 @@ def test_a_taken_api_port_is_refused_by_name(taken, runtime_dir):
     address = taken(socket.SOCK_STREAM)
 
     with pytest.raises(StartError, match=rf"--api {address} \(TCP\) is taken by process {os.getpid()}"):
-        Listeners(address, ANY, 1, runtime_dir)
+        make(address, ANY, 1, runtime_dir)
 
 
 def test_an_address_that_is_not_this_machines_is_refused(runtime_dir):
     with pytest.raises(StartError, match=r"--api 192\.0\.2\.1:0 \(TCP\) cannot be used: Cannot assign"):
-        Listeners(Address("192.0.2.1", 0), ANY, 1, runtime_dir)
+        make(Address("192.0.2.1", 0), ANY, 1, runtime_dir)
 
 
 def test_a_refusal_leaves_no_socket_open(taken, runtime_dir):
@@ -95,13 +99,13 @@ def test_a_refusal_leaves_no_socket_open(taken, runtime_dir):
     before = open_descriptors()
 
     with pytest.raises(StartError):
-        Listeners(ANY, address, 2, runtime_dir)
+        make(ANY, address, 2, runtime_dir)
 
     assert open_descriptors() == before
 
 
 def test_a_wildcard_is_told_to_clients_as_loopback(runtime_dir):
-    listeners = Listeners(Address("0.0.0.0", 0), Address("::", 0), 1, runtime_dir)
+    listeners = make(Address("0.0.0.0", 0), Address("::", 0), 1, runtime_dir)
 
     assert bound_address(listeners.api).host == "127.0.0.1"
     assert str(bound_address(listeners.dns_tcp)).startswith("[::1]:")

@@ -25,6 +25,7 @@ RELEASED = {
             "5d71caa1dfcadb44",
             "289c2de956bac632",
             "81c1f1f24d5ef997",
+            "756a2e27712dc771",
         ],
     ),
     "key-value": (kv.MIGRATIONS, ["2f0d86c7470ef7e9"]),

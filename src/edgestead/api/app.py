@@ -9,8 +9,10 @@ Not   sockets and processes (`server`); what a route does.
 from edgestead.api import (
     accounts,
     custom_nameservers,
+    deprecations,
     dns_records,
     dns_settings,
+    ended,
     health,
     history,
     kv_bulk,
@@ -33,8 +35,10 @@ from edgestead.api.routing import ROUTES, Router
 HANDLERS = (
     accounts,
     custom_nameservers,
+    deprecations,
     dns_records,
     dns_settings,
+    ended,
     health,
     history,
     kv_bulk,
@@ -55,7 +59,7 @@ class Application:
 
     def __init__(self, context: AppContext) -> None:
         self.context = context
-        self._steps = request_steps(Router(ROUTES))
+        self._steps = request_steps(Router((*ROUTES, *ended.OTHER_METHODS)))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":

@@ -21,6 +21,7 @@ from edgestead.api.request_line import Line
 from edgestead.model.call import Profile
 from edgestead.model.counters import Page as CounterPage
 from edgestead.services.access import AccessTable
+from edgestead.services.dated_uses import DatedUses
 from edgestead.services.platform import Platform
 from edgestead.services.token_uses import TokenUses
 from edgestead.store.control import Reader, Transaction
@@ -77,6 +78,7 @@ class AppContext:
     as_of: date | None = None
     allow_as_of: bool = False
     uses: TokenUses = field(default_factory=TokenUses)
+    dated_uses: DatedUses = field(default_factory=DatedUses)
     pages: PageCache = field(default_factory=PageCache)
     outbox: Outbox = field(default_factory=Outbox)
     zone_file_turn: asyncio.Lock = field(default_factory=asyncio.Lock)

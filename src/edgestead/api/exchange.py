@@ -35,7 +35,6 @@ class Exchange:
         "fault",
         "headers",
         "identity",
-        "limit_headers",
         "now_us",
         "parameters",
         "query",
@@ -44,6 +43,7 @@ class Exchange:
         "result",
         "route",
         "scope",
+        "standing_headers",
         "started_ns",
         "status",
     )
@@ -69,7 +69,7 @@ class Exchange:
         self.status = 200
         self.answer = b""
         self.answer_headers: tuple[tuple[bytes, bytes], ...] = ()
-        self.limit_headers: tuple[tuple[bytes, bytes], ...] = ()
+        self.standing_headers: tuple[tuple[bytes, bytes], ...] = ()
         self.content_type = b"application/json"
         self.download: Download | None = None
         self.error: EdgeError | None = None

@@ -6,6 +6,7 @@ Tells whoever reads the server's standard error.
 Not   what a line may hold (`api.request_line`).
 """
 
+import logging
 import os
 import threading
 import time
@@ -54,8 +55,9 @@ class BatchedLog:
     dropped, and a line says how many.
     """
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, *, level: int = logging.INFO) -> None:
         self._descriptor = descriptor
+        self._takes_all = level <= logging.INFO  # above it only what the server itself did wrong
         self._lines: deque[Line] = deque()
         self._dropped = 0
         self._wake = threading.Event()
@@ -65,6 +67,8 @@ class BatchedLog:
 
     def __call__(self, line: Line) -> None:
         """Hand over one line; never waits. Called by one thread."""
+        if not self._takes_all and not getattr(line, "fault", None):
+            return
         lines = self._lines
         if len(lines) >= LOG_LINES_WAITING_MAX:
             self._dropped += 1

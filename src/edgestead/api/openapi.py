@@ -44,7 +44,8 @@ def document(routes: Sequence[Route]) -> Json:
     paths: dict[str, Json] = {}
     names = _operation_names(routes)
     for row, name in zip(routes, names, strict=True):
-        paths.setdefault(row.path, {})[row.method.lower()] = _operation(row, name, schema_of)
+        operations = paths.setdefault(row.path.replace("*}", "}"), {})
+        operations[row.method.lower()] = _operation(row, name, schema_of)
     return {
         "openapi": OPENAPI,
         "info": {"title": "Edgestead", "version": __version__, "description": _ABOUT},
@@ -95,10 +96,12 @@ def _operation(row: Route, name: str, schema_of: Json) -> Json:
         "security": [] if row.public else _SECURITY,
         "parameters": [*map(_path_parameter, row.parameters), *map(_query_parameter, row.query)],
         "responses": {
-            str(row.answers.status): _success(row.answers, schema_of),
+            **_answer(row.answers, schema_of),
             **{status: {"$ref": "#/components/responses/Failure"} for status in REFUSALS},
         },
     }
+    if row.change is not None:
+        operation["deprecated"] = True
     if row.description:
         operation["description"] = row.description
     if row.permission is not None:
@@ -125,6 +128,12 @@ def _query_parameter(parameter: Parameter) -> Json:
     if parameter.repeated:
         schema = {"type": "array", "items": schema}
     return {"name": parameter.name, "in": "query", "description": parameter.summary, "schema": schema}
+
+
+def _answer(answers: Answers, schema_of: Json) -> Json:
+    """A route that only refuses says so by the status of its refusal."""
+    refuses = answers.status >= 400
+    return {} if refuses else {str(answers.status): _success(answers, schema_of)}
 
 
 def _success(answers: Answers, schema_of: Json) -> Json:

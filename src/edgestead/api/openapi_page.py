@@ -1,8 +1,8 @@
 """The API's description as one page of HTML, which needs nothing else.
 
-Owns  the page's markup and style.
+Owns  the page's markup, and the style of every page here.
 Asks  html for escaping.
-Tells `api.openapi_routes`.
+Tells `api.openapi_routes`; `api.deprecations_page`.
 Not   scripts: `details` elements open and close by themselves, and the browser's own search finds words.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 Json = dict[str, Any]
 
-_STYLE = """
+STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}
 body{color:#1b1f24;background:#fff}
 h1{margin-bottom:.2rem}h2{margin-top:2.5rem;border-bottom:1px solid #d0d7de}
@@ -33,9 +33,9 @@ def render(document: Json) -> str:
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{escape(info['title'])} API</title><style>{_STYLE}</style></head><body>"
+        f"<title>{escape(info['title'])} API</title><style>{STYLE}</style></head><body>"
         f"<h1>{escape(info['title'])} API</h1><p>Version {escape(info['version'])} · "
-        f'<a href="/openapi.json">openapi.json</a></p><p>{_prose(info["description"])}</p>'
+        f'<a href="/openapi.json">openapi.json</a></p><p>{prose(info["description"])}</p>'
         f"<p>Send <code>Authorization: Bearer TOKEN</code>, or <code>X-Auth-Email</code> with "
         f"<code>X-Auth-Key</code>.</p>\n{body}\n</body></html>\n"
     )
@@ -53,7 +53,8 @@ def _operations(document: Json) -> Iterator[str]:
 def _operation(method: str, path: str, operation: Json) -> str:
     asks = operation.get("x-permission", "any valid credentials" if operation["security"] else "nothing")
     parts = [
-        f"<p>{_prose(operation.get('description', ''))}</p>" if "description" in operation else "",
+        "<p><strong>Deprecated.</strong></p>" if operation.get("deprecated") else "",
+        f"<p>{prose(operation.get('description', ''))}</p>" if "description" in operation else "",
         f"<p>Asks for: {escape(asks)}.</p>",
         _parameters(operation["parameters"]),
         *_body(operation.get("requestBody", {}).get("content", {})),
@@ -61,14 +62,14 @@ def _operation(method: str, path: str, operation: Json) -> str:
     ]
     return (
         f'<details id="{escape(operation["operationId"])}"><summary><span class="m">{method.upper()}</span>'
-        f'{escape(path)} <span class="s">{_prose(operation["summary"])}</span></summary>'
+        f'{escape(path)} <span class="s">{prose(operation["summary"])}</span></summary>'
         f"<div>{''.join(parts)}</div></details>"
     )
 
 
 def _parameters(parameters: Iterable[Json]) -> str:
     rows = [
-        (one["name"], one["in"], _type(one["schema"]), _prose(one.get("description", "")))
+        (one["name"], one["in"], _type(one["schema"]), prose(one.get("description", "")))
         for one in parameters
     ]
     return _table(("parameter", "in", "type", ""), rows)
@@ -100,7 +101,7 @@ def _shapes(schemas: Json) -> Iterator[str]:
             (member, _type(one), "always" if member in needed else "")
             for member, one in schema.get("properties", {}).items()
         ]
-        about = f"<p>{_prose(schema['description'])}</p>" if "description" in schema else ""
+        about = f"<p>{prose(schema['description'])}</p>" if "description" in schema else ""
         yield (
             f'<details id="shape-{escape(name)}"><summary>{escape(name)}</summary>'
             f"<div>{about}{_table(('member', 'type', ''), rows)}</div></details>"
@@ -136,7 +137,7 @@ def _type(schema: Json) -> str:
     return escape(str(kind))
 
 
-def _prose(text: str) -> str:
+def prose(text: str) -> str:
     """Escaped text in which what stands between backticks is code."""
     parts = escape(text).split("`")
     return "".join(f"<code>{part}</code>" if at % 2 else part for at, part in enumerate(parts))

@@ -1,7 +1,8 @@
 """The API's own description, served by the API.
 
-Owns  /openapi.json and the page /docs.
-Asks  `api.openapi` for the document, `api.openapi_page` for the page; both are made once.
+Owns  /openapi.json, the page /docs, and the page of dated changes that `Link` headers lead to.
+Asks  `api.openapi` for the document, `api.openapi_page` and `api.deprecations_page` for the pages; each is
+      made once.
 Tells clients and people.
 Not   what the routes are.
 
@@ -11,8 +12,9 @@ Public: a description holds no secret, and tools fetch it before they have a tok
 from functools import cache
 from typing import Any
 
-from edgestead.api import openapi, openapi_page
+from edgestead.api import deprecations_page, openapi, openapi_page
 from edgestead.api.declared import Answers
+from edgestead.api.deprecation import PAGE
 from edgestead.api.routing import ROUTES, Answer, route
 from edgestead.model.envelope import encode
 
@@ -30,11 +32,18 @@ def show_document() -> Answer:
 @route("GET", "/docs", base="", public=True, answers=Answers(media=_HTML))
 def show_page() -> Answer:
     """This API as a page for people."""
-    return Answer(
-        body=_page(),
-        content_type=b"text/html; charset=utf-8",
-        headers=((b"content-security-policy", _POLICY),),
-    )
+    return _html(_page())
+
+
+@route("GET", PAGE, base="", public=True, answers=Answers(media=_HTML))
+def show_deprecations() -> Answer:
+    """What dates ended and replaced, as a page for people."""
+    return _html(deprecations_page.render())
+
+
+def _html(page: bytes) -> Answer:
+    policy = ((b"content-security-policy", _POLICY),)
+    return Answer(body=page, content_type=b"text/html; charset=utf-8", headers=policy)
 
 
 @cache

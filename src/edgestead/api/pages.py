@@ -71,6 +71,8 @@ def _route_line(row: Route) -> str:
     else:
         asks = "a user's credentials" if row.user_only else "any valid credentials"
     line = f"* **{row.method}** {row.summary} ({asks})"
+    if row.change is not None:
+        line += f" — [deprecated](changes.md#{row.change.subject}) since {row.change.day}"
     return "\n".join((line, *map(_parameter_line, row.query)))
 
 

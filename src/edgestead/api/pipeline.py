@@ -19,13 +19,15 @@ from types import CoroutineType
 
 from edgestead.api import body, credentials
 from edgestead.api.asgi import Send
+from edgestead.api.deprecation import headers_of
+from edgestead.api.deprecations import note_members, note_path
 from edgestead.api.direct import EXTENSION, FIXED_HEADERS
 from edgestead.api.exchange import Exchange
 from edgestead.api.log import log_one_line
 from edgestead.api.query import Query
 from edgestead.api.request_id import HEADER, request_ids
 from edgestead.api.routing import Answer, Download, Router
-from edgestead.changes import OLDEST
+from edgestead.changes import OLDEST, changed
 from edgestead.model import envelope
 from edgestead.model.access_errors import (
     InvalidApiToken,
@@ -35,7 +37,7 @@ from edgestead.model.access_errors import (
 )
 from edgestead.model.call import Call
 from edgestead.model.counters import slot
-from edgestead.model.errors import EdgeError
+from edgestead.model.errors import EdgeError, Gone
 from edgestead.model.request_errors import (
     AmbiguousLength,
     AsOfRefused,
@@ -101,7 +103,7 @@ def limit_rate(exchange: Exchange) -> None:
     """The quota of whoever asks, where there is one."""
     quota = exchange.api.quota
     if quota is not None and not exchange.route.public:
-        exchange.limit_headers = quota.take(exchange.identity.actor.id, exchange.now_us)
+        exchange.standing_headers = quota.take(exchange.identity.actor.id, exchange.now_us)
 
 
 def read_as_of_date(exchange: Exchange) -> None:
@@ -143,6 +145,18 @@ def authorise(exchange: Exchange) -> None:
         raise route.family.denied
 
 
+def tell_of_change(exchange: Exchange) -> None:
+    """From its day on, what a date replaced says so in every answer. `api.ended` speaks for itself."""
+    route = exchange.route
+    change = route.change
+    if change is None:
+        return
+    note_path(exchange)
+    if not route.has_ended and changed(change.subject, exchange.call.as_of):
+        ids = dict(zip(route.parameters, exchange.parameters, strict=True))
+        exchange.standing_headers += headers_of(change, ids)
+
+
 def decode(exchange: Exchange) -> Awaitable[None] | None:
     route = exchange.route
     if route.wants_query:
@@ -155,6 +169,8 @@ async def _decode_body(exchange: Exchange) -> None:
     body.check_content_type(exchange.headers)
     octets = await body.read(exchange.receive, exchange.headers, route.body_bytes_max)
     exchange.body = body.decode(octets, route.body, route.family.not_json)
+    if route.watches:
+        note_members(exchange, octets)
 
 
 def call_handler(exchange: Exchange) -> Awaitable[None] | None:
@@ -175,7 +191,7 @@ def wrap_in_envelope(exchange: Exchange) -> None:
     if error is not None:
         exchange.status = error.status
         exchange.answer = envelope.failure(error)
-        exchange.answer_headers = exchange.limit_headers + _headers_of(error)
+        exchange.answer_headers = exchange.standing_headers + _headers_of(error)
         return
     result = exchange.result
     if isinstance(result, envelope.Page):
@@ -189,8 +205,8 @@ def wrap_in_envelope(exchange: Exchange) -> None:
         exchange.download = result
     else:
         exchange.answer = envelope.success(result)
-    if exchange.limit_headers:
-        exchange.answer_headers += exchange.limit_headers
+    if exchange.standing_headers:
+        exchange.answer_headers += exchange.standing_headers
 
 
 def count(exchange: Exchange) -> None:
@@ -209,6 +225,7 @@ def request_steps(router: Router) -> tuple[Step, ...]:
         limit_rate,
         read_as_of_date,
         authorise,
+        tell_of_change,
         decode,
         call_handler,
     )
@@ -304,7 +321,7 @@ async def _send_download(exchange: Exchange, download: Download, send: Send) -> 
 def _headers_of(error: EdgeError) -> tuple[tuple[bytes, bytes], ...]:
     if error.status == 405:
         return ((b"allow", error.facts["allow"].encode("ascii")),)
-    if isinstance(error, RateLimited):
+    if isinstance(error, RateLimited | Gone):
         headers: tuple[tuple[bytes, bytes], ...] = error.facts["headers"]
         return headers
     if error.status == 413 or isinstance(error, _ENDING):

@@ -1,7 +1,7 @@
 """Which function answers which method and path.
 
 Owns  the table of routes, the trie over path segments, what a route declares.
-Asks  nobody.
+Asks  `changes` which paths a date ended or replaced.
 Tells `api.pipeline`, and the reference page of routes.
 Not   running a handler.
 
@@ -13,11 +13,12 @@ the annotation of `body` is what the request's JSON must be. It returns a Struct
 
 Paths are matched as they came, segment by segment, and each parameter is decoded afterwards, so that an
 encoded slash stays inside its segment. One trailing slash is ignored. A parameter whose name ends in `_id`
-is 32 lower-case hex digits.
+is 32 lower-case hex digits; one that ends in `*` is the whole rest of the path, as it came. A route of the
+method ANY takes those that its path has no other route for.
 """
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 from urllib.parse import unquote_to_bytes
@@ -26,12 +27,16 @@ import msgspec
 
 from edgestead.api.declared import JSON, Answers, Parameter, Takes
 from edgestead.api.limits import BODY_BYTES_MAX
+from edgestead.changes import Change, Kind, ending
+from edgestead.changes.members import Watch, watched
 from edgestead.model.envelope import Page
+from edgestead.model.errors import MethodNotAllowed
 from edgestead.model.ids import is_id
 from edgestead.model.request_errors import InvalidHostOrPath, NoRoute
 from edgestead.services.access import CONTENTS, Family
 
 BASE_PATH = "/client/v4"
+ANY = "*"
 _ARGUMENTS = ("api", "call", "identity", "query", "upload", "body")
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
@@ -65,7 +70,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
 
     `permission` None asks for known credentials only; `public` for none at all. `user_only` refuses an
     account's own tokens. `body` is None for routes that ignore what a request carries. `query`, `takes` and
-    `answers` say what the handler reads and returns, for the document and the reference.
+    `answers` say what the handler reads and returns, for the document and the reference. `change` is the
+    dated row that ended or replaced the path, `watches` are the dated members of its bodies.
     """
 
     method: str
@@ -87,6 +93,13 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     query: tuple[Parameter, ...]
     takes: Takes
     answers: Answers
+    change: Change | None
+    watches: tuple[Watch, ...]
+
+    @property
+    def has_ended(self) -> bool:
+        """Nothing is left of it but its refusal (`api.ended`)."""
+        return self.change is not None and self.change.kind is Kind.ENDPOINT
 
 
 ROUTES: list[Route] = []
@@ -115,7 +128,7 @@ def route(
     def enter(handler: Handler) -> Handler:
         hints = get_type_hints(handler)
         names = tuple(inspect.signature(handler).parameters)
-        parameters = tuple(part[1:-1] for part in path.split("/") if part.startswith("{"))
+        parameters = parameters_of(path)
         wanted = names[len(parameters) :]
         assert names[: len(parameters)] == parameters, f"{handler.__name__}: path parameters come first"
         assert set(wanted) <= set(_ARGUMENTS), f"{handler.__name__}: {wanted}"
@@ -141,11 +154,17 @@ def route(
                 query=query,
                 takes=_takes(hints.get("body")) if takes is None else takes,
                 answers=_answers(hints.get("return")) if answers is None else answers,
+                change=ending(path),
+                watches=watched(method, path) if hints.get("body") else (),
             )
         )
         return handler
 
     return enter
+
+
+def parameters_of(path: str) -> tuple[str, ...]:
+    return tuple(part[1:-1].rstrip("*") for part in path.split("/") if part.startswith("{"))
 
 
 def _arguments(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
@@ -170,13 +189,17 @@ def _position(parameters: tuple[str, ...], name: str) -> int | None:
 
 
 class _Node:
-    """One segment of a path: its literal children, at most one parameter, the methods that end here."""
+    """One segment of a path: its literal children, at most one parameter, the methods that end here.
 
-    __slots__ = ("is_id", "literals", "methods", "parameter")
+    `rest` is where every longer path leads to.
+    """
+
+    __slots__ = ("is_id", "literals", "methods", "parameter", "rest")
 
     def __init__(self) -> None:
         self.literals: dict[str, _Node] = {}
         self.parameter: _Node | None = None
+        self.rest: _Node | None = None
         self.is_id = False
         self.methods: dict[str, Route] = {}
 
@@ -208,31 +231,41 @@ class Router:
         parts = raw_path.split("/")
         if not parts[-1] and len(parts) > 2:
             parts.pop()
-        for part in parts[1:]:
+        for at, part in enumerate(parts[1:], 1):
             child = node.literals.get(part)
             if child is None:
                 child = node.parameter
                 if child is None:
-                    raise NoRoute(raw_path)
+                    if node.rest is None:
+                        raise NoRoute(raw_path)
+                    parameters.append("/".join(parts[at:]))
+                    node = node.rest
+                    break
                 parameters.append(_decoded(part, child, raw_path))
             node = child
-        found = node.methods.get(method) or (node.methods.get("GET") if method == "HEAD" else None)
+        methods = node.methods
+        found = methods.get(method) or (methods.get("GET") if method == "HEAD" else None) or methods.get(ANY)
         if found is None:
-            if not node.methods:
+            if not methods:
                 raise NoRoute(raw_path)
-            refusal = next(iter(node.methods.values())).family.method_not_allowed
-            raise refusal(method=method, allow=", ".join(_allowed(node)))
+            raise not_allowed(method, methods.values())
         return found, parameters
 
 
-def _allowed(node: _Node) -> Iterator[str]:
-    for method in sorted(node.methods):
-        yield method
-        if method == "GET":
-            yield "HEAD"
+def not_allowed(method: str, routes: Iterable[Route]) -> MethodNotAllowed:
+    """The refusal of a method at a path that has these routes, in the words of their family."""
+    by_method = {row.method: row for row in routes}
+    if "GET" in by_method:
+        by_method["HEAD"] = by_method["GET"]
+    refusal = next(iter(by_method.values())).family.method_not_allowed
+    return refusal(method=method, allow=", ".join(sorted(by_method)))
 
 
 def _child(node: _Node, part: str) -> _Node:
+    if part.endswith("*}"):
+        if node.rest is None:
+            node.rest = _Node()
+        return node.rest
     if not part.startswith("{"):
         return node.literals.setdefault(part, _Node())
     if node.parameter is None:

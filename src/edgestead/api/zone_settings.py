@@ -7,10 +7,12 @@ Not   DNS settings (`api.dns_settings`).
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from edgestead.api.context import AppContext
 from edgestead.api.declared import Answers
 from edgestead.api.routing import Answer, route
+from edgestead.changes import CHANGES, Change
 from edgestead.model import envelope
 from edgestead.model.call import Call
 from edgestead.model.envelope import Message
@@ -19,7 +21,6 @@ from edgestead.services.access import PLATFORM
 from edgestead.services.zone_settings import SettingBody, SettingsBody, SettingView
 
 _SETTINGS = "/zones/{zone_id}/settings"
-_PRIVACY_PASS = "privacy_pass"
 _REMARK = 10_000  # the code of a message that refuses nothing
 _SETTING = Answers(SettingView)
 _READ, _WRITE = "Zone Settings Read", "Zone Settings Write"
@@ -59,20 +60,27 @@ def _with_remarks(result: object, changed: Sequence[SettingView]) -> Answer:
     return Answer(envelope.success(result, messages))
 
 
-# The one setting that had a POST. A literal segment hides the parameter, so it has all three.
-@route("GET", f"{_SETTINGS}/{_PRIVACY_PASS}", permission=_READ, family=PLATFORM)
-def show_privacy_pass(zone_id: str, api: AppContext, call: Call) -> SettingView:
-    """Known until 2024-03-31."""
-    return show_setting(zone_id, _PRIVACY_PASS, api, call)
+def _enter_dated(change: Change) -> None:
+    """A setting that a date changed has routes of its own, which say so. A literal segment hides the
+    parameter, so it has PATCH even where its row names POST in its place.
+    """
+    path = f"{_SETTINGS}/{change.setting}"
+    methods = dict.fromkeys([*(one.method for one in change.endpoints), "PATCH"])
+
+    def show(zone_id: str, api: AppContext, call: Call) -> SettingView:
+        return show_setting(zone_id, change.setting, api, call)
+
+    async def write(zone_id: str, api: AppContext, call: Call, body: SettingBody) -> Answer:
+        return await patch_setting(zone_id, change.setting, api, call, body)
+
+    for method in methods:
+        handler: Any = show if method == "GET" else write
+        handler.__name__ = f"{method.lower()}_setting_{change.setting}"
+        handler.__doc__ = f"The setting that {'ended' if change.removed else 'changed'} on {change.day}."
+        permission, answers = (_READ, None) if method == "GET" else (_WRITE, _SETTING)
+        route(method, path, permission=permission, family=PLATFORM, answers=answers)(handler)
 
 
-@route("POST", f"{_SETTINGS}/{_PRIVACY_PASS}", permission=_WRITE, family=PLATFORM, answers=_SETTING)
-async def post_privacy_pass(zone_id: str, api: AppContext, call: Call, body: SettingBody) -> Answer:
-    """Known until 2024-03-31."""
-    return await patch_setting(zone_id, _PRIVACY_PASS, api, call, body)
-
-
-@route("PATCH", f"{_SETTINGS}/{_PRIVACY_PASS}", permission=_WRITE, family=PLATFORM, answers=_SETTING)
-async def patch_privacy_pass(zone_id: str, api: AppContext, call: Call, body: SettingBody) -> Answer:
-    """Known until 2024-03-31."""
-    return await patch_setting(zone_id, _PRIVACY_PASS, api, call, body)
+for _change in CHANGES:
+    if _change.setting:
+        _enter_dated(_change)

@@ -7,6 +7,6 @@ Not   what the old or the new behaviour is: the room that shows it decides.
 """
 
 from edgestead.changes.model import Change, Endpoint, Kind
-from edgestead.changes.table import CHANGES, NEWEST, OLDEST, changed
+from edgestead.changes.table import CHANGES, NEWEST, OLDEST, changed, ending
 
-__all__ = ["CHANGES", "NEWEST", "OLDEST", "Change", "Endpoint", "Kind", "changed"]
+__all__ = ["CHANGES", "NEWEST", "OLDEST", "Change", "Endpoint", "Kind", "changed", "ending"]

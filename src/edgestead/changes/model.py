@@ -6,7 +6,7 @@ Tells `changes.table` how to write one down.
 Not   the rows.
 """
 
-from datetime import date
+from datetime import UTC, date, datetime
 from enum import StrEnum
 
 import msgspec
@@ -16,7 +16,7 @@ class Kind(StrEnum):
     """What the date ended. It decides which generated test a row gets.
 
     endpoint   the route answers 410 after the date
-    alias      the route goes on answering, with deprecation headers
+    alias      the route goes on answering for its replacement, with deprecation headers
     setting    a zone setting left the platform, or lost its effect
     field      a member of a resource changed
     transport  framing and TLS; holds at every date
@@ -30,18 +30,46 @@ class Kind(StrEnum):
 
 
 class Endpoint(msgspec.Struct, frozen=True):
-    """One route that a row names. `{name}` stands for one path segment."""
+    """One route that a row names. `{name}` stands for one path segment, `{name*}` for the whole rest."""
 
     method: str
     path: str
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """One row: from 00:00 UTC of `day` on, that day included, the new behaviour holds."""
+    """One row: from 00:00 UTC of `day` on, that day included, the new behaviour holds.
+
+    `endpoints` are the routes that the day ended or replaced, `affected` those that go on with other members.
+    `removed` says that nothing of it answers any more. `successor` is the route that a client should use
+    where this server has one, with the parameters of the row's paths; `moved` is what the older path says,
+    and what the newer one says in its place. `members` are what requests ought not to carry any more, as JSON
+    pointers without their first slash (RFC 6901). `setting` is the zone setting, for rows of that kind.
+    `note` says what this server does, where the kind does not.
+    """
 
     subject: str
     day: date
     kind: Kind
     title: str
-    replacement: str
+    replacement: str = ""
     endpoints: tuple[Endpoint, ...] = ()
+    affected: tuple[Endpoint, ...] = ()
+    removed: bool = False
+    successor: str = ""
+    moved: tuple[str, str] | None = None
+    members: tuple[str, ...] = ()
+    setting: str = ""
+    note: str = ""
+
+    @property
+    def day_us(self) -> int:
+        """When the day begins, in microseconds of the epoch."""
+        return int(datetime(self.day.year, self.day.month, self.day.day, tzinfo=UTC).timestamp()) * 1_000_000
+
+    def advice(self, path: str = "") -> str:
+        """What to use instead, as a sentence. `path` is the one that was asked for."""
+        if not self.replacement:
+            return "There is no replacement."
+        if self.moved and path:
+            return f"Use {self.replacement}: {path.replace(*self.moved)}."
+        return f"Use {self.replacement}."

@@ -29,7 +29,16 @@ COMMANDS: dict[str, Lazy] = {
     "token": Lazy("edgestead.cli.token", "token", "Create, list, roll and delete API tokens."),
     "dns": Lazy("edgestead.cli.dns", "dns", "Ask the running DNS server what it answers, and check a zone."),
     "doctor": Lazy("edgestead.cli.doctor", "doctor", "Examine this machine and the server that runs on it."),
+    "deprecations": Lazy(
+        "edgestead.cli.deprecations", "deprecations", "Find what a client uses that a date ended."
+    ),
     "object": Lazy("edgestead.cli.object", "object_", "List, call, query, copy and mend stateful objects."),
+    "import": Lazy(
+        "edgestead.cli.account_import", "import_account", "Bring an account over from another server."
+    ),
+    "backup": Lazy("edgestead.cli.backup", "backup", "Copy everything that a server keeps, while it runs."),
+    "restore": Lazy("edgestead.cli.backup", "restore", "Make a data folder of a backup."),
+    "verify": Lazy("edgestead.cli.backup", "verify", "Examine a data folder or a backup."),
     "objects": Lazy("edgestead.cli.objects", "objects", "Help with writing classes of stateful objects."),
     "completion": Lazy(
         "edgestead.cli.completion", "completion", "Print the script that completes commands in a shell."

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _with_flags(command: click.Command) -> click.Command:
-    """Give the command one flag for each option, and those of parts not built so that they get words."""
+    """Give the command one flag for each option."""
     for option in config.OPTIONS:
         if option.flag:
             default = "" if option.switch else f" Default: {config.default_words(option)}."
@@ -32,12 +32,9 @@ def _with_flags(command: click.Command) -> click.Command:
                     is_flag=option.switch,
                     default=None,
                     multiple=option.many,
-                    hidden=option.key in config.NOT_BUILT_BUT_KNOWN,
                     help=f"{option.help}{default}".replace("`", ""),
                 )
             )
-    for key in config.NOT_BUILT:
-        command.params.append(click.Option([f"--{key}"], hidden=True, default=None))
     return command
 
 
@@ -60,6 +57,9 @@ def serve(config_file: Path | None, **flags: Any) -> None:
     def announce(ready: "Ready") -> None:
         with suppress(OSError):  # whoever closed our stdout does not mean to end the server
             click.echo(f"API  {ready.api_base}\nDNS  {ready.dns} (UDP and TCP)")
+            click.echo(f"HTTP http://{ready.http}")
+            if ready.https:
+                click.echo(f"HTTPS https://{ready.https}")
             if ready.objects:
                 click.echo(f"Objects http://{ready.objects}/objects/")
             click.echo(f"Data {settings.data_dir}")

@@ -113,9 +113,9 @@ def _from_variables(names: _Variables, environ: Mapping[str, str]) -> Source | N
     variable, value = address
     account = _first(names.account, environ)
     if token is not None:
-        headers = {"Authorization": f"Bearer {_header_value(*token)}"}
+        headers = {"Authorization": f"Bearer {header_value(*token)}"}
     elif key is not None and email is not None:
-        headers = {"X-Auth-Email": _header_value(*email), "X-Auth-Key": _header_value(*key)}
+        headers = {"X-Auth-Email": header_value(*email), "X-Auth-Key": header_value(*key)}
     else:
         raise Failed(
             f"{variable} names a server, but there are no credentials for it.",
@@ -128,7 +128,8 @@ def _first(names: tuple[str, ...], environ: Mapping[str, str]) -> tuple[str, str
     return next(((name, environ[name]) for name in names if environ.get(name)), None)
 
 
-def _header_value(variable: str, text: str) -> str:
+def header_value(variable: str, text: str) -> str:
+    """Raises Failed, without the text: it is a secret."""
     if not text.isascii() or not text.isprintable() or " " in text:
         raise Failed(f"{variable} holds a character that cannot be sent in a header.")
     return text

@@ -67,7 +67,7 @@ def pages(server: "Api", path: str, query: Mapping[str, object]) -> Iterator[Jso
     """The items of a list, page after page."""
     number = 1
     while True:
-        asked = {**query, "page": number, "per_page": PAGE_ITEMS}
+        asked = {"per_page": PAGE_ITEMS, **query, "page": number}
         answer = server.call("GET", path, query=asked)
         yield from answer["result"]
         # A server may give smaller pages than it was asked for.

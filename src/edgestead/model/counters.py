@@ -19,12 +19,13 @@ PAGE_BYTES = 4096  # one page of memory: 512 cells
 _CELLS_MAX = PAGE_BYTES // 8
 _MICROSECONDS = 1_000_000
 
-Role = Literal["control", "dns", "dns-tcp", "objects"]
+Role = Literal["control", "dns", "dns-tcp", "objects", "edge"]
 
-_EVERY: tuple[Role, ...] = ("control", "dns", "dns-tcp", "objects")
+_EVERY: tuple[Role, ...] = ("control", "dns", "dns-tcp", "objects", "edge")
 _DNS: tuple[Role, ...] = ("dns", "dns-tcp")
 _CONTROL: tuple[Role, ...] = ("control",)
 _OBJECTS: tuple[Role, ...] = ("objects",)
+_EDGE: tuple[Role, ...] = ("edge",)
 
 
 class Metric(NamedTuple):
@@ -168,6 +169,15 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric("edge_objects_live", "gauge", _OBJECTS, "Stateful objects in memory."),
     Metric(
+        "edge_objects_history_bytes",
+        "gauge",
+        _OBJECTS,
+        "What the past of the stateful objects takes on disk.",
+    ),
+    Metric(
+        "edge_objects_alarms_running", "gauge", _OBJECTS, "Alarms of stateful objects whose handlers run."
+    ),
+    Metric(
         "edge_objects_read_only",
         "gauge",
         _OBJECTS,
@@ -179,6 +189,16 @@ METRICS: tuple[Metric, ...] = (
         _OBJECTS,
         "Times the process was ended because a class kept it from everything else.",
     ),
+    Metric(
+        "edge_http_requests_total",
+        "counter",
+        _EDGE,
+        "Requests that the edge answered, from an origin or itself.",
+        "status",
+        _STATUSES,
+    ),
+    Metric("edge_http_connections_open", "gauge", _EDGE, "Connections of clients open now."),
+    Metric("edge_http_zones", "gauge", _EDGE, "Zones that this process can serve."),
 )
 
 

@@ -77,7 +77,7 @@ class MethodNotAllowed(EdgeError):
 
 
 class Gone(EdgeError):
-    code, status, wording = 1199, 410, "This endpoint was removed on {date}. Use {replacement}."
+    code, status, wording = 1199, 410, "This endpoint was removed on {date}. {advice}"
 
 
 class TooLarge(EdgeError):

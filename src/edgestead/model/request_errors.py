@@ -28,6 +28,7 @@ __all__ = [
     "JsonDecodeFailure",
     "MethodNotAllowed",
     "MissingField",
+    "NeverHere",
     "NoRoute",
     "NoRouteForUri",
     "NotReady",
@@ -53,6 +54,12 @@ class NoRoute(NotFound):
 
     def __init__(self, path: str) -> None:
         super().__init__(path=path, also=(NoRouteForUri(),))
+
+
+class NeverHere(BadRequest):
+    """A path of a product that had ended before this server began, at an older date than its end."""
+
+    code, wording = 1197, "This server never had what ended here on {date}. {advice}"
 
 
 class InvalidHostOrPath(BadRequest):

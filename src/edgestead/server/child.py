@@ -6,6 +6,7 @@ Tells the supervisor which descriptors to watch and what they said.
 Not   when to start or to stop: the supervisor.
 """
 
+import logging
 import os
 import signal
 import subprocess
@@ -47,6 +48,7 @@ class Child:
         counters_fd: int,
         now: Callable[[], float],
         environment: Mapping[str, str] | None = None,
+        log_level: int = logging.INFO,
     ) -> None:
         self.name = name
         self.counters_fd = counters_fd
@@ -54,6 +56,7 @@ class Child:
         self._make_start = make_start
         self._now = now
         self._environment = environment
+        self._log_level = log_level
         self._counters: Page = process.page(counters_fd)
         self._backoff_seconds = BACKOFF_FIRST_SECONDS
         self._started_at = 0.0
@@ -105,7 +108,7 @@ class Child:
         message_read, message_write = os.pipe2(os.O_CLOEXEC)
         try:
             start, descriptors = self._make_start(self, status_write)
-            message = msgspec.msgpack.encode(start)
+            message = msgspec.msgpack.encode(msgspec.structs.replace(start, log_level=self._log_level))
             assert len(message) <= process.START_BYTES_MAX
             os.write(message_write, message)
             return subprocess.Popen(

@@ -37,12 +37,12 @@ from edgestead.server.errors import StartError
 from edgestead.server.history_part import HistoryPart
 from edgestead.server.kv_part import KvPart
 from edgestead.server.kv_socket import KvSocket
-from edgestead.server.messages import DNS_GROUP, OBJECTS_GROUP, ControlStart
+from edgestead.server.messages import DNS_GROUP, EDGE_GROUP, OBJECTS_GROUP, ControlStart
 from edgestead.server.renewal import REVOKES_OTHERS
 from edgestead.server.rest import RestServer
 from edgestead.server.upkeep import Upkeep
 from edgestead.server.uses_part import UsesPart
-from edgestead.services import namespaces
+from edgestead.services import edge_feed, namespaces
 from edgestead.services.access import AccessTable
 from edgestead.services.platform import Platform
 from edgestead.store.feed.publisher import Expected
@@ -108,12 +108,13 @@ class Control:
         )
         self._uses = UsesPart(self._data)
         self._resolver = Address(*start.resolver) if start.resolver else None
-        self._log = BatchedLog(sys.stderr.fileno())
+        self._log = BatchedLog(sys.stderr.fileno(), level=start.log_level)
         self._renewing = asyncio.Lock()
 
     async def run(self) -> None:
         """Until SIGTERM; returns when every acknowledged write is on disk."""
         await self._install(self._start.credentials)
+        await asyncio.wrap_future(self._store.write(edge_feed.settle))
         self._data.open(Expected(c.pid, c.pidfd, c.group) for c in self._start.expected)
         self._kv.open()
         self._history.open()
@@ -166,6 +167,7 @@ class Control:
             not_ready=self._not_ready,
             now_us=_now_us,
             uses=self._uses.uses,
+            dated_uses=self._uses.dated,
             log=self._log,
             connections=Connections(per_address_max=start.api_connections_per_address),
             quota=Quota(start.api_quota) if start.api_quota else None,
@@ -189,6 +191,8 @@ class Control:
     def _not_ready(self) -> tuple[str, ...]:
         reasons = [] if self._publisher.live(DNS_GROUP) else ["no DNS process answers"]
         wanted, live = self._start.objects_workers, self._publisher.live(OBJECTS_GROUP)
+        if self._start.edge_workers and not self._publisher.live(EDGE_GROUP):
+            reasons.append("no edge process answers")
         if live < wanted:
             reasons.append(f"{live} of {wanted} objects processes answer")
         if any(page.cells[_OBJECTS_READ_ONLY] for page in self._pages.values()):

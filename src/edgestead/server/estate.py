@@ -17,17 +17,22 @@ from edgestead.config import Config
 from edgestead.dns import rates
 from edgestead.dns.settings import DnsSettings, new_secret
 from edgestead.model.counters import PAGE_BYTES
-from edgestead.server import credentials, objects_estate, ready
+from edgestead.server import credentials, edge_estate, inherited, objects_estate, ready
+from edgestead.server.backup import RESTORING
 from edgestead.server.child import Child, MakeStart
 from edgestead.server.errors import StartError
 from edgestead.server.folder import DataFolder, remove_runtime_dir
 from edgestead.server.listeners import Listeners, objects_sockets
+from edgestead.server.log_estate import LogPipe
 from edgestead.server.messages import (
     DNS_GROUP,
+    EDGE_GROUP,
     OBJECTS_GROUP,
     Consumer,
     ControlStart,
     DnsStart,
+    EdgeStart,
+    LogStart,
     ObjectsStart,
 )
 
@@ -54,6 +59,8 @@ class Estate:
         config = self._config
         self._folder = DataFolder(config.data_dir)
         undo.callback(self._folder.close)
+        if (self._folder.path / RESTORING).exists():
+            raise StartError(f"{self._folder.path}: a restore was cut short; run `edgecli restore` again")
         self._warm_fd = self._folder.open_warm()
         undo.callback(os.close, self._warm_fd)
         self._runtime_dir = self._folder.make_runtime_dir()
@@ -67,6 +74,9 @@ class Estate:
             self._runtime_dir,
             config.objects_http if objects_workers else None,
             objects_workers,
+            http=config.http,
+            https=config.https,
+            handed=inherited.adopt(os.environ),
         )
         undo.callback(self._listeners.close)
         credentials.load_or_make(config.data_dir)
@@ -80,6 +90,7 @@ class Estate:
         undo.callback(os.close, self._rates_fd)
         os.ftruncate(self._rates_fd, rates.memory_octets(workers))
         self._pages: dict[str, int] = {}
+        self._logs = self._log_children(undo)
         self._control = self._child("control", "control", self._control_start)
         self._consumers = [
             self._child(f"dns-{worker}", "dns", partial(self._dns_start, opened.fileno(), worker))
@@ -96,6 +107,11 @@ class Estate:
             )
             for worker in range(objects_workers)
         ]
+        self._loop_token = edge_estate.new_loop_token()
+        self._edges = [
+            self._child(f"edge-{worker}", "edge", partial(self._edge_start, worker))
+            for worker in range(edge_estate.workers(config))
+        ]
         for fd in self._pages.values():
             undo.callback(os.close, fd)
 
@@ -105,18 +121,26 @@ class Estate:
         counters_fd = os.memfd_create(f"edgestead-counters-{name}", os.MFD_CLOEXEC)
         os.ftruncate(counters_fd, PAGE_BYTES)
         self._pages[name] = counters_fd
-        return Child(name, f"edgestead.server.{module}", make_start, counters_fd, time.monotonic, environment)
+        return Child(
+            name,
+            f"edgestead.server.{module}",
+            make_start,
+            counters_fd,
+            time.monotonic,
+            environment,
+            self._config.log_level,
+        )
 
     @property
     def children(self) -> list[Child]:
-        return [self._control, *self._consumers, *self._objects]
+        return [*self._logs, self._control, *self._consumers, *self._objects, *self._edges]
 
     def stages(self) -> list[list[Child]]:
         """The order of the end: while control finishes its writes, their consumers still confirm them.
 
-        Objects go first, because they ask control for key-value data.
+        Objects go first, because they ask control for key-value data; the log goes last.
         """
-        return [self._objects, [self._control], self._consumers]
+        return [self._objects, [self._control], [*self._edges, *self._consumers], self._logs]
 
     def open_to_the_world(self) -> ready.Ready:
         """Everything answers: leave word of it in the data folder and the ready-file.
@@ -145,12 +169,36 @@ class Estate:
             with suppress(OSError):
                 self._config.ready_file.unlink()
 
+    def _log_children(self, undo: ExitStack) -> list[Child]:
+        """The process that keeps the log in a file, if it goes there."""
+        if self._config.log_file is None:
+            return []
+        pipe = LogPipe(undo)
+        return [self._child("log", "log_file", partial(self._log_start, pipe.read_fd))]
+
+    def _log_start(self, pipe_fd: int, child: Child, status_fd: int) -> tuple[LogStart, Iterable[int]]:
+        start = LogStart(
+            name=child.name,
+            supervisor_pid=os.getpid(),
+            status_fd=status_fd,
+            counters_fd=child.counters_fd,
+            pipe_fd=pipe_fd,
+            path=str(self._config.log_file),
+            bytes_max=self._config.log_file_bytes,
+            files_kept=self._config.log_files,
+        )
+        return start, [pipe_fd]
+
     def _control_start(self, child: Child, status_fd: int) -> tuple[ControlStart, Iterable[int]]:
         config, listeners = self._config, self._listeners
         # Whoever is alive may be serving: also a child whose "ready" has not been read yet.
         serving = tuple(
             Consumer(pid=c.pid, pidfd=c.pidfd, group=group)
-            for group, children in ((DNS_GROUP, self._consumers), (OBJECTS_GROUP, self._objects))
+            for group, children in (
+                (DNS_GROUP, self._consumers),
+                (EDGE_GROUP, self._edges),
+                (OBJECTS_GROUP, self._objects),
+            )
             for c in children
             if c.is_alive
         )
@@ -183,6 +231,7 @@ class Estate:
             history_days=config.history_days,
             history_rows=config.history_rows,
             objects_workers=len(self._objects),
+            edge_workers=len(self._edges),
             kv_fd=listeners.kv.fileno(),
             objects_namespaces=tuple(id_ for _, id_ in config.objects_bindings),
         )
@@ -211,11 +260,26 @@ class Estate:
             calls=tuple(map(str, objects_sockets(runtime_dir, "calls", workers))),
             requests=tuple(map(str, objects_sockets(runtime_dir, "requests", workers))),
             blocked_seconds=self._config.objects_blocked_seconds,
+            thin_seconds=self._config.objects_thin_seconds,
+            history_mib=self._config.objects_history_mib,
             kv_path=str(runtime_dir / "kv.sock"),
             bindings=dict(self._config.objects_bindings),
         )
         passed_on = [start.calls_fd, start.requests_fd] if many else []
         return start, [start.lock_fd, start.socket_fd, *passed_on]
+
+    def _edge_start(self, worker: int, child: Child, status_fd: int) -> tuple[EdgeStart, Iterable[int]]:
+        start = edge_estate.start_of(
+            self._config,
+            self._listeners,
+            self._runtime_dir,
+            child,
+            status_fd,
+            worker=worker,
+            workers=len(self._edges),
+            loop_token=self._loop_token,
+        )
+        return start, [fd for fd in (start.http_fd, start.https_fd) if fd >= 0]
 
     def _dns_start(
         self, socket_fd: int, worker: int, child: Child, status_fd: int

@@ -12,10 +12,12 @@ UDP socket is bound without it, which fails when anyone else is there, and only 
 import errno
 import os
 import socket
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
 from edgestead.config import Address
+from edgestead.server import inherited
 from edgestead.server.errors import StartError
 from edgestead.server.holders import port_holder
 
@@ -24,7 +26,10 @@ _PAIR_TRIES_MAX = 32  # of finding a free port for UDP and TCP together
 
 
 class Listeners:
-    """The sockets of one server. Raises StartError for a port that cannot be had, with nothing left open."""
+    """The sockets of one server. Raises StartError for a port that cannot be had, with nothing left open.
+
+    `handed` are sockets that somebody has bound for us; they are used where they fit, and the others closed.
+    """
 
     def __init__(
         self,
@@ -34,19 +39,30 @@ class Listeners:
         runtime_dir: Path,
         objects: Address | None = None,
         objects_workers: int = 0,
+        *,
+        http: Address,
+        https: Address | None = None,
+        handed: Iterable[socket.socket] = (),
     ) -> None:
         self._open: list[socket.socket] = []
+        self._handed = list(handed)
         try:
-            self.api = self._keep(_listen_tcp("api", api))
-            self.dns_tcp, first_udp = map(self._keep, _dns_pair(dns))
-            self.dns_udp = [first_udp, *(self._keep(_udp_sibling(first_udp)) for _ in range(1, dns_workers))]
+            self.api = self._keep(self._tcp("api", api))
+            self.dns_tcp, first_udp = self._dns_pair(dns)
+            first_udp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            self.dns_udp = [
+                first_udp,
+                *(self._keep(_udp_sibling(first_udp, dns)) for _ in range(1, dns_workers)),
+            ]
             self.feed = self._keep(_listen_unix(runtime_dir / "feed.sock"))
             self.kv = self._keep(_listen_unix(runtime_dir / "kv.sock"))
             self.dns_asks = [
                 self._keep(_listen_unix(path)) for path in dns_ask_sockets(runtime_dir, dns_workers)
             ]
             self.admin = self._keep(_listen_unix(runtime_dir / "admin.sock"))
-            self.objects = self._keep(_listen_tcp("objects-http", objects)) if objects else None
+            self.http = self._keep(self._tcp("http", http))
+            self.https = self._keep(self._tcp("https", https)) if https else None
+            self.objects = self._keep(self._tcp("objects-http", objects)) if objects else None
             self.objects_calls, self.objects_requests = (
                 [
                     self._keep(_listen_unix(path))
@@ -57,6 +73,32 @@ class Listeners:
         except BaseException:
             self.close()
             raise
+        finally:
+            for left in self._handed:
+                left.close()
+
+    def _tcp(self, key: str, address: Address) -> socket.socket:
+        ready = inherited.take(self._handed, address, socket.SOCK_STREAM)
+        return _listen_tcp(key, address) if ready is None else ready
+
+    def _dns_pair(self, address: Address) -> tuple[socket.socket, socket.socket]:
+        tcp = inherited.take(self._handed, address, socket.SOCK_STREAM)
+        udp = inherited.take(self._handed, address, socket.SOCK_DGRAM)
+        if tcp is None and udp is None:
+            tcp, udp = _dns_pair(address)
+        for one in (tcp, udp):
+            if one is not None:
+                self._keep(one)
+        if tcp is None or udp is None:
+            missing = "TCP" if tcp is None else "UDP"
+            raise StartError(f"--dns {address}: one socket was handed over, and none for {missing}")
+        return tcp, udp
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """Where anybody can reach this server over TCP."""
+        bound = [self.api, self.dns_tcp, self.http, self.https, self.objects]
+        return [one.getsockname()[:2] for one in bound if one is not None]
 
     def _keep(self, opened: socket.socket) -> socket.socket:
         self._open.append(opened)
@@ -111,15 +153,19 @@ def _dns_pair(address: Address) -> tuple[socket.socket, socket.socket]:
             if tries_left:
                 continue
             raise
-        udp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         return tcp, udp
     raise AssertionError("the loop returns or raises")
 
 
-def _udp_sibling(first: socket.socket) -> socket.socket:
+def _udp_sibling(first: socket.socket, address: Address) -> socket.socket:
     opened = socket.socket(first.family, socket.SOCK_DGRAM)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    opened.bind(first.getsockname())
+    try:
+        opened.bind(first.getsockname())
+    except OSError as error:  # the first was handed over to a user who may not bind there
+        opened.close()
+        reason = f"{error.strerror}; one worker needs no more than the socket that was handed over"
+        raise StartError(f"--dns {address} (UDP) cannot be shared by --dns-workers: {reason}") from None
     return opened
 
 

@@ -88,8 +88,8 @@ def _write(descriptor: int, octets: bytes) -> None:
         octets = octets[os.write(descriptor, octets) :]
 
 
-def configure(process: str) -> None:
-    """Send this process's log to stderr, from level INFO on. Call once."""
+def configure(process: str, level: int) -> None:
+    """Send this process's log to stderr, from a level of `logging` on. Call once."""
     handler = WaitingHandler(_STDERR)
     handler.setFormatter(_Formatter(process))
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    logging.basicConfig(level=level, handlers=[handler])

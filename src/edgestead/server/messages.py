@@ -9,6 +9,7 @@ A message travels once, through an inherited descriptor: nothing in it shows in 
 environment. Descriptors are named by number, which is the same on both sides. Only control gets secrets.
 """
 
+import logging
 from datetime import date
 
 import msgspec
@@ -18,16 +19,18 @@ from edgestead.model.call import Profile
 from edgestead.server.credentials import Credentials
 
 DNS_GROUP = "dns"  # the feed's name for the processes that answer DNS
+EDGE_GROUP = "edge"  # for the processes of the edge proxy
 OBJECTS_GROUP = "objects"  # and for those that run objects: they are never killed for being slow
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
-    """What every child gets. `status_fd` takes the lines of `process.Status`."""
+    """What every child gets. `status_fd` takes the lines of `process.Status`; `log_level` is `logging`'s."""
 
     name: str
     supervisor_pid: int
     status_fd: int
     counters_fd: int
+    log_level: int = logging.INFO
 
 
 class Consumer(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +39,15 @@ class Consumer(msgspec.Struct, frozen=True, kw_only=True):
     pid: int
     pidfd: int
     group: str
+
+
+class LogStart(Start, frozen=True, kw_only=True):
+    """The process that keeps the log in files. `pipe_fd` gives the lines of all processes."""
+
+    pipe_fd: int
+    path: str
+    bytes_max: int
+    files_kept: int
 
 
 class ControlStart(Start, frozen=True, kw_only=True):
@@ -69,6 +81,7 @@ class ControlStart(Start, frozen=True, kw_only=True):
     history_days: int
     history_rows: int
     objects_workers: int = 0
+    edge_workers: int = 0
     kv_fd: int
     objects_namespaces: tuple[str, ...] = ()
 
@@ -93,8 +106,36 @@ class ObjectsStart(Start, frozen=True, kw_only=True):
     calls: tuple[str, ...]
     requests: tuple[str, ...]
     blocked_seconds: int
+    thin_seconds: int
+    history_mib: int
     kv_path: str
     bindings: dict[str, str]
+
+
+class EdgeStart(Start, frozen=True, kw_only=True):
+    """One process of the edge proxy. `http_fd` and `https_fd` (-1: none) listen, the same for all of them.
+
+    `own_listeners` are (host, port) of everything that the server listens on, `own_dns` where it answers DNS.
+    `loop_token` names this server to itself (RFC 8586). `resolver` None means the system's.
+    """
+
+    http_fd: int
+    https_fd: int
+    feed_path: str
+    worker: int
+    workers: int
+    profile: Profile
+    own_listeners: tuple[tuple[str, int], ...]
+    own_dns: tuple[str, int]
+    loop_token: bytes
+    resolver: tuple[str, int] | None
+    tls_dir: str | None
+    origin_port: int | None
+    origin_allow: tuple[str, ...]
+    origin_ca: str | None
+    trusted_proxies: tuple[str, ...]
+    proxy_protocol: bool
+    connections_per_address: int
 
 
 class DnsStart(Start, frozen=True, kw_only=True):

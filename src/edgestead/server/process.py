@@ -63,7 +63,7 @@ def begin(kind: type[StartT]) -> StartT:
     # The supervisor gets the terminal's signals and decides; it ends its children with SIGTERM.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    log.configure(start.name)
+    log.configure(start.name, start.log_level)
     return start
 
 

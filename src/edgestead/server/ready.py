@@ -38,8 +38,8 @@ def state_of(listeners: Listeners, runtime_dir: Path) -> State:
         runtime_dir=str(runtime_dir),
         api_base=f"http://{bound_address(listeners.api)}/client/v4",
         dns=str(bound_address(listeners.dns_tcp)),
-        http=None,
-        https=None,
+        http=str(bound_address(listeners.http)),
+        https=str(bound_address(listeners.https)) if listeners.https else None,
         objects=str(bound_address(listeners.objects)) if listeners.objects else None,
     )
 

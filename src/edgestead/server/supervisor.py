@@ -32,7 +32,7 @@ def supervise(config: Config, announce: Callable[[Ready], None]) -> int:
 
     `announce` is called once, when everything answers. Raises StartError when it could not start.
     """
-    log.configure("supervisor")
+    log.configure("supervisor", config.log_level)
     _raise_descriptor_limit()
     estate = Estate(config)
     supervisor = Supervisor(estate, config.drain_seconds, announce)

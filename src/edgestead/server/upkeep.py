@@ -16,7 +16,7 @@ from edgestead.model.call import Actor, Call, Profile
 from edgestead.model.counters import Page
 from edgestead.server.control_store import ControlData
 from edgestead.server.targets import POLL_SECONDS, Targets, resolver_at
-from edgestead.services import refreshing
+from edgestead.services import refreshing, restored
 from edgestead.services.platform import Platform
 from edgestead.tables import flattened
 
@@ -58,6 +58,9 @@ class Upkeep:
         if not self._started:
             await self._data.write(lambda tx: refreshing.start(self._call(), tx, self._platform))
             self._started = True
+        if self._data.read(restored.is_marked):
+            await self._data.write(lambda tx: restored.go_on(self._call(), tx, self._platform))
+            return ROUND_PAUSE_SECONDS
         if self._data.read(flattened.next_refresh) is None:
             return POLL_SECONDS
         await self._data.write(lambda tx: refreshing.go_on(self._call(), tx, self._platform))

@@ -1,7 +1,7 @@
-"""Writing down when tokens were used.
+"""Writing down when tokens were used, and who used what a date ended.
 
 Owns  when it happens.
-Asks  `services.token_uses` what is new.
+Asks  `services.token_uses` and `services.dated_uses` what is new.
 Tells nobody.
 Not   noting a use (`api.pipeline`).
 """
@@ -11,8 +11,10 @@ import logging
 
 from edgestead.api.context import Barrier
 from edgestead.model.errors import Unavailable
-from edgestead.services import token_uses
+from edgestead.services import dated_uses, token_uses
+from edgestead.services.dated_uses import DatedUses
 from edgestead.services.token_uses import TokenUses
+from edgestead.store.control import Reader, Transaction
 
 WRITE_SECONDS = 60
 
@@ -26,10 +28,11 @@ class UsesPart:
         self._data = data
         self._writing: asyncio.Task[None] | None = None
         self.uses = TokenUses()
+        self.dated = DatedUses()
 
     def open(self) -> None:
         """Read what is written down; write from now on."""
-        self._data.read(self.uses.load)
+        self._data.read(self._load)
         self._writing = asyncio.create_task(self._write_for_ever())
 
     async def close(self) -> None:
@@ -40,10 +43,23 @@ class UsesPart:
 
     async def write(self) -> None:
         """Raises Unavailable."""
-        new = self.uses.unwritten()
-        if new:
-            await self._data.write(lambda tx: token_uses.write(tx, new))
-            self._data.read(lambda reader: self.uses.written(new, reader))
+        new, dated = self.uses.unwritten(), self.dated.unwritten()
+
+        def write(tx: Transaction) -> None:
+            token_uses.write(tx, new)
+            dated_uses.write(tx, dated)
+
+        def written(reader: Reader) -> None:
+            self.uses.written(new, reader)
+            self.dated.written(dated, reader)
+
+        if new or dated:
+            await self._data.write(write)
+            self._data.read(written)
+
+    def _load(self, reader: Reader) -> None:
+        self.uses.load(reader)
+        self.dated.load(reader)
 
     async def _write_for_ever(self) -> None:
         while True:

@@ -208,6 +208,14 @@ def seen_zones(identity: Identity, group: str) -> Seen | None:
     )
 
 
+def sees_zone(identity: Identity, target: Target) -> bool:
+    """Whether any policy allows something in this zone that no other one denies."""
+    if identity.full:
+        return True
+    groups = frozenset().union(*(rule.groups for rule in identity.rules if rule.allow))
+    return any(permits(identity, group, target) for group in groups)
+
+
 def sees_account(identity: Identity, account_id: str) -> bool:
     """Whether a list of accounts shows this one: any policy that allows something in it."""
     if identity.full or (identity.actor.kind == "account" and identity.actor.id == account_id):

@@ -7,7 +7,7 @@ Tells `api`.
 Not   making accounts and users (`services.credentials`); who belongs where (`services.members`).
 """
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -30,6 +30,8 @@ from edgestead.store.control import Reader, Transaction
 from edgestead.tables import accounts, settings
 from edgestead.tables.accounts import AccountRow
 
+_DATED = msgspec.Meta(extra_json_schema={"deprecated": True})
+
 
 class AccountSettings(msgspec.Struct, frozen=True):
     """`default_nameservers` and `use_account_custom_ns_by_default` are views of the DNS setting
@@ -38,15 +40,15 @@ class AccountSettings(msgspec.Struct, frozen=True):
 
     enforce_twofactor: bool
     abuse_contact_email: str | None
-    default_nameservers: str
-    use_account_custom_ns_by_default: bool
+    default_nameservers: Annotated[str, _DATED]
+    use_account_custom_ns_by_default: Annotated[bool, _DATED]
 
 
 class SettingsBody(msgspec.Struct, frozen=True):
     enforce_twofactor: bool | None = None
     abuse_contact_email: str | msgspec.UnsetType | None = msgspec.UNSET
-    default_nameservers: str | None = None
-    use_account_custom_ns_by_default: bool | None = None
+    default_nameservers: Annotated[str | None, _DATED] = None
+    use_account_custom_ns_by_default: Annotated[bool | None, _DATED] = None
 
 
 class AccountBody(msgspec.Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 Owns  which serials of deleted zones are remembered, and for how long.
 Asks  `tables.settings`, where they stand in a scope of their own.
-Tells `services.zones`.
+Tells `services.zones`, `services.restored`.
 Not   how a serial rises with a change (`services.serving`).
 
 A zone that changes more often than once a second has a serial ahead of the clock. Born again with the time,
@@ -19,11 +19,14 @@ _SECOND_US = 1_000_000
 
 def at_birth(reader: Reader, name: str, now_us: int) -> int:
     """The serial of a zone that is made now."""
-    now = _of_time(now_us)
     stored = settings.one(reader, _SCOPE, name)
-    if stored is not None and _is_ahead(int(stored.value), now):
-        return next_serial(int(stored.value))
-    return now
+    return _of_time(now_us) if stored is None else later(int(stored.value), now_us)
+
+
+def later(serial: int, now_us: int) -> int:
+    """The time as a serial, or what follows one that is ahead of it."""
+    now = _of_time(now_us)
+    return next_serial(serial) if _is_ahead(serial, now) else now
 
 
 def remember(tx: Transaction, name: str, serial: int, now_us: int) -> None:

@@ -29,7 +29,7 @@ from edgestead.model.zone_errors import (
     RecordQuota,
     TypeNotOffered,
 )
-from edgestead.services import flattening, limits, record_view, serving, soa_record, zone_facts
+from edgestead.services import edge_feed, flattening, limits, record_view, serving, soa_record, zone_facts
 from edgestead.services.aliases import check_no_loop
 from edgestead.services.dnssec import admits_dnskey
 from edgestead.services.journal import Journaled
@@ -103,8 +103,10 @@ class ZoneEdit:
         self._changed: dict[str, _Name] = {}
         self._again: list[str] = []
         self._count = zone.record_count
+        self._serial: int | None = None
         self._wrote = False
         self._wrote_settings = False
+        self._wrote_own = False
 
     def create(self, draft: Draft) -> RecordRow:
         """Raises RecordRefused's children: a rule between records, a quota."""
@@ -197,7 +199,7 @@ class ZoneEdit:
             modified_us=self._call.now_us,
         )
         self._log.setting(id_, before, after)
-        self._wrote = True
+        self._wrote = self._wrote_own = True
 
     def take_facts(self) -> None:
         """Read again what settings say; the apex, or the names, that hang on what changed are served anew."""
@@ -231,6 +233,11 @@ class ZoneEdit:
         if self._zone.name in self._again:
             self._follow_soa()
 
+    def begin_again(self, serial: int) -> None:
+        """Serve the zone as it is under a serial that no change leads to: who follows it fetches it whole."""
+        self._serial = serial
+        self._wrote = True
+
     def finish(self) -> int | None:
         """Render each changed name, tell the feed, and give the zone its new serial last.
 
@@ -249,12 +256,14 @@ class ZoneEdit:
         renewed = [
             self._renew(self._at(text), journaled) for text in self._again if text not in self._changed
         ]
-        if self._changed or any(renewed):
-            serial = serving.next_serial(serial)
+        if self._changed or any(renewed) or self._serial is not None:
+            serial = serving.next_serial(serial) if self._serial is None else self._serial
             self._emit_serial(serial, journaled)
             zones.set_after_change(self._tx, zone_id, serial, self._count)
         elif not self._again:
             zones.set_after_change(self._tx, zone_id, serial, self._count)
+        if self._wrote_settings or self._wrote_own:
+            edge_feed.tell_zone(self._tx, self._zone)
         for other, found in elsewhere.items():
             self._refresh_elsewhere(other, found)
         return self._log.write(self._call, self._tx, zone_id, self._origin)
@@ -263,7 +272,7 @@ class ZoneEdit:
         """The journal's row, then the SOA: last, because from then on the zone counts as whole."""
         zone_id, after = self._zone.id, self._renderer.zone(self._apex, serial, self._facts)
         before = self._tx.newest(zone_id, served.KIND_ZONE, "")
-        if before is not None:
+        if before is not None and self._serial is None:
             row = journaled.row(served.decode_zone(before), after)
             self._tx.emit(zone_id, served.KIND_JOURNAL, f"{serial:08x}", row)
         self._tx.emit(zone_id, served.KIND_ZONE, "", served.encode(after))
@@ -319,7 +328,12 @@ class ZoneEdit:
         first: Group = ""
         if is_proxied != name.was_proxied:
             first = "edge" if is_proxied else "dns"
+        # Of the two rows the group that goes first gets its own first: the second one opens the gate.
+        if is_proxied:
+            edge_feed.tell_name(self._tx, self._zone.id, name.owner, name.records)
         self._tx.emit(self._zone.id, served.KIND_NAME, name.owner.hex(), document, first=first)
+        if name.was_proxied and not is_proxied:
+            edge_feed.tell_name(self._tx, self._zone.id, name.owner, name.records)
 
     def _at(self, text: str, owner: bytes | None = None) -> _Name:
         """A name as it is in this transaction; ask before its rows change, so that `was_proxied` is right."""

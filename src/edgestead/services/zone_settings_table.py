@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from edgestead.changes import changed
 from edgestead.model.call import Call
-from edgestead.services.setting_checks import Between, Check, Choice, Flag, Listed, Members, Text, Texts
+from edgestead.services.setting_checks import Between, Check, Choice, Ciphers, Flag, Listed, Members, Text
 
 DEVELOPMENT_SECONDS = 10_800  # contract: on lasts three hours
 CNAME_FLATTENING = "cname_flattening"
@@ -95,7 +95,7 @@ _ROWS = (
             (300, 900, 1800, 2700, 3600, 7200, 10800, 14400, 28800, 57600, 86400, 604800, 2592000, 31536000)
         ),
     ),
-    Setting("ciphers", [], Texts()),
+    Setting("ciphers", [], Ciphers()),
     Setting(
         CNAME_FLATTENING,
         "apex",

@@ -23,6 +23,7 @@ from edgestead.model.zone_errors import (
 )
 from edgestead.services import (
     dns_settings,
+    edge_feed,
     history,
     refreshing,
     serials,
@@ -150,6 +151,7 @@ def create(call: Call, tx: Transaction, platform: Platform, identity: Identity, 
     dns_settings.give_defaults(call, tx, account.id, row.id)
     accounts.add_to_zone_count(tx, account.id, 1)
     _announce(tx, platform, row, apex)
+    edge_feed.tell_zone(tx, row)
     refreshing.zone_came_or_went(tx, name)
     return _view(call, tx, platform, identity, row)
 

@@ -66,6 +66,9 @@ SELECT_FLEXIBLE_NAMES = (
     "select distinct name from records where zone_id = ? and name > ? and (type = 'CNAME' or proxied = 1)"
     " order by name limit ?"
 )
+SELECT_PROXIED_NAMES = (
+    "select distinct name from records where zone_id = ? and name > ? and proxied = 1 order by name limit ?"
+)
 SELECT_AT_NAME = (
     "select id, type, rdata, ttl, proxied, settings, comment, tags from records"
     " where zone_id = ? and name = ?"
@@ -204,6 +207,11 @@ def stored(reader: Reader, zone_id: str, after: StoredRecord | None, limit: int)
 def flexible_names(reader: Reader, zone_id: str, after: str, limit: int) -> list[str]:
     """Aliases and proxied names, which serve something else than their records say; those behind `after`."""
     return [name for (name,) in reader.rows(SELECT_FLEXIBLE_NAMES, (zone_id, after, limit))]
+
+
+def proxied_names(reader: Reader, zone_id: str, after: str, limit: int) -> list[str]:
+    """Names with a proxied record, those behind `after`."""
+    return [name for (name,) in reader.rows(SELECT_PROXIED_NAMES, (zone_id, after, limit))]
 
 
 def is_above(reader: Reader, zone_id: str, name: str) -> bool:

@@ -13,6 +13,7 @@ from edgestead.store.migrations import Migration
 from edgestead.tables import (
     accounts,
     custom_nameservers,
+    dated_uses,
     flattened,
     history,
     namespaces,
@@ -38,4 +39,5 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(10, "custom name servers", custom_nameservers.CREATE),
     Migration(11, "changes and uses of tokens", token_log.CREATE),
     Migration(12, "flattened names", flattened.CREATE),
+    Migration(13, "uses of what a date ended or replaced", dated_uses.CREATE),
 )

@@ -47,6 +47,7 @@ COLUMNS = (
 )
 INSERT = f"insert into zones ({COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 SELECT = f"select {COLUMNS} from zones where id = ?"
+SELECT_AFTER = f"select {COLUMNS} from zones where id > ? order by id limit ?"
 SELECT_STATE = "select name, record_count, version from zones where id = ?"
 SELECT_ACCOUNT_ID = "select account_id from zones where id = ?"
 SELECT_NAMES = "select name from zones where account_id = ? order by name limit 1000"
@@ -64,6 +65,7 @@ INSERT_DELETED = "insert into deleted_zones (id) values (?)"
 SELECT_DELETED = "select id from deleted_zones order by id limit 1"
 DELETE_DELETED = "delete from deleted_zones where id = ?"
 
+SELECT_EVERY = f"select {COLUMNS} from zones order by id"
 SELECT_LIST = f"select {COLUMNS} from zones"
 COUNT_LIST = "select count(*) from zones"
 # Each value stands for every `?` of one text; several values of a condition are alternatives.
@@ -122,6 +124,11 @@ def zone(reader: Reader, zone_id: str) -> ZoneRow | None:
     return ZoneRow(*found) if found else None
 
 
+def after(reader: Reader, zone_id: str, limit: int) -> list[ZoneRow]:
+    """Zones by id, those behind one."""
+    return [ZoneRow(*found) for found in reader.rows(SELECT_AFTER, (zone_id, limit))]
+
+
 class ZoneState(NamedTuple):
     """What a list of records needs. `version` is another one after every change of a record."""
 
@@ -133,6 +140,11 @@ class ZoneState(NamedTuple):
 def state(reader: Reader, zone_id: str) -> ZoneState | None:
     found = reader.row(SELECT_STATE, (zone_id,))
     return ZoneState(*found) if found else None
+
+
+def every(reader: Reader) -> list[ZoneRow]:
+    """All zones of the server."""
+    return [ZoneRow(*found) for found in reader.rows(SELECT_EVERY)]
 
 
 def account_id(reader: Reader, zone_id: str) -> str | None:

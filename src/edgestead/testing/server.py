@@ -45,7 +45,9 @@ class EdgeServer:
         self.data_dir = data_dir
         self.flags = flags
         self.ready: dict[str, Any] = {}
-        self._addresses = {key: "{}:{}".format(*private_place()) for key in ("api", "dns", "objects-http")}
+        self._addresses = {
+            key: "{}:{}".format(*private_place()) for key in ("api", "dns", "http", "objects-http")
+        }
         self._popen: subprocess.Popen[bytes] | None = None
         self._log = data_dir.with_name(data_dir.name + ".log")
 

@@ -1,0 +1,65 @@
+"""Dated members in the bodies of requests.
+
+Owns  which routes take one, and finding it in a body.
+Asks  `changes.table` for the rows.
+Tells `api.routing`, which keeps the watches of a route; `api.pipeline`, which counts what is found.
+Not   refusing or ignoring a member: its own resource does.
+
+A body is looked into only when it holds the names as bytes, so that others pay a search and no parsing.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from edgestead.changes.table import CHANGES
+
+_EVERY = "*"
+_SETTING_IDS = ("items", _EVERY, "id")
+_decode = msgspec.json.Decoder().decode
+
+
+class Watch(NamedTuple):
+    """A member of a body: where it stands, and what it must be. `value` None is anything but null."""
+
+    subject: str
+    member: str
+    path: tuple[str, ...]
+    value: str | None = None
+
+    @property
+    def needles(self) -> tuple[bytes, ...]:
+        """What every body has that holds the member, if nobody wrote its name with escapes."""
+        words = [part for part in self.path if part != _EVERY] + ([self.value] if self.value else [])
+        return tuple(f'"{word}"'.encode() for word in words)
+
+
+def watched(method: str, path: str) -> tuple[Watch, ...]:
+    """The dated members that this route's bodies may have."""
+    return tuple(
+        watch
+        for change in CHANGES
+        if method != "GET" and any((one.method, one.path) == (method, path) for one in change.affected)
+        for watch in (
+            *(Watch(change.subject, member, tuple(member.split("/"))) for member in change.members),
+            *([Watch(change.subject, "items", _SETTING_IDS, change.setting)] if change.setting else ()),
+        )
+    )
+
+
+def found(watches: Sequence[Watch], octets: bytes) -> Iterator[Watch]:
+    """Those that a body holds; the body is JSON that was read already."""
+    likely = [watch for watch in watches if all(needle in octets for needle in watch.needles)]
+    if likely:
+        body = _decode(octets)
+        yield from (watch for watch in likely if _holds(body, watch.path, watch.value))
+
+
+def _holds(value: Any, path: tuple[str, ...], wanted: str | None) -> bool:
+    if not path:
+        return value is not None if wanted is None else bool(value == wanted)
+    first, *rest = path
+    if first == _EVERY:
+        return isinstance(value, list) and any(_holds(item, tuple(rest), wanted) for item in value)
+    return isinstance(value, dict) and _holds(value.get(first), tuple(rest), wanted)

@@ -1,0 +1,46 @@
+"""Heads of answers to clients.
+
+Owns  status lines, which headers of an origin's answer go on, how a body is framed.
+Asks  nobody.
+Tells `proxy.passage` the bytes.
+Not   what an answer says.
+"""
+
+from http import HTTPStatus
+
+from edgestead.http1.messages import Headers
+
+NO_BODY = frozenset({204, 304})
+FRAMING = frozenset({b"content-length", b"transfer-encoding"})
+KEPT_FROM_CLIENTS = frozenset(
+    {b"connection", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
+)
+_WORDS = {
+    520: b"Web Server Returned an Unknown Error",
+    521: b"Web Server Is Down",
+    522: b"Connection Timed Out",
+    523: b"Origin Is Unreachable",
+    524: b"A Timeout Occurred",
+    525: b"SSL Handshake Failed",
+    526: b"Invalid SSL Certificate",
+    530: b"Origin Name Error",
+}
+_LINES = {
+    **{one.value: b"HTTP/1.1 %d %s\r\n" % (one.value, one.phrase.encode()) for one in HTTPStatus},
+    **{status: b"HTTP/1.1 %d %s\r\n" % (status, words) for status, words in _WORDS.items()},
+}
+CHUNKED = b"transfer-encoding: chunked\r\n"
+CLOSE = b"connection: close\r\n"
+KEEP_ALIVE = b"connection: keep-alive\r\n"
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+def words(status: int) -> str:
+    line = _LINES.get(status)
+    return line[13:-2].decode() if line else ""
+
+
+def head(status: int, headers: Headers, added: bytes) -> bytes:
+    """`added` are whole lines. Reason phrases of origins are not passed on (RFC 9112 §4)."""
+    line = _LINES.get(status) or b"HTTP/1.1 %d \r\n" % status
+    return line + b"".join([b"%b: %b\r\n" % header for header in headers]) + added + b"\r\n"

@@ -1,0 +1,149 @@
+"""The certificates of the edge: a folder, read again when it changes.
+
+Owns  which file belongs to which name, contexts by name and terms, taking up what has changed.
+Asks  OpenSSL to read certificates and keys.
+Tells `proxy.listener` the context for a new connection.
+Not   a zone's settings, which come in as terms; TLS itself.
+
+    NAME.pem               certificate, chain and key in one file
+    NAME.crt + NAME.key    the same in two
+    NAME/fullchain.pem + NAME/privkey.pem    the folder of an ACME client
+
+NAME is a host name; `_.example.com` (or `*.example.com`) is the wildcard, `default` serves whoever names no
+host, or one without a certificate. Files that cannot be read are logged; what was there before stays in use.
+A change takes effect for new connections: those that are open keep what they began with.
+"""
+
+import logging
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+FILES_MAX = 20_000
+CONTEXTS_MAX = 20_000
+DEFAULT = "default"
+# RFC 8996 deprecates what is older than 1.2; the values "1.0" and "1.1" mean 1.2.
+VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
+# RFC 9325 §4.2: forward secrecy and authenticated encryption.
+MODERN_CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
+
+log = logging.getLogger(__name__)
+
+
+class Terms(NamedTuple):
+    """What a zone asks of TLS. `ciphers` are OpenSSL's names, for TLS 1.2; none means the modern ones."""
+
+    minimum: str = "1.2"
+    ciphers: tuple[str, ...] = ()
+
+
+class _Files(NamedTuple):
+    """Where a name's certificate and key are, and what tells a change."""
+
+    chain: Path
+    key: Path
+    stamp: tuple[tuple[int, int, int], ...]
+
+
+class Certificates:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: dict[str, _Files] = {}
+        self._contexts: dict[tuple[str, Terms], ssl.SSLContext] = {}
+        self._broken: dict[str, _Files] = {}
+        self.look()
+
+    def look(self) -> None:
+        """Take up what has changed in the folder."""
+        found = dict(self._find())
+        changed = [name for name, files in found.items() if self._files.get(name) not in (None, files)]
+        gone = self._files.keys() - found.keys()
+        before, self._files = self._files, found
+        for name in changed:
+            if self._load(name, Terms()) is None:
+                self._files[name] = before[name]._replace(stamp=found[name].stamp)
+            else:
+                self._forget(name)
+        for name in gone:
+            self._forget(name)
+
+    def context(self, host: str, terms: Terms) -> ssl.SSLContext | None:
+        """What a connection to a host (lower case) is served with; None when nothing fits."""
+        name = self._name(host)
+        if name is None:
+            return None
+        context = self._contexts.get((name, terms))
+        if context is None:
+            context = self._load(name, terms)
+            if context is not None:
+                if len(self._contexts) >= CONTEXTS_MAX:
+                    self._contexts.clear()
+                self._contexts[name, terms] = context
+        return context
+
+    def _name(self, host: str) -> str | None:
+        for name in (host, "_." + host.partition(".")[2], DEFAULT):
+            if name in self._files:
+                return name
+        return None
+
+    def _forget(self, name: str) -> None:
+        self._contexts = {key: context for key, context in self._contexts.items() if key[0] != name}
+        self._broken.pop(name, None)
+
+    def _load(self, name: str, terms: Terms) -> ssl.SSLContext | None:
+        files = self._files[name]
+        if self._broken.get(name) == files:
+            return None
+        try:
+            return _context(files, terms)
+        except (OSError, ssl.SSLError) as error:  # SSLError is an OSError, said for the reader
+            log.error("the certificate of %s cannot be used: %s", name, error)
+            self._broken[name] = files
+            return None
+
+    def _find(self) -> Iterator[tuple[str, _Files]]:
+        try:
+            entries = sorted(self._folder.iterdir())[:FILES_MAX]
+        except OSError as error:
+            log.error("the folder of certificates cannot be read: %s", error)
+            yield from self._files.items()
+            return
+        for entry in entries:
+            pair = _pair(entry)
+            if pair is None:
+                continue
+            try:
+                stats = [path.stat() for path in pair]
+            except OSError:
+                continue  # half of a pair: the other one is still to come
+            stamp = tuple((one.st_mtime_ns, one.st_size, one.st_ino) for one in stats)
+            name = (entry.name if entry.is_dir() else entry.stem).lower().replace("*.", "_.", 1)
+            yield name, _Files(*pair, stamp)
+
+
+def _pair(entry: Path) -> tuple[Path, Path] | None:
+    """The certificate and the key that an entry of the folder stands for; None when it is neither."""
+    if entry.is_dir():
+        return entry / "fullchain.pem", entry / "privkey.pem"
+    if entry.suffix == ".pem":
+        return entry, entry
+    if entry.suffix == ".crt":
+        return entry, entry.with_suffix(".key")
+    return None
+
+
+def _context(files: _Files, terms: Terms) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = VERSIONS.get(terms.minimum, ssl.TLSVersion.TLSv1_2)
+    context.set_ciphers(MODERN_CIPHERS)
+    if terms.ciphers:
+        try:
+            context.set_ciphers(":".join(terms.ciphers))
+        except ssl.SSLError:
+            log.error("none of a zone's ciphers is known: %s", ":".join(terms.ciphers)[:200])
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION | ssl.OP_CIPHER_SERVER_PREFERENCE
+    context.set_alpn_protocols(["http/1.1"])
+    context.load_cert_chain(files.chain, files.key, password="")  # never asks at a terminal
+    return context

@@ -1,0 +1,404 @@
+"""One client's connection: requests in order, answers in order.
+
+Owns  parsing, pipelining, keep-alive, back-pressure, deadlines, refusing what cannot be read.
+Asks  llhttp to parse, `heads` what may be taken, `routing` where it belongs, `address` whose it is.
+Tells a `Passage` per request.
+Not   origins; what an answer says.
+"""
+
+import asyncio
+import random
+import time
+from collections import deque
+from typing import TYPE_CHECKING, cast
+
+import httptools
+
+from edgestead.http1.messages import Headers
+from edgestead.proxy import heads, limits, pages
+from edgestead.proxy.exchange import Exchange, TlsFacts
+from edgestead.proxy.passage import Passage, own_answer
+
+if TYPE_CHECKING:
+    from edgestead.proxy.edge import Edge
+
+_FOREVER = float("inf")
+_ray = random.SystemRandom().getrandbits
+
+
+class ClientConnection(asyncio.Protocol):
+    """`peer` names the client where a PROXY header did; `port` is where it came in."""
+
+    __slots__ = (
+        "_active",
+        "_deadline",
+        "_fault",
+        "_head_bytes",
+        "_headers",
+        "_held",
+        "_is_closing",
+        "_lingered",
+        "_parser",
+        "_peer",
+        "_port",
+        "_receiving",
+        "_scheme",
+        "_server_name",
+        "_target",
+        "_tls",
+        "_transport",
+        "_trusted",
+        "_tunnel",
+        "_waiting",
+        "edge",
+        "paused_by_origin",
+        "reading_paused",
+    )
+
+    def __init__(self, edge: "Edge", peer: str = "", *, port: int, server_name: str | None = None) -> None:
+        """`peer` "" is whoever is connected; `server_name` is None without TLS."""
+        self.edge = edge
+        self._peer = peer
+        self._port = port
+        self._server_name = server_name
+        self._tls: TlsFacts | None = None
+        self._scheme = b"http" if server_name is None else b"https"
+        self._trusted = False
+        self._parser = httptools.HttpRequestParser(self)
+        self._transport: asyncio.Transport | None = None
+        self._target = b""
+        self._headers: Headers = []
+        self._head_bytes = 0
+        self._receiving: Passage | None = None
+        self._active: Passage | None = None
+        self._waiting: deque[Passage] = deque()
+        self._tunnel: Passage | None = None
+        self._held: list[bytes] | None = None  # what came behind a request to upgrade
+        self._fault: tuple[int, str] | None = None  # what to say when the requests before are answered
+        self._is_closing = False
+        self._lingered = -1
+        self.reading_paused = self.paused_by_origin = False
+        self._deadline = edge.loop.time() + limits.HEAD_SECONDS_MAX
+
+    # the transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(limits.WRITE_BUFFER_BYTES)
+        if not self._peer:
+            found = transport.get_extra_info("peername")
+            self._peer = found[0] if isinstance(found, tuple) else ""
+        if self._server_name is not None:
+            self._tls = _facts(transport, self._server_name)
+        self._trusted = self.edge.trust.trusts(self._peer)
+        if not self.edge.admit(self, self._peer, trusted=self._trusted):
+            self._transport.abort()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        self.edge.dismiss(self, self._peer)
+        self._waiting.clear()
+        active, self._active = self._active, None
+        if active is not None:
+            active.abandon()
+
+    def pause_writing(self) -> None:
+        if self._active is not None:
+            self._active.pause(True)
+            self._deadline = self.edge.loop.time() + limits.STALL_SECONDS_MAX
+
+    def resume_writing(self) -> None:
+        if self._active is not None:
+            self._active.pause(False)
+            self._deadline = self.edge.loop.time() + limits.ORIGIN_BODY_SECONDS_MAX
+
+    def eof_received(self) -> bool:
+        return False
+
+    def data_received(self, data: bytes) -> None:
+        if self._tunnel is not None:
+            self._tunnel.tunnel_out(data)
+        elif self._is_closing:
+            self._linger(len(data))
+        elif self._held is not None:
+            self._held.append(data)
+            self._balance()
+        else:
+            self._parse(data)
+
+    def _parse(self, data: bytes) -> None:
+        if self._receiving is None:
+            self._head_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as pause:
+            self._paused_for_upgrade(data[pause.args[0] :])
+        except httptools.HttpParserError as error:
+            cause = error.__context__
+            self._give_up(*(cause.args if isinstance(cause, heads.Refused) else (400, "it cannot be parsed")))
+        else:
+            if self._head_bytes > limits.HEAD_BYTES_MAX:
+                self._give_up(431, f"its head is larger than {limits.HEAD_BYTES_MAX} bytes")
+        if self._active is not None:
+            self._active.go()
+        self._balance()
+
+    def _paused_for_upgrade(self, rest: bytes) -> None:
+        """llhttp stops behind a request that asks for another protocol."""
+        newest = self._waiting[-1] if self._waiting else self._active
+        if newest is not None and newest.upgrades:
+            self._held = [rest] if rest else []
+        elif rest:
+            self._parse(rest)
+
+    # the parser
+
+    def on_message_begin(self) -> None:
+        self._target, self._headers = b"", []
+        self._head_bytes = max(self._head_bytes, 1)
+        if self._active is None:
+            self._deadline = self.edge.loop.time() + limits.HEAD_SECONDS_MAX
+
+    def on_url(self, url: bytes) -> None:
+        self._target += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if len(self._headers) >= limits.HEADERS_MAX:
+            raise heads.Refused(431, f"it has more than {limits.HEADERS_MAX} headers")
+        self._headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        self._head_bytes = 0
+        passage = self._begin()
+        self._headers = []  # trailers come to the same callback, and to nobody's attention
+        self._receiving = passage
+        if self._active is None:
+            self._active = passage
+        else:
+            self._waiting.append(passage)
+
+    def _begin(self) -> Passage:
+        parser, edge, headers = self._parser, self.edge, self._headers
+        version = parser.get_http_version()
+        method = parser.get_method()
+        if version not in ("1.1", "1.0"):
+            raise heads.Refused(505, "only HTTP/1.1 and HTTP/1.0 are offered here")
+        if method == b"CONNECT":
+            raise heads.Refused(405, "this is no proxy for other hosts")
+        read = heads.read(version, self._target, headers)
+        ray = b"%016x" % _ray(64)
+        route = edge.routes.find(read.host)
+        if route is None:
+            raise heads.Refused(530, "the host is not one that is proxied here")
+        if self._tls is not None and route.facts.settings["min_tls_version"] == "1.3":
+            self._check_version(self._tls)
+        client, scheme, added = edge.address.of(self._peer, self._trusted, self._scheme, read, ray)
+        exchange = Exchange(
+            client=client,
+            peer=self._peer,
+            scheme=scheme,
+            port=self._port,
+            version=b"HTTP/" + version.encode(),
+            method=method,
+            target=read.target,
+            headers=headers,
+            host=read.host,
+            zone=route.facts,
+            ray=ray,
+            arrived_us=time.time_ns() // 1000,
+            tls=self._tls,
+        )
+        return Passage(
+            self,
+            exchange,
+            route,
+            read,
+            keep_alive=parser.should_keep_alive(),
+            old=version == "1.0",
+            upgrades=_wants_websocket(read, method, version) and route.facts.settings["websockets"] == "on",
+            expects=version == "1.1" and read.found.get(b"expect", b"").lower() == b"100-continue",
+            added=added,
+        )
+
+    def _check_version(self, tls: TlsFacts) -> None:
+        """A connection that was made for another name may be on weaker terms than this one's zone asks for.
+
+        Raises Refused.
+        """
+        if tls.version != b"TLSv1.3":
+            raise heads.Refused(421, "this host asks for TLS 1.3")
+
+    def on_body(self, chunk: bytes) -> None:
+        if self._receiving is not None:
+            self._receiving.feed(chunk)
+
+    def on_message_complete(self) -> None:
+        passage, self._receiving = self._receiving, None
+        if passage is not None:
+            passage.end_body()
+
+    # what passages ask
+
+    def write(self, data: bytes) -> None:
+        if self._transport is not None:
+            self._transport.write(data)
+
+    def hold(self, paused: bool) -> None:
+        """The origin does not keep up with the request's body, or does again."""
+        self.paused_by_origin = paused
+        self._balance()
+
+    def expect_body(self) -> None:
+        self._deadline = self.edge.loop.time() + limits.BODY_SECONDS_MAX
+
+    def expect_origin(self, seconds: float) -> None:
+        self._deadline = self.edge.loop.time() + seconds
+
+    def through(self, passage: Passage) -> None:
+        """A request is answered: the next one, or the end."""
+        if passage is not self._active or self._transport is None:
+            return
+        self._active = None
+        if not passage.keep_alive or self.edge.is_ending:
+            self._end(drained=passage.ended_body)
+            return
+        if self._waiting:
+            self._active = self._waiting.popleft()
+            self.edge.loop.call_soon(self._go_on)
+            return
+        held, self._held = self._held, None
+        self._deadline = self.edge.loop.time() + limits.IDLE_SECONDS_MAX
+        if held:
+            self.edge.loop.call_soon(self._parse, b"".join(held))
+        elif self._fault is not None:
+            self._give_up(*self._fault)
+        elif self.reading_paused:
+            self._balance()
+
+    def _go_on(self) -> None:
+        if self._active is not None:
+            self._active.go()
+        self._balance()
+
+    def tunnel(self, passage: Passage) -> None:
+        self._tunnel = passage
+        held, self._held = self._held, None
+        if held:
+            passage.tunnel_out(b"".join(held))
+        self._balance()
+
+    def break_off(self) -> None:
+        """An answer ends in its middle, and the client has to notice."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+    def _balance(self) -> None:
+        """Read on only while what is here already is worked off."""
+        transport = self._transport
+        if transport is None:
+            return
+        active = self._active
+        full = (
+            self.paused_by_origin
+            or len(self._waiting) > limits.REQUESTS_WAITING_MAX
+            or (active is not None and active.held_bytes > limits.INSPECTED_BYTES_MAX)
+            or (self._waiting and self._waiting[-1].held_bytes > 0)
+            or (self._held is not None and len(self._held) > 0)
+        )
+        full = bool(full) and not self._is_closing
+        if full != self.reading_paused:
+            self.reading_paused = full
+            (transport.pause_reading if full else transport.resume_reading)()
+
+    # the end
+
+    def _give_up(self, status: int, reason: str) -> None:
+        """Refuse what cannot be read, and close: nobody knows where the next request begins."""
+        if self._active is not None and not self._active.done:
+            if self._receiving is self._active:  # its own body is what cannot be read
+                self._receiving = None
+                self._fault = None
+                self._active.refuse(status, f"The request was refused: {reason}.")
+                return
+            self._fault = (status, reason)
+            self._held = []
+            return
+        ray = b"%016x" % _ray(64)
+        host = next((value for name, value in self._headers if name == b"host"), b"")
+        self.edge.tools.observer.refused(self._peer, ray, status, reason, host, self._target)
+        self.edge.count(status)
+        words = f"The request was refused: {reason}."
+        accept = next((value for name, value in self._headers if name == b"accept"), None)
+        answer = pages.page(status, words, ray=ray, accept=accept)
+        line = self.edge.ray_line % ray
+        self.write(own_answer(answer, line, head_only=False, keep_alive=False, old=False))
+        self._end(drained=False)
+
+    def _end(self, *, drained: bool) -> None:
+        """Close. Bytes that are still coming would make the kernel reset the connection, and the client might
+        never see what was said last: so they are read for a while and dropped.
+        """
+        self._is_closing = True
+        if self._transport is None:
+            return
+        if drained and self._receiving is None:
+            self._transport.close()
+            return
+        self._lingered = 0
+        self._deadline = self.edge.loop.time() + limits.LINGER_SECONDS_MAX
+        self._balance()
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+
+    def _linger(self, octets: int) -> None:
+        self._lingered += octets
+        if self._lingered > limits.LINGER_BYTES_MAX:
+            self.break_off()
+
+    def close_if_late(self, now: float) -> None:
+        if now <= self._deadline or self._transport is None:
+            return
+        if self._is_closing:
+            self._transport.abort()
+        elif self._tunnel is not None:
+            self._transport.abort()
+        elif self._active is not None:
+            self._deadline = now + limits.STALL_SECONDS_MAX
+            self._active.late()
+        elif self._head_bytes:
+            self._give_up(408, "its head takes too long")
+        else:
+            self._transport.close()
+
+    def finish(self) -> None:
+        """The worker ends: close once what is being served is."""
+        if self._active is None and self._transport is not None:
+            self._transport.close()
+
+    @property
+    def is_serving(self) -> bool:
+        return self._active is not None
+
+
+def _facts(transport: asyncio.BaseTransport, server_name: str) -> TlsFacts:
+    agreed = transport.get_extra_info("ssl_object")
+    cipher = transport.get_extra_info("cipher")
+    return TlsFacts(
+        version=(agreed.version() or "").encode() if agreed is not None else b"",
+        cipher=cipher[0].encode() if cipher else b"",
+        server_name=server_name.encode("ascii", "replace"),
+    )
+
+
+def _wants_websocket(read: heads.Read, method: bytes, version: str) -> bool:
+    return (
+        b"upgrade" in read.connection
+        and method == b"GET"
+        and version == "1.1"
+        and read.length == 0
+        and read.found.get(b"upgrade", b"").lower() == b"websocket"
+    )

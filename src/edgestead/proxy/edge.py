@@ -1,0 +1,105 @@
+"""What all connections of one worker share.
+
+Owns  the set of clients' connections, their limits, the sweep of late ones, an orderly end, counting.
+Asks  `routing`, `pool`, `address`.
+Tells each `ClientConnection`.
+Not   accepting connections (`listener`); requests.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from edgestead.proxy import limits
+from edgestead.proxy.address import Addresses, Names, Trust
+from edgestead.proxy.pipeline import Tools
+from edgestead.proxy.pool import Pool
+from edgestead.proxy.routing import Routes
+
+if TYPE_CHECKING:
+    from edgestead.proxy.client import ClientConnection
+
+
+class Edge:
+    """`origin_port` None means 80, and 443 for TLS. `count` is told the status of every answer."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        routes: Routes,
+        pool: Pool,
+        trust: Trust,
+        address: Addresses,
+        names: Names,
+        tools: Tools,
+        count: Callable[[int], None],
+        origin_port: int | None = None,
+        per_address_max: int = 1_024,
+    ) -> None:
+        self.loop = loop
+        self.routes = routes
+        self.pool = pool
+        self.trust = trust
+        self.address = address
+        self.names = names
+        self.ray_line = names.ray_line
+        self.tools = tools
+        self.count = count
+        self.origin_port = origin_port
+        self.is_ending = False
+        self._per_address_max = per_address_max
+        self._clients: set[ClientConnection] = set()
+        self._by_address: dict[str, int] = {}
+        self._empty = asyncio.Event()
+        self._sweeping: asyncio.TimerHandle | None = None
+
+    @property
+    def connections(self) -> int:
+        return len(self._clients)
+
+    def admit(self, client: "ClientConnection", peer: str, *, trusted: bool) -> bool:
+        """Whether there is room for another connection, of this address. A trusted proxy has many clients."""
+        if len(self._clients) >= limits.CONNECTIONS_MAX:
+            return False
+        count = self._by_address.get(peer, 0)
+        if count >= self._per_address_max and not trusted:
+            return False
+        self._by_address[peer] = count + 1
+        self._clients.add(client)
+        return True
+
+    def dismiss(self, client: "ClientConnection", peer: str) -> None:
+        if client in self._clients:
+            self._clients.discard(client)
+            left = self._by_address.get(peer, 1) - 1
+            if left:
+                self._by_address[peer] = left
+            else:
+                self._by_address.pop(peer, None)
+            if self.is_ending and not self._clients:
+                self._empty.set()
+
+    def sweep(self) -> None:
+        """Look for late connections, now and every SWEEP_SECONDS."""
+        now = self.loop.time()
+        for client in tuple(self._clients):
+            client.close_if_late(now)
+        self.pool.sweep(now)
+        self._sweeping = self.loop.call_later(limits.SWEEP_SECONDS, self.sweep)
+
+    async def close(self, drain_seconds: float) -> None:
+        """Let what is being served finish, then close. Accept nothing more before."""
+        self.is_ending = True
+        for client in tuple(self._clients):
+            client.finish()
+        if self._clients:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(drain_seconds):
+                    await self._empty.wait()
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        for client in tuple(self._clients):
+            client.break_off()
+        self.pool.close()

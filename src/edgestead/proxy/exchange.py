@@ -1,0 +1,189 @@
+"""One request at the edge, and what becomes of it on its way.
+
+Owns  `Exchange`: the facts of a request, the choice of its origin, changes of its headers; `ResponseHead`.
+Asks  `language.view` for the form in which expressions see it.
+Tells every phase of the pipeline, and whoever writes the request to the origin.
+Not   bytes on a wire, deciding anything.
+
+What arrived is never changed: expressions of later phases still see it, except for a rewritten URI, which is
+what they see from then on (`raw_target` is what was sent). Changes for the origin live in `outgoing`.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from edgestead.http1.messages import Headers, Response
+from edgestead.language import LazyView
+
+__all__ = ["Exchange", "Headers", "OriginChoice", "Response", "ResponseHead", "TlsFacts", "ZoneFacts"]
+
+
+class ZoneFacts(msgspec.Struct, frozen=True):
+    """The zone whose name was asked for. `settings` holds the zone's settings by id, defaults included."""
+
+    id: str
+    name: bytes  # without the last dot, lower case: b"example.com"
+    account_id: str
+    plan: str
+    settings: dict[str, Any]
+    paused: bool = False  # served as it comes: no rules
+
+
+class TlsFacts(msgspec.Struct, frozen=True):
+    """What a client's TLS connection agreed on. `version` as in b"TLSv1.3"."""
+
+    version: bytes
+    cipher: bytes
+    server_name: bytes
+
+
+class OriginChoice(msgspec.Struct):
+    """Where a request goes instead of where its records say; None leaves that as it is.
+
+    `host` is a host name or address that is asked in the place of the records', `host_header` and `sni` are
+    what it is told.
+    """
+
+    host_header: bytes | None = None
+    sni: bytes | None = None
+    host: bytes | None = None
+    port: int | None = None
+
+
+class ResponseHead(msgspec.Struct):
+    """The head that a client gets, before it is sent. `headers` may be changed in place.
+
+    `from_origin` is False for a page of the edge's own (52x).
+    """
+
+    status: int
+    headers: Headers
+    from_origin: bool = True
+
+
+class Exchange:
+    """One request. Bytes stay bytes; header names are in lower case, in the order of arrival.
+
+    `client` is the address that counts (the peer's, or the one that a trusted proxy names), `peer` who is
+    connected. `host` is without port and in lower case. `path` and `query` are the target's, as sent; `query`
+    is empty when there is none. `body` is the inspected prefix of the request's body: `body_complete` says
+    whether it is all of it, `body_length` what Content-Length says (None for chunked bodies).
+    `ray` is the request's id, `arrived_us` when its head was complete (Unix time).
+    """
+
+    __slots__ = (
+        "_outgoing",
+        "arrived_us",
+        "body",
+        "body_complete",
+        "body_length",
+        "client",
+        "headers",
+        "host",
+        "keep",
+        "method",
+        "origin",
+        "path",
+        "peer",
+        "port",
+        "query",
+        "raw_target",
+        "ray",
+        "response",
+        "scheme",
+        "target",
+        "tls",
+        "version",
+        "view",
+        "zone",
+    )
+
+    def __init__(
+        self,
+        *,
+        client: str,
+        peer: str,
+        scheme: bytes,
+        port: int,
+        version: bytes,
+        method: bytes,
+        target: bytes,
+        headers: Headers,
+        host: bytes,
+        zone: ZoneFacts,
+        ray: bytes,
+        arrived_us: int,
+        tls: TlsFacts | None = None,
+    ) -> None:
+        self.client = client
+        self.peer = peer
+        self.scheme = scheme  # b"http" or b"https"
+        self.port = port  # the edge's own, where the client connected
+        self.version = version  # b"HTTP/1.1"
+        self.method = method
+        self.raw_target = self.target = target
+        self.path, _, self.query = target.partition(b"?")
+        self.headers = headers
+        self.host = host
+        self.zone = zone
+        self.ray = ray
+        self.arrived_us = arrived_us
+        self.tls = tls
+        self.body = b""
+        self.body_length: int | None = 0
+        self.body_complete = True
+        self.origin: OriginChoice | None = None
+        self.response: ResponseHead | None = None
+        self.view: LazyView[Exchange] | None = None
+        self.keep: dict[str, Any] | None = None  # what phases leave for one another, by their own names
+        self._outgoing: Headers | None = None
+
+    def header(self, name: bytes) -> bytes | None:
+        """The first header of that lower-case name, as it arrived."""
+        for found, value in self.headers:
+            if found == name:
+                return value
+        return None
+
+    @property
+    def outgoing(self) -> Headers:
+        """The request's headers as the origin gets them, to be changed in place."""
+        if self._outgoing is None:
+            self._outgoing = list(self.headers)
+        return self._outgoing
+
+    @property
+    def to_send(self) -> Headers:
+        """`outgoing` for a reader, who copies nothing."""
+        return self.headers if self._outgoing is None else self._outgoing
+
+    def rewrite(self, *, path: bytes | None = None, query: bytes | None = None) -> None:
+        """Give the request another path, another query, or both; an empty query removes it."""
+        if path is not None:
+            self.path = path
+        if query is not None:
+            self.query = query
+        self.target = b"%b?%b" % (self.path, self.query) if self.query else self.path
+        self.view = None  # what expressions see of the URI has changed
+
+    def choose_origin(self) -> OriginChoice:
+        """The origin's choice, to be changed in place."""
+        if self.origin is None:
+            self.origin = OriginChoice()
+        return self.origin
+
+
+def remove_header(headers: Headers, name: bytes) -> None:
+    headers[:] = [header for header in headers if header[0] != name]
+
+
+def set_header(headers: Headers, name: bytes, value: bytes) -> None:
+    """One header of that lower-case name, at the end, in the place of all there were."""
+    remove_header(headers, name)
+    headers.append((name, value))
+
+
+def values_of(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> list[bytes]:
+    return [value for found, value in headers if found == name]

@@ -1,0 +1,147 @@
+"""Heads of requests: what is read of one, and what its origin gets.
+
+Owns  which heads can be read in one way only, hop-by-hop rules, the headers that nobody may forge.
+Asks  llhttp has refused before what is no HTTP at all.
+Tells `proxy.client`, which refuses, and `proxy.passage`, which sends.
+Not   parsing bytes; heads of answers (`proxy.answers`).
+
+Everything is said anew to the origin: what was read is serialised once, in one spelling. So a head in which
+two readers could see two requests is either refused here or has lost that by being written again.
+"""
+
+import re
+from typing import NamedTuple
+from urllib.parse import quote_from_bytes
+
+from edgestead.http1.messages import Headers
+
+LENGTH_DIGITS_MAX = 18
+HOST_OCTETS_MAX = 255
+
+HOP_BY_HOP = frozenset(
+    {
+        *(b"connection", b"keep-alive", b"proxy-connection", b"proxy-authorization", b"te"),
+        *(b"trailer", b"transfer-encoding", b"upgrade", b"expect"),
+    }
+)
+# Said by the edge itself; whoever sends one of these says nothing. With `_` for `-` many origins cannot tell
+# them apart (RFC 3875 §4.1.18 turns both into `_`), so such names are refused.
+FORGEABLE = frozenset(
+    {
+        *(b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host", b"x-forwarded-port"),
+        *(b"x-real-ip", b"forwarded", b"true-client-ip", b"cdn-loop"),
+        *(b"edge-connecting-ip", b"edge-ray", b"cf-connecting-ip", b"cf-connecting-ipv6", b"cf-ray"),
+        *(b"cf-visitor", b"cf-ipcountry", b"cf-pseudo-ipv4"),
+    }
+)
+_READ = frozenset(
+    {
+        *(b"host", b"content-length", b"transfer-encoding", b"connection", b"upgrade", b"expect"),
+        *(b"cdn-loop", b"x-forwarded-for", b"x-forwarded-proto"),
+    }
+)
+_LISTS = frozenset({b"connection", b"cdn-loop", b"x-forwarded-for", b"upgrade"})
+_WRITTEN_ANEW = HOP_BY_HOP | FORGEABLE | {b"host", b"content-length"}
+_HOST = re.compile(rb"([a-z0-9_.-]{1,253})(?::[0-9]{0,5})?")
+_ABSOLUTE = re.compile(rb"https?://([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL)
+
+
+class Refused(Exception):
+    """A head that is not taken: (status, reason)."""
+
+
+class Read(NamedTuple):
+    """What the edge itself goes by. `length` None: the body is chunked. `connection`: tokens, lower case."""
+
+    host: bytes
+    target: bytes
+    length: int | None
+    connection: frozenset[bytes]
+    found: dict[bytes, bytes]
+
+
+_NOTHING: frozenset[bytes] = frozenset()
+
+
+def read(version: str, target: bytes, headers: Headers) -> Read:
+    """Raises Refused for a head that two readers could take for two things (RFC 9112 §3.2, §6.3)."""
+    found: dict[bytes, bytes] = {}
+    for name, value in headers:
+        if name in _READ:
+            if name not in found:
+                found[name] = value
+            elif name in _LISTS:
+                found[name] += b", " + value
+            else:
+                raise Refused(400, f"{name.decode()} is stated more than once")
+        elif b"_" in name and name.replace(b"_", b"-") in _WRITTEN_ANEW:
+            raise Refused(400, "a header's name imitates another one by an underscore")
+    length = _length(version, found)
+    host = found.get(b"host")
+    if host is None:
+        raise Refused(400, "there must be exactly one Host")
+    if target[:1] != b"/" or not target.isascii() or b"#" in target:
+        target, host = _unusual(target, host)
+    connection = found.get(b"connection")
+    tokens = _NOTHING if connection is None else _tokens(connection)
+    return Read(_host(host), target, length, tokens, found)
+
+
+def _length(version: str, found: dict[bytes, bytes]) -> int | None:
+    stated, encoding = found.get(b"content-length"), found.get(b"transfer-encoding")
+    if encoding is not None:
+        if stated is not None:
+            raise Refused(400, "the length is stated more than once")
+        if encoding.strip().lower() != b"chunked":
+            raise Refused(400, "Transfer-Encoding is not chunked alone")
+        if version != "1.1":
+            raise Refused(400, "Transfer-Encoding needs HTTP/1.1")
+        return None
+    if stated is None:
+        return 0
+    if not stated.isdigit() or len(stated) > LENGTH_DIGITS_MAX:
+        raise Refused(400, "Content-Length is not a number")
+    return int(stated)
+
+
+def _host(value: bytes) -> bytes:
+    """The name alone. Raises Refused."""
+    match = _HOST.fullmatch(value.strip(b" \t").lower()) if len(value) <= HOST_OCTETS_MAX else None
+    if match is None:
+        raise Refused(400, "Host is not a name")
+    return match[1].removesuffix(b".")
+
+
+def _unusual(target: bytes, host: bytes) -> tuple[bytes, bytes]:
+    """RFC 9112 §3.2.2: the absolute form must name the same host; other forms are not for proxied names.
+
+    Bytes beyond ASCII, which a URI cannot have and some servers take for white space, are percent-encoded.
+    """
+    if b"#" in target:
+        raise Refused(400, "the target has a fragment")
+    absolute = _ABSOLUTE.fullmatch(target)
+    if absolute is not None:
+        if _host(absolute[1]) != _host(host):
+            raise Refused(400, "the target names another host than Host")
+        target = absolute[2] if absolute[2][:1] == b"/" else b"/" + absolute[2]
+    if target[:1] != b"/":
+        raise Refused(400, "the target is no path")
+    if not target.isascii():
+        target = quote_from_bytes(target, safe="".join(map(chr, range(0x21, 0x7F)))).encode()
+    return target, host
+
+
+def _tokens(value: bytes) -> frozenset[bytes]:
+    if value == b"keep-alive" or value == b"Keep-Alive":
+        return _NOTHING
+    return frozenset(token.strip().lower() for token in value.split(b","))
+
+
+def request_head(
+    method: bytes, target: bytes, host: bytes, headers: Headers, connection: frozenset[bytes], added: bytes
+) -> bytes:
+    """A request's head but for its last empty line. `added` are whole lines that the edge says itself."""
+    if connection:
+        headers = [header for header in headers if header[0] not in connection]
+    lines = [b"%b: %b\r\n" % header for header in headers if header[0] not in _WRITTEN_ANEW]
+    return b"%b %b HTTP/1.1\r\nhost: %b\r\n%b%b" % (method, target, host, b"".join(lines), added)

@@ -1,0 +1,71 @@
+"""The name that a TLS client asks for, read from its first message.
+
+Owns  just enough of ClientHello (RFC 8446 §4.1.2) to find the server name (RFC 6066 §3).
+Asks  nobody.
+Tells `proxy.listener`, which chooses certificate and terms before TLS begins.
+Not   TLS: the same bytes go to OpenSSL, which judges them.
+"""
+
+HELLO_BYTES_MAX = 32 * 1024
+_RECORD_HEAD, _HANDSHAKE, _CLIENT_HELLO, _SERVER_NAME, _HOST_NAME = 5, 22, 1, 0, 0
+
+
+class NoHello(Exception):
+    """These bytes begin no TLS connection."""
+
+
+def server_name(data: bytes) -> bytes | None:
+    """The name, lower case; empty when the client names none. None: more bytes are needed. Raises NoHello."""
+    message = _message(data)
+    if message is None:
+        return None
+    try:
+        return _name(message)
+    except IndexError:
+        raise NoHello from None
+
+
+def _message(data: bytes) -> bytes | None:
+    """The ClientHello without its record heads; it may be spread over several records."""
+    message, offset, wanted = b"", 0, 4
+    while len(message) < wanted:
+        if data[offset : offset + 1] not in (b"", b"\x16"):
+            raise NoHello
+        if len(data) > HELLO_BYTES_MAX or wanted > HELLO_BYTES_MAX:
+            raise NoHello
+        if len(data) < offset + _RECORD_HEAD:
+            return None
+        length = int.from_bytes(data[offset + 3 : offset + _RECORD_HEAD], "big")
+        if not length:
+            raise NoHello
+        message += data[offset + _RECORD_HEAD : offset + _RECORD_HEAD + length]
+        offset += _RECORD_HEAD + length
+        if len(message) >= 4:
+            if message[0] != _CLIENT_HELLO:
+                raise NoHello
+            wanted = 4 + int.from_bytes(message[1:4], "big")
+    return message[:wanted]
+
+
+def _name(message: bytes) -> bytes:
+    """Raises IndexError where the message ends too early."""
+    offset = 4 + 2 + 32  # head, legacy version, random
+    offset += 1 + message[offset]  # session id
+    offset += 2 + _two(message, offset)  # cipher suites
+    offset += 1 + message[offset]  # compression methods
+    if offset == len(message):
+        return b""  # no extensions at all
+    end = offset + 2 + _two(message, offset)
+    offset += 2
+    while offset < end:
+        kind, length = _two(message, offset), _two(message, offset + 2)
+        offset += 4
+        if kind == _SERVER_NAME and length > 5 and message[offset + 2] == _HOST_NAME:
+            size = _two(message, offset + 3)
+            return message[offset + 5 : offset + 5 + size].lower().removesuffix(b".")
+        offset += length
+    return b""
+
+
+def _two(message: bytes, offset: int) -> int:
+    return message[offset] << 8 | message[offset + 1]

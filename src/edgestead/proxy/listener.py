@@ -1,0 +1,211 @@
+"""Accepting clients: plain connections, TLS, and those that a PROXY header announces.
+
+Owns  the listening sockets while this worker serves; what is read before a connection is a client's.
+Asks  the loop to accept; `proxy_header`, `hello`, `certificates`.
+Tells each new `ClientConnection` whose it is.
+Not   binding sockets (the supervisor hands them in); requests.
+
+The first bytes are looked at without taking them (MSG_PEEK), so that what announces a connection decides how
+it is served: a PROXY header whose it is, a ClientHello with which certificate and on which terms.
+"""
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Callable
+
+from edgestead.proxy import hello, limits, proxy_header
+from edgestead.proxy.certificates import Certificates, Terms
+from edgestead.proxy.client import ClientConnection
+from edgestead.proxy.edge import Edge
+
+BACKLOG = 1_024
+ACCEPTS_AT_ONCE = 64  # before other things on the loop get their turn
+ARRIVALS_MAX = 2_048  # connections whose first bytes are awaited
+PAUSE_SECONDS = 0.5  # when there are no descriptors left
+LOOK_SECONDS = 2.0  # between two looks at the folder of certificates
+
+log = logging.getLogger(__name__)
+
+
+class Listener:
+    """`certificates` None: there is no TLS. `proxy_protocol`: trusted peers begin with a PROXY header."""
+
+    def __init__(self, edge: Edge, *, proxy_protocol: bool, certificates: Certificates | None = None) -> None:
+        self._edge = edge
+        self._proxy_protocol = proxy_protocol
+        self._certificates = certificates
+        self._servers: list[asyncio.Server] = []
+        self._sockets: list[socket.socket] = []
+        self._arrivals: set[_Arrival] = set()
+        self._looking: asyncio.TimerHandle | None = None
+
+    async def open(self, http: socket.socket, https: socket.socket | None) -> None:
+        edge = self._edge
+        if self._proxy_protocol:
+            self._accept_by_hand(http, tls=False)
+        else:
+            port = http.getsockname()[1]
+            server = await edge.loop.create_server(
+                lambda: ClientConnection(edge, port=port), sock=http, backlog=BACKLOG
+            )
+            self._servers.append(server)
+        if https is not None:
+            self._accept_by_hand(https, tls=True)
+            self._look()
+
+    def close(self) -> None:
+        """Accept nothing more. What has arrived and is nobody's yet is dropped."""
+        for server in self._servers:
+            server.close()
+        for listening in self._sockets:
+            self._edge.loop.remove_reader(listening)
+            listening.close()
+        for arrival in tuple(self._arrivals):
+            arrival.drop()
+        if self._looking is not None:
+            self._looking.cancel()
+
+    def _accept_by_hand(self, listening: socket.socket, *, tls: bool) -> None:
+        listening.setblocking(False)
+        self._sockets.append(listening)
+        self._edge.loop.add_reader(listening, self._accept, listening, tls)
+
+    def _accept(self, listening: socket.socket, tls: bool) -> None:
+        for _ in range(ACCEPTS_AT_ONCE):
+            try:
+                accepted, peer = listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:  # no descriptors left: nobody is served better by trying at once
+                log.error("no connection can be accepted: %s", error)
+                self._edge.loop.remove_reader(listening)
+                self._edge.loop.call_later(PAUSE_SECONDS, self._accept_by_hand_again, listening, tls)
+                return
+            accepted.setblocking(False)
+            if len(self._arrivals) >= ARRIVALS_MAX:
+                accepted.close()
+                continue
+            arrival = _Arrival(self, accepted, peer[0], listening.getsockname()[1], tls)
+            self._arrivals.add(arrival)
+            arrival.start(announced=self._proxy_protocol and self._edge.trust.trusts(peer[0]))
+
+    def _accept_by_hand_again(self, listening: socket.socket, tls: bool) -> None:
+        if not self._edge.is_ending and listening.fileno() >= 0:
+            self._edge.loop.add_reader(listening, self._accept, listening, tls)
+
+    def _look(self) -> None:
+        assert self._certificates is not None
+        self._certificates.look()
+        self._looking = self._edge.loop.call_later(LOOK_SECONDS, self._look)
+
+    # for arrivals
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        return self._edge.loop
+
+    def context(self, server_name: str) -> ssl.SSLContext | None:
+        assert self._certificates is not None
+        facts = self._edge.routes.zone_of(server_name.encode("ascii", "replace"))
+        terms = Terms()
+        if facts is not None:
+            minimum = facts.settings["min_tls_version"]
+            terms = Terms("1.3" if minimum == "1.3" else "1.2", tuple(facts.settings["ciphers"]))
+        return self._certificates.context(server_name, terms)
+
+    def forget(self, arrival: "_Arrival") -> None:
+        self._arrivals.discard(arrival)
+
+    def connection(self, peer: str, port: int, server_name: str | None) -> ClientConnection:
+        return ClientConnection(self._edge, peer, port=port, server_name=server_name)
+
+
+class _Arrival:
+    """A connection of which only the first bytes are of interest yet."""
+
+    def __init__(self, listener: Listener, accepted: socket.socket, peer: str, port: int, tls: bool) -> None:
+        self._listener = listener
+        self._socket = accepted
+        self._peer = peer
+        self._port = port
+        self._tls = tls
+        self._reads: Callable[[bytes], bool] = self._read_hello
+        self._late = listener.loop.call_later(limits.HANDSHAKE_SECONDS_MAX, self.drop)
+
+    def start(self, *, announced: bool) -> None:
+        if announced:
+            self._reads = self._read_announcement
+        elif not self._tls:
+            self._hand_over(None, None)
+            return
+        self._listener.loop.add_reader(self._socket, self._look)
+
+    def drop(self) -> None:
+        self._leave()
+        self._socket.close()
+
+    def _leave(self) -> None:
+        self._late.cancel()
+        self._listener.forget(self)
+        if self._socket.fileno() >= 0:
+            self._listener.loop.remove_reader(self._socket)
+
+    def _look(self) -> None:
+        try:
+            data = self._socket.recv(hello.HELLO_BYTES_MAX + 1, socket.MSG_PEEK)
+            more = bool(data) and self._reads(data)
+        except (BlockingIOError, InterruptedError):
+            return
+        except (OSError, hello.NoHello, proxy_header.BadHeader):
+            self.drop()
+            return
+        if not data:
+            self.drop()
+        elif more:
+            # Not before there is more than now: what is only looked at stays readable.
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, len(data) + 1)
+
+    def _read_announcement(self, data: bytes) -> bool:
+        """True: more bytes are needed. Raises BadHeader."""
+        found = proxy_header.read(data)
+        if found is None:
+            return True
+        self._socket.recv(found.length)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
+        self._peer = found.source or self._peer
+        if not self._tls:
+            self._hand_over(None, None)
+        self._reads = self._read_hello
+        return False
+
+    def _read_hello(self, data: bytes) -> bool:
+        """True: more bytes are needed. Raises NoHello."""
+        found = hello.server_name(data)
+        if found is None:
+            return True
+        name = found.decode("ascii", "replace")
+        context = self._listener.context(name)
+        if context is None:
+            log.info("a client asked for a name without a certificate")
+            raise hello.NoHello
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
+        self._hand_over(context, name)
+        return False
+
+    def _hand_over(self, context: ssl.SSLContext | None, server_name: str | None) -> None:
+        self._leave()
+        self._handing = self._listener.loop.create_task(self._serve(context, server_name))
+
+    async def _serve(self, context: ssl.SSLContext | None, server_name: str | None) -> None:
+        seconds = limits.HANDSHAKE_SECONDS_MAX if context else None
+        try:
+            await self._listener.loop.connect_accepted_socket(
+                lambda: self._listener.connection(self._peer, self._port, server_name),
+                self._socket,
+                ssl=context,
+                ssl_handshake_timeout=seconds,
+            )
+        except (OSError, asyncio.CancelledError):
+            self._socket.close()  # the handshake failed, or the client left: its own affair

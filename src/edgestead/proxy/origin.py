@@ -1,0 +1,223 @@
+"""One connection to an origin: a request at a time, its answer as it comes.
+
+Owns  parsing of answers, back-pressure from the client, whether the connection may be used again.
+Asks  llhttp to parse.
+Tells its passage: head, body, end, loss; the pool when it is free or gone.
+Not   what a request or an answer means.
+
+Nothing that comes behind the end of an answer belongs to anybody: such a connection is never used again, so
+that no origin can answer a question which was not asked yet.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+import httptools
+
+from edgestead.http1.messages import Headers
+from edgestead.proxy import faults, limits
+from edgestead.proxy.faults import Fault, OriginFault
+from edgestead.proxy.origins import Target
+
+if TYPE_CHECKING:
+    from edgestead.proxy.passage import Passage
+    from edgestead.proxy.pool import Pool
+
+_NO_BODY = frozenset({204, 304})
+
+
+class OriginConnection(asyncio.Protocol):
+    __slots__ = (
+        "_done",
+        "_head_bytes",
+        "_head_only",
+        "_headers",
+        "_interims",
+        "_parser",
+        "_pool",
+        "_status",
+        "_surplus",
+        "_tunnels",
+        "_until_end",
+        "idle_since",
+        "keep_alive",
+        "passage",
+        "reused",
+        "target",
+        "transport",
+        "writing_paused",
+    )
+
+    def __init__(self, pool: "Pool", target: Target) -> None:
+        self._pool = pool
+        self.target = target
+        self.transport: asyncio.Transport | None = None
+        self.passage: Passage | None = None
+        self.reused = False
+        self.idle_since = 0.0
+        self.keep_alive = False
+        self.writing_paused = False
+        self._parser = httptools.HttpResponseParser(self)
+        self._headers: Headers = []
+        self._status = 0
+        self._head_bytes = 0
+        self._interims = 0
+        self._done = self._surplus = self._until_end = self._head_only = self._tunnels = False
+
+    # the transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self.transport.set_write_buffer_limits(limits.WRITE_BUFFER_BYTES)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.transport = None
+        passage, self.passage = self.passage, None
+        if passage is None:
+            self._pool.gone(self)
+        elif self._tunnels:
+            passage.tunnel_lost()
+        elif self._until_end and error is None and self._status:
+            passage.ended()
+        else:
+            passage.lost(faults.BROKE_OFF)
+
+    def pause_writing(self) -> None:
+        self.writing_paused = True
+        if self.passage is not None:
+            self.passage.hold_client()
+
+    def resume_writing(self) -> None:
+        self.writing_paused = False
+        if self.passage is not None:
+            self.passage.release_client()
+
+    # a request
+
+    def begin(self, passage: "Passage", first: bytes, head_only: bool) -> None:
+        """Send a request's head and what there is of its body."""
+        assert self.transport is not None
+        self.passage = passage
+        self._done = self._surplus = self._until_end = False
+        self._status = self._head_bytes = self._interims = 0
+        self._head_only = head_only
+        self.transport.write(first)
+
+    def write(self, data: bytes) -> None:
+        if self.transport is not None:
+            self.transport.write(data)
+
+    def release(self, passage: "Passage", *, usable: bool) -> None:
+        """The passage is through with this connection."""
+        if self.passage is not passage:
+            return
+        self.passage = None
+        if self.transport is None:
+            return
+        if not (usable and self.keep_alive and self._done) or self._surplus or self.transport.is_closing():
+            self.transport.abort()
+            return
+        if self._head_only:  # the parser still waits for the body that a HEAD's answer only speaks of
+            self._parser = httptools.HttpResponseParser(self)
+        self.reused = True
+        self._pool.put(self)
+
+    def abort(self) -> None:
+        self.passage = None
+        if self.transport is not None:
+            self.transport.abort()
+
+    # the answer
+
+    def data_received(self, data: bytes) -> None:
+        passage = self.passage
+        if passage is None:  # it says something that nobody asked for
+            self.abort()
+            return
+        if self._tunnels:
+            passage.tunnel_in(data)
+            return
+        if not self._status:
+            self._head_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as pause:
+            if self._status == 101 and passage.switched():
+                self._tunnels = True
+                rest = data[pause.args[0] :]
+                if rest:
+                    passage.tunnel_in(rest)
+                return
+            self._fail(passage, faults.UNREADABLE)
+            return
+        except httptools.HttpParserError as error:
+            cause = error.__context__
+            self._fail(passage, cause.fault if isinstance(cause, OriginFault) else faults.UNREADABLE)
+            return
+        if not self._status and self._head_bytes > limits.HEAD_BYTES_MAX:
+            self._fail(passage, faults.UNREADABLE)
+        elif self._done:
+            passage.ended()
+        elif self.passage is passage:
+            passage.flush()
+
+    def _fail(self, passage: "Passage", fault: Fault) -> None:
+        self.abort()
+        passage.lost(fault)
+
+    def on_message_begin(self) -> None:
+        if self._done:
+            self._surplus = True
+        self._headers = []
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._status:
+            return  # a trailer
+        if len(self._headers) >= limits.HEADERS_MAX:
+            raise OriginFault(faults.UNREADABLE)
+        self._headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        passage = self.passage
+        if self._done or passage is None:
+            self._surplus = True
+            return
+        status = self._parser.get_status_code()
+        if status < 200 and status != 101:
+            self._interims += 1
+            if self._interims > limits.INTERIM_MAX:
+                raise OriginFault(faults.UNREADABLE)
+            passage.interim(status, self._headers)
+            return
+        self._status = status
+        self.keep_alive = self._parser.should_keep_alive()
+        length, framed = _framing(self._headers)
+        bodyless = self._head_only or status in _NO_BODY or status == 101
+        self._until_end = not framed and not bodyless
+        self._done = self._head_only
+        passage.head(status, self._headers, length, bodyless)
+
+    def on_body(self, chunk: bytes) -> None:
+        if self._done or self.passage is None:
+            self._surplus = True
+            return
+        self.passage.body(chunk)
+
+    def on_message_complete(self) -> None:
+        if self._status:
+            self._done = True
+
+
+def _framing(headers: Headers) -> tuple[int | None, bool]:
+    """Content-Length, and whether the answer says how long it is at all."""
+    length, framed = None, False
+    for name, value in headers:
+        if name == b"content-length":
+            if not value.isdigit() or len(value) > 18 or length is not None:
+                raise OriginFault(faults.UNREADABLE)
+            length, framed = int(value), True
+        elif name == b"transfer-encoding":
+            if value.strip().lower() != b"chunked":
+                raise OriginFault(faults.UNREADABLE)
+            framed = True
+    return length, framed

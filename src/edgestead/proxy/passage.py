@@ -1,0 +1,436 @@
+"""One request's way through the edge: decided, sent to an origin, answered.
+
+Owns  the request's body on its way, the choice of a connection, a second try, the answer's bytes.
+Asks  the zone's pipeline, `pool`, `heads`, `answers`, `pages`.
+Tells its client's connection what to write and when it is through.
+Not   parsing (`client`, `origin`); keeping connections.
+
+No task runs for a request, except while a new connection to an origin is made: everything else happens in the
+callbacks of the two connections.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from edgestead.http1.messages import Headers
+from edgestead.proxy import answers, faults, heads, limits, pages
+from edgestead.proxy.exchange import Exchange, Response, ResponseHead
+from edgestead.proxy.faults import Fault, OriginFault
+from edgestead.proxy.origin import OriginConnection
+from edgestead.proxy.origins import Target, Way
+from edgestead.proxy.routing import Route
+
+if TYPE_CHECKING:
+    from edgestead.proxy.client import ClientConnection
+
+_REPEATABLE = frozenset({b"GET", b"HEAD", b"OPTIONS", b"PUT", b"DELETE", b"TRACE"})  # RFC 9110 §9.2.2
+_TLS_MODES = {"full": "full", "strict": "strict", "origin_pull": "strict"}
+_LAST_CHUNK = b"0\r\n\r\n"
+
+
+class Passage:
+    __slots__ = (
+        "_added",
+        "_answered",
+        "_chunked",
+        "_chunks",
+        "_client",
+        "_connecting",
+        "_decided",
+        "_expects",
+        "_framing",
+        "_host",
+        "_origin",
+        "_out",
+        "_pipeline",
+        "_read",
+        "_retried",
+        "_route",
+        "_sent",
+        "_way",
+        "body_bytes",
+        "body_bytes_max",
+        "done",
+        "ended_body",
+        "exchange",
+        "held_bytes",
+        "keep_alive",
+        "old",
+        "upgrades",
+    )
+
+    def __init__(
+        self,
+        client: "ClientConnection",
+        exchange: Exchange,
+        route: Route,
+        read: heads.Read,
+        *,
+        keep_alive: bool,
+        old: bool,
+        upgrades: bool,
+        expects: bool,
+        added: bytes,
+    ) -> None:
+        self._client = client
+        self.exchange = exchange
+        self._route = route
+        self._pipeline = route.pipeline
+        self._read = read
+        self.keep_alive = keep_alive
+        self.old = old  # HTTP/1.0: no chunks, no 1xx
+        self.upgrades = upgrades
+        self._expects = expects
+        self._added = added
+        self._chunked = read.length is None
+        self._chunks: list[bytes] = []
+        self._out: list[bytes] = []
+        self.held_bytes = self.body_bytes = 0
+        self.body_bytes_max = route.facts.settings["max_upload"] * 1_000_000
+        self.ended_body = read.length == 0
+        self.done = self._decided = self._answered = self._sent = self._retried = False
+        self._framing = b""  # "" as is, "chunked", "close" of the answer to the client
+        self._origin: OriginConnection | None = None
+        self._connecting: asyncio.Task[None] | None = None
+        self._way: Way | None = None
+        self._host: bytes | None = None
+        exchange.body_length = read.length
+        exchange.body_complete = self.ended_body
+
+    # the request's body
+
+    def feed(self, chunk: bytes) -> None:
+        if self.done:
+            return
+        self.body_bytes += len(chunk)
+        if self.body_bytes > self.body_bytes_max:
+            self.refuse(413, "The request's body is larger than this zone takes.")
+        elif self._sent and self._origin is not None:
+            self._origin.write(b"%x\r\n%b\r\n" % (len(chunk), chunk) if self._chunked else chunk)
+            self._client.expect_body()
+        else:
+            self._chunks.append(chunk)
+            self.held_bytes += len(chunk)
+
+    def end_body(self) -> None:
+        self.ended_body = True
+        if self._sent and self._origin is not None:
+            if self._chunked:
+                self._origin.write(_LAST_CHUNK)
+            self._client.expect_origin(self._head_seconds)
+
+    # deciding
+
+    def go(self) -> None:
+        """Do what can be done with what is there. Called when more of the request has arrived."""
+        if self._decided or self.done:
+            return
+        exchange = self.exchange
+        wanted = self._pipeline.body_octets
+        if wanted and not self.ended_body and self.held_bytes < min(wanted, limits.INSPECTED_BYTES_MAX):
+            self._continue()
+            self._client.expect_body()
+            return
+        self._decided = True
+        if self._read.length is not None and self._read.length > self.body_bytes_max:
+            self.refuse(413, "The request's body is larger than this zone takes.")
+            return
+        if self._chunks:
+            exchange.body = b"".join(self._chunks)
+            self._chunks = [exchange.body]
+        exchange.body_complete = self.ended_body
+        answer = self._pipeline.request(exchange)
+        if answer is not None:
+            self.answer(answer)
+            return
+        self._continue()
+        self._ask()
+
+    def _continue(self) -> None:
+        if self._expects and not self.ended_body:
+            self._client.write(answers.CONTINUE)
+        self._expects = False
+
+    # the origin
+
+    def _ask(self) -> None:
+        exchange, client = self.exchange, self._client
+        edge = client.edge
+        choice, facts = exchange.origin, exchange.zone
+        mode = _TLS_MODES.get(facts.settings["ssl"], "") if exchange.scheme == b"https" else ""
+        port = edge.origin_port or (443 if mode else 80)
+        server_name = ""
+        host = self._route.origins.alias
+        if choice is not None:
+            port = choice.port or port
+            host = choice.host or host
+        if mode:
+            name = exchange.host if choice is None else choice.sni or choice.host_header or exchange.host
+            server_name = name.partition(b":")[0].decode("ascii", "replace")
+        self._way, self._host = Way(port, mode, server_name), host
+        if host is None:
+            addresses = self._route.origins.in_turn(edge.loop.time())
+            kept = edge.pool.take(Target(addresses[0], port, mode, server_name)) if addresses else None
+            if kept is not None:
+                self._attach(kept)
+                return
+        self._connect()
+
+    def _connect(self) -> None:
+        self._client.expect_origin(float("inf"))  # the pool has a deadline of its own
+        self._connecting = self._client.edge.loop.create_task(self._connected())
+
+    async def _connected(self) -> None:
+        assert self._way is not None
+        try:
+            origin = await self._client.edge.pool.connect(self._route.origins, self._host, self._way)
+        except OriginFault as error:
+            self._connecting = None
+            self._fail(error.fault)
+            return
+        self._connecting = None
+        if self.done:
+            self._client.edge.pool.put(origin)
+            return
+        self._attach(origin)
+
+    def _attach(self, origin: OriginConnection) -> None:
+        exchange = self.exchange
+        self._origin, self._sent = origin, True
+        choice = exchange.origin
+        host = choice.host_header if choice is not None and choice.host_header else exchange.header(b"host")
+        added = self._added
+        if self.upgrades:
+            added += b"connection: upgrade\r\nupgrade: websocket\r\n"
+        parts = [
+            heads.request_head(
+                exchange.method, exchange.target, host or b"", exchange.to_send, self._read.connection, added
+            )
+        ]
+        if self._chunked:
+            parts.append(b"transfer-encoding: chunked\r\n\r\n")
+            parts += [b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in self._chunks]
+            if self.ended_body:
+                parts.append(_LAST_CHUNK)
+        elif self._read.length or exchange.method in (b"POST", b"PUT", b"PATCH"):
+            parts.append(b"content-length: %d\r\n\r\n" % (self._read.length or 0))
+            parts += self._chunks
+        else:
+            parts.append(b"\r\n")
+        if not self.ended_body:
+            self._chunks = []  # the rest is passed on as it comes: there is no second try
+        self.held_bytes = 0
+        if self.ended_body:
+            self._client.expect_origin(self._head_seconds)
+        else:
+            self._client.expect_body()
+        origin.begin(self, b"".join(parts), exchange.method == b"HEAD")
+
+    @property
+    def _head_seconds(self) -> float:
+        return float(self._route.facts.settings["proxy_read_timeout"])
+
+    def hold_client(self) -> None:
+        self._client.hold(True)
+
+    def release_client(self) -> None:
+        self._client.hold(False)
+
+    def pause(self, paused: bool) -> None:
+        """The client does not keep up, or does again."""
+        origin = self._origin
+        if origin is not None and origin.transport is not None:
+            (origin.transport.pause_reading if paused else origin.transport.resume_reading)()
+
+    # the answer
+
+    def interim(self, status: int, headers: Headers) -> None:
+        """RFC 9110 §15.2: passed on to those who know them; 100 was asked for by nobody."""
+        if status != 100 and not self.old:
+            kept = [header for header in headers if header[0] not in answers.KEPT_FROM_CLIENTS]
+            self._out.append(answers.head(status, kept, b""))
+
+    def head(self, status: int, headers: Headers, length: int | None, bodyless: bool) -> None:
+        self._answered = True
+        listed = [value for name, value in headers if name == b"connection"]
+        dropped = answers.KEPT_FROM_CLIENTS
+        if listed:
+            dropped = dropped.union(token.strip().lower() for token in b",".join(listed).split(b","))
+        headers = [header for header in headers if header[0] not in dropped]
+        exchange = self.exchange
+        if self._pipeline.has_response:
+            exchange.response = ResponseHead(status, headers)
+            answer = self._pipeline.response(exchange)
+            if answer is not None:
+                self._drop_origin()
+                self.answer(answer)
+                return
+            status, headers = exchange.response.status, exchange.response.headers
+            headers = [header for header in headers if header[0] not in answers.FRAMING]
+            if length is not None:
+                headers.append((b"content-length", b"%d" % length))
+        added = self._client.edge.ray_line % exchange.ray
+        if status == 101:
+            added += b"connection: upgrade\r\nupgrade: websocket\r\n"
+        elif not bodyless and length is None:
+            added += self._frame()
+        if not self.ended_body:
+            self.keep_alive = False
+        if not self.keep_alive and status != 101:
+            added += answers.CLOSE
+        elif self.old:
+            added += answers.KEEP_ALIVE
+        self._out.append(answers.head(status, headers, added))
+        self._client.edge.count(status)
+        self._client.expect_origin(limits.ORIGIN_BODY_SECONDS_MAX)
+
+    def _frame(self) -> bytes:
+        if self.old:
+            self.keep_alive = False
+            return b""
+        self._framing = b"chunked"
+        return answers.CHUNKED
+
+    def body(self, chunk: bytes) -> None:
+        if self._framing:
+            self._out.append(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+        else:
+            self._out.append(chunk)
+
+    def flush(self) -> None:
+        """Everything of this piece was seen: one write for all of it."""
+        if self._out:
+            out, self._out = self._out, []
+            self._client.write(out[0] if len(out) == 1 else b"".join(out))
+            self._client.expect_origin(limits.ORIGIN_BODY_SECONDS_MAX)
+
+    def ended(self) -> None:
+        """The answer is complete."""
+        if self._framing:
+            self._out.append(_LAST_CHUNK)
+        self.flush()
+        origin, self._origin = self._origin, None
+        if origin is not None:
+            origin.release(self, usable=self.ended_body)
+        self._finish()
+
+    def lost(self, fault: Fault) -> None:
+        """The origin's connection ended before its answer did."""
+        origin, self._origin = self._origin, None
+        if self.done:
+            return
+        if self._answered:
+            self.done = True
+            self.flush()
+            self._client.break_off()
+        elif (
+            origin is not None
+            and origin.reused
+            and fault is faults.BROKE_OFF
+            and self.ended_body
+            and not self._retried
+            and self.exchange.method in _REPEATABLE
+        ):
+            # Closed by its origin just as it was taken: that says nothing of this request (RFC 9112 §9.3.1).
+            self._retried = True
+            self._connect()
+        else:
+            self._fail(fault)
+
+    def _fail(self, fault: Fault) -> None:
+        self._client.edge.tools.observer.failed(self.exchange, fault.status, fault.reason)
+        self.refuse(fault.status, fault.reason)
+
+    def late(self) -> None:
+        """A deadline is over."""
+        if self._answered:
+            self._drop_origin()
+            self.done = True
+            self._client.break_off()
+        elif not self.ended_body:
+            self.refuse(408, "The request's body came too slowly.")
+        else:
+            self._drop_origin()
+            self._fail(faults.NO_ANSWER)
+
+    # an answer of the edge's own
+
+    def refuse(self, status: int, reason: str) -> None:
+        exchange = self.exchange
+        accept = exchange.header(b"accept")
+        self.answer(pages.page(status, reason, ray=exchange.ray, host=exchange.host, accept=accept))
+
+    def answer(self, response: Response) -> None:
+        """Answer in the place of the origin, and be through."""
+        self._drop_origin()
+        self._answered = True
+        self._client.edge.count(response.status)
+        if not self.ended_body:
+            self.keep_alive = False
+        self._client.write(
+            own_answer(
+                response,
+                self._client.edge.ray_line % self.exchange.ray,
+                head_only=self.exchange.method == b"HEAD",
+                keep_alive=self.keep_alive,
+                old=self.old,
+            )
+        )
+        self._finish()
+
+    def _finish(self) -> None:
+        self.done = True
+        self._chunks = []
+        self._client.through(self)
+
+    def _drop_origin(self) -> None:
+        origin, self._origin = self._origin, None
+        if origin is not None:
+            origin.abort()
+        connecting, self._connecting = self._connecting, None
+        if connecting is not None:
+            connecting.cancel()
+
+    def abandon(self) -> None:
+        """The client is gone."""
+        self.done = True
+        self._drop_origin()
+
+    # an upgraded connection
+
+    def switched(self) -> bool:
+        """The origin said 101: bytes are passed on as they are from now on. False when nobody asked."""
+        if not self.upgrades:
+            return False
+        self.flush()
+        self._client.tunnel(self)
+        return True
+
+    def tunnel_in(self, data: bytes) -> None:
+        self._client.write(data)
+        self._client.expect_origin(limits.TUNNEL_SECONDS_MAX)
+
+    def tunnel_out(self, data: bytes) -> None:
+        if self._origin is not None:
+            self._origin.write(data)
+            self._client.expect_origin(limits.TUNNEL_SECONDS_MAX)
+
+    def tunnel_lost(self) -> None:
+        self._origin = None
+        self.done = True
+        self._client.close()
+
+
+def own_answer(response: Response, ray_line: bytes, *, head_only: bool, keep_alive: bool, old: bool) -> bytes:
+    """The bytes of an answer that the edge gives itself."""
+    body = response.body
+    assert isinstance(body, bytes)
+    added = ray_line
+    if response.status not in answers.NO_BODY:
+        added += b"content-length: %d\r\n" % len(body)
+    if not keep_alive:
+        added += answers.CLOSE
+    elif old:
+        added += answers.KEEP_ALIVE
+    head = answers.head(response.status, response.headers, added)
+    return head if head_only else head + body

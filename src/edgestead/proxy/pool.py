@@ -1,0 +1,113 @@
+"""Connections to origins: those that are kept, and new ones.
+
+Owns  the kept connections by target, connecting with failover.
+Asks  `policy` before each connection, `resolving` for aliases, TLS contexts of `origin_tls`.
+Tells a passage its connection, or the fault.
+Not   requests and answers.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable, Iterable
+
+from edgestead.proxy import faults, limits
+from edgestead.proxy.faults import OriginFault
+from edgestead.proxy.origin import OriginConnection
+from edgestead.proxy.origins import Origins, Target, Way
+from edgestead.proxy.policy import Policy
+
+Resolve = Callable[[bytes], Awaitable[tuple[str, ...]]]
+"""The addresses of a host; none when it has none or nobody can say."""
+
+
+class Pool:
+    """`contexts` are TLS contexts by `Target.tls`."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        policy: Policy,
+        resolve: Resolve,
+        contexts: Callable[[str], ssl.SSLContext],
+    ) -> None:
+        self._loop = loop
+        self._policy = policy
+        self._resolve = resolve
+        self._contexts = contexts
+        self._idle: dict[Target, list[OriginConnection]] = {}
+
+    def take(self, target: Target) -> OriginConnection | None:
+        """A kept connection, the one used last."""
+        kept = self._idle.get(target)
+        while kept:
+            connection = kept.pop()
+            if connection.transport is not None and not connection.transport.is_closing():
+                return connection
+        return None
+
+    def put(self, connection: OriginConnection) -> None:
+        kept = self._idle.setdefault(connection.target, [])
+        if len(kept) >= limits.IDLE_ORIGIN_MAX:
+            connection.abort()
+            return
+        connection.idle_since = self._loop.time()
+        kept.append(connection)
+
+    def gone(self, connection: OriginConnection) -> None:
+        """A kept connection ended."""
+        kept = self._idle.get(connection.target)
+        if kept is not None and connection in kept:
+            kept.remove(connection)
+
+    def sweep(self, now: float) -> None:
+        """Close what was not used for long: sooner than its origin would."""
+        for target, kept in list(self._idle.items()):
+            for connection in [one for one in kept if now - one.idle_since > limits.IDLE_ORIGIN_SECONDS_MAX]:
+                kept.remove(connection)
+                connection.abort()
+            if not kept:
+                del self._idle[target]
+
+    def close(self) -> None:
+        for kept in self._idle.values():
+            for connection in kept:
+                connection.abort()
+        self._idle.clear()
+
+    async def connect(self, origins: Origins, host: bytes | None, way: Way) -> OriginConnection:
+        """A new connection to the first address that takes one. `host` None means the origins' addresses.
+
+        Raises OriginFault: the last address's.
+        """
+        addresses = None if host is None else await self._resolve(host)
+        fault = faults.UNRESOLVED
+        try:
+            async with asyncio.timeout(limits.CONNECTS_SECONDS_MAX):
+                for address in origins.in_turn(self._loop.time(), addresses):
+                    target = Target(address, *way)
+                    try:
+                        return self.take(target) or await self._open(target)
+                    except (OSError, OriginFault) as error:
+                        fault = faults.of(error)
+                        origins.failed(address, self._loop.time())
+        except TimeoutError:
+            fault = faults.NO_CONNECTION
+        raise OriginFault(fault)
+
+    async def _open(self, target: Target) -> OriginConnection:
+        if self._policy.fault(target.address, target.port) is not None:
+            raise OriginFault(faults.FORBIDDEN)
+        context = self._contexts(target.tls) if target.tls else None
+        async with asyncio.timeout(limits.CONNECT_SECONDS_MAX):
+            _, connection = await self._loop.create_connection(
+                lambda: OriginConnection(self, target),
+                target.address,
+                target.port,
+                ssl=context,
+                server_hostname=target.server_name if context else None,
+            )
+        return connection
+
+    @property
+    def idle(self) -> Iterable[OriginConnection]:
+        return [one for kept in self._idle.values() for one in kept]

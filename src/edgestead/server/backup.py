@@ -1,0 +1,220 @@
+"""Backups of a data folder, made while its server runs, and bringing them back.
+
+Owns  what belongs to a backup, its manifest, the order of copying.
+Asks  `store.sqlite` for copies of databases, `services.restored` for the mark that one was brought back.
+Tells `cli.backup`.
+Not   examining contents (`server.verifying`); a schedule; where backups are kept.
+
+    BACKUP/manifest.json     what there is, with length and SHA-256; written last: without it it is no backup
+    BACKUP/control.db        accounts, zones, records, rulesets, the change feed
+    BACKUP/kv.db, kv-blobs/  the key-value store
+    BACKUP/objects/          stateful objects, if there are any
+    BACKUP/credentials.json  the first user's key and token
+
+Each store is as it was at one moment, control's first: what is there of a namespace that was made between two
+moments is swept after a restore. What DNS keeps for a quick start is not in it; it is made anew.
+"""
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from edgestead import __version__
+from edgestead.server import files
+from edgestead.server.folder import DataFolder
+from edgestead.services import restored
+from edgestead.store.sqlite.connection import sync_folder
+from edgestead.store.sqlite.control import SqliteControlStore
+from edgestead.store.sqlite.copies import Advance, copy_database
+from edgestead.store.sqlite.kv_copies import bytes_of_store, copy_store
+from edgestead.tables import schema
+
+MANIFEST = "manifest.json"
+CONTROL, KV, CREDENTIALS = "control.db", "kv.db", "credentials.json"
+RESTORING = "restoring"  # in a data folder: a restore has begun and not ended
+FORMAT = 1
+_CONTENTS = (
+    *(CONTROL, f"{CONTROL}-wal", f"{CONTROL}-shm", KV, f"{KV}-wal", f"{KV}-shm", "kv-blobs"),
+    *("objects", CREDENTIALS, "dns"),
+)
+_CHUNK_BYTES = 1 << 20
+
+
+class BackupError(Exception):
+    """A backup cannot be made or brought back; the message says why, in one line."""
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """One file of a backup, by its path within it."""
+
+    path: str
+    length: int
+    sha256: str
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    format: int
+    version: str
+    made_us: int
+    files: tuple[Kept, ...]
+
+
+def bytes_to_copy(folder: Path) -> int:
+    """About how much a backup of a data folder is. Raises BackupError."""
+    _check_is_data(folder)
+    return (folder / CONTROL).stat().st_size + (bytes_of_store(folder) if (folder / KV).exists() else 0)
+
+
+def backup(folder: Path, target: Path, advance: Advance, objects: Callable[[Path], None]) -> Manifest:
+    """Copy the data folder into `target`, which is made; its server may run. `objects` copies theirs.
+
+    Until it is whole it has another name, so a backup that was cut short is never taken for one.
+    Raises BackupError, apsw.Error, OSError; then `target` is not there.
+    """
+    _check_is_data(folder)
+    if target.exists():
+        raise BackupError(f"{target} exists already; name a folder that is not there")
+    part = target.with_name(f".{target.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(mode=0o700, parents=True)
+    try:
+        copy_database(folder / CONTROL, part / CONTROL, advance)
+        if (folder / KV).exists():
+            copy_store(folder, part, advance)
+        objects(part)
+        if (credentials := files.read_private(folder / CREDENTIALS)) is not None:
+            files.replace_private(part / CREDENTIALS, credentials)
+        made_us = time.time_ns() // 1_000
+        manifest = Manifest(
+            format=FORMAT, version=__version__, made_us=made_us, files=tuple(map(_kept(part), _files(part)))
+        )
+        _write_durably(part / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
+        part.rename(target)
+        sync_folder(target.parent)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    return manifest
+
+
+def restore(source: Path, folder: Path, advance: Advance, adopt_objects: Callable[[Path], None]) -> Manifest:
+    """Make a data folder of a backup; `folder` must not hold one, and no server may run on it.
+
+    Each file is compared with the manifest while it is copied. The database is marked, so that the next start
+    gives zones serials that secondaries take for new. A restore that was cut short is known by a file, and
+    done again from the start. Raises BackupError, StartError, apsw.Error, OSError.
+    """
+    manifest = read_manifest(source)
+    cut_short = (folder / RESTORING).exists()
+    if not cut_short and any((folder / name).exists() for name in _CONTENTS):
+        raise BackupError(f"{folder} holds data already; restore into another folder, or move it away")
+    locked = DataFolder(folder)
+    try:
+        files.replace_private(folder / RESTORING, b"")
+        _remove_contents(folder)
+        for kept in manifest.files:
+            _bring_back(source, folder, kept, advance)
+        if (folder / "objects").exists():
+            adopt_objects(folder / "objects")
+        store = SqliteControlStore(folder / CONTROL, schema.MIGRATIONS)
+        try:
+            store.write(lambda tx: restored.mark(tx, time.time_ns() // 1_000)).result()
+        finally:
+            store.close()
+        (folder / RESTORING).unlink()
+        sync_folder(folder)
+    finally:
+        locked.close()
+    return manifest
+
+
+def read_manifest(source: Path) -> Manifest:
+    """Raises BackupError for what is no backup, or one of a newer version."""
+    try:
+        manifest = msgspec.json.decode((source / MANIFEST).read_bytes(), type=Manifest)
+    except FileNotFoundError:
+        raise BackupError(f"{source} is no backup: it has no {MANIFEST}") from None
+    except msgspec.DecodeError as error:
+        raise BackupError(f"{source / MANIFEST} cannot be read: {error}") from None
+    if manifest.format > FORMAT:
+        raise BackupError(f"{source} was made by version {manifest.version}, which is newer than this one")
+    return manifest
+
+
+def manifest_faults(source: Path, manifest: Manifest, advance: Advance) -> Iterator[str]:
+    """Files of a backup that are not what was written."""
+    for kept in manifest.files:
+        path = _within(source, kept)
+        try:
+            same = path.stat().st_size == kept.length and _digest(path) == kept.sha256
+        except OSError as error:
+            yield f"{kept.path} cannot be read: {error.strerror}"
+        else:
+            if not same:
+                yield f"{kept.path} is not what was written"
+        advance(kept.length)
+
+
+def _check_is_data(folder: Path) -> None:
+    if not (folder / CONTROL).exists():
+        raise BackupError(f"{folder} is no data folder: it has no {CONTROL}")
+
+
+def _files(folder: Path) -> Iterable[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _kept(folder: Path) -> Callable[[Path], Kept]:
+    return lambda path: Kept(str(path.relative_to(folder)), path.stat().st_size, _digest(path))
+
+
+def _within(source: Path, kept: Kept) -> Path:
+    path = source / kept.path
+    if not path.resolve().is_relative_to(source.resolve()):
+        raise BackupError(f"{source / MANIFEST} names a file outside of the backup")
+    return path
+
+
+def _bring_back(source: Path, folder: Path, kept: Kept, advance: Advance) -> None:
+    target = folder / kept.path
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    sha256 = hashlib.sha256()
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with _within(source, kept).open("rb") as theirs, os.fdopen(os.open(target, flags, 0o600), "wb") as ours:
+        while chunk := theirs.read(_CHUNK_BYTES):
+            sha256.update(chunk)
+            ours.write(chunk)
+            advance(len(chunk))
+        ours.flush()
+        os.fsync(ours.fileno())
+    if sha256.hexdigest() != kept.sha256:
+        raise BackupError(f"{source / kept.path} is not what was written; another backup may be whole")
+    sync_folder(target.parent)
+
+
+def _remove_contents(folder: Path) -> None:
+    for name in _CONTENTS:
+        path = folder / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _write_durably(path: Path, content: bytes) -> None:
+    with path.open("xb") as file:
+        os.fchmod(file.fileno(), 0o600)
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    sync_folder(path.parent)

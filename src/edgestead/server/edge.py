@@ -1,0 +1,119 @@
+"""A process of the edge proxy.
+
+Owns  putting its parts together, and their order at the start and the end.
+Asks  `proxy` to serve, `store.feed` for what it serves, `server.resolving` for CNAME origins.
+Tells the supervisor when it answers.
+Not   anything about HTTP, TLS or rules.
+
+One loop: what the feed says is applied between two requests, so every answer after its acknowledgement shows
+it.
+"""
+
+import asyncio
+import signal
+import socket
+from ipaddress import ip_network
+from pathlib import Path
+
+import uvloop
+
+from edgestead.model.counters import Page, slot
+from edgestead.proxy import origin_tls
+from edgestead.proxy.address import NAMES, Addresses, Trust
+from edgestead.proxy.certificates import Certificates
+from edgestead.proxy.edge import Edge
+from edgestead.proxy.listener import Listener
+from edgestead.proxy.pipeline import Tools
+from edgestead.proxy.policy import Policy
+from edgestead.proxy.pool import Pool
+from edgestead.proxy.resolving import Resolver
+from edgestead.proxy.routing import KINDS, Routes
+from edgestead.server import process
+from edgestead.server.edge_names import NameSource
+from edgestead.server.messages import EDGE_GROUP, EdgeStart
+from edgestead.store.feed.follower import Follower
+from edgestead.store.feed.follower_loop import LoopFollower
+
+DRAIN_SECONDS_MAX = 8.0  # less than the supervisor's patience
+SHOW_SECONDS = 0.5  # between two looks at what is shown as metrics
+
+_ANSWERS = slot("edge_http_requests_total", "1xx") - 1  # plus the first digit of the status
+_OPEN = slot("edge_http_connections_open")
+_ZONES = slot("edge_http_zones")
+_SEQUENCE = slot("edge_feed_sequence")
+
+
+def main() -> None:
+    start = process.begin(EdgeStart)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(start))
+
+
+async def _serve(start: EdgeStart) -> None:
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    page = process.page(start.counters_fd)
+    tools = Tools(worker=start.worker, workers=start.workers)
+    routes = Routes(tools)
+    follower = LoopFollower(start.feed_path, Follower(routes, group=EDGE_GROUP, name=start.name, kinds=KINDS))
+    edge = _edge(start, loop, routes, tools, page)
+    # An exception of any of them ends the group, and with it the process: without the feed every answer may
+    # be wrong from the next change on.
+    async with asyncio.TaskGroup() as tasks:
+        background = [tasks.create_task(follower.run()), tasks.create_task(_show(edge, routes, page))]
+        answering = tasks.create_task(_answer(start, edge, follower, stop))
+        answering.add_done_callback(lambda _: [task.cancel() for task in background])
+
+
+def _edge(
+    start: EdgeStart, loop: asyncio.AbstractEventLoop, routes: Routes, tools: Tools, page: Page
+) -> Edge:
+    names, trust = NAMES[start.profile], Trust(tuple(map(ip_network, start.trusted_proxies)))
+    source = NameSource(routes, own_dns=start.own_dns, resolver=start.resolver)
+    resolver = Resolver(source.ask, routes.origins_of, loop.time)
+    policy = Policy(start.own_listeners, tuple(map(ip_network, start.origin_allow)))
+    contexts = origin_tls.Contexts(start.origin_ca)
+    return Edge(
+        loop,
+        routes=routes,
+        pool=Pool(loop, policy, resolver.addresses, contexts.get),
+        trust=trust,
+        address=Addresses(trust, names, start.loop_token),
+        names=names,
+        tools=tools,
+        count=lambda status: page.add(_ANSWERS + status // 100),
+        origin_port=start.origin_port,
+        per_address_max=start.connections_per_address,
+    )
+
+
+async def _answer(start: EdgeStart, edge: Edge, follower: LoopFollower, stop: asyncio.Event) -> None:
+    may_serve = asyncio.create_task(follower.wait_until_may_serve())
+    stopped = asyncio.create_task(stop.wait())
+    await asyncio.wait((may_serve, stopped), return_when=asyncio.FIRST_COMPLETED)
+    if may_serve.done():
+        certificates = Certificates(Path(start.tls_dir)) if start.tls_dir else None
+        listener = Listener(edge, proxy_protocol=start.proxy_protocol, certificates=certificates)
+        https = socket.socket(fileno=start.https_fd) if start.https_fd >= 0 else None
+        await listener.open(socket.socket(fileno=start.http_fd), https)
+        edge.sweep()
+        process.Status(start.status_fd).ready()
+        await stopped
+        listener.close()
+        await edge.close(DRAIN_SECONDS_MAX)
+    may_serve.cancel()
+    stopped.cancel()
+
+
+async def _show(edge: Edge, routes: Routes, page: Page) -> None:
+    """Keep the metrics that are levels up to date."""
+    while True:
+        page.set(_OPEN, edge.connections)
+        page.set(_ZONES, routes.zones)
+        page.set(_SEQUENCE, routes.sequence)
+        await asyncio.sleep(SHOW_SECONDS)
+
+
+if __name__ == "__main__":
+    main()

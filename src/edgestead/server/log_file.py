@@ -1,0 +1,89 @@
+"""A process that keeps the log: lines from a pipe into a file that is put aside when it is long enough.
+
+Owns  the file and those before it.
+Asks  `logging.handlers` to rotate.
+Tells the supervisor when it reads.
+Not   what a line says (`server.log`, `api.log`).
+
+A process of its own, because only one writer can put a file aside: to all others the log is their stderr, as
+it is without a file. The supervisor keeps the pipe, so no line is lost when this process is started again.
+"""
+
+import fcntl
+import logging.handlers
+import os
+import selectors
+import signal
+from pathlib import Path
+
+from edgestead.server import process
+from edgestead.server.messages import LogStart
+
+READ_BYTES = 1 << 16
+LINE_BYTES_MAX = 1 << 20  # a longer one is cut in two
+
+
+class Lines:
+    """Bytes in, whole lines into the file."""
+
+    def __init__(self, path: Path, bytes_max: int, files_kept: int) -> None:
+        self._handler = logging.handlers.RotatingFileHandler(
+            path, maxBytes=bytes_max, backupCount=files_kept, encoding="utf-8", errors="surrogateescape"
+        )
+        os.chmod(path, 0o600)  # lines hold addresses and names of clients
+        self._rest = b""
+
+    def take(self, octets: bytes) -> None:
+        *lines, self._rest = (self._rest + octets).split(b"\n")
+        if len(self._rest) > LINE_BYTES_MAX:
+            lines.append(self._rest)
+            self._rest = b""
+        for line in lines:
+            text = line.decode("utf-8", "surrogateescape")
+            self._handler.emit(logging.LogRecord("", logging.INFO, "", 0, text, None, None))
+
+    def close(self) -> None:
+        if self._rest:
+            self.take(b"\n")
+        self._handler.close()
+
+
+def main() -> None:
+    start = process.begin(LogStart)
+    status = process.Status(start.status_fd)
+    stopped: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: stopped.append(number))
+    wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(wake_write)
+    try:
+        lines = Lines(Path(start.path), start.bytes_max, start.files_kept)
+    except OSError as error:
+        status.failed(f"log-file {start.path} cannot be written: {error.strerror}")
+        raise SystemExit(1) from None
+    logging.raiseExceptions = False  # a full disk must not fill itself with complaints about it
+    fcntl.fcntl(start.pipe_fd, fcntl.F_SETFL, os.O_NONBLOCK)
+    status.ready()
+    with selectors.DefaultSelector() as selector:
+        selector.register(start.pipe_fd, selectors.EVENT_READ)
+        selector.register(wake_read, selectors.EVENT_READ)
+        while not stopped:
+            selector.select()
+            _read(start.pipe_fd, lines)
+    _read(start.pipe_fd, lines)
+    lines.close()
+
+
+def _read(pipe_fd: int, lines: Lines) -> None:
+    """Everything that is there."""
+    while True:
+        try:
+            octets = os.read(pipe_fd, READ_BYTES)
+        except BlockingIOError:
+            return
+        if not octets:
+            return
+        lines.take(octets)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""What has to happen to a database that was brought back from a backup before it is like any other.
+
+Owns  the mark that it was, and new serials for its zones.
+Asks  `services.zone_edit` to serve a zone under another serial.
+Tells `server.backup`, which makes the mark, and the upkeep of the server, which works it off.
+Not   copying files.
+
+A zone that is brought back has the serial it had then. Secondaries that have followed it since would take it
+for old and never fetch it, so every zone goes on from the time, as one that is made now.
+"""
+
+from edgestead.model.call import Call
+from edgestead.services import serials
+from edgestead.services.platform import Platform
+from edgestead.services.refreshing import SERVER
+from edgestead.services.zone_edit import ZoneEdit
+from edgestead.store.control import Reader, Transaction
+from edgestead.tables import settings, zones
+
+MARK = "restored.after"  # its value is the last zone that has been seen to
+ZONES_AT_ONCE = 50  # in one transaction: about 10 ms of the writer's time
+
+
+def mark(tx: Transaction, now_us: int) -> None:
+    settings.put(tx, SERVER, MARK, "", now_us)
+
+
+def is_marked(reader: Reader) -> bool:
+    return settings.one(reader, SERVER, MARK) is not None
+
+
+def go_on(call: Call, tx: Transaction, platform: Platform) -> bool:
+    """See to some zones. Returns whether there may be more."""
+    stored = settings.one(tx, SERVER, MARK)
+    if stored is None:
+        return False
+    found = zones.after(tx, stored.value, ZONES_AT_ONCE)
+    for zone in found:
+        edit = ZoneEdit(call, tx, platform, zone)
+        edit.begin_again(serials.later(zone.serial, call.now_us))
+        edit.finish()
+    if found:
+        settings.put(tx, SERVER, MARK, found[-1].id, call.now_us)
+    else:
+        settings.delete(tx, SERVER, MARK)
+    return bool(found)

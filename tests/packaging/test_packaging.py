@@ -1,0 +1,162 @@
+"""What is handed out: the wheel and the sdist, systemd's units, the example configuration, the container."""
+
+import configparser
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from edgestead import config
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGING = ROOT / "packaging"
+SERVICE, SOCKET = (PACKAGING / "systemd" / f"edgestead.{kind}" for kind in ("service", "socket"))
+PACKAGE_FILES = sorted(
+    str(file.relative_to(ROOT / "src"))
+    for file in (ROOT / "src" / "edgestead").rglob("*")
+    if file.is_file() and "__pycache__" not in file.parts
+)
+SECONDS_MAX = 120
+
+
+def run(*command, **more):
+    return subprocess.run(
+        command, check=True, capture_output=True, text=True, timeout=SECONDS_MAX, **more
+    ).stdout
+
+
+def build(kind, source, folder):
+    run(sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(folder), cwd=source)
+    (built,) = folder.iterdir()
+    return built
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    return build("wheel", ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """A new environment with the wheel and the packages it asks for, and nothing of this checkout."""
+    folder = tmp_path_factory.mktemp("environment")
+    run(sys.executable, "-m", "venv", "--without-pip", str(folder))
+    python = folder / "bin" / "python"
+    site = Path(run(str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
+    # Packages of the environment of the tests. A path file in there, which leads here, is not followed.
+    (site / "packages.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    pip = os.environ.get("PYTHON", "python3"), "-m", "pip", "--python", str(python)
+    run(*pip, "--disable-pip-version-check", "install", "--quiet", "--no-deps", "--no-index", str(wheel))
+    return folder / "bin"
+
+
+def test_the_wheel_has_every_file_of_the_package(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        found = sorted(name for name in archive.namelist() if name.startswith("edgestead/"))
+
+    assert found == PACKAGE_FILES
+
+
+def test_the_sdist_builds_the_same_wheel(wheel, tmp_path):
+    sdist = build("sdist", ROOT, tmp_path / "sdist")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path / "unpacked", filter="data")
+    (source,) = (tmp_path / "unpacked").iterdir()
+
+    again = build("wheel", source, tmp_path / "again")
+
+    contents = []
+    for built in (wheel, again):
+        with zipfile.ZipFile(built) as archive:
+            contents.append({name: archive.read(name) for name in archive.namelist()})
+    assert contents[0] == contents[1]
+
+
+def test_an_installed_wheel_serves(installed, new_server, tmp_path, monkeypatch):
+    where = run(
+        str(installed / "python"), "-P", "-c", "import edgestead; print(edgestead.__file__)", cwd=tmp_path
+    )
+    assert Path(where.strip()).is_relative_to(installed.parent)
+    server = new_server()
+    with monkeypatch.context() as patched:
+        patched.setattr("edgestead.testing.server.environment", lambda: _outside())
+        patched.setattr(sys, "executable", str(installed / "python"))
+        server.start()
+
+    told = run(str(installed / "edgecli"), "env", "--data-dir", str(server.data_dir), env=_outside())
+
+    assert f"EDGE_TOKEN={server.ready['api_token']}" in told.replace("'", "")
+    assert server.make_record(server.make_zone("example.com"), "A", "www", "192.0.2.1").status == 200
+    assert server.dig("www.example.com") == ["192.0.2.1"]
+    assert server.stop() == 0
+
+
+def _outside():
+    """The environment of somebody who has no checkout."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+
+def read_unit(file):
+    parser = configparser.RawConfigParser(strict=False, delimiters=("=",), comment_prefixes=("#",))
+    parser.optionxform = str
+    parser.read(file)
+    return parser
+
+
+def test_the_sockets_are_where_the_example_configuration_serves():
+    listens = re.findall(r"^Listen(?:Stream|Datagram)=(\S+)$", SOCKET.read_text(), re.MULTILINE)
+    settings = config.load({}, PACKAGING / "edgestead.toml")
+
+    public = {str(settings.dns), str(settings.http)}
+
+    assert public <= set(listens)
+    assert listens.count(str(settings.dns)) == 2, "over UDP and TCP"
+    assert settings.edge_addresses, "a wildcard is no address that a proxied name can answer"
+    assert settings.api.host == "127.0.0.1"
+
+
+def test_the_service_runs_what_is_installed():
+    command = read_unit(SERVICE)["Service"]["ExecStart"].split()
+
+    assert command[:2] == ["/opt/edgestead/bin/edgecli", "serve"]
+    known = {f"--{option.key}" for option in config.OPTIONS if option.flag} | {"--config"}
+    assert {word for word in command if word.startswith("--")} <= known
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is not installed")
+def test_systemd_takes_the_units(tmp_path):
+    for unit in (SERVICE, SOCKET):
+        (tmp_path / unit.name).write_text(
+            unit.read_text().replace("/opt/edgestead/bin/edgecli", sys.executable)
+        )
+
+    found = subprocess.run(
+        ["systemd-analyze", "verify", *map(str, sorted(tmp_path.iterdir()))],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+    )
+
+    assert (found.returncode, found.stderr) == (0, "")
+
+
+def test_the_container_is_made_of_what_is_there():
+    lines = (PACKAGING / "Dockerfile").read_text().replace("\\\n", " ").splitlines()
+    copied = [
+        word
+        for line in lines
+        if line.startswith("COPY ") and "--from" not in line
+        for word in line.split()[1:-1]
+    ]
+    options = re.findall(r"--([a-z-]+)", next(line for line in lines if line.startswith("ENTRYPOINT")))
+
+    assert copied
+    assert [word for word in copied if not (ROOT / word).exists()] == []
+    assert set(options) <= {option.key for option in config.OPTIONS}

@@ -1,0 +1,191 @@
+"""Backups: made while a server is written to, brought back into another folder, and examined."""
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from edgestead.testing.server import environment
+
+LARGE = "v" * 600_000  # more than a row holds: it is a file
+DAMAGES = {  # what somebody does to a backup, and where `verify` sees it
+    "a byte of a database": ("control.db", lambda path: _flip(path, path.stat().st_size // 2)),
+    "a file of values is cut": ("kv-blobs", lambda path: os.truncate(next(path.iterdir()), 1_000)),
+    "a file of values is missing": ("kv-blobs", lambda path: next(path.iterdir()).unlink()),
+    "the credentials are missing": ("credentials.json", lambda path: path.unlink()),
+}
+
+
+def _flip(path, at):
+    with path.open("r+b") as file:
+        file.seek(at)
+        octet = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([octet ^ 0xFF]))
+
+
+def edgecli(*arguments):
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "edgestead", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=environment(),
+    )
+
+
+def done(*arguments):
+    finished = edgecli(*arguments)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    return finished.stdout
+
+
+@pytest.fixture
+def filled(edge_server):
+    """A server with a zone and values, small and large."""
+    zone = edge_server.make_zone("example.com")
+    edge_server.make_record(zone, "A", "www", "192.0.2.1")
+    kv = f"/accounts/{edge_server.ready['account_id']}/storage/kv/namespaces"
+    edge_server.space = f"{kv}/{edge_server.call('POST', kv, {'title': 'texts'}).result['id']}"
+    values = [{"key": "small", "value": "s"}, {"key": "large", "value": LARGE}]
+    assert edge_server.call("PUT", f"{edge_server.space}/bulk", values).status == 200
+    return edge_server
+
+
+def serial(server, zone="example.com"):
+    return int(server.dig(zone, "SOA")[0].split()[2])
+
+
+def test_a_backup_of_a_running_server_is_a_server_again(filled, new_server, tmp_path):
+    before = serial(filled)
+    done("backup", tmp_path / "backup", "--data-dir", filled.data_dir)
+    assert "is whole" in done("verify", tmp_path / "backup")
+    filled.stop()
+
+    again = new_server(name="again")
+    done("restore", tmp_path / "backup", "--data-dir", again.data_dir)
+    again.start()
+
+    assert again.ready["api_token"] == filled.ready["api_token"]
+    assert again.dig("www.example.com") == ["192.0.2.1"]
+    assert again.call("GET", f"{filled.space}/values/small").body == "s"
+    assert again.call("GET", f"{filled.space}/values/large").body == LARGE
+    again.wait_until(lambda: serial(again) > before, 30)
+    again.make_record(again.call("GET", "/zones").result[0]["id"], "A", "new", "192.0.2.2")
+    assert again.dig("new.example.com") == ["192.0.2.2"]
+    assert "is whole" in done("verify", "--data-dir", again.data_dir)
+
+
+def test_everything_acknowledged_before_is_in_a_backup_made_under_load(filled, new_server, tmp_path):
+    acknowledged, stop = [], threading.Event()
+    zone = filled.call("GET", "/zones").result[0]["id"]
+
+    def write():
+        while not stop.is_set():
+            name = f"n{len(acknowledged)}"
+            if filled.make_record(zone, "A", name, "192.0.2.7").status == 200:
+                acknowledged.append(name)
+                filled.call("PUT", f"{filled.space}/bulk", [{"key": "large", "value": LARGE + name}])
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    while len(acknowledged) < 5:
+        time.sleep(0.01)
+    before = list(acknowledged)
+    done("backup", tmp_path / "backup", "--data-dir", filled.data_dir)
+    stop.set()
+    writer.join(60)
+
+    assert "is whole" in done("verify", tmp_path / "backup")
+    again = new_server(name="again")
+    done("restore", tmp_path / "backup", "--data-dir", again.data_dir)
+    again.start()
+    assert [name for name in before if again.dig(f"{name}.example.com") != ["192.0.2.7"]] == []
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_what_is_not_whole_is_told_and_not_brought_back(filled, tmp_path, damage):
+    backup, (name, harm) = tmp_path / "backup", DAMAGES[damage]
+    done("backup", backup, "--data-dir", filled.data_dir)
+    harm(backup / name)
+
+    found = edgecli("verify", backup, "--json")
+    assert found.returncode == 1
+    assert any(name in fault["words"] for fault in json.loads(found.stdout))
+    refused = edgecli("restore", backup, "--data-dir", tmp_path / "again")
+    assert refused.returncode == 1
+    started = edgecli("serve", "--data-dir", tmp_path / "again")
+    assert (started.returncode, "cut short" in started.stderr) == (1, True)
+
+
+def test_counts_that_no_schema_holds_are_examined(filled):
+    filled.stop()
+    with sqlite3.connect(filled.data_dir / "control.db") as db:
+        db.execute("update zones set record_count = 7")
+        db.execute("delete from feed_state where kind = 'zone'")
+    db.close()
+
+    told = edgecli("verify", "--data-dir", filled.data_dir)
+
+    assert told.returncode == 1
+    assert "zone example.com has 1 records and counts 7" in told.stdout
+    assert "zone example.com is not in the change feed" in told.stdout
+
+
+def test_nothing_is_overwritten(filled, tmp_path):
+    backup = tmp_path / "backup"
+    done("backup", backup, "--data-dir", filled.data_dir)
+
+    again = edgecli("backup", backup, "--data-dir", filled.data_dir)
+    over = edgecli("restore", backup, "--data-dir", filled.data_dir)
+    nothing = edgecli("backup", tmp_path / "other", "--data-dir", tmp_path / "empty")
+
+    assert [one.returncode for one in (again, over, nothing)] == [1, 1, 1]
+    assert "exists already" in again.stderr
+    assert "holds data already" in over.stderr
+    assert "no data folder" in nothing.stderr
+    assert filled.dig("www.example.com") == ["192.0.2.1"]
+
+
+def test_a_restore_that_is_killed_is_run_again(filled, new_server, tmp_path):
+    backup, again = tmp_path / "backup", new_server(name="again")
+    done("backup", backup, "--data-dir", filled.data_dir)
+    filled.stop()
+    again.data_dir.mkdir()
+    (again.data_dir / "restoring").touch()
+    shutil.copy(backup / "kv.db", again.data_dir / "kv.db")  # all that it came to
+
+    assert edgecli("serve", "--data-dir", again.data_dir).returncode == 1
+    done("restore", backup, "--data-dir", again.data_dir)
+
+    again.start()
+    assert again.dig("www.example.com") == ["192.0.2.1"]
+
+
+def test_a_backup_that_is_interrupted_leaves_nothing(filled, tmp_path):
+    command = [sys.executable, "-P", "-m", "edgestead", "backup", str(tmp_path / "backup")]
+    running = subprocess.Popen([*command, "--data-dir", str(filled.data_dir)], env=environment())
+    running.send_signal(signal.SIGINT)
+    running.wait(60)
+
+    assert running.returncode == 0 or list(tmp_path.glob("*backup*")) == []
+
+
+def test_a_manifest_leads_nowhere_else(filled, tmp_path):
+    backup = tmp_path / "backup"
+    done("backup", backup, "--data-dir", filled.data_dir)
+    manifest = json.loads((backup / "manifest.json").read_text())
+    manifest["files"][0]["path"] = "../../outside"
+    (backup / "manifest.json").write_text(json.dumps(manifest))
+
+    refused = edgecli("restore", backup, "--data-dir", tmp_path / "again")
+
+    assert refused.returncode == 1
+    assert "outside" in refused.stderr
