@@ -49,8 +49,7 @@ def timeline(
 ) -> None:
     """Show the moments that an object can be taken back to, newest first, and what each of them takes.
 
-    * is a moment whose bookmark was handed out, and which is kept for 30 days; < is one at which the object
-    was restored.
+    * is a moment whose bookmark was handed out, and which is kept for 30 days; < is where a restore began.
     """
     from edgestead.cli.moments import ago_ms, picture
 
@@ -75,7 +74,7 @@ def timeline(
 def restore(class_name: str, name: str, by_id: bool, to: str | None, at: str | None, yes: bool) -> None:
     """Take an object back to a BOOKMARK, or to what it was --at a TIME: keys, tables and alarm.
 
-    What it is doing is broken off. Prints the bookmark that undoes it; `undo` does the same.
+    Asks first. What the object is doing is broken off. Prints the bookmark that undoes it; `undo` does the same.
     """
     from edgestead.cli.moments import ago_ms
 
@@ -103,7 +102,7 @@ def _change(
     *,
     yes: bool,
 ) -> None:
-    if not confirmed(f"Take {class_name} {name} back {words}?", yes=yes):
+    if not confirmed(f"Take {class_name} {name} back {words}?", yes=yes, verb="restore"):
         return
     path = path_of(class_name, name, by_id, operation)
     result = objects_api().call("POST", path, json_body=body, repeat=False)["result"]
