@@ -74,7 +74,7 @@ def timeline(
 def restore(class_name: str, name: str, by_id: bool, to: str | None, at: str | None, yes: bool) -> None:
     """Take an object back to a BOOKMARK, or to what it was --at a TIME: keys, tables and alarm.
 
-    Asks first. What the object is doing is broken off. Prints the bookmark that undoes it; `undo` does the same.
+    Asks first. What the object is doing is broken off. Prints the bookmark that undoes it, as `undo` does.
     """
     from edgestead.cli.moments import ago_ms
 
