@@ -137,6 +137,8 @@ def load(flags: Mapping[str, Any], file: Path | None) -> Config:
     values["data_dir"] = values["data_dir"] or default_data_dir()
     if (values["https"] is None) != (values["tls_dir"] is None):
         raise ConfigError("https and tls-dir belong together: one of them is missing")
+    if values["proxy_protocol"] and not values["trusted_proxies"]:
+        raise ConfigError("proxy-protocol needs trusted-proxies: nobody else's header is believed")
     return Config(**values)
 
 

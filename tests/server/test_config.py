@@ -210,6 +210,11 @@ def test_tls_needs_both_an_address_and_certificates(given):
         config.load(given, None)
 
 
+def test_the_proxy_protocol_needs_somebody_who_is_believed():
+    with pytest.raises(ConfigError, match="proxy-protocol needs trusted-proxies"):
+        config.load({"proxy-protocol": True}, None)
+
+
 PRIVATE = ["0.0.0.0/0", "::/0"]
 
 

@@ -26,6 +26,7 @@ from edgestead.store.objectlog import FRAME_HEADER_BYTES, PAGE_BYTES
 from edgestead.store.sqlite.objectlog.files import File, Files
 
 FRAME_BYTES = FRAME_HEADER_BYTES + PAGE_BYTES
+_RELAXED_BYTES = 3 * PAGE_BYTES  # of a page cache with one page
 WAL_HEADER_BYTES = 32  # SQLite file format §4.1
 _FORMAT_VERSIONS = slice(18, 20)  # SQLite file format §1.3.3
 
@@ -132,6 +133,7 @@ class Database:
         self.guard = Guard()
         self.connection = apsw.Connection(path, vfs=vfs or None, statementcachesize=32)
         self.total_changes = self.connection.total_changes
+        self._own = self.connection.cursor()
         self.spare: apsw.Cursor | None = None  # for the next user statement: a new one costs 0.3 µs
         try:
             self._configure()
@@ -168,6 +170,14 @@ class Database:
         finally:
             self.guard.trusted = False
 
+    def _do(self, sql: str) -> None:
+        """Run a statement of ours that gives no rows."""
+        self.guard.trusted = True
+        try:
+            self._own.execute(sql)
+        finally:
+            self.guard.trusted = False
+
     def _run_once(self, sql: str) -> list[tuple[Any, ...]]:
         """As `_run`, for a statement that is not worth 3 KiB of memory."""
         self.guard.trusted = True
@@ -187,15 +197,18 @@ class Database:
         self._run_once(_CACHE)
         return found
 
-    def relax(self) -> None:
-        """Give back what is only remembered, and stay open."""
-        if not self.in_transaction:
-            self._begin_cache()
+    def relax(self) -> bool:
+        """Give back what is only remembered, and stay open. False when that is nothing."""
+        remembered, _ = self.connection.status(apsw.SQLITE_DBSTATUS_CACHE_USED)
+        if remembered < _RELAXED_BYTES or self.in_transaction:
+            return False
+        self._begin_cache()
+        return True
 
     def _run_for_each(self, sql: str, rows: Iterable[tuple[Any, ...]]) -> None:
         self.guard.trusted = True
         try:
-            self.connection.executemany(sql, rows).fetchall()
+            self._own.executemany(sql, rows).fetchall()
         finally:
             self.guard.trusted = False
 
@@ -246,30 +259,30 @@ class Database:
 
     def begin(self, depth: int) -> None:
         """Begin a transaction, already `depth` savepoints deep: nothing ran before."""
-        self._run(_BEGIN)
+        self._do(_BEGIN)
         for level in range(1, depth + 1):
             self.save(level)
 
     def save(self, level: int) -> None:
-        self._run(f"{_MARK} SAVEPOINT level_{level}")
+        self._do(f"{_MARK} SAVEPOINT level_{level}")
 
     def release(self, level: int) -> None:
-        self._run(f"{_MARK} RELEASE level_{level}")
+        self._do(f"{_MARK} RELEASE level_{level}")
 
     def roll_back_to(self, level: int) -> None:
         self.names.clear()
-        self._run(f"{_MARK} ROLLBACK TO level_{level}")
-        self._run(f"{_MARK} RELEASE level_{level}")
+        self._do(f"{_MARK} ROLLBACK TO level_{level}")
+        self._do(f"{_MARK} RELEASE level_{level}")
 
     def roll_back(self) -> None:
         self.names.clear()
         if self.connection.in_transaction:
-            self._run(_ROLLBACK)
+            self._do(_ROLLBACK)
         self.has_table = bool(self._run_once(_HAS))
 
     def commit(self) -> bytes:
         """Commit, and give the transaction's WAL frames; empty when it changed nothing."""
-        self._run(_COMMIT)
+        self._do(_COMMIT)
         if self._frames < self._read:
             raise SqlError("the write-ahead log was reset by somebody else", "SQLITE_PROTOCOL")
         count = self._frames - self._read
@@ -312,7 +325,7 @@ class Database:
             self.connection.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 0)
         self.has_table = self._has_own = False
         self.names.clear()
-        self._run(_BEGIN)
+        self._do(_BEGIN)
         return self.commit()
 
     # the hidden table

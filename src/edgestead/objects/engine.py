@@ -488,10 +488,12 @@ class Engine:
             waiter(error)
         self._on_broken(error)
 
-    def relax(self) -> None:
-        """Nothing happened for a while: keep the database open, and give back what it only remembers."""
-        if self.database is not None and self.broken is None:
-            self.database.relax()
+    def relax(self) -> bool:
+        """Nothing happened for a while: keep the database open, and give back what it only remembers.
+
+        False when that is nothing.
+        """
+        return self.database is not None and self.broken is None and self.database.relax()
 
     def checkpoint(self) -> bool:
         """Bring the database file to the log's head. False when the log is not that far yet.

@@ -52,7 +52,8 @@ log = logging.getLogger(__name__)
 UPKEEP_SECONDS = 1.0
 BASES_SECONDS = 0.002  # between two batches while the log has full segments
 BASES_AT_ONCE = 4
-EVICT_AT_ONCE = 64
+EVICT_AT_ONCE = 8
+EVICT_SECONDS = 0.002  # between two batches
 DRAIN_SECONDS = 5.0
 T = TypeVar("T")
 Key = tuple[str, str]
@@ -429,7 +430,7 @@ class Node:
     def start(self) -> None:
         """Begin eviction, the moving of bases, and alarms."""
         self._every(UPKEEP_SECONDS, self._tend)
-        self._every(UPKEEP_SECONDS, self._evict_idle)
+        self._every(UPKEEP_SECONDS, self._tend_idle)
         self._move_bases()
         self.alarms.start()
 
@@ -444,15 +445,25 @@ class Node:
     def _tend(self) -> None:
         self.log.tend()
 
-    def _evict_idle(self) -> None:
-        now = self._loop.time()
-        for instance in self._live.values():
-            if UPKEEP_SECONDS <= now - instance.used_at < 2 * UPKEEP_SECONDS:
-                instance.engine.relax()
-        before = now - self._idle_seconds
-        idle = [key for key, instance in self._live.items() if instance.used_at <= before]
-        for key in idle:
-            self.evict(key)
+    def _tend_idle(self) -> None:
+        if not self._closed and self.evict_idle(EVICT_AT_ONCE):
+            self._loop.call_later(EVICT_SECONDS, self._tend_idle)
+
+    def evict_idle(self, at_once: int) -> bool:
+        """Let some idle objects leave memory, or give back what they only remember.
+
+        True when there are more: each takes about as long as a call, so a thousand at once would be felt.
+        """
+        now, count = self._loop.time(), 0
+        for key, instance in list(self._live.items()):
+            idle_seconds = now - instance.used_at
+            if idle_seconds >= self._idle_seconds:
+                count += self.evict(key)
+            elif idle_seconds >= UPKEEP_SECONDS:
+                count += instance.engine.relax()
+            if count >= at_once:
+                return True
+        return False
 
     def _move_bases(self) -> None:
         """Bring a few lagging databases up to the log, so that full segments can go."""

@@ -17,6 +17,7 @@ import httptools
 from edgestead.http1.messages import Headers
 from edgestead.proxy import heads, limits, pages
 from edgestead.proxy.exchange import Exchange, TlsFacts
+from edgestead.proxy.origin import is_too_large
 from edgestead.proxy.passage import Passage, own_answer
 
 if TYPE_CHECKING:
@@ -168,6 +169,10 @@ class ClientConnection(asyncio.Protocol):
         self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
+        if self._head_bytes > limits.HEAD_BYTES_MAX and (
+            len(self._target) > limits.HEAD_BYTES_MAX or is_too_large(self._headers)
+        ):
+            raise heads.Refused(431, f"its head is larger than {limits.HEAD_BYTES_MAX} bytes")
         self._head_bytes = 0
         passage = self._begin()
         self._headers = []  # trailers come to the same callback, and to nobody's attention

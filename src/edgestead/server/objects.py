@@ -126,6 +126,7 @@ async def _live(
         await host.open(
             [listener], gatekeeper, lambda code: page.add(_ANSWERS + code // 100), peers=_peers(start)
         )
+        process.rest_collector()
         status.ready()
         showing = loop.create_task(_show(host, page, fed))
         await stop.wait()
