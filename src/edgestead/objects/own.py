@@ -17,7 +17,7 @@ import apsw
 
 from edgestead.objects.database import Database
 from edgestead.objects.engine import Engine
-from edgestead.objects.errors import ObjectReset, StorageBroken
+from edgestead.objects.errors import ObjectReset
 from edgestead.store.objectlog import UNCHANGED, Alarm, Commit, CommitKind, Lease, LogError, Unchanged
 from edgestead.store.sqlite.objectlog.files import Files
 from edgestead.store.sqlite.objectlog.local import own_path
@@ -76,7 +76,8 @@ class OwnEngine(Engine):
         if not self._has_file:
             return
         try:
-            known, alarm_us = self.open().own_alarm()
+            self.database = self._open_database(self.lease)
+            known, alarm_us = self.database.own_alarm()
         except apsw.Error as error:
             raise LogError(f"the object's own database cannot be read: {error}") from error
         if known and alarm_us != self.lease.alarm_us:
@@ -97,7 +98,7 @@ class OwnEngine(Engine):
             elif not self.lease.head and (self.changes or self._writes_sql() or alarm is None):
                 self._tell(UNCHANGED)
         except LogError as error:
-            self.break_off(StorageBroken(f"Object storage was reset because a write failed: {error}"))
+            self.fail("a write failed", error)
             return
         super().commit(flush=flush, upkeep=upkeep)
 
@@ -118,7 +119,7 @@ class OwnEngine(Engine):
 
     def _told(self, error: LogError | None) -> None:
         if error is not None:
-            self.break_off(StorageBroken(f"Object storage was reset because a write failed: {error}"))
+            self.fail("a write failed", error)
 
     def _make_commit(self, flush: bool) -> Commit | None:
         if not isinstance(self._alarm_change, Unchanged):
@@ -135,7 +136,7 @@ class OwnEngine(Engine):
             try:
                 self._tell(None)
             except LogError as error:
-                self.break_off(StorageBroken(f"Object storage was reset because a write failed: {error}"))
+                self.fail("a write failed", error)
                 return
         self._confirmed = False
         waiters, self._waiters = self._waiters, []
