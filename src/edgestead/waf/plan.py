@@ -47,7 +47,7 @@ class PhasePlan:
     def __init__(self, rules: list[CompiledRule], markers: dict[str, int], gate_of: GateOf) -> None:
         self.rules = {rule.place: rule for rule in rules}
         self.markers = markers
-        self.gated: set[int] = set()
+        self.gated: dict[int, Quick | None] = {}
         self.always: list[int] = []
         self.quick: list[tuple[int, Quick]] = []
         self.state: list[tuple[int, Uses]] = []
@@ -59,7 +59,7 @@ class PhasePlan:
         for place, rule in self.rules.items():
             tests = [quick for link in rule.links if (quick := _quick(link)) is not None]
             if self._gate_of(rule) is not None:
-                self.gated.add(place)
+                self.gated[place] = _all(tests) if tests else None
             elif (uses := _rests(rule, tx, rule_set)) is not None:
                 self.state.append((place, uses))
             elif tests:
@@ -68,11 +68,14 @@ class PhasePlan:
                 self.always.append(place)
         self._state_places = [place for place, _ in self.state]
 
-    def active(self, run: Run, candidates: Iterable[int]) -> list[int]:
+    def active(self, run: Run, candidates: set[int]) -> list[int]:
         """The places to run, in order; those of rules at rest are not among them (`woken`)."""
         places = [place for place, quick in self.quick if quick(run)]
         places += self.always
-        places += self.gated.intersection(candidates)
+        for place in self.gated.keys() & candidates:
+            test = self.gated[place]
+            if test is None or test(run):
+                places.append(place)
         places.sort()
         return places
 

@@ -14,7 +14,7 @@ Source: reference manual of ModSecurity v3, "Actions", "Variables".
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any, Protocol
@@ -67,7 +67,7 @@ class PhaseRules(Protocol):
     rules: dict[int, CompiledRule]
     markers: dict[str, int]
 
-    def active(self, run: "Run", candidates: Iterable[int]) -> list[int]: ...
+    def active(self, run: "Run", candidates: set[int]) -> list[int]: ...
     def woken(self, run: "Run", start: int, end: int) -> Iterator[int]: ...
 
 
@@ -91,12 +91,14 @@ class Run:
         self._first: tuple[bytes, bytes] | None = None
         self._link_start = 0  # of the matches of the link before
         self._selections: dict[int, Selection] = {}
+        self._whole: dict[str, list[Item]] = {}
         self._removed: list[Any] = []  # tests of a rule
         self._targets_removed: list[tuple[Any, Target]] = []
 
     def values_changed(self) -> None:
         """After a body was added: forget what was selected, learn the headers."""
         self._selections.clear()
+        self._whole.clear()
         self.headers = {}
         for key, value in self.values.get("REQUEST_HEADERS", ()):
             self.headers.setdefault(key.lower(), []).append(value)
@@ -117,6 +119,12 @@ class Run:
             return {b"id": b"%d" % rule.id, b"msg": rule.message.encode()}.get(key)
         return self.tx.get(slot(variable, key))
 
+    def whole(self, target: Target) -> list[Item]:
+        known = self._whole.get(target.variable)
+        if known is None:
+            known = self._whole[target.variable] = target.select(self)
+        return known
+
     def macro(self, variable: str, key: bytes) -> bytes:
         if key and variable in ("TX", "IP", "GLOBAL", "RESOURCE", "SESSION", "USER", "RULE"):
             return self.single(variable, key) or b""
@@ -130,7 +138,7 @@ class Run:
 
     # Rules
 
-    def phase(self, rules: PhaseRules, candidates: Iterable[int]) -> Iterator[None]:
+    def phase(self, rules: PhaseRules, candidates: set[int]) -> Iterator[None]:
         """Run the rules of a phase, in order; gives way between any two.
 
         Raises: Refused when the work is too much.
@@ -296,7 +304,7 @@ class Run:
         """Values in which a joined match begins: where none begins, none matches."""
         pattern = link.pattern
         assert pattern is not None
-        lines = part.lines(stage, self.meter)
+        lines = part.lines(stage, self.meter) if pattern.anchored else part.text(stage, self.meter)
         self.meter.spend(len(lines))
         found = pattern.search_joined(lines)
         if found is None:
