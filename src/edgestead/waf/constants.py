@@ -40,11 +40,12 @@ class Uses:
 
     def touches(self, keys: Iterable[bytes]) -> bool:
         """Whether one of the keys is among them."""
+        if not self.keys.isdisjoint(keys):
+            return True
+        if not (self.prefixes or self.patterns):
+            return False
         prefixes, patterns = tuple(self.prefixes), self.patterns
-        return any(
-            key in self.keys or key.startswith(prefixes) or any(target.chooses(key) for target in patterns)
-            for key in keys
-        )
+        return any(key.startswith(prefixes) or any(t.chooses(key) for t in patterns) for key in keys)
 
     def overlaps(self, other: "Uses") -> bool:
         """Whether both may mean the same variable."""
@@ -68,6 +69,8 @@ def reads(link: Link) -> Uses:
         if target.variable not in _KEYED:
             # matched variables are the chain's own business: constant as far as the chain is
             uses.others |= target.variable not in STATE_VARIABLES or target.variable == "REQBODY_PROCESSOR"
+        elif target.word and target.at_start and target.variable == "TX":
+            uses.prefixes.add(target.word)
         elif target.pattern is not None and target.variable == "TX":
             uses.patterns.add(target)
         elif not target.key:
@@ -164,6 +167,12 @@ class Constants:
         for link in rule.links:
             effects.add(writes(link))
         return not any(effects.overlaps(uses) for other, uses in wanted.items() if other != id(rule))
+
+    def alone(self, rule: CompiledRule) -> bool:
+        """Whether no other rule that is left sets what this one reads."""
+        uses = from_others(rule)
+        others = (other for rules in self.left.values() for other in rules if other is not rule)
+        return not any(uses.overlaps(writes(link)) for other in others for link in other.links)
 
     def _phase(self, rules: list[CompiledRule], phase: int) -> None:
         resume_at = unsure_until = -1  # a rule that is left may skip to there

@@ -27,6 +27,11 @@ from .targets import Item, Target, excludes
 from .transaction import Pair, Values
 from .variants import SEPARATOR, Chains, Joined, Texts
 
+# What a rule set although it did not match, by the values it looked at.
+Outcomes = dict[tuple[bytes, ...], list[tuple[bytes, bytes | None]]]
+MEMORIES_MAX = 512  # outcomes of one rule
+MEMORY_KEY_BYTES_MAX = 4_096
+_END = Item("", b"", b"\0\0")  # between the values of two links
 FEW = 2  # values that are looked at one by one at once
 TRIES_MAX = 8  # joined matches that no value confirms, before each is looked at alone
 DYNAMIC_TESTS_MAX = 1_024
@@ -62,9 +67,10 @@ class Found:
 
 
 class PhaseRules(Protocol):
-    """What `Run.execute` needs of a phase's plan."""
+    """What `Run.phase` needs of a phase's plan. `memories` are by place, of rules worth remembering."""
 
     rules: dict[int, CompiledRule]
+    memories: dict[int, Outcomes]
     markers: dict[str, int]
 
     def active(self, run: "Run", candidates: set[int]) -> list[int]: ...
@@ -89,6 +95,7 @@ class Run:
         self.force_body = False
         self.resume_at = -1
         self._first: tuple[bytes, bytes] | None = None
+        self._puts: list[tuple[bytes, bytes | None]] | None = None  # what a rule sets, while it is noted
         self._link_start = 0  # of the matches of the link before
         self._selections: dict[int, Selection] = {}
         self._whole: dict[str, list[Item]] = {}
@@ -159,8 +166,35 @@ class Run:
         rule = rules.rules[place]
         if self._removed and any(removes(rule) for removes in self._removed):
             return
-        if self.matches(rule):
+        memory = rules.memories.get(place)
+        if memory is None or self._targets_removed:
+            held = self.matches(rule)
+        else:
+            held = self._matches_anew(rule, memory)
+        if held:
             self._follow(rules, rule)
+
+    def _matches_anew(self, rule: CompiledRule, memory: Outcomes) -> bool:
+        """As `matches`; for values that did not match before, only what was set then is set."""
+        key = tuple(
+            item[2]
+            for link in rule.links
+            if link.targets.static
+            for item in (*self._select(link).items, _END)
+        )
+        known = memory.get(key)
+        if known is not None:
+            for slot_, value in known:
+                self._put(slot_, value)
+            return False
+        puts = self._puts = []
+        held = self.matches(rule)
+        self._puts = None
+        if not held and sum(map(len, key)) <= MEMORY_KEY_BYTES_MAX:
+            if len(memory) >= MEMORIES_MAX:
+                memory.clear()
+            memory[key] = puts
+        return held
 
     def matches(self, rule: CompiledRule) -> bool:
         """Whether the whole chain holds; variables are set as it goes."""
@@ -361,6 +395,8 @@ class Run:
             self._put(key, value)
 
     def _put(self, key: bytes, value: bytes | None) -> None:
+        if self._puts is not None:
+            self._puts.append((key, value))
         if self.tx.get(key) == value:
             return
         self.dirty.add(key)
