@@ -13,6 +13,7 @@ import pytest
 from edgestead import Response, StatefulObject
 from edgestead.objects.errors import (
     BackendError,
+    BookmarkError,
     FetchError,
     ObjectReset,
     RemoteError,
@@ -305,6 +306,64 @@ def test_an_alarm_outlives_crash_and_snapshot_and_a_set_clock_is_noticed(objects
     objects.set_clock(datetime(2026, 3, 1, tzinfo=UTC))
     objects.advance(0)
     assert rang_after(objects, timer) == 59 * 86_400
+
+
+def test_an_alarm_is_run_before_its_time(objects: ObjectNode, timer) -> None:
+    timer.set(3_600)
+    assert objects.run_alarm(timer)
+    assert rang_after(objects, timer) == 0
+    assert not objects.run_alarm(timer)
+    timer.set(3_600, fails=1)
+    with pytest.raises(ValueError, match="not yet"):
+        objects.inside(timer, lambda self: self.alarm())
+
+
+# the past
+
+
+def test_an_object_is_taken_back_to_a_bookmark_or_a_time(objects: ObjectNode, counter) -> None:
+    counter.add(1)
+    mark, then = objects.bookmark(counter), objects.now
+    objects.advance(60)
+    counter.add(10)
+
+    undo = objects.restore(counter, mark)
+    assert counter.add(0) == 1
+    assert objects.storage(counter).sql("SELECT sum(amount) AS n FROM added") == [{"n": 1}]
+    objects.restore(counter, undo)
+    assert counter.add(0) == 11
+    objects.crash()
+    objects.restore(counter, then)
+    assert counter.add(0) == 1
+    objects.undo(counter)
+    assert counter.add(0) == 11
+    assert objects.bookmark(counter, then) == mark
+    assert mark in [moment.bookmark for moment in objects.timeline(counter)]
+
+
+def test_objects_of_the_other_backend_are_taken_back_too(objects: ObjectNode) -> None:
+    storage = objects.storage(plain := objects.Plain["p"])
+    storage.put("key", 1)
+    mark = objects.bookmark(plain)
+    storage.delete_all()
+
+    objects.restore(plain, mark)
+
+    assert storage.get("key") == 1
+
+
+def test_a_moment_that_is_not_kept_is_refused(objects: ObjectNode, counter) -> None:
+    counter.add(1)
+    mark = objects.bookmark(counter)
+    for to in ("x", objects.bookmark(other := objects.Counter["b"]), datetime(2020, 1, 1, tzinfo=UTC)):
+        with pytest.raises(BookmarkError):
+            objects.restore(counter, to)
+    objects.advance(days=31)
+    counter.add(1)
+    with pytest.raises(BookmarkError):
+        objects.undo(other)
+    assert counter.add(0) == 2
+    assert objects.bookmark(counter) > mark
 
 
 # processes

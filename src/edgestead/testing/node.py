@@ -33,6 +33,7 @@ from edgestead.objects.env import Env
 from edgestead.objects.errors import UnknownClass
 from edgestead.objects.gates import InputGate
 from edgestead.objects.loader import load
+from edgestead.objects.operations import Moment
 from edgestead.objects.storage import Storage
 from edgestead.store.objectlog import ObjectRef
 from edgestead.testing.answers import Answer, ask
@@ -52,6 +53,7 @@ IDLE_AT_ONCE = 1_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _numbers = itertools.count(1)
+_empty: list[Snapshot] = []  # what the first node made: half of a start is making databases
 _loaded: dict[str, dict[str, ClassInfo]] = {}
 
 
@@ -89,9 +91,12 @@ class ObjectNode:
         time_us = _microseconds(start) if isinstance(start, datetime) else start.time_us
         self._network = Network()
         self._clock = UserClock(lambda: self._life.loop.now_us(), _modules(self._classes))
-        if isinstance(start, Snapshot):
-            start.put_back(self.disk)
+        begin = start if isinstance(start, Snapshot) else _empty[0] if _empty else None
+        if begin is not None:
+            begin.put_back(self.disk)
         self._life = self._begin(time_us)
+        if begin is None:
+            _empty.append(Snapshot.of(self.disk, time_us))
         self._closed = False
 
     def _begin(self, time_us: int) -> Life:
@@ -222,6 +227,36 @@ class ObjectNode:
 
     async def _look_at_alarms(self) -> None:
         self._life.node.alarms.look()
+
+    # alarms and the past
+
+    def run_alarm(self, of: Handle) -> bool:
+        """Run an object's alarm handler now, whenever it is due; False when no alarm is set.
+
+        What the handler raises sets a retry, as ever; `inside(of, lambda self: self.alarm())` raises it.
+        """
+        return self._run(self._life.node.operations.run_alarm(of._ref))
+
+    def bookmark(self, of: Handle, at: datetime | None = None) -> str:
+        """The bookmark of an object as it is, or was at a time. Raises BookmarkError."""
+        time_ms = None if at is None else _microseconds(at) // 1_000
+        return self._run(self._life.node.operations.bookmark(of._ref, time_ms))
+
+    def restore(self, of: Handle, to: str | datetime) -> str:
+        """Take an object back to a bookmark or a time, now; gives the bookmark that undoes it.
+
+        Objects of both backends, whatever their class says. Raises BookmarkError: nothing was changed.
+        """
+        bookmark = self.bookmark(of, to) if isinstance(to, datetime) else to
+        return self._run(self._life.node.operations.restore(of._ref, bookmark))
+
+    def undo(self, of: Handle) -> str:
+        """Take back the last restore; gives what undoes that. Raises BookmarkError when there was none."""
+        return self._run(self._life.node.operations.undo(of._ref))
+
+    def timeline(self, of: Handle) -> list[Moment]:
+        """The moments that an object can be taken back to, newest first."""
+        return self._run(self._life.node.operations.timeline(of._ref))
 
     # processes
 

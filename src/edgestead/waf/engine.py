@@ -118,7 +118,7 @@ class Inspection:
         self._meter = Meter(work_units_max)
         self._run: Run | None = None
         self._candidates: Candidates = set()
-        self._scanned: dict[str, list[Pair]] = {}  # what was scanned already
+        self._scanned: dict[tuple[str, str], list[Pair]] = {}  # what was scanned already
 
     def request(self) -> Steps:
         """Phases 1 and 2. Limits are verdicts, not exceptions."""
@@ -177,7 +177,7 @@ class Inspection:
                 continue
             fresh: dict[bytes, None] = {}
             for variable, key in scanned.sources:
-                for value in self._fresh(run, variable, key):
+                for value in self._fresh(run, group, variable, key):
                     fresh[value] = None
             if fresh:
                 texts = Texts(engine.rule_set.chains, list(fresh))
@@ -186,15 +186,15 @@ class Inspection:
                 self._candidates |= engine.scanner.candidates(text, FAMILY_OF[group], group)
                 yield
 
-    def _fresh(self, run: Run, variable: str, key: bytes) -> list[bytes]:
+    def _fresh(self, run: Run, group: str, variable: str, key: bytes) -> list[bytes]:
         """The values of a variable that were not scanned yet."""
         if key:
             if variable == "REQUEST_HEADERS":
                 return run.headers.get(key, [])
             return [value for name, value in run.values.get(variable, ()) if name.lower() == key]
         pairs = run.values.get(variable, [])
-        before = self._scanned.get(variable, [])
-        self._scanned[variable] = pairs
+        before = self._scanned.get((group, variable), [])
+        self._scanned[group, variable] = pairs
         return [value for _, value in (pairs[len(before) :] if pairs[: len(before)] == before else pairs)]
 
     def _verdict(self, refused: Refused | None = None) -> Verdict:
