@@ -300,15 +300,20 @@ class Run:
     def _suspects(self, link: Link, selection: Selection) -> Iterator[tuple[int, bytes]]:
         """(place, transformed value) of the values that may match; all that do are among them."""
         texts = selection.joined(self.chains)
+        if len(link.stages) == 1:
+            for part in texts.prepare(link.stages[0], self.meter):
+                yield from suspects(link, part, link.stages[0], self.meter)
+            return
         seen: set[tuple[int, bytes]] = set()
+        done: set[tuple[int, int]] = set()  # texts that a step left as they were
         for stage in link.stages:
             for part in tuple(texts.prepare(stage, self.meter)):
-                for suspect in suspects(link, part, stage, self.meter):
-                    if len(link.stages) > 1:
-                        if suspect in seen:
-                            continue
-                        seen.add(suspect)
-                    yield suspect
+                text = part.places[0], part.holder_of(stage, self.meter)
+                if text not in done:
+                    done.add(text)
+                    fresh = [s for s in suspects(link, part, stage, self.meter) if s not in seen]
+                    seen.update(fresh)
+                    yield from fresh
 
     # Actions
 
