@@ -293,7 +293,7 @@ class Passage:
             added += b"connection: upgrade\r\nupgrade: websocket\r\n"
         elif not bodyless and length is None:
             added += self._frame()
-        if not self.ended_body:
+        if not self.ended_body or self._client.edge.is_ending:
             self.keep_alive = False
         if not self.keep_alive and status != 101:
             added += answers.CLOSE
