@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from edgestead.language import Filter, FilterError, View, compile_filter
+from edgestead.language import Filter, FilterError, View, compile_filter, matching
 from edgestead.model.ruleset_document import RulesetDocument
 from edgestead.proxy.exchange import Exchange, Response
 from edgestead.proxy.fields import BODY_FIELDS, BODY_OCTETS_SEEN_MAX
@@ -155,10 +155,7 @@ def _skips_phase(exchange: Exchange, level: Level, phase: str) -> bool:
     return skips is not None and phase in skips.phases
 
 
-class _Ready(NamedTuple):
-    rule_id: str
-    matches: Callable[[View], bool]
-    act: Act
+_Ready = tuple[Filter, Act]
 
 
 class _Compiler(NamedTuple):
@@ -172,15 +169,13 @@ class _Compiler(NamedTuple):
         ready = list(self._ready(document, place))
         if not ready:
             return None
+        acts_of = matching(*zip(*ready, strict=True))
 
         def run(exchange: Exchange, view: View) -> Outcome:
-            for rule_id, matches, act in ready:
-                if matches(view):
-                    if exchange.keep is not None and _skips_rule(exchange, place, rule_id):
-                        continue
-                    outcome = act(exchange, view)
-                    if outcome is not None:
-                        return None if outcome is End.RULESET else outcome
+            for act in acts_of(view):
+                outcome = act(exchange, view)
+                if outcome is not None:
+                    return None if outcome is End.RULESET else outcome
             return None
 
         return run
@@ -190,7 +185,7 @@ class _Compiler(NamedTuple):
             try:
                 act = self._execute(rule, place) if rule.action == "execute" else self.make(rule, place)
                 if act is not None:
-                    yield _Ready(rule.id, condition(self.asked_for(rule), place.phase).run, act)
+                    yield condition(self.asked_for(rule), place.phase), _unless_skipped(rule, place, act)
             except (FilterError, KeyError, TypeError, ValueError) as error:
                 _log.error("rule %s of ruleset %s is left out: %s", rule.id, document.id, error)
 
@@ -215,9 +210,16 @@ class _Compiler(NamedTuple):
         return act
 
 
-def _skips_rule(exchange: Exchange, place: Place, rule_id: str) -> bool:
-    skips = skips_of(exchange, place.level)
-    return skips is not None and rule_id in skips.rules.get(place.ruleset_id, ())
+def _unless_skipped(rule: Rule, place: Place, act: Act) -> Act:
+    """The act of a rule, where no `skip` has named it: asked only when its condition holds."""
+
+    def run(exchange: Exchange, view: View) -> Outcome:
+        if exchange.keep is not None and (skips := skips_of(exchange, place.level)) is not None:
+            if rule.id in skips.rules.get(place.ruleset_id, ()):
+                return None
+        return act(exchange, view)
+
+    return run
 
 
 def skip(rule: Rule, place: Place, tell: Callable[[Exchange], None]) -> Act:
