@@ -1,9 +1,9 @@
 """Ten custom rules cost at most 15 % of a proxied request.
 
 One edge process, one origin that answers 1 KB, one client with kept connections. The same zone with no rules,
-and with ten that look at different fields and do not match, in turns in the same run; medians of the rounds,
-and the ratio: of the edge's processor time for a request, which other programs on the machine hardly move, and
-a second. Beside it the processor time of the ten rules alone.
+and with ten that look at different fields and do not match, in turns in the same run; medians of the rounds.
+The ratio of the edge's processor time for a request is hardly moved by other programs on the machine, that of
+requests a second is. Beside it the processor time of the ten rules alone.
 
     .venv/bin/python benchmarks/edge_rules.py [--rounds N] [--seconds S]
 """

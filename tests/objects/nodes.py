@@ -62,11 +62,13 @@ def run(
     *classes: type[StatefulObject],
     seed: int = 0,
     close: bool = True,
+    watch: Callable[[], None] | None = None,
     **options: Any,
 ) -> Any:
     """Run a script with a node, end the node, and give the script's result."""
 
     async def main(loop: SimulatedLoop) -> Any:
+        loop.watch = watch or loop.watch
         node = make_node(logs, loop, *classes, **options)
         node.start()
         try:

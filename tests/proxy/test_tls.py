@@ -4,12 +4,13 @@ import os
 import socket
 import ssl
 import threading
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from edgestead.proxy import hello
 from edgestead.cli.authority import Authority
+from edgestead.proxy import hello
 from tests.proxy.conftest import Site
 from tests.proxy.origin import HTTP_200, Origin, headers_of, loopback
 from tests.proxy.talk import PATIENCE_SECONDS, connected, read_answer
@@ -80,7 +81,7 @@ def test_a_proxied_page_is_served_over_tls(site, authority):
 
 
 def test_bodies_pass_both_ways_over_tls(site, authority):
-    host, origin = site.origin(
+    host, _ = site.origin(
         lambda head, body, connection: b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
     )
     content = bytes(range(256)) * 40_000
@@ -99,18 +100,9 @@ def test_a_name_without_a_certificate_gets_no_connection(site, authority):
 
 
 def test_plain_text_at_the_port_of_tls_gets_no_connection(site):
-    with connected(site.server.ready["https"]) as connection:
+    with connected(site.server.ready["https"]) as connection, suppress(ConnectionError):
         connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-        with pytest.raises(ConnectionError) if False else _quiet():
-            assert connection.recv(1) == b""
-
-
-class _quiet:
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, error, trace):
-        return kind is not None and issubclass(kind, ConnectionError)
+        assert connection.recv(1) == b""
 
 
 def test_a_changed_certificate_is_taken_up_and_open_connections_stay(site, authority, tls_dir):
@@ -161,7 +153,7 @@ def test_a_zone_can_ask_for_the_newest_version(site, authority):
         assert connection.version() == "TLSv1.2"
     site.set("min_tls_version", "1.3")
     try:
-        with pytest.raises(ssl.SSLError, match="(?i)protocol.version|alert"):
+        with pytest.raises((ssl.SSLError, ConnectionError)):
             secured(site, context, host)
         with secured(site, client_context(authority), host) as connection:
             assert ask(connection, host).body == b"ok"
@@ -173,9 +165,10 @@ def test_what_is_older_than_1_2_gets_no_connection(site, authority):
     host, _ = site.origin()
     context = client_context(authority)
     context.set_ciphers("ALL:@SECLEVEL=0")
-    with pytest.warns(DeprecationWarning):
-        context.minimum_version = ssl.TLSVersion.TLSv1
+    with pytest.warns(DeprecationWarning, match="TLSv1_1"):
         context.maximum_version = ssl.TLSVersion.TLSv1_1
+    with pytest.warns(DeprecationWarning, match="TLSv1"):
+        context.minimum_version = ssl.TLSVersion.TLSv1
     with pytest.raises((ssl.SSLError, ConnectionError)):
         secured(site, context, host)
 
@@ -272,7 +265,8 @@ def test_the_setting_ssl_says_how_an_origin_is_asked(site, authority, tmp_path, 
 
 @pytest.mark.parametrize("mode", ["full", "strict"])
 def test_an_origin_without_tls_is_a_525(site, authority, mode):
-    host, _ = site.origin(lambda head, body, connection: None)
+    host, origin = site.origin(lambda head, body, connection: None)
+    origin.read_bodies = False
     site.set("ssl", mode)
     try:
         with secured(site, client_context(authority), host) as connection:

@@ -1,4 +1,4 @@
-"""A certificate authority for development: certificates that this machine's own browsers can be told to trust.
+"""A certificate authority for development, which this machine's own browsers can be told to trust.
 
 Owns  the authority's key and certificate, issuing certificates for names.
 Asks  the package `cryptography`.

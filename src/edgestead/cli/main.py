@@ -30,6 +30,7 @@ COMMANDS: dict[str, Lazy] = {
     "record": Lazy("edgestead.cli.record", "record", "Create, list, change and delete DNS records."),
     "token": Lazy("edgestead.cli.token", "token", "Create, list, roll and delete API tokens."),
     "dns": Lazy("edgestead.cli.dns", "dns", "Ask the running DNS server what it answers, and check a zone."),
+    "tls": Lazy("edgestead.cli.tls", "tls", "Make certificates for development."),
     "doctor": Lazy("edgestead.cli.doctor", "doctor", "Examine this machine and the server that runs on it."),
     "deprecations": Lazy(
         "edgestead.cli.deprecations", "deprecations", "Find what a client uses that a date ended."

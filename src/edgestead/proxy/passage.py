@@ -16,6 +16,7 @@ from edgestead.http1.messages import Headers
 from edgestead.proxy import answers, faults, heads, limits, pages
 from edgestead.proxy.exchange import Exchange, Response, ResponseHead
 from edgestead.proxy.faults import Fault, OriginFault
+from edgestead.proxy.later import Later
 from edgestead.proxy.origin import OriginConnection
 from edgestead.proxy.origins import Target, Way
 from edgestead.proxy.routing import Route
@@ -99,6 +100,11 @@ class Passage:
         exchange.body_length = read.length
         exchange.body_complete = self.ended_body
 
+    @property
+    def length(self) -> int | None:
+        """What Content-Length says; None for chunks."""
+        return self._read.length
+
     # the request's body
 
     def feed(self, chunk: bytes) -> None:
@@ -141,12 +147,21 @@ class Passage:
             exchange.body = b"".join(self._chunks)
             self._chunks = [exchange.body]
         exchange.body_complete = self.ended_body
-        answer = self._pipeline.request(exchange)
-        if answer is not None:
+        self._settle(self._pipeline.request(exchange))
+
+    def _settle(self, answer: Response | Later | None) -> None:
+        if isinstance(answer, Later):
+            self._client.edge.loop.call_soon(self._go_on, answer)
+        elif answer is not None:
             self.answer(answer)
-            return
-        self._continue()
-        self._ask()
+        else:
+            self._continue()
+            self._ask()
+
+    def _go_on(self, later: Later) -> None:
+        """Others had their turn."""
+        if not self.done:
+            self._settle(later.go_on())
 
     def _continue(self) -> None:
         if self._expects and not self.ended_body:

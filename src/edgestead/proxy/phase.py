@@ -15,10 +15,12 @@ from edgestead.model.ruleset_document import RulesetDocument
 from edgestead.proxy.clearance import KEY_OCTETS, Clearances, Key
 from edgestead.proxy.exchange import Exchange, Response, ZoneFacts
 from edgestead.proxy.fields import ExchangeView
+from edgestead.proxy.later import Later
+from edgestead.proxy.managed import NO_RULES, ManagedRules
 from edgestead.proxy.rates import Rates, memory_octets
 from edgestead.services.events import Decision
 
-Step = Callable[[Exchange], Response | None]
+Step = Callable[[Exchange], Response | Later | None]
 
 
 class Observer(Protocol):
@@ -55,6 +57,8 @@ class Tools(NamedTuple):
     worker: int = 0
     workers: int = 1
     observer: Observer = Silent()
+    https_port: int = 443  # where this server's own TLS is, for who came by a port
+    managed: ManagedRules = NO_RULES
 
 
 def local_tools(observer: Observer | None = None) -> Tools:

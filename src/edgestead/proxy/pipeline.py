@@ -14,16 +14,19 @@ sent; it may be changed in place, or replaced by returning another answer.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 from edgestead.proxy import (
     challenges,
     firewall_rules,
+    managed_rules,
     origin_rules,
     rate_rules,
     redirect_rules,
     transform_rules,
 )
 from edgestead.proxy.exchange import Exchange, Response, ZoneFacts
+from edgestead.proxy.later import Later, finish
 from edgestead.proxy.phase import Phase, Step, Tools, ZoneRules
 
 
@@ -32,9 +35,12 @@ def _always_use_https(rules: ZoneRules, tools: Tools) -> Step | None:
         return None
 
     def step(exchange: Exchange) -> Response | None:
+        """To our own port where the client named one: without, a port is what its network makes of 443."""
         if exchange.scheme == b"https":
             return None
-        where = b"https://" + exchange.host + exchange.raw_target
+        named = b":" in (exchange.header(b"host") or b"")
+        port = b":%d" % tools.https_port if named and tools.https_port != 443 else b""
+        where = b"https://" + exchange.host + port + exchange.raw_target
         return Response(301, [(b"location", where)])
 
     return step
@@ -49,6 +55,7 @@ REQUEST_PHASES: tuple[Phase, ...] = (
     Phase(firewall_rules.PHASE, firewall_rules.compile_rules, firewall_rules.octets),
     Phase("security_level", challenges.compile_under_attack),
     Phase(rate_rules.PHASE, rate_rules.compile_rules, rate_rules.octets),
+    Phase(managed_rules.PHASE, managed_rules.compile_rules, managed_rules.octets),
     Phase("clearance_cookies", challenges.compile_hiding),
 )
 RESPONSE_PHASES: tuple[Phase, ...] = (
@@ -69,21 +76,32 @@ class Pipeline:
         self.body_octets = body_octets
         self.has_response = bool(response)
 
-    def request(self, exchange: Exchange) -> Response | None:
-        """The edge's own answer; None when the origin is to be asked."""
+    def request(self, exchange: Exchange) -> Response | Later | None:
+        """The edge's own answer; None when the origin is to be asked; `Later` where that takes time."""
         return _run(self._request, exchange)
 
     def response(self, exchange: Exchange) -> Response | None:
         """Another answer in the place of the one whose head is `exchange.response`; None to send that."""
-        return _run(self._response, exchange)
+        answer: Response | None = finish(_run(self._response, exchange))
+        return answer
 
 
-def _run(steps: Sequence[Step], exchange: Exchange) -> Response | None:
-    for step in steps:
+def _run(steps: Sequence[Step], exchange: Exchange) -> Response | Later | None:
+    for number, step in enumerate(steps, 1):
         answer = step(exchange)
+        if answer.__class__ is Later:
+            return answer.then(partial(_go_on, steps[number:], exchange))
         if answer is not None:
-            return answer
-    return None
+            break
+    else:
+        answer = None
+    # A view holds its request: together they would wait for the collector, at twice the cost of ten rules.
+    exchange.view = None
+    return answer
+
+
+def _go_on(rest: Sequence[Step], exchange: Exchange, told: Response | None) -> Response | Later | None:
+    return _run(rest, exchange) if told is None else told
 
 
 def compile_zone(rules: ZoneRules, tools: Tools) -> Pipeline:

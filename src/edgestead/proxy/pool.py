@@ -91,7 +91,7 @@ class Pool:
                     try:
                         return self.take(target) or await self._open(target)
                     except (OSError, OriginFault) as error:
-                        fault = faults.of(error)
+                        fault = faults.of(error, tls=bool(target.tls))
                         origins.failed(address, self._loop.time())
         except TimeoutError:
             fault = faults.NO_CONNECTION
@@ -108,6 +108,7 @@ class Pool:
                 target.port,
                 ssl=context,
                 server_hostname=target.server_name if context else None,
+                ssl_handshake_timeout=limits.ORIGIN_HANDSHAKE_SECONDS_MAX if context else None,
             )
         return connection
 

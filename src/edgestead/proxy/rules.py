@@ -16,7 +16,7 @@ the server goes on with the rules that it understands.
 import logging
 from collections.abc import Callable, Iterator
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -25,6 +25,7 @@ from edgestead.language import Filter, FilterError, View, compile_filter, matchi
 from edgestead.model.ruleset_document import RulesetDocument
 from edgestead.proxy.exchange import Exchange, Response
 from edgestead.proxy.fields import BODY_FIELDS, BODY_OCTETS_SEEN_MAX
+from edgestead.proxy.later import Later
 from edgestead.proxy.phase import Step, ZoneRules, view_of
 from edgestead.proxy.skips import Level, add_skips, skips_of
 
@@ -40,7 +41,7 @@ class End(Enum):
     PHASE = "phase"
 
 
-Outcome = Response | End | None
+Outcome = Response | End | Later | None
 Act = Callable[[Exchange, View], Outcome]
 
 
@@ -109,15 +110,21 @@ def compile_phase(
     if not levels:
         return None
 
-    def step(exchange: Exchange) -> Response | None:
+    def step(exchange: Exchange, first: int = 0) -> Response | Later | None:
         view = view_of(exchange)
-        for level, run in levels:
+        for number in range(first, len(levels)):
+            level, run = levels[number]
             if exchange.keep is not None and _skips_phase(exchange, level, phase):
                 continue
             outcome = run(exchange, view)
             if outcome.__class__ is Response:
                 return outcome
+            if outcome.__class__ is Later:
+                return outcome.then(partial(go_on, exchange, number + 1))
         return None
+
+    def go_on(exchange: Exchange, first: int, outcome: Outcome) -> Outcome:
+        return outcome if outcome.__class__ is Response else step(exchange, first)
 
     return step
 
@@ -172,11 +179,21 @@ class _Compiler(NamedTuple):
         acts_of = matching(*zip(*ready, strict=True))
 
         def run(exchange: Exchange, view: View) -> Outcome:
-            for act in acts_of(view):
+            return act_on(exchange, view, acts_of(view))
+
+        def act_on(exchange: Exchange, view: View, acts: Iterator[Act]) -> Outcome:
+            for act in acts:
                 outcome = act(exchange, view)
                 if outcome is not None:
+                    if outcome.__class__ is Later:
+                        return outcome.then(partial(go_on, exchange, view, acts))
                     return None if outcome is End.RULESET else outcome
             return None
+
+        def go_on(exchange: Exchange, view: View, acts: Iterator[Act], outcome: Outcome) -> Outcome:
+            if outcome is not None:
+                return None if outcome is End.RULESET else outcome
+            return act_on(exchange, view, acts)
 
         return run
 
@@ -192,7 +209,9 @@ class _Compiler(NamedTuple):
     def _execute(self, rule: Rule, place: Place) -> Act | None:
         """Run a custom ruleset. One inside of another is none that the API takes."""
         document = self.rules.by_id.get(rule.action_parameters["id"])
-        if document is None or document.phase != place.phase or document.kind != "custom":
+        if document is None:
+            return self.make(rule, place)  # a managed one, which is no document
+        if document.phase != place.phase or document.kind != "custom":
             return None
         inner = self._replace(rules=self.rules._replace(by_id={}))
         run = inner.runner(document, place._replace(ruleset_id=document.id))

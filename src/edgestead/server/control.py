@@ -59,6 +59,7 @@ _FLATTENING = (
     slot("edge_flattening_zones_waiting"),
 )
 _OBJECTS_READ_ONLY = slot("edge_objects_read_only")
+_RULES_MISSING = slot("edge_rules_missing")
 
 
 def main() -> None:
@@ -199,6 +200,8 @@ class Control:
             reasons.append(f"{live} of {wanted} objects processes answer")
         if any(page.cells[_OBJECTS_READ_ONLY] for page in self._pages.values()):
             reasons.append("objects cannot be written: no space is left")
+        if any(page.cells[_RULES_MISSING] for page in self._pages.values()):
+            reasons.append("managed rules are not ready at the edge")
         return tuple(reasons)
 
     async def _install(self, kept: Credentials) -> None:

@@ -43,6 +43,7 @@ class Shared:
         self.workers = workers
         self.loop_token = new_loop_token()
         self.challenge_keys = tuple(challenge_keys.load_or_make(folder.path, int(time.time())))
+        self.rules_dir = str(folder.path / "rules")
         self.events_fd = folder.open_events()
         undo.callback(os.close, self.events_fd)
         self.rates_secret = secrets.token_bytes(_RATES_SECRET_OCTETS)
@@ -72,6 +73,7 @@ def start_of(
         counters_fd=child.counters_fd,
         http_fd=listeners.http.fileno(),
         https_fd=listeners.https.fileno() if listeners.https else -1,
+        https_port=bound_address(listeners.https).port if listeners.https else 443,
         feed_path=str(runtime_dir / "feed.sock"),
         worker=worker,
         workers=shared.workers,
@@ -91,4 +93,8 @@ def start_of(
         rates_secret=shared.rates_secret,
         events_fd=shared.events_fd,
         challenge_keys=shared.challenge_keys,
+        crs=None if config.crs is None else str(config.crs),
+        rules_dir=shared.rules_dir,
+        managed_ruleset_id=config.managed_ruleset_id,
+        anomaly_rule_id=config.anomaly_rule_id,
     )

@@ -13,6 +13,7 @@ from edgestead.model.counters import EVENT_ACTIONS, Page, slot
 from edgestead.proxy import rates
 from edgestead.proxy.clearance import Clearances, Key
 from edgestead.proxy.events import EventFiles, EventLog
+from edgestead.proxy.managed import ManagedRules
 from edgestead.proxy.phase import Tools
 from edgestead.proxy.rates import Rates
 from edgestead.server.messages import EdgeStart
@@ -47,7 +48,7 @@ def events_of(start: EdgeStart, page: Page) -> EventLog:
     )
 
 
-def tools_of(start: EdgeStart, page: Page, events: EventLog) -> Tools:
+def tools_of(start: EdgeStart, page: Page, events: EventLog, managed: ManagedRules) -> Tools:
     memory = memoryview(mmap.mmap(start.rates_fd, rates.memory_octets(start.workers)))
     return Tools(
         clearances=Clearances([Key(*key) for key in start.challenge_keys]),
@@ -61,4 +62,5 @@ def tools_of(start: EdgeStart, page: Page, events: EventLog) -> Tools:
         worker=start.worker,
         workers=start.workers,
         observer=events,
+        managed=managed,
     )

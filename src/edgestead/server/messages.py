@@ -107,6 +107,8 @@ class ObjectsStart(Start, frozen=True, kw_only=True):
     calls: tuple[str, ...]
     requests: tuple[str, ...]
     blocked_seconds: int
+    thin_seconds: int
+    history_mib: int
     kv_path: str
     bindings: dict[str, str]
 
@@ -119,10 +121,12 @@ class EdgeStart(Start, frozen=True, kw_only=True):
 
     All of them share the memory of `rates_fd`, and hash into it with `rates_secret`. `events_fd` is the
     folder of events, `challenge_keys` the ids and secrets that clearances are signed with, the newest first.
+    `crs` None means the system's rule set, `rules_dir` is where its compiled form is kept.
     """
 
     http_fd: int
     https_fd: int
+    https_port: int
     feed_path: str
     worker: int
     workers: int
@@ -142,6 +146,10 @@ class EdgeStart(Start, frozen=True, kw_only=True):
     rates_secret: bytes
     events_fd: int
     challenge_keys: tuple[tuple[str, bytes], ...]
+    crs: str | None
+    rules_dir: str
+    managed_ruleset_id: str | None
+    anomaly_rule_id: str | None
 
 
 class DnsStart(Start, frozen=True, kw_only=True):

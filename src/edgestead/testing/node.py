@@ -48,6 +48,7 @@ Source = type[StatefulObject] | str | PathLike[str]
 START = datetime(2026, 1, 1, tzinfo=UTC)
 CALL_SECONDS_MAX = 24 * 60 * 60.0  # of invented time: a call that polls for ever is a failure
 LAGGING_MAX = 10_000  # databases brought up to the log by one `advance`
+IDLE_AT_ONCE = 1_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _numbers = itertools.count(1)
@@ -206,7 +207,8 @@ class ObjectNode:
     async def _upkeep(self) -> None:
         node = self._life.node
         node.log.tend()
-        node._evict_idle()
+        while node.evict_idle(IDLE_AT_ONCE):
+            pass
         for _ in range(LAGGING_MAX):
             if not (behind := node.log.holding_back(1)):
                 break

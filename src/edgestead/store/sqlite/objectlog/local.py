@@ -509,6 +509,9 @@ class LocalObjectLog:
 
     # going back
 
+    def pending(self, ref: ObjectRef) -> Target | None:
+        return self._directory.find(ref).pending
+
     def restore(self, lease: Lease, state: ObjectState, done: Callable[[LogError | None], None]) -> None:
         current = b"" if not lease.has_file else read_file(self._files, lease.path)
         commits = restoring_commits(current, state, lease.session + 1)
