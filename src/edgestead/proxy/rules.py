@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from edgestead.language import Filter, FilterError, View, compile_filter, matching
-from edgestead.model.ruleset_document import RulesetDocument
+from edgestead.model.ruleset_document import RulesetDocument, pinned_key
 from edgestead.proxy.exchange import Exchange, Response
 from edgestead.proxy.fields import BODY_FIELDS, BODY_OCTETS_SEEN_MAX
 from edgestead.proxy.later import Later
@@ -145,9 +145,14 @@ def all_rules(rules: ZoneRules, phase: str) -> Iterator[Rule]:
     for _, document in _entrypoints(rules, phase):
         for rule in rules_of(document):
             yield rule
-            executed = rules.by_id.get(rule.action_parameters.get("id", ""))
-            if rule.action == "execute" and executed is not None:
+            if rule.action == "execute" and (executed := _executed(rules, rule)) is not None:
                 yield from rules_of(executed)
+
+
+def _executed(rules: ZoneRules, rule: Rule) -> RulesetDocument | None:
+    """The version that the rule names; the current one where only that is known."""
+    id_, version = rule.action_parameters["id"], rule.action_parameters.get("version", "latest")
+    return rules.by_id.get(pinned_key(id_, version)) or rules.by_id.get(id_)
 
 
 def _entrypoints(rules: ZoneRules, phase: str) -> Iterator[tuple[Level, RulesetDocument]]:
@@ -208,7 +213,7 @@ class _Compiler(NamedTuple):
 
     def _execute(self, rule: Rule, place: Place) -> Act | None:
         """Run a custom ruleset. One inside of another is none that the API takes."""
-        document = self.rules.by_id.get(rule.action_parameters["id"])
+        document = _executed(self.rules, rule)
         if document is None:
             return self.make(rule, place)  # a managed one, which is no document
         if document.phase != place.phase or document.kind != "custom":
