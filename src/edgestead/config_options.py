@@ -234,8 +234,8 @@ OPTIONS: tuple[Option, ...] = (
         "N",
         values.whole(0, 86_400),
         "10",
-        "Of an object's commits that are older than a day, one in so many seconds stays to go back to; 0"
-        " keeps every one.",
+        "Of an object's commits that are older than a day, one in so many seconds stays to go back to;"
+        " 0 keeps every one.",
         flag=False,
     ),
     Option(
@@ -243,8 +243,8 @@ OPTIONS: tuple[Option, ...] = (
         "N",
         values.whole(0, 1 << 30),
         "16384",
-        "MiB that the past of the objects of one process may take; beyond that the oldest goes. 0 is no"
-        " limit.",
+        "MiB that the past of the objects of one process may take; beyond that the oldest goes."
+        " 0 is no limit.",
         flag=False,
     ),
     Option(

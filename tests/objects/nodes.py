@@ -12,7 +12,7 @@ from edgestead.objects.errors import ObjectReset
 from edgestead.objects.gates import InputGate
 from edgestead.objects.node import Node
 from edgestead.objects.storage import Storage
-from edgestead.store.sqlite.objectlog.local import LocalObjectLog
+from edgestead.store.sqlite.objectlog.local import KEEPING, LocalObjectLog
 from edgestead.testing.simulation import SimulatedLoop, SimulatedRunner, simulate
 from tests.objects.logs import SEGMENT_BYTES, Logs, ref
 
@@ -31,6 +31,7 @@ def make_node(logs: Logs, loop: SimulatedLoop, *classes: type[StatefulObject], *
         fatal=logs.fatal.append,
         vfs=logs.vfs,
         segment_bytes=options.pop("segment_bytes", SEGMENT_BYTES * 4),
+        keeping=options.pop("keeping", KEEPING),
     )
     logs.opened.append(log)
     node = Node(

@@ -40,6 +40,12 @@ class Diary(StatefulObject):
         await self.ctx.storage.put(key, value)
         return await self.ctx.storage.get_current_bookmark()
 
+    async def put_only(self, key: str, value: Any) -> None:
+        await self.ctx.storage.put(key, value)
+
+    async def write_only(self, n: int, text: str) -> None:
+        self.ctx.storage.sql.exec("INSERT OR REPLACE INTO line VALUES (?, ?)", n, text)
+
     async def remind(self, time: int | None) -> None:
         await (self.ctx.storage.delete_alarm() if time is None else self.ctx.storage.set_alarm(time))
 
