@@ -252,13 +252,11 @@ def test_a_search_answers_what_fits_in_order(many, wanted, expected):
 @pytest.mark.parametrize("descending", [True, False])
 def test_pages_of_a_search_join_without_gap_or_repetition(many, descending):
     seen, after, pages = [], None, 0
-    while True:
+    while pages == 0 or (after is not None and pages < 9):
         answer = events.search(many, ZONE_ID, Wanted({}, descending=descending, after=after, limit=5))
         seen += numbers(map(decode, answer.items))
         pages += 1
         after = answer.after
-        if after is None:
-            break
     assert sorted(seen) == list(range(12))
     assert seen == sorted(seen, reverse=descending)
     assert pages == 3
@@ -269,7 +267,7 @@ def test_a_long_search_stops_and_goes_on(many, monkeypatch):
     answer = events.search(many, ZONE_ID, Wanted({"path": "/0"}))
     assert (answer.items, answer.after is not None) == ([], True)
     pages = 1
-    while not answer.items:
+    while not answer.items and pages < 9:
         answer = events.search(many, ZONE_ID, Wanted({"path": "/0"}, after=answer.after))
         pages += 1
     assert pages == 3
