@@ -128,10 +128,15 @@ def _health(site):
     return get(address, address, "/health/ready").status
 
 
-def test_patterns_are_compiled_once_and_kept_privately(site):
-    deployed(site)
+def wait_for_patterns(site):
     folder = site.server.data_dir / "rules"
     site.server.wait_until(lambda: list(folder.glob("*.patterns")), 120)
+    return folder
+
+
+def test_patterns_are_compiled_once_and_kept_privately(site):
+    deployed(site)
+    folder = wait_for_patterns(site)
 
     assert folder.stat().st_mode & 0o777 == 0o700
     (kept,) = folder.glob("*.patterns")
