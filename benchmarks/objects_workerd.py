@@ -26,6 +26,7 @@ from edgestead.testing.server import EdgeServer
 
 ROUNDS = 5
 OBJECTS = 1_000
+TOUCHING, TOUCH_SECONDS = 32, 3  # connections and seconds of the load before each measurement
 CLASS = Path(__file__).with_name("objects_class.py")
 Ask = Callable[[str, int], Any]
 
@@ -161,7 +162,7 @@ LUA = """
 local n = 0
 request = function()
   n = n + 1
-  local o = "o" .. (%(one)s and 1 or math.random(%(objects)d))
+  local o = "o" .. (%(one)s and 1 or %(choice)s)
   return wrk.format("%(method)s", "%(before)s" .. o .. "%(after)s", {%(headers)s}, "")
 end
 """
@@ -205,8 +206,10 @@ def compare_http(reference: str, ours: str, token: str, seconds: int, folder: Pa
                 found, rates = "", []
                 for address, words in sides:
                     filled = {name: word.replace("%s", operation) for name, word in words.items()}
-                    lua = LUA % {"one": str(one).lower(), "objects": OBJECTS, **filled}
-                    wrk(address, connections, 1, lua, folder)
+                    filled["one"] = str(one).lower()
+                    touch = LUA % {"choice": f"n % {OBJECTS}", **filled}  # so that all are in memory
+                    wrk(address, TOUCHING, TOUCH_SECONDS, touch, folder)
+                    lua = LUA % {"choice": f"math.random({OBJECTS})", **filled}
                     rate, late = wrk(address, connections, seconds, lua, folder)
                     rates.append(rate)
                     found += f"{rate:14,.0f}{late:9.1f}"

@@ -74,6 +74,8 @@ class Config:
     objects_workers: int
     objects_bindings: tuple[tuple[str, str], ...]
     objects_blocked_seconds: int
+    objects_thin_seconds: int
+    objects_history_mib: int
     resolver: Address | None
     ready_file: Path | None
     crs: Path | None

@@ -115,6 +115,21 @@ class Heir(Counter):
         return "mine"
 
 
+class Table(StatefulObject):
+    storage = "sql"
+
+    async def on_start(self) -> None:
+        self.ctx.storage.sql.exec("CREATE TABLE IF NOT EXISTS t (a)")
+
+    async def fill(self, rows: int) -> None:
+        for _ in range(rows):
+            self.ctx.storage.sql.exec("INSERT INTO t VALUES (zeroblob(1000))")
+
+    async def count(self) -> int:
+        row: dict[str, int] = self.ctx.storage.sql.exec("SELECT count(*) AS n FROM t").one()
+        return row["n"]
+
+
 class Broken(StatefulObject):
     starts = 0
 
@@ -329,6 +344,34 @@ def test_an_idle_object_leaves_memory_and_comes_back(logs: Logs) -> None:
         assert await counter.lives() == 2
 
     run(logs, script, Counter)
+
+
+def test_many_idle_objects_leave_a_few_at_a_time(logs: Logs) -> None:
+    async def script(node: Node) -> None:
+        for number in range(5):
+            await node.env.Counter[str(number)].add()
+        await asyncio.sleep(0.1)
+        loop = asyncio.get_running_loop()
+        for instance in node._live.values():
+            instance.used_at = loop.time() - 11
+        left = []
+        while node.evict_idle(2):
+            left.append(len(node.live()))
+        assert (left, node.live()) == ([3, 1], [])
+
+    run(logs, script, Counter)
+
+
+def test_an_idle_object_gives_back_the_pages_it_only_remembers(logs: Logs) -> None:
+    async def script(node: Node) -> None:
+        table = node.env.Table["a"]
+        await table.fill(40)
+        engine = next(iter(node._live.values())).engine
+        assert engine.relax()
+        assert not engine.relax()
+        assert await table.count() == 40
+
+    run(logs, script, Table)
 
 
 def test_open_databases_are_bounded(logs: Logs) -> None:

@@ -115,6 +115,8 @@ BAD = [
     ("objects.bindings", {"A": "a" * 31}, "id of a namespace"),
     ("objects.bindings", {f"A{n}": "a" * 32 for n in range(65)}, "at most 64"),
     ("objects-blocked-seconds", 0, "whole number from 1"),
+    ("objects-thin-seconds", -1, "whole number from 0"),
+    ("objects-history-mib", "much", "whole number from 0"),
 ]
 
 

@@ -182,6 +182,15 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric("edge_objects_live", "gauge", _OBJECTS, "Stateful objects in memory."),
     Metric(
+        "edge_objects_history_bytes",
+        "gauge",
+        _OBJECTS,
+        "What the past of the stateful objects takes on disk.",
+    ),
+    Metric(
+        "edge_objects_alarms_running", "gauge", _OBJECTS, "Alarms of stateful objects whose handlers run."
+    ),
+    Metric(
         "edge_objects_read_only",
         "gauge",
         _OBJECTS,

@@ -18,7 +18,7 @@ import msgspec
 
 from edgestead.objects import limits
 from edgestead.objects.commits import Turns
-from edgestead.objects.database import CRITICAL, Database
+from edgestead.objects.database import NO_SPACE, Database
 from edgestead.objects.errors import ObjectReset, StorageBroken, TransactionError
 from edgestead.store.objectlog import (
     UNCHANGED,
@@ -29,8 +29,10 @@ from edgestead.store.objectlog import (
     Lease,
     LogError,
     ObjectLog,
+    Target,
     Unchanged,
 )
+from edgestead.store.sqlite.objectlog.files import NO_SPACE_ERRNOS
 
 Waiter = Callable[[Exception | None], None]
 Logging = Literal["keys", "pages"]
@@ -180,13 +182,81 @@ class Engine:
         if self._firing is not None:
             self.set_alarm(then)
 
+    # the past
+
+    @property
+    def log(self) -> ObjectLog:
+        return self._log
+
+    def settle_position(self) -> int:
+        """Commit what was written so far, and keep that position. Raises TransactionError inside one."""
+        self.check()
+        if self._levels:
+            raise TransactionError("A bookmark names what is committed: not inside a transaction.")
+        self.commit()
+        self.check()
+        self.keep_position(self.lease.head)
+        return self.lease.head
+
+    def keep_position(self, position: int) -> None:
+        """Have history keep a position, durably before any reply leaves. Raises StorageBroken."""
+        self.check()
+        try:
+            group = self._log.pin(self.lease, position)
+        except LogError as error:
+            raise StorageBroken(f"The bookmark cannot be kept: {error}") from error
+        if group is not None:
+            self._appended(group, confirmed=True)
+
+    def plan_restore(self, target: Target | None) -> None:
+        """Be taken back to a moment at the next start, or not. Raises TransactionError inside one."""
+        self.check()
+        if self._levels:
+            raise TransactionError("A restore cannot be arranged inside a transaction.")
+        self.commit()
+        self.check()
+        self.log_only(Commit(CommitKind.RESTORE, _pack(target)))
+        self.check()
+
+    def log_only(self, commit: Commit) -> None:
+        """Log what no database shows."""
+        try:
+            group = self._log.append(self.lease, self.lease.head, [commit], UNCHANGED)
+        except LogError as error:
+            self.break_off(StorageBroken(f"Object storage was reset because a write failed: {error}"))
+            return
+        self._appended(group, confirmed=True)
+
+    def give_tail(self, tail: dict[str, bytes | None]) -> None:
+        """The object was taken back: these are the keys that its database does not have."""
+        self.unflushed, self.known = dict(tail), dict(tail)
+
+    def verify(self) -> list[str]:
+        """What SQLite finds wrong with the database and its indexes; empty when nothing is."""
+        self.check()
+        if not self._has_file:
+            return []
+        return self.open().check()
+
+    def _appended(self, group: Group, *, confirmed: bool) -> None:
+        """Something of ours is in a group."""
+        self._turns.appended()
+        if group is not self._last:
+            self._last = group
+            group.on_done(self._done)
+        if confirmed:
+            self._last_confirmed = group
+
     # SQL
 
     def open(self) -> Database:
         """The database, opened when it is first needed."""
         self.check()
         if self.database is None:
-            self.database = self._open_database(self.lease)
+            try:
+                self.database = self._open_database(self.lease)
+            except (apsw.Error, OSError) as error:
+                raise self.fail("its database cannot be opened", error) from error
             self._has_file = True
         return self.database
 
@@ -285,7 +355,10 @@ class Engine:
             commit = self._make_commit(flush)
         except Exception as error:
             self._rebuild = True
-            self.break_off(_reset_by(error))
+            if isinstance(error, apsw.ConstraintError):
+                self.break_off(ObjectReset(f"{_FOREIGN_KEYS}: {error}"))
+            else:
+                self.fail("a commit failed", error)
             return
         if commit is None:
             waiters, self._waiters = self._waiters, []
@@ -350,14 +423,10 @@ class Engine:
             group = self._log.append(self.lease, self.lease.head, [commit], alarm, upkeep=upkeep)
         except LogError as error:
             self._rebuild = True  # SQLite has the commit, and the log does not
-            self.break_off(StorageBroken(f"Object storage was reset because a write failed: {error}"))
+            self.fail("a write failed", error)
             return
-        self._turns.appended()
-        if group is not self._last:
-            self._last = group
-            group.on_done(self._done)
-        if self._confirmed:
-            self._last_confirmed, self._confirmed = group, False
+        self._appended(group, confirmed=self._confirmed)
+        self._confirmed = False
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             group.on_done(waiter)
@@ -366,7 +435,7 @@ class Engine:
         """A group of ours is durable, or never will be."""
         if error is not None:
             self._rebuild = True
-            self.break_off(StorageBroken(f"Object storage was reset because a write failed: {error}"))
+            self.fail("a write failed", error)
         elif self.database is not None and self.database.frames >= limits.CHECKPOINT_FRAMES:
             self.checkpoint()
 
@@ -412,6 +481,14 @@ class Engine:
         if self.broken is not None:
             raise self.broken
 
+    def fail(self, what: str, error: Exception) -> StorageBroken:
+        """Reset the object because storage failed; gives what its callers see."""
+        if isinstance(error, NO_SPACE) or getattr(error, "errno", None) in NO_SPACE_ERRNOS:
+            self._log.look_for_space()
+        broken = StorageBroken(f"Object storage was reset because {what}: {error}")
+        self.break_off(broken)
+        return broken
+
     def break_off(self, error: ObjectReset) -> None:
         """Forget what is not committed, and never do anything again."""
         if self.broken is not None:
@@ -426,10 +503,12 @@ class Engine:
             waiter(error)
         self._on_broken(error)
 
-    def relax(self) -> None:
-        """Nothing happened for a while: keep the database open, and give back what it only remembers."""
-        if self.database is not None and self.broken is None:
-            self.database.relax()
+    def relax(self) -> bool:
+        """Nothing happened for a while: keep the database open, and give back what it only remembers.
+
+        False when that is nothing.
+        """
+        return self.database is not None and self.broken is None and self.database.relax()
 
     def checkpoint(self) -> bool:
         """Bring the database file to the log's head. False when the log is not that far yet.
@@ -480,11 +559,3 @@ class Engine:
         if moved:
             self._log.put_base(self.lease, self.lease.head)
         self._log.release(self.lease, self.unflushed, rebuild=self._rebuild)
-
-
-def _reset_by(error: Exception) -> ObjectReset:
-    if isinstance(error, apsw.ConstraintError):
-        return ObjectReset(f"{_FOREIGN_KEYS}: {error}")
-    if isinstance(error, CRITICAL):
-        return StorageBroken(f"Object storage was reset because a write failed: {error}")
-    return StorageBroken(f"Object storage was reset because a commit failed: {error!r}")

@@ -31,9 +31,18 @@ from edgestead.objects.commits import Turns
 from edgestead.objects.database import Database
 from edgestead.objects.engine import Engine, Logging
 from edgestead.objects.env import Bindings, Env
-from edgestead.objects.errors import ObjectError, ObjectReset, StorageBroken, UnknownClass, UnknownMethod
+from edgestead.objects.errors import (
+    Aborted,
+    ObjectError,
+    ObjectReset,
+    StorageBroken,
+    UnknownClass,
+    UnknownMethod,
+)
 from edgestead.objects.instance import Instance
+from edgestead.objects.operations import Operations
 from edgestead.objects.storage import settle
+from edgestead.objects.taking_back import take_back
 from edgestead.objects.web import Request, Response
 from edgestead.store.objectlog import Lease, LogError, ObjectLog, ObjectRef
 from edgestead.store.sqlite.objectlog.files import Files
@@ -43,7 +52,8 @@ log = logging.getLogger(__name__)
 UPKEEP_SECONDS = 1.0
 BASES_SECONDS = 0.002  # between two batches while the log has full segments
 BASES_AT_ONCE = 4
-EVICT_AT_ONCE = 64
+EVICT_AT_ONCE = 8
+EVICT_SECONDS = 0.002  # between two batches
 DRAIN_SECONDS = 5.0
 T = TypeVar("T")
 Key = tuple[str, str]
@@ -104,6 +114,7 @@ class Node:
         self.deliver: Callable[[ObjectRef, str, bytes], Awaitable[Reply]] = self.call
         self._bindings = bindings
         self.alarms = Alarms(object_log, self._loop, lambda: pack_time(now_ms()), self._run_alarm)
+        self.operations = Operations(self)
         self.env = Env(self, classes, random, bindings)
 
     # calls
@@ -177,6 +188,14 @@ class Node:
             return False
         return True
 
+    def now_ms(self) -> int:
+        """The wall clock."""
+        return self._now_ms()
+
+    async def check(self, ref: ObjectRef) -> list[str]:
+        """What SQLite finds wrong with an object's database and indexes; empty when nothing is."""
+        return await self.with_storage(ref, lambda engine: engine.verify())
+
     def _chance(self) -> float:
         return int.from_bytes(self._random(4)) / 2**32
 
@@ -193,9 +212,14 @@ class Node:
         while True:
             if ends is not None and key in self._live:
                 self._live[key].reset(ObjectReset(ends))
-            if key in self._live or key not in self._ending:
+            if key in self._live:
                 break
-            await asyncio.shield(self._ending[key])
+            if key in self._ending:
+                await asyncio.shield(self._ending[key])
+            elif self.log.pending(ref) is not None and not self._closed:
+                await self._take_back(key, ref)
+            else:
+                break
         if self._closed:
             raise ObjectReset("The node is closing.")
         self._events += 1
@@ -264,10 +288,37 @@ class Node:
             if self._closed:
                 raise ObjectReset("The node is closing.")
             ending = self._ending.get(key)
-            if ending is None:
+            if ending is not None:
+                await asyncio.shield(ending)
+            elif self.log.pending(ref) is not None:
+                await self._take_back(key, ref)
+            else:
                 return self._begin(key, ref, info)
-            await asyncio.shield(ending)
         return instance
+
+    async def take_back(self, ref: ObjectRef) -> None:
+        """Do now what is pending: end the object's life, and take it back before the next one."""
+        key = (ref.class_name, ref.id)
+        if (instance := self._live.get(key)) is not None:
+            instance.reset(Aborted("The object is being taken back to an earlier moment."))
+        while (ending := self._ending.get(key)) is not None:
+            await asyncio.shield(ending)
+        if key not in self._live and self.log.pending(ref) is not None:
+            await self._take_back(key, ref)
+
+    async def _take_back(self, key: Key, ref: ObjectRef) -> None:
+        """Keep everybody out of an object while it becomes what it was. Raises StorageBroken, LogError."""
+        ended = self._ending[key] = self._loop.create_future()
+        try:
+            engine = self._make_visited(ref)
+            try:
+                engine.give_tail(await take_back(self.log, engine))
+            finally:
+                self._let_go(key, engine)
+        finally:
+            if self._ending.get(key) is ended:
+                del self._ending[key]
+            ended.set_result(None)
 
     # lives
 
@@ -379,7 +430,7 @@ class Node:
     def start(self) -> None:
         """Begin eviction, the moving of bases, and alarms."""
         self._every(UPKEEP_SECONDS, self._tend)
-        self._every(UPKEEP_SECONDS, self._evict_idle)
+        self._every(UPKEEP_SECONDS, self._tend_idle)
         self._move_bases()
         self.alarms.start()
 
@@ -394,15 +445,25 @@ class Node:
     def _tend(self) -> None:
         self.log.tend()
 
-    def _evict_idle(self) -> None:
-        now = self._loop.time()
-        for instance in self._live.values():
-            if UPKEEP_SECONDS <= now - instance.used_at < 2 * UPKEEP_SECONDS:
-                instance.engine.relax()
-        before = now - self._idle_seconds
-        idle = [key for key, instance in self._live.items() if instance.used_at <= before]
-        for key in idle:
-            self.evict(key)
+    def _tend_idle(self) -> None:
+        if not self._closed and self.evict_idle(EVICT_AT_ONCE):
+            self._loop.call_later(EVICT_SECONDS, self._tend_idle)
+
+    def evict_idle(self, at_once: int) -> bool:
+        """Let some idle objects leave memory, or give back what they only remember.
+
+        True when there are more: each takes about as long as a call, so a thousand at once would be felt.
+        """
+        now, count = self._loop.time(), 0
+        for key, instance in list(self._live.items()):
+            idle_seconds = now - instance.used_at
+            if idle_seconds >= self._idle_seconds:
+                count += self.evict(key)
+            elif idle_seconds >= UPKEEP_SECONDS:
+                count += instance.engine.relax()
+            if count >= at_once:
+                return True
+        return False
 
     def _move_bases(self) -> None:
         """Bring a few lagging databases up to the log, so that full segments can go."""

@@ -11,6 +11,7 @@ of its question. Questions of one connection arrive in the order in which they w
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from struct import Struct
 from typing import cast
@@ -28,7 +29,7 @@ class Lost(ConnectionError):
     """The other process went away. Whether it acted on the question is not known."""
 
 
-class _Frames(asyncio.Protocol):
+class _Frames(asyncio.Protocol, ABC):
     """Cuts the stream into frames; either end."""
 
     def __init__(self) -> None:
@@ -56,8 +57,9 @@ class _Frames(asyncio.Protocol):
         if start:
             del buffer[:start]
 
+    @abstractmethod
     def received(self, number: int, body: bytes) -> None:
-        raise NotImplementedError
+        """A whole frame has come."""
 
     def send(self, number: int, body: bytes) -> None:
         if self.transport is not None:

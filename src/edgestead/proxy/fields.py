@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from edgestead.language import FIELDS, Loader, ip_value, loader_table
+from edgestead.language import FIELDS, LazyView, Loader, Value, ip_value, loader_table
 from edgestead.language.types import VALUE_BYTES_MAX
 from edgestead.proxy import texts
 from edgestead.proxy.exchange import Exchange, Headers, values_of
@@ -82,6 +82,10 @@ def _cookies(exchange: Exchange) -> dict[bytes, list[bytes]]:
     return texts.grouped(texts.cookie_pairs(b"; ".join(values_of(exchange.headers, b"cookie"))))
 
 
+def _body(exchange: Exchange) -> bytes:
+    return exchange.body[:BODY_OCTETS_SEEN_MAX]
+
+
 def _body_size(exchange: Exchange) -> int | None:
     if exchange.body_complete:
         return len(exchange.body)
@@ -94,7 +98,7 @@ def _mime(exchange: Exchange) -> bytes | None:
 
 
 def _form(exchange: Exchange) -> list[tuple[bytes, bytes]] | None:
-    return texts.pairs(exchange.body) if _mime(exchange) == _FORM else None
+    return texts.pairs(_body(exchange)) if _mime(exchange) == _FORM else None
 
 
 def _of_form(read: Callable[[list[tuple[bytes, bytes]]], list[bytes] | dict[bytes, list[bytes]]]) -> Load:
@@ -153,7 +157,7 @@ _REQUEST: Mapping[str, Load] = {
     "cf.tls_cipher": lambda exchange: exchange.tls.cipher if exchange.tls else None,
 }
 _BODY: Mapping[str, Load] = {
-    "http.request.body.raw": lambda exchange: exchange.body,
+    "http.request.body.raw": _body,
     "http.request.body.truncated": lambda exchange: not exchange.body_complete,
     "http.request.body.form": _of_form(texts.grouped),
     "http.request.body.form.names": _of_form(_names),
@@ -177,5 +181,21 @@ _RESPONSE: Mapping[str, Load] = {
 
 KNOWN = {**_REQUEST, **_BODY, **_ABOUT_BODY, **_RESPONSE}
 LOADERS = loader_table(KNOWN)
+
+
+class ExchangeView(LazyView[Exchange]):
+    """A lazy view that cuts nothing: limits of heads and bodies are below those of values.
+
+    A head has at most 64 KiB and 128 headers, `texts.pairs` makes at most as many pairs as a value has items,
+    and the body's loaders cut it.
+    """
+
+    __slots__ = ()
+
+    def __missing__(self, slot: int) -> Value | None:
+        value = self[slot] = LOADERS[slot](self._request)
+        return value
+
+
 BODY_FIELDS = frozenset(_BODY)  # an expression with one of these wants the body
 RESPONSE_FIELDS = frozenset(name for name, field in FIELDS.items() if field.direction == "response")

@@ -101,6 +101,11 @@ class Passage:
         exchange.body_length = read.length
         exchange.body_complete = self.ended_body
 
+    @property
+    def length(self) -> int | None:
+        """What Content-Length says; None for chunks."""
+        return self._read.length
+
     # the request's body
 
     def feed(self, chunk: bytes) -> None:

@@ -10,11 +10,11 @@ import os
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
-from edgestead.language import LazyView
+from edgestead.language import View
 from edgestead.model.ruleset_document import RulesetDocument
 from edgestead.proxy.clearance import KEY_OCTETS, Clearances, Key
 from edgestead.proxy.exchange import Exchange, Response, ZoneFacts
-from edgestead.proxy.fields import LOADERS
+from edgestead.proxy.fields import LOADERS, ExchangeView
 from edgestead.proxy.later import Later
 from edgestead.proxy.managed import NO_RULES, ManagedRules
 from edgestead.proxy.rates import Rates, memory_octets
@@ -57,8 +57,8 @@ class Tools(NamedTuple):
     worker: int = 0
     workers: int = 1
     observer: Observer = Silent()
-    managed: ManagedRules = NO_RULES
     https_port: int = 443  # where this server's own TLS is, for who came by a port
+    managed: ManagedRules = NO_RULES
 
 
 def local_tools(observer: Observer | None = None) -> Tools:
@@ -88,9 +88,9 @@ class Phase(NamedTuple):
     body_octets: Callable[[ZoneRules], int] = lambda rules: 0
 
 
-def view_of(exchange: Exchange) -> "LazyView[Exchange]":
+def view_of(exchange: Exchange) -> View:
     """What expressions see of an exchange; made when the first of them asks."""
     view = exchange.view
     if view is None:
-        view = exchange.view = LazyView(exchange, LOADERS)
+        view = exchange.view = ExchangeView(exchange, LOADERS)
     return view

@@ -17,7 +17,6 @@ TARGET_OCTETS_MAX = 16_384  # what a rule may make of a path, a query or a redir
 
 _UNRESERVED = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
 _HEX = frozenset(b"0123456789abcdefABCDEF")
-_MADE_NORMAL = (b"%", b"\\", b"//", b"/.")
 # What a request line cannot hold (RFC 9112 §3): controls, blank, everything outside of ASCII.
 _NO_TARGET = bytes((*range(0x21), *range(0x7F, 0x100)))
 _NO_PATH = _NO_TARGET + b"?#"
@@ -34,8 +33,8 @@ def normal_path(path: bytes) -> bytes:
     >>> normal_path(b"/%61dmin//./x/../log%2fin")
     b'/admin/log%2Fin'
     """
-    if path[:1] != b"/" or not any(mark in path for mark in _MADE_NORMAL):
-        return path
+    if not (b"%" in path or b"//" in path or b"/." in path or b"\\" in path) or path[:1] != b"/":
+        return path  # nearly every one
     if b"%" in path:
         path = _unescaped(path)
     kept: list[bytes] = []

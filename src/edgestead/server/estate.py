@@ -260,6 +260,8 @@ class Estate:
             calls=tuple(map(str, objects_sockets(runtime_dir, "calls", workers))),
             requests=tuple(map(str, objects_sockets(runtime_dir, "requests", workers))),
             blocked_seconds=self._config.objects_blocked_seconds,
+            thin_seconds=self._config.objects_thin_seconds,
+            history_mib=self._config.objects_history_mib,
             kv_path=str(runtime_dir / "kv.sock"),
             bindings=dict(self._config.objects_bindings),
         )

@@ -107,6 +107,8 @@ class ObjectsStart(Start, frozen=True, kw_only=True):
     calls: tuple[str, ...]
     requests: tuple[str, ...]
     blocked_seconds: int
+    thin_seconds: int
+    history_mib: int
     kv_path: str
     bindings: dict[str, str]
 

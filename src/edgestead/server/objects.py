@@ -10,6 +10,7 @@ slow down but not stop.
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -25,6 +26,7 @@ import uvloop
 
 from edgestead.model.counters import Page, slot
 from edgestead.objects import layout
+from edgestead.objects.bindings import Ask
 from edgestead.objects.classes import ClassInfo
 from edgestead.objects.env import Bindings
 from edgestead.objects.host import Host, Peers, configure_sqlite
@@ -38,11 +40,15 @@ from edgestead.services.identities import KINDS, FedAccess
 from edgestead.store.feed.follower import Follower
 from edgestead.store.feed.follower_thread import ThreadFollower
 from edgestead.store.objectlog import LogError
+from edgestead.store.sqlite.objectlog.thinning import SECOND_US, Keeping
 
 SHOW_SECONDS = 0.5  # between two looks at what is shown as metrics
+REPORT_SECONDS = 2.0  # between two reports of which tokens were used
 _LOOK_SECONDS = 0.1  # how often a process that may not serve yet looks whether it shall end
 _ANSWERS = slot("edge_objects_requests_total", "1xx") - 1  # plus the first digit of the status
 _LIVE = slot("edge_objects_live")
+_HISTORY_BYTES = slot("edge_objects_history_bytes")
+_ALARMS = slot("edge_objects_alarms_running")
 _READ_ONLY = slot("edge_objects_read_only")
 _BLOCKED = slot("edge_objects_blocked_total")
 _SEQUENCE = slot("edge_feed_sequence")
@@ -105,7 +111,15 @@ async def _live(
         return
     page = process.page(start.counters_fd)
     try:  # before anybody watches the loop: a long log takes its time, and no class has run yet
-        host = Host(str(folder), classes, bindings=Bindings(start.bindings, Asker(start.kv_path).ask))
+        control = Asker(start.kv_path)
+        host = Host(
+            str(folder),
+            classes,
+            keeping=Keeping(
+                spacing_us=start.thin_seconds * SECOND_US, bytes_max=start.history_mib * 1024 * 1024
+            ),
+            bindings=Bindings(start.bindings, control.ask),
+        )
     except (LogError, OSError) as error:
         status.failed(f"the objects' storage cannot be opened: {error}")
         sys.exit(1)
@@ -116,11 +130,17 @@ async def _live(
         await host.open(
             [listener], gatekeeper, lambda code: page.add(_ANSWERS + code // 100), peers=_peers(start)
         )
+        process.rest_collector()
         status.ready()
         showing = loop.create_task(_show(host, page, fed))
+        reporting = loop.create_task(_report(gatekeeper, control.ask))
         await stop.wait()
         await host.close()
     showing.cancel()
+    reporting.cancel()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(REPORT_SECONDS):
+            await gatekeeper.report(control.ask)
     watchdog.stop()
 
 
@@ -140,9 +160,18 @@ async def _show(host: Host, page: Page, fed: FedAccess) -> None:
     """Keep the metrics that are levels up to date. Readiness reads one of them."""
     while True:
         page.set(_LIVE, host.live)
+        page.set(_HISTORY_BYTES, host.log.history_bytes)
+        page.set(_ALARMS, host.node.alarms.running_count)
         page.set(_READ_ONLY, not host.is_ready)
         page.set(_SEQUENCE, fed.sequence)
         await asyncio.sleep(SHOW_SECONDS)
+
+
+async def _report(gatekeeper: Gatekeeper, ask: Ask) -> None:
+    """Have control know when tokens were used."""
+    while True:
+        await asyncio.sleep(REPORT_SECONDS)
+        await gatekeeper.report(ask)
 
 
 def _end_blocked(page: Page, status: process.Status, words: str) -> None:

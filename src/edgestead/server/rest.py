@@ -9,7 +9,6 @@ Not   routes (`api`); bytes that are no request (`api.framing`).
 
 import asyncio
 import contextlib
-import gc
 import logging
 import socket
 from collections.abc import Callable, Generator
@@ -17,10 +16,11 @@ from typing import Any
 
 import uvicorn
 
+from edgestead.server import process
+
 KEEP_ALIVE_SECONDS = 30  # an idle connection's life after its last answer
 DRAIN_SECONDS = 8  # for requests under way at the end; below the supervisor's own limit
 _BACKLOG = 1024
-_GC_OBJECTS_YOUNG = 20_000  # allocations between collections; Python's own 700 cost a tenth of a small GET
 
 
 class RestServer(uvicorn.Server):
@@ -57,17 +57,10 @@ class RestServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        _rest_the_collector()
+        process.rest_collector()
         self._accepts()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         """Signals are the process's own business (`server.control`)."""
         yield
-
-
-def _rest_the_collector() -> None:
-    """What lives now lives on: no collection looks at it again. A request leaves no cycles behind."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(_GC_OBJECTS_YOUNG)

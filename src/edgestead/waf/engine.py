@@ -19,22 +19,24 @@ from edgestead.crs import Effective
 from . import scan
 from .collections import add_body, add_response_body, request_values, response_values
 from .compile import CompiledRule, RuleSet
+from .gates import AGENT, ARGUMENTS, BODY, FAMILY_OF, HEAD, RESPONSE, Candidates
 from .limits import HITS_MAX, STEP_UNITS, WORK_UNITS_MAX, Meter
-from .plan import Plan
+from .plan import Plan, Scanned
 from .run import Found, Run
-from .scan import GROUPS, NoScanner, Scanner
+from .scan import NoScanner, Scanner
 from .transaction import PARANOIA_LEVELS, Hit, Pair, Policy, Refused, Request, Response, Values, Verdict
 from .variants import Texts
 
 PLANS_MAX = 64  # choices of rules with a plan kept; zones that choose alike share one
 Steps = Generator[None, None, Verdict]
-Candidates = set[tuple[int, int]]
 _LEVEL_KEYS: Final = (
     b"detection_paranoia_level",
     b"blocking_paranoia_level",
     b"executing_paranoia_level",
     b"paranoia_level",
 )
+# Groups whose values come again with other requests: names and values of headers.
+_REPEATED = frozenset((AGENT, HEAD))
 
 
 class Engine:
@@ -93,7 +95,7 @@ class Engine:
             if len(self._plans) >= PLANS_MAX:
                 self._plans.pop(next(iter(self._plans)))
             tx = self._tx | dict.fromkeys(_LEVEL_KEYS, b"%d" % policy.level)
-            plan = self._plans[key] = Plan(self.rule_set, self._chosen(policy), tx, self.scanner.gates)
+            plan = self._plans[key] = Plan(self.rule_set, self._chosen(policy), tx, self.scanner.gate)
         return plan
 
     def _chosen(self, policy: Policy) -> Iterable[CompiledRule]:
@@ -118,7 +120,7 @@ class Inspection:
         self._meter = Meter(work_units_max)
         self._run: Run | None = None
         self._candidates: Candidates = set()
-        self._scanned: dict[str, list[Pair]] = {}  # what was scanned already
+        self._scanned: dict[tuple[str, str], list[Pair]] = {}  # what was scanned already
 
     def request(self) -> Steps:
         """Phases 1 and 2. Limits are verdicts, not exceptions."""
@@ -128,14 +130,14 @@ class Inspection:
             run = self._run = Run(self._engine.rule_set.chains, self._plan.tx, values, self._meter)
             run.values_changed()
             yield
-            yield from self._scan(values, ("arguments", "head"))
+            yield from self._scan(run, (ARGUMENTS, AGENT, HEAD))
             yield from self._phase(run, 1)
             if request.body:
                 processor = run.processor or _first(values, "REQBODY_PROCESSOR")
                 add_body(values, request, processor, run.force_body)
                 run.values_changed()
                 yield
-                yield from self._scan(values, ("arguments", "body"))
+                yield from self._scan(run, (ARGUMENTS, BODY))
             yield from self._phase(run, 2)
         except Refused as refused:
             return self._verdict(refused)
@@ -148,12 +150,12 @@ class Inspection:
         try:
             run.values.update(response_values(response))
             run.values_changed()
-            yield from self._scan(run.values, ("response",))
+            yield from self._scan(run, (RESPONSE,))
             yield from self._phase(run, 3)
             if response.body:
                 add_response_body(run.values, response)
                 run.values_changed()
-                yield from self._scan(run.values, ("response",))
+                yield from self._scan(run, (RESPONSE,))
             for phase in (4, 5):
                 yield from self._phase(run, phase)
         except Refused as refused:
@@ -168,24 +170,50 @@ class Inspection:
                 units = self._meter.units
                 yield
 
-    def _scan(self, values: Values, groups: tuple[str, ...]) -> Iterator[None]:
+    def _scan(self, run: Run, groups: tuple[str, ...]) -> Iterator[None]:
         """Look for candidates in values that were not there before."""
         for group in groups:
+            scanned = self._plan.scanned.get(group)
+            if scanned is None:
+                continue
             fresh: dict[bytes, None] = {}
-            for variable in GROUPS[group]:
-                pairs = values.get(variable)
-                if pairs:
-                    before = self._scanned.get(variable, [])
-                    for _, value in pairs[len(before) :] if pairs[: len(before)] == before else pairs:
-                        fresh[value] = None
-                    self._scanned[variable] = pairs
-            if fresh:
-                chains = self._engine.rule_set.chains
-                texts = Texts(chains, list(fresh))
-                text = texts.all_lines(range(len(chains.chains)), self._meter)
-                self._meter.spend(len(text))
-                self._candidates |= self._engine.scanner.candidates(text, group)
+            for variable, key in scanned.sources:
+                for value in self._fresh(run, group, variable, key):
+                    fresh[value] = None
+            left = list(fresh)
+            if group in _REPEATED:
+                left = []
+                for value in fresh:
+                    known = scanned.memory.known(value)
+                    if known is None:
+                        left.append(value)
+                    else:
+                        self._candidates |= known
+                for value in scanned.memory.repeated(left):
+                    left.remove(value)
+                    found = self._candidates_of([value], scanned, group)
+                    scanned.memory.remember(value, found)
+                    self._candidates |= found
+            if left:
+                self._candidates |= self._candidates_of(left, scanned, group)
                 yield
+
+    def _candidates_of(self, values: list[bytes], scanned: Scanned, group: str) -> Candidates:
+        texts = Texts(self._engine.rule_set.chains, values)
+        text = texts.all_lines(scanned.chains, self._meter)
+        self._meter.spend(len(text))
+        return self._engine.scanner.candidates(text, FAMILY_OF[group], group)
+
+    def _fresh(self, run: Run, group: str, variable: str, key: bytes) -> list[bytes]:
+        """The values of a variable that were not scanned yet."""
+        if key:
+            if variable == "REQUEST_HEADERS":
+                return run.headers.get(key, [])
+            return [value for name, value in run.values.get(variable, ()) if name.lower() == key]
+        pairs = run.values.get(variable, [])
+        before = self._scanned.get((group, variable), [])
+        self._scanned[group, variable] = pairs
+        return [value for _, value in (pairs[len(before) :] if pairs[: len(before)] == before else pairs)]
 
     def _verdict(self, refused: Refused | None = None) -> Verdict:
         found = [] if self._run is None else self._run.found

@@ -16,6 +16,7 @@ count as one) choose a plan, in which few chains are left, and their common begi
 """
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from .limits import Meter
 from .transformations import CHANGED_BY, TRANSFORMATIONS, Transformation
@@ -41,6 +42,11 @@ HAZARDS: dict[str, tuple[bytes, ...]] = {
     "urlDecode": (),
     "urlDecodeUni": (),
 }
+# Steps on whole values that leave all of them as they are when none of these is in the joined text.
+HARMLESS_WITHOUT: dict[str, tuple[bytes, ...]] = {
+    "normalizePath": (b"/.", b"//", b"..", SEPARATOR + b"."),
+    "normalizePathWin": (b"/.", b"//", b"..", SEPARATOR + b".", b"\\"),
+}
 # What a step may add to the bytes of a text; all others may make any byte.
 _ADDS: dict[str, frozenset[int]] = {
     "cmdLine": frozenset(range(97, 123)) | {32},
@@ -61,14 +67,31 @@ _ADDS: dict[str, frozenset[int]] = {
 _ALL = frozenset(range(256))
 
 
-class Plan:
-    """Steps for one kind of text: `nodes` are (parent, step); `node_of` a node by chain."""
+class Node(NamedTuple):
+    """One step behind a parent. `hazards` None: each value by itself; `harmless`: see `HARMLESS_WITHOUT`."""
 
-    __slots__ = ("node_of", "nodes")
+    parent: int
+    step: Transformation
+    hazards: tuple[bytes, ...] | None
+    harmless: tuple[bytes, ...]
+
+
+class Plan:
+    """Steps for one kind of text: `node_of` is a node by chain."""
+
+    __slots__ = ("node_of", "nodes", "wanted")
 
     def __init__(self) -> None:
-        self.nodes: list[tuple[int, Transformation, tuple[bytes, ...] | None]] = []
+        self.nodes: list[Node] = [Node(0, bytes, (), ())]
         self.node_of: list[int] = []
+        self.wanted: dict[tuple[int, ...], tuple[int, ...]] = {}
+
+    def nodes_of(self, chains: tuple[int, ...]) -> tuple[int, ...]:
+        """The nodes of some chains, each once."""
+        found = self.wanted.get(chains)
+        if found is None:
+            found = self.wanted[chains] = tuple(dict.fromkeys(self.node_of[chain] for chain in chains))
+        return found
 
 
 class Chains:
@@ -101,7 +124,6 @@ class Chains:
     def _make(self, kinds: frozenset[int]) -> Plan:
         present = frozenset(byte for byte in range(256) if self._classes[byte] in kinds) | set(self._plain)
         plan = Plan()
-        plan.nodes.append((0, bytes, ()))
         known: dict[Chain, int] = {(): 0}
         for chain in self.chains:
             node = 0
@@ -110,7 +132,8 @@ class Chains:
                 done = (*done, name)
                 if done not in known:
                     known[done] = len(plan.nodes)
-                    plan.nodes.append((node, TRANSFORMATIONS[name], HAZARDS.get(name)))
+                    harmless = HARMLESS_WITHOUT.get(name, ())
+                    plan.nodes.append(Node(node, TRANSFORMATIONS[name], HAZARDS.get(name), harmless))
                 node = known[done]
             plan.node_of.append(node)
         return plan
@@ -136,37 +159,54 @@ class _Leak(Exception):
 
 
 class Joined:
-    """Values that share each step. `places` are theirs among all values of the text."""
+    """Values that share each step. `places` are theirs among all values of the text.
 
-    __slots__ = ("_nodes", "_plan", "places", "values")
+    A step that turns out to change nothing leads to its parent's text, so what follows it is shared too.
+    """
+
+    __slots__ = ("_after", "_same", "_texts", "places", "plan", "values")
 
     def __init__(self, chains: Chains, values: list[bytes], places: list[int]) -> None:
         self.values = values
         self.places = places
         root = SEPARATOR.join(values)
-        self._plan = chains.plan(root)
-        self._nodes: dict[int, bytes] = {0: root}
+        self.plan = chains.plan(root)
+        self._texts: dict[int, bytes] = {0: root}
+        self._same: dict[int, int] = {0: 0}  # the node that holds a node's text
+        self._after: dict[tuple[int, Transformation], int] = {}
 
-    def node(self, chain: int) -> int:
-        return self._plan.node_of[chain]
+    def text(self, chain: int, meter: Meter) -> bytes:
+        """All values as the chain leaves them, with separators. Raises: _Leak; Refused."""
+        return self._texts[self.holder(self.plan.node_of[chain], meter)]
 
-    def text(self, node: int, meter: Meter) -> bytes:
-        """All values as the node's chain leaves them, with separators. Raises: _Leak; Refused."""
-        found = self._nodes.get(node)
+    def holder(self, node: int, meter: Meter) -> int:
+        """The node whose text is the node's: the same for the same text. Raises as `text`."""
+        found = self._same.get(node)
         if found is None:
-            parent, step, hazards = self._plan.nodes[node]
-            found = self._nodes[node] = self._stepped(self.text(parent, meter), step, hazards)
-            meter.spend(len(found) + 64)
+            step = self.plan.nodes[node]
+            before = self.holder(step.parent, meter)
+            known = self._after.get((before, step.step))
+            if known is None:
+                text = self._texts[before]
+                stepped = self._stepped(text, step)
+                meter.spend(len(text) + 64)
+                known = before if stepped == text else node
+                if known == node:
+                    self._texts[node] = stepped
+                self._after[before, step.step] = known
+            found = self._same[node] = known
         return found
 
-    def _stepped(self, text: bytes, step: Transformation, hazards: tuple[bytes, ...] | None) -> bytes:
-        count = len(self.values)
+    def _stepped(self, text: bytes, node: Node) -> bytes:
+        count, step = len(self.values), node.step
         if count == 1:
             return step(text)
-        if hazards is not None and not any(hazard in text for hazard in hazards):
+        if node.hazards is not None and not any(hazard in text for hazard in node.hazards):
             stepped = step(text)
             if stepped.count(SEPARATOR) == count - 1:
                 return stepped
+        elif node.harmless and not text.startswith(b".") and not any(h in text for h in node.harmless):
+            return text
         each = [step(value) for value in text.split(SEPARATOR)]
         if leaks := [place for place, value in enumerate(each) if SEPARATOR in value]:
             raise _Leak(leaks)
@@ -174,12 +214,18 @@ class Joined:
 
     def lines(self, chain: int, meter: Meter) -> bytes:
         """The same with line ends for separators: ``^``, ``$`` and ``\\b`` hold as in each value alone."""
-        text = self.text(self.node(chain), meter)
+        text = self.text(chain, meter)
         return text if len(self.values) == 1 else text.replace(SEPARATOR, b"\n")
 
     def split(self, chain: int, meter: Meter) -> list[bytes]:
-        text = self.text(self.node(chain), meter)
+        text = self.text(chain, meter)
         return [text] if len(self.values) == 1 else text.split(SEPARATOR)
+
+    def distinct(self, chains: tuple[int, ...], meter: Meter) -> list[bytes]:
+        """The texts of some chains, each once, as lines. Raises as `text`."""
+        holders = dict.fromkeys(self.holder(node, meter) for node in self.plan.nodes_of(chains))
+        texts = [self._texts[node] for node in holders]
+        return texts if len(self.values) == 1 else [text.replace(SEPARATOR, b"\n") for text in texts]
 
 
 class Texts:
@@ -204,7 +250,7 @@ class Texts:
         while True:
             for number, part in enumerate(self.parts):
                 try:
-                    part.text(part.node(chain), meter)
+                    part.text(chain, meter)
                 except _Leak as leak:
                     self._separate(number, leak.places)
                     break
@@ -220,14 +266,15 @@ class Texts:
             self.parts.insert(number, Joined(self._chains, values, places))
         self.parts.extend(Joined(self._chains, [part.values[at]], [part.places[at]]) for at in leaks)
 
-    def all_lines(self, chains: Iterable[int], meter: Meter) -> bytes:
+    def all_lines(self, chains: tuple[int, ...], meter: Meter) -> bytes:
         """The values under every chain, each distinct text once: what the scan looks at."""
-        chosen = tuple(chains)
-        for chain in chosen:
-            self.prepare(chain, meter)
         found: dict[bytes, None] = {}
-        for part in self.parts:
-            for node in {part.node(chain) for chain in chosen}:
-                text = part.text(node, meter)
-                found[text if len(part.values) == 1 else text.replace(SEPARATOR, b"\n")] = None
+        number = 0
+        while number < len(self.parts):
+            try:
+                found.update(dict.fromkeys(self.parts[number].distinct(chains, meter)))
+            except _Leak as leak:
+                self._separate(number, leak.places)
+            else:
+                number += 1
         return b"\n".join(found)
