@@ -13,7 +13,8 @@ from tests.proxy.talk import say
 REQUESTS = {
     "injection": (
         "POST /search HTTP/1.1\r\nHost: {host}\r\nUser-Agent: Mozilla/5.0\r\nAccept: */*\r\n"
-        "Content-Length: 45\r\nContent-Type: application/x-www-form-urlencoded\r\n\r\nq=1' UNION SELECT password FROM users WHERE 1"
+        "Content-Length: 45\r\nContent-Type: application/x-www-form-urlencoded\r\n\r\n"
+        "q=1' UNION SELECT password FROM users WHERE 1"
     ),
     "script": "GET /?q=%3Cscript%3Ealert(1)%3C/script%3E HTTP/1.1\r\nHost: {host}\r\nAccept: */*\r\n\r\n",
     "harmless": "GET /shop?q=red+shoes HTTP/1.1\r\nHost: {host}\r\nAccept: */*\r\nUser-Agent: M/5\r\n\r\n",

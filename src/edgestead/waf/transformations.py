@@ -167,11 +167,11 @@ def base64_decode(value: bytes) -> bytes:
 
     Line ends are allowed anywhere, and blanks before them.
     """
-    text = value.partition(b"\0")[0]
-    if b"\n" in text or b" " in text:
-        text = _BASE64_BLANK.sub(b"", text)
+    text = value
+    if b"\n" in value or b"\0" in value or value.endswith(b" "):
+        text = _BASE64_BLANK.sub(b"", value.partition(b"\0")[0])
     if len(text) % 4:
-        return value  # as most values are: no base64
+        return value
     try:
         return binascii.a2b_base64(text, strict_mode=True)
     except binascii.Error:
