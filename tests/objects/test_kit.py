@@ -15,6 +15,7 @@ from edgestead.objects.errors import (
     BackendError,
     BookmarkError,
     FetchError,
+    KeyValueError,
     ObjectReset,
     RemoteError,
     UnknownClass,
@@ -149,7 +150,7 @@ def test_what_fails_is_raised_as_a_caller_sees_it_and_the_object_goes_on(counter
 
 
 def test_a_class_that_was_not_loaded_is_named(objects: ObjectNode) -> None:
-    with pytest.raises(UnknownClass, match=r"'Missing'.*loaded are: Counter, Plain, Timer"):
+    with pytest.raises(UnknownClass, match=r"'Missing'.*loaded are: Cached, Counter, Plain, Timer"):
         objects.Missing["a"]
     with pytest.raises(AttributeError, match="missing"):
         objects.missing  # noqa: B018
@@ -482,6 +483,56 @@ def test_the_living_object_can_be_looked_at(objects: ObjectNode, counter) -> Non
     assert objects.inside(counter, lambda self: self.calls) == objects.inside(counter, look) == 1
     with pytest.raises(ZeroDivisionError):
         objects.inside(counter, lambda self: 1 / 0)
+
+
+class Cached(StatefulObject):
+    async def remember(self, key: str, value: str, ttl: int | None = None) -> None:
+        await self.env.CACHE.put(key, value, expiration_ttl=ttl, metadata={"by": self.ctx.id.name})
+
+    async def recall(self, key: str) -> str | None:
+        found: str | None = await self.env.CACHE.get(key)
+        return found
+
+    async def keys(self, limit: int) -> list[list[str]]:
+        pages, cursor = [], ""
+        while True:
+            page = await self.env.CACHE.list(limit=limit, cursor=cursor)
+            pages.append([key["name"] for key in page["keys"]])
+            if page["list_complete"]:
+                return pages
+            cursor = page["cursor"]
+
+
+@pytest.fixture
+def object_namespaces() -> list[str]:
+    return ["CACHE"]
+
+
+def test_objects_reach_key_value_namespaces(objects: ObjectNode) -> None:
+    cached, cache = objects.Cached["c"], objects.namespace("CACHE")
+    cache.put("outside", "x")
+    cached.remember("a", "1")
+    cached.remember("b", "2", ttl=60)
+
+    assert (cached.recall("outside"), cached.recall("missing"), cache.get("a")) == ("x", None, "1")
+    assert cached.keys(2) == [["a", "b"], ["outside"]]
+    objects.advance(60)
+    assert cached.recall("b") is None
+    snapshot = objects.snapshot()
+    cache.delete("a")
+    objects.crash()
+    assert cache.keys() == ["outside"]
+    objects.rollback(snapshot)
+    assert cache.keys(prefix="a") == ["a"]
+
+
+@pytest.mark.parametrize(("key", "value", "ttl"), [("", "x", None), ("k" * 513, "x", None), ("k", "x", 5)])
+def test_namespaces_refuse_what_a_server_refuses(objects: ObjectNode, key, value, ttl) -> None:
+    with pytest.raises(KeyValueError):
+        objects.Cached["c"].remember(key, value, ttl)
+    assert objects.namespace("CACHE").keys() == []
+    with pytest.raises(KeyError):
+        objects.namespace("OTHER")
 
 
 # the plugin

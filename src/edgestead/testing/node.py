@@ -41,6 +41,7 @@ from edgestead.testing.clock import UserClock
 from edgestead.testing.disks import SimulatedDisk
 from edgestead.testing.handles import Handle, Handles, StorageAccess
 from edgestead.testing.lives import Life
+from edgestead.testing.namespaces import NamespaceAccess, Namespaces
 from edgestead.testing.network import Network, Respond
 from edgestead.testing.snapshots import Snapshot
 
@@ -79,10 +80,17 @@ class ObjectNode:
 
     `start` is a snapshot to begin from, or the time at which an empty node begins. With a `seed` things that
     could happen in any order do so in an order of that number; without one in the order of a real loop.
+    `namespaces` are names of key-value namespaces, which objects find in `env` by them.
     Use it as a context manager, or `close` it. Attributes that begin with a capital are loaded classes.
     """
 
-    def __init__(self, *sources: Source, start: Snapshot | datetime = START, seed: int | None = None) -> None:
+    def __init__(
+        self,
+        *sources: Source,
+        start: Snapshot | datetime = START,
+        seed: int | None = None,
+        namespaces: Iterable[str] = (),
+    ) -> None:
         self._classes = describe_all(sources)
         self._seed = seed
         self._undo = ExitStack()
@@ -90,17 +98,29 @@ class ObjectNode:
         self._vfs = self._undo.enter_context(self.disk.vfs(f"edgestead-node-{next(_numbers)}"))
         time_us = _microseconds(start) if isinstance(start, datetime) else start.time_us
         self._network = Network()
+        self._namespaces = Namespaces(namespaces, lambda: self.now_ms // 1_000)
         self._clock = UserClock(lambda: self._life.loop.now_us(), _modules(self._classes))
         begin = start if isinstance(start, Snapshot) else _empty[0] if _empty else None
         if begin is not None:
-            begin.put_back(self.disk)
+            self._put_back(begin)
         self._life = self._begin(time_us)
         if begin is None:
-            _empty.append(Snapshot.of(self.disk, time_us))
+            _empty.append(Snapshot.of(self.disk, {}, time_us))
         self._closed = False
 
     def _begin(self, time_us: int) -> Life:
-        return Life(self.disk, self._vfs, self._classes, time_us=time_us, seed=self._seed)
+        return Life(
+            self.disk,
+            self._vfs,
+            self._classes,
+            time_us=time_us,
+            seed=self._seed,
+            bindings=self._namespaces.bindings,
+        )
+
+    def _put_back(self, snapshot: Snapshot) -> None:
+        snapshot.put_back(self.disk)
+        self._namespaces.put_back(snapshot.namespaces)
 
     def __enter__(self) -> Self:
         return self
@@ -275,12 +295,12 @@ class ObjectNode:
         """Everything that is stored, and the time. What runs in memory is not in it."""
         self._run(_settle())
         self._life.node.log.settle()
-        return Snapshot.of(self.disk, self._life.loop.now_us())
+        return Snapshot.of(self.disk, self._namespaces.contents(), self._life.loop.now_us())
 
     def rollback(self, to: Snapshot) -> None:
         """Go back to a snapshot, storage and time. Objects start anew when they are called."""
         self._end_life()
-        to.put_back(self.disk)
+        self._put_back(to)
         self._start_again(to.time_us)
 
     def _end_life(self) -> None:
@@ -300,6 +320,10 @@ class ObjectNode:
         before the first call.
         """
         return StorageAccess(self, of._ref)
+
+    def namespace(self, name: str) -> NamespaceAccess:
+        """A key-value namespace, for a test to read and fill. Raises KeyError for one that is not bound."""
+        return NamespaceAccess(self._namespaces.bindings.ids[name], self._namespaces, self._run)
 
     def inside(self, of: Handle, look: Callable[[Any], T | Awaitable[T]]) -> T:
         """`look(self)` with the living object itself, as one of its events; starts it if need be."""

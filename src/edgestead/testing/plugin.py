@@ -79,11 +79,22 @@ def objects_start() -> "Snapshot | None":
 
 
 @pytest.fixture
-def objects(object_classes: list[Any], objects_start: "Snapshot | None") -> "Iterator[ObjectNode]":
+def object_namespaces() -> list[str]:
+    """Key-value namespaces that the objects of the fixture `objects` find in `self.env`, by these names.
+
+    None; a module or conftest.py may have its own.
+    """
+    return []
+
+
+@pytest.fixture
+def objects(
+    object_classes: list[Any], objects_start: "Snapshot | None", object_namespaces: list[str]
+) -> "Iterator[ObjectNode]":
     """A node of stateful objects in memory, on invented time; a new one for each test."""
     from edgestead.testing.node import START, ObjectNode
 
-    with ObjectNode(*object_classes, start=objects_start or START) as node:
+    with ObjectNode(*object_classes, start=objects_start or START, namespaces=object_namespaces) as node:
         yield node
 
 
