@@ -467,6 +467,17 @@ def test_storage_is_read_and_written_from_outside_without_running_the_class(
     assert storage.list() == {}
 
 
+@pytest.mark.parametrize("live", [True, False])
+def test_what_was_stored_from_outside_outlives_a_crash(objects: ObjectNode, counter, live: bool) -> None:
+    if live:
+        counter.add()
+    objects.storage(counter).put("total", 41)
+
+    objects.crash(power=True, seed=3)
+
+    assert counter.add() == 42
+
+
 def test_what_storage_refuses_is_raised(objects: ObjectNode) -> None:
     with pytest.raises(BackendError):
         objects.storage(objects.Plain["a"]).sql("SELECT 1")
