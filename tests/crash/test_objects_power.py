@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import json
 import random
 from collections.abc import Iterator
 
@@ -123,6 +124,7 @@ def test_a_thousand_power_cuts() -> None:
             assert verdict(logs, told) == [], seed
             logs.abandon()
     assert acknowledged > 50 * LONG_ROUNDS
+    print(json.dumps({"acknowledged": acknowledged}))  # noqa: T201
 
 
 def test_the_judge_notices_a_disk_that_lies(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,6 +118,27 @@ def test_the_log_takes_commits_again_when_there_is_space(logs: Logs) -> None:
     assert put(log, log.acquire(ref()), keys(a=b"1")).state == "durable"
 
 
+def test_a_full_disk_beside_a_spare_segment_is_noticed_too(logs: Logs) -> None:
+    log = logs.open()
+    lease = log.acquire(ref())
+    put(log, lease, keys(a=b"1"))
+    logs.disk.space_bytes = 0
+    fail_next(logs, "write", "segment-", errno.ENOSPC)
+
+    group = put(log, lease, keys(a=b"2"))
+
+    assert (group.state, type(group.error), log.read_only) == ("refused", NoSpace, True)
+    with pytest.raises(NoSpace):
+        log.append(log.acquire(ref("other")), 0, [keys(a=b"1")], None)
+    log.tend()
+    assert log.read_only, "still full"
+    logs.disk.space_bytes = None
+    log.tend()
+    assert not log.read_only
+    assert put(log, log.acquire(ref()), keys(a=b"3")).state == "durable"
+    assert "room" not in logs.disk.names("/objects/log")
+
+
 def test_a_retired_segment_is_space_enough(logs: Logs) -> None:
     log = without_spare(logs)
     lease = log.acquire(ref("filler"))
@@ -151,11 +172,14 @@ def test_a_full_disk_refuses_before_it_acknowledges_and_resets(
                 await stub.write(f"k{number:04}", 5_000)
                 acknowledged.append(f"k{number:04}")
         assert caught.value.reset
+        await asyncio.sleep(0.1)
+        assert node.log.read_only
         if kind is Notes:
             assert await stub.keys() == sorted(acknowledged), "readable while the disk is full"
         logs.disk.space_bytes = None
         node.log.tend()
         await asyncio.sleep(5)
+        assert not node.log.read_only
         await stub.write("last")
         acknowledged.append("last")
 
@@ -166,6 +190,36 @@ def test_a_full_disk_refuses_before_it_acknowledges_and_resets(
     logs.killed()
     run(logs, after, kind)
     assert not logs.fatal
+
+
+def test_an_object_that_is_as_large_as_it_may_be_troubles_nobody_else(logs: Logs) -> None:
+    async def script(node: Node) -> None:
+        large = node.env.Table["large"]
+        await large.write("first")
+        database = next(iter(node._live.values())).engine.database
+        assert database is not None
+        database._run_once("PRAGMA max_page_count = 5")
+        with pytest.raises(StorageBroken, match="full"):
+            await large.write("second", 100_000)
+        await asyncio.sleep(0.1)
+        assert not node.log.read_only
+        await node.env.Table["other"].write("first")
+        assert await large.keys() == ["first"]
+
+    run(logs, script, Table)
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC], ids=["EIO", "ENOSPC"])
+def test_a_database_that_cannot_be_opened_resets_its_object(logs: Logs, number: int) -> None:
+    async def script(node: Node) -> None:
+        fail_next(logs, "create", ".sqlite", number)
+        with pytest.raises(StorageBroken) as caught:
+            await node.env.Table["a"].write("first")
+        assert caught.value.reset
+        await node.env.Table["a"].write("first")
+        assert await node.env.Table["a"].keys() == ["first"]
+
+    run(logs, script, Table)
 
 
 def test_a_damaged_database_resets_the_object_and_is_made_anew(logs: Logs) -> None:

@@ -108,6 +108,19 @@ def test_a_token_needs_the_permission_to_invoke(server):
     assert server.call_object("Counter/a/add", token=other).status == 403
 
 
+def test_a_call_is_a_use_of_its_token(server):
+    id_, invoke = make_token(server, "Objects Invoke")
+    unused, _ = make_token(server, "Objects Invoke")
+
+    def uses():
+        return {t["id"]: t.get("last_used_on") for t in server.call("GET", "/user/tokens").result}
+
+    assert uses()[id_] is None
+    server.call_object("Counter/a/add", token=invoke)
+    server.wait_until(lambda: uses()[id_] is not None, 60)
+    assert uses()[unused] is None
+
+
 def test_a_token_is_dead_the_moment_its_deletion_is_answered(server):
     for _ in range(10):
         id_, secret = make_token(server, "Objects Invoke")

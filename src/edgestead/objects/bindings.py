@@ -80,7 +80,13 @@ class Refused(msgspec.Struct, array_like=True, tag=8):
     permanent: bool
 
 
-Question = Get | Put | Delete | List
+class Used(msgspec.Struct, array_like=True, tag=9):
+    """When each token last let a caller in here. Control, which keeps that, saw none of it."""
+
+    times_us: dict[str, int]
+
+
+Question = Get | Put | Delete | List | Used
 Reply = Found | Done | Keys | Refused
 encode = msgspec.msgpack.Encoder().encode
 read_question = msgspec.msgpack.Decoder(Question).decode
@@ -140,7 +146,7 @@ class KeyValues:
 
     getWithMetadata = get_with_metadata
 
-    async def _say(self, question: Question) -> Any:
+    async def _say(self, question: Get | Put | Delete | List) -> Any:
         await self._confirmed()
         try:
             reply = _read_reply(await self._ask(encode(question)))

@@ -87,6 +87,8 @@ _PRAGMAS = (
 )
 CRITICAL = (apsw.FullError, apsw.IOError, apsw.NoMemError, apsw.CorruptError, apsw.NotADBError)
 """After these SQLite has rolled back by itself, or cannot go on."""
+NO_SPACE = (apsw.FullError, apsw.CantOpenError)
+"""These may mean that the disk is full: or that the object is as large as it may be."""
 
 
 class OpenCursor(Protocol):

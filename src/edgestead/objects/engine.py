@@ -18,7 +18,7 @@ import msgspec
 
 from edgestead.objects import limits
 from edgestead.objects.commits import Turns
-from edgestead.objects.database import CRITICAL, Database
+from edgestead.objects.database import NO_SPACE, Database
 from edgestead.objects.errors import ObjectReset, StorageBroken, TransactionError
 from edgestead.store.objectlog import (
     UNCHANGED,
@@ -32,6 +32,7 @@ from edgestead.store.objectlog import (
     Target,
     Unchanged,
 )
+from edgestead.store.sqlite.objectlog.files import NO_SPACE_ERRNOS
 
 Waiter = Callable[[Exception | None], None]
 Logging = Literal["keys", "pages"]
@@ -252,7 +253,10 @@ class Engine:
         """The database, opened when it is first needed."""
         self.check()
         if self.database is None:
-            self.database = self._open_database(self.lease)
+            try:
+                self.database = self._open_database(self.lease)
+            except (apsw.Error, OSError) as error:
+                raise self.fail("its database cannot be opened", error) from error
             self._has_file = True
         return self.database
 
@@ -351,7 +355,10 @@ class Engine:
             commit = self._make_commit(flush)
         except Exception as error:
             self._rebuild = True
-            self.break_off(_reset_by(error))
+            if isinstance(error, apsw.ConstraintError):
+                self.break_off(ObjectReset(f"{_FOREIGN_KEYS}: {error}"))
+            else:
+                self.fail("a commit failed", error)
             return
         if commit is None:
             waiters, self._waiters = self._waiters, []
@@ -416,7 +423,7 @@ class Engine:
             group = self._log.append(self.lease, self.lease.head, [commit], alarm, upkeep=upkeep)
         except LogError as error:
             self._rebuild = True  # SQLite has the commit, and the log does not
-            self.break_off(StorageBroken(f"Object storage was reset because a write failed: {error}"))
+            self.fail("a write failed", error)
             return
         self._appended(group, confirmed=self._confirmed)
         self._confirmed = False
@@ -428,7 +435,7 @@ class Engine:
         """A group of ours is durable, or never will be."""
         if error is not None:
             self._rebuild = True
-            self.break_off(StorageBroken(f"Object storage was reset because a write failed: {error}"))
+            self.fail("a write failed", error)
         elif self.database is not None and self.database.frames >= limits.CHECKPOINT_FRAMES:
             self.checkpoint()
 
@@ -473,6 +480,14 @@ class Engine:
         """Raise when this storage is over."""
         if self.broken is not None:
             raise self.broken
+
+    def fail(self, what: str, error: Exception) -> StorageBroken:
+        """Reset the object because storage failed; gives what its callers see."""
+        if isinstance(error, NO_SPACE) or getattr(error, "errno", None) in NO_SPACE_ERRNOS:
+            self._log.look_for_space()
+        broken = StorageBroken(f"Object storage was reset because {what}: {error}")
+        self.break_off(broken)
+        return broken
 
     def break_off(self, error: ObjectReset) -> None:
         """Forget what is not committed, and never do anything again."""
@@ -544,11 +559,3 @@ class Engine:
         if moved:
             self._log.put_base(self.lease, self.lease.head)
         self._log.release(self.lease, self.unflushed, rebuild=self._rebuild)
-
-
-def _reset_by(error: Exception) -> ObjectReset:
-    if isinstance(error, apsw.ConstraintError):
-        return ObjectReset(f"{_FOREIGN_KEYS}: {error}")
-    if isinstance(error, CRITICAL):
-        return StorageBroken(f"Object storage was reset because a write failed: {error}")
-    return StorageBroken(f"Object storage was reset because a commit failed: {error!r}")

@@ -20,7 +20,7 @@ import msgspec
 
 from edgestead.objects.database import Database
 from edgestead.objects.engine import Engine
-from edgestead.objects.errors import ObjectReset, StorageBroken
+from edgestead.objects.errors import ObjectReset
 from edgestead.store.objectlog import (
     PAGE_BYTES,
     UNCHANGED,
@@ -82,7 +82,8 @@ class OwnEngine(Engine):
         if not self._has_file:
             return
         try:
-            state = self.open().own_state()
+            self.database = self._open_database(self.lease)
+            state = self.database.own_state()
         except apsw.Error as error:
             raise LogError(f"the object's own database cannot be read: {error}") from error
         alarm_us, position, session = state or (self.lease.alarm_us, None, None)
@@ -140,7 +141,7 @@ class OwnEngine(Engine):
             elif not self.lease.head and (self.changes or self._writes_sql() or alarm is None):
                 self._tell(UNCHANGED)
         except LogError as error:
-            self.break_off(StorageBroken(f"Object storage was reset because a write failed: {error}"))
+            self.fail("a write failed", error)
             return
         super().commit(flush=flush, upkeep=upkeep)
 
@@ -161,7 +162,7 @@ class OwnEngine(Engine):
 
     def _told(self, error: LogError | None) -> None:
         if error is not None:
-            self.break_off(StorageBroken(f"Object storage was reset because a write failed: {error}"))
+            self.fail("a write failed", error)
 
     def _make_commit(self, flush: bool) -> Commit | None:
         if self.changes or not isinstance(self._alarm_change, Unchanged) or self._writes_sql():
@@ -180,7 +181,7 @@ class OwnEngine(Engine):
             if alarm is None:
                 self._tell(None)
         except LogError as error:
-            self.break_off(StorageBroken(f"Object storage was reset because a write failed: {error}"))
+            self.fail("a write failed", error)
             return
         self._confirmed = False
         waiters, self._waiters = self._waiters, []

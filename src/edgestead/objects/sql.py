@@ -16,7 +16,7 @@ import apsw
 from edgestead.objects import limits
 from edgestead.objects.database import CRITICAL, Database
 from edgestead.objects.engine import Engine
-from edgestead.objects.errors import SqlError, StorageBroken
+from edgestead.objects.errors import SqlError
 from edgestead.objects.statements import Statement, split
 
 Row = dict[str, Any]
@@ -106,9 +106,7 @@ def _remember(query: str) -> tuple[Statement, ...]:
 def _refuse(engine: Engine, database: Database, error: Exception) -> NoReturn:
     """Turn what went wrong into words; reset the object when storage itself failed."""
     if isinstance(error, CRITICAL):
-        broken = StorageBroken(f"Object storage was reset because a SQL statement failed: {error}")
-        engine.break_off(broken)
-        raise broken from error
+        raise engine.fail("a SQL statement failed", error) from error
     if isinstance(error, apsw.BindingsError):
         raise SqlError("Wrong number of parameter bindings for SQL query.") from None
     if isinstance(error, apsw.InterruptError):

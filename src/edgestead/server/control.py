@@ -181,6 +181,7 @@ class Control:
             self._kv.data,
             frozenset(self._start.objects_namespaces),
             lambda id_: self._store.read(lambda reader: not namespaces.unknown(reader, (id_,))),
+            self._uses.uses.note,
             blanks=self._start.profile is Profile.CLIENTS,
         )
 

@@ -1,7 +1,7 @@
 """Key-value data for the objects processes: control's end of their Unix socket.
 
 Owns  answering each message; which namespaces can be reached that way.
-Asks  `api.kv_data` for the data, `model.kv` for the rules.
+Asks  `api.kv_data` for the data, `model.kv` for the rules; `note_use`, a parameter, to keep uses of tokens.
 Tells `objects.bindings`, by the messages it has declared.
 Not   user code's spelling; HTTP.
 
@@ -38,6 +38,7 @@ from edgestead.objects.bindings import (
     Question,
     Refused,
     Reply,
+    Used,
     encode,
     read_question,
 )
@@ -57,12 +58,13 @@ class KvSocket:
         kv: KvData,
         bound: frozenset[str],
         exists: Callable[[str], bool],
+        note_use: Callable[[str, int], None],
         *,
         blanks: bool,
         now_s: Callable[[], float] = time.time,
     ) -> None:
         self._kv, self._bound, self._exists = kv, bound, exists
-        self._blanks, self._now_s = blanks, now_s
+        self._note_use, self._blanks, self._now_s = note_use, blanks, now_s
         self._running: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
 
@@ -87,6 +89,10 @@ class KvSocket:
             return encode(Refused(_INTERNAL, "The key-value store failed.", permanent=False))
 
     async def _act(self, question: Question) -> Reply:
+        if isinstance(question, Used):
+            for token_id, time_us in question.times_us.items():
+                self._note_use(token_id, time_us)
+            return Done()
         namespace = question.namespace
         if namespace not in self._bound or not self._exists(namespace):
             raise NamespaceNotFound

@@ -10,6 +10,7 @@ slow down but not stop.
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -25,6 +26,7 @@ import uvloop
 
 from edgestead.model.counters import Page, slot
 from edgestead.objects import layout
+from edgestead.objects.bindings import Ask
 from edgestead.objects.classes import ClassInfo
 from edgestead.objects.env import Bindings
 from edgestead.objects.host import Host, Peers, configure_sqlite
@@ -41,6 +43,7 @@ from edgestead.store.objectlog import LogError
 from edgestead.store.sqlite.objectlog.thinning import SECOND_US, Keeping
 
 SHOW_SECONDS = 0.5  # between two looks at what is shown as metrics
+REPORT_SECONDS = 2.0  # between two reports of which tokens were used
 _LOOK_SECONDS = 0.1  # how often a process that may not serve yet looks whether it shall end
 _ANSWERS = slot("edge_objects_requests_total", "1xx") - 1  # plus the first digit of the status
 _LIVE = slot("edge_objects_live")
@@ -108,13 +111,14 @@ async def _live(
         return
     page = process.page(start.counters_fd)
     try:  # before anybody watches the loop: a long log takes its time, and no class has run yet
+        control = Asker(start.kv_path)
         host = Host(
             str(folder),
             classes,
             keeping=Keeping(
                 spacing_us=start.thin_seconds * SECOND_US, bytes_max=start.history_mib * 1024 * 1024
             ),
-            bindings=Bindings(start.bindings, Asker(start.kv_path).ask),
+            bindings=Bindings(start.bindings, control.ask),
         )
     except (LogError, OSError) as error:
         status.failed(f"the objects' storage cannot be opened: {error}")
@@ -129,9 +133,14 @@ async def _live(
         process.rest_collector()
         status.ready()
         showing = loop.create_task(_show(host, page, fed))
+        reporting = loop.create_task(_report(gatekeeper, control.ask))
         await stop.wait()
         await host.close()
     showing.cancel()
+    reporting.cancel()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(REPORT_SECONDS):
+            await gatekeeper.report(control.ask)
     watchdog.stop()
 
 
@@ -156,6 +165,13 @@ async def _show(host: Host, page: Page, fed: FedAccess) -> None:
         page.set(_READ_ONLY, not host.is_ready)
         page.set(_SEQUENCE, fed.sequence)
         await asyncio.sleep(SHOW_SECONDS)
+
+
+async def _report(gatekeeper: Gatekeeper, ask: Ask) -> None:
+    """Have control know when tokens were used."""
+    while True:
+        await asyncio.sleep(REPORT_SECONDS)
+        await gatekeeper.report(ask)
 
 
 def _end_blocked(page: Page, status: process.Status, words: str) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from edgestead.api import credentials
 from edgestead.http1.messages import Request
 from edgestead.model.errors import EdgeError
+from edgestead.objects.bindings import Ask, Used, encode
 from edgestead.services.access import PLATFORM, Target, check_usable, permits
 from edgestead.services.identities import FedAccess
 
@@ -22,17 +23,31 @@ class Gatekeeper:
 
     def __init__(self, fed: FedAccess, now_us: Callable[[], int]) -> None:
         self._fed, self._now_us = fed, now_us
+        self._uses_us: dict[str, int] = {}  # by token, since the last report
 
     def __call__(self, request: Request, permission: str) -> EdgeError | None:
         """The refusal, if there is one."""
         sent = {name: value for name, value in request.headers if name in _HEADERS}
         try:
             identity = credentials.identify(sent, self._fed.table, PLATFORM)
-            if identity.actor.token_id is not None:
-                check_usable(identity, self._now_us(), request.client)
+            token_id = identity.actor.token_id
+            if token_id is not None:
+                now_us = self._now_us()
+                check_usable(identity, now_us, request.client)
+                self._uses_us[token_id] = now_us
             if identity.full:
                 return None
         except EdgeError as refusal:
             return refusal
         targets = map(Target, self._fed.accounts)
         return None if any(permits(identity, permission, target) for target in targets) else PLATFORM.denied()
+
+    async def report(self, ask: Ask) -> None:
+        """Tell control which tokens were used; again the next time if it is away."""
+        if not self._uses_us:
+            return
+        told, self._uses_us = self._uses_us, {}
+        try:
+            await ask(encode(Used(told)))
+        except OSError:
+            self._uses_us = told | self._uses_us

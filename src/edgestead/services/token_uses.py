@@ -2,7 +2,8 @@
 
 Owns  the times in memory, and which of them are not written down yet.
 Asks  `tables.token_log`.
-Tells `services.tokens`, for `last_used_on`; `api.pipeline` notes each use.
+Tells `services.tokens`, for `last_used_on`; `api.pipeline` notes each use, and `server.kv_socket` those that
+      the objects processes report.
 Not   who may use a token.
 
 A use costs one entry in a dictionary, not a write: the times are written down every minute or so, and those
@@ -27,8 +28,10 @@ class TokenUses:
         self._written_us = token_log.uses(reader)
         self._used_us = dict(self._written_us)
 
-    def note(self, token_id: str, now_us: int) -> None:
-        self._used_us[token_id] = now_us
+    def note(self, token_id: str, used_us: int) -> None:
+        """A use, perhaps of a while ago."""
+        if used_us > self._used_us.get(token_id, 0):
+            self._used_us[token_id] = used_us
 
     def last_us(self, token_id: str) -> int | None:
         return self._used_us.get(token_id)

@@ -303,6 +303,10 @@ class ObjectLog(Protocol):
         """Do what had to wait: look for space again, shorten the log. To be called every second or so."""
         ...
 
+    def look_for_space(self) -> None:
+        """Something met a full disk. Find out whether there is room; without any `read_only` becomes true."""
+        ...
+
     def holding_back(self, limit: int) -> list[ObjectRef]:
         """Objects whose base must move before the log can be shortened."""
         ...

@@ -168,6 +168,8 @@ class SimulatedDisk:
     def remove(self, path: str) -> None:
         if path in self.inodes and not self.frozen:
             self.count("remove", path)
+            if self.space_bytes is not None:
+                self.space_bytes += len(self.inodes[path].data)
             del self.inodes[path]
 
     def make_folder(self, path: str) -> None:

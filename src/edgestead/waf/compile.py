@@ -135,8 +135,11 @@ def stages_of(rule: Rule) -> tuple[Chain, ...]:
 
 
 class CompiledRule:
-    """`place` is its position among the rules and markers of its phase, `bit` its place in policies' masks
-    (-1: it does not score). `level` 0 runs at every level."""
+    """A rule of a phase.
+
+    `place` is its position among the rules and markers of its phase, `bit` its place in policies' masks: -1
+    when it does not score. `level` 0 runs at every level.
+    """
 
     __slots__ = ("bit", "increment", "level", "links", "logged", "phase", "place", "rule", "score_level")
 

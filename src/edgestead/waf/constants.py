@@ -18,41 +18,48 @@ from .compile import PHASES, CompiledRule, Link, RuleSet
 from .limits import Meter
 from .macros import Macro, Name
 from .run import Run, slot
-from .targets import STATE_VARIABLES
+from .targets import STATE_VARIABLES, Target
 
 _KEYED = frozenset(("TX", "IP", "GLOBAL", "RESOURCE", "SESSION", "USER"))  # what setvar can change
 _CAPTURES = frozenset(b"%d" % digit for digit in range(10))
 
 
 class Uses:
-    """Variables of rules by slot, and beginnings of slots where the rest is not fixed.
+    """Variables of rules by slot, and what chooses more of them: beginnings of slots, patterns.
 
     `others`: also something that is not constant, such as the request.
     """
 
-    __slots__ = ("keys", "others", "prefixes")
+    __slots__ = ("keys", "others", "patterns", "prefixes")
 
     def __init__(self) -> None:
         self.keys: set[bytes] = set()
         self.prefixes: set[bytes] = set()
+        self.patterns: set[Target] = set()  # of TX
         self.others = False
 
     def touches(self, keys: Iterable[bytes]) -> bool:
-        prefixes = tuple(self.prefixes)
-        return any(key in self.keys or key.startswith(prefixes) for key in keys)
+        """Whether one of the keys is among them."""
+        if not self.keys.isdisjoint(keys):
+            return True
+        if not (self.prefixes or self.patterns):
+            return False
+        prefixes, patterns = tuple(self.prefixes), self.patterns
+        return any(key.startswith(prefixes) or any(t.chooses(key) for t in patterns) for key in keys)
 
     def overlaps(self, other: "Uses") -> bool:
-        mine, others = tuple(self.prefixes), tuple(other.prefixes)
-        return (
-            not self.keys.isdisjoint(other.keys)
-            or any(key.startswith(others) for key in self.keys)
-            or any(key.startswith(mine) for key in other.keys)
-            or any(a.startswith(b) or b.startswith(a) for a in mine for b in others)
-        )
+        """Whether both may mean the same variable."""
+        if self.touches(other.keys) or other.touches(self.keys):
+            return True
+        # two open sets may always meet, except by beginnings that differ
+        if (self.patterns and (other.patterns or other.prefixes)) or (other.patterns and self.prefixes):
+            return True
+        return any(a.startswith(b) or b.startswith(a) for a in self.prefixes for b in other.prefixes)
 
     def add(self, other: "Uses") -> None:
         self.keys |= other.keys
         self.prefixes |= other.prefixes
+        self.patterns |= other.patterns
 
 
 def reads(link: Link) -> Uses:
@@ -62,7 +69,11 @@ def reads(link: Link) -> Uses:
         if target.variable not in _KEYED:
             # matched variables are the chain's own business: constant as far as the chain is
             uses.others |= target.variable not in STATE_VARIABLES or target.variable == "REQBODY_PROCESSOR"
-        elif target.pattern is not None or not target.key:
+        elif target.word and target.at_start and target.variable == "TX":
+            uses.prefixes.add(target.word)
+        elif target.pattern is not None and target.variable == "TX":
+            uses.patterns.add(target)
+        elif not target.key:
             uses.prefixes.add(slot(target.variable, b""))
         else:
             uses.keys.add(slot(target.variable, target.key))
@@ -95,6 +106,21 @@ def _macros(link: Link) -> Iterable[Macro]:
         yield setter.value
 
 
+def from_others(rule: CompiledRule) -> Uses:
+    """What a rule reads that it has not set itself: a link may use what the links before it always set."""
+    uses, own = Uses(), Uses()
+    for link in rule.links:
+        if link.capture:
+            own.keys |= _CAPTURES
+        wanted = reads(link)
+        wanted.keys -= own.keys
+        uses.add(wanted)
+        own.keys |= {
+            slot(s.collection, s.key.constant.lower()) for s in link.setters if s.key.constant and s.op == "="
+        }
+    return uses
+
+
 def _reads_matched(link: Link) -> bool:
     targets = any(target.variable.startswith("MATCHED") for target in link.targets.included)
     return targets or any(name.startswith("MATCHED") for macro in _macros(link) for name, _ in macro.names)
@@ -119,6 +145,34 @@ class Constants:
         for phase in PHASES:
             self._phase([rule for rule in rule_set.phases[phase] if id(rule) in kept], phase)
         self.tx = self._run.tx
+        while self._drop_idle():
+            pass
+
+    def _drop_idle(self) -> bool:
+        """Leave out rules that only set what no other rule reads; whether there were any."""
+        wanted: dict[int, Uses] = {}
+        for rule in (rule for rules in self.left.values() for rule in rules):
+            wanted[id(rule)] = from_others(rule)
+        dropped = False
+        for phase, rules in self.left.items():
+            busy = [rule for rule in rules if not self._idle(rule, wanted)]
+            dropped |= len(busy) < len(rules)
+            self.left[phase] = busy
+        return dropped
+
+    def _idle(self, rule: CompiledRule, wanted: dict[int, Uses]) -> bool:
+        if acts(rule) or rule.rule.skip_after or rule.rule.skip:
+            return False
+        effects = Uses()
+        for link in rule.links:
+            effects.add(writes(link))
+        return not any(effects.overlaps(uses) for other, uses in wanted.items() if other != id(rule))
+
+    def alone(self, rule: CompiledRule) -> bool:
+        """Whether no other rule that is left sets what this one reads."""
+        uses = from_others(rule)
+        others = (other for rules in self.left.values() for other in rules if other is not rule)
+        return not any(uses.overlaps(writes(link)) for other in others for link in other.links)
 
     def _phase(self, rules: list[CompiledRule], phase: int) -> None:
         resume_at = unsure_until = -1  # a rule that is left may skip to there

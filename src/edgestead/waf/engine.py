@@ -19,11 +19,11 @@ from edgestead.crs import Effective
 from . import scan
 from .collections import add_body, add_response_body, request_values, response_values
 from .compile import CompiledRule, RuleSet
-from .gates import AGENT, ARGUMENTS, BODY, FAMILY_OF, HEAD, RESPONSE
+from .gates import AGENT, ARGUMENTS, BODY, FAMILY_OF, HEAD, RESPONSE, Candidates
 from .limits import HITS_MAX, STEP_UNITS, WORK_UNITS_MAX, Meter
-from .plan import Plan
+from .plan import Plan, Scanned
 from .run import Found, Run
-from .scan import Candidates, NoScanner, Scanner
+from .scan import NoScanner, Scanner
 from .transaction import PARANOIA_LEVELS, Hit, Pair, Policy, Refused, Request, Response, Values, Verdict
 from .variants import Texts
 
@@ -35,6 +35,8 @@ _LEVEL_KEYS: Final = (
     b"executing_paranoia_level",
     b"paranoia_level",
 )
+# Groups whose values come again with other requests: names and values of headers.
+_REPEATED = frozenset((AGENT, HEAD))
 
 
 class Engine:
@@ -170,7 +172,6 @@ class Inspection:
 
     def _scan(self, run: Run, groups: tuple[str, ...]) -> Iterator[None]:
         """Look for candidates in values that were not there before."""
-        engine, meter = self._engine, self._meter
         for group in groups:
             scanned = self._plan.scanned.get(group)
             if scanned is None:
@@ -179,12 +180,29 @@ class Inspection:
             for variable, key in scanned.sources:
                 for value in self._fresh(run, group, variable, key):
                     fresh[value] = None
-            if fresh:
-                texts = Texts(engine.rule_set.chains, list(fresh))
-                text = texts.all_lines(scanned.chains, meter)
-                meter.spend(len(text))
-                self._candidates |= engine.scanner.candidates(text, FAMILY_OF[group], group)
+            left = list(fresh)
+            if group in _REPEATED:
+                left = []
+                for value in fresh:
+                    known = scanned.memory.known(value)
+                    if known is None:
+                        left.append(value)
+                    else:
+                        self._candidates |= known
+                for value in scanned.memory.repeated(left):
+                    left.remove(value)
+                    found = self._candidates_of([value], scanned, group)
+                    scanned.memory.remember(value, found)
+                    self._candidates |= found
+            if left:
+                self._candidates |= self._candidates_of(left, scanned, group)
                 yield
+
+    def _candidates_of(self, values: list[bytes], scanned: Scanned, group: str) -> Candidates:
+        texts = Texts(self._engine.rule_set.chains, values)
+        text = texts.all_lines(scanned.chains, self._meter)
+        self._meter.spend(len(text))
+        return self._engine.scanner.candidates(text, FAMILY_OF[group], group)
 
     def _fresh(self, run: Run, group: str, variable: str, key: bytes) -> list[bytes]:
         """The values of a variable that were not scanned yet."""

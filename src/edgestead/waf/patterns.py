@@ -43,14 +43,18 @@ _RE2 = _options()
 
 
 class Pattern:
-    """One expression. `wide` is its text for the scan: no narrower than `search` on any value."""
+    """One expression. `wide` is its text for the scan: no narrower than `search` on any value.
 
-    __slots__ = ("_exact", "_rx", "_wide_rx", "wide")
+    `anchored`: it may look at the ends of values; all others take any separator.
+    """
+
+    __slots__ = ("_exact", "_rx", "_wide_rx", "anchored", "wide")
 
     def __init__(self, text: bytes) -> None:
         """Raises: ValueError when neither matcher takes it."""
         rewritten, relaxed = rewrite(text)
         self.wide, _ = rewrite(text, joined=True)
+        self.anchored = b"^" in self.wide or b"$" in self.wide
         try:
             self._rx = _compile(rewritten)
             self._wide_rx = self._rx if self.wide == rewritten else _compile(self.wide)
@@ -66,7 +70,7 @@ class Pattern:
         return self._exact.search(value)
 
     def search_joined(self, text: bytes, start: int = 0) -> Any:
-        """The first match from `start` on in values joined by line ends: one of them may match, or none."""
+        """The first match from `start` on in joined values: where none begins, no value matches."""
         return self._wide_rx.search(text, start)
 
 

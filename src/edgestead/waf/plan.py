@@ -17,12 +17,14 @@ from collections.abc import Callable, Iterable, Iterator
 
 from .compile import PHASES, CompiledRule, Link, RuleSet
 from .constants import Constants, Uses, acts, reads, writes
-from .gates import Gate, Source
+from .gates import Candidates, Gate, Source
 from .limits import Meter
 from .operators import number
-from .run import Run
+from .run import Outcomes, Run
 from .targets import STATE_VARIABLES, Target
 
+SEEN_VALUES_MAX = 4_096
+SEEN_VALUE_BYTES_MAX = 512
 GateOf = Callable[[CompiledRule], Gate | None]
 Quick = Callable[[Run], bool]
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
@@ -40,6 +42,8 @@ _MANY = frozenset(
     RESPONSE_BODY""".split()
 )
 
+_COMING_AGAIN = frozenset("REQUEST_HEADERS REQUEST_HEADERS_NAMES REQUEST_METHOD REQUEST_PROTOCOL".split())
+
 
 class PhasePlan:
     """The rules of one phase by place."""
@@ -47,10 +51,11 @@ class PhasePlan:
     def __init__(self, rules: list[CompiledRule], markers: dict[str, int], gate_of: GateOf) -> None:
         self.rules = {rule.place: rule for rule in rules}
         self.markers = markers
-        self.gated: set[int] = set()
+        self.gated: dict[int, Quick | None] = {}
         self.always: list[int] = []
         self.quick: list[tuple[int, Quick]] = []
         self.state: list[tuple[int, Uses]] = []
+        self.memories: dict[int, Outcomes] = {}
         self._state_places: list[int] = []
         self._gate_of = gate_of
 
@@ -59,7 +64,7 @@ class PhasePlan:
         for place, rule in self.rules.items():
             tests = [quick for link in rule.links if (quick := _quick(link)) is not None]
             if self._gate_of(rule) is not None:
-                self.gated.add(place)
+                self.gated[place] = _all(tests) if tests else None
             elif (uses := _rests(rule, tx, rule_set)) is not None:
                 self.state.append((place, uses))
             elif tests:
@@ -68,11 +73,14 @@ class PhasePlan:
                 self.always.append(place)
         self._state_places = [place for place, _ in self.state]
 
-    def active(self, run: Run, candidates: Iterable[int]) -> list[int]:
+    def active(self, run: Run, candidates: set[int]) -> list[int]:
         """The places to run, in order; those of rules at rest are not among them (`woken`)."""
         places = [place for place, quick in self.quick if quick(run)]
         places += self.always
-        places += self.gated.intersection(candidates)
+        for place in self.gated.keys() & candidates:
+            test = self.gated[place]
+            if test is None or test(run):
+                places.append(place)
         places.sort()
         return places
 
@@ -86,12 +94,39 @@ class PhasePlan:
                 yield place
 
 
+class Memory:
+    """Candidates of values that came more than once."""
+
+    __slots__ = ("_known", "_seen")
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, Candidates] = {}
+        self._seen: set[bytes] = set()
+
+    def known(self, value: bytes) -> Candidates | None:
+        return self._known.get(value)
+
+    def repeated(self, values: list[bytes]) -> list[bytes]:
+        """Those met before; the others are noted."""
+        again = [value for value in values if value in self._seen]
+        if len(self._seen) >= SEEN_VALUES_MAX:
+            self._seen.clear()
+        self._seen.update(value for value in values if len(value) <= SEEN_VALUE_BYTES_MAX)
+        return again
+
+    def remember(self, value: bytes, candidates: Candidates) -> None:
+        if len(self._known) >= SEEN_VALUES_MAX:
+            self._known.clear()
+        self._known[value] = candidates
+
+
 class Scanned:
     """What is scanned of a group of values, and under which chains."""
 
-    __slots__ = ("chains", "sources")
+    __slots__ = ("chains", "memory", "sources")
 
     def __init__(self) -> None:
+        self.memory = Memory()
         self.sources: tuple[Source, ...] = ()
         self.chains: tuple[int, ...] = ()
 
@@ -115,9 +150,21 @@ class Plan:
         for phase in PHASES:
             plan = self.phases[phase] = PhasePlan(constants.left[phase], rule_set.markers[phase], gate_of)
             plan.sort(self.tx, rule_set)
+            plan.memories = {p: {} for p, rule in plan.rules.items() if _remembers(rule, constants)}
             for gate in filter(None, map(gate_of, plan.rules.values())):
                 for group, sources in gate.sources.items():
                     self.scanned.setdefault(group, Scanned()).add(sources, gate.link.stages)
+
+
+def _remembers(rule: CompiledRule, constants: Constants) -> bool:
+    """Whether the outcome follows from a few values that come again with other requests."""
+    names = {
+        target.variable
+        for link in rule.links
+        for target in link.targets.included
+        if target.variable not in STATE_VARIABLES
+    }
+    return bool(names) and names <= _COMING_AGAIN and constants.alone(rule)
 
 
 def _rests(rule: CompiledRule, tx: dict[bytes, bytes], rule_set: RuleSet) -> Uses | None:

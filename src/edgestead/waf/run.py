@@ -14,7 +14,7 @@ Source: reference manual of ModSecurity v3, "Actions", "Variables".
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any, Protocol
@@ -27,6 +27,11 @@ from .targets import Item, Target, excludes
 from .transaction import Pair, Values
 from .variants import SEPARATOR, Chains, Joined, Texts
 
+# What a rule set although it did not match, by the values it looked at.
+Outcomes = dict[tuple[bytes, ...], list[tuple[bytes, bytes | None]]]
+MEMORIES_MAX = 512  # outcomes of one rule
+MEMORY_KEY_BYTES_MAX = 4_096
+_END = Item("", b"", b"\0\0")  # between the values of two links
 FEW = 2  # values that are looked at one by one at once
 TRIES_MAX = 8  # joined matches that no value confirms, before each is looked at alone
 DYNAMIC_TESTS_MAX = 1_024
@@ -62,12 +67,13 @@ class Found:
 
 
 class PhaseRules(Protocol):
-    """What `Run.execute` needs of a phase's plan."""
+    """What `Run.phase` needs of a phase's plan. `memories` are by place, of rules worth remembering."""
 
     rules: dict[int, CompiledRule]
+    memories: dict[int, Outcomes]
     markers: dict[str, int]
 
-    def active(self, run: "Run", candidates: Iterable[int]) -> list[int]: ...
+    def active(self, run: "Run", candidates: set[int]) -> list[int]: ...
     def woken(self, run: "Run", start: int, end: int) -> Iterator[int]: ...
 
 
@@ -89,14 +95,17 @@ class Run:
         self.force_body = False
         self.resume_at = -1
         self._first: tuple[bytes, bytes] | None = None
+        self._puts: list[tuple[bytes, bytes | None]] | None = None  # what a rule sets, while it is noted
         self._link_start = 0  # of the matches of the link before
         self._selections: dict[int, Selection] = {}
+        self._whole: dict[str, list[Item]] = {}
         self._removed: list[Any] = []  # tests of a rule
         self._targets_removed: list[tuple[Any, Target]] = []
 
     def values_changed(self) -> None:
         """After a body was added: forget what was selected, learn the headers."""
         self._selections.clear()
+        self._whole.clear()
         self.headers = {}
         for key, value in self.values.get("REQUEST_HEADERS", ()):
             self.headers.setdefault(key.lower(), []).append(value)
@@ -117,6 +126,12 @@ class Run:
             return {b"id": b"%d" % rule.id, b"msg": rule.message.encode()}.get(key)
         return self.tx.get(slot(variable, key))
 
+    def whole(self, target: Target) -> list[Item]:
+        known = self._whole.get(target.variable)
+        if known is None:
+            known = self._whole[target.variable] = target.select(self)
+        return known
+
     def macro(self, variable: str, key: bytes) -> bytes:
         if key and variable in ("TX", "IP", "GLOBAL", "RESOURCE", "SESSION", "USER", "RULE"):
             return self.single(variable, key) or b""
@@ -130,7 +145,7 @@ class Run:
 
     # Rules
 
-    def phase(self, rules: PhaseRules, candidates: Iterable[int]) -> Iterator[None]:
+    def phase(self, rules: PhaseRules, candidates: set[int]) -> Iterator[None]:
         """Run the rules of a phase, in order; gives way between any two.
 
         Raises: Refused when the work is too much.
@@ -151,8 +166,35 @@ class Run:
         rule = rules.rules[place]
         if self._removed and any(removes(rule) for removes in self._removed):
             return
-        if self.matches(rule):
+        memory = rules.memories.get(place)
+        if memory is None or self._targets_removed:
+            held = self.matches(rule)
+        else:
+            held = self._matches_anew(rule, memory)
+        if held:
             self._follow(rules, rule)
+
+    def _matches_anew(self, rule: CompiledRule, memory: Outcomes) -> bool:
+        """As `matches`; for values that did not match before, only what was set then is set."""
+        key = tuple(
+            item[2]
+            for link in rule.links
+            if link.targets.static
+            for item in (*self._select(link).items, _END)
+        )
+        known = memory.get(key)
+        if known is not None:
+            for slot_, value in known:
+                self._put(slot_, value)
+            return False
+        puts = self._puts = []
+        held = self.matches(rule)
+        self._puts = None
+        if not held and sum(map(len, key)) <= MEMORY_KEY_BYTES_MAX:
+            if len(memory) >= MEMORIES_MAX:
+                memory.clear()
+            memory[key] = puts
+        return held
 
     def matches(self, rule: CompiledRule) -> bool:
         """Whether the whole chain holds; variables are set as it goes."""
@@ -296,7 +338,7 @@ class Run:
         """Values in which a joined match begins: where none begins, none matches."""
         pattern = link.pattern
         assert pattern is not None
-        lines = part.lines(stage, self.meter)
+        lines = part.lines(stage, self.meter) if pattern.anchored else part.text(stage, self.meter)
         self.meter.spend(len(lines))
         found = pattern.search_joined(lines)
         if found is None:
@@ -353,6 +395,8 @@ class Run:
             self._put(key, value)
 
     def _put(self, key: bytes, value: bytes | None) -> None:
+        if self._puts is not None:
+            self._puts.append((key, value))
         if self.tx.get(key) == value:
             return
         self.dirty.add(key)

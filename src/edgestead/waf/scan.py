@@ -21,7 +21,7 @@ from typing import Any, Final
 import msgspec
 
 from .compile import CompiledRule, RuleSet
-from .gates import FAMILIES, Gate, expressions, gates_of
+from .gates import FAMILIES, Candidates, Gate, expressions, gates_of
 
 try:
     import hyperscan
@@ -33,7 +33,6 @@ PATTERN_BYTES_MAX = 32_768
 SLOW_NS_PER_BYTE = 6.0  # a pattern that costs more on plain words is left to RE2
 _PLAIN = b"the new order of red summer shoes has 2 items and a note for you\n" * 32
 Expression = tuple[bytes, int]
-Candidates = set[tuple[int, int]]  # phase and place of rules
 
 
 class Family(msgspec.Struct, frozen=True, array_like=True):

@@ -41,24 +41,30 @@ class Holder(Protocol):
     def single(self, variable: str, key: bytes) -> bytes | None:
         """The value of a state variable's key, lower case."""
 
+    def whole(self, target: "Target") -> list[Item]:
+        """All items of a target without selector, made once where it does not change."""
+
 
 class Target:
     """One variable of a rule. `key` is lower case."""
 
-    __slots__ = ("count", "key", "pattern", "variable", "word")
+    __slots__ = ("at_start", "count", "key", "pattern", "plain", "variable", "word")
 
     def __init__(self, variable: Variable) -> None:
         self.variable = variable.name
         self.count = variable.count
         selector = variable.selector.encode("utf-8", "surrogateescape")
         self.pattern: Any = _selector(selector) if variable.pattern else None
-        # most patterns are words, to be met anywhere in the key
-        self.word = selector.lower() if variable.pattern and not selector.strip(_WORD) else None
+        # most patterns are words, to be met anywhere in the key, or at its start
+        word = selector.removeprefix(b"^").lower()
+        self.word = word if variable.pattern and not word.strip(_WORD) else None
+        self.at_start = selector.startswith(b"^")
         self.key = b"" if variable.pattern else selector.lower()
+        self.plain = not (selector or variable.count or variable.name in STATE_VARIABLES)
 
     def chooses(self, key: bytes) -> bool:
         if self.word is not None:
-            return self.word in key.lower()
+            return key.lower().startswith(self.word) if self.at_start else self.word in key.lower()
         if self.pattern is not None:
             return self.pattern.search(key) is not None
         return not self.key or key.lower() == self.key
@@ -99,10 +105,18 @@ class TargetSet:
         self.static = all(target.variable not in STATE_VARIABLES for target in self.included)
 
     def select(self, holder: Holder) -> list[Item]:
-        items = [item for target in self.included for item in target.select(holder)]
+        """Once for each request where it is static; targets without a selector are shared between sets."""
+        items: list[Item] = []
+        for target in self.included:
+            items += holder.whole(target) if target.plain else target.select(holder)
         if not self.excluded:
             return items
-        return [item for item in items if not any(excludes(target, item) for target in self.excluded)]
+        hidden = {target.variable for target in self.excluded}
+        return [
+            item
+            for item in items
+            if item[0] not in hidden or not any(excludes(target, item) for target in self.excluded)
+        ]
 
 
 def excludes(target: Target, item: Item) -> bool:

@@ -136,7 +136,13 @@ class LocalObjectLog:
             self._directory = Directory(self._catalogue, found.objects.values(), found.oldest)
             self._upkeep = self._make_upkeep(found, upkeep, segment_bytes, fatal)
             self._writer = GroupWriter(
-                commits, now_us, self._upkeep.next_segment, fatal, found.sequence, found.time_us
+                commits,
+                now_us,
+                self._upkeep.next_segment,
+                self._upkeep.look_for_space,
+                fatal,
+                found.sequence,
+                found.time_us,
             )
             self._begin(upkeep)
             undo.pop_all()
@@ -368,10 +374,13 @@ class LocalObjectLog:
         self._writer.flush()
 
     def tend(self) -> None:
-        if self._upkeep.spare is None:
-            self._upkeep.prepare_spare()
+        if self._upkeep.spare is None or self._upkeep.full:
+            self._upkeep.look_for_space()
         self._retire()
         self._chronicle.tend()
+
+    def look_for_space(self) -> None:
+        self._upkeep.look_for_space()
 
     def _retire(self) -> None:
         """Drop sealed segments that no base needs, once everything said of the objects is durable."""

@@ -72,6 +72,18 @@ def _fill(file: File, bytes_total: int) -> None:
         file.write(memoryview(zeros)[: min(FILL_BYTES, bytes_total - offset)], offset)
 
 
+def try_room(files: Files, folder: str) -> None:
+    """Raises OSError when a megabyte cannot be written durably; leaves nothing behind."""
+    path = f"{folder}/room"
+    file = files.open(path, create=True)
+    try:
+        _fill(file, FILL_BYTES)
+        file.sync()
+    finally:
+        file.close()
+        files.remove(path)
+
+
 def read_whole(files: Files, folder: str, folder_id: bytes, row: SegmentRow) -> bytes:
     """A live segment's bytes. Raises LogDamaged when it is missing or its header is not its own."""
     path = f"{folder}/{row.slot}"

@@ -24,7 +24,7 @@ from edgestead.store.sqlite.objectlog.catalogue import Catalogue, ObjectRow, Seg
 from edgestead.store.sqlite.objectlog.files import Files
 from edgestead.store.sqlite.objectlog.format import BLOCK_BYTES
 from edgestead.store.sqlite.objectlog.runner import Runner
-from edgestead.store.sqlite.objectlog.segments import Segment, prepare
+from edgestead.store.sqlite.objectlog.segments import Segment, prepare, try_room
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class Upkeep:
         self.sealed: deque[SegmentRow] = deque(sealed)
         self.active: Segment | None = None
         self.spare: Segment | None = None
-        self.full = False  # the last try to prepare a spare failed
+        self.full = False  # the last try to prepare a spare, or to find room, failed
         self._files = files
         self._folder = folder
         self._data_folder = data_folder
@@ -63,7 +63,7 @@ class Upkeep:
         self._slots = {row.slot for row in sealed} | set(free)
         self._on_spare = on_spare
         self._fatal = fatal
-        self._preparing = False
+        self._preparing = self._looking = False
 
     @property
     def generation(self) -> int:
@@ -141,6 +141,28 @@ class Upkeep:
             self._fatal(error)
             return
         self._on_spare()
+
+    def look_for_space(self) -> None:
+        """Try whether there is room, and hold commits back from then on until there is.
+
+        A spare that was preallocated says nothing of the room that databases need.
+        """
+        if self.spare is None:
+            self.prepare_spare()
+        elif not self._looking:
+            self._looking = True
+            self._runner.run(lambda: try_room(self._files, self._folder), self._looked)
+
+    def _looked(self, result: Any, error: Exception | None) -> None:
+        self._looking = False
+        if error is None:
+            self.full = False
+            self._on_spare()
+        elif isinstance(error, OSError):
+            log.error("no room beside the object log: %s", error)
+            self.full = True
+        else:
+            self._fatal(error)
 
     def retire(self, needed_from: int, objects: list[ObjectRow], then: Callable[[bool], None]) -> bool:
         """Begin to drop sealed segments before generation `needed_from`. False when there are none.

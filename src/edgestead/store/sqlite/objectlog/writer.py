@@ -64,6 +64,7 @@ class GroupWriter:
         runner: Runner,
         now_us: Callable[[], int],
         next_segment: Callable[[int], Segment | None],
+        look_for_space: Callable[[], None],
         fatal: Failed,
         sequence: int,
         time_us: int,
@@ -71,7 +72,8 @@ class GroupWriter:
         """`sequence` and `time_us` are those of the last record there is.
 
         `next_segment(length)` seals the active segment and gives one with that much room; None when it is
-        not ready yet (it calls `flush` when it is); it raises NoSpace.
+        not ready yet (it calls `flush` when it is); it raises NoSpace. `look_for_space` is called when a
+        write found the disk full.
         """
         self.waiting = LocalGroup()
         self.in_flight: LocalGroup | None = None
@@ -82,6 +84,7 @@ class GroupWriter:
         self._inline = InlineRunner()
         self._now_us = now_us
         self._next_segment = next_segment
+        self._look_for_space = look_for_space
         self._fatal = fatal
         self._sequence = sequence
         self._time_us = time_us
@@ -146,6 +149,7 @@ class GroupWriter:
             group.finish(error)
             # its objects may have appended more since: positions would have a gap
             self._refuse(error)
+            self._look_for_space()
         else:
             self.broken = LogBroken(f"object log: {error}")
             group.finish(self.broken)
