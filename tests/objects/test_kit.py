@@ -16,6 +16,7 @@ from edgestead.objects.errors import (
     BookmarkError,
     FetchError,
     KeyValueError,
+    ObjectError,
     ObjectReset,
     RemoteError,
     UnknownClass,
@@ -315,6 +316,8 @@ def test_an_alarm_is_run_before_its_time(objects: ObjectNode, timer) -> None:
     assert rang_after(objects, timer) == 0
     assert not objects.run_alarm(timer)
     timer.set(3_600, fails=1)
+    with pytest.raises(ObjectError, match=r"alarm\(\) method"):
+        objects.run_alarm(objects.Plain["p"])
     with pytest.raises(ValueError, match="not yet"):
         objects.inside(timer, lambda self: self.alarm())
 
