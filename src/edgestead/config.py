@@ -74,6 +74,8 @@ class Config:
     objects_workers: int
     objects_bindings: tuple[tuple[str, str], ...]
     objects_blocked_seconds: int
+    objects_thin_seconds: int
+    objects_history_mib: int
     resolver: Address | None
     ready_file: Path | None
     crs: Path | None
@@ -135,6 +137,8 @@ def load(flags: Mapping[str, Any], file: Path | None) -> Config:
     values["data_dir"] = values["data_dir"] or default_data_dir()
     if (values["https"] is None) != (values["tls_dir"] is None):
         raise ConfigError("https and tls-dir belong together: one of them is missing")
+    if values["proxy_protocol"] and not values["trusted_proxies"]:
+        raise ConfigError("proxy-protocol needs trusted-proxies: nobody else's header is believed")
     return Config(**values)
 
 

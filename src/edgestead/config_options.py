@@ -230,6 +230,24 @@ OPTIONS: tuple[Option, ...] = (
         flag=False,
     ),
     Option(
+        "objects-thin-seconds",
+        "N",
+        values.whole(0, 86_400),
+        "10",
+        "Of an object's commits that are older than a day, one in so many seconds stays to go back to;"
+        " 0 keeps every one.",
+        flag=False,
+    ),
+    Option(
+        "objects-history-mib",
+        "N",
+        values.whole(0, 1 << 30),
+        "16384",
+        "MiB that the past of the objects of one process may take; beyond that the oldest goes."
+        " 0 is no limit.",
+        flag=False,
+    ),
+    Option(
         "resolver",
         "HOST:PORT",
         values.target,

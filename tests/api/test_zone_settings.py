@@ -185,7 +185,8 @@ def test_settings_go_with_their_zone(api, zone_id, path):
     api.delete(f"/zones/{zone_id}")
 
     assert api.get(path).codes == [1001]
-    assert api.store.read(lambda reader: reader.rows("SELECT id FROM settings")) == []
+    left = api.store.read(lambda reader: reader.rows("SELECT scope_id FROM settings"))
+    assert (zone_id,) not in left
 
 
 @pytest.mark.parametrize("id_", ENDED)

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -131,6 +132,16 @@ def test_a_use_says_where_it_is_and_what_to_use(edgecli_alone, clean_environment
         " Use rate limiting rules of the ruleset engine (phase http_ratelimit).\n"
     )
     assert done.err == "1 use in 1 of 1 file.\n"
+
+
+def test_the_example_of_the_page_is_what_it_says(edgecli_alone, clean_environment):
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "dated-behaviours.md").read_text()
+    (clean_environment / "src").mkdir()
+    (clean_environment / "src" / "zones.py").write_text(page.split("```python\n")[1].split("```")[0])
+
+    done = edgecli_alone("deprecations", "check", "src/")
+
+    assert done.out == page.split("```text\n")[1].split("```")[0]
 
 
 def test_nothing_found_is_success(edgecli_alone, clean_environment):
@@ -283,7 +294,7 @@ def test_a_har_file_is_read_request_by_request(edgecli_alone, clean_environment)
     [
         ("x.har", b"{", "no HAR file"),
         ("x.har", b'{"log": {}}', "no HAR file"),
-        ("x.gz", gzip.compress(b"x" * 1000)[:-9], "no whole gzip file"),
+        ("x.gz", gzip.compress(b"x" * 1000, mtime=0)[:-9], "no whole gzip file"),
         ("x.gz", b"\x1f\x8bx", "no whole gzip file"),
     ],
 )

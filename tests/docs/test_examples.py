@@ -14,6 +14,7 @@ SRC = ROOT / "src"
 PAGES = {  # page, and how its last command's output must end
     "README.md": '{"result":1,"success":true,"errors":[],"messages":[]}',
     "docs/tutorial.md": '"messages":[]}',
+    "docs/how-to/operate-objects.md": "1 object checked, 0 damaged.",
     "docs/how-to/history.md": '"total_records_parsed":1},"success":true,"errors":[],"messages":[]}',
 }
 
@@ -38,8 +39,8 @@ def make_checkout(tmp_path, edge_server):
     command = tmp_path / "checkout" / ".venv" / "bin" / "edgecli"
     command.parent.mkdir(parents=True)
     command.write_text(
-        f"#!/bin/sh\nPYTHONPATH={SRC} exec {sys.executable} -P -m edgestead"
-        f' "$@" --data-dir {edge_server.data_dir}\n'
+        f'#!/bin/sh\n[ "$1" = object ] || set -- "$@" --data-dir {edge_server.data_dir}\n'
+        f'PYTHONPATH={SRC} exec {sys.executable} -P -m edgestead "$@"\n'
     )
     command.chmod(0o755)
     return tmp_path / "checkout"

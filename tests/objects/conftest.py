@@ -9,7 +9,15 @@ from edgestead.store.sqlite.objectlog.local import LocalObjectLog
 from edgestead.testing.disks import SimulatedDisk
 from tests.objects.logs import Logs
 
-OF_BOTH = {"test_keys", "test_sql", "test_transactions", "test_runtime", "test_model"}
+OF_BOTH = {
+    "test_keys",
+    "test_sql",
+    "test_transactions",
+    "test_runtime",
+    "test_model",
+    "test_recovery",
+    "test_alarms",
+}
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from edgestead.objects.errors import ObjectReset
 from edgestead.objects.gates import InputGate
 from edgestead.objects.node import Node
 from edgestead.objects.storage import Storage
-from edgestead.store.sqlite.objectlog.local import LocalObjectLog
+from edgestead.store.sqlite.objectlog.local import KEEPING, LocalObjectLog
 from edgestead.testing.simulation import SimulatedLoop, SimulatedRunner, simulate
 from tests.objects.logs import SEGMENT_BYTES, Logs, ref
 
@@ -31,6 +31,7 @@ def make_node(logs: Logs, loop: SimulatedLoop, *classes: type[StatefulObject], *
         fatal=logs.fatal.append,
         vfs=logs.vfs,
         segment_bytes=options.pop("segment_bytes", SEGMENT_BYTES * 4),
+        keeping=options.pop("keeping", KEEPING),
     )
     logs.opened.append(log)
     node = Node(
@@ -62,11 +63,13 @@ def run(
     *classes: type[StatefulObject],
     seed: int = 0,
     close: bool = True,
+    watch: Callable[[], None] | None = None,
     **options: Any,
 ) -> Any:
     """Run a script with a node, end the node, and give the script's result."""
 
     async def main(loop: SimulatedLoop) -> Any:
+        loop.watch = watch or loop.watch
         node = make_node(logs, loop, *classes, **options)
         node.start()
         try:

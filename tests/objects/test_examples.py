@@ -1,16 +1,14 @@
-"""The examples do what their first lines say, within their 80 lines."""
+"""The examples are short and load; what they do is tested beside them, in `examples/tests`."""
 
 from pathlib import Path
 
 import pytest
 
-from edgestead.objects.host import Host
 from edgestead.objects.loader import LoadError, load
 from edgestead.objects.types import module_text
-from tests.objects.hosts import Client, serve
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-NAMES = ["rate_limiter", "leaderboard", "work_queue"]
+NAMES = ["booking", "rate_limiter", "leaderboard", "work_queue"]
 
 
 def source(name: str) -> tuple[str]:
@@ -20,53 +18,6 @@ def source(name: str) -> tuple[str]:
 @pytest.mark.parametrize("name", NAMES)
 def test_an_example_is_short(name: str) -> None:
     assert len((EXAMPLES / f"{name}.py").read_text().splitlines()) < 80
-
-
-def test_the_rate_limiter_lets_so_many_through(tmp_path: Path) -> None:
-    async def script(client: Client, host: Host) -> None:
-        taken = [await client.call("RateLimiter/c/take", limit=3, window_seconds=10**9) for _ in range(5)]
-        assert [answer["allowed"] for answer in taken] == [True, True, True, False, False]
-        assert await client.call("RateLimiter/c/used", 10**9) == 3
-        assert (await client.call("RateLimiter/c/take", 1, 10**9))["left"] == 0
-        assert (await client.call("RateLimiter/other/take", limit=1))["allowed"]
-        await client.call("RateLimiter/c/forget")
-        assert (await client.call("RateLimiter/c/take", 3, 10**9))["left"] == 2
-
-    serve(tmp_path, script, sources=source("rate_limiter"))
-
-
-def test_the_leaderboard_ranks(tmp_path: Path) -> None:
-    async def script(client: Client, host: Host) -> None:
-        for player, score in (("ann", 10), ("bob", 30), ("cid", 20), ("ann", 25), ("bob", 5)):
-            last = await client.call("Leaderboard/chess/submit", player, score)
-        assert last == {"player": "bob", "best": 30, "games": 2, "rank": 1}
-        top = await client.call("Leaderboard/chess/top", count=2)
-        assert [(row["rank"], row["player"]) for row in top] == [(1, "bob"), (2, "ann")]
-        assert await client.call("Leaderboard/chess/top", -1) == []
-        assert await client.call("Leaderboard/chess/remove", "bob") is True
-        assert await client.call("Leaderboard/chess/remove", "bob") is False
-        status, text = await client.ask("GET", "/objects/Leaderboard/chess/fetch/")
-        assert (status, text.split()) == (200, b"1 25 ann 2 20 cid".split())
-
-    serve(tmp_path, script, sources=source("leaderboard"))
-
-
-def test_the_work_queue_hands_a_job_to_one_worker(tmp_path: Path) -> None:
-    async def script(client: Client, host: Host) -> None:
-        first = await client.call("WorkQueue/mail/add", {"to": "ann"})
-        second = await client.call("WorkQueue/mail/add", {"to": "bob"})
-        assert await client.call("WorkQueue/mail/claim", "w1") == {
-            "id": first,
-            "tries": 1,
-            "payload": {"to": "ann"},
-        }
-        assert (await client.call("WorkQueue/mail/claim", "w2"))["id"] == second
-        assert await client.call("WorkQueue/mail/claim", "w3") is None
-        assert await client.call("WorkQueue/mail/done", first, "w2") is False
-        assert await client.call("WorkQueue/mail/done", first, "w1") is True
-        assert await client.call("WorkQueue/mail/count") == 1
-
-    serve(tmp_path, script, sources=source("work_queue"))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,9 @@ import pytest
 from edgestead import Response, StatefulObject
 from edgestead.objects.errors import (
     BackendError,
+    BookmarkError,
     FetchError,
+    KeyValueError,
     ObjectReset,
     RemoteError,
     UnknownClass,
@@ -148,7 +150,7 @@ def test_what_fails_is_raised_as_a_caller_sees_it_and_the_object_goes_on(counter
 
 
 def test_a_class_that_was_not_loaded_is_named(objects: ObjectNode) -> None:
-    with pytest.raises(UnknownClass, match=r"'Missing'.*loaded are: Counter, Plain, Timer"):
+    with pytest.raises(UnknownClass, match=r"'Missing'.*loaded are: Cached, Counter, Plain, Timer"):
         objects.Missing["a"]
     with pytest.raises(AttributeError, match="missing"):
         objects.missing  # noqa: B018
@@ -307,6 +309,64 @@ def test_an_alarm_outlives_crash_and_snapshot_and_a_set_clock_is_noticed(objects
     assert rang_after(objects, timer) == 59 * 86_400
 
 
+def test_an_alarm_is_run_before_its_time(objects: ObjectNode, timer) -> None:
+    timer.set(3_600)
+    assert objects.run_alarm(timer)
+    assert rang_after(objects, timer) == 0
+    assert not objects.run_alarm(timer)
+    timer.set(3_600, fails=1)
+    with pytest.raises(ValueError, match="not yet"):
+        objects.inside(timer, lambda self: self.alarm())
+
+
+# the past
+
+
+def test_an_object_is_taken_back_to_a_bookmark_or_a_time(objects: ObjectNode, counter) -> None:
+    counter.add(1)
+    mark, then = objects.bookmark(counter), objects.now
+    objects.advance(60)
+    counter.add(10)
+
+    undo = objects.restore(counter, mark)
+    assert counter.add(0) == 1
+    assert objects.storage(counter).sql("SELECT sum(amount) AS n FROM added") == [{"n": 1}]
+    objects.restore(counter, undo)
+    assert counter.add(0) == 11
+    objects.crash()
+    objects.restore(counter, then)
+    assert counter.add(0) == 1
+    objects.undo(counter)
+    assert counter.add(0) == 11
+    assert objects.bookmark(counter, then) == mark
+    assert mark in [moment.bookmark for moment in objects.timeline(counter)]
+
+
+def test_objects_of_the_other_backend_are_taken_back_too(objects: ObjectNode) -> None:
+    storage = objects.storage(plain := objects.Plain["p"])
+    storage.put("key", 1)
+    mark = objects.bookmark(plain)
+    storage.delete_all()
+
+    objects.restore(plain, mark)
+
+    assert storage.get("key") == 1
+
+
+def test_a_moment_that_is_not_kept_is_refused(objects: ObjectNode, counter) -> None:
+    counter.add(1)
+    mark = objects.bookmark(counter)
+    for to in ("x", objects.bookmark(other := objects.Counter["b"]), datetime(2020, 1, 1, tzinfo=UTC)):
+        with pytest.raises(BookmarkError):
+            objects.restore(counter, to)
+    objects.advance(days=31)
+    counter.add(1)
+    with pytest.raises(BookmarkError):
+        objects.undo(other)
+    assert counter.add(0) == 2
+    assert objects.bookmark(counter) > mark
+
+
 # processes
 
 
@@ -423,6 +483,56 @@ def test_the_living_object_can_be_looked_at(objects: ObjectNode, counter) -> Non
     assert objects.inside(counter, lambda self: self.calls) == objects.inside(counter, look) == 1
     with pytest.raises(ZeroDivisionError):
         objects.inside(counter, lambda self: 1 / 0)
+
+
+class Cached(StatefulObject):
+    async def remember(self, key: str, value: str, ttl: int | None = None) -> None:
+        await self.env.CACHE.put(key, value, expiration_ttl=ttl, metadata={"by": self.ctx.id.name})
+
+    async def recall(self, key: str) -> str | None:
+        found: str | None = await self.env.CACHE.get(key)
+        return found
+
+    async def keys(self, limit: int) -> list[list[str]]:
+        pages, cursor = [], ""
+        while True:
+            page = await self.env.CACHE.list(limit=limit, cursor=cursor)
+            pages.append([key["name"] for key in page["keys"]])
+            if page["list_complete"]:
+                return pages
+            cursor = page["cursor"]
+
+
+@pytest.fixture
+def object_namespaces() -> list[str]:
+    return ["CACHE"]
+
+
+def test_objects_reach_key_value_namespaces(objects: ObjectNode) -> None:
+    cached, cache = objects.Cached["c"], objects.namespace("CACHE")
+    cache.put("outside", "x")
+    cached.remember("a", "1")
+    cached.remember("b", "2", ttl=60)
+
+    assert (cached.recall("outside"), cached.recall("missing"), cache.get("a")) == ("x", None, "1")
+    assert cached.keys(2) == [["a", "b"], ["outside"]]
+    objects.advance(60)
+    assert cached.recall("b") is None
+    snapshot = objects.snapshot()
+    cache.delete("a")
+    objects.crash()
+    assert cache.keys() == ["outside"]
+    objects.rollback(snapshot)
+    assert cache.keys(prefix="a") == ["a"]
+
+
+@pytest.mark.parametrize(("key", "value", "ttl"), [("", "x", None), ("k" * 513, "x", None), ("k", "x", 5)])
+def test_namespaces_refuse_what_a_server_refuses(objects: ObjectNode, key, value, ttl) -> None:
+    with pytest.raises(KeyValueError):
+        objects.Cached["c"].remember(key, value, ttl)
+    assert objects.namespace("CACHE").keys() == []
+    with pytest.raises(KeyError):
+        objects.namespace("OTHER")
 
 
 # the plugin

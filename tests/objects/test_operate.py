@@ -16,6 +16,7 @@ from edgestead.model.access_errors import InvalidAccessToken
 from edgestead.model.errors import EdgeError
 from edgestead.objects import copies, ids, operate_sql
 from edgestead.objects.host import Host
+from edgestead.store.objectlog import NoSpace
 from tests.objects.hosts import Client, serve
 
 
@@ -408,6 +409,25 @@ def test_an_export_is_one_moment_while_the_object_goes_on_writing(
         assert 0 < lines <= written
         assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         database.close()
+
+    run(tmp_path, script)
+
+
+def test_a_copy_is_made_on_a_full_disk_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script(client: Client, host: Host) -> None:
+        await client.call("Plain/p/put", "k", 1)
+        append = host.log.append
+
+        def full(*arguments: Any, upkeep: bool = False) -> Any:
+            if not upkeep:
+                raise NoSpace("no space left for the object log")
+            return append(*arguments, upkeep=True)
+
+        monkeypatch.setattr(host.log, "append", full)
+        (await export(client, "objects/Plain/p", tmp_path / "copy.sqlite")).close()
+        assert (await ask(client, "POST", "objects/Plain/p/verify"))["keys"] == 1
+        monkeypatch.undo()
+        assert await client.call("Plain/p/get", "k") == 1
 
     run(tmp_path, script)
 

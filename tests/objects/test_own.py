@@ -14,6 +14,18 @@ from tests.objects.test_shards import Alarmed, Counter, Table
 ALARM_MS = 10**13
 
 
+class Lost:
+    """What the log says of a group that a kill will take away."""
+
+    state, error = "durable", None
+
+    def on_done(self, callback: Any) -> None:
+        callback(None)
+
+
+LOST = Lost()
+
+
 @pytest.fixture(autouse=True)
 def _own(logs: Logs) -> None:
     logs.durability = "sqlite"
@@ -23,12 +35,12 @@ def databases(logs: Logs) -> list[str]:
     return [path for path in logs.disk.inodes if path.endswith(".sqlite")]
 
 
-def test_the_log_only_knows_that_there_is_an_object(logs: Logs) -> None:
+def test_the_log_has_every_commit_for_the_past_and_no_database(logs: Logs) -> None:
     async def script(node: Node) -> None:
         for _ in range(5):
             await node.env.Counter["a"].add()
         (entry,) = node.log.catalogue()
-        assert (entry.ref.name, entry.head) == ("a", 1)
+        assert (entry.ref.name, entry.head) == ("a", 6)  # that there is an object, and five commits
         (path,) = databases(logs)
         assert path.endswith(".own.sqlite")
 
@@ -84,6 +96,38 @@ def test_a_class_with_objects_cannot_change_its_durability(logs: Logs, first: An
     for durability, script in ((first, write), (then, refused), (first, unharmed)):
         logs.durability = durability
         run(logs, script, Counter)
+
+
+def test_commits_that_the_log_was_not_told_of_are_told_at_the_next_start(logs: Logs) -> None:
+    marks: list[str] = []
+
+    async def script(node: Node) -> None:
+        counter = node.env.Counter["a"]
+        await counter.add()
+        (entry,) = node.log.catalogue()
+        marks.append(await node.operations.bookmark(entry.ref))
+        monkey = node.log.append
+        node.log.append = lambda *args, **named: LOST  # type: ignore[method-assign]
+        for _ in range(3):
+            await counter.add()
+        node.log.append = monkey  # type: ignore[method-assign]
+
+    async def later(node: Node) -> None:
+        counter = node.env.Counter["a"]
+        assert await counter.add() == 5
+        (entry,) = node.log.catalogue()
+        now = await node.operations.bookmark(entry.ref)
+        undo = await node.operations.restore(entry.ref, marks[0])
+        assert await counter.add() == 2
+        await node.operations.restore(entry.ref, undo)
+        assert await counter.add() == 6
+        await node.operations.restore(entry.ref, now)
+        assert await counter.add() == 6
+        assert await node.operations.verify(entry.ref) == []
+
+    run(logs, script, Counter, close=False)
+    logs.killed()
+    run(logs, later, Counter)
 
 
 def test_own_path_stands_beside_what_the_log_would_keep() -> None:

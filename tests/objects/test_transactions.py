@@ -30,6 +30,11 @@ def backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+def told_first(logs: Logs) -> int:
+    """With a database of its own, the log is told first that there is an object."""
+    return 1 if logs.durability == "sqlite" else 0
+
+
 def test_a_transaction_commits_and_gives_the_result(logs: Logs, backend: str) -> None:
     async def body(storage: Storage) -> None:
         async def closure(txn: Any) -> str:
@@ -211,7 +216,7 @@ def test_writes_of_one_turn_are_one_commit(logs: Logs, backend: str) -> None:
                     storage.put("x", 1)
         await storage.sync()
 
-        assert storage._engine.lease.head == head + 1
+        assert storage._engine.lease.head == head + told_first(logs) + 1
 
     with_storage(logs, body, backend)
 
@@ -238,7 +243,7 @@ def test_a_transaction_is_one_commit_of_its_own(logs: Logs, monkeypatch: pytest.
 
         assert commits == ["before", "a b"]
         if logs.durability == "log":
-            assert storage._engine.lease.head == 2
+            assert storage._engine.lease.head == told_first(logs) + 2
 
     with_storage(logs, body)
 
@@ -252,7 +257,7 @@ def test_sync_waits_for_unconfirmed_writes_too(logs: Logs, backend: str) -> None
         await asyncio.gather(storage.sync(), storage.sync())
 
         assert storage._engine.is_settled
-        assert storage._engine.lease.head == 1
+        assert storage._engine.lease.head == told_first(logs) + 1
 
     with_storage(logs, body, backend)
 

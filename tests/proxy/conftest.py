@@ -4,7 +4,9 @@ import itertools
 
 import pytest
 
+from edgestead.proxy.phase import local_tools
 from edgestead.testing.server import EdgeServer
+from tests.proxy.made import Edge, Seen
 from tests.proxy.origin import HTTP_200, Origin, loopback
 from tests.proxy.talk import get
 
@@ -66,3 +68,10 @@ def site(tmp_path_factory):
     made = Site(tmp_path_factory.mktemp("site"))
     yield made
     made.close()
+
+
+@pytest.fixture
+def edge():
+    """A zone's phases alone, without a server."""
+    seen = Seen()
+    return Edge(local_tools(seen), seen)

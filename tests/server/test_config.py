@@ -115,6 +115,8 @@ BAD = [
     ("objects.bindings", {"A": "a" * 31}, "id of a namespace"),
     ("objects.bindings", {f"A{n}": "a" * 32 for n in range(65)}, "at most 64"),
     ("objects-blocked-seconds", 0, "whole number from 1"),
+    ("objects-thin-seconds", -1, "whole number from 0"),
+    ("objects-history-mib", "much", "whole number from 0"),
 ]
 
 
@@ -206,6 +208,11 @@ def test_a_missing_file_is_refused(tmp_path):
 def test_tls_needs_both_an_address_and_certificates(given):
     with pytest.raises(ConfigError, match="https and tls-dir belong together"):
         config.load(given, None)
+
+
+def test_the_proxy_protocol_needs_somebody_who_is_believed():
+    with pytest.raises(ConfigError, match="proxy-protocol needs trusted-proxies"):
+        config.load({"proxy-protocol": True}, None)
 
 
 PRIVATE = ["0.0.0.0/0", "::/0"]

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from edgestead.api.connections import Connections
@@ -61,8 +62,9 @@ class AppContext:
     `now_us` is the clock. `as_of` is the date whose behaviour is served, None for the day it is.
     `not_ready` gives the reasons why this server cannot serve now; none means ready. `metrics` renders
     `/metrics`; `counters` is this process's page. `log` takes one line; it must not wait.
-    `zone_file_turn` is held while a zone file is read, written or made: one at a time. `quota` None
-    lets everybody ask as often as they like.
+    `zone_file_turn` is held while a zone file is read, written or made: one at a time; `events_turn` the same
+    for a search of security events, which are in `events_folder`. `quota` None lets everybody ask as often as
+    they like.
     """
 
     barrier: Barrier
@@ -77,6 +79,8 @@ class AppContext:
     log: Callable[[Line], None]
     as_of: date | None = None
     allow_as_of: bool = False
+    events_folder: Path | None = None
+    events_turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     uses: TokenUses = field(default_factory=TokenUses)
     dated_uses: DatedUses = field(default_factory=DatedUses)
     pages: PageCache = field(default_factory=PageCache)

@@ -28,7 +28,7 @@ from edgestead.services.dated_uses import Key, UsageView
     answers=declared.page_of(UsageView),
 )
 def list_dated_uses(account_id: str, api: AppContext, query: Query) -> Page:
-    """Which credentials used what a [date](changes.md) ended or replaced, and how often. Filter `token_id`.
+    """Which credentials used what a date ended or replaced, and how often. Filter `token_id`.
 
     The latest come first. Counts are kept until the token is deleted, and written down once a minute.
     """

@@ -26,6 +26,7 @@ PAGE_SIZE_MAX = 1_000
 RECORDS_PAGE_SIZE_DEFAULT = 100
 RECORDS_PAGE_SIZE_MAX = 5_000_000  # contract "List query"
 RULESETS_PAGE_SIZE_DEFAULT = 50
+EVENTS_PAGE_SIZE_DEFAULT = 100
 PAGE_NUMBER_MAX = 1_000_000_000_000  # further pages are as empty as this one
 ROWS_READ_INLINE_MAX = 500  # a longer list is read off the event loop
 ZONES_READ_INLINE_MAX = 100  # the same of zones, of which each is several reads: 15 µs

@@ -28,8 +28,8 @@ def warn(text: str) -> None:
     click.echo(f"Warning: {text}", err=True)
 
 
-def confirmed(question: str, *, yes: bool) -> bool:
-    """Ask y/n on a terminal or a pipe; anything but y or yes is a no.
+def confirmed(question: str, *, yes: bool, verb: str = "delete") -> bool:
+    """Ask y/n on a terminal or a pipe; anything but y or yes is a no. `verb` ends in e.
 
     Raises Failed when the input ends without an answer: a script that forgot `--yes` must not delete,
     and must notice that it did not.
@@ -41,10 +41,10 @@ def confirmed(question: str, *, yes: bool) -> bool:
     if not sys.stdin or not sys.stdin.isatty():
         click.echo()  # on a terminal the answer's own line end does this
     if not answer:
-        raise Failed("The input ended without an answer. Nothing is deleted; --yes deletes without asking.")
+        raise Failed(f"The input ended without an answer. Nothing is {verb}d; --yes {verb}s without asking.")
     if answer.strip().lower() in ("y", "yes"):
         return True
-    click.echo("Not deleting")
+    click.echo(f"Not {verb[:-1]}ing")
     return False
 
 

@@ -22,12 +22,15 @@ COMMANDS: dict[str, Lazy] = {
         "edgestead.cli.credentials", "credentials", "Renew the key and token in the data folder."
     ),
     "kv": Lazy("edgestead.cli.kv", "kv", "Read and write the key-value store."),
-    "waf": Lazy("edgestead.cli.waf", "waf", "Show and set a zone's use of the managed OWASP ruleset."),
+    "waf": Lazy(
+        "edgestead.cli.waf", "waf", "Show and set a zone's use of the managed OWASP ruleset; its events."
+    ),
     "ruleset": Lazy("edgestead.cli.ruleset", "ruleset", "List, print and check rulesets."),
     "zone": Lazy("edgestead.cli.zone", "zone", "Create, list, import and export zones; their history."),
     "record": Lazy("edgestead.cli.record", "record", "Create, list, change and delete DNS records."),
     "token": Lazy("edgestead.cli.token", "token", "Create, list, roll and delete API tokens."),
     "dns": Lazy("edgestead.cli.dns", "dns", "Ask the running DNS server what it answers, and check a zone."),
+    "tls": Lazy("edgestead.cli.tls", "tls", "Make certificates for development."),
     "doctor": Lazy("edgestead.cli.doctor", "doctor", "Examine this machine and the server that runs on it."),
     "deprecations": Lazy(
         "edgestead.cli.deprecations", "deprecations", "Find what a client uses that a date ended."

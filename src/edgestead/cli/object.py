@@ -9,6 +9,7 @@ Not   the commands. Imports click and the standard library only.
 from edgestead.cli.lazy import Lazy, LazyGroup
 
 _READ, _USE = "edgestead.cli.object_read", "edgestead.cli.object_use"
+_TIME, _ADOPT = "edgestead.cli.object_time", "edgestead.cli.object_adopt"
 
 COMMANDS = {
     "list": Lazy(_READ, "list_objects", "List objects that have stored something."),
@@ -16,8 +17,14 @@ COMMANDS = {
     "call": Lazy(_USE, "call", "Call a method of an object."),
     "sql": Lazy(_USE, "sql", "Run SQL on an object's database."),
     "export": Lazy(_READ, "export", "Save an object's database as a plain SQLite file."),
+    "bookmark": Lazy(_TIME, "bookmark", "Print the bookmark of now, or of a time."),
+    "timeline": Lazy(_TIME, "timeline", "Show the moments that an object can be taken back to."),
+    "restore": Lazy(_TIME, "restore", "Take an object back to a bookmark or a time."),
+    "undo": Lazy(_TIME, "undo", "Take back the last restore."),
+    "alarm": Lazy(_TIME, "alarm", "Show, set, delete or run an object's alarm."),
     "verify": Lazy(_READ, "verify", "Check every page, index and record of objects."),
     "delete": Lazy(_USE, "delete", "Delete what an object has stored."),
+    "adopt": Lazy(_ADOPT, "adopt", "Make a copied data folder's objects their own."),
 }
 
 object_ = LazyGroup(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from edgestead.cli.failure import Failed, counted
+from edgestead.cli.moments import when
 from edgestead.cli.object_target import objects, objects_api, of_object, path_of
 from edgestead.cli.table import echo_members, echo_table, words
 from edgestead.cli.target import JSON, Command, Json
@@ -134,12 +135,3 @@ def _verdicts(
             for problem in verdict["problems"]:
                 click.echo(f"{of_class} {words(called)}: {words(problem)}")
         yield {"class": of_class, "object": called, **verdict}
-
-
-def when(time_ms: int | None) -> str | None:
-    """A time in milliseconds as text, in UTC."""
-    if time_ms is None:
-        return None
-    from edgestead.cli.output import iso_time
-
-    return iso_time(time_ms / 1_000)

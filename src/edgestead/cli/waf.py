@@ -1,50 +1,37 @@
-"""`edgecli waf`: show and set what a zone does with the managed ruleset.
+"""`edgecli waf`: show and set what a zone does with the managed ruleset; its events.
 
-Owns  arguments, options and output of the three commands.
+Owns  arguments, options and output of three commands.
 Asks  `cli.waf_rule` what a rule says and should say, `cli.ruleset_target` for the server.
 Tells the shell.
 Not   the API's rules. Imports click and the standard library only.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
 from edgestead.cli import waf_rule
 from edgestead.cli.failure import Failed
 from edgestead.cli.ruleset_target import JSON, ZONE, Command, Target, zone_target
+from edgestead.cli.waf_events import events
+from edgestead.cli.waf_suggest import suggest
+from edgestead.cli.waf_tuning import explain, replay
+from edgestead.cli.waf_zone import PHASE, Deployed, find, threshold_of
 
-PHASE = "http_request_firewall_managed"
 DEPLOY = click.option(
     "--deploy", is_flag=True, help="Deploy the managed ruleset to the zone first, if it is not there."
 )
 Json = dict[str, Any]
 
 
-def _threshold(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """A score, or one of the named sensitivities."""
-    if value is None:
-        return None
-    if value in waf_rule.THRESHOLDS:
-        return waf_rule.THRESHOLDS[value]
-    if value.isascii() and value.isdigit() and len(value) <= 7 and int(value) > 0:
-        return int(value)
-    words = ", ".join(waf_rule.THRESHOLDS)
-    raise click.BadParameter(f"{value!r} is neither a score from 1 on nor one of {words}.", ctx, param)
-
-
-class Deployed(NamedTuple):
-    """The managed ruleset, and where the zone executes it; `rule` None where it does not."""
-
-    managed: Json
-    ruleset_id: str | None
-    rule: Json | None
-
-
-@click.group(short_help="Show and set a zone's use of the managed OWASP ruleset.")
+@click.group(short_help="Show and set a zone's use of the managed OWASP ruleset; its security events.")
 def waf() -> None:
-    """Show and set what a zone does with the managed OWASP ruleset."""
+    """Show and set what a zone does with the managed OWASP ruleset, and what became of requests."""
+
+
+for command in (events, explain, replay, suggest):
+    waf.add_command(command)
 
 
 @waf.command("show", cls=Command)
@@ -53,7 +40,7 @@ def waf() -> None:
 def show(zone: str | None, as_json: bool) -> None:
     """Print paranoia level, score threshold and action, and whether the rule that acts is on."""
     target = zone_target(zone)
-    found = _find(target)
+    found = find(target)
     _print(target, found, as_json)
 
 
@@ -70,7 +57,7 @@ def set_level(level: int, zone: str | None, deploy: bool) -> None:
 
 
 @waf.command("threshold", cls=Command)
-@click.argument("threshold", metavar="[N]", callback=_threshold, required=False)
+@click.argument("threshold", metavar="[N]", callback=threshold_of, required=False)
 @click.option("--action", type=click.Choice(waf_rule.ACTIONS), help="What happens to such requests.")
 @ZONE
 @DEPLOY
@@ -89,7 +76,7 @@ def set_threshold(threshold: int | None, action: str | None, zone: str | None, d
 def _change(zone: str | None, deploy: bool, change: Callable[[Json, Json], Json]) -> None:
     """Read the rule, change it, send all of it back, and show what it is now."""
     target = zone_target(zone)
-    found = _find(target)
+    found = find(target)
     anomaly = found.managed["rules"][-1]
     if found.rule is None:
         if not deploy:
@@ -101,7 +88,7 @@ def _change(zone: str | None, deploy: bool, change: Callable[[Json, Json], Json]
     else:
         path = f"{target.path}/{found.ruleset_id}/rules/{found.rule['id']}"
         target.api.call("PATCH", path, json_body=change(found.rule, anomaly))
-    _print(target, _find(target), as_json=False)
+    _print(target, find(target), as_json=False)
 
 
 def _warn_if_idle(settings: waf_rule.Settings) -> None:
@@ -114,37 +101,6 @@ def _warn_if_idle(settings: waf_rule.Settings) -> None:
             " `edgecli waf threshold N` turns it on.",
             err=True,
         )
-
-
-def _find(target: Target) -> Deployed:
-    from edgestead.cli.http import Refused
-
-    managed = _managed(target)
-    try:
-        entrypoint = target.api.call("GET", target.entrypoint(PHASE))["result"]
-    except Refused as refusal:
-        if refusal.status != 404:
-            raise
-        return Deployed(managed, None, None)
-    rules = [rule for rule in entrypoint["rules"] if waf_rule.executes(rule, managed["id"])]
-    if len(rules) > 1:
-        raise Failed(
-            f"{target.name} executes the managed ruleset in {len(rules)} rules, each with its own settings.",
-            f"`edgecli ruleset get {PHASE}` shows them; the API changes each by its id.",
-        )
-    return Deployed(managed, entrypoint["id"], rules[0] if rules else None)
-
-
-def _managed(target: Target) -> Json:
-    listed = target.api.call("GET", target.account_path)["result"]
-    for found in listed:
-        if found["kind"] == "managed" and "OWASP" in found["name"]:
-            whole: Json = target.api.call("GET", f"{target.account_path}/{found['id']}")["result"]
-            return whole
-    raise Failed(
-        "The server has loaded no managed ruleset.",
-        "Install modsecurity-crs on its machine (apt install modsecurity-crs), or start it with --crs PATH.",
-    )
 
 
 def _deploy(target: Target, found: Deployed, rule: Json) -> None:

@@ -111,6 +111,16 @@ def with_threshold(rule: Json, anomaly_rule_id: str, threshold: int | None, acti
     return _with_overrides(body, overrides)
 
 
+def with_rules_off(rule: Json, ids: Iterable[str]) -> Json:
+    """The body that turns these rules off, whatever else is said of them."""
+    body, overrides = _body(rule)
+    items = [dict(item) for item in overrides.get("rules", ())]
+    for id_ in ids:
+        _last(items, "id", id_)["enabled"] = False
+    overrides["rules"] = items
+    return _with_overrides(body, overrides)
+
+
 def _disabled_levels(overrides: Json) -> tuple[int, ...]:
     whole = overrides.get("enabled", True)
     items = overrides.get("categories", ())

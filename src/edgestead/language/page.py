@@ -26,8 +26,10 @@ GROUPS = (
     (
         "Request",
         ("http.",),
-        "The request as it came: nothing is decoded, letter case is kept. Keys of `http.request.headers` are "
-        "lower-case, repeated headers and arguments are further items of the array.",
+        "Letter case is kept. The path is its normal spelling: `/admin` for `/%61dmin` and `//x/../admin` "
+        "([more](../explanation/edge-rules.md#which-path-a-rule-sees)); queries, headers and cookies are as "
+        "they came. Keys of `http.request.headers` are lower-case, repeated headers and arguments are further "
+        "items of the array. Which fields the edge fills: [fields at the edge](edge-fields.md).",
     ),
     (
         "Body",

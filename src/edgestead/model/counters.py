@@ -50,6 +50,19 @@ class Metric(NamedTuple):
 
 _RCODES = ("noerror", "formerr", "servfail", "nxdomain", "notimp", "refused", "other")
 _STATUSES = ("1xx", "2xx", "3xx", "4xx", "5xx")
+EVENT_ACTIONS = (
+    "block",
+    "challenge",
+    "js_challenge",
+    "managed_challenge",
+    "challenge_solved",
+    "challenge_failed",
+    "log",
+    "skip",
+    "refuse",
+    "fail",
+    "other",
+)
 _BOUNDS_US = (100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000)
 
 METRICS: tuple[Metric, ...] = (
@@ -169,6 +182,15 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric("edge_objects_live", "gauge", _OBJECTS, "Stateful objects in memory."),
     Metric(
+        "edge_objects_history_bytes",
+        "gauge",
+        _OBJECTS,
+        "What the past of the stateful objects takes on disk.",
+    ),
+    Metric(
+        "edge_objects_alarms_running", "gauge", _OBJECTS, "Alarms of stateful objects whose handlers run."
+    ),
+    Metric(
         "edge_objects_read_only",
         "gauge",
         _OBJECTS,
@@ -188,8 +210,29 @@ METRICS: tuple[Metric, ...] = (
         "status",
         _STATUSES,
     ),
+    Metric(
+        "edge_events_total",
+        "counter",
+        _EDGE,
+        "Decisions and refusals of the edge, by what was done: all of them, written down or not.",
+        "action",
+        EVENT_ACTIONS,
+    ),
+    Metric("edge_events_dropped_total", "counter", _EDGE, "Of these, events that were not written down."),
+    Metric(
+        "edge_rates_evicted_total",
+        "counter",
+        _EDGE,
+        "Clients whose count for a rate limit was given up because more came at once than have a place.",
+    ),
     Metric("edge_http_connections_open", "gauge", _EDGE, "Connections of clients open now."),
     Metric("edge_http_zones", "gauge", _EDGE, "Zones that this process can serve."),
+    Metric(
+        "edge_rules_missing",
+        "gauge",
+        _EDGE,
+        "Managed rulesets that rules execute and that are not ready: requests for those zones get 503.",
+    ),
 )
 
 

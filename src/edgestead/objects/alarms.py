@@ -112,6 +112,11 @@ class Alarms:
     def is_running(self, ref: ObjectRef) -> bool:
         return (ref.class_name, ref.id) in self._running
 
+    async def run_now(self, ref: ObjectRef) -> None:
+        """Run an alarm that is due without waiting for the timer, and wait for the end of that run."""
+        self._begin(ref)
+        await asyncio.wait([self._running[ref.class_name, ref.id]])
+
     @property
     def running_count(self) -> int:
         return len(self._running)

@@ -23,7 +23,8 @@ BUSY_SECONDS_MAX = 60.0
 
 async def copy(engine: Engine, path: str) -> None:
     """Copy the database to a new file. Raises ObjectError when its object keeps a transaction open."""
-    engine.commit(flush=True)
+    engine.commit()
+    engine.commit(flush=True, upkeep=True)  # of what is acknowledged: also on a full disk
     engine.check()
     source = engine.open().connection
     target = apsw.Connection(path)

@@ -28,6 +28,7 @@ from edgestead.store.sqlite.objectlog.files import File, Files
 FRAME_BYTES = FRAME_HEADER_BYTES + PAGE_BYTES
 _RELAXED_BYTES = 3 * PAGE_BYTES  # of a page cache with one page
 WAL_HEADER_BYTES = 32  # SQLite file format §4.1
+_FORMAT_VERSIONS = slice(18, 20)  # SQLite file format §1.3.3
 
 # In the text of every statement of ours, so that no user text equals it (see `guard`).
 _MARK = f"/*{secrets.token_hex(8)}*/"
@@ -41,10 +42,12 @@ _GET = f"{_MARK} SELECT value FROM {KV_TABLE} WHERE key = ?"
 _BEGIN, _COMMIT, _ROLLBACK = (f"{_MARK} {word}" for word in ("BEGIN", "COMMIT", "ROLLBACK"))
 OWN_TABLE = f"{HIDDEN_PREFIX}own"
 _HAS_OWN = f"{_MARK} SELECT 1 FROM sqlite_schema WHERE name = '{OWN_TABLE}'"
+_OWN_COLUMNS = ("alarm_us", "position", "session")
 _CREATE_OWN = f"{_MARK} CREATE TABLE IF NOT EXISTS {OWN_TABLE} (id INTEGER PRIMARY KEY, alarm_us INTEGER)"
-_SET_OWN = f"{_MARK} INSERT OR REPLACE INTO {OWN_TABLE} VALUES (1, ?)"
-_GET_OWN = f"{_MARK} SELECT alarm_us FROM {OWN_TABLE}"
-_SYNCED = b"synced"
+_OWN_INFO = f"{_MARK} SELECT name FROM pragma_table_info('{OWN_TABLE}')"
+_ADD_OWN = f"{_MARK} ALTER TABLE {OWN_TABLE} ADD COLUMN "
+_SET_OWN = f"{_MARK} INSERT OR REPLACE INTO {OWN_TABLE} (id, alarm_us, position, session) VALUES (1, ?, ?, ?)"
+_GET_OWN = f"{_MARK} SELECT alarm_us, position, session FROM {OWN_TABLE}"
 _HIDDEN_NAMES = (
     f"{_MARK} SELECT name FROM sqlite_schema "
     f"WHERE substr(lower(name), 1, {len(HIDDEN_PREFIX)}) = '{HIDDEN_PREFIX}' "
@@ -122,7 +125,9 @@ class Database:
         self._synced = synced
         self._clock = clock
         self.deadline = 0.0  # of a user's statement; set to 0 before each of its steps
+        self._files, self._path = files, path
         self._wal: File | None = None
+        self._has_own = False
         self._frames = self._read = 0  # frames in the write-ahead log, and how many of them were read out
         self._cursors: weakref.WeakSet[OpenCursor] | None = None
         self.latest: OpenCursor | None = None  # nearly all are read to the end before the next one is opened
@@ -138,6 +143,9 @@ class Database:
             if not synced:
                 self._wal = files.open(path + "-wal", create=True)
             self.has_table = self._begin_cache()
+            if synced and not fresh:
+                # what a process left there counts, and is moved so that the frames to come can be counted
+                self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except BaseException:
             self.close()
             raise
@@ -283,12 +291,7 @@ class Database:
         self.has_table = bool(self._run_once(_HAS))
 
     def commit(self) -> bytes:
-        """Commit, and give the transaction's WAL frames; empty when it changed nothing.
-
-        A synced database keeps its frames to itself: it gives _SYNCED for them.
-        """
-        if self._synced:
-            return self._commit_synced()
+        """Commit, and give the transaction's WAL frames; empty when it changed nothing."""
         self._do(_COMMIT)
         self._began = False
         if self._frames < self._read:
@@ -296,14 +299,18 @@ class Database:
         count = self._frames - self._read
         if not count:
             return b""
-        assert self._wal is not None
+        if self._wal is None:  # of a synced database: SQLite itself has to make the file
+            self._wal = self._files.open(self._path + "-wal")
         offset = WAL_HEADER_BYTES + self._read * FRAME_BYTES
         frames = self._wal.read(count * FRAME_BYTES, offset)
         if len(frames) != count * FRAME_BYTES:
             raise SqlError("the write-ahead log is shorter than its commits", "SQLITE_IOERR_SHORT_READ")
         self._read = self._frames
+        if self._synced and self._frames >= limits.CHECKPOINT_FRAMES:
+            self.checkpoint()
         return frames
 
+<<<<<<< HEAD
     def _commit_synced(self) -> bytes:
         self._frames = 0
         self._do(_COMMIT)
@@ -314,6 +321,8 @@ class Database:
             self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         return _SYNCED if self._frames else b""
 
+=======
+>>>>>>> main
     @property
     def frames(self) -> int:
         """Pages that wait for a checkpoint."""
@@ -338,7 +347,7 @@ class Database:
         finally:
             self.connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)
             self.connection.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 0)
-        self.has_table = False
+        self.has_table = self._has_own = False
         self.names.clear()
         self._do(_BEGIN)
         return self.commit()
@@ -376,20 +385,63 @@ class Database:
         values = (start, *(() if end is None else (end,)), -1 if limit is None else limit)
         return [(key, value) for key, value in self._run(f"{_MARK} {rows}", values)]
 
-    # the alarm, of an object that is durable by itself
+    # what an object that is durable by itself knows of itself
 
-    def own_alarm(self) -> tuple[bool, int | None]:
-        """Whether the database knows about an alarm, and when it is due."""
+    def own_state(self) -> tuple[int | None, int | None, int | None] | None:
+        """(alarm, position, session) of the last commit; None when the database says nothing of them."""
         if not self._run_once(_HAS_OWN):
-            return False, None
+            return None
+        self._prepare_own()
         rows = self._run(_GET_OWN)
-        return (True, rows[0][0]) if rows else (False, None)
+        return rows[0] if rows else None
 
-    def set_own_alarm(self, alarm_us: int | None) -> None:
-        self._run(_CREATE_OWN)
-        self._run(_SET_OWN, (alarm_us,))
+    def set_own_state(self, alarm_us: int | None, position: int, session: int) -> None:
+        """Put into the transaction what its commit will be."""
+        if not self._has_own:
+            self._run_once(_CREATE_OWN)
+            self._prepare_own()
+        self._run(_SET_OWN, (alarm_us, position, session))
+
+    def _prepare_own(self) -> None:
+        """Add the columns that earlier versions did not have."""
+        there = {name for (name,) in self._run_once(_OWN_INFO)}
+        for column in _OWN_COLUMNS:
+            if column not in there:
+                self._run_once(f"{_ADD_OWN}{column} INTEGER")
+        self._has_own = True
+
+    def image(self) -> bytes:
+        """The whole database, as committed."""
+        return bytes(self.connection.serialize("main"))
+
+    def become(self, image: bytes | bytearray, own: tuple[int | None, int, int]) -> None:
+        """Take over another database's contents, with this state of our own, in one durable transaction."""
+        source = apsw.Connection(":memory:")
+        try:
+            if image:
+                plain = bytearray(image)
+                plain[_FORMAT_VERSIONS] = b"\x01\x01"  # one in memory has no write-ahead log
+                source.deserialize("main", bytes(plain))
+            for statement in (f"DROP TABLE IF EXISTS {OWN_TABLE}", _CREATE_OWN):
+                source.execute(statement).fetchall()
+            for column in _OWN_COLUMNS[1:]:
+                source.execute(f"{_ADD_OWN}{column} INTEGER").fetchall()
+            source.execute(_SET_OWN, own).fetchall()
+            with self.connection.backup("main", source, "main") as backup:
+                backup.step(-1)
+        finally:
+            source.close()
+        self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        self._frames = self._read = 0
+        self.names.clear()
+        self.has_table = bool(self._run_once(_HAS))
 
     # facts
+
+    def check(self) -> list[str]:
+        """What is wrong with pages, tables and indexes; empty when nothing is."""
+        found = [str(row[0]) for row in self._run(f"{_MARK} PRAGMA integrity_check(100)")]
+        return [] if found == ["ok"] else found
 
     def size_bytes(self) -> int:
         return int(self._run_once(_SIZE)[0][0])

@@ -29,6 +29,7 @@ from edgestead.store.objectlog import (
     Lease,
     LogError,
     ObjectLog,
+    Target,
     Unchanged,
 )
 from edgestead.store.sqlite.objectlog.files import NO_SPACE_ERRNOS
@@ -180,6 +181,71 @@ class Engine:
         """The handler has ended: set its retry, or delete it. One that was set meanwhile counts instead."""
         if self._firing is not None:
             self.set_alarm(then)
+
+    # the past
+
+    @property
+    def log(self) -> ObjectLog:
+        return self._log
+
+    def settle_position(self) -> int:
+        """Commit what was written so far, and keep that position. Raises TransactionError inside one."""
+        self.check()
+        if self._levels:
+            raise TransactionError("A bookmark names what is committed: not inside a transaction.")
+        self.commit()
+        self.check()
+        self.keep_position(self.lease.head)
+        return self.lease.head
+
+    def keep_position(self, position: int) -> None:
+        """Have history keep a position, durably before any reply leaves. Raises StorageBroken."""
+        self.check()
+        try:
+            group = self._log.pin(self.lease, position)
+        except LogError as error:
+            raise StorageBroken(f"The bookmark cannot be kept: {error}") from error
+        if group is not None:
+            self._appended(group, confirmed=True)
+
+    def plan_restore(self, target: Target | None) -> None:
+        """Be taken back to a moment at the next start, or not. Raises TransactionError inside one."""
+        self.check()
+        if self._levels:
+            raise TransactionError("A restore cannot be arranged inside a transaction.")
+        self.commit()
+        self.check()
+        self.log_only(Commit(CommitKind.RESTORE, _pack(target)))
+        self.check()
+
+    def log_only(self, commit: Commit) -> None:
+        """Log what no database shows."""
+        try:
+            group = self._log.append(self.lease, self.lease.head, [commit], UNCHANGED)
+        except LogError as error:
+            self.break_off(StorageBroken(f"Object storage was reset because a write failed: {error}"))
+            return
+        self._appended(group, confirmed=True)
+
+    def give_tail(self, tail: dict[str, bytes | None]) -> None:
+        """The object was taken back: these are the keys that its database does not have."""
+        self.unflushed, self.known = dict(tail), dict(tail)
+
+    def verify(self) -> list[str]:
+        """What SQLite finds wrong with the database and its indexes; empty when nothing is."""
+        self.check()
+        if not self._has_file:
+            return []
+        return self.open().check()
+
+    def _appended(self, group: Group, *, confirmed: bool) -> None:
+        """Something of ours is in a group."""
+        self._turns.appended()
+        if group is not self._last:
+            self._last = group
+            group.on_done(self._done)
+        if confirmed:
+            self._last_confirmed = group
 
     # SQL
 
@@ -359,12 +425,8 @@ class Engine:
             self._rebuild = True  # SQLite has the commit, and the log does not
             self.fail("a write failed", error)
             return
-        self._turns.appended()
-        if group is not self._last:
-            self._last = group
-            group.on_done(self._done)
-        if self._confirmed:
-            self._last_confirmed, self._confirmed = group, False
+        self._appended(group, confirmed=self._confirmed)
+        self._confirmed = False
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             group.on_done(waiter)

@@ -12,6 +12,7 @@ Not   the REST refusals of the platform (`model.errors`).
     ObjectError
     ├── BackendError            this class has `storage = "kv"`; the call needs `storage = "sql"`
     ├── SqlError                SQLite refused; `code` is its name, as in SQLITE_CONSTRAINT
+    ├── BookmarkError           a bookmark or time that cannot be gone back to; nothing was scheduled
     ├── TransactionError        an operation on a transaction that is over
     ├── CallError               a call that could not be made
     │   ├── UnknownClass
@@ -59,6 +60,10 @@ class SqlError(ObjectError):
     def __init__(self, message: str, code: str = "SQLITE_ERROR") -> None:
         super().__init__(f"{message}: {code}")
         self.code = code
+
+
+class BookmarkError(ObjectError):
+    """No bookmark, one of another object, one that is not kept any more, or a time out of the window."""
 
 
 class TransactionError(ObjectError):

@@ -27,8 +27,9 @@ from edgestead.objects.operate_http import Authorise
 from edgestead.objects.serve import ObjectsHttp, PassedOnHttp, unreadable
 from edgestead.objects.shards import Shards
 from edgestead.store.sqlite.objectlog.files import LocalFiles
-from edgestead.store.sqlite.objectlog.local import SEGMENT_BYTES, LocalObjectLog
+from edgestead.store.sqlite.objectlog.local import KEEPING, SEGMENT_BYTES, LocalObjectLog
 from edgestead.store.sqlite.objectlog.runner import ThreadRunner
+from edgestead.store.sqlite.objectlog.thinning import Keeping
 
 DESCRIPTORS_PER_DATABASE = 4
 DRAIN_SECONDS = 5.0
@@ -74,6 +75,7 @@ class Host:
         *,
         fatal: Callable[[BaseException], None] = exit_process,
         segment_bytes: int = SEGMENT_BYTES,
+        keeping: Keeping = KEEPING,
         logging: Logging = "keys",
         bindings: Bindings | None = None,
     ) -> None:
@@ -89,6 +91,8 @@ class Host:
             files=files,
             commits=ThreadRunner(loop.call_soon_threadsafe, "object-log"),
             upkeep=ThreadRunner(loop.call_soon_threadsafe, "object-upkeep"),
+            past=ThreadRunner(loop.call_soon_threadsafe, "object-past"),
+            keeping=keeping,
             now_us=lambda: time.time_ns() // 1_000,
             random=secrets.token_bytes,
             fatal=fatal,

@@ -27,6 +27,7 @@ import msgspec
 
 from edgestead.objects.host import Host
 from edgestead.objects.ids import owner_of
+from edgestead.store.sqlite.objectlog import adoption
 from edgestead.store.sqlite.objectlog.distribution import deal_out
 from edgestead.store.sqlite.objectlog.files import LocalFiles
 
@@ -54,6 +55,21 @@ def settle(root: Path, worker: int, processes: int) -> Path:
             layout = _deal_out(root, layout, processes)
         _sweep(root, layout)
     return root / str(layout.generation) / str(worker)
+
+
+def adopt(root: Path) -> int:
+    """Make a copied folder one of its own; gives how many logs it has, 0 without any.
+
+    Raises BlockingIOError when a process has it open, OSError, apsw.Error.
+    """
+    if not root.is_dir():
+        return 0
+    with _locked(root / "lock"):
+        layout = _read(root)
+        folders = [] if layout is None else [one for one in _folders(root, layout) if os.path.isdir(one)]
+        for folder in folders:
+            adoption.adopt(folder)
+    return len(folders)
 
 
 @contextlib.contextmanager

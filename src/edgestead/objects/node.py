@@ -31,9 +31,18 @@ from edgestead.objects.commits import Turns
 from edgestead.objects.database import Database
 from edgestead.objects.engine import Engine, Logging
 from edgestead.objects.env import Bindings, Env
-from edgestead.objects.errors import ObjectError, ObjectReset, StorageBroken, UnknownClass, UnknownMethod
+from edgestead.objects.errors import (
+    Aborted,
+    ObjectError,
+    ObjectReset,
+    StorageBroken,
+    UnknownClass,
+    UnknownMethod,
+)
 from edgestead.objects.instance import Instance
+from edgestead.objects.operations import Operations
 from edgestead.objects.storage import settle
+from edgestead.objects.taking_back import take_back
 from edgestead.objects.web import Request, Response
 from edgestead.store.objectlog import Lease, LogError, ObjectLog, ObjectRef
 from edgestead.store.sqlite.objectlog.files import Files
@@ -105,6 +114,7 @@ class Node:
         self.deliver: Callable[[ObjectRef, str, bytes], Awaitable[Reply]] = self.call
         self._bindings = bindings
         self.alarms = Alarms(object_log, self._loop, lambda: pack_time(now_ms()), self._run_alarm)
+        self.operations = Operations(self)
         self.env = Env(self, classes, random, bindings)
 
     # calls
@@ -178,6 +188,14 @@ class Node:
             return False
         return True
 
+    def now_ms(self) -> int:
+        """The wall clock."""
+        return self._now_ms()
+
+    async def check(self, ref: ObjectRef) -> list[str]:
+        """What SQLite finds wrong with an object's database and indexes; empty when nothing is."""
+        return await self.with_storage(ref, lambda engine: engine.verify())
+
     def _chance(self) -> float:
         return int.from_bytes(self._random(4)) / 2**32
 
@@ -194,9 +212,14 @@ class Node:
         while True:
             if ends is not None and key in self._live:
                 self._live[key].reset(ObjectReset(ends))
-            if key in self._live or key not in self._ending:
+            if key in self._live:
                 break
-            await asyncio.shield(self._ending[key])
+            if key in self._ending:
+                await asyncio.shield(self._ending[key])
+            elif self.log.pending(ref) is not None and not self._closed:
+                await self._take_back(key, ref)
+            else:
+                break
         if self._closed:
             raise ObjectReset("The node is closing.")
         self._events += 1
@@ -265,10 +288,37 @@ class Node:
             if self._closed:
                 raise ObjectReset("The node is closing.")
             ending = self._ending.get(key)
-            if ending is None:
+            if ending is not None:
+                await asyncio.shield(ending)
+            elif self.log.pending(ref) is not None:
+                await self._take_back(key, ref)
+            else:
                 return self._begin(key, ref, info)
-            await asyncio.shield(ending)
         return instance
+
+    async def take_back(self, ref: ObjectRef) -> None:
+        """Do now what is pending: end the object's life, and take it back before the next one."""
+        key = (ref.class_name, ref.id)
+        if (instance := self._live.get(key)) is not None:
+            instance.reset(Aborted("The object is being taken back to an earlier moment."))
+        while (ending := self._ending.get(key)) is not None:
+            await asyncio.shield(ending)
+        if key not in self._live and self.log.pending(ref) is not None:
+            await self._take_back(key, ref)
+
+    async def _take_back(self, key: Key, ref: ObjectRef) -> None:
+        """Keep everybody out of an object while it becomes what it was. Raises StorageBroken, LogError."""
+        ended = self._ending[key] = self._loop.create_future()
+        try:
+            engine = self._make_visited(ref)
+            try:
+                engine.give_tail(await take_back(self.log, engine))
+            finally:
+                self._let_go(key, engine)
+        finally:
+            if self._ending.get(key) is ended:
+                del self._ending[key]
+            ended.set_result(None)
 
     # lives
 

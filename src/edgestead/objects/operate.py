@@ -25,6 +25,7 @@ from edgestead.objects.classes import Durability
 from edgestead.objects.engine import Engine
 from edgestead.objects.node import Node
 from edgestead.objects.operate_sql import Rows
+from edgestead.objects.operations import Operations
 from edgestead.objects.own import OwnEngine
 from edgestead.store.objectlog import CatalogueEntry, LogError, ObjectRef
 
@@ -80,6 +81,11 @@ class Operator:
         os.makedirs(spool, mode=0o700, exist_ok=True)
         for name in os.listdir(spool):
             os.unlink(f"{spool}/{name}")  # of a process that was killed
+
+    @property
+    def operations(self) -> Operations:
+        """What concerns the past and the alarm."""
+        return self._node.operations
 
     def find(self, ref: ObjectRef) -> CatalogueEntry | None:
         """What the log knows of an object; None when it never stored anything."""

@@ -2,25 +2,44 @@
 
 Owns  when such an object's database is made, its commits, its alarm, what the log is told of it.
 Asks  `engine` for everything that does not depend on who makes a commit durable; SQLite to sync.
-Tells the object log that the object exists, and when its alarm is due.
-Not   the shared log's groups: each commit costs the loop an fsync, and nothing else.
+Tells the object log that the object exists, when its alarm is due, and, for the past, of every commit.
+Not   waiting for the shared log: each commit costs the loop an fsync of its own, and nothing else.
 
-The file stands beside the one that the log would keep (`.own.sqlite`), so that the log's recovery never
-touches it. The log is an index here: it may know an alarm that was never committed, never the other way. So
-a set alarm goes to the log first and a deleted one last, and when they differ the database is right.
+The database knows the position and the session of its last commit. When a process ended between a commit and
+the log's word of it, the next life tells the log of all pages at once. The file stands beside the one that
+the log would keep (`.own.sqlite`), so that the log's recovery never touches it. The log is an index here: it
+may know an alarm that was never committed, never the other way. So a set alarm goes to the log first and a
+deleted one last, and when they differ the database is right.
 """
 
-from collections.abc import Callable
+import logging
 from typing import Literal
 
 import apsw
+import msgspec
 
 from edgestead.objects.database import Database
 from edgestead.objects.engine import Engine
 from edgestead.objects.errors import ObjectReset
-from edgestead.store.objectlog import UNCHANGED, Alarm, Commit, CommitKind, Lease, LogError, Unchanged
+from edgestead.store.objectlog import (
+    PAGE_BYTES,
+    UNCHANGED,
+    Alarm,
+    Commit,
+    CommitKind,
+    Lease,
+    LogError,
+    NoSpace,
+    ObjectState,
+    Target,
+    Unchanged,
+)
 from edgestead.store.sqlite.objectlog.files import Files
 from edgestead.store.sqlite.objectlog.local import own_path
+from edgestead.store.sqlite.objectlog.restoring import frames_of
+
+log = logging.getLogger(__name__)
+PAGES_AT_ONCE = 4_096  # of a whole database, in one commit
 
 _NOTHING = Commit(CommitKind.KEYS, b"\x80")  # an empty map: the log has to say that there is an object
 
@@ -54,39 +73,63 @@ def durability_of(lease: Lease, files: Files) -> Literal["log", "sqlite"]:
     return "sqlite" if files.exists(own_path(lease.path)) else "log"
 
 
-class _Durable:
-    """What every commit's group is, once it is made."""
-
-    state: Literal["durable"] = "durable"
-    error = None
-
-    def on_done(self, callback: Callable[[LogError | None], None]) -> None:
-        callback(None)
-
-
-_DURABLE = _Durable()
-
-
 class OwnEngine(Engine):
     """An engine whose every commit is SQLite's own."""
 
     def adopt(self, files: Files) -> None:
-        """Begin a life: the database says whether there is an alarm. Raises OSError, LogError."""
+        """Begin a life: the database says what it is. Raises OSError, LogError."""
         self._has_file = files.exists(own_path(self.lease.path))
         if not self._has_file:
             return
         try:
             self.database = self._open_database(self.lease)
-            known, alarm_us = self.database.own_alarm()
+            state = self.database.own_state()
         except apsw.Error as error:
             raise LogError(f"the object's own database cannot be read: {error}") from error
-        if known and alarm_us != self.lease.alarm_us:
+        alarm_us, position, session = state or (self.lease.alarm_us, None, None)
+        if position is None or position > self.lease.head or (session or 0) > self.lease.session:
+            self._log_whole(max(session or 0, self.lease.session))
+        if alarm_us != self.lease.alarm_us:
             self._tell(alarm_us)
         self.alarm_us = self.lease.alarm_us
+
+    def _log_whole(self, session: int) -> None:
+        """The log lacks commits that a process could not tell it any more: tell it of all pages at once."""
+        commits = []
+        if session > self.lease.session:
+            commits.append(Commit(CommitKind.RESTORED, msgspec.msgpack.encode(Target(session, 0))))
+        image = self.open().image()
+        total = len(image) // PAGE_BYTES
+        for first in range(1, total + 1, PAGES_AT_ONCE):
+            pages = list(range(first, min(first + PAGES_AT_ONCE, total + 1)))
+            commits.append(Commit(CommitKind.COPY, frames_of(image, pages, total)))
+        try:
+            group = self._log.append(self.lease, self.lease.head, commits, UNCHANGED)
+        except NoSpace as error:  # it can be read all the same
+            log.error("%s/%s: its past has a gap: %s", self.lease.ref.class_name, self.lease.ref.id, error)
+            return
+        self._appended(group, confirmed=False)
+
+    async def take_back(self, state: ObjectState) -> None:
+        """Become what the object was: the database first, then the log, which `adopt` would catch up."""
+        session = self.lease.session + 1
+        self.open().become(state.image, (state.alarm_us, self.lease.head + 1, session))
+        self._log_whole(session)
+        self._tell(state.alarm_us)
 
     def erase(self) -> None:
         self.commit()  # an alarm that was just set stays
         super().erase()
+        if self.broken is None:
+            self.stir()
+            self.open().begin(0)
+            self._append(Commit(CommitKind.PAGES, self._stamped(self.open()).commit()))
+
+    def _stamped(self, database: Database) -> Database:
+        """The database, with what the coming commit is in its transaction."""
+        alarm_us = self._firing if self._firing is not None else self.alarm_us
+        database.set_own_state(alarm_us, self.lease.head + 1, self.lease.session)
+        return database
 
     def commit(self, *, flush: bool = False, upkeep: bool = False) -> None:
         if self._levels or self.broken is not None:
@@ -122,22 +165,24 @@ class OwnEngine(Engine):
             self.fail("a write failed", error)
 
     def _make_commit(self, flush: bool) -> Commit | None:
-        if not isinstance(self._alarm_change, Unchanged):
+        if self.changes or not isinstance(self._alarm_change, Unchanged) or self._writes_sql():
             database = self.open()
             if not database.in_transaction:
                 database.begin(0)
-            database.set_own_alarm(self._alarm_change)
+            self._stamped(database)
         return super()._make_commit(flush)
 
     def _append(self, commit: Commit, *, upkeep: bool = False) -> None:
-        """The commit is durable already. A deleted alarm leaves the index now."""
+        """The commit is durable already; the log has it for the past. A deleted alarm leaves the index."""
         alarm, self._alarm_change = self._alarm_change, UNCHANGED
-        if alarm is None:
-            try:
+        try:
+            copy = Commit(CommitKind.COPY, commit.body)
+            self._appended(self._log.append(self.lease, self.lease.head, [copy], UNCHANGED), confirmed=False)
+            if alarm is None:
                 self._tell(None)
-            except LogError as error:
-                self.fail("a write failed", error)
-                return
+        except LogError as error:
+            self.fail("a write failed", error)
+            return
         self._confirmed = False
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:

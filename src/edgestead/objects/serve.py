@@ -28,8 +28,9 @@ from edgestead.objects.errors import LimitError, ObjectError
 from edgestead.objects.jsonable import NotJson, to_json
 from edgestead.objects.node import Node
 from edgestead.objects.operate import Operator
-from edgestead.objects.operate_http import INVOKE, Authorise, OperateHttp, printable
 from edgestead.objects.operate_http import PREFIX as OPERATE
+from edgestead.objects.operate_http import Authorise, OperateHttp
+from edgestead.objects.operate_routes import INVOKE, printable
 from edgestead.objects.shards import CLIENT_HEADER, Shards
 from edgestead.objects.values import decode
 from edgestead.store.objectlog import ObjectRef

@@ -15,14 +15,13 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
 from types import TracebackType
-from typing import Any, NoReturn
+from typing import Any
 
-from edgestead.objects import limits
+from edgestead.objects import limits, recovery
 from edgestead.objects.alarms import pack_time, unpack_time
 from edgestead.objects.engine import Engine
-from edgestead.objects.errors import BackendError, LimitError, ObjectError, TransactionError
+from edgestead.objects.errors import BackendError, LimitError, TransactionError
 from edgestead.objects.gates import InputGate
 from edgestead.objects.options import read_options
 from edgestead.objects.sql import SqlStorage
@@ -30,7 +29,6 @@ from edgestead.objects.values import decode, encode
 
 _UNSET: Any = object()
 _TEXT_MAX = limits.KEY_BYTES_MAX // 4  # a shorter key cannot be too long in UTF-8
-ALARM_MS_MAX = 8_640_000_000_000_000  # the largest time of an ECMAScript Date
 
 
 class _Done:
@@ -262,7 +260,7 @@ class Storage(Keys):
         read = read_options("set_alarm", options, named)
         if not self._has_alarm:
             raise TypeError("set_alarm() needs a class with an alarm() method")
-        time_ms = max(_milliseconds(time), self._now_ms())
+        time_ms = max(recovery.milliseconds(time, "set_alarm"), self._now_ms())
         self._engine.set_alarm(pack_time(time_ms), confirmed=not read.get("allow_unconfirmed", False))
         return DONE
 
@@ -284,21 +282,44 @@ class Storage(Keys):
         self._needs_sql("sql")
         return self._sql
 
-    def get_current_bookmark(self) -> NoReturn:
-        """Bookmarks belong to point-in-time recovery."""
-        self._no_bookmarks("get_current_bookmark()")
+    # point-in-time recovery
 
-    def get_bookmark_for_time(self, time: Any) -> NoReturn:
-        """Bookmarks belong to point-in-time recovery."""
-        self._no_bookmarks("get_bookmark_for_time()")
+    def get_current_bookmark(self) -> Awaitable[str]:
+        """The bookmark of now, with everything written so far. SQL backend only.
 
-    def on_next_session_restore_bookmark(self, bookmark: str) -> NoReturn:
-        """Bookmarks belong to point-in-time recovery."""
-        self._no_bookmarks("on_next_session_restore_bookmark()")
+        Raises TransactionError inside a transaction.
+        """
+        self._needs_sql("get_current_bookmark()")
+        return _ready(recovery.current(self._engine))
 
-    def _no_bookmarks(self, name: str) -> NoReturn:
-        self._needs_sql(name)
-        raise ObjectError("This version of storage does not keep the history that bookmarks name.")
+    def get_bookmark_for_time(self, time: Any) -> Awaitable[str]:
+        """The bookmark of what the object was at a time: milliseconds, or an aware datetime.
+
+        SQL backend only. Raises BookmarkError outside the last 30 days, TypeError, LimitError.
+        """
+        self._needs_sql("get_bookmark_for_time()")
+        return self._bookmark_for(recovery.milliseconds(time, "get_bookmark_for_time"))
+
+    async def _bookmark_for(self, time_ms: int) -> str:
+        async with self._gate.hold():
+            return await recovery.at_time(self._engine, time_ms, self._now_ms())
+
+    def on_next_session_restore_bookmark(self, bookmark: str) -> Awaitable[str]:
+        """Be taken back to a bookmark at the next start; gives the bookmark of the moment just before that.
+
+        Durable when it returns: `ctx.abort()` may follow at once. Keys, tables and the alarm are what they
+        were. A later call replaces an earlier one. SQL backend only. Raises TypeError, BookmarkError: then
+        nothing is scheduled.
+        """
+        self._needs_sql("on_next_session_restore_bookmark()")
+        return self._schedule(bookmark)
+
+    async def _schedule(self, bookmark: str) -> str:
+        async with self._gate.hold():
+            target = await recovery.find(self._engine.log, self._engine.lease.ref, bookmark)
+            undo = recovery.schedule(self._engine, target)
+            await self.sync()
+            return undo
 
     deleteAll = delete_all
     transactionSync = transaction_sync
@@ -501,15 +522,3 @@ def _behind(prefix: str) -> str | None:
         if last < 0x10FFFF:
             return prefix + chr(0xE000 if last == 0xD7FF else last + 1)
     return None
-
-
-def _milliseconds(time: Any) -> int:
-    if isinstance(time, datetime):
-        if time.tzinfo is None:
-            raise TypeError("set_alarm() needs an aware datetime: a naive one names no moment")
-        time = time.timestamp() * 1_000
-    if isinstance(time, bool) or not isinstance(time, int | float):
-        raise TypeError(f"set_alarm() takes milliseconds or a datetime, not {type(time).__name__}")
-    if time != time or abs(time) > ALARM_MS_MAX:
-        raise LimitError(f"an alarm's time must be within {ALARM_MS_MAX} ms of the epoch")
-    return int(time)

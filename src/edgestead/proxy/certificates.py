@@ -15,12 +15,15 @@ A change takes effect for new connections: those that are open keep what they be
 """
 
 import logging
+import os
 import ssl
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 FILES_MAX = 20_000
+FILE_BYTES_MAX = 1 << 20
 CONTEXTS_MAX = 20_000
 DEFAULT = "default"
 # RFC 8996 deprecates what is older than 1.2; the values "1.0" and "1.1" mean 1.2.
@@ -46,62 +49,65 @@ class _Files(NamedTuple):
     stamp: tuple[tuple[int, int, int], ...]
 
 
+class _Content(NamedTuple):
+    """What was read of a name's files, kept so that a file that breaks later takes nothing away."""
+
+    chain: bytes
+    key: bytes
+
+
 class Certificates:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._files: dict[str, _Files] = {}
+        self._good: dict[str, _Content] = {}
+        self._bad: dict[str, _Files] = {}  # what was read in vain: once is enough
         self._contexts: dict[tuple[str, Terms], ssl.SSLContext] = {}
-        self._broken: dict[str, _Files] = {}
         self.look()
 
     def look(self) -> None:
-        """Take up what has changed in the folder."""
-        found = dict(self._find())
-        changed = [name for name, files in found.items() if self._files.get(name) not in (None, files)]
-        gone = self._files.keys() - found.keys()
-        before, self._files = self._files, found
-        for name in changed:
-            if self._load(name, Terms()) is None:
-                self._files[name] = before[name]._replace(stamp=found[name].stamp)
-            else:
-                self._forget(name)
-        for name in gone:
+        """Take up what has changed in the folder. What was never asked for is read when it is."""
+        before, self._files = self._files, dict(self._find())
+        for name in self._good.keys() - self._files.keys():
             self._forget(name)
+            del self._good[name]
+        for name in before.keys() & self._files.keys():
+            if self._files[name] != before[name] and self._read(name):
+                self._forget(name)
 
     def context(self, host: str, terms: Terms) -> ssl.SSLContext | None:
         """What a connection to a host (lower case) is served with; None when nothing fits."""
-        name = self._name(host)
-        if name is None:
-            return None
-        context = self._contexts.get((name, terms))
-        if context is None:
-            context = self._load(name, terms)
-            if context is not None:
-                if len(self._contexts) >= CONTEXTS_MAX:
-                    self._contexts.clear()
-                self._contexts[name, terms] = context
-        return context
-
-    def _name(self, host: str) -> str | None:
         for name in (host, "_." + host.partition(".")[2], DEFAULT):
             if name in self._files:
-                return name
+                return self._contexts.get((name, terms)) or self._make(name, terms)
         return None
+
+    def _make(self, name: str, terms: Terms) -> ssl.SSLContext | None:
+        if name not in self._good and not self._read(name):
+            return None
+        if len(self._contexts) >= CONTEXTS_MAX:
+            self._contexts.clear()
+        context = self._contexts[name, terms] = _context(self._good[name], terms)
+        return context
+
+    def _read(self, name: str) -> bool:
+        """Read a name's files; False, with what was there before still in use, when they are no good."""
+        files = self._files[name]
+        if self._bad.get(name) == files:
+            return False
+        try:
+            content = _Content(_bounded(files.chain), _bounded(files.key))
+            _context(content, Terms())
+        except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+            log.error("the certificate of %s cannot be used: %s", name, error)
+            self._bad[name] = files
+            return False
+        self._bad.pop(name, None)
+        self._good[name] = content
+        return True
 
     def _forget(self, name: str) -> None:
         self._contexts = {key: context for key, context in self._contexts.items() if key[0] != name}
-        self._broken.pop(name, None)
-
-    def _load(self, name: str, terms: Terms) -> ssl.SSLContext | None:
-        files = self._files[name]
-        if self._broken.get(name) == files:
-            return None
-        try:
-            return _context(files, terms)
-        except (OSError, ssl.SSLError) as error:  # SSLError is an OSError, said for the reader
-            log.error("the certificate of %s cannot be used: %s", name, error)
-            self._broken[name] = files
-            return None
 
     def _find(self) -> Iterator[tuple[str, _Files]]:
         try:
@@ -134,7 +140,17 @@ def _pair(entry: Path) -> tuple[Path, Path] | None:
     return None
 
 
-def _context(files: _Files, terms: Terms) -> ssl.SSLContext:
+def _bounded(path: Path) -> bytes:
+    """Raises OSError, ValueError."""
+    with path.open("rb") as stream:
+        content = stream.read(FILE_BYTES_MAX + 1)
+    if len(content) > FILE_BYTES_MAX:
+        raise ValueError(f"{path.name} is larger than {FILE_BYTES_MAX} bytes")
+    return content
+
+
+def _context(content: _Content, terms: Terms) -> ssl.SSLContext:
+    """Raises OSError: what is no certificate with its key."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = VERSIONS.get(terms.minimum, ssl.TLSVersion.TLSv1_2)
     context.set_ciphers(MODERN_CIPHERS)
@@ -145,5 +161,17 @@ def _context(files: _Files, terms: Terms) -> ssl.SSLContext:
             log.error("none of a zone's ciphers is known: %s", ":".join(terms.ciphers)[:200])
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION | ssl.OP_CIPHER_SERVER_PREFERENCE
     context.set_alpn_protocols(["http/1.1"])
-    context.load_cert_chain(files.chain, files.key, password="")  # never asks at a terminal
+    with _in_memory(content.chain) as chain, _in_memory(content.key) as key:
+        context.load_cert_chain(chain, key, password="")  # never asks at a terminal
     return context
+
+
+@contextmanager
+def _in_memory(content: bytes) -> Iterator[str]:
+    """A path to bytes: OpenSSL's interface here takes files only."""
+    descriptor = os.memfd_create("edgestead-certificate", os.MFD_CLOEXEC)
+    try:
+        os.write(descriptor, content)
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)

@@ -17,6 +17,7 @@ import httptools
 from edgestead.http1.messages import Headers
 from edgestead.proxy import heads, limits, pages
 from edgestead.proxy.exchange import Exchange, TlsFacts
+from edgestead.proxy.origin import is_too_large
 from edgestead.proxy.passage import Passage, own_answer
 
 if TYPE_CHECKING:
@@ -31,12 +32,14 @@ class ClientConnection(asyncio.Protocol):
 
     __slots__ = (
         "_active",
+        "_bodied",
         "_deadline",
         "_fault",
         "_head_bytes",
         "_headers",
         "_held",
         "_is_closing",
+        "_is_repeating",
         "_lingered",
         "_parser",
         "_peer",
@@ -75,7 +78,8 @@ class ClientConnection(asyncio.Protocol):
         self._tunnel: Passage | None = None
         self._held: list[bytes] | None = None  # what came behind a request to upgrade
         self._fault: tuple[int, str] | None = None  # what to say when the requests before are answered
-        self._is_closing = False
+        self._is_closing = self._is_repeating = False
+        self._bodied: Passage | None = None  # asks for an upgrade, with a body that llhttp does not see
         self._lingered = -1
         self.reading_paused = self.paused_by_origin = False
         self._deadline = edge.loop.time() + limits.HEAD_SECONDS_MAX
@@ -144,16 +148,34 @@ class ClientConnection(asyncio.Protocol):
         self._balance()
 
     def _paused_for_upgrade(self, rest: bytes) -> None:
-        """llhttp stops behind a request that asks for another protocol."""
+        """llhttp stops behind a head that asks for another protocol, whether or not a body follows it."""
+        bodied, self._bodied = self._bodied, None
+        if bodied is not None:
+            self._receiving = bodied
+            self._parser = self._parser_in_body(bodied.length)
+            if rest:
+                self._parse(rest)
+            return
         newest = self._waiting[-1] if self._waiting else self._active
         if newest is not None and newest.upgrades:
             self._held = [rest] if rest else []
         elif rest:
             self._parse(rest)
 
+    def _parser_in_body(self, length: int | None) -> httptools.HttpRequestParser:
+        """A parser to which the head was said again without the upgrade: it waits for the body."""
+        framing = b"transfer-encoding: chunked" if length is None else b"content-length: %d" % length
+        parser = httptools.HttpRequestParser(self)
+        self._is_repeating = True
+        parser.feed_data(b"POST / HTTP/1.1\r\nhost: x\r\n%b\r\n\r\n" % framing)
+        self._is_repeating = False
+        return parser
+
     # the parser
 
     def on_message_begin(self) -> None:
+        if self._is_repeating:
+            return
         self._target, self._headers = b"", []
         self._head_bytes = max(self._head_bytes, 1)
         if self._active is None:
@@ -163,15 +185,25 @@ class ClientConnection(asyncio.Protocol):
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        if self._is_repeating:
+            return
         if len(self._headers) >= limits.HEADERS_MAX:
             raise heads.Refused(431, f"it has more than {limits.HEADERS_MAX} headers")
         self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
+        if self._is_repeating:
+            return
+        if self._head_bytes > limits.HEAD_BYTES_MAX and (
+            len(self._target) > limits.HEAD_BYTES_MAX or is_too_large(self._headers)
+        ):
+            raise heads.Refused(431, f"its head is larger than {limits.HEAD_BYTES_MAX} bytes")
         self._head_bytes = 0
         passage = self._begin()
         self._headers = []  # trailers come to the same callback, and to nobody's attention
         self._receiving = passage
+        if self._parser.should_upgrade() and passage.length != 0:
+            self._bodied = passage
         if self._active is None:
             self._active = passage
         else:
@@ -233,6 +265,8 @@ class ClientConnection(asyncio.Protocol):
             self._receiving.feed(chunk)
 
     def on_message_complete(self) -> None:
+        if self._bodied is not None:
+            return  # its body is still to come
         passage, self._receiving = self._receiving, None
         if passage is not None:
             passage.end_body()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from edgestead.proxy import limits
 from edgestead.proxy.address import Addresses, Names, Trust
-from edgestead.proxy.pipeline import Tools
+from edgestead.proxy.phase import Tools
 from edgestead.proxy.pool import Pool
 from edgestead.proxy.routing import Routes
 

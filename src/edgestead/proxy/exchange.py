@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from edgestead.http1.messages import Headers, Response
-from edgestead.language import LazyView
+from edgestead.language import View
 
 __all__ = ["Exchange", "Headers", "OriginChoice", "Response", "ResponseHead", "TlsFacts", "ZoneFacts"]
 
@@ -136,7 +136,7 @@ class Exchange:
         self.body_complete = True
         self.origin: OriginChoice | None = None
         self.response: ResponseHead | None = None
-        self.view: LazyView[Exchange] | None = None
+        self.view: View | None = None
         self.keep: dict[str, Any] | None = None  # what phases leave for one another, by their own names
         self._outgoing: Headers | None = None
 

@@ -35,16 +35,16 @@ FORBIDDEN = Fault(523, "The origin's address is not one that this server connect
 UNRESOLVED = Fault(530, "The origin's name has no address.")
 
 
-def of(error: BaseException) -> Fault:
+def of(error: BaseException, *, tls: bool) -> Fault:
     """The fault that an exception of connecting means."""
     if isinstance(error, OriginFault):
         return error.fault
     if isinstance(error, ssl.SSLCertVerificationError):
         return BAD_CERTIFICATE
-    if isinstance(error, ssl.SSLError):
-        return NO_TLS
     if isinstance(error, ConnectionRefusedError):
         return REFUSED
+    if isinstance(error, ssl.SSLError) or (tls and isinstance(error, ConnectionError)):
+        return NO_TLS  # a peer that hangs up, or says nothing, in the middle of the handshake
     if isinstance(error, TimeoutError):
         return NO_CONNECTION
     return UNREACHABLE

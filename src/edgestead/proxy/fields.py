@@ -1,26 +1,201 @@
 """What expressions see of an exchange: one loader per field.
 
-Owns  the table of loaders.
-Asks  `language` for the fields' slots and defaults.
-Tells `proxy.pipeline`, which gives each exchange its view.
+Owns  the table of loaders: which fields the edge knows.
+Asks  `language` for the fields' slots and defaults, `texts` for reading pieces of a request.
+Tells `proxy.phase`, which gives each exchange its view.
 Not   what a field means in general (docs/reference/fields.md).
+
+A loader runs once per view, when an expression first asks for its field. Fields without one have their
+default always: what a machine of your own does not know.
 """
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 
-from edgestead.language import Loader, loader_table
-from edgestead.proxy.exchange import Exchange
+from edgestead.language import FIELDS, LazyView, Loader, Value, ip_value, loader_table
+from edgestead.language.types import VALUE_BYTES_MAX
+from edgestead.proxy import texts
+from edgestead.proxy.exchange import Exchange, Headers, values_of
 
-_LOADERS: Mapping[str, Loader[Exchange]] = {
+BODY_OCTETS_SEEN_MAX = VALUE_BYTES_MAX  # of a body, where an expression asks for it
+_SEED_OCTETS = 16
+_FORM = b"application/x-www-form-urlencoded"
+_ADDRESSES_KEPT_MAX = 4_096
+_US, _MS = 1_000_000, 1_000
+
+address = lru_cache(_ADDRESSES_KEPT_MAX)(ip_value)
+Load = Loader[Exchange]
+
+
+def _header(name: bytes) -> Load:
+    return lambda exchange: exchange.header(name)
+
+
+def _joined(name: bytes, separator: bytes) -> Load:
+    """A header that may come more than once, as one value (RFC 9110 §5.3)."""
+
+    def load(exchange: Exchange) -> bytes | None:
+        values = values_of(exchange.headers, name)
+        return separator.join(values) if values else None
+
+    return load
+
+
+def _normal(exchange: Exchange) -> bytes:
+    return texts.normal_path(exchange.path)
+
+
+def _with_query(path: bytes, query: bytes) -> bytes:
+    return b"%b?%b" % (path, query) if query else path
+
+
+def _uri(exchange: Exchange) -> bytes:
+    return _with_query(_normal(exchange), exchange.query)
+
+
+def _full(exchange: Exchange, uri: bytes) -> bytes:
+    return b"%b://%b%b" % (exchange.scheme, exchange.host, uri)
+
+
+def _raw_path(exchange: Exchange) -> bytes:
+    return exchange.raw_target.partition(b"?")[0]
+
+
+def _raw_query(exchange: Exchange) -> bytes:
+    return exchange.raw_target.partition(b"?")[2]
+
+
+def _names(items: list[tuple[bytes, bytes]]) -> list[bytes]:
+    return [name for name, _ in items]
+
+
+def _values(items: list[tuple[bytes, bytes]]) -> list[bytes]:
+    return [value for _, value in items]
+
+
+def _languages(exchange: Exchange) -> list[bytes]:
+    return texts.languages(b",".join(values_of(exchange.headers, b"accept-language")))
+
+
+def _cookies(exchange: Exchange) -> dict[bytes, list[bytes]]:
+    return texts.grouped(texts.cookie_pairs(b"; ".join(values_of(exchange.headers, b"cookie"))))
+
+
+def _body(exchange: Exchange) -> bytes:
+    return exchange.body[:BODY_OCTETS_SEEN_MAX]
+
+
+def _body_size(exchange: Exchange) -> int | None:
+    if exchange.body_complete:
+        return len(exchange.body)
+    return exchange.body_length
+
+
+def _mime(exchange: Exchange) -> bytes | None:
+    found = exchange.header(b"content-type")
+    return None if found is None else texts.media_type(found)
+
+
+def _form(exchange: Exchange) -> list[tuple[bytes, bytes]] | None:
+    return texts.pairs(_body(exchange)) if _mime(exchange) == _FORM else None
+
+
+def _of_form(read: Callable[[list[tuple[bytes, bytes]]], list[bytes] | dict[bytes, list[bytes]]]) -> Load:
+    return lambda exchange: None if (form := _form(exchange)) is None else read(form)
+
+
+def _response_headers(exchange: Exchange) -> Headers:
+    return exchange.response.headers if exchange.response is not None else []
+
+
+def _media_type(exchange: Exchange) -> bytes | None:
+    found = values_of(_response_headers(exchange), b"content-type")
+    return texts.media_type(found[0]) if found else None
+
+
+_REQUEST: Mapping[str, Load] = {
     "http.host": lambda exchange: exchange.host,
+    "http.cookie": _joined(b"cookie", b"; "),
+    "http.referer": _header(b"referer"),
+    "http.user_agent": _header(b"user-agent"),
+    "http.x_forwarded_for": _joined(b"x-forwarded-for", b", "),
     "http.request.method": lambda exchange: exchange.method,
-    "http.request.uri": lambda exchange: exchange.target,
-    "http.request.uri.path": lambda exchange: exchange.path,
+    "http.request.version": lambda exchange: exchange.version,
+    "http.request.full_uri": lambda exchange: _full(exchange, _uri(exchange)),
+    "http.request.uri": _uri,
+    "http.request.uri.path": _normal,
+    "http.request.uri.path.extension": lambda exchange: texts.extension(_normal(exchange)),
     "http.request.uri.query": lambda exchange: exchange.query,
-    "http.user_agent": lambda exchange: exchange.header(b"user-agent") or b"",
-    "cf.ray_id": lambda exchange: exchange.ray,
-    "cf.zone.name": lambda exchange: exchange.zone.name,
+    "http.request.uri.args": lambda exchange: texts.grouped(texts.pairs(exchange.query)),
+    "http.request.uri.args.names": lambda exchange: _names(texts.pairs(exchange.query)),
+    "http.request.uri.args.values": lambda exchange: _values(texts.pairs(exchange.query)),
+    "raw.http.request.full_uri": lambda exchange: _full(exchange, exchange.raw_target),
+    "raw.http.request.uri": lambda exchange: exchange.raw_target,
+    "raw.http.request.uri.path": _raw_path,
+    "raw.http.request.uri.path.extension": lambda exchange: texts.extension(_raw_path(exchange)),
+    "raw.http.request.uri.query": _raw_query,
+    "raw.http.request.uri.args": lambda exchange: texts.grouped(texts.pairs(_raw_query(exchange))),
+    "raw.http.request.uri.args.names": lambda exchange: _names(texts.pairs(_raw_query(exchange))),
+    "raw.http.request.uri.args.values": lambda exchange: _values(texts.pairs(_raw_query(exchange))),
+    "http.request.headers": lambda exchange: texts.grouped(exchange.headers),
+    "http.request.headers.names": lambda exchange: _names(exchange.headers),
+    "http.request.headers.values": lambda exchange: _values(exchange.headers),
+    "http.request.cookies": _cookies,
+    "http.request.accepted_languages": _languages,
+    "http.request.timestamp.sec": lambda exchange: exchange.arrived_us // _US,
+    "http.request.timestamp.msec": lambda exchange: exchange.arrived_us % _US // _MS,
+    "ip.src": lambda exchange: address(exchange.client),
     "ssl": lambda exchange: exchange.scheme == b"https",
+    "cf.zone.name": lambda exchange: exchange.zone.name,
+    "cf.zone.plan": lambda exchange: exchange.zone.plan.encode(),
+    "cf.ray_id": lambda exchange: exchange.ray,
+    "cf.random_seed": lambda exchange: os.urandom(_SEED_OCTETS),
+    "cf.edge.server_port": lambda exchange: exchange.port,
+    "cf.edge.client_tcp": lambda exchange: True,
+    "cf.tls_version": lambda exchange: exchange.tls.version if exchange.tls else None,
+    "cf.tls_cipher": lambda exchange: exchange.tls.cipher if exchange.tls else None,
+}
+_BODY: Mapping[str, Load] = {
+    "http.request.body.raw": _body,
+    "http.request.body.truncated": lambda exchange: not exchange.body_complete,
+    "http.request.body.form": _of_form(texts.grouped),
+    "http.request.body.form.names": _of_form(_names),
+    "http.request.body.form.values": _of_form(_values),
+    "http.request.body.size": _body_size,
+}
+_ABOUT_BODY: Mapping[str, Load] = {"http.request.body.mime": _mime}
+_RESPONSE: Mapping[str, Load] = {
+    "http.response.code": lambda exchange: exchange.response.status if exchange.response else None,
+    "http.response.content_type.media_type": _media_type,
+    **{
+        f"{prefix}http.response.headers{suffix}": load
+        for prefix in ("", "raw.")
+        for suffix, load in (
+            ("", lambda exchange: texts.grouped(_response_headers(exchange))),
+            (".names", lambda exchange: _names(_response_headers(exchange))),
+            (".values", lambda exchange: _values(_response_headers(exchange))),
+        )
+    },
 }
 
-LOADERS = loader_table(_LOADERS)
+KNOWN = {**_REQUEST, **_BODY, **_ABOUT_BODY, **_RESPONSE}
+LOADERS = loader_table(KNOWN)
+
+
+class ExchangeView(LazyView[Exchange]):
+    """A lazy view that cuts nothing: limits of heads and bodies are below those of values.
+
+    A head has at most 64 KiB and 128 headers, `texts.pairs` makes at most as many pairs as a value has items,
+    and the body's loaders cut it.
+    """
+
+    __slots__ = ()
+
+    def __missing__(self, slot: int) -> Value | None:
+        value = self[slot] = LOADERS[slot](self._request)
+        return value
+
+
+BODY_FIELDS = frozenset(_BODY)  # an expression with one of these wants the body
+RESPONSE_FIELDS = frozenset(name for name, field in FIELDS.items() if field.direction == "response")

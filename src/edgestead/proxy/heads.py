@@ -11,7 +11,6 @@ two readers could see two requests is either refused here or has lost that by be
 
 import re
 from typing import NamedTuple
-from urllib.parse import quote_from_bytes
 
 from edgestead.http1.messages import Headers
 
@@ -99,6 +98,7 @@ def _length(version: str, found: dict[bytes, bytes]) -> int | None:
         return None
     if stated is None:
         return 0
+    stated = stated.strip(b" ")
     if not stated.isdigit() or len(stated) > LENGTH_DIGITS_MAX:
         raise Refused(400, "Content-Length is not a number")
     return int(stated)
@@ -115,7 +115,7 @@ def _host(value: bytes) -> bytes:
 def _unusual(target: bytes, host: bytes) -> tuple[bytes, bytes]:
     """RFC 9112 §3.2.2: the absolute form must name the same host; other forms are not for proxied names.
 
-    Bytes beyond ASCII, which a URI cannot have and some servers take for white space, are percent-encoded.
+    Bytes beyond ASCII, which a URI cannot have, are white space to some servers. Raises Refused.
     """
     if b"#" in target:
         raise Refused(400, "the target has a fragment")
@@ -127,7 +127,7 @@ def _unusual(target: bytes, host: bytes) -> tuple[bytes, bytes]:
     if target[:1] != b"/":
         raise Refused(400, "the target is no path")
     if not target.isascii():
-        target = quote_from_bytes(target, safe="".join(map(chr, range(0x21, 0x7F)))).encode()
+        raise Refused(400, "the target is not ASCII")
     return target, host
 
 

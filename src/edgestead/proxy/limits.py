@@ -23,6 +23,7 @@ CONNECTIONS_MAX = 8_192  # of clients
 HANDSHAKE_SECONDS_MAX = 10.0  # of TLS and of a PROXY header, together with the wait for its first byte
 
 CONNECT_SECONDS_MAX = 5.0  # to one address of an origin, TLS included
+ORIGIN_HANDSHAKE_SECONDS_MAX = 4.0  # of it, TLS
 CONNECTS_SECONDS_MAX = 15.0  # to all of them that are tried for one request
 ADDRESSES_TRIED_MAX = 4  # of an origin for one request
 DOWN_SECONDS = 10.0  # that an address which did not answer is asked last
@@ -32,7 +33,7 @@ IDLE_ORIGIN_MAX = 64  # kept connections to one origin
 INTERIM_MAX = 16  # 1xx answers before one answer
 TUNNEL_SECONDS_MAX = 600.0  # without a byte on an upgraded connection
 
-INSPECTED_BYTES_MAX = 128 * 1024  # of a request's body that is held for its inspection
+INSPECTED_BYTES_MAX = 129 * 1024  # of a request's body that is held: what is inspected, and one more
 ROUTES_KEPT_MAX = 10_000  # spellings of Host that are remembered with what they lead to
 RESOLVED_NAMES_MAX = 4_096  # remembered targets of CNAME origins
 RESOLVED_SECONDS_MIN = 1.0

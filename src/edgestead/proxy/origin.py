@@ -189,6 +189,10 @@ class OriginConnection(asyncio.Protocol):
                 raise OriginFault(faults.UNREADABLE)
             passage.interim(status, self._headers)
             return
+        if status == 101 and not passage.upgrades:
+            raise OriginFault(faults.UNREADABLE)
+        if self._head_bytes > limits.HEAD_BYTES_MAX and is_too_large(self._headers):
+            raise OriginFault(faults.UNREADABLE)
         self._status = status
         self.keep_alive = self._parser.should_keep_alive()
         length, framed = _framing(self._headers)
@@ -206,6 +210,11 @@ class OriginConnection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         if self._status:
             self._done = True
+
+
+def is_too_large(headers: Headers) -> bool:
+    """For a head that came in one piece with more behind it."""
+    return sum(len(name) + len(value) + 4 for name, value in headers) > limits.HEAD_BYTES_MAX
 
 
 def _framing(headers: Headers) -> tuple[int | None, bool]:

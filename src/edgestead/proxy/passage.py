@@ -16,6 +16,7 @@ from edgestead.http1.messages import Headers
 from edgestead.proxy import answers, faults, heads, limits, pages
 from edgestead.proxy.exchange import Exchange, Response, ResponseHead
 from edgestead.proxy.faults import Fault, OriginFault
+from edgestead.proxy.later import Later
 from edgestead.proxy.origin import OriginConnection
 from edgestead.proxy.origins import Target, Way
 from edgestead.proxy.routing import Route
@@ -47,6 +48,7 @@ class Passage:
         "_retried",
         "_route",
         "_sent",
+        "_tried",
         "_way",
         "body_bytes",
         "body_bytes_max",
@@ -94,8 +96,14 @@ class Passage:
         self._connecting: asyncio.Task[None] | None = None
         self._way: Way | None = None
         self._host: bytes | None = None
+        self._tried: tuple[str, ...] | None = None
         exchange.body_length = read.length
         exchange.body_complete = self.ended_body
+
+    @property
+    def length(self) -> int | None:
+        """What Content-Length says; None for chunks."""
+        return self._read.length
 
     # the request's body
 
@@ -139,12 +147,21 @@ class Passage:
             exchange.body = b"".join(self._chunks)
             self._chunks = [exchange.body]
         exchange.body_complete = self.ended_body
-        answer = self._pipeline.request(exchange)
-        if answer is not None:
+        self._settle(self._pipeline.request(exchange))
+
+    def _settle(self, answer: Response | Later | None) -> None:
+        if isinstance(answer, Later):
+            self._client.edge.loop.call_soon(self._go_on, answer)
+        elif answer is not None:
             self.answer(answer)
-            return
-        self._continue()
-        self._ask()
+        else:
+            self._continue()
+            self._ask()
+
+    def _go_on(self, later: Later) -> None:
+        """Others had their turn."""
+        if not self.done:
+            self._settle(later.go_on())
 
     def _continue(self) -> None:
         if self._expects and not self.ended_body:
@@ -169,7 +186,7 @@ class Passage:
             server_name = name.partition(b":")[0].decode("ascii", "replace")
         self._way, self._host = Way(port, mode, server_name), host
         if host is None:
-            addresses = self._route.origins.in_turn(edge.loop.time())
+            addresses = self._tried = self._route.origins.in_turn(edge.loop.time())
             kept = edge.pool.take(Target(addresses[0], port, mode, server_name)) if addresses else None
             if kept is not None:
                 self._attach(kept)
@@ -183,7 +200,9 @@ class Passage:
     async def _connected(self) -> None:
         assert self._way is not None
         try:
-            origin = await self._client.edge.pool.connect(self._route.origins, self._host, self._way)
+            origin = await self._client.edge.pool.connect(
+                self._route.origins, self._tried, self._host, self._way
+            )
         except OriginFault as error:
             self._connecting = None
             self._fail(error.fault)
@@ -224,6 +243,7 @@ class Passage:
             self._client.expect_origin(self._head_seconds)
         else:
             self._client.expect_body()
+            self._client.hold(False)  # what was held for its inspection is on its way: read on
         origin.begin(self, b"".join(parts), exchange.method == b"HEAD")
 
     @property

@@ -1,7 +1,7 @@
 """What happens to a request between its head and its origin, and to an answer before its client: the list.
 
 Owns  the order of phases, how a zone's rulesets and settings become its pipeline.
-Asks  each phase's `compile` once per zone and change; `fields` for what expressions see.
+Asks  each phase's `compile` once per zone and change.
 Tells the listener: an answer of the edge's own, or None to go on to the origin.
 Not   connections, bytes on a wire; what a phase does.
 
@@ -13,63 +13,21 @@ there and before its origin is contacted. The answer's head meets `Pipeline.resp
 sent; it may be changed in place, or replaced by returning another answer.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Sequence
+from functools import partial
 
-from edgestead.language import LazyView
-from edgestead.model.ruleset_document import RulesetDocument
+from edgestead.proxy import (
+    challenges,
+    firewall_rules,
+    managed_rules,
+    origin_rules,
+    rate_rules,
+    redirect_rules,
+    transform_rules,
+)
 from edgestead.proxy.exchange import Exchange, Response, ZoneFacts
-from edgestead.proxy.fields import LOADERS
-
-Step = Callable[[Exchange], Response | None]
-
-
-class Observer(Protocol):
-    """Who hears of requests that no phase saw, and of their ends. Called on the loop: never waits."""
-
-    def refused(self, client: str, ray: bytes, status: int, reason: str, host: bytes, target: bytes) -> None:
-        """What could not be read, or names no zone of ours (`host` and `target` as far as they are known)."""
-
-    def failed(self, exchange: Exchange, status: int, reason: str) -> None:
-        """The origin did not answer: the client gets an error page of the edge."""
-
-
-class Silent:
-    """An observer that keeps nothing."""
-
-    def refused(self, client: str, ray: bytes, status: int, reason: str, host: bytes, target: bytes) -> None:
-        pass
-
-    def failed(self, exchange: Exchange, status: int, reason: str) -> None:
-        pass
-
-
-class Tools(NamedTuple):
-    """What a worker has, once, for all zones: what phases need beside their rules."""
-
-    worker: int = 0
-    workers: int = 1
-    observer: Observer = Silent()
-
-
-class ZoneRules(NamedTuple):
-    """What a zone's pipeline is compiled from. Account rulesets act before the zone's own.
-
-    `account` and `zone` are entry points by phase; `by_id` are all rulesets that `execute` may name.
-    """
-
-    facts: ZoneFacts
-    account: Mapping[str, RulesetDocument] = {}
-    zone: Mapping[str, RulesetDocument] = {}
-    by_id: Mapping[str, RulesetDocument] = {}
-
-
-class Phase(NamedTuple):
-    """A row of the list. `body_octets` says how much of a body the compiled step wants to see."""
-
-    name: str
-    compile: Callable[[ZoneRules, Tools], Step | None]
-    body_octets: Callable[[ZoneRules], int] = lambda rules: 0
+from edgestead.proxy.later import Later, finish
+from edgestead.proxy.phase import Phase, Step, Tools, ZoneRules
 
 
 def _always_use_https(rules: ZoneRules, tools: Tools) -> Step | None:
@@ -77,16 +35,33 @@ def _always_use_https(rules: ZoneRules, tools: Tools) -> Step | None:
         return None
 
     def step(exchange: Exchange) -> Response | None:
+        """To our own port where the client named one: without, a port is what its network makes of 443."""
         if exchange.scheme == b"https":
             return None
-        where = b"https://" + exchange.host + exchange.raw_target
+        named = b":" in (exchange.header(b"host") or b"")
+        port = b":%d" % tools.https_port if named and tools.https_port != 443 else b""
+        where = b"https://" + exchange.host + port + exchange.raw_target
         return Response(301, [(b"location", where)])
 
     return step
 
 
-REQUEST_PHASES: tuple[Phase, ...] = (Phase("always_use_https", _always_use_https),)
-RESPONSE_PHASES: tuple[Phase, ...] = ()
+REQUEST_PHASES: tuple[Phase, ...] = (
+    Phase("challenge_answers", challenges.compile_answers),
+    Phase("always_use_https", _always_use_https),
+    Phase(redirect_rules.PHASE, redirect_rules.compile_rules, redirect_rules.octets),
+    Phase(transform_rules.REQUEST_PHASE, transform_rules.compile_request, transform_rules.octets),
+    Phase(origin_rules.PHASE, origin_rules.compile_rules, origin_rules.octets),
+    Phase(firewall_rules.PHASE, firewall_rules.compile_rules, firewall_rules.octets),
+    Phase("security_level", challenges.compile_under_attack),
+    Phase(rate_rules.PHASE, rate_rules.compile_rules, rate_rules.octets),
+    Phase(managed_rules.PHASE, managed_rules.compile_rules, managed_rules.octets),
+    Phase("clearance_cookies", challenges.compile_hiding),
+)
+RESPONSE_PHASES: tuple[Phase, ...] = (
+    Phase(rate_rules.PHASE, rate_rules.compile_answers),
+    Phase(transform_rules.RESPONSE_PHASE, transform_rules.compile_response),
+)
 
 
 class Pipeline:
@@ -101,29 +76,28 @@ class Pipeline:
         self.body_octets = body_octets
         self.has_response = bool(response)
 
-    def request(self, exchange: Exchange) -> Response | None:
-        """The edge's own answer; None when the origin is to be asked."""
+    def request(self, exchange: Exchange) -> Response | Later | None:
+        """The edge's own answer; None when the origin is to be asked; `Later` where that takes time."""
         return _run(self._request, exchange)
 
     def response(self, exchange: Exchange) -> Response | None:
         """Another answer in the place of the one whose head is `exchange.response`; None to send that."""
-        return _run(self._response, exchange)
+        answer: Response | None = finish(_run(self._response, exchange))
+        return answer
 
 
-def _run(steps: Sequence[Step], exchange: Exchange) -> Response | None:
-    for step in steps:
+def _run(steps: Sequence[Step], exchange: Exchange) -> Response | Later | None:
+    for number, step in enumerate(steps, 1):
         answer = step(exchange)
+        if answer.__class__ is Later:
+            return answer.then(partial(_go_on, steps[number:], exchange))
         if answer is not None:
             return answer
     return None
 
 
-def view_of(exchange: Exchange) -> "LazyView[Exchange]":
-    """What expressions see of an exchange; made when the first of them asks."""
-    view = exchange.view
-    if view is None:
-        view = exchange.view = LazyView(exchange, LOADERS)
-    return view
+def _go_on(rest: Sequence[Step], exchange: Exchange, told: Response | None) -> Response | Later | None:
+    return _run(rest, exchange) if told is None else told
 
 
 def compile_zone(rules: ZoneRules, tools: Tools) -> Pipeline:

@@ -74,21 +74,24 @@ class Pool:
                 connection.abort()
         self._idle.clear()
 
-    async def connect(self, origins: Origins, host: bytes | None, way: Way) -> OriginConnection:
-        """A new connection to the first address that takes one. `host` None means the origins' addresses.
+    async def connect(
+        self, origins: Origins, addresses: tuple[str, ...] | None, host: bytes | None, way: Way
+    ) -> OriginConnection:
+        """A connection to the first of the addresses that takes one, or of those that `host` has.
 
         Raises OriginFault: the last address's.
         """
-        addresses = None if host is None else await self._resolve(host)
         fault = faults.UNRESOLVED
         try:
             async with asyncio.timeout(limits.CONNECTS_SECONDS_MAX):
-                for address in origins.in_turn(self._loop.time(), addresses):
+                if host is not None:
+                    addresses = origins.in_turn(self._loop.time(), await self._resolve(host))
+                for address in addresses or ():
                     target = Target(address, *way)
                     try:
                         return self.take(target) or await self._open(target)
                     except (OSError, OriginFault) as error:
-                        fault = faults.of(error)
+                        fault = faults.of(error, tls=bool(target.tls))
                         origins.failed(address, self._loop.time())
         except TimeoutError:
             fault = faults.NO_CONNECTION
@@ -105,6 +108,7 @@ class Pool:
                 target.port,
                 ssl=context,
                 server_hostname=target.server_name if context else None,
+                ssl_handshake_timeout=limits.ORIGIN_HANDSHAKE_SECONDS_MAX if context else None,
             )
         return connection
 

@@ -12,7 +12,7 @@ A wildcard stands for any name below its parent that has no proxied records itse
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from edgestead.model import names
@@ -27,8 +27,11 @@ from edgestead.model.ruleset_document import KIND_RULESET, RulesetDocument
 from edgestead.model.ruleset_document import decode as decode_ruleset
 from edgestead.proxy import limits
 from edgestead.proxy.exchange import ZoneFacts
+from edgestead.proxy.managed_rules import PHASE as MANAGED_PHASE
+from edgestead.proxy.managed_rules import executed_by
 from edgestead.proxy.origins import Origins
-from edgestead.proxy.pipeline import Pipeline, Tools, ZoneRules, compile_zone
+from edgestead.proxy.phase import Tools, ZoneRules
+from edgestead.proxy.pipeline import Pipeline, compile_zone
 from edgestead.services.zone_settings_table import SETTINGS
 from edgestead.store.changes import Change
 
@@ -76,6 +79,8 @@ class Routes:
         self._aside: dict[str, Scope] = {}
         self._zones: dict[bytes, Scope] = {}
         self._found: dict[bytes, Route | None] = {}
+        self._executed: frozenset[str] | None = None
+        self.when_changed: Callable[[], None] = lambda: None  # told after each change of the feed
 
     # the feed
 
@@ -90,16 +95,19 @@ class Routes:
     def swap(self) -> None:
         self._scopes, self._aside = self._aside, {}
         self._index()
+        self.when_changed()
 
     def apply(self, changes: Sequence[Change]) -> None:
         for change in changes:
             _note(self._scopes, change)
         self.sequence = changes[-1].sequence
         self._index({change.scope for change in changes})
+        self.when_changed()
 
     def _index(self, changed: set[str] | None = None) -> None:
         """Forget what was derived from what has changed; None: everything has."""
         self._found = {}
+        self._executed = None
         if changed is None:
             self._zones = {scope.facts.name: scope for scope in self._scopes.values() if scope.facts}
             return
@@ -138,6 +146,15 @@ class Routes:
         """The origins of a proxied name, for an alias that leads to it."""
         route = self.find(host)
         return route.origins if route else None
+
+    def executed(self) -> frozenset[str]:
+        """Ids of the managed rulesets that rules execute: those that are no rulesets of the feed."""
+        if self._executed is None:
+            documents = [one for scope in self._scopes.values() for one in scope.rulesets.values()]
+            here = {one.id for one in documents}
+            named = (executed_by(one) for one in documents if one.phase == MANAGED_PHASE)
+            self._executed = frozenset(id_ for ids in named for id_ in ids if id_ not in here)
+        return self._executed
 
     @property
     def zones(self) -> int:

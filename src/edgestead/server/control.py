@@ -34,6 +34,7 @@ from edgestead.server.admin import serve_admin
 from edgestead.server.control_store import ControlData, CountingPublisher
 from edgestead.server.credentials import Credentials
 from edgestead.server.errors import StartError
+from edgestead.server.folder import EVENTS
 from edgestead.server.history_part import HistoryPart
 from edgestead.server.kv_part import KvPart
 from edgestead.server.kv_socket import KvSocket
@@ -58,6 +59,7 @@ _FLATTENING = (
     slot("edge_flattening_zones_waiting"),
 )
 _OBJECTS_READ_ONLY = slot("edge_objects_read_only")
+_RULES_MISSING = slot("edge_rules_missing")
 
 
 def main() -> None:
@@ -168,6 +170,7 @@ class Control:
             now_us=_now_us,
             uses=self._uses.uses,
             dated_uses=self._uses.dated,
+            events_folder=self._data_dir / EVENTS,
             log=self._log,
             connections=Connections(per_address_max=start.api_connections_per_address),
             quota=Quota(start.api_quota) if start.api_quota else None,
@@ -198,6 +201,8 @@ class Control:
             reasons.append(f"{live} of {wanted} objects processes answer")
         if any(page.cells[_OBJECTS_READ_ONLY] for page in self._pages.values()):
             reasons.append("objects cannot be written: no space is left")
+        if any(page.cells[_RULES_MISSING] for page in self._pages.values()):
+            reasons.append("managed rules are not ready at the edge")
         return tuple(reasons)
 
     async def _install(self, kept: Credentials) -> None:

@@ -23,12 +23,13 @@ from edgestead.proxy.address import NAMES, Addresses, Trust
 from edgestead.proxy.certificates import Certificates
 from edgestead.proxy.edge import Edge
 from edgestead.proxy.listener import Listener
-from edgestead.proxy.pipeline import Tools
+from edgestead.proxy.managed import ManagedRules
+from edgestead.proxy.phase import Tools
 from edgestead.proxy.policy import Policy
 from edgestead.proxy.pool import Pool
 from edgestead.proxy.resolving import Resolver
 from edgestead.proxy.routing import KINDS, Routes
-from edgestead.server import process
+from edgestead.server import edge_rules, edge_tools, process
 from edgestead.server.edge_names import NameSource
 from edgestead.server.messages import EDGE_GROUP, EdgeStart
 from edgestead.store.feed.follower import Follower
@@ -41,6 +42,7 @@ _ANSWERS = slot("edge_http_requests_total", "1xx") - 1  # plus the first digit o
 _OPEN = slot("edge_http_connections_open")
 _ZONES = slot("edge_http_zones")
 _SEQUENCE = slot("edge_feed_sequence")
+_RULES_MISSING = slot("edge_rules_missing")
 
 
 def main() -> None:
@@ -54,16 +56,25 @@ async def _serve(start: EdgeStart) -> None:
     stop = asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
     page = process.page(start.counters_fd)
-    tools = Tools(worker=start.worker, workers=start.workers)
+    events = edge_tools.events_of(start, page)
+    managed = edge_rules.managed_of(start)
+    tools = edge_tools.tools_of(start, page, events, managed)._replace(https_port=start.https_port)
     routes = Routes(tools)
+    rules = edge_rules.RulesPart(start, managed, lambda: managed.ruleset_id in routes.executed())
+    routes.when_changed = rules.look
     follower = LoopFollower(start.feed_path, Follower(routes, group=EDGE_GROUP, name=start.name, kinds=KINDS))
     edge = _edge(start, loop, routes, tools, page)
     # An exception of any of them ends the group, and with it the process: without the feed every answer may
     # be wrong from the next change on.
     async with asyncio.TaskGroup() as tasks:
-        background = [tasks.create_task(follower.run()), tasks.create_task(_show(edge, routes, page))]
+        background = [
+            tasks.create_task(follower.run()),
+            tasks.create_task(_show(edge, routes, managed, page)),
+            tasks.create_task(rules.run()),
+        ]
         answering = tasks.create_task(_answer(start, edge, follower, stop))
         answering.add_done_callback(lambda _: [task.cancel() for task in background])
+    await asyncio.to_thread(events.close)
 
 
 def _edge(
@@ -106,12 +117,13 @@ async def _answer(start: EdgeStart, edge: Edge, follower: LoopFollower, stop: as
     stopped.cancel()
 
 
-async def _show(edge: Edge, routes: Routes, page: Page) -> None:
+async def _show(edge: Edge, routes: Routes, managed: ManagedRules, page: Page) -> None:
     """Keep the metrics that are levels up to date."""
     while True:
         page.set(_OPEN, edge.connections)
         page.set(_ZONES, routes.zones)
         page.set(_SEQUENCE, routes.sequence)
+        page.set(_RULES_MISSING, sum(bool(managed.unusable(id_)) for id_ in routes.executed()))
         await asyncio.sleep(SHOW_SECONDS)
 
 

@@ -1,6 +1,6 @@
 """What the supervisor decides for the edge processes before it starts them.
 
-Owns  how many there are, and their start message.
+Owns  how many there are, what they share, and their start message.
 Asks  the configuration and the listening sockets.
 Tells `server.estate`.
 Not   starting them; what they do.
@@ -8,12 +8,19 @@ Not   starting them; what they do.
 
 import os
 import secrets
+import time
+from contextlib import ExitStack
 from pathlib import Path
 
 from edgestead.config import Config
+from edgestead.proxy import rates
+from edgestead.server import challenge_keys
 from edgestead.server.child import Child
+from edgestead.server.folder import DataFolder
 from edgestead.server.listeners import Listeners, bound_address
 from edgestead.server.messages import EdgeStart
+
+_RATES_SECRET_OCTETS = 32
 
 
 def workers(config: Config) -> int:
@@ -25,6 +32,30 @@ def new_loop_token() -> bytes:
     return b'edgestead; id="%b"' % secrets.token_hex(8).encode()
 
 
+class Shared:
+    """What all edge processes of one server share, for as long as it runs: a process that starts again goes
+    on with the counts of its rate limits.
+
+    Raises StartError: the keys of challenges or the folder of events cannot be used.
+    """
+
+    def __init__(self, folder: DataFolder, workers: int, undo: ExitStack) -> None:
+        self.workers = workers
+        self.loop_token = new_loop_token()
+        self.challenge_keys = tuple(challenge_keys.load_or_make(folder.path, int(time.time())))
+        self.rules_dir = str(folder.path / "rules")
+        self.events_fd = folder.open_events()
+        undo.callback(os.close, self.events_fd)
+        self.rates_secret = secrets.token_bytes(_RATES_SECRET_OCTETS)
+        self.rates_fd = os.memfd_create("edgestead-edge-rates", os.MFD_CLOEXEC)
+        undo.callback(os.close, self.rates_fd)
+        os.ftruncate(self.rates_fd, rates.memory_octets(workers))
+
+    @property
+    def descriptors(self) -> list[int]:
+        return [self.events_fd, self.rates_fd]
+
+
 def start_of(
     config: Config,
     listeners: Listeners,
@@ -33,8 +64,7 @@ def start_of(
     status_fd: int,
     *,
     worker: int,
-    workers: int,
-    loop_token: bytes,
+    shared: Shared,
 ) -> EdgeStart:
     return EdgeStart(
         name=child.name,
@@ -43,13 +73,14 @@ def start_of(
         counters_fd=child.counters_fd,
         http_fd=listeners.http.fileno(),
         https_fd=listeners.https.fileno() if listeners.https else -1,
+        https_port=bound_address(listeners.https).port if listeners.https else 443,
         feed_path=str(runtime_dir / "feed.sock"),
         worker=worker,
-        workers=workers,
+        workers=shared.workers,
         profile=config.profile,
         own_listeners=tuple(listeners.addresses),
         own_dns=bound_address(listeners.dns_tcp),
-        loop_token=loop_token,
+        loop_token=shared.loop_token,
         resolver=config.resolver,
         tls_dir=str(config.tls_dir) if config.tls_dir else None,
         origin_port=config.origin_port,
@@ -58,4 +89,12 @@ def start_of(
         trusted_proxies=tuple(map(str, config.trusted_proxies)),
         proxy_protocol=config.proxy_protocol,
         connections_per_address=config.http_connections_per_address,
+        rates_fd=shared.rates_fd,
+        rates_secret=shared.rates_secret,
+        events_fd=shared.events_fd,
+        challenge_keys=shared.challenge_keys,
+        crs=None if config.crs is None else str(config.crs),
+        rules_dir=shared.rules_dir,
+        managed_ruleset_id=config.managed_ruleset_id,
+        anomaly_rule_id=config.anomaly_rule_id,
     )

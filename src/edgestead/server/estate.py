@@ -107,10 +107,10 @@ class Estate:
             )
             for worker in range(objects_workers)
         ]
-        self._loop_token = edge_estate.new_loop_token()
+        self._edge_shared = edge_estate.Shared(self._folder, edge_estate.workers(config), undo)
         self._edges = [
             self._child(f"edge-{worker}", "edge", partial(self._edge_start, worker))
-            for worker in range(edge_estate.workers(config))
+            for worker in range(self._edge_shared.workers)
         ]
         for fd in self._pages.values():
             undo.callback(os.close, fd)
@@ -260,6 +260,8 @@ class Estate:
             calls=tuple(map(str, objects_sockets(runtime_dir, "calls", workers))),
             requests=tuple(map(str, objects_sockets(runtime_dir, "requests", workers))),
             blocked_seconds=self._config.objects_blocked_seconds,
+            thin_seconds=self._config.objects_thin_seconds,
+            history_mib=self._config.objects_history_mib,
             kv_path=str(runtime_dir / "kv.sock"),
             bindings=dict(self._config.objects_bindings),
         )
@@ -274,10 +276,10 @@ class Estate:
             child,
             status_fd,
             worker=worker,
-            workers=len(self._edges),
-            loop_token=self._loop_token,
+            shared=self._edge_shared,
         )
-        return start, [fd for fd in (start.http_fd, start.https_fd) if fd >= 0]
+        listening = [fd for fd in (start.http_fd, start.https_fd) if fd >= 0]
+        return start, [*listening, *self._edge_shared.descriptors]
 
     def _dns_start(
         self, socket_fd: int, worker: int, child: Child, status_fd: int

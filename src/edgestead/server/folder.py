@@ -1,7 +1,7 @@
 """The data folder: one server at a time, and where that server is.
 
-Owns  `DIR/lock`, `DIR/server.json`, `DIR/runtime`, the private folder of the Unix sockets, and that there is
-      a folder `DIR/dns` for the files of DNS processes.
+Owns  `DIR/lock`, `DIR/server.json`, `DIR/runtime`, the private folder of the Unix sockets, and that there are
+      folders `DIR/dns` for the files of DNS processes and `DIR/events` for those of the edge.
 Asks  `server.files`.
 Tells the supervisor that the folder is its own, and `edgecli` where the running server listens.
 Not   the databases and files that other rooms keep in the folder.
@@ -23,6 +23,7 @@ from edgestead.server import files
 from edgestead.server.errors import StartError
 from edgestead.server.holders import process_words
 
+EVENTS = "events"
 _SOCKET_CHARACTERS_MAX = len(f"requests-{WORKERS_MAX - 1}.sock")
 _RUNTIME_PREFIX = "edgestead-"
 _UNIX_PATH_OCTETS_MAX = 107  # sockaddr_un.sun_path, less its NUL
@@ -87,7 +88,14 @@ class DataFolder:
 
     def open_warm(self) -> int:
         """A descriptor of `DIR/dns`: all that a DNS process ever gets to see of the data folder."""
-        path = self.path / "dns"
+        return self._open_inner("dns")
+
+    def open_events(self) -> int:
+        """A descriptor of `DIR/events`, the same for the edge processes."""
+        return self._open_inner(EVENTS)
+
+    def _open_inner(self, name: str) -> int:
+        path = self.path / name
         try:
             path.mkdir(mode=0o700, exist_ok=True)
             return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -6,7 +6,8 @@ Tells each process its name, its descriptors and its settings.
 Not   sending or reading them (`server.child`, `server.process`).
 
 A message travels once, through an inherited descriptor: nothing in it shows in the arguments or the
-environment. Descriptors are named by number, which is the same on both sides. Only control gets secrets.
+environment. Descriptors are named by number, which is the same on both sides. Only control gets secrets,
+and the edge the keys of its challenges.
 """
 
 import logging
@@ -106,6 +107,8 @@ class ObjectsStart(Start, frozen=True, kw_only=True):
     calls: tuple[str, ...]
     requests: tuple[str, ...]
     blocked_seconds: int
+    thin_seconds: int
+    history_mib: int
     kv_path: str
     bindings: dict[str, str]
 
@@ -115,10 +118,15 @@ class EdgeStart(Start, frozen=True, kw_only=True):
 
     `own_listeners` are (host, port) of everything that the server listens on, `own_dns` where it answers DNS.
     `loop_token` names this server to itself (RFC 8586). `resolver` None means the system's.
+
+    All of them share the memory of `rates_fd`, and hash into it with `rates_secret`. `events_fd` is the
+    folder of events, `challenge_keys` the ids and secrets that clearances are signed with, the newest first.
+    `crs` None means the system's rule set, `rules_dir` is where its compiled form is kept.
     """
 
     http_fd: int
     https_fd: int
+    https_port: int
     feed_path: str
     worker: int
     workers: int
@@ -134,6 +142,14 @@ class EdgeStart(Start, frozen=True, kw_only=True):
     trusted_proxies: tuple[str, ...]
     proxy_protocol: bool
     connections_per_address: int
+    rates_fd: int
+    rates_secret: bytes
+    events_fd: int
+    challenge_keys: tuple[tuple[str, bytes], ...]
+    crs: str | None
+    rules_dir: str
+    managed_ruleset_id: str | None
+    anomaly_rule_id: str | None
 
 
 class DnsStart(Start, frozen=True, kw_only=True):

@@ -40,12 +40,15 @@ from edgestead.services.identities import KINDS, FedAccess
 from edgestead.store.feed.follower import Follower
 from edgestead.store.feed.follower_thread import ThreadFollower
 from edgestead.store.objectlog import LogError
+from edgestead.store.sqlite.objectlog.thinning import SECOND_US, Keeping
 
 SHOW_SECONDS = 0.5  # between two looks at what is shown as metrics
 REPORT_SECONDS = 2.0  # between two reports of which tokens were used
 _LOOK_SECONDS = 0.1  # how often a process that may not serve yet looks whether it shall end
 _ANSWERS = slot("edge_objects_requests_total", "1xx") - 1  # plus the first digit of the status
 _LIVE = slot("edge_objects_live")
+_HISTORY_BYTES = slot("edge_objects_history_bytes")
+_ALARMS = slot("edge_objects_alarms_running")
 _READ_ONLY = slot("edge_objects_read_only")
 _BLOCKED = slot("edge_objects_blocked_total")
 _SEQUENCE = slot("edge_feed_sequence")
@@ -109,7 +112,14 @@ async def _live(
     page = process.page(start.counters_fd)
     try:  # before anybody watches the loop: a long log takes its time, and no class has run yet
         control = Asker(start.kv_path)
-        host = Host(str(folder), classes, bindings=Bindings(start.bindings, control.ask))
+        host = Host(
+            str(folder),
+            classes,
+            keeping=Keeping(
+                spacing_us=start.thin_seconds * SECOND_US, bytes_max=start.history_mib * 1024 * 1024
+            ),
+            bindings=Bindings(start.bindings, control.ask),
+        )
     except (LogError, OSError) as error:
         status.failed(f"the objects' storage cannot be opened: {error}")
         sys.exit(1)
@@ -150,6 +160,8 @@ async def _show(host: Host, page: Page, fed: FedAccess) -> None:
     """Keep the metrics that are levels up to date. Readiness reads one of them."""
     while True:
         page.set(_LIVE, host.live)
+        page.set(_HISTORY_BYTES, host.log.history_bytes)
+        page.set(_ALARMS, host.node.alarms.running_count)
         page.set(_READ_ONLY, not host.is_ready)
         page.set(_SEQUENCE, fed.sequence)
         await asyncio.sleep(SHOW_SECONDS)

@@ -57,7 +57,7 @@ class Status:
 
 def begin(kind: type[StartT]) -> StartT:
     """Read this child's start message and make sure that it dies with its parent."""
-    _die_with_parent()
+    die_with_parent()
     with os.fdopen(int(sys.argv[1]), "rb") as pipe:
         start = msgspec.msgpack.decode(pipe.read(START_BYTES_MAX + 1), type=kind)
     if os.getppid() != start.supervisor_pid:
@@ -81,7 +81,7 @@ def rest_collector() -> None:
     gc.set_threshold(_GC_OBJECTS_YOUNG)
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     """SIGKILL when the parent's thread ends: without a supervisor nobody would ever stop this process."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:

@@ -251,6 +251,10 @@ class ObjectLog(Protocol):
         """What is wrong with what is kept of an object's past; empty when nothing is."""
         ...
 
+    def pending(self, ref: ObjectRef) -> Target | None:
+        """What an object is to be taken back to before anybody uses it."""
+        ...
+
     def restore(self, lease: Lease, state: ObjectState, done: Callable[[LogError | None], None]) -> None:
         """Begin a session in which the object is in this state; nobody may have its database open.
 

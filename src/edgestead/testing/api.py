@@ -132,6 +132,7 @@ class LocalApi:
         )
         self._connections = connections or Connections()
         self._quota = quota
+        self.events_folder = folder / "events"
         self.install(CREDENTIALS)
         self.app = self._loop.run_until_complete(self._make_app(profile, as_of, allow_as_of))
 
@@ -164,6 +165,7 @@ class LocalApi:
                 allow_as_of=allow_as_of,
                 connections=self._connections,
                 quota=self._quota,
+                events_folder=self.events_folder,
             )
         )
 

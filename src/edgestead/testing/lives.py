@@ -23,7 +23,7 @@ from edgestead.testing.simulation import Deadlock, SimulatedLoop, SimulatedRunne
 
 T = TypeVar("T")
 FOLDER = "/objects"
-SEGMENT_BYTES = 256 * 1024  # small: each is made when a node begins
+SEGMENT_BYTES = 64 * 1024  # small: each is made when a node begins
 NEVER_SECONDS = 1e9  # this clock is set by `node` only, which tells the alarms
 LAST_TURNS_MAX = 20  # of the loop, for killed tasks to end
 

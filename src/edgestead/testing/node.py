@@ -33,6 +33,7 @@ from edgestead.objects.env import Env
 from edgestead.objects.errors import UnknownClass
 from edgestead.objects.gates import InputGate
 from edgestead.objects.loader import load
+from edgestead.objects.operations import Moment
 from edgestead.objects.storage import Storage
 from edgestead.store.objectlog import ObjectRef
 from edgestead.testing.answers import Answer, ask
@@ -40,6 +41,7 @@ from edgestead.testing.clock import UserClock
 from edgestead.testing.disks import SimulatedDisk
 from edgestead.testing.handles import Handle, Handles, StorageAccess
 from edgestead.testing.lives import Life
+from edgestead.testing.namespaces import NamespaceAccess, Namespaces
 from edgestead.testing.network import Network, Respond
 from edgestead.testing.snapshots import Snapshot
 
@@ -52,6 +54,7 @@ IDLE_AT_ONCE = 1_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _numbers = itertools.count(1)
+_empty: list[Snapshot] = []  # what the first node made: half of a start is making databases
 _loaded: dict[str, dict[str, ClassInfo]] = {}
 
 
@@ -77,10 +80,17 @@ class ObjectNode:
 
     `start` is a snapshot to begin from, or the time at which an empty node begins. With a `seed` things that
     could happen in any order do so in an order of that number; without one in the order of a real loop.
+    `namespaces` are names of key-value namespaces, which objects find in `env` by them.
     Use it as a context manager, or `close` it. Attributes that begin with a capital are loaded classes.
     """
 
-    def __init__(self, *sources: Source, start: Snapshot | datetime = START, seed: int | None = None) -> None:
+    def __init__(
+        self,
+        *sources: Source,
+        start: Snapshot | datetime = START,
+        seed: int | None = None,
+        namespaces: Iterable[str] = (),
+    ) -> None:
         self._classes = describe_all(sources)
         self._seed = seed
         self._undo = ExitStack()
@@ -88,14 +98,29 @@ class ObjectNode:
         self._vfs = self._undo.enter_context(self.disk.vfs(f"edgestead-node-{next(_numbers)}"))
         time_us = _microseconds(start) if isinstance(start, datetime) else start.time_us
         self._network = Network()
+        self._namespaces = Namespaces(namespaces, lambda: self.now_ms // 1_000)
         self._clock = UserClock(lambda: self._life.loop.now_us(), _modules(self._classes))
-        if isinstance(start, Snapshot):
-            start.put_back(self.disk)
+        begin = start if isinstance(start, Snapshot) else _empty[0] if _empty else None
+        if begin is not None:
+            self._put_back(begin)
         self._life = self._begin(time_us)
+        if begin is None:
+            _empty.append(Snapshot.of(self.disk, {}, time_us))
         self._closed = False
 
     def _begin(self, time_us: int) -> Life:
-        return Life(self.disk, self._vfs, self._classes, time_us=time_us, seed=self._seed)
+        return Life(
+            self.disk,
+            self._vfs,
+            self._classes,
+            time_us=time_us,
+            seed=self._seed,
+            bindings=self._namespaces.bindings,
+        )
+
+    def _put_back(self, snapshot: Snapshot) -> None:
+        snapshot.put_back(self.disk)
+        self._namespaces.put_back(snapshot.namespaces)
 
     def __enter__(self) -> Self:
         return self
@@ -223,6 +248,36 @@ class ObjectNode:
     async def _look_at_alarms(self) -> None:
         self._life.node.alarms.look()
 
+    # alarms and the past
+
+    def run_alarm(self, of: Handle) -> bool:
+        """Run an object's alarm handler now, whenever it is due; False when no alarm is set.
+
+        What the handler raises sets a retry, as ever; `inside(of, lambda self: self.alarm())` raises it.
+        """
+        return self._run(self._life.node.operations.run_alarm(of._ref))
+
+    def bookmark(self, of: Handle, at: datetime | None = None) -> str:
+        """The bookmark of an object as it is, or was at a time. Raises BookmarkError."""
+        time_ms = None if at is None else _microseconds(at) // 1_000
+        return self._run(self._life.node.operations.bookmark(of._ref, time_ms))
+
+    def restore(self, of: Handle, to: str | datetime) -> str:
+        """Take an object back to a bookmark or a time, now; gives the bookmark that undoes it.
+
+        Objects of both backends, whatever their class says. Raises BookmarkError: nothing was changed.
+        """
+        bookmark = self.bookmark(of, to) if isinstance(to, datetime) else to
+        return self._run(self._life.node.operations.restore(of._ref, bookmark))
+
+    def undo(self, of: Handle) -> str:
+        """Take back the last restore; gives what undoes that. Raises BookmarkError when there was none."""
+        return self._run(self._life.node.operations.undo(of._ref))
+
+    def timeline(self, of: Handle) -> list[Moment]:
+        """The moments that an object can be taken back to, newest first."""
+        return self._run(self._life.node.operations.timeline(of._ref))
+
     # processes
 
     def crash(self, *, power: bool = False, seed: int = 0) -> None:
@@ -240,12 +295,12 @@ class ObjectNode:
         """Everything that is stored, and the time. What runs in memory is not in it."""
         self._run(_settle())
         self._life.node.log.settle()
-        return Snapshot.of(self.disk, self._life.loop.now_us())
+        return Snapshot.of(self.disk, self._namespaces.contents(), self._life.loop.now_us())
 
     def rollback(self, to: Snapshot) -> None:
         """Go back to a snapshot, storage and time. Objects start anew when they are called."""
         self._end_life()
-        to.put_back(self.disk)
+        self._put_back(to)
         self._start_again(to.time_us)
 
     def _end_life(self) -> None:
@@ -265,6 +320,10 @@ class ObjectNode:
         before the first call.
         """
         return StorageAccess(self, of._ref)
+
+    def namespace(self, name: str) -> NamespaceAccess:
+        """A key-value namespace, for a test to read and fill. Raises KeyError for one that is not bound."""
+        return NamespaceAccess(self._namespaces.bindings.ids[name], self._namespaces, self._run)
 
     def inside(self, of: Handle, look: Callable[[Any], T | Awaitable[T]]) -> T:
         """`look(self)` with the living object itself, as one of its events; starts it if need be."""

@@ -1,9 +1,9 @@
 """The pytest plugin: fixtures for stateful objects and for the real server.
 
-Owns  the fixtures' names and lifetimes.
-Asks  `node` and `server`, imported when a test wants them and not before.
+Owns  the names and lifetimes of the fixtures for objects, and of `new_server` and `edge_server`.
+Asks  `plugin_edge` for the rest; `node` and `server`, imported when a test wants them and not before.
 Tells tests through their parameters.
-Not   anything to tests that use none of them: no hook, no option, no marker. Imports pytest only.
+Not   anything to tests that use none of them. Imports pytest only.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,10 +12,45 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from edgestead.testing.plugin_edge import (
+    edge,
+    edge_as_of,
+    edge_dns,
+    edge_flags,
+    edge_kv,
+    edge_platforms,
+    edge_start,
+    edge_zone,
+    edge_zone_name,
+    pytest_addoption,
+    pytest_configure,
+    pytest_generate_tests,
+)
+
 if TYPE_CHECKING:
     from edgestead.testing.node import ObjectNode
     from edgestead.testing.server import EdgeServer
     from edgestead.testing.snapshots import Snapshot
+
+__all__ = [
+    "edge",
+    "edge_as_of",
+    "edge_dns",
+    "edge_flags",
+    "edge_kv",
+    "edge_platforms",
+    "edge_server",
+    "edge_start",
+    "edge_zone",
+    "edge_zone_name",
+    "new_server",
+    "object_classes",
+    "objects",
+    "objects_start",
+    "pytest_addoption",
+    "pytest_configure",
+    "pytest_generate_tests",
+]
 
 
 @pytest.fixture
@@ -44,11 +79,22 @@ def objects_start() -> "Snapshot | None":
 
 
 @pytest.fixture
-def objects(object_classes: list[Any], objects_start: "Snapshot | None") -> "Iterator[ObjectNode]":
+def object_namespaces() -> list[str]:
+    """Key-value namespaces that the objects of the fixture `objects` find in `self.env`, by these names.
+
+    None; a module or conftest.py may have its own.
+    """
+    return []
+
+
+@pytest.fixture
+def objects(
+    object_classes: list[Any], objects_start: "Snapshot | None", object_namespaces: list[str]
+) -> "Iterator[ObjectNode]":
     """A node of stateful objects in memory, on invented time; a new one for each test."""
     from edgestead.testing.node import START, ObjectNode
 
-    with ObjectNode(*object_classes, start=objects_start or START) as node:
+    with ObjectNode(*object_classes, start=objects_start or START, namespaces=object_namespaces) as node:
         yield node
 
 

@@ -377,10 +377,10 @@ class LocalObjectLog:
         if self._upkeep.spare is None or self._upkeep.full:
             self._upkeep.look_for_space()
         self._retire()
+        self._chronicle.tend()
 
     def look_for_space(self) -> None:
         self._upkeep.look_for_space()
-        self._chronicle.tend()
 
     def _retire(self) -> None:
         """Drop sealed segments that no base needs, once everything said of the objects is durable."""
@@ -517,6 +517,9 @@ class LocalObjectLog:
         return self._chronicle.bytes_total
 
     # going back
+
+    def pending(self, ref: ObjectRef) -> Target | None:
+        return self._directory.find(ref).pending
 
     def restore(self, lease: Lease, state: ObjectState, done: Callable[[LogError | None], None]) -> None:
         current = b"" if not lease.has_file else read_file(self._files, lease.path)

@@ -1,0 +1,25 @@
+"""The phase http_request_firewall_custom: what an operator's own rules stop, challenge, log or skip.
+
+Owns  the phase's name and its step.
+Asks  `acts`, `rules`.
+Tells `pipeline`.
+Not   rate limits, the managed ruleset.
+"""
+
+from edgestead.proxy.acts import act_of
+from edgestead.proxy.phase import Step, Tools, ZoneRules
+from edgestead.proxy.rules import body_octets, compile_phase
+
+PHASE = "http_request_firewall_custom"
+BLOCK_STATUS = 403
+
+
+def compile_rules(rules: ZoneRules, tools: Tools) -> Step | None:
+    return compile_phase(
+        rules, PHASE, lambda rule, place: act_of(rule, place, tools, block_status=BLOCK_STATUS)
+    )
+
+
+def octets(rules: ZoneRules) -> int:
+    """How much of a body the rules look at."""
+    return body_octets(rules, PHASE)

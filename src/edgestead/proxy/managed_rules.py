@@ -1,0 +1,213 @@
+"""The phase http_request_firewall_managed: requests are inspected, and the score decides.
+
+Owns  the phase's name, `execute` of the managed ruleset, exceptions, what a verdict means for the request.
+Asks  `managed` for engine and policies, `rules` and `skips`, `acts` for the answers.
+Tells `pipeline`; the observer, one event for each decision with the rules that made it.
+Not   inspecting (`waf`).
+
+No request passes uninspected: while the rules are not ready, or when a rule executes a ruleset that this
+server does not have, the zone's requests get 503. A body that cannot be inspected whole is refused with the
+inspection's own status, unless the zone only logs.
+
+Source: docs/explanation/crs.md; contract "Rulesets" §4 and §5.
+"""
+
+from collections.abc import Generator
+from functools import lru_cache
+from typing import NamedTuple
+
+import msgspec
+
+from edgestead.crs import Overrides
+from edgestead.crs.catalogue import ANOMALY_DESCRIPTION, entry_id
+from edgestead.language import View
+from edgestead.model.ruleset_document import RulesetDocument
+from edgestead.proxy.acts import act_of
+from edgestead.proxy.challenges import challenge
+from edgestead.proxy.clearance import KINDS
+from edgestead.proxy.exchange import Exchange, Response
+from edgestead.proxy.later import Later
+from edgestead.proxy.managed import overrides_of
+from edgestead.proxy.phase import Silent, Step, Tools, ZoneRules
+from edgestead.proxy.refusals import stopped
+from edgestead.proxy.rules import (
+    Act,
+    Outcome,
+    Place,
+    Rule,
+    all_rules,
+    body_octets,
+    compile_phase,
+    rules_of,
+)
+from edgestead.proxy.skips import skips_of
+from edgestead.services.events import Contribution, Decision
+from edgestead.waf.limits import BODY_BYTES_MAX
+from edgestead.waf.transaction import Hit, Request, Verdict
+
+PHASE = "http_request_firewall_managed"
+BLOCK_STATUS = 403
+UNAVAILABLE_STATUS = 503
+DOCUMENTS_KEPT_MAX = 16_384  # whose executed rulesets are remembered
+RETRY_SECONDS = b"5"  # rules from the cache are there sooner; compiled anew they take half a minute
+_US = 1_000_000
+_BLOCKED = "This request looks like an attack and was not let through."
+_UNAVAILABLE = "This site's protection is not ready. Please try again in a moment."
+_REFUSED = {
+    400: "The request's body cannot be read as what it says it is.",
+    413: "The request's body is too large or too deep to be checked.",
+    414: "The request's address has too many arguments to be checked.",
+    431: "The request has too many cookies to be checked.",
+}
+
+
+def compile_rules(rules: ZoneRules, tools: Tools) -> Step | None:
+    return compile_phase(rules, PHASE, lambda rule, place: _make(rule, place, tools))
+
+
+def octets(rules: ZoneRules) -> int:
+    """How much of a body is looked at: the inspected prefix where the managed ruleset may be executed."""
+    if any(rule.action == "execute" for rule in all_rules(rules, PHASE)):
+        return BODY_BYTES_MAX + 1  # one more than is inspected: so it shows when a body is larger
+    return body_octets(rules, PHASE)
+
+
+def executed_by(document: RulesetDocument) -> frozenset[str]:
+    """Ids of the rulesets that a ruleset's enabled rules execute."""
+    return _executed(document.id, document.version, bytes(document.rules))
+
+
+@lru_cache(DOCUMENTS_KEPT_MAX)
+def _executed(id_: str, version: str, rules: bytes) -> frozenset[str]:
+    document = RulesetDocument(id_, "", PHASE, version, msgspec.Raw(rules))
+    return frozenset(
+        rule.action_parameters.get("id", "") for rule in rules_of(document) if rule.action == "execute"
+    )
+
+
+def _make(rule: Rule, place: Place, tools: Tools) -> Act | None:
+    if rule.action == "execute":
+        if not rule.logs:
+            tools = tools._replace(observer=Silent())
+        return _Execute(rule, place, tools, overrides_of(rule.action_parameters)).act
+    return act_of(rule, place, tools, block_status=BLOCK_STATUS)
+
+
+class _Execute(NamedTuple):
+    """One rule that executes the managed ruleset."""
+
+    rule: Rule
+    place: Place
+    tools: Tools
+    overrides: Overrides
+
+    def act(self, exchange: Exchange, view: View) -> Outcome:
+        managed = self.tools.managed
+        ruleset_id = self.rule.action_parameters["id"]
+        skipped: frozenset[str] = frozenset()
+        skips = skips_of(exchange, self.place.level)
+        if skips is not None:
+            if ruleset_id in skips.rulesets:
+                return None
+            skipped = frozenset(skips.rules.get(ruleset_id, ()))
+        reason = managed.unusable(ruleset_id)
+        if reason or managed.engine is None:
+            return self._unavailable(exchange, ruleset_id, reason)
+        policy = managed.policy(self.overrides, skipped)
+        inspection = managed.engine.inspect(request_of(exchange), policy)
+        outcome: Outcome = Later(self._inspect(exchange, inspection.request(), policy.action)).go_on()
+        return outcome
+
+    def _inspect(
+        self, exchange: Exchange, steps: Generator[None, None, Verdict], action: str
+    ) -> Generator[None, None, Response | None]:
+        verdict = yield from steps
+        if verdict.refused:
+            return self._refused(exchange, verdict, action)
+        if not verdict.action:
+            return None
+        return self._decided(exchange, verdict)
+
+    def _unavailable(self, exchange: Exchange, ruleset_id: str, reason: str) -> Response:
+        decision = Decision(
+            PHASE,
+            "refuse",
+            UNAVAILABLE_STATUS,
+            ruleset_id=ruleset_id,
+            rule_id=self.rule.id,
+            reason=reason,
+        )
+        self.tools.observer.decided(exchange, decision)
+        retry = [(b"retry-after", RETRY_SECONDS)]
+        return stopped(exchange, UNAVAILABLE_STATUS, _UNAVAILABLE, retry)
+
+    def _refused(self, exchange: Exchange, verdict: Verdict, action: str) -> Response | None:
+        """The inspection ended at a limit, or at a body that cannot be read."""
+        if action in ("", "log"):
+            self.tools.observer.decided(exchange, self._decision(verdict, "log", 0))
+            return None
+        self.tools.observer.decided(exchange, self._decision(verdict, "refuse", verdict.status))
+        words = _REFUSED.get(verdict.status, _BLOCKED)
+        return stopped(exchange, verdict.status, words)
+
+    def _decided(self, exchange: Exchange, verdict: Verdict) -> Response | None:
+        action = verdict.action
+        if action in KINDS:
+            answer = challenge(exchange, self.tools, self._decision(verdict, action, BLOCK_STATUS))
+            return answer
+        self.tools.observer.decided(
+            exchange, self._decision(verdict, action, BLOCK_STATUS if action == "block" else 0)
+        )
+        return stopped(exchange, BLOCK_STATUS, _BLOCKED) if action == "block" else None
+
+    def _decision(self, verdict: Verdict, action: str, status: int) -> Decision:
+        managed = self.tools.managed
+        acting = next((hit for hit in verdict.hits if hit.action == action), None)
+        over = verdict.threshold is not None and verdict.score >= verdict.threshold
+        own = acting is not None and not over
+        return Decision(
+            PHASE,
+            action,
+            status,
+            ruleset_id=managed.ruleset_id,
+            rule_id=entry_id(acting.rule_id) if own and acting else managed.anomaly_rule_id,
+            description=self._description(acting if own else None),
+            reason=verdict.refused,
+            score=verdict.score,
+            threshold=verdict.threshold,
+            contributions=tuple(map(_contribution, filter(_counts, verdict.hits))),
+        )
+
+    def _description(self, acting: Hit | None) -> str:
+        words = ANOMALY_DESCRIPTION if acting is None else f"{acting.rule_id}: {acting.message}"
+        return f"{words} ({self.rule.description})" if self.rule.description else words
+
+
+def _counts(hit: Hit) -> bool:
+    return hit.score > 0 or hit.action != ""
+
+
+def _contribution(hit: Hit) -> Contribution:
+    return Contribution(
+        rule_id=entry_id(hit.rule_id),
+        description=f"{hit.rule_id}: {hit.message}",
+        score=hit.score,
+        variable=hit.variable,
+        matched=hit.matched.decode("utf-8", "backslashreplace"),
+    )
+
+
+def request_of(exchange: Exchange) -> Request:
+    """The request as its origin would get it."""
+    return Request(
+        method=exchange.method,
+        target=exchange.target,
+        version=exchange.version,
+        headers=tuple(exchange.headers),
+        client_address=exchange.client,
+        server_port=exchange.port,
+        body=exchange.body,
+        body_complete=exchange.body_complete,
+        unique_id=exchange.ray.decode("latin-1"),
+        time_epoch_seconds=exchange.arrived_us // _US,
+    )

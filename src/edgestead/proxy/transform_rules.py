@@ -1,0 +1,123 @@
+"""The phases http_request_transform and http_response_headers_transform: other paths, queries, headers.
+
+Owns  the act of `rewrite`, when its changes take effect.
+Asks  `language` for computed values, `texts` for what a message may hold.
+Tells the exchange: its target, its outgoing headers, its answer's headers.
+Not   framing and routing headers, which the API refuses to change.
+
+Every rule of a phase sees the request as it was before the phase, and what they change takes effect together
+at its end: of two rules that write the same path the later one wins, headers change in the order of rules.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from edgestead.language import View
+from edgestead.proxy import texts
+from edgestead.proxy.exchange import Exchange, Headers, Response, remove_header, set_header
+from edgestead.proxy.phase import Step, Tools, ZoneRules
+from edgestead.proxy.redirect_rules import value_of
+from edgestead.proxy.rules import Act, Place, Rule, body_octets, compile_phase
+
+REQUEST_PHASE = "http_request_transform"
+RESPONSE_PHASE = "http_response_headers_transform"
+
+HeaderChange = tuple[str, bytes, bytes]  # operation, name, value
+_CHANGES = "transform"
+_SAFE = {"path": texts.safe_path, "query": texts.safe_query}
+
+
+class _Changes:
+    """What the rules of one phase want, so far."""
+
+    __slots__ = ("headers", "uri")
+
+    def __init__(self) -> None:
+        self.uri: dict[str, bytes] = {}
+        self.headers: list[HeaderChange] = []
+
+
+def compile_request(rules: ZoneRules, tools: Tools) -> Step | None:
+    step = compile_phase(rules, REQUEST_PHASE, _rewrite)
+    return None if step is None else _then(step, _change_request)
+
+
+def compile_response(rules: ZoneRules, tools: Tools) -> Step | None:
+    step = compile_phase(rules, RESPONSE_PHASE, _rewrite)
+    return None if step is None else _then(step, _change_response)
+
+
+def octets(rules: ZoneRules) -> int:
+    return body_octets(rules, REQUEST_PHASE, RESPONSE_PHASE)
+
+
+def _then(step: Step, change: Callable[[Exchange, _Changes], None]) -> Step:
+    def run(exchange: Exchange) -> Response | None:
+        step(exchange)
+        if exchange.keep is not None and (changes := exchange.keep.pop(_CHANGES, None)) is not None:
+            change(exchange, changes)
+        return None
+
+    return run
+
+
+def _rewrite(rule: Rule, place: Place) -> Act | None:
+    if rule.action != "rewrite":
+        return None
+    phase, parameters = place.phase, rule.action_parameters
+    uri = [
+        (part, value_of(source, phase), _SAFE[part])
+        for part, source in parameters.get("uri", {}).items()
+        if part in _SAFE
+    ]
+    headers = [
+        (change["operation"], name.lower().encode("ascii"), _value(change, phase))
+        for name, change in parameters.get("headers", {}).items()
+    ]
+
+    def act(exchange: Exchange, view: View) -> None:
+        changes = _changes_of(exchange)
+        for part, get, safe in uri:
+            if (value := get(view)) is not None:
+                changes.uri[part] = safe(value)
+        for operation, name, get in headers:
+            value = get(view)
+            if value is None:  # computed from something that is not there: nothing is left to say
+                changes.headers.append(("remove" if operation == "set" else "add", name, b""))
+            else:
+                changes.headers.append((operation, name, texts.safe_value(value)))
+
+    return act
+
+
+def _value(change: dict[str, Any], phase: str) -> Callable[[View], bytes | None]:
+    return value_of(change, phase) if change["operation"] != "remove" else lambda view: b""
+
+
+def _changes_of(exchange: Exchange) -> _Changes:
+    if exchange.keep is None:
+        exchange.keep = {}
+    changes: _Changes = exchange.keep.setdefault(_CHANGES, _Changes())
+    return changes
+
+
+def _change_request(exchange: Exchange, changes: _Changes) -> None:
+    if changes.uri:
+        exchange.rewrite(path=changes.uri.get("path"), query=changes.uri.get("query"))
+    if changes.headers:
+        _apply(exchange.outgoing, changes.headers)
+
+
+def _change_response(exchange: Exchange, changes: _Changes) -> None:
+    if exchange.response is not None:
+        _apply(exchange.response.headers, changes.headers)
+
+
+def _apply(headers: Headers, changes: list[HeaderChange]) -> None:
+    for operation, name, value in changes:
+        if operation == "set":
+            set_header(headers, name, value)
+        elif operation == "remove":
+            remove_header(headers, name)
+        elif value:
+            headers.append((name, value))

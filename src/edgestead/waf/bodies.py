@@ -1,0 +1,135 @@
+"""Bodies: which reader a body gets, and what rules see of it.
+
+Owns  the choice of processor, REQUEST_BODY and the variables on errors.
+Asks  `bodies_json`, `bodies_multipart`, `bodies_xml`, `form`.
+Tells `collections`, and so the engine, before phases 2 and 4.
+Not   reading from the network; the event and the answer for a refusal (the proxy's).
+
+A form, JSON, XML or multipart body is inspected whole or refused: over a limit with 413, when it cannot be
+read with 400. Any other body is opaque: never arguments, only REQUEST_BODY, and only its inspected prefix.
+
+REQUEST_BODY holds forms and opaque bodies; a body that became arguments, files or XML only when a rule asks
+(``ctl:forceRequestBodyVariable``). ModSecurity 3 always holds it, against its manual, and so sees binary
+files as text.
+
+Source: reference manual of ModSecurity v3, "REQBODY_PROCESSOR", "REQUEST_BODY".
+"""
+
+import re
+from collections.abc import Callable
+
+from . import bodies_json, bodies_multipart, bodies_xml
+from .form import arguments, set_all, set_arguments
+from .limits import ARGUMENTS_MAX, BODY_BYTES_MAX, UPLOAD_BYTES_MAX
+from .transaction import Pair, Refused, Request, Response, Values
+
+_JSON = re.compile(rb"(?:application|text)/(?:[a-z0-9.\-]+\+)?json\b")
+_XML = re.compile(rb"(?:application|text)/(?:[a-z0-9.\-]+\+)?xml\b")
+TYPE_BYTES_MAX = 256  # of a Content-Type that are looked at to choose a processor
+
+
+def processor_of(content_type: bytes) -> str:
+    """URLENCODED, MULTIPART, JSON, XML, or "" for a body that is opaque."""
+    media_type = content_type[:TYPE_BYTES_MAX].lower()
+    if media_type.startswith(b"application/x-www-form-urlencoded"):
+        return "URLENCODED"
+    if media_type.startswith(b"multipart/form-data"):
+        return "MULTIPART"
+    if _JSON.match(media_type):
+        return "JSON"
+    return "XML" if _XML.match(media_type) else ""
+
+
+def add_body(values: Values, request: Request, processor: str, force: bool) -> None:
+    """Add what the body says: phase 2.
+
+    Raises: Refused, 413 for a body, a number of arguments or parts, a depth over its limit, 400 for a body
+    that its processor cannot read. REQBODY_ERROR and REQBODY_ERROR_MSG are set before.
+    """
+    body = request.body
+    read = _PROCESSORS.get(processor)
+    head = b"".join([b"%b: %b\n" % header for header in request.headers])
+    values["FULL_REQUEST"] = [(b"", b"%b\n\n%b" % (head, body))]
+    values["FULL_REQUEST_LENGTH"] = [(b"", b"%d" % (len(head) + 2 + len(body)))]
+    if body:
+        values["REQUEST_BODY_LENGTH"] = [(b"", b"%d" % len(body))]
+        if force or processor in ("", "URLENCODED"):
+            values["REQUEST_BODY"] = [(b"", body)]
+    try:
+        if read is not None and body:
+            _check_size(request, processor)
+            read(values, request)
+    except Refused as error:
+        _set_error(values, b"1", error.reason.encode())
+        raise
+    _set_error(values, b"0", b"")
+
+
+def _check_size(request: Request, processor: str) -> None:
+    most = UPLOAD_BYTES_MAX if processor == "MULTIPART" else BODY_BYTES_MAX
+    if len(request.body) > most or not request.body_complete:
+        raise Refused("body-size", 413)
+
+
+def _set_error(values: Values, flag: bytes, reason: bytes) -> None:
+    values["REQBODY_ERROR"] = values["REQBODY_PROCESSOR_ERROR"] = [(b"", flag)]
+    if reason:
+        values["REQBODY_ERROR_MSG"] = values["REQBODY_PROCESSOR_ERROR_MSG"] = [(b"", reason)]
+        if reason == b"body-size":
+            values["INBOUND_DATA_ERROR"] = [(b"", b"1")]
+
+
+def _check_count(values: Values, found: list[Pair]) -> None:
+    if len(values["ARGS_GET"]) + len(found) > ARGUMENTS_MAX:
+        raise Refused("arguments", 413)
+
+
+def _set_posted(values: Values, posted: list[Pair]) -> None:
+    _check_count(values, posted)
+    set_arguments(values, values["ARGS_GET"], posted)
+
+
+def _read_form(values: Values, request: Request) -> None:
+    posted, bad = arguments(request.body)
+    if bad:
+        values["URLENCODED_ERROR"] = [(b"", b"1")]
+    _set_posted(values, posted)
+
+
+def _read_json(values: Values, request: Request) -> None:
+    """JSON fills ARGS, but neither ARGS_GET nor ARGS_POST: those are of forms."""
+    found = bodies_json.arguments(request.body)
+    _check_count(values, found)
+    set_all(values, values["ARGS_GET"] + found)
+
+
+def _read_xml(values: Values, request: Request) -> None:
+    text, attributes = bodies_xml.contents(request.body)
+    values["XML"] = [(b"/*", text), *((b"//@*", value) for value in attributes)]
+
+
+def _read_multipart(values: Values, request: Request) -> None:
+    content_type = next((value for name, value in request.headers if name.lower() == b"content-type"), b"")
+    found = bodies_multipart.Multipart(content_type)
+    try:
+        found.read(request.body)
+    finally:
+        values.update(found.variables())
+    _set_posted(values, found.fields)
+
+
+_PROCESSORS: dict[str, Callable[[Values, Request], None]] = {
+    "JSON": _read_json,
+    "MULTIPART": _read_multipart,
+    "URLENCODED": _read_form,
+    "XML": _read_xml,
+}
+
+
+def add_response_body(values: Values, response: Response) -> None:
+    """Add what is inspected of a response's body: phase 4."""
+    if response.body:
+        values["RESPONSE_BODY"] = [(b"", response.body)]
+        values["RESPONSE_CONTENT_LENGTH"] = [(b"", b"%d" % len(response.body))]
+    if not response.body_complete:
+        values["OUTBOUND_DATA_ERROR"] = [(b"", b"1")]

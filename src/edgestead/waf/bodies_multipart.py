@@ -1,0 +1,238 @@
+"""Multipart bodies: form fields, the names of files, and what is odd about the way they are put together.
+
+Owns  one walk over a body's lines, and the MULTIPART_… variables.
+Asks  `dispositions` for a part's names; `limits`.
+Tells `bodies`.
+Not   contents of files: they are measured, not looked at.
+
+A walk of our own, because the point is the flags: a reader that forgives tells nothing, and what two readers
+see differently is where attacks hide. The flags are ModSecurity's, which rules know:
+
+MULTIPART_STRICT_ERROR     any of the others but CRLF_LF_LINES and UNMATCHED_BOUNDARY
+MULTIPART_UNMATCHED_BOUNDARY  1 a line that looks like another boundary, 2 ours came too, so it may be content
+
+Source: reference manual of ModSecurity v3, "MULTIPART_…"; RFC 2046 §5.1, RFC 7578.
+"""
+
+from . import dispositions
+from .limits import PART_HEADER_BYTES_MAX, PARTS_MAX
+from .transaction import Pair, Refused, Values
+
+SPACE = b" \t\n\v\f\r"
+_FLAGS = (
+    "BOUNDARY_QUOTED BOUNDARY_WHITESPACE DATA_AFTER DATA_BEFORE HEADER_FOLDING INVALID_HEADER_FOLDING "
+    "INVALID_PART INVALID_QUOTING LF_LINE MISSING_SEMICOLON UNMATCHED_BOUNDARY"
+).split()
+_NOT_STRICT = frozenset(("UNMATCHED_BOUNDARY",))
+_MALFORMED = "multipart-syntax"
+
+
+class _Part:
+    def __init__(self) -> None:
+        self.headers: dict[bytes, bytes] = {}
+        self.lines: list[bytes] = []
+        self.last = b""  # name of the header being read, lower case
+        self.names = dispositions.Names(b"", b"", False)
+
+
+class Multipart:
+    """Reads one body. `fields` are the form's arguments in order; `variables` is whole after `read`."""
+
+    def __init__(self, content_type: bytes) -> None:
+        self.fields: list[Pair] = []
+        self.files: list[Pair] = []
+        self.sizes: list[Pair] = []
+        self.part_headers: list[Pair] = []
+        self.flags = dict.fromkeys(_FLAGS, 0)
+        self.failed = False
+        self._content_type = content_type
+        self._crlf_seen = False
+        self._names: list[Pair] = []
+        self._filenames: list[Pair] = []
+
+    def variables(self) -> Values:
+        """FILES, FILES_NAMES, FILES_SIZES, FILES_COMBINED_SIZE, MULTIPART_…"""
+        flags = {name: [(b"", b"%d" % flag)] for name, flag in self.flags.items()}
+        mixed = self._crlf_seen and self.flags["LF_LINE"]
+        strict = self.failed or any(flag for name, flag in self.flags.items() if name not in _NOT_STRICT)
+        total = sum(int(size) for _, size in self.sizes)
+        return {
+            **{f"MULTIPART_{name}": value for name, value in flags.items()},
+            "MULTIPART_CRLF_LF_LINES": [(b"", b"1" if mixed else b"0")],
+            "MULTIPART_SEMICOLON_MISSING": flags["MISSING_SEMICOLON"],
+            "MULTIPART_STRICT_ERROR": [(b"", b"1" if strict else b"0")],
+            "MULTIPART_PART_HEADERS": self.part_headers,
+            "MULTIPART_NAME": [(name, name) for _, name in self._names],
+            "MULTIPART_FILENAME": [(name, name) for _, name in self._filenames],
+            "FILES": self.files,
+            "FILES_NAMES": [(name, name) for name, _ in self.files],
+            "FILES_SIZES": self.sizes,
+            "FILES_COMBINED_SIZE": [(b"", b"%d" % total if self.files else b"")],
+        }
+
+    def read(self, body: bytes) -> None:
+        """Walk the body.
+
+        Raises: Refused 400 where it is no multipart body, 413 over `PARTS_MAX` or `PART_HEADER_BYTES_MAX`.
+        """
+        try:
+            boundary, odd = dispositions.boundary_of(self._content_type)
+            self.flags.update(odd)
+            self._walk(body, b"--" + boundary)
+        except dispositions.Malformed:
+            self.failed = True
+            raise Refused(_MALFORMED, 400) from None
+
+    def _walk(self, body: bytes, delimiter: bytes) -> None:
+        at, count = self._first(body, delimiter), 0
+        while True:
+            end, is_final = self._boundary(body, at, delimiter)
+            if body[end - 1] != 10 and not count:
+                raise dispositions.Malformed  # nothing but a boundary
+            if body[end - 1] == 10 and count:
+                self.flags["UNMATCHED_BOUNDARY"] = 2
+            count += 1
+            if is_final:
+                if end < len(body):
+                    self.flags["DATA_AFTER"] = 1
+                return
+            if count > PARTS_MAX:
+                raise Refused("parts", 413)
+            part = _Part()
+            start = self._headers(body, end, part)
+            at = self._content(body, start, delimiter, part)
+
+    def _first(self, body: bytes, delimiter: bytes) -> int:
+        """Where the first boundary's line starts."""
+        at = 0
+        while True:
+            if body.startswith(delimiter, at):
+                if at and body[at - 2 : at] != b"\r\n":
+                    self.flags["LF_LINE"] = 1
+                return at
+            end = body.find(b"\n", at) + 1
+            self._look_alike(body, at, end or len(body), delimiter)
+            self.flags["DATA_BEFORE"] = 1
+            if not end:
+                raise dispositions.Malformed
+            at = end
+
+    def _look_alike(self, body: bytes, start: int, end: int, delimiter: bytes) -> None:
+        """Note lines that look like a boundary. Raises: Malformed where only blanks or quotes differ."""
+        if body.find(delimiter, start, end) >= 0:
+            self.flags["UNMATCHED_BOUNDARY"] = 1
+        at = start
+        while body.startswith(b"--", at) or (at := body.find(b"\n--", at, end) + 1):
+            line_end = body.find(b"\n", at, end) + 1 or end
+            if line_end - at > 3:
+                rest = body[at + 2 : min(line_end, at + 2 + len(delimiter) + 64)]
+                if rest[:1] == b'"' and self.flags["BOUNDARY_QUOTED"] and rest[1:].startswith(delimiter[2:]):
+                    raise dispositions.Malformed
+                if rest.lstrip(SPACE) != rest and rest.lstrip(SPACE).startswith(delimiter[2:]):
+                    raise dispositions.Malformed
+                self.flags["UNMATCHED_BOUNDARY"] = 1
+            at = line_end
+            if at >= end:
+                return
+
+    def _boundary(self, body: bytes, at: int, delimiter: bytes) -> tuple[int, bool]:
+        """(where its line ends, whether it is the last). `at` is where a boundary's line starts."""
+        after = at + len(delimiter)
+        is_final = body.startswith(b"--", after)
+        after += 2 * is_final
+        if body.startswith(b"\r\n", after):
+            self._crlf_seen = True
+            return after + 2, is_final
+        if body.startswith(b"\n", after):
+            self.flags["LF_LINE"] = 1
+            return after + 1, is_final
+        if is_final and after == len(body):
+            return after, True
+        raise dispositions.Malformed
+
+    # Headers of a part
+
+    def _headers(self, body: bytes, at: int, part: _Part) -> int:
+        """Read them; where the content starts."""
+        limit = at + PART_HEADER_BYTES_MAX
+        while True:
+            end = body.find(b"\n", at, limit + 1) + 1
+            if not end:
+                if len(body) > limit:
+                    raise Refused("part-headers", 413)
+                raise dispositions.Malformed
+            line = body[at:end]
+            if line.endswith(b"\r\n"):
+                self._crlf_seen = True
+            else:
+                self.flags["LF_LINE"] = 1
+            if b"\0" in line:
+                raise dispositions.Malformed
+            at = end
+            if line in (b"\r\n", b"\n"):
+                self._name(part)
+                return at
+            if line[:1].isspace():
+                self._folded(part, line)
+            else:
+                self._header(part, line)
+
+    def _header(self, part: _Part, line: bytes) -> None:
+        name, colon, value = line.partition(b":")
+        key = name.lower()
+        if not colon or not name or key in part.headers or min(name) < 33 or max(name) > 126:
+            raise dispositions.Malformed
+        part.headers[key] = value.lstrip(b" \t").rstrip(b"\r\n")
+        part.last = key
+        part.lines.append(line[:-2] if line.endswith(b"\r\n") else line[:-1])
+
+    def _folded(self, part: _Part, line: bytes) -> None:
+        self.flags["HEADER_FOLDING"] = 1
+        rest = line.lstrip(SPACE)
+        if line[: len(line) - len(rest)].strip(b" \t"):
+            self.flags["INVALID_HEADER_FOLDING"] = 1
+        if not part.last:
+            raise dispositions.Malformed
+        value = part.headers[part.last] + b" " + rest.rstrip(b"\r\n")
+        part.headers[part.last] = value
+        part.lines[-1] = part.lines[-1].partition(b":")[0] + b": " + value
+
+    def _name(self, part: _Part) -> None:
+        disposition = part.headers.get(b"content-disposition")
+        if disposition is None:
+            raise dispositions.Malformed
+        part.names = dispositions.names_of(disposition, self.flags)
+        name, filename = part.names.name, part.names.filename
+        self._names.append((name, name))
+        if part.names.has_filename:
+            self._filenames.append((filename, filename))
+        self.part_headers += [(name, line) for line in part.lines]
+
+    # Content of a part
+
+    def _content(self, body: bytes, start: int, delimiter: bytes, part: _Part) -> int:
+        """Take a part's content; where the boundary behind it starts."""
+        at = start
+        if body.startswith(delimiter, start):
+            self.flags["INVALID_PART"] = 1  # a boundary where content should begin counts as content
+            at = body.find(b"\n", start)
+            if at < 0:  # but at the very end it is the last one
+                self._keep(part, b"", 0)
+                return start
+        found = body.find(b"\n" + delimiter, at)
+        if found < 0:
+            raise dispositions.Malformed
+        self._look_alike(body, at + (at > start), found + 1, delimiter)
+        end = found - 1 if found > start and body[found - 1] == 13 else found
+        if end == found:
+            self.flags["LF_LINE"] = 1
+        self._keep(part, b"" if part.names.filename else body[start:end], end - start)
+        return found + 1
+
+    def _keep(self, part: _Part, content: bytes, size: int) -> None:
+        name, filename = part.names.name, part.names.filename
+        if filename:
+            self.files.append((name, filename))
+            self.sizes.append((name, b"%d" % size))
+        else:
+            self.fields.append((name, content))

@@ -1,0 +1,159 @@
+"""Decoding what browsers, servers and languages decode: URL, HTML, JavaScript, CSS and C escapes.
+
+Owns  six decoders and one encoder, bytes to bytes.
+Asks  nobody.
+Tells `transformations`.
+Not   which rule uses which.
+
+None fails: what is no valid escape stays. Each pattern below takes a bounded number of bytes, or a run of one
+class, so each pass is linear.
+
+Source: reference manual of ModSecurity v3, "Transformation functions"; CSS 2 §4.1.3; RFC 3629.
+"""
+
+import re
+
+_PERCENT = re.compile(rb"%[uU]([0-9A-Fa-f]{4})|%([0-9A-Fa-f]{2})|%[uU]")
+_ENTITY = re.compile(rb"&(?:#[xX]([0-9A-Fa-f]+);?|#([0-9]+);?|([0-9A-Za-z]+);?)")
+_JS = re.compile(rb"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|([0-3][0-7]{0,2}|[4-7][0-7]?)|(.))", re.DOTALL)
+_C = re.compile(rb"\\(?:[xX]([0-9A-Fa-f]{2})|([0-7]{1,3})|(.))", re.DOTALL)
+_CSS = re.compile(rb"\\(?:([0-9A-Fa-f]{1,6})[ \t\n\v\f\r]?|\n|(.)|\Z)", re.DOTALL)
+_NOT_ASCII = re.compile(rb"[\x80-\xff]+")
+_ENTITIES = ((b"quot", b'"'), (b"amp", b"&"), (b"lt", b"<"), (b"gt", b">"), (b"nbsp", b"\xa0"))
+_CONTROLS = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
+_BYTES = [bytes((byte,)) for byte in range(256)]
+_HEX_BYTES = {b"%02x" % byte: _BYTES[byte] for byte in range(256)}
+_SMALLEST = (0, 0, 0x80, 0x800, 0x10000)  # code point by number of bytes
+_LONG_MAX = (1 << 63) - 1  # where the peer's number parsing stops counting
+
+
+def _low_byte(code: int) -> bytes:
+    """The byte of a code point: its low eight bits, with the full-width forms of ASCII folded to ASCII."""
+    low = code & 0xFF
+    if 0 < low < 0x5F and code >> 8 & 0xFF == 0xFF:
+        low += 0x20
+    return _BYTES[low]
+
+
+def url_decode(value: bytes) -> bytes:
+    """``%41`` and ``+``."""
+    return percent_decode(value.replace(b"+", b" ") if b"+" in value else value)
+
+
+def percent_decode(value: bytes) -> bytes:
+    """``%41``. What is no escape stays."""
+    if b"%" not in value:
+        return value
+    first, *rest = value.split(b"%")
+    out = [first]
+    for part in rest:
+        decoded = _HEX_BYTES.get(part[:2].lower())
+        out.append(b"%" + part if decoded is None else decoded + part[2:])
+    return b"".join(out)
+
+
+def _percent(found: re.Match[bytes]) -> bytes:
+    if found[1] is not None:
+        return _low_byte(int(found[1], 16))
+    return found[0] if found[2] is None else _HEX_BYTES[found[2].lower()]
+
+
+def url_decode_uni(value: bytes) -> bytes:
+    """`url_decode`, and IIS's ``%u0041``, of which the low byte counts. Other ``%u`` stay."""
+    if b"%" not in value:
+        return value.replace(b"+", b" ")
+    return _PERCENT.sub(_percent, value.replace(b"+", b" "))
+
+
+def _entity(found: re.Match[bytes]) -> bytes:
+    if found[3] is not None:
+        name = found[3].lower()
+        return next((byte for prefix, byte in _ENTITIES if name.startswith(prefix)), found[0])
+    digits, base = (found[1], 16) if found[1] is not None else (found[2], 10)
+    # a number of any length counts as the largest that is counted: only its low byte is asked for
+    significant = digits.lstrip(b"0")[:20] or b"0"
+    return _BYTES[min(int(significant, base), _LONG_MAX) & 0xFF]
+
+
+def html_entity_decode(value: bytes) -> bytes:
+    """Numeric entities to their low byte, and quot, amp, lt, gt, nbsp; the semicolon may be missing.
+
+    Oddity: a name counts by how it begins, so ``&ltfoo;`` is ``<``.
+    """
+    return _ENTITY.sub(_entity, value) if b"&" in value else value
+
+
+def _js(found: re.Match[bytes]) -> bytes:
+    if found[4] is not None:
+        return _CONTROLS.get(found[4], found[4])
+    if found[3] is not None:
+        return _BYTES[int(found[3], 8)]
+    if found[2] is not None:
+        return _HEX_BYTES[found[2].lower()]
+    return _low_byte(int(found[1], 16))
+
+
+def js_decode(value: bytes) -> bytes:
+    """``\\uHHHH`` (low byte), ``\\xHH``, octal up to ``\\377``, the named ones; else the backslash goes."""
+    return _JS.sub(_js, value) if b"\\" in value else value
+
+
+def _c(found: re.Match[bytes]) -> bytes:
+    if found[3] is not None:
+        return _CONTROLS.get(found[3], found[3])
+    if found[2] is not None:
+        return _BYTES[int(found[2], 8) & 0xFF]
+    return _HEX_BYTES[found[1].lower()]
+
+
+def escape_sequence_decode(value: bytes) -> bytes:
+    """Escapes of ANSI C. One that is not valid loses its backslash."""
+    return _C.sub(_c, value) if b"\\" in value else value
+
+
+def _css(found: re.Match[bytes]) -> bytes:
+    digits = found[1]
+    if digits is None:
+        return found[2] or b""
+    code = int(digits, 16)
+    # five and six digits fold full-width forms only when what is left of the last four is zero
+    return _low_byte(code) if code <= 0xFFFF else _BYTES[code & 0xFF]
+
+
+def css_decode(value: bytes) -> bytes:
+    """A backslash and one to six digits (the low byte counts) and one blank; a backslash and a line end."""
+    return _CSS.sub(_css, value) if b"\\" in value else value
+
+
+def utf8_to_unicode(value: bytes) -> bytes:
+    """Characters of two to four bytes as ``%uHHHH``.
+
+    Oddities: a NUL goes unless it is last; a start byte without its tail goes; of a surrogate or an overlong
+    form the start byte stands behind it; other stray bytes stay.
+    """
+    if b"\0" in value[:-1]:
+        value = value[:-1].replace(b"\0", b"") + value[-1:]
+    return value if value.isascii() else _NOT_ASCII.sub(_unicode, value)
+
+
+def _unicode(found: re.Match[bytes]) -> bytes:
+    run = found[0]
+    out = []
+    at, end = 0, len(run)
+    while at < end:
+        byte = run[at]
+        size = 2 if byte & 0xE0 == 0xC0 else 3 if byte & 0xF0 == 0xE0 else 4 if byte & 0xF8 == 0xF0 else 1
+        tail = run[at + 1 : at + size]
+        if size == 1 or byte >= 0xF5:
+            out.append(_BYTES[byte])
+        if size == 1 or len(tail) < size - 1 or any(part & 0xC0 != 0x80 for part in tail):
+            at += 1
+            continue
+        code = byte & 0x7F >> size
+        for part in tail:
+            code = code << 6 | part & 0x3F
+        out.append(b"%%u%04x" % code)
+        if 0xD800 <= code <= 0xDFFF or code < _SMALLEST[size]:
+            out.append(_BYTES[byte])
+        at += size
+    return b"".join(out)

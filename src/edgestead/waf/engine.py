@@ -1,0 +1,271 @@
+"""Requests in, verdicts out: a rule set with its scanner, policies, and inspections.
+
+Owns  policies and their plans; the order of phases; scores.
+Asks  `collections` for values, `scan` for candidates, `run` to run rules.
+Tells the proxy a verdict, in steps that each take little time.
+Not   what happens to the request then (`proxy`), where a compiled database is kept (`server`).
+
+Scores count each rule once, whatever number of values it matched; the rule set's own counting goes on beside
+it in TX, and its rules that deny by it are only logged here: the policy decides.
+
+Source: spec "Managed ruleset configuration"; design note 0017.
+"""
+
+from collections.abc import Generator, Iterable, Iterator
+from typing import Any, Final
+
+from edgestead.crs import Effective
+
+from . import scan
+from .collections import add_body, add_response_body, request_values, response_values
+from .compile import CompiledRule, RuleSet
+from .gates import AGENT, ARGUMENTS, BODY, FAMILY_OF, HEAD, RESPONSE, Candidates
+from .limits import HITS_MAX, STEP_UNITS, WORK_UNITS_MAX, Meter
+from .plan import Plan, Scanned
+from .run import Found, Run
+from .scan import NoScanner, Scanner
+from .transaction import PARANOIA_LEVELS, Hit, Pair, Policy, Refused, Request, Response, Values, Verdict
+from .variants import Texts
+
+PLANS_MAX = 64  # choices of rules with a plan kept; zones that choose alike share one
+Steps = Generator[None, None, Verdict]
+_LEVEL_KEYS: Final = (
+    b"detection_paranoia_level",
+    b"blocking_paranoia_level",
+    b"executing_paranoia_level",
+    b"paranoia_level",
+)
+# Groups whose values come again with other requests: names and values of headers.
+_REPEATED = frozenset((AGENT, HEAD))
+
+
+class Engine:
+    """One rule set for all zones. `notes` are sentences on what of it cannot work here.
+
+    `stored` is a database of `scan.compile_database`; without it every rule is run for every request, with
+    the same outcome, many times slower. `tx` are variables that hold before the first rule.
+
+    Raises: ValueError for a damaged database, or one of other rules.
+    """
+
+    def __init__(
+        self, rule_set: RuleSet, *, stored: bytes | None = None, tx: dict[bytes, bytes] | None = None
+    ) -> None:
+        self.rule_set = rule_set
+        self.scanner: Scanner | NoScanner = (
+            NoScanner() if stored is None else scan.load(self.rule_set, stored)
+        )
+        self.notes = rule_set.notes
+        self._tx = tx or {}
+        self._policies: dict[Policy, Policy] = {}
+        self._plans: dict[tuple[int, int], Plan] = {}
+
+    def policy(self, effective: Effective) -> Policy:
+        """What a zone's overrides leave, as a mask."""
+        enabled = level = 0
+        actions = {}
+        for bit, rule in self.rule_set.bits.items():
+            if rule.rule.id in effective.increments:
+                enabled |= 1 << bit
+            elif rule.rule.id in effective.actions:
+                enabled |= 1 << bit
+                actions[bit] = effective.actions[rule.rule.id]
+            else:
+                continue
+            level = max(level, rule.score_level)
+        threshold = None if effective.anomaly_action is None else effective.score_threshold
+        return Policy(
+            enabled=enabled,
+            level=level or 1,
+            threshold=threshold,
+            action=effective.anomaly_action or "",
+            actions=actions,
+        )
+
+    def level_policy(self, level: int, threshold: int | None, action: str = "block") -> Policy:
+        """All rules up to a paranoia level."""
+        enabled = sum(1 << bit for bit, rule in self.rule_set.bits.items() if rule.score_level <= level)
+        return Policy(enabled=enabled, level=level, threshold=threshold, action=action)
+
+    def plan(self, policy: Policy) -> Plan:
+        """The plan of a policy; about 20 ms for a choice of rules that was not met before."""
+        key = policy.enabled, policy.level
+        plan = self._plans.get(key)
+        if plan is None:
+            if len(self._plans) >= PLANS_MAX:
+                self._plans.pop(next(iter(self._plans)))
+            tx = self._tx | dict.fromkeys(_LEVEL_KEYS, b"%d" % policy.level)
+            plan = self._plans[key] = Plan(self.rule_set, self._chosen(policy), tx, self.scanner.gate)
+        return plan
+
+    def _chosen(self, policy: Policy) -> Iterable[CompiledRule]:
+        for rule in self.rule_set.rules:
+            if policy.enabled >> rule.bit & 1 if rule.bit >= 0 else rule.level <= policy.level:
+                yield rule
+
+    def inspect(
+        self, request: Request, policy: Policy, *, work_units_max: int = WORK_UNITS_MAX
+    ) -> "Inspection":
+        return Inspection(self, request, policy, work_units_max)
+
+
+class Inspection:
+    """One request, and its response where that is looked at. Each generator ends with a verdict."""
+
+    def __init__(self, engine: Engine, request: Request, policy: Policy, work_units_max: int) -> None:
+        self._engine = engine
+        self._request = request
+        self._policy = policy
+        self._plan = engine.plan(policy)
+        self._meter = Meter(work_units_max)
+        self._run: Run | None = None
+        self._candidates: Candidates = set()
+        self._scanned: dict[tuple[str, str], list[Pair]] = {}  # what was scanned already
+
+    def request(self) -> Steps:
+        """Phases 1 and 2. Limits are verdicts, not exceptions."""
+        try:
+            request = self._request
+            values = request_values(request)
+            run = self._run = Run(self._engine.rule_set.chains, self._plan.tx, values, self._meter)
+            run.values_changed()
+            yield
+            yield from self._scan(run, (ARGUMENTS, AGENT, HEAD))
+            yield from self._phase(run, 1)
+            if request.body:
+                processor = run.processor or _first(values, "REQBODY_PROCESSOR")
+                add_body(values, request, processor, run.force_body)
+                run.values_changed()
+                yield
+                yield from self._scan(run, (ARGUMENTS, BODY))
+            yield from self._phase(run, 2)
+        except Refused as refused:
+            return self._verdict(refused)
+        return self._verdict()
+
+    def response(self, response: Response) -> Steps:
+        """Phases 3 and 4, and 5 for what is only logged. After `request`."""
+        run = self._run
+        assert run is not None, "the request comes first"
+        try:
+            run.values.update(response_values(response))
+            run.values_changed()
+            yield from self._scan(run, (RESPONSE,))
+            yield from self._phase(run, 3)
+            if response.body:
+                add_response_body(run.values, response)
+                run.values_changed()
+                yield from self._scan(run, (RESPONSE,))
+            for phase in (4, 5):
+                yield from self._phase(run, phase)
+        except Refused as refused:
+            return self._verdict(refused)
+        return self._verdict()
+
+    def _phase(self, run: Run, phase: int) -> Iterator[None]:
+        places = {place for of, place in self._candidates if of == phase}
+        units = self._meter.units
+        for _ in run.phase(self._plan.phases[phase], places):
+            if self._meter.units - units >= STEP_UNITS:
+                units = self._meter.units
+                yield
+
+    def _scan(self, run: Run, groups: tuple[str, ...]) -> Iterator[None]:
+        """Look for candidates in values that were not there before."""
+        for group in groups:
+            scanned = self._plan.scanned.get(group)
+            if scanned is None:
+                continue
+            fresh: dict[bytes, None] = {}
+            for variable, key in scanned.sources:
+                for value in self._fresh(run, group, variable, key):
+                    fresh[value] = None
+            left = list(fresh)
+            if group in _REPEATED:
+                left = []
+                for value in fresh:
+                    known = scanned.memory.known(value)
+                    if known is None:
+                        left.append(value)
+                    else:
+                        self._candidates |= known
+                for value in scanned.memory.repeated(left):
+                    left.remove(value)
+                    found = self._candidates_of([value], scanned, group)
+                    scanned.memory.remember(value, found)
+                    self._candidates |= found
+            if left:
+                self._candidates |= self._candidates_of(left, scanned, group)
+                yield
+
+    def _candidates_of(self, values: list[bytes], scanned: Scanned, group: str) -> Candidates:
+        texts = Texts(self._engine.rule_set.chains, values)
+        text = texts.all_lines(scanned.chains, self._meter)
+        self._meter.spend(len(text))
+        return self._engine.scanner.candidates(text, FAMILY_OF[group], group)
+
+    def _fresh(self, run: Run, group: str, variable: str, key: bytes) -> list[bytes]:
+        """The values of a variable that were not scanned yet."""
+        if key:
+            if variable == "REQUEST_HEADERS":
+                return run.headers.get(key, [])
+            return [value for name, value in run.values.get(variable, ()) if name.lower() == key]
+        pairs = run.values.get(variable, [])
+        before = self._scanned.get((group, variable), [])
+        self._scanned[group, variable] = pairs
+        return [value for _, value in (pairs[len(before) :] if pairs[: len(before)] == before else pairs)]
+
+    def _verdict(self, refused: Refused | None = None) -> Verdict:
+        found = [] if self._run is None else self._run.found
+        policy, score, levels = self._policy, 0, [0] * len(PARANOIA_LEVELS)
+        hits: list[Hit] = []
+        own = ""
+        for one in found:
+            hit = _hit(one, policy)
+            score += hit.score
+            levels[one.rule.score_level - 1] += hit.score
+            own = own or hit.action
+            if len(hits) < HITS_MAX:
+                hits.append(hit)
+        over = policy.threshold is not None and score >= policy.threshold
+        return Verdict(
+            action=own or (policy.action if over else ""),
+            score=score,
+            threshold=policy.threshold,
+            hits=tuple(hits),
+            refused=refused.reason if refused else "",
+            status=refused.status if refused else 403,
+            level_scores=(levels[0], levels[1], levels[2], levels[3]),
+            work_units=self._meter.units,
+        )
+
+
+def _first(values: Values, variable: str) -> str:
+    pairs = values.get(variable)
+    return pairs[0][1].decode("latin-1") if pairs else ""
+
+
+def _hit(found: Found, policy: Policy) -> Hit:
+    rule = found.rule
+    action = policy.actions.get(rule.bit, "")
+    scores = rule.bit >= 0 and not action
+    return Hit(
+        rule_id=rule.rule.id,
+        phase=rule.phase,
+        score=rule.increment if scores else 0,
+        paranoia_level=rule.score_level or rule.level,
+        variable=found.variable.decode("utf-8", "replace"),
+        matched=found.matched,
+        message=rule.rule.message,
+        tags=rule.rule.tags,
+        action=action,
+    )
+
+
+def finish(steps: Generator[None, None, Any]) -> Any:
+    """Drive steps to their end at once, where nobody else waits."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            return stop.value

@@ -1,0 +1,110 @@
+"""Which rules a scan can hold back, and which values it has to look at for them.
+
+Owns  gates, the groups of values, the texts of expressions.
+Asks  `compile` for links.
+Tells `scan` what to compile, `plan` which rules need a candidate to run, `engine` which values to scan.
+Not   Hyperscan (`scan`).
+
+A link gates its rule when it wants one of some texts or patterns in values of the request. Rules on arguments
+are many and their patterns dear, those on headers few: so they are families with a database each. The few
+headers that rules on arguments also look at are a group of the arguments' family.
+"""
+
+from typing import Final, NamedTuple
+
+from .compile import CompiledRule, Link, RuleSet
+
+ARGUMENTS, AGENT, BODY, HEAD, RESPONSE = "arguments", "agent", "body", "head", "response"
+FAMILY_OF: Final = {ARGUMENTS: ARGUMENTS, AGENT: ARGUMENTS, BODY: ARGUMENTS, HEAD: HEAD, RESPONSE: RESPONSE}
+FAMILIES: Final = (ARGUMENTS, HEAD, RESPONSE)
+_ARGUMENTS = frozenset(
+    """ARGS ARGS_NAMES ARGS_GET ARGS_GET_NAMES ARGS_POST ARGS_POST_NAMES REQUEST_COOKIES
+    REQUEST_COOKIES_NAMES FILES FILES_NAMES MULTIPART_PART_HEADERS MULTIPART_FILENAME MULTIPART_NAME XML
+    REQUEST_FILENAME REQUEST_BASENAME PATH_INFO""".split()
+)
+_HEAD = frozenset(
+    """REQUEST_HEADERS REQUEST_HEADERS_NAMES REQUEST_LINE REQUEST_URI REQUEST_URI_RAW QUERY_STRING
+    REQUEST_METHOD REQUEST_PROTOCOL""".split()
+)
+_RESPONSE = frozenset(("RESPONSE_HEADERS", "RESPONSE_HEADERS_NAMES", "RESPONSE_BODY"))
+_LITERAL_OPERATORS = frozenset("beginsWith contains containsWord endsWith strmatch streq".split())
+_PHRASE_OPERATORS = frozenset(("pm", "pmFromFile"))
+# Flags of Hyperscan by value, so that a key can be made without it.
+_CASELESS, _DOTALL, _MULTILINE, _SINGLE, _EMPTY = 1, 2, 4, 8, 16
+RX_FLAGS: Final = _DOTALL | _MULTILINE | _SINGLE | _EMPTY
+WORD_FLAGS: Final = _DOTALL | _SINGLE
+
+Candidates = set[tuple[int, int]]  # phase and place of rules
+Source = tuple[str, bytes]  # variable; key, lower case, empty for all of it
+
+
+class Gate(NamedTuple):
+    """A rule's link whose patterns are scanned for. `sources` are its values, by group."""
+
+    phase: int
+    place: int
+    family: str
+    sources: dict[str, tuple[Source, ...]]
+    link: Link
+
+
+def gates_of(rule_set: RuleSet) -> list[Gate]:
+    """At most one gate for each rule: its first link that can be one."""
+    return [gate for rule in rule_set.rules if (gate := _gate(rule)) is not None]
+
+
+def _gate(rule: CompiledRule) -> Gate | None:
+    for link in rule.links:
+        if _is_gate(link) and (sources := _sources(link)):
+            family = FAMILY_OF[next(iter(sources))]
+            return Gate(rule.phase, rule.place, family, sources, link)
+    return None
+
+
+def _is_gate(link: Link) -> bool:
+    if link.negated or link.argument.constant is None:
+        return False
+    if link.pattern is not None:
+        return True
+    if link.operator in _PHRASE_OPERATORS:
+        return bool(link.phrases)
+    return link.operator in _LITERAL_OPERATORS and bool(link.argument.constant)
+
+
+def _sources(link: Link) -> dict[str, tuple[Source, ...]]:
+    """The link's values by group; empty when some of them are not scanned."""
+    names = {target.variable for target in link.targets.included}
+    if any(target.count for target in link.targets.included):
+        return {}
+    beside = AGENT if names & _ARGUMENTS or "REQUEST_BODY" in names else HEAD
+    found: dict[str, dict[Source, None]] = {}
+    for target in link.targets.included:
+        group = _group(target.variable, beside)
+        if not group or (group == RESPONSE and names - _RESPONSE):
+            return {}
+        key = target.key if group in (AGENT, HEAD) and target.pattern is None else b""
+        found.setdefault(group, {})[target.variable, key] = None
+    return {group: tuple(sources) for group, sources in found.items()}
+
+
+def _group(variable: str, beside: str) -> str:
+    if variable in _ARGUMENTS:
+        return ARGUMENTS
+    if variable in _HEAD:
+        return beside
+    if variable == "REQUEST_BODY":
+        return BODY
+    return RESPONSE if variable in _RESPONSE else ""
+
+
+def expressions(link: Link) -> list[tuple[bytes, int]]:
+    """What is scanned for, with flags: a match of the link has a match of one of them."""
+    if link.pattern is not None:
+        return [(link.pattern.wide, RX_FLAGS)]
+    if link.operator in _PHRASE_OPERATORS:
+        return [(_literal(word), WORD_FLAGS | _CASELESS) for word in link.phrases if word]
+    return [(_literal(link.argument.constant or b""), WORD_FLAGS)]
+
+
+def _literal(word: bytes) -> bytes:
+    return b"".join(b"\\x%02x" % byte for byte in word)

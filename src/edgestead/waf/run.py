@@ -1,0 +1,464 @@
+"""One request on its way through the rules: the interpreter, and all that rules remember meanwhile.
+
+Owns  TX and the other variables of rules, captures, matched variables, exclusions, hits.
+Asks  `plan` which rules there are, `variants` for transformed values.
+Tells `engine` what matched.
+Not   which rules to try (`plan`, `scan`), verdicts (`engine`).
+
+The meaning of everything here is that of ModSecurity 3.0.15: each matching value sets variables at once, also
+in a chain that fails later; controls and skips wait for the whole chain; captures stay until overwritten.
+One thing is not: MATCHED_VAR as a target is every value that matched the link before, not the last of them,
+which a client could choose by sending one more.
+
+Source: reference manual of ModSecurity v3, "Actions", "Variables".
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import accumulate
+from typing import Any, Protocol
+
+from .compile import CLEAN_VALUE_BYTES_MAX, CLEAN_VALUES_MAX, CompiledRule, Control, Link
+from .limits import CAPTURES_MAX, MATCHED_BYTES_MAX, TX_KEYS_MAX, TX_VALUE_BYTES_MAX, Meter
+from .macros import Macro
+from .operators import number
+from .targets import Item, Target, excludes
+from .transaction import Pair, Values
+from .variants import SEPARATOR, Chains, Joined, Texts
+
+# What a rule set although it did not match, by the values it looked at.
+Outcomes = dict[tuple[bytes, ...], list[tuple[bytes, bytes | None]]]
+MEMORIES_MAX = 512  # outcomes of one rule
+MEMORY_KEY_BYTES_MAX = 4_096
+_END = Item("", b"", b"\0\0")  # between the values of two links
+FEW = 2  # values that are looked at one by one at once
+TRIES_MAX = 8  # joined matches that no value confirms, before each is looked at alone
+DYNAMIC_TESTS_MAX = 1_024
+_MATCHED = frozenset(("MATCHED_VAR", "MATCHED_VARS", "MATCHED_VAR_NAME", "MATCHED_VARS_NAMES"))
+_OF_LAST_LINK = frozenset(("MATCHED_VAR", "MATCHED_VAR_NAME"))
+_NUMBERS = [b"%d" % digit for digit in range(CAPTURES_MAX)]
+
+
+class Selection:
+    """The items of one target set, and their texts once somebody asks."""
+
+    __slots__ = ("items", "texts")
+
+    def __init__(self, items: list[Item]) -> None:
+        self.items = items
+        self.texts: Texts | None = None
+
+    def joined(self, chains: Chains) -> Texts:
+        if self.texts is None:
+            self.texts = Texts(chains, [item.value for item in self.items])
+        return self.texts
+
+
+class Found:
+    """What one rule found first: for events."""
+
+    __slots__ = ("matched", "rule", "variable")
+
+    def __init__(self, rule: CompiledRule, variable: bytes, matched: bytes) -> None:
+        self.rule = rule
+        self.variable = variable
+        self.matched = matched[:MATCHED_BYTES_MAX]
+
+
+class PhaseRules(Protocol):
+    """What `Run.phase` needs of a phase's plan. `memories` are by place, of rules worth remembering."""
+
+    rules: dict[int, CompiledRule]
+    memories: dict[int, Outcomes]
+    markers: dict[str, int]
+
+    def active(self, run: "Run", candidates: set[int]) -> list[int]: ...
+    def woken(self, run: "Run", start: int, end: int) -> Iterator[int]: ...
+
+
+class Run:
+    """State of one transaction. `tx` starts as the plan's constants; `dirty` are its keys changed since."""
+
+    def __init__(self, chains: Chains, tx: dict[bytes, bytes], values: Values, meter: Meter) -> None:
+        self.chains = chains
+        self.tx = dict(tx)
+        self.dirty: set[bytes] = set()
+        self.values = values
+        self.meter = meter
+        self.headers: dict[bytes, list[bytes]] = {}
+        self.matched: list[Pair] = []
+        self.rule: CompiledRule | None = None
+        self.found: list[Found] = []
+        self.stopped = False
+        self.processor: str | None = None  # of the body, when a rule chose one
+        self.force_body = False
+        self.resume_at = -1
+        self._first: tuple[bytes, bytes] | None = None
+        self._puts: list[tuple[bytes, bytes | None]] | None = None  # what a rule sets, while it is noted
+        self._link_start = 0  # of the matches of the link before
+        self._selections: dict[int, Selection] = {}
+        self._whole: dict[str, list[Item]] = {}
+        self._removed: list[Any] = []  # tests of a rule
+        self._targets_removed: list[tuple[Any, Target]] = []
+
+    def values_changed(self) -> None:
+        """After a body was added: forget what was selected, learn the headers."""
+        self._selections.clear()
+        self._whole.clear()
+        self.headers = {}
+        for key, value in self.values.get("REQUEST_HEADERS", ()):
+            self.headers.setdefault(key.lower(), []).append(value)
+
+    # What rules see
+
+    def pairs(self, variable: str) -> Sequence[Pair]:
+        if variable == "TX":
+            return [(key, value) for key, value in self.tx.items() if b"\0" not in key]
+        if variable in _MATCHED:
+            pairs = self.matched[self._link_start :] if variable in _OF_LAST_LINK else self.matched
+            return [(name, name) for name, _ in pairs] if variable.endswith(("NAME", "NAMES")) else pairs
+        return self.values.get(variable, ())
+
+    def single(self, variable: str, key: bytes) -> bytes | None:
+        if variable == "RULE" and self.rule is not None:
+            rule = self.rule.rule
+            return {b"id": b"%d" % rule.id, b"msg": rule.message.encode()}.get(key)
+        return self.tx.get(slot(variable, key))
+
+    def whole(self, target: Target) -> list[Item]:
+        known = self._whole.get(target.variable)
+        if known is None:
+            known = self._whole[target.variable] = target.select(self)
+        return known
+
+    def macro(self, variable: str, key: bytes) -> bytes:
+        if key and variable in ("TX", "IP", "GLOBAL", "RESOURCE", "SESSION", "USER", "RULE"):
+            return self.single(variable, key) or b""
+        pairs = self.pairs(variable)
+        if variable in _MATCHED:
+            return pairs[-1][1] if pairs else b""
+        for name, value in pairs:
+            if not key or name.lower() == key:
+                return value
+        return b""
+
+    # Rules
+
+    def phase(self, rules: PhaseRules, candidates: set[int]) -> Iterator[None]:
+        """Run the rules of a phase, in order; gives way between any two.
+
+        Raises: Refused when the work is too much.
+        """
+        self.resume_at = done = -1
+        for place in rules.active(self, candidates):
+            for woken in rules.woken(self, done, place):
+                self._run(rules, woken)
+            self._run(rules, place)
+            done = place
+            yield
+        for woken in rules.woken(self, done, 1 << 30):
+            self._run(rules, woken)
+
+    def _run(self, rules: PhaseRules, place: int) -> None:
+        if place < self.resume_at or self.stopped:
+            return
+        rule = rules.rules[place]
+        if self._removed and any(removes(rule) for removes in self._removed):
+            return
+        memory = rules.memories.get(place)
+        if memory is None or self._targets_removed:
+            held = self.matches(rule)
+        else:
+            held = self._matches_anew(rule, memory)
+        if held:
+            self._follow(rules, rule)
+
+    def _matches_anew(self, rule: CompiledRule, memory: Outcomes) -> bool:
+        """As `matches`; for values that did not match before, only what was set then is set."""
+        key = tuple(
+            item[2]
+            for link in rule.links
+            if link.targets.static
+            for item in (*self._select(link).items, _END)
+        )
+        known = memory.get(key)
+        if known is not None:
+            for slot_, value in known:
+                self._put(slot_, value)
+            return False
+        puts = self._puts = []
+        held = self.matches(rule)
+        self._puts = None
+        if not held and sum(map(len, key)) <= MEMORY_KEY_BYTES_MAX:
+            if len(memory) >= MEMORIES_MAX:
+                memory.clear()
+            memory[key] = puts
+        return held
+
+    def matches(self, rule: CompiledRule) -> bool:
+        """Whether the whole chain holds; variables are set as it goes."""
+        self.rule = rule
+        self.matched = []
+        self._link_start = 0
+        self._first = None
+        return all(self.holds(link) for link in rule.links)
+
+    def _follow(self, rules: PhaseRules, rule: CompiledRule) -> None:
+        """What waits for the whole chain: controls, skips, the log."""
+        for link in rule.links:
+            for control in link.controls:
+                self.control(control)
+        if rule.rule.skip_after:
+            self.resume_at = rules.markers[rule.rule.skip_after]
+        elif rule.rule.skip:
+            self.resume_at = rule.place + rule.rule.skip + 1
+        if rule.rule.disruptive == "allow":
+            self.stopped = True
+        if rule.logged:
+            variable, matched = self._first or (b"", b"")
+            self.found.append(Found(rule, variable, matched))
+
+    # Links
+
+    def holds(self, link: Link) -> bool:
+        """Whether a link matches; its variables are set."""
+        if link.kind == "always":
+            self._set_all(link)
+            return True
+        selection = self._select(link)
+        if not selection.items:
+            return False
+        start, held = len(self.matched), False
+        for item, value, found in self._matches(link, selection):
+            held = True
+            self._matched(link, item, value, found)
+        self._link_start = start
+        return held
+
+    def _select(self, link: Link) -> Selection:
+        targets = link.targets
+        if self._targets_removed:
+            gone = [target for rule, target in self._targets_removed if rule(self.rule)]
+            if gone:
+                items = [i for i in targets.select(self) if not any(excludes(target, i) for target in gone)]
+                return Selection(items)
+        if not targets.static:
+            return Selection(targets.select(self))
+        known = self._selections.get(targets.number)
+        if known is None:
+            known = self._selections[targets.number] = Selection(targets.select(self))
+        return known
+
+    def _matches(self, link: Link, selection: Selection) -> Iterator[tuple[Item, bytes, Any]]:
+        """(item, transformed value, what the operator found) of each match."""
+        test = link.pattern.search if link.pattern is not None else link.test
+        clean = link.clean
+        if test is None:
+            test, clean = _dynamic_test(link, link.argument.expand(self)), None
+        if len(selection.items) <= FEW:
+            yield from self._few(link, selection.items, test, clean)
+            return
+        negated = link.negated
+        items = selection.items
+        for place, value in self._suspects(link, selection):
+            found = test(value)
+            self.meter.spend(len(value) + 16)
+            if (found is None) == negated:
+                yield items[place], value, found
+
+    def _few(
+        self, link: Link, items: list[Item], test: Any, clean: set[bytes] | None
+    ) -> Iterator[tuple[Item, bytes, Any]]:
+        for item in items:
+            start = item.value
+            if clean is not None and start in clean:
+                continue
+            held = False
+            for value in self._staged(link, start):
+                found = test(value)
+                if (found is None) == link.negated:
+                    held = True
+                    yield item, value, found
+            if not held and clean is not None and len(start) <= CLEAN_VALUE_BYTES_MAX:
+                if len(clean) >= CLEAN_VALUES_MAX:
+                    clean.clear()
+                clean.add(start)
+
+    def _staged(self, link: Link, value: bytes) -> Iterator[bytes]:
+        """The value at the end of the chain; with multiMatch also each step that changes it."""
+        self.meter.spend(len(value) * (len(link.steps) + 1) + 16)
+        if len(link.stages) == 1:
+            for step in link.steps:
+                value = step(value)
+            yield value
+            return
+        yield value
+        for step in link.steps:
+            before, value = value, step(value)
+            if value != before:
+                yield value
+
+    def _suspects(self, link: Link, selection: Selection) -> Iterator[tuple[int, bytes]]:
+        """(place, transformed value) of the values that may match; all that do are among them."""
+        texts = selection.joined(self.chains)
+        seen: set[tuple[int, bytes]] = set()
+        for stage in link.stages:
+            for part in tuple(texts.prepare(stage, self.meter)):
+                for suspect in self._suspects_of(link, part, stage):
+                    if len(link.stages) > 1:
+                        if suspect in seen:
+                            continue
+                        seen.add(suspect)
+                    yield suspect
+
+    def _suspects_of(self, link: Link, part: Joined, stage: int) -> Iterator[tuple[int, bytes]]:
+        if link.kind == "rx" and len(part.values) > FEW:
+            yield from self._walk(link, part, stage)
+        elif link.kind == "joined" and link.test is not None and len(part.values) > FEW:
+            text = part.lines(stage, self.meter)
+            self.meter.spend(len(text))
+            outside = link.test(text)
+            if outside is not None and not _only_line_ends(link, outside, len(part.values) - 1):
+                yield from zip(part.places, part.split(stage, self.meter), strict=True)
+        elif link.kind == "sqli":
+            for place, value in zip(part.places, part.split(stage, self.meter), strict=True):
+                if not value.isalnum():
+                    yield place, value
+        elif link.kind == "xss":
+            text = part.text(stage, self.meter)
+            if b"<" in text or b"=" in text:
+                for place, value in zip(part.places, part.split(stage, self.meter), strict=True):
+                    if b"<" in value or b"=" in value:
+                        yield place, value
+        else:
+            yield from zip(part.places, part.split(stage, self.meter), strict=True)
+
+    def _walk(self, link: Link, part: Joined, stage: int) -> Iterator[tuple[int, bytes]]:
+        """Values in which a joined match begins: where none begins, none matches."""
+        pattern = link.pattern
+        assert pattern is not None
+        lines = part.lines(stage, self.meter) if pattern.anchored else part.text(stage, self.meter)
+        self.meter.spend(len(lines))
+        found = pattern.search_joined(lines)
+        if found is None:
+            return
+        values = part.split(stage, self.meter)
+        starts = [0, *accumulate(len(value) + len(SEPARATOR) for value in values)]
+        tries = 0
+        while found is not None and tries < TRIES_MAX:
+            at = bisect_right(starts, found.start(), 0, len(values)) - 1
+            yield part.places[at], values[at]
+            if at + 1 == len(values):
+                return
+            tries += 1
+            start = starts[at + 1]
+            self.meter.spend(len(lines) - start)
+            found = pattern.search_joined(lines, start)
+        if found is not None:
+            at = bisect_right(starts, found.start(), 0, len(values)) - 1
+            yield from zip(part.places[at:], values[at:], strict=True)
+
+    # Actions
+
+    def _matched(self, link: Link, item: Item, value: bytes, found: Any) -> None:
+        name = item.name
+        part = value
+        if found is not None:
+            part = found if isinstance(found, bytes) else found.group(0)
+            if link.capture:
+                self._capture(found)
+        if self._first is None or (self._first[0].startswith((b"TX:", b"&")) and not name.startswith(b"TX:")):
+            self._first = name, part
+        self.matched.append((name, value))
+        if link.setters:
+            self._set_all(link)
+
+    def _capture(self, found: Any) -> None:
+        if isinstance(found, bytes):
+            self._put(b"0", found)
+            return
+        for number_, text in enumerate((found.group(0), *found.groups()[: CAPTURES_MAX - 1])):
+            if text is not None:
+                self._put(_NUMBERS[number_], text)
+
+    def _set_all(self, link: Link) -> None:
+        for setter in link.setters:
+            key = slot(setter.collection, _expanded(setter.key, self).lower())
+            if setter.op == "!":
+                self._put(key, None)
+                continue
+            value = _expanded(setter.value, self)
+            if setter.op != "=":
+                change = number(value) if setter.op == "+" else -number(value)
+                value = b"%d" % (number(self.tx.get(key, b"")) + change)
+            self._put(key, value)
+
+    def _put(self, key: bytes, value: bytes | None) -> None:
+        if self._puts is not None:
+            self._puts.append((key, value))
+        if self.tx.get(key) == value:
+            return
+        self.dirty.add(key)
+        if value is None:
+            self.tx.pop(key)
+        elif key in self.tx or len(self.tx) < TX_KEYS_MAX:
+            self.tx[key] = value[:TX_VALUE_BYTES_MAX]
+
+    def control(self, control: Control) -> None:
+        option, value = control.option, control.value
+        if option in _RULE_CHOICES:
+            self._removed.append(_RULE_CHOICES[option](value))
+        elif option in _TARGET_CHOICES and control.target is not None:
+            self._targets_removed.append((_TARGET_CHOICES[option](value), control.target))
+        elif option == "ruleEngine":
+            self.stopped = value.lower() == "off"
+        elif option == "requestBodyProcessor":
+            self.processor = value.upper()
+            self.values["REQBODY_PROCESSOR"] = [(b"", self.processor.encode())]
+        elif option == "forceRequestBodyVariable":
+            self.force_body = value.lower() == "on"
+
+
+def _only_line_ends(link: Link, outside: bytes, count: int) -> bool:
+    """Whether a byte range objects to nothing but the line ends between values."""
+    return link.operator == "validateByteRange" and outside == b"\n" * count
+
+
+def _expanded(macro: Macro, run: Run) -> bytes:
+    return macro.constant if macro.constant is not None else macro.expand(run)
+
+
+def slot(collection: str, key: bytes) -> bytes:
+    """Where a variable lies in `Run.tx`: TX under its own key, others behind their name and a NUL."""
+    return key if collection == "TX" else collection.encode() + b"\0" + key
+
+
+@lru_cache(maxsize=DYNAMIC_TESTS_MAX)
+def _dynamic_test(link: Link, argument: bytes) -> Any:
+    return link.test_for(argument)
+
+
+def _by_id(text: str) -> Any:
+    chosen = []
+    for part in text.replace(",", " ").split():
+        first, _, last = part.partition("-")
+        if first.isdigit() and (last or first).isdigit():
+            chosen.append((int(first), int(last or first)))
+    return lambda rule: any(first <= rule.rule.id <= last for first, last in chosen)
+
+
+def _by_tag(text: str) -> Any:
+    return lambda rule: text in rule.rule.tags
+
+
+def _by_message(text: str) -> Any:
+    return lambda rule: rule.rule.message == text
+
+
+_RULE_CHOICES = {"ruleRemoveById": _by_id, "ruleRemoveByTag": _by_tag, "ruleRemoveByMsg": _by_message}
+_TARGET_CHOICES = {
+    "ruleRemoveTargetById": _by_id,
+    "ruleRemoveTargetByTag": _by_tag,
+    "ruleRemoveTargetByMsg": _by_message,
+}

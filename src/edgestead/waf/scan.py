@@ -1,0 +1,201 @@
+"""One look at all values for all patterns at once: which rules may match.
+
+Owns  the Hyperscan databases of a rule set, as bytes and at work; candidates of a text.
+Asks  `gates` what to look for; `hyperscan`, where it is installed.
+Tells `engine` candidates: always more than match, never fewer.
+Not   keeping the bytes (the process does); exact matching (`run`).
+
+Words of lists are literals in the same database, where thousands of them cost next to nothing. Some patterns
+cost a hundred times the others, as they begin with nothing that can be searched for. RE2 alone is faster on
+those, so they are left out, found by measuring each once: a wrong guess costs time, no match.
+
+Source: Hyperscan developer's reference, "Compiling Patterns"; design note 0017.
+"""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from importlib.metadata import version
+from time import perf_counter
+from typing import Any, Final
+
+import msgspec
+
+from .compile import CompiledRule, RuleSet
+from .gates import FAMILIES, Candidates, Gate, expressions, gates_of
+
+try:
+    import hyperscan
+except ImportError:  # no wheel for this machine: every rule is run, with the same outcome
+    hyperscan = None  # type: ignore[assignment]
+
+FORMAT: Final = 2  # of what `compile_database` makes
+PATTERN_BYTES_MAX = 32_768
+SLOW_NS_PER_BYTE = 6.0  # a pattern that costs more on plain words is left to RE2
+_PLAIN = b"the new order of red summer shoes has 2 items and a note for you\n" * 32
+Expression = tuple[bytes, int]
+
+
+class Family(msgspec.Struct, frozen=True, array_like=True):
+    """One database; `owners` are places in the list of gates, by pattern."""
+
+    owners: tuple[int, ...]
+    digest: bytes
+    database: bytes
+
+
+class Stored(msgspec.Struct, frozen=True, array_like=True):
+    """`left_out` are places in the list of gates that RE2 serves better, or Hyperscan cannot take."""
+
+    format: int
+    key: str
+    left_out: tuple[int, ...]
+    families: tuple[Family, ...]
+
+
+def available() -> bool:
+    return hyperscan is not None
+
+
+def key_of(rule_set: RuleSet) -> str:
+    """What the databases are for: patterns, flags, and the version that makes them."""
+    digest = sha256(b"%d" % FORMAT)
+    if hyperscan is not None:
+        digest.update(version("hyperscan").encode())
+    for gate in gates_of(rule_set):
+        digest.update(gate.family.encode())
+        for expression, flags in expressions(gate.link):
+            digest.update(b"%d %d " % (len(expression), flags) + expression)
+    return digest.hexdigest()
+
+
+def size_of(rule_set: RuleSet) -> int:
+    """How many patterns there are to compile."""
+    return sum(len(expressions(gate.link)) for gate in gates_of(rule_set))
+
+
+class Scanner:
+    """The databases at work. One thread at a time: the scratch space is one."""
+
+    def __init__(self, rule_set: RuleSet, stored: Stored) -> None:
+        gates = gates_of(rule_set)
+        left_out = set(stored.left_out)
+        self.key = stored.key
+        self._gates = {
+            (gate.phase, gate.place): gate for number, gate in enumerate(gates) if number not in left_out
+        }
+        self._families: dict[str, tuple[Any, list[Gate]]] = {}
+        for family, kept in zip(FAMILIES, stored.families, strict=True):
+            if kept.owners:
+                database = hyperscan.loadb(kept.database, mode=hyperscan.HS_MODE_BLOCK)
+                database.scratch = hyperscan.Scratch(database)
+                self._families[family] = database, [gates[owner] for owner in kept.owners]
+
+    def gate(self, rule: CompiledRule) -> Gate | None:
+        """The rule's gate: without a candidate it cannot match."""
+        return self._gates.get((rule.phase, rule.place))
+
+    def candidates(self, text: bytes, family: str, group: str) -> Candidates:
+        """The rules of a family that may match values of the group."""
+        if family not in self._families:
+            return set()
+        database, owners = self._families[family]
+        met: list[int] = []
+
+        def note(owner: int, start: int, end: int, flags: int, context: object) -> None:
+            met.append(owner)
+
+        database.scan(text, match_event_handler=note)
+        gates = [owners[owner] for owner in met]
+        return {(gate.phase, gate.place) for gate in gates if group in gate.sources}
+
+
+class NoScanner:
+    """Where there is no Hyperscan: nothing is gated."""
+
+    key = ""
+
+    def gate(self, rule: CompiledRule) -> Gate | None:
+        return None
+
+    def candidates(self, text: bytes, family: str, group: str) -> Candidates:
+        return set()
+
+
+def compile_database(rule_set: RuleSet) -> bytes:
+    """The databases as bytes, for `load`. Takes tens of seconds of one core.
+
+    Raises: RuntimeError where Hyperscan is not installed.
+    """
+    if hyperscan is None:
+        raise RuntimeError("hyperscan is not installed")
+    gates = gates_of(rule_set)
+    left_out = [
+        number
+        for number, gate in enumerate(gates)
+        if gate.link.pattern is not None and not _pays(expressions(gate.link)[0])
+    ]
+    families = []
+    for family in FAMILIES:
+        wanted: list[Expression] = []
+        owners: list[int] = []
+        for number, gate in enumerate(gates):
+            if gate.family == family and number not in left_out:
+                found = expressions(gate.link)
+                wanted += found
+                owners += [number] * len(found)
+        database = hyperscan.dumpb(_compiled(wanted)) if wanted else b""
+        families.append(Family(tuple(owners), sha256(database).digest(), database))
+    return msgspec.msgpack.encode(Stored(FORMAT, key_of(rule_set), tuple(left_out), tuple(families)))
+
+
+def _compiled(wanted: Sequence[Expression]) -> Any:
+    database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
+    database.compile(
+        expressions=[expression for expression, _ in wanted],
+        ids=list(range(len(wanted))),
+        elements=len(wanted),
+        flags=[flags for _, flags in wanted],
+    )
+    return database
+
+
+def _pays(expression: Expression) -> bool:
+    """Whether Hyperscan takes a pattern, and is fast enough with it."""
+    if len(expression[0]) > PATTERN_BYTES_MAX:
+        return False
+    try:
+        database = _compiled([expression])
+        database.scratch = hyperscan.Scratch(database)
+    except hyperscan.HyperscanError:
+        return False
+    times = []
+    for _ in range(5):
+        start = perf_counter()
+        database.scan(_PLAIN, match_event_handler=lambda *_: None)
+        times.append(perf_counter() - start)
+    return min(times) * 1e9 / len(_PLAIN) < SLOW_NS_PER_BYTE
+
+
+def load(rule_set: RuleSet, stored: bytes) -> Scanner:
+    """The scanner from bytes of `compile_database`.
+
+    Raises: ValueError when they are damaged or made for other rules.
+    """
+    decoded = check(rule_set, stored)
+    try:
+        return Scanner(rule_set, decoded)
+    except hyperscan.HyperscanError as error:
+        raise ValueError(f"unusable database of patterns: {error}") from None
+
+
+def check(rule_set: RuleSet, stored: bytes) -> Stored:
+    """Whether `load` would take it. Raises: ValueError."""
+    try:
+        decoded = msgspec.msgpack.decode(stored, type=Stored)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"damaged database of patterns: {error}") from None
+    if decoded.format != FORMAT or decoded.key != key_of(rule_set):
+        raise ValueError("the database of patterns is of other rules")
+    if any(sha256(family.database).digest() != family.digest for family in decoded.families):
+        raise ValueError("damaged database of patterns")
+    return decoded

@@ -1,0 +1,275 @@
+"""Random histories over weeks: a bookmark leads to what was there, whatever was thinned out meanwhile."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from edgestead.objects.bookmarks import Bookmark, pack, parse
+from edgestead.objects.classes import Durability
+from edgestead.objects.errors import BookmarkError
+from edgestead.objects.node import Node
+from edgestead.store.sqlite.objectlog import archive, past, thinning
+from edgestead.testing.disks import SimulatedDisk
+from edgestead.testing.simulation import SimulatedLoop, simulate
+from tests.objects.logs import Logs
+from tests.objects.nodes import make_node
+from tests.objects.test_recovery import Diary
+
+DAY = 24 * 3600
+WINDOW_US = 30 * DAY * 1_000_000
+Step = tuple[Any, ...]
+
+STEPS = st.one_of(
+    st.tuples(st.just("put"), st.sampled_from("abc"), st.none() | st.integers() | st.text(max_size=3)),
+    st.tuples(st.just("write"), st.integers(0, 5), st.sampled_from((1, 50, 6_000, 30_000))),
+    st.tuples(st.just("remind"), st.none() | st.integers(60, 90)),
+    st.tuples(st.just("forget")),
+    st.tuples(st.just("wait"), st.sampled_from((0.001, 1, 4, 11, 3_600, DAY, 8 * DAY))),
+    st.tuples(st.just("mark"), st.booleans()),
+    st.tuples(st.just("mark"), st.booleans()),
+    st.tuples(st.just("tend")),
+    st.tuples(st.just("evict")),
+    st.tuples(st.just("end"), st.sampled_from(("closed", "killed", "power"))),
+    st.tuples(st.just("restore"), st.integers(0, 20)),
+)
+
+
+class Mark:
+    """What the object was at a bookmark. One that nobody was given may be thinned out."""
+
+    def __init__(self, bookmark: str, state: Any, time_us: int, handed_out: bool) -> None:
+        self.bookmark, self.state, self.time_us, self.handed_out = bookmark, state, time_us, handed_out
+
+
+class World:
+    """One object over several processes, on a clock that is moved by hand."""
+
+    def __init__(self, logs: Logs) -> None:
+        self.logs = logs
+        self.skew_seconds = 0.0
+        self.marks: list[Mark] = []
+
+    def run(self, steps: list[Step]) -> None:
+        rest = iter(steps)
+        while (ended := self.life(rest)) is not None:
+            self.logs.power_cut(len(self.marks)) if ended == "power" else self.logs.killed()
+        self.life(iter([("judge",)]))
+
+    def life(self, steps: Iterator[Step]) -> str | None:
+        async def main(loop: SimulatedLoop) -> str | None:
+            loop.skew_seconds = self.skew_seconds
+            node = make_node(self.logs, loop, Diary)
+            self.node, self.loop, self.diary = node, loop, node.env.Diary["one"]
+            await self.diary.read()
+            (self.ref,) = (one.ref for one in node.log.catalogue())
+            for name, *arguments in steps:
+                if name == "end":
+                    if arguments[0] == "closed":
+                        await node.close()
+                    return str(arguments[0])
+                await getattr(self, name)(*arguments)
+            await node.close()
+            return None
+
+        ended: str | None = simulate(main, 0)
+        self.skew_seconds = self.loop.skew_seconds + self.loop.now
+        return ended
+
+    # steps
+
+    async def put(self, key: str, value: Any) -> None:
+        await self.diary.put_only(key, value)
+
+    async def write(self, n: int, size: int) -> None:
+        await self.diary.write_only(n, chr(97 + n) * size)
+
+    async def remind(self, days: int | None) -> None:
+        await self.diary.remind(None if days is None else self.node.now_ms() + days * DAY * 1_000)
+
+    async def forget(self) -> None:
+        await self.diary.forget()
+        await self.evict()  # the next start makes the table again
+
+    async def wait(self, seconds: float) -> None:
+        self.loop.skew_seconds += seconds
+
+    async def mark(self, hand_out: bool) -> None:
+        state = await self.diary.read()
+        lease = self.node._live[self.ref.class_name, self.ref.id].engine.lease
+        bookmark = pack(self.ref.id, Bookmark(0, lease.session, lease.head))
+        if hand_out:
+            assert bookmark == await self.diary.bookmark()
+        self.marks.append(Mark(bookmark, state, self.loop.now_us(), hand_out))
+
+    async def tend(self) -> None:
+        for _ in range(8):
+            self.node.log.tend()
+            await asyncio.sleep(0.2)
+
+    async def evict(self) -> None:
+        await asyncio.sleep(0.1)
+        self.node.evict((self.ref.class_name, self.ref.id))
+
+    async def restore(self, index: int) -> None:
+        if self.marks:
+            await self.go_to(self.marks[index % len(self.marks)])
+
+    async def go_to(self, mark: Mark) -> None:
+        """Either the bookmark leads to what was, and back; or it is refused, and then it may be."""
+        before = await self.diary.read()
+        try:
+            undo = await self.node.operations.restore(self.ref, mark.bookmark)
+        except BookmarkError:
+            assert await self.diary.read() == before
+            too_old = mark.time_us < self.loop.now_us() - WINDOW_US
+            assert too_old or not mark.handed_out
+            return
+        assert await self.diary.read() == mark.state
+        again = await self.node.operations.restore(self.ref, undo)
+        assert await self.diary.read() == before
+        await self.node.operations.restore(self.ref, again)
+        assert await self.diary.read() == mark.state
+
+    async def judge(self) -> None:
+        await self.tend()
+        for mark in self.marks:
+            await self.go_to(mark)
+        assert await self.node.operations.verify(self.ref) == []
+        moments = await self.node.operations.timeline(self.ref)
+        assert [one.bookmark for one in moments] == sorted((one.bookmark for one in moments), reverse=True)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sizes at which a short history has many blocks and snapshots."""
+    monkeypatch.setattr(archive, "IMAGES_MAX", 8)
+    monkeypatch.setattr(archive, "BLOCK_RAW_BYTES", 30_000)
+    monkeypatch.setattr(past, "SNAPSHOT_PAGES", 1)
+    monkeypatch.setattr(past, "SNAPSHOT_PAGES_LEAST", 12)
+    monkeypatch.setattr(thinning, "BLOCKS_AT_ONCE", 3)
+    monkeypatch.setattr(thinning, "BLOCK_RAW_BYTES", 30_000)
+
+
+@pytest.mark.parametrize("durability", ["log", "sqlite"])
+@settings(
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(steps=st.lists(STEPS, max_size=30))
+def test_every_bookmark_leads_to_what_was(small: None, durability: Durability, steps: list[Step]) -> None:
+    one_history(durability, steps)
+
+
+def one_history(durability: Durability, steps: list[Step]) -> None:
+    disk = SimulatedDisk()
+    with disk.vfs(f"history-{id(disk)}") as vfs:
+        logs = Logs(disk, vfs)
+        logs.durability = durability
+        try:
+            World(logs).run(steps)
+        finally:
+            logs.abandon()
+
+
+def test_thinning_leaves_one_commit_in_ten_seconds_and_what_was_handed_out(small: None, logs: Logs) -> None:
+    async def main(loop: SimulatedLoop) -> None:
+        node: Node = make_node(logs, loop, Diary)
+        diary = node.env.Diary["one"]
+        pinned = []
+        for n in range(60):
+            loop.skew_seconds += 1
+            await diary.write_only(n % 7, "x" * n)
+            if n % 25 == 0:
+                pinned.append(await diary.bookmark())
+        (entry,) = node.log.catalogue()
+        before = await node.operations.timeline(entry.ref)
+        loop.skew_seconds += 2 * DAY
+        for _ in range(30):
+            node.log.tend()
+            await asyncio.sleep(0.2)
+        after = await node.operations.timeline(entry.ref)
+
+        assert len(before) == 60
+        assert len(after) < 25
+        assert set(pinned) <= {moment.bookmark for moment in after}
+        assert sum(one.bytes_stored for one in after) < sum(one.bytes_stored for one in before)
+        await node.close()
+
+    simulate(main, 0)
+
+
+def test_what_is_older_than_the_window_goes(small: None, logs: Logs) -> None:
+    async def main(loop: SimulatedLoop) -> None:
+        node: Node = make_node(logs, loop, Diary)
+        diary = node.env.Diary["one"]
+        old = await diary.write(1, "a" * 50_000)
+        loop.skew_seconds += 1
+        await diary.write(1, "b" * 50_000)  # what the object was when the window begins
+        (entry,) = node.log.catalogue()
+        await node.operations.timeline(entry.ref)
+        loop.skew_seconds += 29 * DAY
+        young = await diary.write(2, "b")
+        loop.skew_seconds += 2 * DAY
+        for _ in range(10):
+            node.log.tend()
+            await asyncio.sleep(0.2)
+
+        with pytest.raises(BookmarkError):
+            await node.operations.restore(entry.ref, old)
+        await node.operations.restore(entry.ref, young)
+        assert len((await diary.read())["rows"]) == 2
+        at = await node.operations.bookmark(entry.ref, node.now_ms() - 29 * DAY * 1_000)
+        assert parse(entry.ref.id, at).position > 0
+        await node.close()
+
+    simulate(main, 0)
+
+
+def test_the_quota_lets_the_oldest_go_and_the_present_stay(small: None, logs: Logs) -> None:
+    async def main(loop: SimulatedLoop) -> None:
+        keeping = thinning.Keeping(bytes_max=600_000)
+        node: Node = make_node(logs, loop, Diary, keeping=keeping)
+        diary = node.env.Diary["one"]
+        first = await diary.write(0, "x")
+        for n in range(60):
+            loop.skew_seconds += 1
+            last = await diary.write(n % 5, noise(n))
+        state = await diary.read()
+        (entry,) = node.log.catalogue()
+        await node.operations.timeline(entry.ref)
+        assert node.log.history_bytes > 600_000
+        for _ in range(30):
+            node.log.tend()
+            await asyncio.sleep(0.2)
+
+        assert node.log.history_bytes <= 600_000
+        with pytest.raises(BookmarkError):
+            await node.operations.restore(entry.ref, first)
+        await node.operations.restore(entry.ref, last)
+        assert await diary.read() == state
+        await node.close()
+
+    simulate(main, 0)
+
+
+def noise(seed: int) -> str:
+    import random
+
+    return random.Random(seed).randbytes(12_000).hex()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3_600)
+def test_two_thousand_histories(small: None) -> None:
+    @settings(max_examples=1_000, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(steps=st.lists(STEPS, max_size=80), durability=st.sampled_from(("log", "sqlite")))
+    def check(steps: list[Step], durability: Durability) -> None:
+        one_history(durability, steps)
+
+    check()

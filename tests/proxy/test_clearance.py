@@ -1,0 +1,136 @@
+"""Signed tokens and clearances: for whom they are valid, and for how long."""
+
+import pytest
+
+from edgestead.proxy import clearance
+from edgestead.proxy.clearance import KINDS, TOKEN_SECONDS, Clearances, Key, Subject, is_solution
+
+NOW = 1_700_000_000
+OLD, NEW = Key("00000001", bytes(32)), Key("00000002", bytes(range(32)))
+SUBJECT = Subject("5" * 32, "192.0.2.7", b"Browser/1.0")
+
+
+@pytest.fixture
+def clearances():
+    return Clearances([NEW, OLD])
+
+
+def solved(token, bits):
+    number = 0
+    while not is_solution(token.encode(), b"%d" % number, bits):
+        number += 1
+    return b"%d" % number
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_solution_of_the_token_is_taken_until_its_end(clearances, kind):
+    token = clearances.token(kind, SUBJECT, NOW)
+    solution = solved(token, KINDS[kind].bits)
+
+    assert clearances.solves(kind, token.encode(), solution, SUBJECT, NOW)
+    assert clearances.solves(kind, token.encode(), solution, SUBJECT, NOW + TOKEN_SECONDS - 1)
+    assert not clearances.solves(kind, token.encode(), solution, SUBJECT, NOW + TOKEN_SECONDS)
+
+
+@pytest.mark.parametrize("solution", [b"", b"x", b"-1", b"1 ", b"1" * 21, b"\xc2\xb2"])
+def test_a_solution_is_a_short_number(clearances, solution):
+    token = clearances.token("challenge", SUBJECT, NOW).encode()
+    assert clearances.solves("challenge", token, b"0", SUBJECT, NOW)
+    assert not clearances.solves("challenge", token, solution, SUBJECT, NOW)
+
+
+def test_work_is_what_makes_a_solution(clearances):
+    token = clearances.token("managed_challenge", SUBJECT, NOW).encode()
+    wrong = [number for number in range(100) if not is_solution(token, b"%d" % number, 17)]
+    assert len(wrong) >= 99
+    assert not clearances.solves("managed_challenge", token, b"%d" % wrong[0], SUBJECT, NOW)
+
+
+OTHERS = [
+    Subject("6" * 32, "192.0.2.7", b"Browser/1.0"),
+    Subject("5" * 32, "192.0.3.7", b"Browser/1.0"),
+    Subject("5" * 32, "2001:db8::1", b"Browser/1.0"),
+    Subject("5" * 32, "192.0.2.7", b"Browser/1.1"),
+    Subject("5" * 32, "192.0.2.7", b""),
+]
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_a_clearance_is_no_use_to_anybody_else(clearances, other):
+    value = clearances.clearance("js_challenge", SUBJECT, NOW, 300).encode()
+    assert clearances.clears("js_challenge", value, SUBJECT, NOW)
+    assert not clearances.clears("js_challenge", value, other, NOW)
+    token = clearances.token("challenge", SUBJECT, NOW).encode()
+    assert not clearances.solves("challenge", token, b"0", other, NOW)
+
+
+NETWORKS = [
+    ("192.0.2.7", "192.0.2.250", True),
+    ("192.0.2.7", "192.0.3.7", False),
+    ("2001:db8::1", "2001:db8:0:ff::2", True),
+    ("2001:db8::1", "2001:db8:0:100::2", False),
+]
+
+
+@pytest.mark.parametrize(("one", "other", "same"), NETWORKS)
+def test_who_moves_within_a_network_stays_cleared(clearances, one, other, same):
+    value = clearances.clearance("challenge", SUBJECT._replace(client=one), NOW, 300).encode()
+    assert clearances.clears("challenge", value, SUBJECT._replace(client=other), NOW) is same
+
+
+def test_a_clearance_ends(clearances):
+    value = clearances.clearance("challenge", SUBJECT, NOW, 300).encode()
+    assert clearances.clears("challenge", value, SUBJECT, NOW + 299)
+    assert not clearances.clears("challenge", value, SUBJECT, NOW + 300)
+
+
+def test_nothing_of_it_can_be_changed(clearances):
+    value = clearances.clearance("challenge", SUBJECT, NOW, 300)
+    key, end, signature = value.split(".")
+    later = f"{key}.{int(end) + 1}.{signature}"
+    for wrong in (
+        later,
+        f"{OLD.id}.{end}.{signature}",
+        f"{key}.{end}.{signature[:-1]}0",
+        value + ".1",
+        f"{key}.{end}.",
+        f"{key}.0{end}x.{signature}",
+        "..",
+        "",
+        "x" * 4_096,
+        f"{key}.{'9' * 90}.a",
+    ):
+        assert not clearances.clears("challenge", wrong.encode(), SUBJECT, NOW), wrong
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_clearance_is_of_its_kind_and_no_token(clearances, kind):
+    value = clearances.clearance(kind, SUBJECT, NOW, 300).encode()
+    token = clearances.token(kind, SUBJECT, NOW).encode()
+    assert not clearances.clears(kind, token, SUBJECT, NOW)
+    for other in KINDS.keys() - {kind}:
+        assert not clearances.clears(other, value, SUBJECT, NOW)
+
+
+def test_a_new_key_leaves_old_clearances_valid_and_a_forgotten_one_does_not(clearances):
+    before = Clearances([OLD]).clearance("challenge", SUBJECT, NOW, 300).encode()
+    after = clearances.clearance("challenge", SUBJECT, NOW, 300).encode()
+
+    assert clearances.clears("challenge", before, SUBJECT, NOW)
+    assert after.startswith(NEW.id.encode())
+    assert not Clearances([NEW]).clears("challenge", before, SUBJECT, NOW)
+
+
+@pytest.mark.parametrize("keys", [[], [Key("a", b"short")]])
+def test_there_is_a_key_of_full_length(keys):
+    with pytest.raises(ValueError, match="32 octets"):
+        Clearances(keys)
+
+
+def test_who_has_a_managed_clearance_needs_no_js_challenge():
+    assert KINDS["js_challenge"].accepts == ("js_challenge", "managed_challenge")
+    assert [kind.accepts for kind in KINDS.values() if kind.name != "js_challenge"] == [
+        ("managed_challenge",),
+        ("challenge",),
+    ]
+    assert clearance.cookie_name("js_challenge") == b"edge_clearance_js"

@@ -1,0 +1,50 @@
+"""Which addresses may be asked as origins."""
+
+from ipaddress import ip_network
+
+import pytest
+
+from edgestead.proxy.policy import Policy
+
+OWN = [("127.0.0.1", 8080), ("0.0.0.0", 5300), ("::", 8443)]
+EVERYTHING = tuple(map(ip_network, ("0.0.0.0/0", "::/0")))
+
+NEVER = [
+    ("127.0.0.1", 8080, "own"),
+    ("::ffff:127.0.0.1", 8080, "own"),
+    ("127.9.9.9", 5300, "own"),
+    ("127.0.0.1", 8443, "own"),
+    ("::1", 8443, "own"),
+    ("169.254.169.254", 80, "never"),
+    ("::ffff:169.254.169.254", 80, "never"),
+    ("fe80::1", 80, "never"),
+    ("224.0.0.1", 80, "never"),
+    ("ff02::1", 80, "never"),
+    ("0.0.0.0", 80, "never"),
+    ("::", 80, "never"),
+    ("255.255.255.255", 80, "never"),
+]
+PRIVATE = ["127.0.0.1", "::1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "fd00::1", "::ffff:10.1.2.3"]
+
+
+@pytest.mark.parametrize(("address", "port", "words"), NEVER)
+def test_some_are_never_asked_whatever_is_allowed(address, port, words):
+    assert words in Policy(OWN, EVERYTHING).fault(address, port)
+
+
+@pytest.mark.parametrize("address", PRIVATE)
+def test_private_ones_are_asked_only_when_allowed(address):
+    assert "--origin-allow" in Policy(OWN, ()).fault(address, 80)
+    assert Policy(OWN, EVERYTHING).fault(address, 80) is None
+
+
+def test_a_prefix_allows_its_own_addresses_only():
+    policy = Policy((), (ip_network("10.0.0.0/8"),))
+    assert policy.fault("10.9.9.9", 80) is None
+    assert policy.fault("192.168.1.1", 80) is not None
+    assert policy.fault("fd00::1", 80) is not None
+
+
+@pytest.mark.parametrize("address", ["8.8.8.8", "2606:4700::1"])
+def test_the_world_is_asked(address):
+    assert Policy(OWN, ()).fault(address, 80) is None
