@@ -310,19 +310,6 @@ class Database:
             self.checkpoint()
         return frames
 
-<<<<<<< HEAD
-    def _commit_synced(self) -> bytes:
-        self._frames = 0
-        self._do(_COMMIT)
-        self._began = False
-        if self._frames >= limits.CHECKPOINT_FRAMES:
-            for cursor in self.cursors():
-                cursor.settle()
-            self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-        return _SYNCED if self._frames else b""
-
-=======
->>>>>>> main
     @property
     def frames(self) -> int:
         """Pages that wait for a checkpoint."""
