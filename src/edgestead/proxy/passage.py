@@ -16,6 +16,7 @@ from edgestead.http1.messages import Headers
 from edgestead.proxy import answers, faults, heads, limits, pages
 from edgestead.proxy.exchange import Exchange, Response, ResponseHead
 from edgestead.proxy.faults import Fault, OriginFault
+from edgestead.proxy.late_body import LateBody
 from edgestead.proxy.later import Later
 from edgestead.proxy.origin import OriginConnection
 from edgestead.proxy.origins import Way
@@ -112,15 +113,26 @@ class Passage:
         self.body_bytes += len(chunk)
         if self.body_bytes > self.body_bytes_max:
             self.refuse(413, "The request's body is larger than this zone takes.")
-        elif self._sent and self._origin is not None:
-            self._origin.write(b"%x\r\n%b\r\n" % (len(chunk), chunk) if self._chunked else chunk)
+            return
+        late = self.exchange.late
+        if late is not None:
+            passed = late.feed(chunk)
+            if isinstance(passed, Response):
+                self.answer(passed)
+                return
+            chunk = passed
+        if self._sent and self._origin is not None:
+            if chunk:
+                self._origin.write(b"%x\r\n%b\r\n" % (len(chunk), chunk) if self._chunked else chunk)
             self._client.expect_body()
-        else:
+        elif chunk:
             self._chunks.append(chunk)
             self.held_bytes += len(chunk)
 
     def end_body(self) -> None:
         self.ended_body = True
+        if self._ends_badly():
+            return
         if self._sent and self._origin is not None:
             if self._chunked:
                 self._origin.write(_LAST_CHUNK)
@@ -153,9 +165,28 @@ class Passage:
             self._client.edge.loop.call_soon(self._go_on, answer)
         elif answer is not None:
             self.answer(answer)
-        else:
+        elif self.exchange.late is None or self._let_late_pass(self.exchange.late):
             self._continue()
             self._ask()
+
+    def _let_late_pass(self, late: LateBody) -> bool:
+        """Of what is here already, keep what may pass; False when the request ends instead."""
+        follows, self._chunks = self._chunks[1:], [late.first]
+        for chunk in follows:
+            passed = late.feed(chunk)
+            if isinstance(passed, Response):
+                self.answer(passed)
+                return False
+            self._chunks.append(passed)
+        self._chunks = [chunk for chunk in self._chunks if chunk]
+        return not (self.ended_body and self._ends_badly())
+
+    def _ends_badly(self) -> bool:
+        late = self.exchange.late
+        answer = None if late is None or self.done else late.end()
+        if answer is not None:
+            self.answer(answer)
+        return answer is not None
 
     def _go_on(self, later: Later) -> None:
         """Others had their turn."""
