@@ -20,6 +20,7 @@ STATE_VARIABLES = frozenset(
     """TX IP GLOBAL RESOURCE SESSION USER ENV GEO RULE HIGHEST_SEVERITY REQBODY_PROCESSOR MATCHED_VAR
     MATCHED_VARS MATCHED_VAR_NAME MATCHED_VARS_NAMES""".split()
 )
+KEYS_MAX = 1_024  # of which a pattern remembers whether it chooses them
 _WORD = b"_-abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 
@@ -48,10 +49,11 @@ class Holder(Protocol):
 class Target:
     """One variable of a rule. `key` is lower case."""
 
-    __slots__ = ("at_start", "count", "key", "pattern", "plain", "variable", "word")
+    __slots__ = ("_keys", "at_start", "count", "key", "pattern", "plain", "variable", "word")
 
     def __init__(self, variable: Variable) -> None:
         self.variable = variable.name
+        self._keys: dict[bytes, bool] = {}
         self.count = variable.count
         selector = variable.selector.encode("utf-8", "surrogateescape")
         self.pattern: Any = _selector(selector) if variable.pattern else None
@@ -66,8 +68,16 @@ class Target:
         if self.word is not None:
             return key.lower().startswith(self.word) if self.at_start else self.word in key.lower()
         if self.pattern is not None:
-            return self.pattern.search(key) is not None
+            return self._found(key)
         return not self.key or key.lower() == self.key
+
+    def _found(self, key: bytes) -> bool:
+        known = self._keys.get(key)
+        if known is None:
+            if len(self._keys) >= KEYS_MAX:
+                self._keys.clear()
+            known = self._keys[key] = self.pattern.search(key) is not None
+        return known
 
     def select(self, holder: Holder) -> list[Item]:
         name = self.variable
