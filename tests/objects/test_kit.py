@@ -16,6 +16,7 @@ from edgestead.objects.errors import (
     BookmarkError,
     FetchError,
     KeyValueError,
+    ObjectError,
     ObjectReset,
     RemoteError,
     UnknownClass,
@@ -315,6 +316,8 @@ def test_an_alarm_is_run_before_its_time(objects: ObjectNode, timer) -> None:
     assert rang_after(objects, timer) == 0
     assert not objects.run_alarm(timer)
     timer.set(3_600, fails=1)
+    with pytest.raises(ObjectError, match=r"alarm\(\) method"):
+        objects.run_alarm(objects.Plain["p"])
     with pytest.raises(ValueError, match="not yet"):
         objects.inside(timer, lambda self: self.alarm())
 
@@ -465,6 +468,17 @@ def test_storage_is_read_and_written_from_outside_without_running_the_class(
     assert counter.add() == 2
     storage.delete_all()
     assert storage.list() == {}
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_what_was_stored_from_outside_outlives_a_crash(objects: ObjectNode, counter, live: bool) -> None:
+    if live:
+        counter.add()
+    objects.storage(counter).put("total", 41)
+
+    objects.crash(power=True, seed=3)
+
+    assert counter.add() == 42
 
 
 def test_what_storage_refuses_is_raised(objects: ObjectNode) -> None:
