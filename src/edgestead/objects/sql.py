@@ -20,6 +20,7 @@ from edgestead.objects.errors import SqlError
 from edgestead.objects.statements import Statement, split
 
 Row = dict[str, Any]
+_TOO_LARGE = f"out of memory, or a statement of more than {limits.SQL_OPS_MAX} operations"
 _splits: dict[str, tuple[Statement, ...]] = {}
 
 
@@ -105,6 +106,8 @@ def _remember(query: str) -> tuple[Statement, ...]:
 
 def _refuse(engine: Engine, database: Database, error: Exception) -> NoReturn:
     """Turn what went wrong into words; reset the object when storage itself failed."""
+    if isinstance(error, apsw.NoMemError) and not database.has_lost:
+        raise SqlError(_TOO_LARGE, "SQLITE_NOMEM") from None
     if isinstance(error, CRITICAL):
         raise engine.fail("a SQL statement failed", error) from error
     if isinstance(error, apsw.BindingsError):

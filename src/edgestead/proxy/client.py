@@ -42,6 +42,7 @@ class ClientConnection(asyncio.Protocol):
         "_held",
         "_is_closing",
         "_is_repeating",
+        "_is_stuffed",
         "_lingered",
         "_parser",
         "_peer",
@@ -80,7 +81,7 @@ class ClientConnection(asyncio.Protocol):
         self._tunnel: Passage | None = None
         self._held: list[bytes] | None = None  # what came behind a request to upgrade
         self._fault: tuple[int, str] | None = None  # what to say when the requests before are answered
-        self._is_closing = self._is_repeating = False
+        self._is_closing = self._is_repeating = self._is_stuffed = False
         self._bodied: Passage | None = None  # asks for an upgrade, with a body that llhttp does not see
         self._lingered = -1
         self.reading_paused = self.paused_by_origin = False
@@ -109,11 +110,13 @@ class ClientConnection(asyncio.Protocol):
             active.abandon()
 
     def pause_writing(self) -> None:
+        self._is_stuffed = True
         if self._active is not None:
             self._active.pause(True)
             self._deadline = self.edge.soon + limits.STALL_SECONDS_MAX
 
     def resume_writing(self) -> None:
+        self._is_stuffed = False
         if self._active is not None:
             self._active.pause(False)
             self._deadline = self.edge.soon + limits.ORIGIN_BODY_SECONDS_MAX
@@ -286,7 +289,8 @@ class ClientConnection(asyncio.Protocol):
         self._deadline = self.edge.soon + limits.BODY_SECONDS_MAX
 
     def expect_origin(self, seconds: float) -> None:
-        self._deadline = self.edge.soon + seconds
+        if not self._is_stuffed:  # then it is the client that is waited for
+            self._deadline = self.edge.soon + seconds
 
     def through(self, passage: Passage) -> None:
         """A request is answered: the next one, or the end."""

@@ -29,7 +29,7 @@ from edgestead.proxy.later import Later
 from edgestead.proxy.phase import Step, ZoneRules, view_of
 from edgestead.proxy.skips import Level, add_skips, skips_of
 
-FILTERS_KEPT_MAX = 8_192  # compiled conditions, of all zones and accounts together
+FILTERS_KEPT_MAX = 4_096  # compiled conditions, of all zones and accounts together
 
 _log = logging.getLogger("edgestead.proxy")
 
