@@ -11,8 +11,8 @@ from edgestead.api import pages
 from edgestead.changes import page as changes
 from edgestead.cli import page as command_line
 from edgestead.model import counters
-from edgestead.proxy import fields_page
 from edgestead.objects import operate_page
+from edgestead.proxy import fields_page
 from edgestead.services import settings_page
 
 PAGES: dict[str, Callable[[], str]] = {
