@@ -16,7 +16,14 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from edgestead.store.objectlog import CommitKind, Target, Unknown
-from edgestead.store.sqlite.objectlog.blocks import PAGE_KINDS, Images, PastEntry, pack_block, pack_frames
+from edgestead.store.sqlite.objectlog.blocks import (
+    PAGE_KINDS,
+    Images,
+    PastEntry,
+    pack_block,
+    pack_frames,
+    page_count,
+)
 from edgestead.store.sqlite.objectlog.catalogue import SegmentRow
 from edgestead.store.sqlite.objectlog.files import File, Files
 from edgestead.store.sqlite.objectlog.format import (
@@ -171,7 +178,7 @@ class Archive:
                 before = len(images.pages)
                 entry.body = pack_frames(entry.body, images)
                 self._image_count += len(images.pages) - before
-                pages += len(entry.body) // 4_096
+                pages += page_count(entry.body)
                 self._pause(PAUSE_SECONDS)
             block.append(entry)
             size += len(entry.body) + 32

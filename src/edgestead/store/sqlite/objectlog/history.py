@@ -305,6 +305,10 @@ class History:
         finally:
             self._run("DETACH there")
 
+    def copy(self, path: str) -> None:
+        """A new file with everything. Raises apsw.Error."""
+        self._run("VACUUM INTO ?", (path,))
+
     def close(self) -> None:
         self._db.close()
 
