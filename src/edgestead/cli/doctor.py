@@ -203,6 +203,8 @@ def _addresses(patient: Patient, zone: Json) -> Iterator[Finding]:
 
 
 def _https(patient: Patient, zone: Json) -> Iterator[Finding]:
+    if patient.state.https is not None:
+        return
     settings = patient.server.call("GET", f"/zones/{zone['id']}/settings")["result"]
     on = [one["id"] for one in settings if one["id"] in _TLS_SETTINGS and one["value"] == "on"]
     if on:

@@ -19,11 +19,12 @@ from edgestead.crs import Effective
 from . import scan
 from .collections import add_body, add_response_body, request_values, response_values
 from .compile import CompiledRule, RuleSet
-from .gates import AGENT, ARGUMENTS, BODY, FAMILY_OF, HEAD, RESPONSE, Candidates
+from .gates import ARGUMENTS, BODY, FAMILY_OF, HEAD, RESPONSE, Candidates
 from .limits import HITS_MAX, STEP_UNITS, WORK_UNITS_MAX, Meter
 from .plan import Plan, Scanned
 from .run import Found, Run
 from .scan import NoScanner, Scanner
+from .suspects import may_match
 from .transaction import PARANOIA_LEVELS, Hit, Pair, Policy, Refused, Request, Response, Values, Verdict
 from .variants import Texts
 
@@ -36,7 +37,7 @@ _LEVEL_KEYS: Final = (
     b"paranoia_level",
 )
 # Groups whose values come again with other requests: names and values of headers.
-_REPEATED = frozenset((AGENT, HEAD))
+_REPEATED = frozenset((HEAD,))
 
 
 class Engine:
@@ -130,7 +131,7 @@ class Inspection:
             run = self._run = Run(self._engine.rule_set.chains, self._plan.tx, values, self._meter)
             run.values_changed()
             yield
-            yield from self._scan(run, (ARGUMENTS, AGENT, HEAD))
+            yield from self._scan(run, (ARGUMENTS, HEAD))
             yield from self._phase(run, 1)
             if request.body:
                 processor = run.processor or _first(values, "REQBODY_PROCESSOR")
@@ -199,10 +200,19 @@ class Inspection:
                 yield
 
     def _candidates_of(self, values: list[bytes], scanned: Scanned, group: str) -> Candidates:
+        meter = self._meter
         texts = Texts(self._engine.rule_set.chains, values)
-        text = texts.all_lines(scanned.chains, self._meter)
-        self._meter.spend(len(text))
-        return self._engine.scanner.candidates(text, FAMILY_OF[group], group)
+        text = texts.all_lines(scanned.chains, meter)
+        meter.spend(len(text))
+        found = self._engine.scanner.candidates(text, FAMILY_OF[group], group)
+        for soft in scanned.soft:
+            if any(
+                may_match(soft.link, part, stage, meter)
+                for stage in soft.link.stages
+                for part in texts.prepare(stage, meter)
+            ):
+                found.add((soft.phase, soft.place))
+        return found
 
     def _fresh(self, run: Run, group: str, variable: str, key: bytes) -> list[bytes]:
         """The values of a variable that were not scanned yet."""

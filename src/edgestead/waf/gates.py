@@ -6,16 +6,18 @@ Tells `scan` what to compile, `plan` which rules need a candidate to run, `engin
 Not   Hyperscan (`scan`).
 
 A link gates its rule when it wants one of some texts or patterns in values of the request. Rules on arguments
-are many and their patterns dear, those on headers few: so they are families with a database each. The few
-headers that rules on arguments also look at are a group of the arguments' family.
+are many and their patterns dear, those on headers few: so each family of values has a database of its own. A
+rule that looks at both is in both.
 """
 
 from typing import Final, NamedTuple
 
 from .compile import CompiledRule, Link, RuleSet
+from .suspects import SOFT_KINDS
+from .variants import SEPARATOR
 
-ARGUMENTS, AGENT, BODY, HEAD, RESPONSE = "arguments", "agent", "body", "head", "response"
-FAMILY_OF: Final = {ARGUMENTS: ARGUMENTS, AGENT: ARGUMENTS, BODY: ARGUMENTS, HEAD: HEAD, RESPONSE: RESPONSE}
+ARGUMENTS, BODY, HEAD, RESPONSE = "arguments", "body", "head", "response"
+FAMILY_OF: Final = {ARGUMENTS: ARGUMENTS, BODY: ARGUMENTS, HEAD: HEAD, RESPONSE: RESPONSE}
 FAMILIES: Final = (ARGUMENTS, HEAD, RESPONSE)
 _ARGUMENTS = frozenset(
     """ARGS ARGS_NAMES ARGS_GET ARGS_GET_NAMES ARGS_POST ARGS_POST_NAMES REQUEST_COOKIES
@@ -38,14 +40,26 @@ Candidates = set[tuple[int, int]]  # phase and place of rules
 Source = tuple[str, bytes]  # variable; key, lower case, empty for all of it
 
 
+class Soft(NamedTuple):
+    """A rule's link that is asked of the joined texts, where no database helps. `sources` as in `Gate`."""
+
+    phase: int
+    place: int
+    sources: dict[str, tuple[Source, ...]]
+    link: Link
+
+
 class Gate(NamedTuple):
     """A rule's link whose patterns are scanned for. `sources` are its values, by group."""
 
     phase: int
     place: int
-    family: str
     sources: dict[str, tuple[Source, ...]]
     link: Link
+
+    @property
+    def families(self) -> frozenset[str]:
+        return frozenset(FAMILY_OF[group] for group in self.sources)
 
 
 def gates_of(rule_set: RuleSet) -> list[Gate]:
@@ -56,16 +70,34 @@ def gates_of(rule_set: RuleSet) -> list[Gate]:
 def _gate(rule: CompiledRule) -> Gate | None:
     for link in rule.links:
         if _is_gate(link) and (sources := _sources(link)):
-            family = FAMILY_OF[next(iter(sources))]
-            return Gate(rule.phase, rule.place, family, sources, link)
+            return Gate(rule.phase, rule.place, sources, link)
     return None
+
+
+def soft_gate(rule: CompiledRule) -> Soft | None:
+    """Its first link of a kind that joined texts can exclude."""
+    for link in rule.links:
+        if link.kind in SOFT_KINDS and link.argument.constant is not None and (sources := _sources(link)):
+            return Soft(rule.phase, rule.place, sources, link)
+    return None
+
+
+def matches_separators(link: Link) -> bool:
+    """Whether the ends between scanned values alone look like a match: then a scan says nothing."""
+    pattern = link.pattern
+    return (
+        pattern is not None
+        and not pattern.anchored
+        and pattern.search_joined(b"\n") is not None
+        and pattern.search_joined(SEPARATOR) is None
+    )
 
 
 def _is_gate(link: Link) -> bool:
     if link.negated or link.argument.constant is None:
         return False
     if link.pattern is not None:
-        return True
+        return not matches_separators(link)
     if link.operator in _PHRASE_OPERATORS:
         return bool(link.phrases)
     return link.operator in _LITERAL_OPERATORS and bool(link.argument.constant)
@@ -76,22 +108,21 @@ def _sources(link: Link) -> dict[str, tuple[Source, ...]]:
     names = {target.variable for target in link.targets.included}
     if any(target.count for target in link.targets.included):
         return {}
-    beside = AGENT if names & _ARGUMENTS or "REQUEST_BODY" in names else HEAD
     found: dict[str, dict[Source, None]] = {}
     for target in link.targets.included:
-        group = _group(target.variable, beside)
+        group = _group(target.variable)
         if not group or (group == RESPONSE and names - _RESPONSE):
             return {}
-        key = target.key if group in (AGENT, HEAD) and target.pattern is None else b""
+        key = target.key if group == HEAD and target.pattern is None else b""
         found.setdefault(group, {})[target.variable, key] = None
     return {group: tuple(sources) for group, sources in found.items()}
 
 
-def _group(variable: str, beside: str) -> str:
+def _group(variable: str) -> str:
     if variable in _ARGUMENTS:
         return ARGUMENTS
     if variable in _HEAD:
-        return beside
+        return HEAD
     if variable == "REQUEST_BODY":
         return BODY
     return RESPONSE if variable in _RESPONSE else ""

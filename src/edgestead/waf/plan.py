@@ -6,7 +6,7 @@ Tells `run` the places to run, in order.
 Not   the scan (`scan`), which names candidates among the rules it can gate.
 
 A rule runs when one of these holds, each cheaper than running it:
-- it is gated, and the scan met one of its patterns;
+- it is gated, and the scan met one of its patterns, or its link may match the joined texts;
 - it only depends on variables of rules, and one of those has changed: unchanged, it was found to do nothing;
 - its counts are right, and a value of each single target is not known to fail the test;
 - none of that can be said of it.
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from .compile import PHASES, CompiledRule, Link, RuleSet
 from .constants import Constants, Uses, acts, reads, writes
-from .gates import Candidates, Gate, Source
+from .gates import Candidates, Gate, Soft, Source, soft_gate
 from .limits import Meter
 from .operators import number
 from .run import Outcomes, Run
@@ -54,6 +54,7 @@ class PhasePlan:
         self.gated: dict[int, Quick | None] = {}
         self.always: list[int] = []
         self.quick: list[tuple[int, Quick]] = []
+        self.soft: list[Soft] = []
         self.state: list[tuple[int, Uses]] = []
         self.memories: dict[int, Outcomes] = {}
         self._state_places: list[int] = []
@@ -69,6 +70,9 @@ class PhasePlan:
                 self.state.append((place, uses))
             elif tests:
                 self.quick.append((place, _all(tests)))
+            elif (soft := soft_gate(rule)) is not None:
+                self.gated[place] = None
+                self.soft.append(soft)
             else:
                 self.always.append(place)
         self._state_places = [place for place, _ in self.state]
@@ -121,11 +125,12 @@ class Memory:
 
 
 class Scanned:
-    """What is scanned of a group of values, and under which chains."""
+    """What is scanned of a group of values, and under which chains; `soft` links are asked one by one."""
 
-    __slots__ = ("chains", "memory", "sources")
+    __slots__ = ("chains", "memory", "soft", "sources")
 
     def __init__(self) -> None:
+        self.soft: list[Soft] = []
         self.memory = Memory()
         self.sources: tuple[Source, ...] = ()
         self.chains: tuple[int, ...] = ()
@@ -154,6 +159,11 @@ class Plan:
             for gate in filter(None, map(gate_of, plan.rules.values())):
                 for group, sources in gate.sources.items():
                     self.scanned.setdefault(group, Scanned()).add(sources, gate.link.stages)
+            for soft in plan.soft:
+                for group, sources in soft.sources.items():
+                    scanned = self.scanned.setdefault(group, Scanned())
+                    scanned.add(sources, ())
+                    scanned.soft.append(soft)
 
 
 def _remembers(rule: CompiledRule, constants: Constants) -> bool:

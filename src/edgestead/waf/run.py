@@ -13,19 +13,18 @@ which a client could choose by sending one more.
 Source: reference manual of ModSecurity v3, "Actions", "Variables".
 """
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import accumulate
 from typing import Any, Protocol
 
 from .compile import CLEAN_VALUE_BYTES_MAX, CLEAN_VALUES_MAX, CompiledRule, Control, Link
 from .limits import CAPTURES_MAX, MATCHED_BYTES_MAX, TX_KEYS_MAX, TX_VALUE_BYTES_MAX, Meter
 from .macros import Macro
 from .operators import number
+from .suspects import suspects
 from .targets import Item, Target, excludes
 from .transaction import Pair, Values
-from .variants import SEPARATOR, Chains, Joined, Texts
+from .variants import Chains, Texts
 
 # What a rule set although it did not match, by the values it looked at.
 Outcomes = dict[tuple[bytes, ...], list[tuple[bytes, bytes | None]]]
@@ -33,7 +32,6 @@ MEMORIES_MAX = 512  # outcomes of one rule
 MEMORY_KEY_BYTES_MAX = 4_096
 _END = Item("", b"", b"\0\0")  # between the values of two links
 FEW = 2  # values that are looked at one by one at once
-TRIES_MAX = 8  # joined matches that no value confirms, before each is looked at alone
 DYNAMIC_TESTS_MAX = 1_024
 _MATCHED = frozenset(("MATCHED_VAR", "MATCHED_VARS", "MATCHED_VAR_NAME", "MATCHED_VARS_NAMES"))
 _OF_LAST_LINK = frozenset(("MATCHED_VAR", "MATCHED_VAR_NAME"))
@@ -125,6 +123,9 @@ class Run:
             rule = self.rule.rule
             return {b"id": b"%d" % rule.id, b"msg": rule.message.encode()}.get(key)
         return self.tx.get(slot(variable, key))
+
+    def header(self, key: bytes) -> Sequence[bytes]:
+        return self.headers.get(key, ())
 
     def whole(self, target: Target) -> list[Item]:
         known = self._whole.get(target.variable)
@@ -302,62 +303,20 @@ class Run:
     def _suspects(self, link: Link, selection: Selection) -> Iterator[tuple[int, bytes]]:
         """(place, transformed value) of the values that may match; all that do are among them."""
         texts = selection.joined(self.chains)
+        if len(link.stages) == 1:
+            for part in texts.prepare(link.stages[0], self.meter):
+                yield from suspects(link, part, link.stages[0], self.meter)
+            return
         seen: set[tuple[int, bytes]] = set()
+        done: set[tuple[int, int]] = set()  # texts that a step left as they were
         for stage in link.stages:
             for part in tuple(texts.prepare(stage, self.meter)):
-                for suspect in self._suspects_of(link, part, stage):
-                    if len(link.stages) > 1:
-                        if suspect in seen:
-                            continue
-                        seen.add(suspect)
-                    yield suspect
-
-    def _suspects_of(self, link: Link, part: Joined, stage: int) -> Iterator[tuple[int, bytes]]:
-        if link.kind == "rx" and len(part.values) > FEW:
-            yield from self._walk(link, part, stage)
-        elif link.kind == "joined" and link.test is not None and len(part.values) > FEW:
-            text = part.lines(stage, self.meter)
-            self.meter.spend(len(text))
-            outside = link.test(text)
-            if outside is not None and not _only_line_ends(link, outside, len(part.values) - 1):
-                yield from zip(part.places, part.split(stage, self.meter), strict=True)
-        elif link.kind == "sqli":
-            for place, value in zip(part.places, part.split(stage, self.meter), strict=True):
-                if not value.isalnum():
-                    yield place, value
-        elif link.kind == "xss":
-            text = part.text(stage, self.meter)
-            if b"<" in text or b"=" in text:
-                for place, value in zip(part.places, part.split(stage, self.meter), strict=True):
-                    if b"<" in value or b"=" in value:
-                        yield place, value
-        else:
-            yield from zip(part.places, part.split(stage, self.meter), strict=True)
-
-    def _walk(self, link: Link, part: Joined, stage: int) -> Iterator[tuple[int, bytes]]:
-        """Values in which a joined match begins: where none begins, none matches."""
-        pattern = link.pattern
-        assert pattern is not None
-        lines = part.lines(stage, self.meter) if pattern.anchored else part.text(stage, self.meter)
-        self.meter.spend(len(lines))
-        found = pattern.search_joined(lines)
-        if found is None:
-            return
-        values = part.split(stage, self.meter)
-        starts = [0, *accumulate(len(value) + len(SEPARATOR) for value in values)]
-        tries = 0
-        while found is not None and tries < TRIES_MAX:
-            at = bisect_right(starts, found.start(), 0, len(values)) - 1
-            yield part.places[at], values[at]
-            if at + 1 == len(values):
-                return
-            tries += 1
-            start = starts[at + 1]
-            self.meter.spend(len(lines) - start)
-            found = pattern.search_joined(lines, start)
-        if found is not None:
-            at = bisect_right(starts, found.start(), 0, len(values)) - 1
-            yield from zip(part.places[at:], values[at:], strict=True)
+                text = part.places[0], part.holder_of(stage, self.meter)
+                if text not in done:
+                    done.add(text)
+                    fresh = [s for s in suspects(link, part, stage, self.meter) if s not in seen]
+                    seen.update(fresh)
+                    yield from fresh
 
     # Actions
 
@@ -418,11 +377,6 @@ class Run:
             self.values["REQBODY_PROCESSOR"] = [(b"", self.processor.encode())]
         elif option == "forceRequestBodyVariable":
             self.force_body = value.lower() == "on"
-
-
-def _only_line_ends(link: Link, outside: bytes, count: int) -> bool:
-    """Whether a byte range objects to nothing but the line ends between values."""
-    return link.operator == "validateByteRange" and outside == b"\n" * count
 
 
 def _expanded(macro: Macro, run: Run) -> bytes:

@@ -28,7 +28,7 @@ try:
 except ImportError:  # no wheel for this machine: every rule is run, with the same outcome
     hyperscan = None  # type: ignore[assignment]
 
-FORMAT: Final = 2  # of what `compile_database` makes
+FORMAT: Final = 3  # of what `compile_database` makes
 PATTERN_BYTES_MAX = 32_768
 SLOW_NS_PER_BYTE = 6.0  # a pattern that costs more on plain words is left to RE2
 _PLAIN = b"the new order of red summer shoes has 2 items and a note for you\n" * 32
@@ -62,7 +62,7 @@ def key_of(rule_set: RuleSet) -> str:
     if hyperscan is not None:
         digest.update(version("hyperscan").encode())
     for gate in gates_of(rule_set):
-        digest.update(gate.family.encode())
+        digest.update(repr(sorted(gate.families)).encode())
         for expression, flags in expressions(gate.link):
             digest.update(b"%d %d " % (len(expression), flags) + expression)
     return digest.hexdigest()
@@ -70,7 +70,7 @@ def key_of(rule_set: RuleSet) -> str:
 
 def size_of(rule_set: RuleSet) -> int:
     """How many patterns there are to compile."""
-    return sum(len(expressions(gate.link)) for gate in gates_of(rule_set))
+    return sum(len(expressions(gate.link)) * len(gate.families) for gate in gates_of(rule_set))
 
 
 class Scanner:
@@ -139,7 +139,7 @@ def compile_database(rule_set: RuleSet) -> bytes:
         wanted: list[Expression] = []
         owners: list[int] = []
         for number, gate in enumerate(gates):
-            if gate.family == family and number not in left_out:
+            if family in gate.families and number not in left_out:
                 found = expressions(gate.link)
                 wanted += found
                 owners += [number] * len(found)

@@ -20,6 +20,7 @@ STATE_VARIABLES = frozenset(
     """TX IP GLOBAL RESOURCE SESSION USER ENV GEO RULE HIGHEST_SEVERITY REQBODY_PROCESSOR MATCHED_VAR
     MATCHED_VARS MATCHED_VAR_NAME MATCHED_VARS_NAMES""".split()
 )
+KEYS_MAX = 1_024  # of which a pattern remembers whether it chooses them
 _WORD = b"_-abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 
@@ -41,6 +42,9 @@ class Holder(Protocol):
     def single(self, variable: str, key: bytes) -> bytes | None:
         """The value of a state variable's key, lower case."""
 
+    def header(self, key: bytes) -> Sequence[bytes]:
+        """The values of a request header, by its name in lower case."""
+
     def whole(self, target: "Target") -> list[Item]:
         """All items of a target without selector, made once where it does not change."""
 
@@ -48,12 +52,13 @@ class Holder(Protocol):
 class Target:
     """One variable of a rule. `key` is lower case."""
 
-    __slots__ = ("at_start", "count", "key", "pattern", "plain", "variable", "word")
+    __slots__ = ("_keys", "_shown", "at_start", "count", "key", "pattern", "plain", "variable", "word")
 
     def __init__(self, variable: Variable) -> None:
         self.variable = variable.name
+        self._keys: dict[bytes, bool] = {}
         self.count = variable.count
-        selector = variable.selector.encode("utf-8", "surrogateescape")
+        selector = self._shown = variable.selector.encode("utf-8", "surrogateescape")
         self.pattern: Any = _selector(selector) if variable.pattern else None
         # most patterns are words, to be met anywhere in the key, or at its start
         word = selector.removeprefix(b"^").lower()
@@ -66,14 +71,24 @@ class Target:
         if self.word is not None:
             return key.lower().startswith(self.word) if self.at_start else self.word in key.lower()
         if self.pattern is not None:
-            return self.pattern.search(key) is not None
+            return self._found(key)
         return not self.key or key.lower() == self.key
+
+    def _found(self, key: bytes) -> bool:
+        known = self._keys.get(key)
+        if known is None:
+            if len(self._keys) >= KEYS_MAX:
+                self._keys.clear()
+            known = self._keys[key] = self.pattern.search(key) is not None
+        return known
 
     def select(self, holder: Holder) -> list[Item]:
         name = self.variable
         if self.key and name in STATE_VARIABLES:
             value = holder.single(name, self.key)
             found = [] if value is None else [Item(name, self.key, value)]
+        elif self.key and name == "REQUEST_HEADERS":
+            found = [Item(name, self._shown, value) for value in holder.header(self.key)]
         elif self.key or self.pattern is not None:
             found = [Item(name, key, value) for key, value in holder.pairs(name) if self.chooses(key)]
         else:

@@ -179,33 +179,40 @@ class Joined:
         """All values as the chain leaves them, with separators. Raises: _Leak; Refused."""
         return self._texts[self.holder(self.plan.node_of[chain], meter)]
 
+    def holder_of(self, chain: int, meter: Meter) -> int:
+        """The same number for the same text. Raises as `text`."""
+        return self.holder(self.plan.node_of[chain], meter)
+
     def holder(self, node: int, meter: Meter) -> int:
         """The node whose text is the node's: the same for the same text. Raises as `text`."""
         found = self._same.get(node)
         if found is None:
             step = self.plan.nodes[node]
-            before = self.holder(step.parent, meter)
-            known = self._after.get((before, step.step))
-            if known is None:
+            before = self._same.get(step[0])
+            if before is None:
+                before = self.holder(step[0], meter)
+            found = self._after.get((before, step[1]))
+            if found is None:
                 text = self._texts[before]
                 stepped = self._stepped(text, step)
                 meter.spend(len(text) + 64)
-                known = before if stepped == text else node
-                if known == node:
+                found = before if stepped == text else node
+                if found == node:
                     self._texts[node] = stepped
-                self._after[before, step.step] = known
-            found = self._same[node] = known
+                self._after[before, step[1]] = found
+            self._same[node] = found
         return found
 
     def _stepped(self, text: bytes, node: Node) -> bytes:
-        count, step = len(self.values), node.step
+        _, step, hazards, harmless = node
+        count = len(self.values)
         if count == 1:
             return step(text)
-        if node.hazards is not None and not any(hazard in text for hazard in node.hazards):
+        if hazards is not None and not (hazards and any(hazard in text for hazard in hazards)):
             stepped = step(text)
             if stepped.count(SEPARATOR) == count - 1:
                 return stepped
-        elif node.harmless and not text.startswith(b".") and not any(h in text for h in node.harmless):
+        elif harmless and not text.startswith(b".") and not any(part in text for part in harmless):
             return text
         each = [step(value) for value in text.split(SEPARATOR)]
         if leaks := [place for place, value in enumerate(each) if SEPARATOR in value]:
@@ -223,7 +230,11 @@ class Joined:
 
     def distinct(self, chains: tuple[int, ...], meter: Meter) -> list[bytes]:
         """The texts of some chains, each once, as lines. Raises as `text`."""
-        holders = dict.fromkeys(self.holder(node, meter) for node in self.plan.nodes_of(chains))
+        same = self._same
+        for node in self.plan.nodes_of(chains):
+            if node not in same:
+                self.holder(node, meter)
+        holders = dict.fromkeys([same[node] for node in self.plan.nodes_of(chains)])
         texts = [self._texts[node] for node in holders]
         return texts if len(self.values) == 1 else [text.replace(SEPARATOR, b"\n") for text in texts]
 

@@ -1,0 +1,84 @@
+"""Which of many joined values may match a link: all that do are among them.
+
+Owns  what is asked of the joined text before any value is looked at by itself.
+Asks  `variants` for the texts.
+Tells `run` the values to test, `engine` whether there are any.
+Not   the tests themselves.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import accumulate
+
+from .compile import Link
+from .limits import Meter
+from .variants import SEPARATOR, Joined
+
+TRIES_MAX = 8  # joined matches followed to their values, before each value is looked at
+SOFT_KINDS = frozenset(("rx", "joined", "xss"))
+Suspect = tuple[int, bytes]  # place among the values, transformed value
+
+
+def may_match(link: Link, part: Joined, stage: int, meter: Meter) -> bool:
+    """False only when none of the values matches at that stage. For links of `SOFT_KINDS`."""
+    if link.kind == "xss":
+        text = part.text(stage, meter)
+        return b"<" in text or b"=" in text
+    pattern = link.pattern
+    if pattern is not None:
+        text = part.lines(stage, meter) if pattern.anchored else part.text(stage, meter)
+        meter.spend(len(text))
+        return pattern.search_joined(text) is not None
+    if link.test is None:
+        return True
+    text = part.lines(stage, meter)
+    meter.spend(len(text))
+    found = link.test(text)
+    if found is None:
+        return False
+    # a byte range may object to nothing but the line ends between values
+    return link.operator != "validateByteRange" or found != b"\n" * (len(part.values) - 1) or len(found) == 0
+
+
+def suspects(link: Link, part: Joined, stage: int, meter: Meter) -> Iterator[Suspect]:
+    """The values that may match at that stage."""
+    if link.kind == "rx":
+        yield from _walk(link, part, stage, meter)
+        return
+    if link.kind in SOFT_KINDS and not may_match(link, part, stage, meter):
+        return
+    for place, value in zip(part.places, part.split(stage, meter), strict=True):
+        if link.kind == "sqli":
+            suspicious = not value.isalnum()  # one word is no SQL
+        elif link.kind == "xss":
+            suspicious = b"<" in value or b"=" in value
+        else:
+            suspicious = True
+        if suspicious:
+            yield place, value
+
+
+def _walk(link: Link, part: Joined, stage: int, meter: Meter) -> Iterator[Suspect]:
+    """Values in which a joined match begins: where none begins, none matches."""
+    pattern = link.pattern
+    assert pattern is not None
+    text = part.lines(stage, meter) if pattern.anchored else part.text(stage, meter)
+    meter.spend(len(text))
+    found = pattern.search_joined(text)
+    if found is None:
+        return
+    values = part.split(stage, meter)
+    starts = [0, *accumulate(len(value) + len(SEPARATOR) for value in values)]
+    tries = 0
+    while found is not None and tries < TRIES_MAX:
+        at = bisect_right(starts, found.start(), 0, len(values)) - 1
+        yield part.places[at], values[at]
+        if at + 1 == len(values):
+            return
+        tries += 1
+        start = starts[at + 1]
+        meter.spend(len(text) - start)
+        found = pattern.search_joined(text, start)
+    if found is not None:
+        at = bisect_right(starts, found.start(), 0, len(values)) - 1
+        yield from zip(part.places[at:], values[at:], strict=True)
