@@ -51,9 +51,10 @@ def test_the_objects_page_works_with_the_examples_and_the_class_it_shows(tmp_pat
     assert (answers[10:], total) == ([5, 1], "6")
 
 
-def test_the_objects_pages_class_and_its_test_work_as_written(tmp_path):
-    script = tmp_path / "counter.py"
-    script.write_text("\n".join(python_blocks(OBJECTS_PAGE)))
+@pytest.mark.parametrize("page", [OBJECTS_PAGE, "docs/how-to/objects-in-time.md"])
+def test_a_pages_classes_and_their_tests_work_as_written(page, tmp_path):
+    script = tmp_path / "page.py"
+    script.write_text("\n".join(python_blocks(page)))
 
     done = subprocess.run(
         [sys.executable, str(script)],

@@ -23,6 +23,7 @@ RUN_BY = {  # page with examples, and the test that runs all of them
     "docs/how-to/edge-rules.md": "tests/docs/test_edge_rules_examples.py",
     "docs/how-to/history.md": "tests/docs/test_examples.py",
     "docs/how-to/key-value.md": "tests/cli/test_kv_docs.py",
+    "docs/how-to/objects-in-time.md": "tests/docs/test_examples.py",
     "docs/how-to/objects.md": "tests/docs/test_examples.py",
     "docs/how-to/operate-objects.md": "tests/docs/test_examples.py",
     "docs/how-to/test-against-edgestead.md": "tests/testing/test_platforms.py",
