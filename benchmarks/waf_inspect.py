@@ -3,9 +3,9 @@
     python benchmarks/waf_inspect.py [--crs FOLDER] [--levels 1,4] [--rounds 9]
 
 Every request differs from all others in each value. Both run the request phases only, and block nothing.
-Times are processor time, so that other work counts little; each is the median of rounds in which
-the two take turns. Without --crs the system's rules are used. The library is built without a database of
-places, so the file of rules 910xxx is left out for it.
+Times are processor time, so that other work on the machine counts little; each is the median of rounds in
+which the two take turns. Without --crs the system's rules are used. The library is built without a database
+of places, so the file of rules 910xxx is left out for it.
 """
 
 import argparse

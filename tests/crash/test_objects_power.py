@@ -74,7 +74,7 @@ def crash_often(logs: Logs, seed: int) -> Acknowledged:
     chance, told = random.Random(seed), Acknowledged()
     for life in range(3):
         logs.disk.fail_at, logs.disk.operations = (
-            chance.choice((chance.randrange(1, 60), chance.randrange(1, 1_500))),
+            chance.choice((chance.randrange(1, 60), chance.randrange(1, 3_000))),
             0,
         )
         until_it_fails(logs, told, seed + life, writes=250, first=1 + 1_000 * life)

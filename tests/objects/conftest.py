@@ -13,6 +13,7 @@ OF_BOTH = {
     "test_keys",
     "test_sql",
     "test_transactions",
+    "test_visits",
     "test_runtime",
     "test_model",
     "test_recovery",

@@ -8,16 +8,20 @@ import time
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import apsw
 import pytest
 
 from edgestead import Response, StatefulObject
+from edgestead.objects.database import Database
 from edgestead.objects.errors import (
     BackendError,
     BookmarkError,
     FetchError,
     KeyValueError,
+    ObjectError,
     ObjectReset,
     RemoteError,
+    SqlError,
     UnknownClass,
     UnknownMethod,
 )
@@ -150,7 +154,7 @@ def test_what_fails_is_raised_as_a_caller_sees_it_and_the_object_goes_on(counter
 
 
 def test_a_class_that_was_not_loaded_is_named(objects: ObjectNode) -> None:
-    with pytest.raises(UnknownClass, match=r"'Missing'.*loaded are: Cached, Counter, Plain, Timer"):
+    with pytest.raises(UnknownClass, match=r"'Missing'.*loaded are: Cached, Counter, Plain, Table, Timer"):
         objects.Missing["a"]
     with pytest.raises(AttributeError, match="missing"):
         objects.missing  # noqa: B018
@@ -251,6 +255,56 @@ def test_a_naive_time_is_refused(objects: ObjectNode) -> None:
         objects.set_clock(datetime(2031, 2, 3))
 
 
+# what user code can do to its storage
+
+
+class Table(StatefulObject):
+    storage = "sql"
+
+    async def on_start(self) -> None:
+        self.ctx.storage.sql.exec("CREATE TABLE IF NOT EXISTS t (a)")
+
+    async def add(self, inside: bool) -> None:
+        query = "INSERT INTO t VALUES (cast(x'ff' AS text)) RETURNING a"
+        if inside:
+            with self.ctx.storage.transaction_sync():
+                self.ctx.storage.sql.exec(query)
+        else:
+            self.ctx.storage.sql.exec(query)
+
+    async def read(self) -> None:
+        self.ctx.storage.sql.exec("SELECT cast(x'ff' AS text)").next()
+
+    async def count(self) -> int:
+        return int(self.ctx.storage.sql.exec("SELECT count(*) AS n FROM t").one()["n"])
+
+
+@pytest.mark.parametrize(
+    ("call", "rows"), [(lambda t: t.add(False), 1), (lambda t: t.add(True), 0), (lambda t: t.read(), 0)]
+)
+def test_a_text_that_is_none_is_an_error_and_the_object_goes_on(objects: ObjectNode, call, rows) -> None:
+    table = objects.Table["t"]
+    for number in (1, 2):
+        with pytest.raises(SqlError, match="not UTF-8"):
+            call(table)
+        assert table.count() == rows * number
+
+
+def test_a_transaction_that_cannot_be_ended_resets_the_object(
+    objects: ObjectNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(database: Database, level: int) -> None:
+        raise apsw.BusyError("cannot release savepoint - SQL statements in progress")
+
+    table = objects.Table["t"]
+    with monkeypatch.context() as patch:
+        patch.setattr(Database, "roll_back_to", fail)
+        with pytest.raises(ObjectReset, match="SQL statements in progress"):
+            table.add(True)
+
+    assert table.count() == 0
+
+
 # alarms
 
 
@@ -315,6 +369,8 @@ def test_an_alarm_is_run_before_its_time(objects: ObjectNode, timer) -> None:
     assert rang_after(objects, timer) == 0
     assert not objects.run_alarm(timer)
     timer.set(3_600, fails=1)
+    with pytest.raises(ObjectError, match=r"alarm\(\) method"):
+        objects.run_alarm(objects.Plain["p"])
     with pytest.raises(ValueError, match="not yet"):
         objects.inside(timer, lambda self: self.alarm())
 
@@ -465,6 +521,17 @@ def test_storage_is_read_and_written_from_outside_without_running_the_class(
     assert counter.add() == 2
     storage.delete_all()
     assert storage.list() == {}
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_what_was_stored_from_outside_outlives_a_crash(objects: ObjectNode, counter, live: bool) -> None:
+    if live:
+        counter.add()
+    objects.storage(counter).put("total", 41)
+
+    objects.crash(power=True, seed=3)
+
+    assert counter.add() == 42
 
 
 def test_what_storage_refuses_is_raised(objects: ObjectNode) -> None:

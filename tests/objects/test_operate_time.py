@@ -204,6 +204,19 @@ def test_what_cannot_be_done_changes_nothing(tmp_path: Path) -> None:
     run(tmp_path, script)
 
 
+def test_an_alarm_of_a_class_without_a_handler_stays_as_it_is(tmp_path: Path) -> None:
+    async def before(client: Client, host: Host) -> None:
+        await client.call("Keys/a/wake", FAR_MS)
+
+    async def after(client: Client, host: Host) -> None:
+        status, answer = await tell(client, "POST", "objects/Keys/a/alarm")
+        assert (status, "no class Keys" in error_of(answer)[1]) == (422, True)
+        assert (await ask(client, "GET", "objects/Keys/a/alarm"))["time"] == FAR_MS
+
+    run(tmp_path, before)
+    run(tmp_path, after, Table)
+
+
 def test_an_alarm_is_shown_set_run_and_deleted(tmp_path: Path) -> None:
     async def script(client: Client, host: Host) -> None:
         await client.call("Keys/a/put", "key", 1)

@@ -42,6 +42,9 @@ REFUSED: list[tuple[str, str]] = [
     ("VACUUM INTO '/tmp/copy'", "SQLITE_"),
     ("CREATE TEMP TABLE x (a)", "SQLITE_AUTH"),
     ("CREATE TEMP VIEW x AS SELECT 1", "SQLITE_AUTH"),
+    ("CREATE TABLE temp.x (a)", "SQLITE_AUTH"),
+    ("CREATE VIEW temp.x AS SELECT 1", "SQLITE_AUTH"),
+    ("CREATE VIRTUAL TABLE temp.x USING fts5(a)", "SQLITE_AUTH"),
     ("SELECT * FROM _edge_kv", "access to _edge_kv.key is prohibited: SQLITE_AUTH"),
     ("SELECT * FROM _EDGE_KV", "prohibited"),
     ('SELECT * FROM "_edge_kv"', "prohibited"),
@@ -55,7 +58,7 @@ REFUSED: list[tuple[str, str]] = [
     ("CREATE TABLE _Edge_x AS SELECT 1", "prohibited"),
     ("CREATE VIEW _edge_v AS SELECT 1", "prohibited"),
     ("CREATE INDEX _edge_i ON t (a)", "prohibited"),
-    ("CREATE INDEX i ON _edge_kv (value)", "prohibited"),
+    ("CREATE INDEX i ON _edge_kv (value)", "access to _edge_kv is prohibited"),
     ("CREATE TRIGGER _edge_t AFTER INSERT ON t BEGIN SELECT 1; END", "prohibited"),
     ("CREATE TRIGGER x AFTER INSERT ON _edge_kv BEGIN SELECT 1; END", "prohibited"),
     ("CREATE VIRTUAL TABLE _edge_f USING fts5(a)", "SQLITE_AUTH"),
@@ -68,6 +71,10 @@ REFUSED: list[tuple[str, str]] = [
     ("SELECT * FROM pragma_table_info('_edge_kv')", "SQLITE_"),
     ("SELECT * FROM pragma_table_xinfo('_edge_' || 'kv')", "SQLITE_"),
     ("PRAGMA table_info(_edge_kv)", "SQLITE_AUTH"),
+    ("PRAGMA index_info(sqlite_autoindex__EDGE_kv_1)", "SQLITE_AUTH"),
+    ("SELECT * FROM pragma_index_xinfo('sqlite_autoindex__edge_kv_1')", "SQLITE_AUTH"),
+    ("PRAGMA quick_check(_edge_kv)", "SQLITE_AUTH"),
+    ("SELECT * FROM v", "access to _edge_kv.key is prohibited"),
     ("SELECT * FROM dbstat", "SQLITE_AUTH"),
     ("SELECT * FROM sqlite_dbpage", "SQLITE_"),
     ("PRAGMA journal_mode = DELETE", "SQLITE_AUTH"),
@@ -91,6 +98,11 @@ REFUSED: list[tuple[str, str]] = [
     ("SELECT " + "1," * 100 + "1", "SQLITE_ERROR"),
     ("SELECT 1" + " UNION SELECT 1" * 6, "SQLITE_ERROR"),
     ("SELECT zeroblob(5000000)", "SQLITE_TOOBIG"),
+    ("SELECT 1" + " + 1" * 101, "Expression tree is too large"),
+    ("SELECT max(" + "1, " * 127 + "1)", "too many arguments"),
+    ("SELECT 'a' LIKE '" + "%" * 51 + "'", "pattern too complex"),
+    ("SELECT ?101", "?1 and ?100"),
+    ("SELECT 1 IN (" + "1, " * 30_000 + "1)", "SQLITE_NOMEM"),
     ("SELECT '" + "x" * 100_000 + "'", "SQLITE_TOOBIG"),
     *((text, "did not contain a statement") for text in NO_STATEMENT),
 ]
@@ -121,6 +133,7 @@ def in_tables(body: Body) -> Body:
 
     async def with_tables(storage: Storage) -> None:
         storage.sql.exec("CREATE TABLE t (a); INSERT INTO t VALUES (1), (2), (3); CREATE TABLE u (a UNIQUE)")
+        storage.sql.exec("CREATE VIEW v AS SELECT * FROM _edge_kv")
         await storage.put("key", "value")
         await storage.sync()
         storage._engine.checkpoint()
@@ -341,6 +354,20 @@ def test_a_statement_that_runs_away_is_interrupted(logs: Logs, monkeypatch: pyte
         with pytest.raises(SqlError, match="SQLITE_INTERRUPT"):
             storage.sql.exec(endless)
         assert storage.sql.exec("SELECT count(*) AS n FROM t").one() == {"n": 3}
+
+    with_storage(logs, in_tables(body))
+
+
+def test_triggers_nest_ten_deep(logs: Logs) -> None:
+    async def body(storage: Storage) -> None:
+        storage.sql.exec(
+            "PRAGMA recursive_triggers = ON; CREATE TRIGGER r AFTER INSERT ON t WHEN new.a < 100 "
+            "BEGIN INSERT INTO t VALUES (new.a + 1); END"
+        )
+        storage.sql.exec("INSERT INTO t VALUES (91)")
+        assert storage.sql.exec("SELECT max(a) AS m FROM t").one() == {"m": 100}
+        with pytest.raises(SqlError, match="triggers nested too deep"):
+            storage.sql.exec("INSERT INTO t VALUES (80)")
 
     with_storage(logs, in_tables(body))
 

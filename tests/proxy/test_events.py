@@ -120,13 +120,16 @@ def test_a_managed_rules_decision_names_what_contributed(open_log, folder):
 
 def test_refusals_and_failures_are_events_too(open_log, folder, counts):
     log = open_log()
+    log.zone_id_of = {b"www.example.com": ZONE_ID}.get
     log.refused("192.0.2.9", b"ray-2", 400, "two lengths", b"\xffhost", b"/a?password=x")
+    log.refused("192.0.2.9", b"ray-3", 400, "two lengths", b"WWW.Example.com.:8080", b"/b")
     log.failed(ask("/b"), 522, "the origin did not answer")
     log.close()
 
     lines = [json.loads(line) for path in folder.iterdir() for line in path.read_text().splitlines()]
     assert [(line["action"], line["status"], line["zone_id"]) for line in lines] == [
         ("refuse", 400, None),
+        ("refuse", 400, ZONE_ID),
         ("fail", 522, ZONE_ID),
     ]
     assert (lines[0]["host"], lines[0]["query"], lines[0]["reason"]) == (
@@ -134,8 +137,8 @@ def test_refusals_and_failures_are_events_too(open_log, folder, counts):
         "password=***",
         "two lengths",
     )
-    assert [event.phase for event in found(folder)] == ["origin"]  # what names no zone is nobody's
-    assert counts.actions == ["refuse", "fail"]
+    assert [event.phase for event in found(folder)] == ["origin", "http"]  # what names no zone is nobody's
+    assert counts.actions == ["refuse", "refuse", "fail"]
 
 
 def test_texts_are_bounded_whatever_comes(open_log, folder):
@@ -252,13 +255,11 @@ def test_a_search_answers_what_fits_in_order(many, wanted, expected):
 @pytest.mark.parametrize("descending", [True, False])
 def test_pages_of_a_search_join_without_gap_or_repetition(many, descending):
     seen, after, pages = [], None, 0
-    while True:
+    while pages == 0 or (after is not None and pages < 9):
         answer = events.search(many, ZONE_ID, Wanted({}, descending=descending, after=after, limit=5))
         seen += numbers(map(decode, answer.items))
         pages += 1
         after = answer.after
-        if after is None:
-            break
     assert sorted(seen) == list(range(12))
     assert seen == sorted(seen, reverse=descending)
     assert pages == 3
@@ -269,7 +270,7 @@ def test_a_long_search_stops_and_goes_on(many, monkeypatch):
     answer = events.search(many, ZONE_ID, Wanted({"path": "/0"}))
     assert (answer.items, answer.after is not None) == ([], True)
     pages = 1
-    while not answer.items:
+    while not answer.items and pages < 9:
         answer = events.search(many, ZONE_ID, Wanted({"path": "/0"}, after=answer.after))
         pages += 1
     assert pages == 3

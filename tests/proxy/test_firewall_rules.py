@@ -1,5 +1,7 @@
 """Custom rules of accounts and zones: block, log, skip, execute."""
 
+import gc
+
 import pytest
 
 from tests.proxy.made import BROWSER, rule
@@ -193,3 +195,23 @@ def test_a_body_is_only_waited_for_where_a_rule_looks_at_it(edge, field):
     wants = edge.serve(zone=[rule("log", f"len({field}) gt 3" if "raw" in field else f"{field} gt 3")])
     assert wants.pipeline.body_octets > 0
     assert edge.serve(zone=[rule("log", 'http.request.body.mime eq "a/b"')]).pipeline.body_octets == 0
+
+
+def test_the_version_that_is_named_runs_and_not_a_newer_one(edge):
+    by_number = rule("execute", action_parameters={"id": CUSTOM, "version": "1"})
+    versions = {CUSTOM: [rule("block")], f"{CUSTOM}@1": [rule("log")]}
+    assert edge.serve(account=[by_number], custom=versions).ask() is None
+    assert edge.serve(account=[execute()], custom=versions).ask().status == 403
+    assert edge.seen.actions == ["log", "block"]
+
+
+def test_a_request_leaves_nothing_for_the_collector(edge):
+    edge.serve(zone=[rule("log", 'http.host eq "www.example.com"'), rule("block", ADMIN)])
+    gc.collect()
+    gc.disable()
+    try:
+        for number in range(100):
+            edge.ask(("/", "/admin")[number % 2])
+        assert gc.collect() < 100
+    finally:
+        gc.enable()

@@ -4,7 +4,9 @@ Every request that the edge sends carries a ray of its own. So an origin that re
 two with the same, has found a request where the edge saw none.
 """
 
+import random
 import re
+from contextlib import suppress
 
 import pytest
 
@@ -94,3 +96,34 @@ def test_nothing_else_was_read_by_any_origin(origins):
 def test_there_are_enough_forms():
     assert len(FORMS) >= 60
     assert len({name for name, _, _ in FORMS}) == len(FORMS)
+
+
+MUTATIONS = 150
+LEFT_SECONDS = 0.3  # when nothing comes, because the edge waits for more: left, whatever would have come
+PIECES = (
+    *(b"\r\n", b"\n", b"\r", b"\0", b" ", b"\t", b":", b",", b";", b"0", b"5", b"chunked", b"\xff"),
+    *(b"Transfer-Encoding: chunked\r\n", b"Content-Length: 5\r\n", b"Content-Length: 0\r\n"),
+    *(b"0\r\n\r\n", b"GET / HTTP/1.1\r\n", b"Host: x\r\n"),
+)
+
+
+def test_forms_that_are_damaged_at_random_are_read_in_one_way_too(site, origins):
+    chance = random.Random(20_261_121)
+    host, origin = origins["nginx"]
+    for number in range(MUTATIONS):
+        identity = f"m{number:03d}"
+        data = written(chance.choice(FORMS)[1], host.encode(), identity.encode())
+        head, found, tail = data.partition(b"HTTP/1.1\r\n")
+        for _ in range(chance.randrange(1, 4)):
+            at = chance.randrange(len(tail) + 1)
+            cut = chance.choice((0, 0, 1, 2))
+            tail = tail[:at] + chance.choice(PIECES) + tail[at + cut :]
+        with connected(site.http) as connection, connection.makefile("rb") as stream:
+            connection.sendall(head + found + tail)
+            connection.settimeout(LEFT_SECONDS)
+            with suppress(ConnectionError, TimeoutError, AssertionError, ValueError):
+                while read_answer(stream) is not None:
+                    pass
+    assert site.get(host, "/last").status == 200
+    site.server.wait_until(lambda: any(path == "/last" for _, path in origin.seen), 60)
+    assert_rays([row for row in origin.seen if row[1] != "-"])

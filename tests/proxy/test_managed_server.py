@@ -128,10 +128,15 @@ def _health(site):
     return get(address, address, "/health/ready").status
 
 
-def test_patterns_are_compiled_once_and_kept_privately(site):
-    deployed(site)
+def wait_for_patterns(site):
     folder = site.server.data_dir / "rules"
     site.server.wait_until(lambda: list(folder.glob("*.patterns")), 120)
+    return folder
+
+
+def test_patterns_are_compiled_once_and_kept_privately(site):
+    deployed(site)
+    folder = wait_for_patterns(site)
 
     assert folder.stat().st_mode & 0o777 == 0o700
     (kept,) = folder.glob("*.patterns")
@@ -141,3 +146,32 @@ def test_patterns_are_compiled_once_and_kept_privately(site):
     host, _ = deployed(site)
     assert site.get(host, ATTACK).status == 403
     assert kept.stat().st_mtime_ns == made
+
+
+TYPE = "multipart/form-data; boundary=XyZ"
+
+
+def part(name, content, filename=""):
+    shown = f'; filename="{filename}"' if filename else ""
+    return (
+        f'--XyZ\r\nContent-Disposition: form-data; name="{name}"{shown}\r\n\r\n'.encode() + content + b"\r\n"
+    )
+
+
+UPLOADS = [
+    (part("f", b"\0\n" * 300_000, "a.bin") + part("note", b"fine") + b"--XyZ--\r\n", 200),
+    (part("f", b"\0\n" * 300_000, "a.bin") + part("note", b"union select") + b"--XyZ--\r\n", 403),
+    (part("note", b"union select") + part("f", b"\0\n" * 300_000, "a.bin") + b"--XyZ--\r\n", 403),
+    (part("f", b"\0\n" * 300_000, "a.bin") + part("note", b"y" * 200_000) + b"--XyZ--\r\n", 413),
+    (part("f", b"\0\n" * 300_000, "a.bin") + b"--XyZ\r\n\r\n" * 2 + b"--XyZ--\r\n", 400),
+    (part("f", b"\0\n" * 300_000, "a.bin"), 400),
+]
+
+
+@pytest.mark.parametrize(("body", "status"), UPLOADS, ids=[str(number) for number in range(len(UPLOADS))])
+def test_a_large_upload_passes_and_fields_behind_the_file_are_inspected(site, body, status):
+    host, origin = deployed(site)
+
+    assert posted(site, host, TYPE, body) == status
+    if status == 200:
+        assert origin.requests[-1][1] == body

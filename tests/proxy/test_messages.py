@@ -274,6 +274,28 @@ def test_a_body_larger_than_the_zone_takes_is_refused_at_its_head(site):
     assert not origin.requests
 
 
+TOO_LARGE = [
+    b"X: " + b"y" * 70_000 + b"\r\n",
+    b"X: y\r\n" * 200,
+    b"".join(b"X-%d: %b\r\n" % (number, b"y" * 1_000) for number in range(100)),
+]
+
+
+@pytest.mark.parametrize("lines", TOO_LARGE)
+def test_a_head_that_is_too_large_is_refused(site, lines):
+    host, origin = site.origin()
+    answer = say(site.http, b"GET / HTTP/1.1\r\nHost: %b\r\n%b\r\n" % (host.encode(), lines))
+    assert answer.status == 431
+    assert not origin.requests
+
+
+def test_a_target_that_is_too_large_is_refused(site):
+    host, origin = site.origin()
+    answer = say(site.http, b"GET /%b HTTP/1.1\r\nHost: %b\r\n\r\n" % (b"x" * 70_000, host.encode()))
+    assert answer.status == 431
+    assert not origin.requests
+
+
 HOP_BY_HOP = [
     ("Connection: X-Own\r\nX-Own: 1", b"x-own"),
     ("Keep-Alive: timeout=5", b"keep-alive"),

@@ -234,7 +234,7 @@ def test_clearances_outlive_a_restart_of_the_server(tmp_path):
         made.close()
 
 
-def test_requests_that_cannot_be_read_are_counted(site):
+def test_requests_that_cannot_be_read_are_events_of_the_zone_they_name(site):
     host, _ = site.origin()
     say(
         site.http,
@@ -243,6 +243,9 @@ def test_requests_that_cannot_be_read_are_counted(site):
     metrics = site.server.call("GET", "//metrics").body
     counts = re.findall(r'edge_events_total\{process="edge-\d",action="refuse"\} (\d+)', metrics)
     assert sum(map(int, counts)) >= 1
+    (event,) = eventually(site, f"host={host}")
+    assert (event["phase"], event["action"], event["status"]) == ("http", "refuse", 400)
+    assert event["reason"]
 
 
 def test_an_origin_that_does_not_answer_is_an_event(site):

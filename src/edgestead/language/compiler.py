@@ -145,16 +145,6 @@ _CHECKS: dict[str, Callable[[Any], Check]] = {
 }
 
 
-_ENDS = ("starts_with", "ends_with")
-
-
-def _on_end(function: str, slot: int, literal: Any) -> Run:
-    """`starts_with` and `ends_with` of a plain field: after comparisons the commonest of conditions."""
-    if function == "starts_with":
-        return lambda view: (value := view[slot]) is not None and value.startswith(literal)  # type: ignore[union-attr]
-    return lambda view: (value := view[slot]) is not None and value.endswith(literal)  # type: ignore[union-attr]
-
-
 class _Compiler:
     def __init__(self, text: str, lists: Lists) -> None:
         self.text = text
@@ -173,8 +163,6 @@ class _Compiler:
                 return _LOGIC[op]([self.condition(item) for item in items])
             case Quantifier(op, item):
                 return _quantify(op, self.many(item))
-            case Truth(Call(function, (Field(name), Literal(literal)))) if function in _ENDS:
-                return _on_end(function, FIELDS[name].slot, literal)
             case Truth(value):
                 get = self.value(value)
                 return lambda view: get(view) is True

@@ -26,9 +26,9 @@ GROUPS = (
     (
         "Request",
         ("http.",),
-        "Letter case is kept. The path is its normal spelling: `/admin` for `/%61dmin` and `//x/../admin` "
+        "Letter case is kept. The path is its normal spelling, `/admin` for `/%61dmin` and `//x/../admin` "
         "([more](../explanation/edge-rules.md#which-path-a-rule-sees)); queries, headers and cookies are as "
-        "they came. Keys of `http.request.headers` are lower-case, repeated headers and arguments are further "
+        "they came. Keys of `http.request.headers` are lower-case, repeated headers and arguments are more "
         "items of the array. Which fields the edge fills: [fields at the edge](edge-fields.md).",
     ),
     (

@@ -17,6 +17,7 @@ otherwise is refused: an expression that silently matched something else would l
 """
 
 from collections.abc import Callable
+from weakref import WeakValueDictionary
 
 import re2
 
@@ -57,6 +58,8 @@ def _options(*, capture: bool) -> re2.Options:
 
 _ANYWHERE = re2._re2.RE2.Anchor.UNANCHORED
 _NOWHERE = (-1, -1)
+# Those in use: a ruleset that is compiled again, or as one function too, shares them and their memory.
+_TESTS: WeakValueDictionary[str, Test] = WeakValueDictionary()
 
 
 def compile_regex(pattern: str | bytes, *, capture: bool = False) -> "re2._Regexp":
@@ -195,9 +198,12 @@ def regex_test(pattern: str) -> Test:
         if at_end:
             return lambda value: value.endswith(literal)
         return lambda value: literal in value
-    # The wrapper's `search` makes a generator and an object for the match: three times the cost of the match.
-    match = compile_regex(pattern)._regexp.Match
-    return lambda value: match(_ANYWHERE, value, 0, len(value))[0] != _NOWHERE
+    test = _TESTS.get(pattern)
+    if test is None:
+        # The wrapper's `search` makes a generator and an object for the match: three times the match's cost.
+        match = compile_regex(pattern)._regexp.Match
+        test = _TESTS[pattern] = lambda value: match(_ANYWHERE, value, 0, len(value))[0] != _NOWHERE
+    return test
 
 
 def wildcard_parts(pattern: bytes) -> list[bytes]:

@@ -5,9 +5,10 @@ Asks  nobody.
 Tells `services.rulesets` what to emit and the edge what to read.
 Not   what a rule means.
 
-The scope of a document is the zone's or account's id, its key the ruleset's id. It holds what the rules are
-compiled from, as the API answers it, and nothing derived: the edge compiles expressions and resolves
-`execute` by itself. Managed rulesets are not in the feed: each process reads the rule files.
+The scope of a document is the zone's or account's id, its key the ruleset's id. A version that a rule
+executes by its number has a document too, with `pinned_key`. It holds what the rules are compiled from, as
+the API answers it, and nothing derived: the edge compiles expressions and resolves `execute` by itself.
+Managed rulesets are not in the feed: each process reads the rule files.
 """
 
 import msgspec
@@ -23,6 +24,11 @@ class RulesetDocument(msgspec.Struct, frozen=True):
     phase: str
     version: str
     rules: msgspec.Raw
+
+
+def pinned_key(ruleset_id: str, version: int | str) -> str:
+    """The key of one version's document. No ruleset's id has an @."""
+    return f"{ruleset_id}@{version}"
 
 
 encode = msgspec.json.Encoder().encode

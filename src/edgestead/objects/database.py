@@ -136,6 +136,7 @@ class Database:
         self.connection = apsw.Connection(path, vfs=vfs or None, statementcachesize=32)
         self.total_changes = self.connection.total_changes
         self._own = self.connection.cursor()
+        self._began = False  # a transaction
         self.spare: apsw.Cursor | None = None  # for the next user statement: a new one costs 0.3 µs
         try:
             self._configure()
@@ -256,12 +257,18 @@ class Database:
         return self.connection.in_transaction
 
     @property
+    def has_lost(self) -> bool:
+        """Whether SQLite has rolled the transaction back by itself."""
+        return self._began and not self.connection.in_transaction
+
+    @property
     def has_written(self) -> bool:
         return self.connection.txn_state("main") == apsw.SQLITE_TXN_WRITE
 
     def begin(self, depth: int) -> None:
         """Begin a transaction, already `depth` savepoints deep: nothing ran before."""
         self._do(_BEGIN)
+        self._began = True
         for level in range(1, depth + 1):
             self.save(level)
 
@@ -280,11 +287,13 @@ class Database:
         self.names.clear()
         if self.connection.in_transaction:
             self._do(_ROLLBACK)
+        self._began = False
         self.has_table = bool(self._run_once(_HAS))
 
     def commit(self) -> bytes:
         """Commit, and give the transaction's WAL frames; empty when it changed nothing."""
         self._do(_COMMIT)
+        self._began = False
         if self._frames < self._read:
             raise SqlError("the write-ahead log was reset by somebody else", "SQLITE_PROTOCOL")
         count = self._frames - self._read

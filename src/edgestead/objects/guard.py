@@ -15,6 +15,7 @@ from typing import Final
 import apsw
 
 HIDDEN_PREFIX: Final = "_edge_"
+_INDEX_PREFIX = "sqlite_autoindex_"  # SQLite's own indexes are called by their tables
 
 PRAGMAS_READ = frozenset(
     "data_version foreign_key_check foreign_key_list function_list index_info index_list index_xinfo "
@@ -55,6 +56,15 @@ _NEVER = frozenset(
         apsw.SQLITE_CREATE_TEMP_VIEW,
     }
 )
+_CREATES = frozenset(
+    {
+        apsw.SQLITE_CREATE_INDEX,
+        apsw.SQLITE_CREATE_TABLE,
+        apsw.SQLITE_CREATE_TRIGGER,
+        apsw.SQLITE_CREATE_VIEW,
+        apsw.SQLITE_CREATE_VTABLE,
+    }
+)
 _TRANSACTION_WORDS = (
     "To execute a transaction, please use the storage.transaction() or storage.transaction_sync() "
     "methods instead of the SQL statements BEGIN TRANSACTION, SAVEPOINT, COMMIT or ROLLBACK"
@@ -84,8 +94,10 @@ class Guard:
     ) -> int:
         if self.trusted:
             return apsw.SQLITE_OK
-        if action == apsw.SQLITE_ANALYZE and is_hidden(first):
+        if action in (apsw.SQLITE_ANALYZE, apsw.SQLITE_REINDEX) and is_hidden(first):
             return apsw.SQLITE_IGNORE  # passed over: statistics would show samples of its keys
+        if action in _CREATES and database == "temp":
+            return apsw.SQLITE_DENY  # `temp.t`: the actions for TEMP are asked for the word only
         allowed = self._allows(action, first, second)
         return apsw.SQLITE_OK if allowed else apsw.SQLITE_DENY
 
@@ -102,14 +114,15 @@ class Guard:
             return (second or "").lower() in MODULES_ALLOWED and not is_hidden(first)
         if is_hidden(first) or is_hidden(second):
             column = f".{second}" if second and action == apsw.SQLITE_READ else ""
-            self._refusal = f"access to {first}{column} is prohibited"
+            name = f"{first}{column}" if is_hidden(first) else second
+            self._refusal = f"access to {name} is prohibited"
             return False
         return action != apsw.SQLITE_READ or (first or "").lower() not in TABLES_DENIED
 
 
 def is_hidden(name: str | None) -> bool:
     """Whether a table, index, trigger or view of that name is ours alone."""
-    return name is not None and name[: len(HIDDEN_PREFIX)].lower() == HIDDEN_PREFIX
+    return name is not None and name.lower().removeprefix(_INDEX_PREFIX).startswith(HIDDEN_PREFIX)
 
 
 def _allows_pragma(name: str, argument: str | None, sets: bool) -> bool:

@@ -46,7 +46,7 @@ def settle(root: Path, worker: int, processes: int) -> Path:
     then everything is as it was.
     """
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _locked(root / "lock"):
+    with locked(root / "lock"):
         layout = _read(root)
         if layout is None:
             layout = Layout(1, processes)
@@ -64,7 +64,7 @@ def adopt(root: Path) -> int:
     """
     if not root.is_dir():
         return 0
-    with _locked(root / "lock"):
+    with locked(root / "lock"):
         layout = _read(root)
         folders = [] if layout is None else [one for one in _folders(root, layout) if os.path.isdir(one)]
         for folder in folders:
@@ -73,13 +73,19 @@ def adopt(root: Path) -> int:
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)
+
+
+def folders(root: Path) -> list[str]:
+    """The folders of all processes that the layout knows. Raises OSError."""
+    found = _read(root)
+    return [] if found is None else _folders(root, found)
 
 
 def _read(root: Path) -> Layout | None:

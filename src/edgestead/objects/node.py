@@ -216,7 +216,7 @@ class Node:
                 break
             if key in self._ending:
                 await asyncio.shield(self._ending[key])
-            elif self.log.pending(ref) is not None and not self._closed:
+            elif not self._closed and self.log.pending(ref) is not None:
                 await self._take_back(key, ref)
             else:
                 break

@@ -13,6 +13,7 @@ object nor the others stand still.
 import asyncio
 import os
 import secrets
+import shutil
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
@@ -20,7 +21,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from edgestead.objects import checks, copies, operate_sql
+from edgestead.objects import backing_up, checks, copies, operate_sql
 from edgestead.objects.classes import Durability
 from edgestead.objects.engine import Engine
 from edgestead.objects.node import Node
@@ -79,8 +80,8 @@ class Operator:
     def __init__(self, node: Node, spool: str, offload: Offload = asyncio.to_thread) -> None:
         self._node, self._spool, self._offload = node, spool, offload
         os.makedirs(spool, mode=0o700, exist_ok=True)
-        for name in os.listdir(spool):
-            os.unlink(f"{spool}/{name}")  # of a process that was killed
+        for entry in os.scandir(spool):  # of a process that was killed
+            shutil.rmtree(entry) if entry.is_dir() else os.unlink(entry)
 
     @property
     def operations(self) -> Operations:
@@ -157,6 +158,16 @@ class Operator:
         except BaseException:
             with suppress(FileNotFoundError):
                 os.unlink(path)
+            raise
+        return path
+
+    async def back_up(self) -> str:
+        """The path of a new folder with what only this process can copy (`backing_up`), for the caller."""
+        path = f"{self._spool}/backup-{secrets.token_hex(16)}"
+        try:
+            await backing_up.copy_log(self._node, path, self._offload)
+        except BaseException:
+            shutil.rmtree(path, ignore_errors=True)
             raise
         return path
 

@@ -67,6 +67,9 @@ class OperateHttp:
         if parts == ["objects"]:
             self._check(request, routes.route_of(request.method, "", of_object=False).permission)
             return await self._list(request, routes.read_query(query, routes.LIST))
+        if parts == ["backup"]:
+            self._check(request, routes.route_of(request.method, "backup", of_object=False).permission)
+            return await self._back_up(request)
         if parts[0] not in ("objects", "ids") or not 3 <= len(parts) <= 4 or not all(parts):
             raise http_errors.NoSuchRoute
         route = routes.route_of(request.method, parts[3] if len(parts) == 4 else "")
@@ -128,6 +131,21 @@ class OperateHttp:
             raise http_errors.WasReset(reason=f"Another objects process did not answer: {error}") from None
         return [(page.result, bool(page.result_info.cursor)) for page in pages]
 
+    async def _back_up(self, request: Request) -> Response:
+        """Of every process, one after the other: each is busy with its own."""
+        folders = []
+        if self._shards is not None:
+            try:
+                answers = await self._shards.ask_others(request)
+                folders = [folder for answer in answers for folder in _read_folders(answer).result]
+            except (OSError, msgspec.DecodeError) as error:
+                raise http_errors.WasReset(reason=f"Another process did not answer: {error}") from None
+        try:
+            folders.append(await self._operator.back_up())
+        except (ObjectError, LogError, OSError, apsw.Error) as error:
+            raise http_errors.WasReset(reason=f"The objects cannot be copied: {error}") from error
+        return Response(200, _JSON, envelope.success(folders))
+
     # of an object
 
     async def _info(self, request: Request, entry: CatalogueEntry, query: Query) -> Any:
@@ -156,7 +174,12 @@ class _Page(msgspec.Struct):
     result_info: ListInfo
 
 
+class _Folders(msgspec.Struct):
+    result: list[str]
+
+
 _read_page = msgspec.json.Decoder(_Page).decode
+_read_folders = msgspec.json.Decoder(_Folders).decode
 
 
 async def _read(file: int) -> AsyncIterator[bytes]:

@@ -63,6 +63,13 @@ class DueAt(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 LIST = Route("GET", "", READ, "List objects, by class and id.", ("class", "limit", "cursor"), of_object=False)
+BACKUP = Route(
+    "POST",
+    "backup",
+    WRITE,
+    "Copy logs for a backup into folders on the server; `edgecli backup` does the rest.",
+    of_object=False,
+)
 INFO = Route("GET", "", READ, "Facts of an object.")
 DELETE = Route("DELETE", "", WRITE, "Delete what an object has stored, and its alarm.")
 CALL = Route("POST", "call", INVOKE, "Call a method.", ("method",), body='{"args": [], "kwargs": {}}')
@@ -94,6 +101,7 @@ DELETE_ALARM = Route("DELETE", "alarm", WRITE, "Delete the alarm.")
 RUN_ALARM = Route("POST", "alarm", WRITE, "Run the alarm's handler now, and wait for its end.")
 ROUTES = (
     LIST,
+    BACKUP,
     INFO,
     DELETE,
     CALL,

@@ -8,7 +8,7 @@ Not   HTTP, permissions; SQL of operators.
 Both backends and both durabilities have a past: only user code of the key-value backend cannot name it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -16,8 +16,9 @@ import msgspec
 from edgestead.objects import recovery
 from edgestead.objects.alarms import Alarms, pack_time, unpack_time
 from edgestead.objects.bookmarks import Bookmark, pack
+from edgestead.objects.classes import ClassInfo
 from edgestead.objects.engine import Engine
-from edgestead.objects.errors import BookmarkError
+from edgestead.objects.errors import BookmarkError, ObjectError
 from edgestead.store.objectlog import END_OF_SESSION, CommitKind, LoggedPosition, ObjectLog, ObjectRef
 
 T = TypeVar("T")
@@ -49,6 +50,7 @@ class AlarmState(msgspec.Struct, frozen=True):
 class Running(Protocol):
     """What is asked of a node."""
 
+    classes: Mapping[str, ClassInfo]
     log: ObjectLog
     alarms: Alarms
 
@@ -131,7 +133,13 @@ class Operations:
         await self._node.with_storage(ref, lambda engine: engine.set_alarm(alarm_us))
 
     async def run_alarm(self, ref: ObjectRef) -> bool:
-        """Run the handler now, whenever it is due, and wait for its end. False when no alarm is set."""
+        """Run the handler now, whenever it is due, and wait for its end. False when no alarm is set.
+
+        Raises ObjectError without a loaded class that has one: the alarm stays as it is.
+        """
+        info = self._node.classes.get(ref.class_name)
+        if info is None or not info.has_alarm:
+            raise ObjectError(f"no class {ref.class_name} with an alarm() method was loaded")
         if (await self.alarm(ref)).time_ms is None:
             return False
         await self.set_alarm(ref, self._node.now_ms())

@@ -8,6 +8,8 @@ Not   bookmarks and schedules (`recovery`).
 
 import logging
 
+import apsw
+
 from edgestead.objects import own, recovery
 from edgestead.objects.engine import Engine
 from edgestead.objects.errors import StorageBroken
@@ -35,7 +37,7 @@ async def take_back(object_log: ObjectLog, engine: Engine) -> dict[str, bytes | 
             await engine.take_back(state)
             return {}
         await recovery.ask(lambda done: object_log.restore(lease, state, lambda error: done(None, error)))
-    except (NoSpace, LogBroken) as error:
+    except (NoSpace, LogBroken, apsw.Error, OSError) as error:
         raise StorageBroken(f"The object cannot be taken back: {error}") from error
     except LogError as error:
         log.error("%s/%s stays as it is: %s", lease.ref.class_name, lease.ref.name or lease.ref.id, error)

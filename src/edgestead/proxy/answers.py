@@ -35,6 +35,19 @@ KEEP_ALIVE = b"connection: keep-alive\r\n"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
+def end_to_end(headers: Headers, found: dict[bytes, bytes]) -> Headers:
+    """Those that do not concern the connection to the origin alone. `found` are the same by name."""
+    if found.keys().isdisjoint(KEPT_FROM_CLIENTS):
+        return headers
+    dropped = KEPT_FROM_CLIENTS
+    if found.get(b"connection", b"keep-alive").lower() not in (b"keep-alive", b"close") or (
+        len(found) != len(headers)
+    ):
+        listed = b",".join([value for name, value in headers if name == b"connection"])
+        dropped = dropped.union(token.strip().lower() for token in listed.split(b","))
+    return [header for header in headers if header[0] not in dropped]
+
+
 def words(status: int) -> str:
     line = _LINES.get(status)
     return line[13:-2].decode() if line else ""
@@ -43,4 +56,4 @@ def words(status: int) -> str:
 def head(status: int, headers: Headers, added: bytes) -> bytes:
     """`added` are whole lines. Reason phrases of origins are not passed on (RFC 9112 §4)."""
     line = _LINES.get(status) or b"HTTP/1.1 %d \r\n" % status
-    return line + b"".join([b"%b: %b\r\n" % header for header in headers]) + added + b"\r\n"
+    return line + b"".join([name + b": " + value + b"\r\n" for name, value in headers]) + added + b"\r\n"

@@ -7,6 +7,7 @@ Not   origins; what an answer says.
 """
 
 import asyncio
+import os
 import random
 import time
 from collections import deque
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from edgestead.proxy.edge import Edge
 
 _FOREVER = float("inf")
-_ray = random.SystemRandom().getrandbits
+_ray = random.Random(os.urandom(32)).getrandbits  # a name, no secret: no system call for each
+_VERSIONS = {"1.1": b"HTTP/1.1", "1.0": b"HTTP/1.0"}
 
 
 class ClientConnection(asyncio.Protocol):
@@ -40,6 +42,7 @@ class ClientConnection(asyncio.Protocol):
         "_held",
         "_is_closing",
         "_is_repeating",
+        "_is_stuffed",
         "_lingered",
         "_parser",
         "_peer",
@@ -78,11 +81,11 @@ class ClientConnection(asyncio.Protocol):
         self._tunnel: Passage | None = None
         self._held: list[bytes] | None = None  # what came behind a request to upgrade
         self._fault: tuple[int, str] | None = None  # what to say when the requests before are answered
-        self._is_closing = self._is_repeating = False
+        self._is_closing = self._is_repeating = self._is_stuffed = False
         self._bodied: Passage | None = None  # asks for an upgrade, with a body that llhttp does not see
         self._lingered = -1
         self.reading_paused = self.paused_by_origin = False
-        self._deadline = edge.loop.time() + limits.HEAD_SECONDS_MAX
+        self._deadline = edge.soon + limits.HEAD_SECONDS_MAX
 
     # the transport
 
@@ -107,14 +110,16 @@ class ClientConnection(asyncio.Protocol):
             active.abandon()
 
     def pause_writing(self) -> None:
+        self._is_stuffed = True
         if self._active is not None:
             self._active.pause(True)
-            self._deadline = self.edge.loop.time() + limits.STALL_SECONDS_MAX
+            self._deadline = self.edge.soon + limits.STALL_SECONDS_MAX
 
     def resume_writing(self) -> None:
+        self._is_stuffed = False
         if self._active is not None:
             self._active.pause(False)
-            self._deadline = self.edge.loop.time() + limits.ORIGIN_BODY_SECONDS_MAX
+            self._deadline = self.edge.soon + limits.ORIGIN_BODY_SECONDS_MAX
 
     def eof_received(self) -> bool:
         return False
@@ -145,7 +150,8 @@ class ClientConnection(asyncio.Protocol):
                 self._give_up(431, f"its head is larger than {limits.HEAD_BYTES_MAX} bytes")
         if self._active is not None:
             self._active.go()
-        self._balance()
+        if self.reading_paused or self._receiving is not None or self._waiting or self._held:
+            self._balance()
 
     def _paused_for_upgrade(self, rest: bytes) -> None:
         """llhttp stops behind a head that asks for another protocol, whether or not a body follows it."""
@@ -169,26 +175,21 @@ class ClientConnection(asyncio.Protocol):
         self._is_repeating = True
         parser.feed_data(b"POST / HTTP/1.1\r\nhost: x\r\n%b\r\n\r\n" % framing)
         self._is_repeating = False
+        self._headers, self._head_bytes = [], 0
         return parser
 
     # the parser
 
     def on_message_begin(self) -> None:
-        if self._is_repeating:
-            return
         self._target, self._headers = b"", []
         self._head_bytes = max(self._head_bytes, 1)
         if self._active is None:
-            self._deadline = self.edge.loop.time() + limits.HEAD_SECONDS_MAX
+            self._deadline = self.edge.soon + limits.HEAD_SECONDS_MAX
 
     def on_url(self, url: bytes) -> None:
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._is_repeating:
-            return
-        if len(self._headers) >= limits.HEADERS_MAX:
-            raise heads.Refused(431, f"it has more than {limits.HEADERS_MAX} headers")
         self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
@@ -213,7 +214,9 @@ class ClientConnection(asyncio.Protocol):
         parser, edge, headers = self._parser, self.edge, self._headers
         version = parser.get_http_version()
         method = parser.get_method()
-        if version not in ("1.1", "1.0"):
+        if len(headers) > limits.HEADERS_MAX:
+            raise heads.Refused(431, f"it has more than {limits.HEADERS_MAX} headers")
+        if version not in _VERSIONS:
             raise heads.Refused(505, "only HTTP/1.1 and HTTP/1.0 are offered here")
         if method == b"CONNECT":
             raise heads.Refused(405, "this is no proxy for other hosts")
@@ -230,7 +233,7 @@ class ClientConnection(asyncio.Protocol):
             peer=self._peer,
             scheme=scheme,
             port=self._port,
-            version=b"HTTP/" + version.encode(),
+            version=_VERSIONS[version],
             method=method,
             target=read.target,
             headers=headers,
@@ -247,8 +250,8 @@ class ClientConnection(asyncio.Protocol):
             read,
             keep_alive=parser.should_keep_alive(),
             old=version == "1.0",
-            upgrades=_wants_websocket(read, method, version) and route.facts.settings["websockets"] == "on",
-            expects=version == "1.1" and read.found.get(b"expect", b"").lower() == b"100-continue",
+            upgrades=route.takes_websockets and _wants_websocket(read, method, version),
+            expects=b"expect" in read.found and _expects_continue(read, version),
             added=added,
         )
 
@@ -283,10 +286,11 @@ class ClientConnection(asyncio.Protocol):
         self._balance()
 
     def expect_body(self) -> None:
-        self._deadline = self.edge.loop.time() + limits.BODY_SECONDS_MAX
+        self._deadline = self.edge.soon + limits.BODY_SECONDS_MAX
 
     def expect_origin(self, seconds: float) -> None:
-        self._deadline = self.edge.loop.time() + seconds
+        if not self._is_stuffed:  # then it is the client that is waited for
+            self._deadline = self.edge.soon + seconds
 
     def through(self, passage: Passage) -> None:
         """A request is answered: the next one, or the end."""
@@ -301,7 +305,7 @@ class ClientConnection(asyncio.Protocol):
             self.edge.loop.call_soon(self._go_on)
             return
         held, self._held = self._held, None
-        self._deadline = self.edge.loop.time() + limits.IDLE_SECONDS_MAX
+        self._deadline = self.edge.soon + limits.IDLE_SECONDS_MAX
         if held:
             self.edge.loop.call_soon(self._parse, b"".join(held))
         elif self._fault is not None:
@@ -383,7 +387,7 @@ class ClientConnection(asyncio.Protocol):
             self._transport.close()
             return
         self._lingered = 0
-        self._deadline = self.edge.loop.time() + limits.LINGER_SECONDS_MAX
+        self._deadline = self.edge.soon + limits.LINGER_SECONDS_MAX
         self._balance()
         if self._transport.can_write_eof():
             self._transport.write_eof()
@@ -426,6 +430,10 @@ def _facts(transport: asyncio.BaseTransport, server_name: str) -> TlsFacts:
         cipher=cipher[0].encode() if cipher else b"",
         server_name=server_name.encode("ascii", "replace"),
     )
+
+
+def _expects_continue(read: heads.Read, version: str) -> bool:
+    return version == "1.1" and read.found[b"expect"].lower() == b"100-continue"
 
 
 def _wants_websocket(read: heads.Read, method: bytes, version: str) -> bool:

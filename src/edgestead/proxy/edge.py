@@ -49,6 +49,9 @@ class Edge:
         self.count = count
         self.origin_port = origin_port
         self.is_ending = False
+        # The time of the next sweep. Deadlines count from it: exact enough for seconds, never too early, and
+        # no request asks for the time.
+        self.soon = loop.time() + limits.SWEEP_SECONDS
         self._per_address_max = per_address_max
         self._clients: set[ClientConnection] = set()
         self._by_address: dict[str, int] = {}
@@ -84,6 +87,7 @@ class Edge:
     def sweep(self) -> None:
         """Look for late connections, now and every SWEEP_SECONDS."""
         now = self.loop.time()
+        self.soon = now + limits.SWEEP_SECONDS
         for client in tuple(self._clients):
             client.close_if_late(now)
         self.pool.sweep(now)

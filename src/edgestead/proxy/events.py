@@ -120,6 +120,7 @@ class EventLog:
         per_second_max: int = EVENTS_PER_SECOND_MAX,
     ) -> None:
         """`failed` is told why lines could not be written: on the writing thread, once for each cause."""
+        self.zone_id_of: Callable[[bytes], str | None] = lambda host: None  # who knows hosts is made later
         self._files = files
         self._worker = worker
         self._counts = counts or NoCounts()
@@ -155,8 +156,10 @@ class EventLog:
         self._note(subject, decision)
 
     def refused(self, client: str, ray: bytes, status: int, reason: str, host: bytes, target: bytes) -> None:
-        """A request that could not be read, or that names no zone of ours."""
-        self._note(_Subject(client, ray, host, target), Decision("http", "refuse", status, reason=reason))
+        """A request that could not be read, or that names nothing that is proxied here."""
+        zone_id = self.zone_id_of(_name_of(host))
+        subject = _Subject(client, ray, host, target, zone_id=zone_id)
+        self._note(subject, Decision("http", "refuse", status, reason=reason))
 
     def failed(self, exchange: Exchange, status: int, reason: str) -> None:
         """The origin did not answer."""
@@ -237,6 +240,11 @@ class EventLog:
             with self._lock:
                 self._pending_octets -= sum(len(line) + 1 for _, line in pending)
         return ""
+
+
+def _name_of(host: bytes) -> bytes:
+    """The name in a Host header that nobody has checked."""
+    return host[:_HOST_OCTETS_MAX].partition(b":")[0].rstrip(b".").lower()
 
 
 class _Subject(NamedTuple):

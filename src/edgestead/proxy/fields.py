@@ -12,8 +12,9 @@ default always: what a machine of your own does not know.
 import os
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from operator import attrgetter
 
-from edgestead.language import FIELDS, LazyView, Loader, Value, ip_value, loader_table
+from edgestead.language import FIELDS, Loader, Value, ip_value, loader_table
 from edgestead.language.types import VALUE_BYTES_MAX
 from edgestead.proxy import texts
 from edgestead.proxy.exchange import Exchange, Headers, values_of
@@ -29,7 +30,13 @@ Load = Loader[Exchange]
 
 
 def _header(name: bytes) -> Load:
-    return lambda exchange: exchange.header(name)
+    def load(exchange: Exchange) -> bytes | None:
+        for found, value in exchange.headers:
+            if found == name:
+                return value
+        return None
+
+    return load
 
 
 def _joined(name: bytes, separator: bytes) -> Load:
@@ -43,7 +50,11 @@ def _joined(name: bytes, separator: bytes) -> Load:
 
 
 def _normal(exchange: Exchange) -> bytes:
-    return texts.normal_path(exchange.path)
+    path = exchange.path
+    text = path.decode("latin-1")  # looking into a str takes a fifth of the time
+    if "%" in text or "//" in text or "/." in text or "\\" in text:
+        return texts.normal_path(path)
+    return path  # nearly every one
 
 
 def _with_query(path: bytes, query: bytes) -> bytes:
@@ -115,23 +126,23 @@ def _media_type(exchange: Exchange) -> bytes | None:
 
 
 _REQUEST: Mapping[str, Load] = {
-    "http.host": lambda exchange: exchange.host,
+    "http.host": attrgetter("host"),
     "http.cookie": _joined(b"cookie", b"; "),
     "http.referer": _header(b"referer"),
     "http.user_agent": _header(b"user-agent"),
     "http.x_forwarded_for": _joined(b"x-forwarded-for", b", "),
-    "http.request.method": lambda exchange: exchange.method,
-    "http.request.version": lambda exchange: exchange.version,
+    "http.request.method": attrgetter("method"),
+    "http.request.version": attrgetter("version"),
     "http.request.full_uri": lambda exchange: _full(exchange, _uri(exchange)),
     "http.request.uri": _uri,
     "http.request.uri.path": _normal,
     "http.request.uri.path.extension": lambda exchange: texts.extension(_normal(exchange)),
-    "http.request.uri.query": lambda exchange: exchange.query,
+    "http.request.uri.query": attrgetter("query"),
     "http.request.uri.args": lambda exchange: texts.grouped(texts.pairs(exchange.query)),
     "http.request.uri.args.names": lambda exchange: _names(texts.pairs(exchange.query)),
     "http.request.uri.args.values": lambda exchange: _values(texts.pairs(exchange.query)),
     "raw.http.request.full_uri": lambda exchange: _full(exchange, exchange.raw_target),
-    "raw.http.request.uri": lambda exchange: exchange.raw_target,
+    "raw.http.request.uri": attrgetter("raw_target"),
     "raw.http.request.uri.path": _raw_path,
     "raw.http.request.uri.path.extension": lambda exchange: texts.extension(_raw_path(exchange)),
     "raw.http.request.uri.query": _raw_query,
@@ -149,7 +160,7 @@ _REQUEST: Mapping[str, Load] = {
     "ssl": lambda exchange: exchange.scheme == b"https",
     "cf.zone.name": lambda exchange: exchange.zone.name,
     "cf.zone.plan": lambda exchange: exchange.zone.plan.encode(),
-    "cf.ray_id": lambda exchange: exchange.ray,
+    "cf.ray_id": attrgetter("ray"),
     "cf.random_seed": lambda exchange: os.urandom(_SEED_OCTETS),
     "cf.edge.server_port": lambda exchange: exchange.port,
     "cf.edge.client_tcp": lambda exchange: True,
@@ -183,14 +194,17 @@ KNOWN = {**_REQUEST, **_BODY, **_ABOUT_BODY, **_RESPONSE}
 LOADERS = loader_table(KNOWN)
 
 
-class ExchangeView(LazyView[Exchange]):
-    """A lazy view that cuts nothing: limits of heads and bodies are below those of values.
+class ExchangeView(dict[int, Value | None]):
+    """What `LazyView` is, but it cuts nothing: limits of heads and bodies are below those of values.
 
     A head has at most 64 KiB and 128 headers, `texts.pairs` makes at most as many pairs as a value has items,
     and the body's loaders cut it.
     """
 
-    __slots__ = ()
+    __slots__ = ("_request",)
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._request = exchange
 
     def __missing__(self, slot: int) -> Value | None:
         value = self[slot] = LOADERS[slot](self._request)

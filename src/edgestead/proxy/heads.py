@@ -10,12 +10,15 @@ two readers could see two requests is either refused here or has lost that by be
 """
 
 import re
-from typing import NamedTuple
+from functools import lru_cache
+
+import msgspec
 
 from edgestead.http1.messages import Headers
 
 LENGTH_DIGITS_MAX = 18
 HOST_OCTETS_MAX = 255
+HOSTS_KEPT_MAX = 4_096  # spellings of Host whose name is remembered
 
 HOP_BY_HOP = frozenset(
     {
@@ -49,8 +52,11 @@ class Refused(Exception):
     """A head that is not taken: (status, reason)."""
 
 
-class Read(NamedTuple):
-    """What the edge itself goes by. `length` None: the body is chunked. `connection`: tokens, lower case."""
+class Read(msgspec.Struct):
+    """What the edge itself goes by. `length` None: the body is chunked. `connection`: tokens, lower case.
+
+    `found` are the headers by name; those that are lists are joined.
+    """
 
     host: bytes
     target: bytes
@@ -64,17 +70,11 @@ _NOTHING: frozenset[bytes] = frozenset()
 
 def read(version: str, target: bytes, headers: Headers) -> Read:
     """Raises Refused for a head that two readers could take for two things (RFC 9112 §3.2, §6.3)."""
-    found: dict[bytes, bytes] = {}
-    for name, value in headers:
-        if name in _READ:
-            if name not in found:
-                found[name] = value
-            elif name in _LISTS:
-                found[name] += b", " + value
-            else:
-                raise Refused(400, f"{name.decode()} is stated more than once")
-        elif b"_" in name and name.replace(b"_", b"-") in _WRITTEN_ANEW:
-            raise Refused(400, "a header's name imitates another one by an underscore")
+    found = dict(headers)  # at the speed of C: nearly every head has each name once
+    if len(found) != len(headers):
+        found = _joined(headers)
+    if b"_" in b"".join(found) and any(map(_imitates, found)):
+        raise Refused(400, "a header's name imitates another one by an underscore")
     length = _length(version, found)
     host = found.get(b"host")
     if host is None:
@@ -84,6 +84,23 @@ def read(version: str, target: bytes, headers: Headers) -> Read:
     connection = found.get(b"connection")
     tokens = _NOTHING if connection is None else _tokens(connection)
     return Read(_host(host), target, length, tokens, found)
+
+
+def _imitates(name: bytes) -> bool:
+    return b"_" in name and name.replace(b"_", b"-") in _WRITTEN_ANEW
+
+
+def _joined(headers: Headers) -> dict[bytes, bytes]:
+    """Raises Refused: a header is there twice that the edge goes by."""
+    found: dict[bytes, bytes] = {}
+    for name, value in headers:
+        if name not in found:
+            found[name] = value
+        elif name in _LISTS:
+            found[name] += b", " + value
+        elif name in _READ:
+            raise Refused(400, f"{name.decode()} is stated more than once")
+    return found
 
 
 def _length(version: str, found: dict[bytes, bytes]) -> int | None:
@@ -104,6 +121,7 @@ def _length(version: str, found: dict[bytes, bytes]) -> int | None:
     return int(stated)
 
 
+@lru_cache(HOSTS_KEPT_MAX)
 def _host(value: bytes) -> bytes:
     """The name alone. Raises Refused."""
     match = _HOST.fullmatch(value.strip(b" \t").lower()) if len(value) <= HOST_OCTETS_MAX else None
@@ -143,5 +161,5 @@ def request_head(
     """A request's head but for its last empty line. `added` are whole lines that the edge says itself."""
     if connection:
         headers = [header for header in headers if header[0] not in connection]
-    lines = [b"%b: %b\r\n" % header for header in headers if header[0] not in _WRITTEN_ANEW]
+    lines = [name + b": " + value + b"\r\n" for name, value in headers if name not in _WRITTEN_ANEW]
     return b"%b %b HTTP/1.1\r\nhost: %b\r\n%b%b" % (method, target, host, b"".join(lines), added)

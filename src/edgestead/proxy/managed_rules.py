@@ -5,6 +5,9 @@ Asks  `managed` for engine and policies, `rules` and `skips`, `acts` for the ans
 Tells `pipeline`; the observer, one event for each decision with the rules that made it.
 Not   inspecting (`waf`).
 
+Of a multipart body that is larger than the inspected prefix the later fields are held back until they were
+inspected, each with the head of the request again: their score is the head's and their own.
+
 No request passes uninspected: while the rules are not ready, or when a rule executes a ruleset that this
 server does not have, the zone's requests get 503. A body that cannot be inspected whole is refused with the
 inspection's own status, unless the zone only logs.
@@ -26,6 +29,7 @@ from edgestead.proxy.acts import act_of
 from edgestead.proxy.challenges import challenge
 from edgestead.proxy.clearance import KINDS
 from edgestead.proxy.exchange import Exchange, Response
+from edgestead.proxy.late_body import LateBody
 from edgestead.proxy.later import Later
 from edgestead.proxy.managed import overrides_of
 from edgestead.proxy.phase import Silent, Step, Tools, ZoneRules
@@ -42,8 +46,10 @@ from edgestead.proxy.rules import (
 )
 from edgestead.proxy.skips import skips_of
 from edgestead.services.events import Contribution, Decision
+from edgestead.waf.bodies import processor_of
+from edgestead.waf.engine import Engine, finish
 from edgestead.waf.limits import BODY_BYTES_MAX
-from edgestead.waf.transaction import Hit, Request, Verdict
+from edgestead.waf.transaction import Hit, Policy, Refused, Request, Verdict
 
 PHASE = "http_request_firewall_managed"
 BLOCK_STATUS = 403
@@ -55,6 +61,7 @@ _BLOCKED = "This request looks like an attack and was not let through."
 _UNAVAILABLE = "This site's protection is not ready. Please try again in a moment."
 _REFUSED = {
     400: "The request's body cannot be read as what it says it is.",
+    415: "The request's body is packed, and cannot be checked.",
     413: "The request's body is too large or too deep to be checked.",
     414: "The request's address has too many arguments to be checked.",
     431: "The request has too many cookies to be checked.",
@@ -114,19 +121,43 @@ class _Execute(NamedTuple):
         if reason or managed.engine is None:
             return self._unavailable(exchange, ruleset_id, reason)
         policy = managed.policy(self.overrides, skipped)
-        inspection = managed.engine.inspect(request_of(exchange), policy)
-        outcome: Outcome = Later(self._inspect(exchange, inspection.request(), policy.action)).go_on()
+        outcome: Outcome = Later(self._inspect(exchange, managed.engine, policy)).go_on()
         return outcome
 
     def _inspect(
-        self, exchange: Exchange, steps: Generator[None, None, Verdict], action: str
+        self, exchange: Exchange, engine: Engine, policy: Policy
     ) -> Generator[None, None, Response | None]:
-        verdict = yield from steps
+        request = request_of(exchange)
+        verdict = yield from engine.inspect(request, policy).request()
+        answer = self._answer(exchange, verdict, policy.action)
+        if answer is None and request.rest_follows and not verdict.refused:
+            return self._watch(exchange, request, engine, policy)
+        return answer
+
+    def _answer(self, exchange: Exchange, verdict: Verdict, action: str) -> Response | None:
         if verdict.refused:
             return self._refused(exchange, verdict, action)
-        if not verdict.action:
-            return None
-        return self._decided(exchange, verdict)
+        return self._decided(exchange, verdict) if verdict.action else None
+
+    def _watch(self, exchange: Exchange, request: Request, engine: Engine, policy: Policy) -> Response | None:
+        """Have the later parts of a large multipart body inspected before they pass."""
+
+        def inspect(parts: bytes) -> Response | None:
+            later = msgspec.structs.replace(request, body=parts, body_complete=True, rest_follows=False)
+            verdict = finish(engine.inspect(later, policy).request())
+            return self._answer(exchange, verdict, policy.action)
+
+        def refuse(refused: Refused) -> Response | None:
+            verdict = Verdict(refused=refused.reason, status=refused.status, threshold=policy.threshold)
+            return self._refused(exchange, verdict, policy.action)
+
+        if exchange.late is None:
+            try:
+                exchange.late = LateBody(exchange.header(b"content-type") or b"", exchange.body)
+            except Refused as refused:
+                return refuse(refused)
+        exchange.late.add(inspect, refuse)
+        return None
 
     def _unavailable(self, exchange: Exchange, ruleset_id: str, reason: str) -> Response:
         decision = Decision(
@@ -208,6 +239,8 @@ def request_of(exchange: Exchange) -> Request:
         server_port=exchange.port,
         body=exchange.body,
         body_complete=exchange.body_complete,
+        rest_follows=not exchange.body_complete
+        and processor_of(exchange.header(b"content-type") or b"") == "MULTIPART",
         unique_id=exchange.ray.decode("latin-1"),
         time_epoch_seconds=exchange.arrived_us // _US,
     )

@@ -16,7 +16,9 @@ import httptools
 
 from edgestead.http1.messages import Headers
 from edgestead.proxy import faults, limits
+from edgestead.proxy.answers import FRAMING
 from edgestead.proxy.faults import Fault, OriginFault
+from edgestead.proxy.heads import LENGTH_DIGITS_MAX
 from edgestead.proxy.origins import Target
 
 if TYPE_CHECKING:
@@ -173,8 +175,6 @@ class OriginConnection(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._status:
             return  # a trailer
-        if len(self._headers) >= limits.HEADERS_MAX:
-            raise OriginFault(faults.UNREADABLE)
         self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
@@ -191,15 +191,18 @@ class OriginConnection(asyncio.Protocol):
             return
         if status == 101 and not passage.upgrades:
             raise OriginFault(faults.UNREADABLE)
-        if self._head_bytes > limits.HEAD_BYTES_MAX and is_too_large(self._headers):
+        if len(self._headers) > limits.HEADERS_MAX or (
+            self._head_bytes > limits.HEAD_BYTES_MAX and is_too_large(self._headers)
+        ):
             raise OriginFault(faults.UNREADABLE)
         self._status = status
         self.keep_alive = self._parser.should_keep_alive()
-        length, framed = _framing(self._headers)
+        found = dict(self._headers)
+        length, framed = _framing(self._headers, found)
         bodyless = self._head_only or status in _NO_BODY or status == 101
         self._until_end = not framed and not bodyless
         self._done = self._head_only
-        passage.head(status, self._headers, length, bodyless)
+        passage.head(status, self._headers, found, length, bodyless)
 
     def on_body(self, chunk: bytes) -> None:
         if self._done or self.passage is None:
@@ -217,16 +220,17 @@ def is_too_large(headers: Headers) -> bool:
     return sum(len(name) + len(value) + 4 for name, value in headers) > limits.HEAD_BYTES_MAX
 
 
-def _framing(headers: Headers) -> tuple[int | None, bool]:
+def _framing(headers: Headers, found: dict[bytes, bytes]) -> tuple[int | None, bool]:
     """Content-Length, and whether the answer says how long it is at all."""
-    length, framed = None, False
-    for name, value in headers:
-        if name == b"content-length":
-            if not value.isdigit() or len(value) > 18 or length is not None:
-                raise OriginFault(faults.UNREADABLE)
-            length, framed = int(value), True
-        elif name == b"transfer-encoding":
-            if value.strip().lower() != b"chunked":
-                raise OriginFault(faults.UNREADABLE)
-            framed = True
-    return length, framed
+    stated, encoding = found.get(b"content-length"), found.get(b"transfer-encoding")
+    if len(found) != len(headers) and sum(name in FRAMING for name, _ in headers) > 1:
+        raise OriginFault(faults.UNREADABLE)
+    if encoding is not None:
+        if stated is not None or encoding.strip().lower() != b"chunked":
+            raise OriginFault(faults.UNREADABLE)
+        return None, True
+    if stated is None:
+        return None, False
+    if not stated.isdigit() or len(stated) > LENGTH_DIGITS_MAX:
+        raise OriginFault(faults.UNREADABLE)
+    return int(stated), True

@@ -26,12 +26,8 @@ class Target(NamedTuple):
     server_name: str = ""
 
 
-class Way(NamedTuple):
-    """How a request's origin is reached, apart from its address."""
-
-    port: int
-    tls: str = ""
-    server_name: str = ""
+Way = tuple[int, str, str]
+"""How a request's origin is reached, apart from its address: port, TLS, the name that is asked for."""
 
 
 class Origins:

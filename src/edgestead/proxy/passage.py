@@ -16,16 +16,16 @@ from edgestead.http1.messages import Headers
 from edgestead.proxy import answers, faults, heads, limits, pages
 from edgestead.proxy.exchange import Exchange, Response, ResponseHead
 from edgestead.proxy.faults import Fault, OriginFault
+from edgestead.proxy.late_body import LateBody
 from edgestead.proxy.later import Later
 from edgestead.proxy.origin import OriginConnection
-from edgestead.proxy.origins import Target, Way
+from edgestead.proxy.origins import Way
 from edgestead.proxy.routing import Route
 
 if TYPE_CHECKING:
     from edgestead.proxy.client import ClientConnection
 
 _REPEATABLE = frozenset({b"GET", b"HEAD", b"OPTIONS", b"PUT", b"DELETE", b"TRACE"})  # RFC 9110 §9.2.2
-_TLS_MODES = {"full": "full", "strict": "strict", "origin_pull": "strict"}
 _LAST_CHUNK = b"0\r\n\r\n"
 
 
@@ -88,7 +88,7 @@ class Passage:
         self._chunks: list[bytes] = []
         self._out: list[bytes] = []
         self.held_bytes = self.body_bytes = 0
-        self.body_bytes_max = route.facts.settings["max_upload"] * 1_000_000
+        self.body_bytes_max = route.body_bytes_max
         self.ended_body = read.length == 0
         self.done = self._decided = self._answered = self._sent = self._retried = False
         self._framing = b""  # "" as is, "chunked", "close" of the answer to the client
@@ -113,19 +113,30 @@ class Passage:
         self.body_bytes += len(chunk)
         if self.body_bytes > self.body_bytes_max:
             self.refuse(413, "The request's body is larger than this zone takes.")
-        elif self._sent and self._origin is not None:
-            self._origin.write(b"%x\r\n%b\r\n" % (len(chunk), chunk) if self._chunked else chunk)
+            return
+        late = self.exchange.late
+        if late is not None:
+            passed = late.feed(chunk)
+            if isinstance(passed, Response):
+                self.answer(passed)
+                return
+            chunk = passed
+        if self._sent and self._origin is not None:
+            if chunk:
+                self._origin.write(b"%x\r\n%b\r\n" % (len(chunk), chunk) if self._chunked else chunk)
             self._client.expect_body()
-        else:
+        elif chunk:
             self._chunks.append(chunk)
             self.held_bytes += len(chunk)
 
     def end_body(self) -> None:
         self.ended_body = True
+        if self._ends_badly():
+            return
         if self._sent and self._origin is not None:
             if self._chunked:
                 self._origin.write(_LAST_CHUNK)
-            self._client.expect_origin(self._head_seconds)
+            self._client.expect_origin(self._route.head_seconds)
 
     # deciding
 
@@ -154,9 +165,28 @@ class Passage:
             self._client.edge.loop.call_soon(self._go_on, answer)
         elif answer is not None:
             self.answer(answer)
-        else:
+        elif self.exchange.late is None or self._let_late_pass(self.exchange.late):
             self._continue()
             self._ask()
+
+    def _let_late_pass(self, late: LateBody) -> bool:
+        """Of what is here already, keep what may pass; False when the request ends instead."""
+        follows, self._chunks = self._chunks[1:], [late.first]
+        for chunk in follows:
+            passed = late.feed(chunk)
+            if isinstance(passed, Response):
+                self.answer(passed)
+                return False
+            self._chunks.append(passed)
+        self._chunks = [chunk for chunk in self._chunks if chunk]
+        return not (self.ended_body and self._ends_badly())
+
+    def _ends_badly(self) -> bool:
+        late = self.exchange.late
+        answer = None if late is None or self.done else late.end()
+        if answer is not None:
+            self.answer(answer)
+        return answer is not None
 
     def _go_on(self, later: Later) -> None:
         """Others had their turn."""
@@ -173,8 +203,8 @@ class Passage:
     def _ask(self) -> None:
         exchange, client = self.exchange, self._client
         edge = client.edge
-        choice, facts = exchange.origin, exchange.zone
-        mode = _TLS_MODES.get(facts.settings["ssl"], "") if exchange.scheme == b"https" else ""
+        choice = exchange.origin
+        mode = self._route.tls_mode if exchange.scheme == b"https" else ""
         port = edge.origin_port or (443 if mode else 80)
         server_name = ""
         host = self._route.origins.alias
@@ -184,10 +214,10 @@ class Passage:
         if mode:
             name = exchange.host if choice is None else choice.sni or choice.host_header or exchange.host
             server_name = name.partition(b":")[0].decode("ascii", "replace")
-        self._way, self._host = Way(port, mode, server_name), host
+        self._way, self._host = (port, mode, server_name), host
         if host is None:
-            addresses = self._tried = self._route.origins.in_turn(edge.loop.time())
-            kept = edge.pool.take(Target(addresses[0], port, mode, server_name)) if addresses else None
+            addresses = self._tried = self._route.origins.in_turn(edge.soon)
+            kept = edge.pool.take((addresses[0], port, mode, server_name)) if addresses else None
             if kept is not None:
                 self._attach(kept)
                 return
@@ -240,15 +270,11 @@ class Passage:
             self._chunks = []  # the rest is passed on as it comes: there is no second try
         self.held_bytes = 0
         if self.ended_body:
-            self._client.expect_origin(self._head_seconds)
+            self._client.expect_origin(self._route.head_seconds)
         else:
             self._client.expect_body()
             self._client.hold(False)  # what was held for its inspection is on its way: read on
         origin.begin(self, b"".join(parts), exchange.method == b"HEAD")
-
-    @property
-    def _head_seconds(self) -> float:
-        return float(self._route.facts.settings["proxy_read_timeout"])
 
     def hold_client(self) -> None:
         self._client.hold(True)
@@ -270,13 +296,17 @@ class Passage:
             kept = [header for header in headers if header[0] not in answers.KEPT_FROM_CLIENTS]
             self._out.append(answers.head(status, kept, b""))
 
-    def head(self, status: int, headers: Headers, length: int | None, bodyless: bool) -> None:
+    def head(
+        self,
+        status: int,
+        headers: Headers,
+        found: dict[bytes, bytes],
+        length: int | None,
+        bodyless: bool,
+    ) -> None:
+        """`found` are the headers by name, the last one of each."""
         self._answered = True
-        listed = [value for name, value in headers if name == b"connection"]
-        dropped = answers.KEPT_FROM_CLIENTS
-        if listed:
-            dropped = dropped.union(token.strip().lower() for token in b",".join(listed).split(b","))
-        headers = [header for header in headers if header[0] not in dropped]
+        headers = answers.end_to_end(headers, found)
         exchange = self.exchange
         if self._pipeline.has_response:
             exchange.response = ResponseHead(status, headers)
@@ -294,7 +324,7 @@ class Passage:
             added += b"connection: upgrade\r\nupgrade: websocket\r\n"
         elif not bodyless and length is None:
             added += self._frame()
-        if not self.ended_body:
+        if not self.ended_body or self._client.edge.is_ending:
             self.keep_alive = False
         if not self.keep_alive and status != 101:
             added += answers.CLOSE

@@ -14,7 +14,7 @@ from edgestead.language import View
 from edgestead.model.ruleset_document import RulesetDocument
 from edgestead.proxy.clearance import KEY_OCTETS, Clearances, Key
 from edgestead.proxy.exchange import Exchange, Response, ZoneFacts
-from edgestead.proxy.fields import LOADERS, ExchangeView
+from edgestead.proxy.fields import ExchangeView
 from edgestead.proxy.later import Later
 from edgestead.proxy.managed import NO_RULES, ManagedRules
 from edgestead.proxy.rates import Rates, memory_octets
@@ -92,5 +92,5 @@ def view_of(exchange: Exchange) -> View:
     """What expressions see of an exchange; made when the first of them asks."""
     view = exchange.view
     if view is None:
-        view = exchange.view = ExchangeView(exchange, LOADERS)
+        view = exchange.view = ExchangeView(exchange)
     return view

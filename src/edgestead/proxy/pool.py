@@ -34,10 +34,11 @@ class Pool:
         self._policy = policy
         self._resolve = resolve
         self._contexts = contexts
-        self._idle: dict[Target, list[OriginConnection]] = {}
+        self._now = loop.time()  # of the last sweep: exact enough, and it costs nothing
+        self._idle: dict[tuple[str, int, str, str], list[OriginConnection]] = {}
 
-    def take(self, target: Target) -> OriginConnection | None:
-        """A kept connection, the one used last."""
+    def take(self, target: tuple[str, int, str, str]) -> OriginConnection | None:
+        """A kept connection to a `Target`, the one used last."""
         kept = self._idle.get(target)
         while kept:
             connection = kept.pop()
@@ -46,11 +47,13 @@ class Pool:
         return None
 
     def put(self, connection: OriginConnection) -> None:
-        kept = self._idle.setdefault(connection.target, [])
-        if len(kept) >= limits.IDLE_ORIGIN_MAX:
+        kept = self._idle.get(connection.target)
+        if kept is None:
+            kept = self._idle[connection.target] = []
+        elif len(kept) >= limits.IDLE_ORIGIN_MAX:
             connection.abort()
             return
-        connection.idle_since = self._loop.time()
+        connection.idle_since = self._now
         kept.append(connection)
 
     def gone(self, connection: OriginConnection) -> None:
@@ -61,6 +64,7 @@ class Pool:
 
     def sweep(self, now: float) -> None:
         """Close what was not used for long: sooner than its origin would."""
+        self._now = now
         for target, kept in list(self._idle.items()):
             for connection in [one for one in kept if now - one.idle_since > limits.IDLE_ORIGIN_SECONDS_MAX]:
                 kept.remove(connection)

@@ -37,6 +37,8 @@ from edgestead.store.changes import Change
 
 KINDS = (KIND_EDGE_ZONE, KIND_EDGE_NAME, KIND_RULESET)
 
+TLS_MODES = {"full": "full", "strict": "strict", "origin_pull": "strict"}
+MEGABYTE = 1_000_000
 _DEFAULTS: dict[str, Any] = {id_: setting.default for id_, setting in SETTINGS.items()}
 log = logging.getLogger(__name__)
 
@@ -59,14 +61,29 @@ class Scope:
 
 
 class Route:
-    """Where a host leads."""
+    """Where a host leads, with the settings that every request looks at.
 
-    __slots__ = ("facts", "origins", "pipeline")
+    `tls_mode` is how an origin is asked by those who came over TLS (`origins.Target`).
+    """
+
+    __slots__ = (
+        "body_bytes_max",
+        "facts",
+        "head_seconds",
+        "origins",
+        "pipeline",
+        "takes_websockets",
+        "tls_mode",
+    )
 
     def __init__(self, facts: ZoneFacts, origins: Origins, pipeline: Pipeline) -> None:
         self.facts = facts
         self.origins = origins
         self.pipeline = pipeline
+        self.tls_mode = TLS_MODES.get(facts.settings["ssl"], "")
+        self.takes_websockets = facts.settings["websockets"] == "on"
+        self.body_bytes_max = facts.settings["max_upload"] * MEGABYTE
+        self.head_seconds = float(facts.settings["proxy_read_timeout"])
 
 
 class Routes:

@@ -14,22 +14,22 @@ the server goes on with the rules that it understands.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from enum import Enum
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import msgspec
 
-from edgestead.language import Filter, FilterError, View, compile_filter
-from edgestead.model.ruleset_document import RulesetDocument
+from edgestead.language import Filter, FilterError, View, compile_filter, matching
+from edgestead.model.ruleset_document import RulesetDocument, pinned_key
 from edgestead.proxy.exchange import Exchange, Response
 from edgestead.proxy.fields import BODY_FIELDS, BODY_OCTETS_SEEN_MAX
 from edgestead.proxy.later import Later
 from edgestead.proxy.phase import Step, ZoneRules, view_of
 from edgestead.proxy.skips import Level, add_skips, skips_of
 
-FILTERS_KEPT_MAX = 8_192  # compiled conditions, of all zones and accounts together
+FILTERS_KEPT_MAX = 4_096  # compiled conditions, of all zones and accounts together
 
 _log = logging.getLogger("edgestead.proxy")
 
@@ -145,9 +145,14 @@ def all_rules(rules: ZoneRules, phase: str) -> Iterator[Rule]:
     for _, document in _entrypoints(rules, phase):
         for rule in rules_of(document):
             yield rule
-            executed = rules.by_id.get(rule.action_parameters.get("id", ""))
-            if rule.action == "execute" and executed is not None:
+            if rule.action == "execute" and (executed := _executed(rules, rule)) is not None:
                 yield from rules_of(executed)
+
+
+def _executed(rules: ZoneRules, rule: Rule) -> RulesetDocument | None:
+    """The version that the rule names; the current one where only that is known."""
+    id_, version = rule.action_parameters["id"], rule.action_parameters.get("version", "latest")
+    return rules.by_id.get(pinned_key(id_, version)) or rules.by_id.get(id_)
 
 
 def _entrypoints(rules: ZoneRules, phase: str) -> Iterator[tuple[Level, RulesetDocument]]:
@@ -162,10 +167,7 @@ def _skips_phase(exchange: Exchange, level: Level, phase: str) -> bool:
     return skips is not None and phase in skips.phases
 
 
-class _Ready(NamedTuple):
-    rule_id: str
-    matches: Callable[[View], bool]
-    act: Act
+_Ready = tuple[Filter, Act]
 
 
 class _Compiler(NamedTuple):
@@ -179,23 +181,24 @@ class _Compiler(NamedTuple):
         ready = list(self._ready(document, place))
         if not ready:
             return None
+        acts_of = matching(*zip(*ready, strict=True))
 
-        def run(exchange: Exchange, view: View, rest: Sequence[_Ready] = ready) -> Outcome:
-            for number, (rule_id, matches, act) in enumerate(rest, 1):
-                if matches(view):
-                    if exchange.keep is not None and _skips_rule(exchange, place, rule_id):
-                        continue
-                    outcome = act(exchange, view)
+        def run(exchange: Exchange, view: View) -> Outcome:
+            return act_on(exchange, view, acts_of(view))
+
+        def act_on(exchange: Exchange, view: View, acts: Iterator[Act]) -> Outcome:
+            for act in acts:
+                outcome = act(exchange, view)
+                if outcome is not None:
                     if outcome.__class__ is Later:
-                        return outcome.then(partial(go_on, exchange, view, rest[number:]))
-                    if outcome is not None:
-                        return None if outcome is End.RULESET else outcome
+                        return outcome.then(partial(go_on, exchange, view, acts))
+                    return None if outcome is End.RULESET else outcome
             return None
 
-        def go_on(exchange: Exchange, view: View, rest: Sequence[_Ready], outcome: Outcome) -> Outcome:
+        def go_on(exchange: Exchange, view: View, acts: Iterator[Act], outcome: Outcome) -> Outcome:
             if outcome is not None:
                 return None if outcome is End.RULESET else outcome
-            return run(exchange, view, rest)
+            return act_on(exchange, view, acts)
 
         return run
 
@@ -204,13 +207,13 @@ class _Compiler(NamedTuple):
             try:
                 act = self._execute(rule, place) if rule.action == "execute" else self.make(rule, place)
                 if act is not None:
-                    yield _Ready(rule.id, condition(self.asked_for(rule), place.phase).run, act)
+                    yield condition(self.asked_for(rule), place.phase), _unless_skipped(rule, place, act)
             except (FilterError, KeyError, TypeError, ValueError) as error:
                 _log.error("rule %s of ruleset %s is left out: %s", rule.id, document.id, error)
 
     def _execute(self, rule: Rule, place: Place) -> Act | None:
         """Run a custom ruleset. One inside of another is none that the API takes."""
-        document = self.rules.by_id.get(rule.action_parameters["id"])
+        document = _executed(self.rules, rule)
         if document is None:
             return self.make(rule, place)  # a managed one, which is no document
         if document.phase != place.phase or document.kind != "custom":
@@ -231,9 +234,16 @@ class _Compiler(NamedTuple):
         return act
 
 
-def _skips_rule(exchange: Exchange, place: Place, rule_id: str) -> bool:
-    skips = skips_of(exchange, place.level)
-    return skips is not None and rule_id in skips.rules.get(place.ruleset_id, ())
+def _unless_skipped(rule: Rule, place: Place, act: Act) -> Act:
+    """The act of a rule, where no `skip` has named it: asked only when its condition holds."""
+
+    def run(exchange: Exchange, view: View) -> Outcome:
+        if exchange.keep is not None and (skips := skips_of(exchange, place.level)) is not None:
+            if rule.id in skips.rules.get(place.ruleset_id, ()):
+                return None
+        return act(exchange, view)
+
+    return run
 
 
 def skip(rule: Rule, place: Place, tell: Callable[[Exchange], None]) -> Act:

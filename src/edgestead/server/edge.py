@@ -60,6 +60,7 @@ async def _serve(start: EdgeStart) -> None:
     managed = edge_rules.managed_of(start)
     tools = edge_tools.tools_of(start, page, events, managed)._replace(https_port=start.https_port)
     routes = Routes(tools)
+    events.zone_id_of = lambda host: facts.id if (facts := routes.zone_of(host)) else None
     rules = edge_rules.RulesPart(start, managed, lambda: managed.ruleset_id in routes.executed())
     routes.when_changed = rules.look
     follower = LoopFollower(start.feed_path, Follower(routes, group=EDGE_GROUP, name=start.name, kinds=KINDS))

@@ -14,9 +14,8 @@ from typing import Any
 
 import msgspec
 
-from edgestead.model import ruleset_document
 from edgestead.model.call import Call
-from edgestead.model.ruleset_document import KIND_RULESET, RulesetDocument
+from edgestead.model.ruleset_document import KIND_RULESET
 from edgestead.model.ruleset_errors import (
     CurrentVersion,
     RuleNotFound,
@@ -26,7 +25,7 @@ from edgestead.model.ruleset_errors import (
     VersionInUse,
 )
 from edgestead.model.times import six_digits
-from edgestead.services import rulesets_body, rulesets_merge, rulesets_uses, rulesets_view
+from edgestead.services import rulesets_body, rulesets_merge, rulesets_pinned, rulesets_uses, rulesets_view
 from edgestead.services.limits import (
     CUSTOM_RULESETS_MAX,
     RULESET_OCTETS_MAX,
@@ -185,19 +184,22 @@ def commit(tx: Transaction, change: Change) -> bytes | None:
     """Make the change; the ruleset as JSON text where there still is one."""
     match change:
         case Written(row, named, is_new):
+            pinned = rulesets_pinned.pins(rulesets.ruleset(tx, row.id))
             if is_new:
                 rulesets.insert(tx, row)
             else:
                 rulesets.add_version(tx, row)
                 forget_old_versions(tx, row.id)
             rulesets.set_uses(tx, row.id, named)
-            tx.emit(row.scope_id, KIND_RULESET, row.id, _document(row))
+            tx.emit(row.scope_id, KIND_RULESET, row.id, rulesets_pinned.document(row))
+            rulesets_pinned.tell(tx, pinned, rulesets_pinned.pins(row))
             return rulesets_view.whole(row)
         case Unchanged(row):
             return rulesets_view.whole(row)
         case Removed(row):
             rulesets.delete(tx, row.id)
             tx.emit(row.scope_id, KIND_RULESET, row.id, None)
+            rulesets_pinned.tell(tx, rulesets_pinned.pins(row), frozenset())
         case VersionRemoved(ruleset_id, number):
             rulesets.delete_version(tx, ruleset_id, number)
     return None
@@ -298,8 +300,3 @@ def _next(
 
 def _scope(row: RulesetRow) -> Scope:
     return Scope("zone" if row.scope == "zone" else "account", row.scope_id)
-
-
-def _document(row: RulesetRow) -> bytes:
-    rules = msgspec.Raw(row.rules.encode())
-    return ruleset_document.encode(RulesetDocument(row.id, row.kind, row.phase, str(row.version), rules))

@@ -20,8 +20,8 @@ _HEAD = """# Settings
 
 <!-- Written by docs/generate.py; change the code instead. -->
 
-What is *stored only* is checked, kept and answered, and changes nothing that this release serves: its part
-(the edge proxy, its cache) is not built yet or has no counterpart here.
+What is *stored only* is checked, kept and answered, and changes nothing that this release serves: there is no
+cache yet, and other parts have no counterpart here.
 """
 _ZONE_HEAD = """
 ## Zone settings

@@ -76,7 +76,11 @@ _ROWS = (
     Setting("0rtt", "off"),
     Setting("advanced_ddos", "on", read_only=True),
     Setting("always_online", "on"),
-    Setting("always_use_https", "off"),
+    Setting(
+        "always_use_https",
+        "off",
+        effect="the edge redirects plain requests to https",
+    ),
     Setting("automatic_https_rewrites", "on"),
     Setting("brotli", "off", subject="setting-brotli", after="fixed", late_default="on"),
     Setting(
@@ -94,8 +98,15 @@ _ROWS = (
         Listed(
             (300, 900, 1800, 2700, 3600, 7200, 10800, 14400, 28800, 57600, 86400, 604800, 2592000, 31536000)
         ),
+        effect="seconds that a passed challenge holds",
     ),
-    Setting("ciphers", [], Ciphers()),
+    Setting(
+        "ciphers",
+        [],
+        Ciphers(),
+        effect="ciphers of TLS 1.2 at the edge, by OpenSSL's names; none means modern ones with forward"
+        " secrecy",
+    ),
     Setting(
         CNAME_FLATTENING,
         "apex",
@@ -124,8 +135,18 @@ _ROWS = (
     Setting("ipv6", "on"),
     Setting("log_to_edge", "on"),
     Setting("long_lived_grpc", "off"),
-    Setting("max_upload", 100, Listed((100, 200, 500))),
-    Setting("min_tls_version", "1.0", Choice(("1.0", "1.1", "1.2", "1.3"))),
+    Setting(
+        "max_upload",
+        100,
+        Listed((100, 200, 500)),
+        effect="megabytes of a request's body that the edge takes",
+    ),
+    Setting(
+        "min_tls_version",
+        "1.0",
+        Choice(("1.0", "1.1", "1.2", "1.3")),
+        effect="at the edge; `1.0` and `1.1` mean 1.2, which is the least there is",
+    ),
     Setting(
         "minify",
         {"css": "off", "html": "off", "js": "off"},
@@ -151,7 +172,13 @@ _ROWS = (
     Setting("pq_keyex", "off"),
     Setting("prefetch_preload", "off"),
     Setting("privacy_pass", "on", subject="setting-privacy-pass", after="removed"),
-    Setting("proxy_read_timeout", 100, Between(1, 6_000), plan="enterprise"),
+    Setting(
+        "proxy_read_timeout",
+        100,
+        Between(1, 6_000),
+        plan="enterprise",
+        effect="seconds that the edge waits for an origin's answer to begin",
+    ),
     Setting("pseudo_ipv4", "off", Choice(("off", "add_header", "overwrite_header"))),
     Setting("replace_insecure_js", "off"),
     Setting("response_buffering", "off"),
@@ -177,6 +204,7 @@ _ROWS = (
         "security_level",
         "medium",
         Choice(("off", "essentially_off", "low", "medium", "high", "under_attack")),
+        effect="`under_attack` challenges everybody; the others change nothing",
     ),
     Setting(
         "server_side_exclude",
@@ -187,7 +215,14 @@ _ROWS = (
     ),
     Setting("sha1_support", "off"),
     Setting("sort_query_string_for_cache", "off"),
-    Setting("ssl", "off", Choice(("off", "flexible", "full", "strict", "origin_pull"))),
+    Setting(
+        "ssl",
+        "off",
+        Choice(("off", "flexible", "full", "strict", "origin_pull")),
+        effect="how the edge asks origins for those who came over TLS: `off` and `flexible` in plain text,"
+        " `full` over TLS with any certificate, `strict` and `origin_pull` with a valid one; who came without"
+        " TLS is passed on without",
+    ),
     Setting("tls_1_2_only", "off"),
     Setting("tls_1_3", "off", Choice(("on", "off", "zrt"))),
     Setting("tls_client_auth", "on"),
@@ -195,7 +230,11 @@ _ROWS = (
     Setting("visitor_ip", "on"),
     Setting("waf", "off"),
     Setting("webp", "off"),
-    Setting("websockets", "off"),
+    Setting(
+        "websockets",
+        "off",
+        effect="the edge passes on requests to upgrade to WebSocket",
+    ),
 )
 SETTINGS: dict[str, Setting] = {row.id: row for row in _ROWS}
 

@@ -6,7 +6,8 @@ Tells `collections`, and so the engine, before phases 2 and 4.
 Not   reading from the network; the event and the answer for a refusal (the proxy's).
 
 A form, JSON, XML or multipart body is inspected whole or refused: over a limit with 413, when it cannot be
-read with 400. Any other body is opaque: never arguments, only REQUEST_BODY, and only its inspected prefix.
+read with 400. Of a multipart body the rest may follow (`late_parts`), if the caller says so. Any other body
+is opaque: never arguments, only REQUEST_BODY, and only its inspected prefix.
 
 REQUEST_BODY holds forms and opaque bodies; a body that became arguments, files or XML only when a rule asks
 (``ctl:forceRequestBodyVariable``). ModSecurity 3 always holds it, against its manual, and so sees binary
@@ -44,7 +45,7 @@ def add_body(values: Values, request: Request, processor: str, force: bool) -> N
     """Add what the body says: phase 2.
 
     Raises: Refused, 413 for a body, a number of arguments or parts, a depth over its limit, 400 for a body
-    that its processor cannot read. REQBODY_ERROR and REQBODY_ERROR_MSG are set before.
+    that its processor cannot read, 415 for a packed one. REQBODY_ERROR and REQBODY_ERROR_MSG are set before.
     """
     body = request.body
     read = _PROCESSORS.get(processor)
@@ -54,9 +55,10 @@ def add_body(values: Values, request: Request, processor: str, force: bool) -> N
     if body:
         values["REQUEST_BODY_LENGTH"] = [(b"", b"%d" % len(body))]
         if force or processor in ("", "URLENCODED"):
-            values["REQUEST_BODY"] = [(b"", body)]
+            values["REQUEST_BODY"] = [(b"", body[:BODY_BYTES_MAX])]
     try:
         if read is not None and body:
+            _check_coding(request)
             _check_size(request, processor)
             read(values, request)
     except Refused as error:
@@ -65,9 +67,17 @@ def add_body(values: Values, request: Request, processor: str, force: bool) -> N
     _set_error(values, b"0", b"")
 
 
+def _check_coding(request: Request) -> None:
+    """A packed body cannot be inspected, and some applications unpack."""
+    for name, value in request.headers:
+        if name.lower() == b"content-encoding" and value.strip().lower() not in (b"", b"identity"):
+            raise Refused("content-encoding", 415)
+
+
 def _check_size(request: Request, processor: str) -> None:
     most = UPLOAD_BYTES_MAX if processor == "MULTIPART" else BODY_BYTES_MAX
-    if len(request.body) > most or not request.body_complete:
+    follows = processor == "MULTIPART" and request.rest_follows
+    if len(request.body) > most or not (request.body_complete or follows):
         raise Refused("body-size", 413)
 
 
@@ -112,7 +122,7 @@ def _read_multipart(values: Values, request: Request) -> None:
     content_type = next((value for name, value in request.headers if name.lower() == b"content-type"), b"")
     found = bodies_multipart.Multipart(content_type)
     try:
-        found.read(request.body)
+        found.read(request.body, complete=request.body_complete)
     finally:
         values.update(found.variables())
     _set_posted(values, found.fields)

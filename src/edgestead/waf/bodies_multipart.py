@@ -24,10 +24,12 @@ _FLAGS = (
     "INVALID_PART INVALID_QUOTING LF_LINE MISSING_SEMICOLON UNMATCHED_BOUNDARY"
 ).split()
 _NOT_STRICT = frozenset(("UNMATCHED_BOUNDARY",))
-_MALFORMED = "multipart-syntax"
+MALFORMED = "multipart-syntax"
 
 
-class _Part:
+class Part:
+    """What is known of one part."""
+
     def __init__(self) -> None:
         self.headers: dict[bytes, bytes] = {}
         self.lines: list[bytes] = []
@@ -45,6 +47,8 @@ class Multipart:
         self.part_headers: list[Pair] = []
         self.flags = dict.fromkeys(_FLAGS, 0)
         self.failed = False
+        self.delimiter = b""
+        self.ended = False  # whether the last boundary was met
         self._content_type = content_type
         self._crlf_seen = False
         self._names: list[Pair] = []
@@ -70,22 +74,28 @@ class Multipart:
             "FILES_COMBINED_SIZE": [(b"", b"%d" % total if self.files else b"")],
         }
 
-    def read(self, body: bytes) -> None:
-        """Walk the body.
+    def read(self, body: bytes, *, complete: bool = True) -> int:
+        """Walk the body; how far it was read.
+
+        Where only the start of a body is there (`complete` False), that is up to the boundary of the part
+        whose end is missing, or all of it when that part is a file.
 
         Raises: Refused 400 where it is no multipart body, 413 over `PARTS_MAX` or `PART_HEADER_BYTES_MAX`.
         """
         try:
             boundary, odd = dispositions.boundary_of(self._content_type)
             self.flags.update(odd)
-            self._walk(body, b"--" + boundary)
+            self.delimiter = b"--" + boundary
+            return self._walk(body, self.delimiter, complete)
         except dispositions.Malformed:
             self.failed = True
-            raise Refused(_MALFORMED, 400) from None
+            raise Refused(MALFORMED, 400) from None
 
-    def _walk(self, body: bytes, delimiter: bytes) -> None:
+    def _walk(self, body: bytes, delimiter: bytes, complete: bool) -> int:
         at, count = self._first(body, delimiter), 0
         while True:
+            if not (complete or self._headers_end(body, at, delimiter)):
+                return at
             end, is_final = self._boundary(body, at, delimiter)
             if body[end - 1] != 10 and not count:
                 raise dispositions.Malformed  # nothing but a boundary
@@ -93,14 +103,29 @@ class Multipart:
                 self.flags["UNMATCHED_BOUNDARY"] = 2
             count += 1
             if is_final:
+                self.ended = True
                 if end < len(body):
                     self.flags["DATA_AFTER"] = 1
-                return
+                return len(body)
             if count > PARTS_MAX:
                 raise Refused("parts", 413)
-            part = _Part()
-            start = self._headers(body, end, part)
+            part = Part()
+            start = self.headers(body, end, part)
+            if not complete and body.find(b"\n" + delimiter, start) < 0:
+                if not part.names.filename:
+                    return at
+                self._keep(part, b"", len(body) - start)
+                return len(body)
             at = self._content(body, start, delimiter, part)
+
+    def _headers_end(self, body: bytes, at: int, delimiter: bytes) -> bool:
+        """Whether the headers of the part that begins here are all there, or too long to wait for."""
+        after = at + len(delimiter)
+        if body.startswith(b"--", after):
+            return len(body) >= after + 4
+        if len(body) - at > PART_HEADER_BYTES_MAX:
+            return True
+        return body.find(b"\n\r\n", at) >= 0 or body.find(b"\n\n", at) >= 0
 
     def _first(self, body: bytes, delimiter: bytes) -> int:
         """Where the first boundary's line starts."""
@@ -152,7 +177,7 @@ class Multipart:
 
     # Headers of a part
 
-    def _headers(self, body: bytes, at: int, part: _Part) -> int:
+    def headers(self, body: bytes, at: int, part: Part) -> int:
         """Read them; where the content starts."""
         limit = at + PART_HEADER_BYTES_MAX
         while True:
@@ -177,7 +202,7 @@ class Multipart:
             else:
                 self._header(part, line)
 
-    def _header(self, part: _Part, line: bytes) -> None:
+    def _header(self, part: Part, line: bytes) -> None:
         name, colon, value = line.partition(b":")
         key = name.lower()
         if not colon or not name or key in part.headers or min(name) < 33 or max(name) > 126:
@@ -186,7 +211,7 @@ class Multipart:
         part.last = key
         part.lines.append(line[:-2] if line.endswith(b"\r\n") else line[:-1])
 
-    def _folded(self, part: _Part, line: bytes) -> None:
+    def _folded(self, part: Part, line: bytes) -> None:
         self.flags["HEADER_FOLDING"] = 1
         rest = line.lstrip(SPACE)
         if line[: len(line) - len(rest)].strip(b" \t"):
@@ -197,7 +222,7 @@ class Multipart:
         part.headers[part.last] = value
         part.lines[-1] = part.lines[-1].partition(b":")[0] + b": " + value
 
-    def _name(self, part: _Part) -> None:
+    def _name(self, part: Part) -> None:
         disposition = part.headers.get(b"content-disposition")
         if disposition is None:
             raise dispositions.Malformed
@@ -210,11 +235,13 @@ class Multipart:
 
     # Content of a part
 
-    def _content(self, body: bytes, start: int, delimiter: bytes, part: _Part) -> int:
+    def _content(self, body: bytes, start: int, delimiter: bytes, part: Part) -> int:
         """Take a part's content; where the boundary behind it starts."""
         at = start
         if body.startswith(delimiter, start):
             self.flags["INVALID_PART"] = 1  # a boundary where content should begin counts as content
+            if part.names.filename:
+                raise dispositions.Malformed  # else the next part, for others, would hide in a file
             at = body.find(b"\n", start)
             if at < 0:  # but at the very end it is the last one
                 self._keep(part, b"", 0)
@@ -229,7 +256,7 @@ class Multipart:
         self._keep(part, b"" if part.names.filename else body[start:end], end - start)
         return found + 1
 
-    def _keep(self, part: _Part, content: bytes, size: int) -> None:
+    def _keep(self, part: Part, content: bytes, size: int) -> None:
         name, filename = part.names.name, part.names.filename
         if filename:
             self.files.append((name, filename))

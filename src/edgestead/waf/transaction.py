@@ -30,7 +30,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """A request as the proxy read it: nothing decoded, nothing normalised.
 
     `target` is the request target as in the request line; `version` is ``HTTP/1.1``. `body` is what there is
-    of the body, at most the inspected prefix; `body_complete` says whether that is all of it.
+    of the body, at most the inspected prefix; `body_complete` says whether that is all of it, `rest_follows`
+    that whoever asks will have the later parts of a multipart body inspected too (`late_parts`).
     """
 
     method: bytes
@@ -43,6 +44,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     server_port: int = 80
     body: bytes = b""
     body_complete: bool = True
+    rest_follows: bool = False
     unique_id: str = ""
     time_epoch_seconds: int = 0
 

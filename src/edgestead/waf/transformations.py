@@ -173,7 +173,7 @@ def base64_decode(value: bytes) -> bytes:
     if len(text) % 4:
         return value
     try:
-        return b64decode(text, validate=True)
+        return binascii.a2b_base64(text, strict_mode=True)
     except binascii.Error:
         return value
 

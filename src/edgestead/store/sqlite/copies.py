@@ -49,19 +49,25 @@ def copy_database(source: Path, target: Path, advance: Advance) -> None:
 
 
 def faults(path: Path) -> list[str]:
-    """What SQLite finds wrong with pages, indexes, constraints and references; at most FAULTS_MAX."""
+    """What SQLite finds wrong with a database that anybody may have open; at most FAULTS_MAX."""
     try:
         db = open_reader(path)
     except (apsw.Error, OSError) as error:
         return [f"it cannot be opened: {error}"]
     try:
-        found = [text for (text,) in db.execute(f"PRAGMA integrity_check({FAULTS_MAX})") if text != "ok"]
+        return faults_of(db)
+    finally:
+        db.close()
+
+
+def faults_of(db: apsw.Connection) -> list[str]:
+    """What SQLite finds wrong with pages, indexes, constraints and references; at most FAULTS_MAX."""
+    try:
+        found = [str(text) for (text,) in db.execute(f"PRAGMA integrity_check({FAULTS_MAX})") if text != "ok"]
         found += [
             f"row {row} of {table} refers to a row of {parent} that is not there"
             for table, row, parent, _ in db.execute("PRAGMA foreign_key_check")
         ]
     except apsw.Error as error:
         found = [str(error)]
-    finally:
-        db.close()
     return found[:FAULTS_MAX]

@@ -46,6 +46,7 @@ _ADDED = {  # columns that catalogues of earlier versions do not have
 # A checkpoint after each commit: the write-ahead log is written from its beginning each time, so that what it
 # has grown to once (`RESERVE_BYTES`, with as much free in the database) is room for retiring on a full disk.
 _PRAGMAS = ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=FULL", "wal_autocheckpoint=1")
+_READ_AND_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
 RESERVE_BYTES = 256 * 1024
 _IDENTITY = "life, life_before, life_since, device, inode"
 _COLUMNS = "number, class, id, name, head, base, has_file, alarm_us, session, target_session, target_position"
@@ -97,12 +98,15 @@ class Identity(msgspec.Struct, frozen=True):
 class Catalogue:
     """Used by the owner's thread and the upkeep thread; one lock keeps them apart."""
 
-    def __init__(self, path: str, vfs: str, folder_id: bytes, made_us: int) -> None:
-        """Open, or make with the given identity. Raises apsw.Error."""
+    def __init__(
+        self, path: str, vfs: str, folder_id: bytes, made_us: int, *, only_read: bool = False
+    ) -> None:
+        """Open, or make with the given identity; `only_read` changes nothing. Raises apsw.Error."""
         self._lock = threading.Lock()
-        self._db = apsw.Connection(path, vfs=vfs or None)
+        flags = apsw.SQLITE_OPEN_READONLY if only_read else _READ_AND_WRITE
+        self._db = apsw.Connection(path, flags=flags, vfs=vfs or None)
         try:
-            self.folder_id = self._prepare(folder_id, made_us)
+            self.folder_id = self._read_id() if only_read else self._prepare(folder_id, made_us)
         except BaseException:
             self._db.close()
             raise
@@ -121,7 +125,10 @@ class Catalogue:
                 self._run("INSERT INTO reserve VALUES (zeroblob(?))", (RESERVE_BYTES,))
                 self._run("DELETE FROM reserve")
             self._add_columns()
-            found: bytes = self._run("SELECT id FROM folder")[0][0]
+        return self._read_id()
+
+    def _read_id(self) -> bytes:
+        found: bytes = self._run("SELECT id FROM folder")[0][0]
         return found
 
     def _run(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -203,6 +210,16 @@ class Catalogue:
             if len(rows) < batch:
                 return
             after = (rows[-1].ref.class_name, rows[-1].ref.id)
+
+    @property
+    def connection(self) -> apsw.Connection:
+        """For an examination, while nobody else uses it."""
+        return self._db
+
+    def copy(self, path: str) -> None:
+        """A new file with everything that is written down. Raises apsw.Error."""
+        with self._lock:
+            self._db.execute("VACUUM INTO ?", (path,)).fetchall()
 
     def close(self) -> None:
         with self._lock:

@@ -98,6 +98,13 @@ class Chronicle:
 
         self._runner.run(run, told)
 
+    def copy(self, path: str, done: Told) -> None:
+        """Copy history to a new file."""
+        self._runner.run(
+            lambda: self._history.copy(path),
+            lambda _, error: done(None, None if error is None else _as_log_error(error)),
+        )
+
     def tend(self) -> None:
         """Thin and expire a little."""
         if self._busy:

@@ -53,7 +53,7 @@ from edgestead.store.sqlite.objectlog.format import (
     pack_entry,
 )
 from edgestead.store.sqlite.objectlog.history import History
-from edgestead.store.sqlite.objectlog.past import Past
+from edgestead.store.sqlite.objectlog.past import Begun, Past
 from edgestead.store.sqlite.objectlog.recovery import (
     Found,
     Recovered,
@@ -82,6 +82,11 @@ def catalogue_path(folder: str) -> str:
 
 def history_path(folder: str) -> str:
     return f"{folder}/log/history.db"
+
+
+def keep_path(folder: str) -> str:
+    """Whoever holds a lock on this file keeps the log's segments from going."""
+    return f"{folder}/log/keep"
 
 
 def data_path(folder: str, ref: ObjectRef) -> str:
@@ -119,7 +124,7 @@ class LocalObjectLog:
         keeping: Keeping = KEEPING,
     ) -> None:
         self._files, self._runners, self._past_runner = files, (commits, upkeep), past or upkeep
-        self._folder, self._log_folder, self._data_folder = folder, f"{folder}/log", f"{folder}/data"
+        self.folder, self._log_folder, self._data_folder = folder, f"{folder}/log", f"{folder}/data"
         self._closed = self._retiring = False
         self._leased: dict[int, Known] = {}
         with contextlib.ExitStack() as undo:
@@ -133,6 +138,8 @@ class LocalObjectLog:
             files.sync_folder(self._log_folder)
             self._chronicle = self._make_chronicle(history, keeping, now_us)
             found = self._recover()
+            if not history.has_begun:
+                self._begin_past(history, now_us())
             self._directory = Directory(self._catalogue, found.objects.values(), found.oldest)
             self._upkeep = self._make_upkeep(found, upkeep, segment_bytes, fatal)
             self._writer = GroupWriter(
@@ -154,16 +161,18 @@ class LocalObjectLog:
         for path in (self._log_folder, self._data_folder):
             self._files.make_folder(path)
         self._files.sync_folder(folder)
-        return self._files.lock(f"{self._log_folder}/lock")
+        lock = self._files.lock(f"{self._log_folder}/lock")
+        self._files.open(keep_path(folder), create=True).close()  # here, where a full disk may say so
+        return lock
 
     def _open_catalogue(self, vfs: str, folder_id: bytes, made_us: int) -> Catalogue:
         try:
-            return Catalogue(catalogue_path(self._folder), vfs, folder_id, made_us)
+            return Catalogue(catalogue_path(self.folder), vfs, folder_id, made_us)
         except apsw.FullError as error:
             raise NoSpace("no space left for the object log's catalogue") from error
 
     def _open_history(self, vfs: str) -> History:
-        path = history_path(self._folder)
+        path = history_path(self.folder)
         try:
             return History(path, vfs)
         except apsw.FullError as error:
@@ -175,6 +184,18 @@ class LocalObjectLog:
         folder_id = self._catalogue.folder_id
         archive = Archive(history, self._files, self._log_folder, folder_id, self._identity.life_of)
         return Chronicle(history, archive, self._past_runner, self._durable, self._retire, keeping, now_us)
+
+    def _begin_past(self, history: History, time_us: int) -> None:
+        """A folder from before there was history, or that lost it: the past begins with what is there now."""
+        past = Past(history)
+        with history:
+            history.begin(time_us)
+            for row in self._catalogue.rows():
+                if not row.base:
+                    continue
+                image = read_file(self._files, self._path(row.ref)) if row.has_file else b""
+                state = ObjectState(row.base, bytearray(image), {}, row.alarm_us)
+                past.begin_with(Begun(row.number, time_us, self.life, row.session), state)
 
     def _recover(self) -> Found:
         """Redo every object, make that durable, write it down; then only tails keep segments live."""
@@ -222,7 +243,7 @@ class LocalObjectLog:
             raise NoSpace("no space left for a segment of the object log")
 
     def _path(self, ref: ObjectRef) -> str:
-        return data_path(self._folder, ref)
+        return data_path(self.folder, ref)
 
     # leases and commits
 
@@ -394,14 +415,20 @@ class LocalObjectLog:
         needed_from = min(needed_from, self._chronicle.needed_from)
         if needed_from <= self._upkeep.sealed[0].generation:
             return
+        try:
+            keep = self._files.lock(keep_path(self.folder))
+        except BlockingIOError:
+            return  # somebody copies the folder: every segment from before is needed to make the copy whole
         self._retiring = True
         rows = self._directory.rows()
 
         def written(error: LogError | None) -> None:
             if error is not None or not self._upkeep.retire(needed_from, rows, done):
+                keep.close()
                 self._retiring = False
 
         def done(settled: bool) -> None:
+            keep.close()
             self._retiring = False
             if settled:
                 self._directory.settled(rows)
@@ -427,6 +454,24 @@ class LocalObjectLog:
     @property
     def read_only(self) -> bool:
         return self._upkeep.full or self._writer.broken is not None
+
+    def copy_books(self, folder: str, done: Told[None]) -> None:
+        """Copy history, then the catalogue, to where they are in `folder`; each as it is at one moment.
+
+        With the segments, copied afterwards, and whatever was in the databases' files meanwhile, that is a
+        folder as a crash leaves one, provided that no segment went since the copying began (`keep_path`).
+        """
+
+        def history_copied(_: None, error: LogError | None) -> None:
+            if error is not None:
+                done(None, error)
+            else:
+                self._runners[1].run(lambda: self._catalogue.copy(catalogue_path(folder)), copied)
+
+        def copied(_: Any, error: Exception | None) -> None:
+            done(None, None if error is None else LogError(f"the catalogue cannot be copied: {error}"))
+
+        self._chronicle.copy(history_path(folder), history_copied)
 
     # what is known
 

@@ -1,0 +1,252 @@
+"""How fast is the edge proxy, against nginx as a proxy of the same origin?
+
+    python benchmarks/edge_proxy.py [plain|tls|stream] [--seconds 5] [--rounds 3]
+
+plain   GET of 1 KiB over connections that are kept, one process each, on one core; p99 of both
+tls     the same over TLS 1.3
+stream  a download of 64 MiB
+
+The proxy runs on one core; origin (nginx, a process of its own) and wrk (Debian's) share another. Rounds of
+the two sides alternate; medians are printed, with the processor time of the proxy for each request: on a
+machine that does other things meanwhile, the ratio of those is the steadier one. What rules cost is
+benchmarks/edge_rules.py.
+"""
+
+import argparse
+import http.client
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from edgestead.cli.authority import Authority
+from edgestead.testing.places import private_place
+from edgestead.testing.server import EdgeServer
+
+PROXY_CORE, LOAD_CORE = 0, 1
+CONNECTIONS = 32
+PAGE_BYTES = 1_024
+BIG_BYTES = 64 << 20
+HOST = "www.example.com"
+HEADERS = (
+    "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0",
+    "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+    "Accept-Language: en-US,en;q=0.5",
+    "Cookie: session=0123456789abcdef; theme=dark",
+)
+NGINX = """
+daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}/errors;
+events {{ worker_connections 4096; }}
+http {{
+  access_log off; keepalive_requests 100000000; client_max_body_size 0;
+  client_body_temp_path {folder}/a; proxy_temp_path {folder}/b; fastcgi_temp_path {folder}/c;
+  uwsgi_temp_path {folder}/d; scgi_temp_path {folder}/e;
+  {servers}
+}}
+"""
+ORIGIN = """
+server {{
+  listen {host}:{port};
+  location / {{ default_type text/html; return 200 '{page}'; }}
+  location /big {{ root {folder}; }}
+  location /take {{ client_body_buffer_size 1m; proxy_pass http://{host}:{port}/; }}
+}}
+"""
+PROXY = """
+upstream origin {{ server {origin}; keepalive 64; }}
+server {{
+  listen {host}:{port}; listen {host}:{tls_port} ssl;
+  ssl_certificate {certificate}; ssl_certificate_key {certificate}; ssl_protocols TLSv1.3;
+  location / {{
+    proxy_pass http://origin; proxy_http_version 1.1;
+    proxy_set_header Connection ''; proxy_set_header Host $host;
+    proxy_set_header X-Forwarded-For $remote_addr; proxy_set_header X-Forwarded-Proto $scheme;
+    proxy_request_buffering off;
+  }}
+}}
+"""
+
+
+class Side(NamedTuple):
+    """A proxy under load: its process, and where it listens."""
+
+    name: str
+    pid: int
+    plain: str
+    tls: str
+
+
+class Seen(NamedTuple):
+    requests_per_second: float
+    cpu_us: float
+    p99_ms: float
+
+
+def main() -> None:
+    arguments = _arguments()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        sides = stack.enter_context(_sides(folder))
+        runs: dict[str, Callable[[], None]] = {
+            "plain": lambda: _compare(sides, arguments, lambda side: f"http://{side.plain}/index.html?a=1"),
+            "tls": lambda: _compare(sides, arguments, lambda side: f"https://{side.tls}/index.html?a=1"),
+            "stream": lambda: _stream((sides.nginx, sides.edge), arguments),
+        }
+        for name in arguments.what or runs:
+            print(f"\n{name}")
+            runs[name]()
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("what", nargs="*", choices=["plain", "tls", "stream", []])
+    parser.add_argument("--seconds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
+    return parser.parse_args()
+
+
+class Sides(NamedTuple):
+    nginx: Side
+    edge: Side
+
+
+@contextmanager
+def _sides(folder: Path) -> Iterator[Sides]:
+    origin_host, origin_port = private_place()
+    certificate = folder / "tls" / "default.pem"  # wrk names no host
+    folder.chmod(0o755)  # nginx reads as somebody else
+    certificate.parent.mkdir()
+    now = datetime.now(UTC)
+    certificate.write_bytes(Authority.new(now).issue([HOST], now).pem)
+    (folder / "big").write_bytes(os.urandom(1 << 20) * (BIG_BYTES >> 20))
+    page = "x" * PAGE_BYTES
+    with ExitStack() as stack:
+        origin = ORIGIN.format(host=origin_host, port=origin_port, page=page, folder=folder)
+        stack.enter_context(_nginx(folder / "origin", origin, LOAD_CORE))
+        host, port = private_place()
+        tls_port = private_place()[1]
+        proxy = PROXY.format(
+            host=host,
+            port=port,
+            tls_port=tls_port,
+            origin=f"{origin_host}:{origin_port}",
+            certificate=certificate,
+        )
+        nginx_pid = stack.enter_context(_nginx(folder / "proxy", proxy, PROXY_CORE))
+        server = _server(folder, origin_port, certificate.parent)
+        stack.callback(server.close)
+        zone_id = server.make_zone("example.com")
+        assert server.make_record(zone_id, "A", HOST, origin_host, proxied=True).status == 200
+        pid = server.children()["edge-0"]
+        os.sched_setaffinity(pid, {PROXY_CORE})
+        edge = Side("edge", pid, server.ready["http"], server.ready["https"])
+        yield Sides(Side("nginx", nginx_pid, f"{host}:{port}", f"{host}:{tls_port}"), edge)
+
+
+def _server(folder: Path, origin_port: int, tls_dir: Path) -> EdgeServer:
+    config = folder / "edge.toml"
+    config.write_text("barrier-ms = 30000\n")
+    host, port = private_place()
+    return EdgeServer(
+        folder / "data",
+        *("--config", str(config), "--origin-port", str(origin_port)),
+        *("--https", f"{host}:{port}", "--tls-dir", str(tls_dir)),
+    ).start()
+
+
+@contextmanager
+def _nginx(folder: Path, servers: str, core: int) -> Iterator[int]:
+    """Yields the worker's pid."""
+    folder.mkdir()
+    config = folder / "config"
+    config.write_text(NGINX.format(folder=folder, servers=servers))
+    process = subprocess.Popen(["nginx", "-c", str(config), "-p", str(folder), "-e", str(folder / "errors")])
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    try:
+        while not children.read_text().split():
+            time.sleep(0.05)
+        worker = int(children.read_text().split()[0])
+        os.sched_setaffinity(worker, {core})
+        yield worker
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _compare(sides: Sides, arguments: argparse.Namespace, url: Callable[[Side], str]) -> None:
+    seen: dict[str, list[Seen]] = {"nginx": [], "edge": []}
+    for _ in range(arguments.rounds):
+        for side in (sides.nginx, sides.edge):
+            seen[side.name].append(_load(url(side), side.pid, arguments.seconds))
+    nginx, edge = (_median(seen[name]) for name in ("nginx", "edge"))
+    for name, one in (("nginx", nginx), ("edge", edge)):
+        print(
+            f"  {name:6}{one.requests_per_second:>10,.0f} requests/s  {one.cpu_us:6.1f} µs of CPU a request"
+            f"  p99 {one.p99_ms:.2f} ms"
+        )
+    print(f"  {edge.requests_per_second / nginx.requests_per_second:.2f} x nginx by rate")
+    print(f"  {nginx.cpu_us / edge.cpu_us:.2f} x nginx by CPU")
+
+
+def _stream(both: tuple[Side, Side], arguments: argparse.Namespace) -> None:
+    for side in both:
+        spent, before = [], _cpu_seconds(side.pid)
+        for _ in range(arguments.rounds):
+            began = time.perf_counter()
+            connection = http.client.HTTPConnection(side.plain)
+            connection.request("GET", "/big", headers={"Host": HOST})
+            response, total = connection.getresponse(), 0
+            while data := response.read(1 << 18):
+                total += len(data)
+            assert total == BIG_BYTES, (response.status, total)
+            spent.append(time.perf_counter() - began)
+        cpu = (_cpu_seconds(side.pid) - before) / arguments.rounds
+        rate = BIG_BYTES / statistics.median(spent) / 1e6
+        print(f"  {side.name:6} download {rate:8,.0f} MB/s  {cpu * 1e3:6.0f} ms of CPU for 64 MiB")
+
+
+def _load(url: str, pid: int, seconds: int) -> Seen:
+    command = ["taskset", "-c", str(LOAD_CORE), "wrk", f"-c{CONNECTIONS}", "-t1", f"-d{seconds}", "--latency"]
+    for line in (f"Host: {HOST}", *HEADERS):
+        command += ["-H", line]
+    before = _cpu_seconds(pid)
+    done = subprocess.run([*command, url], capture_output=True, text=True, check=True)
+    text = done.stdout
+    assert "Non-2xx" not in text, text
+    assert "Socket errors" not in text, text
+    count = int(_found(r"(\d+) requests in", text))
+    cpu_us = (_cpu_seconds(pid) - before) / count * 1e6
+    return Seen(float(_found(r"Requests/sec:\s+([\d.]+)", text)), cpu_us, _milliseconds(text))
+
+
+def _found(pattern: str, text: str) -> str:
+    match = re.search(pattern, text)
+    assert match is not None, text
+    return match[1]
+
+
+def _milliseconds(text: str) -> float:
+    match = re.search(r"99%\s+([\d.]+)(us|ms|s)", text)
+    assert match is not None, text
+    return float(match[1]) * {"us": 0.001, "ms": 1.0, "s": 1_000.0}[match[2]]
+
+
+def _median(rows: list[Seen]) -> Seen:
+    return Seen(*(statistics.median(column) for column in zip(*rows, strict=True)))
+
+
+def _cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
