@@ -14,10 +14,8 @@ Source: Hyperscan developer's reference, "Compiling Patterns"; design note 0017.
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import lru_cache
 from hashlib import sha256
-from importlib import import_module
 from importlib.metadata import version
 from time import perf_counter
 from typing import Any, Final
@@ -27,9 +25,11 @@ import msgspec
 from .compile import CompiledRule, RuleSet
 from .gates import FAMILIES, RX_FLAGS, Candidates, Gate, expressions, gates_of
 
-hyperscan: Any = None  # where there is no wheel for the machine every rule is run, with the same outcome
-with suppress(ImportError):
-    hyperscan = import_module("hyperscan")
+try:
+    import hyperscan as _installed
+except ImportError:  # no wheel for this machine: every rule is run, with the same outcome
+    _installed = None  # type: ignore[assignment]
+hyperscan: Any = _installed
 
 FORMAT: Final = 3  # of what `compile_database` makes
 PATTERN_BYTES_MAX = 32_768
