@@ -155,3 +155,30 @@ def test_a_position_is_kept_only_for_objects_that_exist(logs: Logs) -> None:
     log = logs.open()
 
     assert log.pin(log.acquire(ref()), 0) is None
+
+
+def test_a_folder_that_lost_its_history_begins_a_new_one(logs: Logs) -> None:
+    marks: list[str] = []
+
+    async def before(node: Node) -> None:
+        marks.extend([await node.env.Diary["one"].write(n, "x" * 5_000) for n in range(3)])
+        await asyncio.sleep(0.1)
+        assert await node.bring_up() is None
+
+    async def after(node: Node) -> None:
+        diary = node.env.Diary["one"]
+        entry = next(iter(node.log.catalogue()))
+        now = await node.operations.bookmark(entry.ref)
+        state = await diary.read()
+        await diary.write(9)
+        with pytest.raises(BookmarkError):
+            await node.operations.restore(entry.ref, marks[0])
+        await node.operations.restore(entry.ref, now)
+        assert await diary.read() == state
+
+    run(logs, before, Diary)
+    logs.killed()
+    for path in list(logs.disk.inodes):
+        if "history.db" in path:
+            logs.disk.remove(path)
+    run(logs, after, Diary)
