@@ -214,7 +214,7 @@ def compare_http(reference: str, ours: str, token: str, seconds: int, folder: Pa
                     rates.append(rate)
                     found += f"{rate:14,.0f}{late:9.1f}"
                 what = f"{operation}, {'one object' if one else f'{OBJECTS} objects'} c={connections}"
-                print(f"{what:32}{found}{rates[1] / rates[0]:7.1f}x", flush=True)
+                print(f"{what:32}{found}{rates[1] / max(rates[0], 1):7.1f}x", flush=True)
 
 
 def main() -> None:

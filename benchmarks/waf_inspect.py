@@ -2,10 +2,10 @@
 
     python benchmarks/waf_inspect.py [--crs FOLDER] [--levels 1,4] [--rounds 9]
 
-Every request differs from all others in each value. Both run the request phases only, and block nothing. Times
-are processor time, so that other work on the machine counts little; each is the median of rounds in which the
-two take turns. Without --crs the system's rules are used. The library is built without a database of places, so
-the file of rules 910xxx is left out for it.
+Every request differs from all others in each value. Both run the request phases only, and block nothing.
+Times are processor time, so that other work on the machine counts little; each is the median of rounds in
+which the two take turns. Without --crs the system's rules are used. The library is built without a database
+of places, so the file of rules 910xxx is left out for it.
 """
 
 import argparse
@@ -46,7 +46,8 @@ class Maker:
         version = (
             f"{self.random.randrange(100, 130)}.0.{self.random.randrange(9_999)}.{self.random.randrange(200)}"
         )
-        agent = f"Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{version} Safari/537.36"
+        engine = "AppleWebKit/537.36 (KHTML, like Gecko)"
+        agent = f"Mozilla/5.0 (X11; Linux x86_64) {engine} Chrome/{version} Safari/537.36"
         return [
             (b"Host", b"shop.example"),
             (b"User-Agent", agent.encode()),

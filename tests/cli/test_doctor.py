@@ -2,10 +2,15 @@
 
 import json
 import socket
+from datetime import UTC, datetime, timedelta
 
+import pytest
 from click.testing import CliRunner
 
+from edgestead.cli.authority import Authority
+from edgestead.cli.doctor_machine import api_address, certificates
 from edgestead.cli.main import cli
+from edgestead.testing.places import private_place
 from edgestead.testing.server import wait_until
 
 
@@ -75,3 +80,54 @@ def test_targets_that_nobody_resolves_are_a_warning(clean_environment, new_serve
         server.make_record(zone_id, "CNAME", "@", "target.example.net")
 
         wait_until(lambda: "1 targets of flattened aliases were never" in examined(server).output, 20)
+
+
+def test_a_zone_whose_records_lead_nowhere_is_a_warning(clean_environment, new_server):
+    server = new_server().start()
+    zone_id = server.make_zone("example.com")
+    server.make_record(zone_id, "TXT", "@", '"words"')
+    assert "example.com has no address" in examined(server).output
+
+    server.make_record(zone_id, "A", "www", "192.0.2.1")
+    assert "example.com has" not in examined(server).output
+
+
+def test_the_certificates_of_the_running_server_are_examined(clean_environment, new_server, tmp_path):
+    folder = tmp_path / "tls"
+    folder.mkdir()
+    server = new_server("--https", "{}:{}".format(*private_place()), "--tls-dir", str(folder)).start()
+    assert f"{folder} holds no certificate" in examined(server).output
+
+    CliRunner().invoke(cli, ["tls", "dev", "www.example.com", "--tls-dir", str(folder)])
+    assert "certificate" not in examined(server).output
+
+
+@pytest.mark.parametrize(
+    ("days_left", "levels"),
+    [(60, []), (22, []), (20, ["warning"]), (1, ["warning"]), (0, ["broken"]), (-5, ["broken"])],
+)
+def test_certificates_that_end_soon_are_a_warning_and_ended_ones_are_broken(tmp_path, days_left, levels):
+    made, lifetime = datetime(2026, 3, 1, tzinfo=UTC), timedelta(days=90)
+    issued = Authority.new(made).issue(["www.example.com"], made, lifetime)
+    (tmp_path / "www.example.com.pem").write_bytes(issued.pem)
+
+    found = list(certificates(tmp_path, made + lifetime - timedelta(days=days_left)))
+
+    assert [one.level for one in found] == levels
+
+
+def test_what_is_no_certificate_is_a_warning(tmp_path):
+    (tmp_path / "www.example.com.pem").write_text("hello")
+    (tmp_path / "half.example.com.crt").write_text("its key is still to come")
+
+    found = list(certificates(tmp_path, datetime.now(UTC)))
+
+    assert [(one.level, "www.example.com.pem" in one.words) for one in found] == [("warning", True)]
+    assert [one.level for one in certificates(tmp_path / "none", datetime.now(UTC))] == ["broken"]
+
+
+@pytest.mark.parametrize(
+    ("address", "count"), [("127.0.0.1:8787", 0), ("[::1]:8787", 0), ("0.0.0.0:8787", 1), ("192.0.2.1:1", 1)]
+)
+def test_an_api_that_others_reach_is_a_warning(address, count):
+    assert len(list(api_address(address))) == count

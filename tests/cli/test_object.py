@@ -2,11 +2,14 @@
 
 import json
 import sqlite3
+import subprocess
+import sys
 
 import pytest
 
-from edgestead.testing.server import EdgeServer
+from edgestead.testing.server import EdgeServer, environment
 from tests.cli.conftest import call
+from tests.cli.test_main import SLOW_TO_IMPORT
 
 NOTES = """
 from edgestead import StatefulObject
@@ -212,3 +215,20 @@ def test_the_server_on_this_machine_is_found(clean_environment, objects_server, 
     monkeypatch.setenv("XDG_DATA_HOME", str(clean_environment.parent / "share"))
 
     assert call("object", "list").code == 0
+
+
+def test_a_command_imports_nothing_heavy():
+    program = f"""
+import sys
+from edgestead.cli.main import cli
+try:
+    cli.main(["object", "list"], prog_name="edgecli")
+except SystemExit:
+    pass
+print(sorted({SLOW_TO_IMPORT!r} & sys.modules.keys()))
+"""
+    nowhere = environment() | {"EDGE_OBJECTS_ADDR": "127.0.0.1:1", "EDGE_TOKEN": "x"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=nowhere)
+
+    assert "cannot be reached" in done.stderr
+    assert done.stdout.splitlines()[-1] == "[]"

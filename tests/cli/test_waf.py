@@ -321,3 +321,25 @@ def test_a_file_that_is_no_ruleset_is_refused(run, zone, text):
 
     assert code == 1
     assert "Traceback" not in output
+
+
+def test_a_rule_that_only_logs_is_not_taken_for_the_one_that_acts(server, run, zone):
+    assert run("waf", "threshold", "25", "--zone", zone, "--deploy")[0] == 0
+    zone_id = server.call("GET", f"/zones?name={zone}").result[0]["id"]
+    entry = server.call("GET", f"/zones/{zone_id}/rulesets/phases/{PHASE}/entrypoint").result
+    shadow = {
+        "action": "execute",
+        "expression": "true",
+        "description": "shadow",
+        "action_parameters": {
+            "id": entry["rules"][0]["action_parameters"]["id"],
+            "overrides": {"action": "log", "rules": [{"id": ANOMALY_RULE_ID, "score_threshold": 5}]},
+        },
+        "position": {"before": ""},
+    }
+    path = f"/zones/{zone_id}/rulesets/{entry['id']}/rules"
+    assert server.call("POST", path, shadow).status == 200
+
+    assert (shown(run, zone)["threshold"], shown(run, zone)["action"]) == (25, "block")
+    assert run("waf", "threshold", "30", "--zone", zone)[0] == 0
+    assert shown(run, zone)["threshold"] == 30

@@ -8,9 +8,11 @@ import time
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import apsw
 import pytest
 
 from edgestead import Response, StatefulObject
+from edgestead.objects.database import Database
 from edgestead.objects.errors import (
     BackendError,
     BookmarkError,
@@ -19,6 +21,7 @@ from edgestead.objects.errors import (
     ObjectError,
     ObjectReset,
     RemoteError,
+    SqlError,
     UnknownClass,
     UnknownMethod,
 )
@@ -151,7 +154,7 @@ def test_what_fails_is_raised_as_a_caller_sees_it_and_the_object_goes_on(counter
 
 
 def test_a_class_that_was_not_loaded_is_named(objects: ObjectNode) -> None:
-    with pytest.raises(UnknownClass, match=r"'Missing'.*loaded are: Cached, Counter, Plain, Timer"):
+    with pytest.raises(UnknownClass, match=r"'Missing'.*loaded are: Cached, Counter, Plain, Table, Timer"):
         objects.Missing["a"]
     with pytest.raises(AttributeError, match="missing"):
         objects.missing  # noqa: B018
@@ -250,6 +253,56 @@ def test_the_tests_own_clock_is_the_real_one(objects: ObjectNode) -> None:
 def test_a_naive_time_is_refused(objects: ObjectNode) -> None:
     with pytest.raises(TypeError, match="naive"):
         objects.set_clock(datetime(2031, 2, 3))
+
+
+# what user code can do to its storage
+
+
+class Table(StatefulObject):
+    storage = "sql"
+
+    async def on_start(self) -> None:
+        self.ctx.storage.sql.exec("CREATE TABLE IF NOT EXISTS t (a)")
+
+    async def add(self, inside: bool) -> None:
+        query = "INSERT INTO t VALUES (cast(x'ff' AS text)) RETURNING a"
+        if inside:
+            with self.ctx.storage.transaction_sync():
+                self.ctx.storage.sql.exec(query)
+        else:
+            self.ctx.storage.sql.exec(query)
+
+    async def read(self) -> None:
+        self.ctx.storage.sql.exec("SELECT cast(x'ff' AS text)").next()
+
+    async def count(self) -> int:
+        return int(self.ctx.storage.sql.exec("SELECT count(*) AS n FROM t").one()["n"])
+
+
+@pytest.mark.parametrize(
+    ("call", "rows"), [(lambda t: t.add(False), 1), (lambda t: t.add(True), 0), (lambda t: t.read(), 0)]
+)
+def test_a_text_that_is_none_is_an_error_and_the_object_goes_on(objects: ObjectNode, call, rows) -> None:
+    table = objects.Table["t"]
+    for number in (1, 2):
+        with pytest.raises(SqlError, match="not UTF-8"):
+            call(table)
+        assert table.count() == rows * number
+
+
+def test_a_transaction_that_cannot_be_ended_resets_the_object(
+    objects: ObjectNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(database: Database, level: int) -> None:
+        raise apsw.BusyError("cannot release savepoint - SQL statements in progress")
+
+    table = objects.Table["t"]
+    with monkeypatch.context() as patch:
+        patch.setattr(Database, "roll_back_to", fail)
+        with pytest.raises(ObjectReset, match="SQL statements in progress"):
+            table.add(True)
+
+    assert table.count() == 0
 
 
 # alarms

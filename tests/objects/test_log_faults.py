@@ -192,6 +192,24 @@ def test_a_full_disk_refuses_before_it_acknowledges_and_resets(
     assert not logs.fatal
 
 
+def test_a_database_that_meets_a_full_disk_makes_the_log_read_only(logs: Logs) -> None:
+    async def script(node: Node) -> None:
+        await node.env.Table["a"].write("first")
+        await asyncio.sleep(0.5)  # the spare segment is there
+        logs.disk.space_bytes = 0
+        with pytest.raises(StorageBroken):
+            await node.env.Table["a"].write("second", 50_000)
+        await asyncio.sleep(0.2)
+        assert node.log.read_only
+        with pytest.raises(StorageBroken, match="no space"):
+            await node.env.Notes["b"].write("key")
+        logs.disk.space_bytes = None
+        await asyncio.sleep(2)
+        await node.env.Notes["b"].write("key")
+
+    run(logs, script, Table, Notes)
+
+
 def test_an_object_that_is_as_large_as_it_may_be_troubles_nobody_else(logs: Logs) -> None:
     async def script(node: Node) -> None:
         large = node.env.Table["large"]

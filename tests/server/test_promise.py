@@ -152,9 +152,9 @@ def test_no_process_alive_does_not_keep_a_write_from_succeeding_but_is_not_ready
     for pid in stopped:
         os.kill(pid, signal.SIGSTOP)
 
-    answer = server.make_record(server.zone_id, "A", "www", "192.0.2.1")
+    answer = server.make_record(server.zone_id, "A", "www", "192.0.2.1", proxied=True)
 
     assert answer.status == 200
     assert not any(map(is_running, stopped))
     server.wait_until(lambda: server.call("GET", "//health/ready").status == 200, START_SECONDS_MAX)
-    assert server.dig("www.example.com") == ["192.0.2.1"]
+    assert server.dig("www.example.com") == [server.ready["http"].rpartition(":")[0]]

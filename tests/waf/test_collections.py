@@ -180,6 +180,24 @@ def test_a_body_of_which_only_the_start_is_there_is_refused(kind: bytes) -> None
     assert refusal(request(body=b"1", kind=kind, body_complete=False)) == ("body-size", 413)
 
 
+@pytest.mark.parametrize(
+    ("coding", "passes"), [(b"identity", True), (b"", True), (b"gzip", False), (b"x", False)]
+)
+def test_a_packed_body_is_refused(coding: bytes, passes: bool) -> None:
+    one = request(body=b"a=1", kind=FORM, headers=((b"Content-Encoding", coding),))
+    if passes:
+        assert values(one)["ARGS"] == [(b"a", b"1")]
+    else:
+        assert refusal(one) == ("content-encoding", 415)
+
+
+def test_a_body_of_two_types_is_refused() -> None:
+    two = ((b"content-type", b"text/plain"),)
+
+    assert refusal(request(body=b"{}", kind=JSON, headers=two)) == ("content-types", 400)
+    assert values(request(kind=JSON, headers=two))["ARGS"] == []
+
+
 def test_an_opaque_body_is_seen_as_far_as_it_is_there() -> None:
     found = values(request(body=b"\0" * 999, kind=b"application/octet-stream", body_complete=False))
 

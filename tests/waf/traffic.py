@@ -7,8 +7,8 @@ from urllib.parse import quote, quote_plus
 
 from edgestead.waf.transaction import Header, Request
 
-WORDS = """summer winter shoes red blue price update order select list group name street user from where and or
-not like union table into set delete drop create index file image path home about contact search
+WORDS = """summer winter shoes red blue price update order select list group name street user from where and
+or not like union table into set delete drop create index file image path home about contact search
 sort page total admin login token cart item note text hello world welcome café naïve 東京 O'Neill
 don't it's A&B C++ 50% #1 $5 3.14 -1 1e5 0x1F 2024-05-01 12:30 a@b.example
 https://shop.example/x?y=1 key=value (draft) [1] {x} <3 * ~ ! ; , . bash cat echo time who top less

@@ -2,7 +2,7 @@
 
 Owns  the examinations, and how their findings read.
 Asks  the data folder for the running server, its API for zones and settings, its metrics, the kernel for
-      limits.
+      limits; the certificates that the edge shows.
 Tells the shell: 1 when something is broken, 0 when there are only warnings.
 Not   one zone's records (`edgecli dns check ZONE`).
 """
@@ -13,12 +13,15 @@ import os
 import resource
 import shutil
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 import click
 
+from edgestead.cli import doctor_machine
+from edgestead.cli.doctor_machine import BROKEN, FINE, WARNING, Finding
 from edgestead.cli.failure import Failed
 from edgestead.cli.folder import data_dir, folder_options
 from edgestead.cli.target import JSON, Command, Json, pages
@@ -31,16 +34,9 @@ ZONES_EXAMINED_MAX = 1_000
 DESCRIPTORS_MIN = 4_096  # the API alone takes 2,048 connections, DNS over TCP 1,000
 FREE_BYTES_MIN = 1 << 30
 DNS_PORT = 53
-BROKEN, WARNING, FINE = "broken", "warning", "fine"
+RECORDS_EXAMINED_MAX = 100  # of one zone
+_ADDRESS_TYPES = {"A", "AAAA", "CNAME"}
 _TLS_SETTINGS = ("http2", "http3")
-
-
-class Finding(NamedTuple):
-    """`level` is BROKEN, WARNING or FINE; `more` says what to do, empty when there is nothing to do."""
-
-    level: str
-    words: str
-    more: str = ""
 
 
 class Patient(NamedTuple):
@@ -148,6 +144,7 @@ def _machine(folder: Path) -> Iterator[Finding]:
         )
     else:
         yield Finding(FINE, f"{free >> 30} GiB are free where the data is")
+    yield from doctor_machine.clock()
 
 
 def _readiness(patient: Patient) -> Iterator[Finding]:
@@ -183,13 +180,26 @@ def _zones(patient: Patient) -> Iterator[Finding]:
     for zone in examined:
         if patient.state.https is None:
             yield from _https(patient, zone)
-        records = f"/zones/{zone['id']}/dns_records"
-        if not patient.server.call("GET", records, query={"per_page": 1})["result"]:
-            name = zone["name"]
-            yield Finding(WARNING, f"{name} has no record", f"`edgecli record create {name} …` adds one.")
+        yield from _addresses(patient, zone)
     first = "the first " if len(zones) > len(examined) else ""
     more = "" if not examined else "; `edgecli dns check ZONE` looks at one's records"
     yield Finding(FINE, f"{first}{len(examined)} zones were examined{more}")
+
+
+def _addresses(patient: Patient, zone: Json) -> Iterator[Finding]:
+    """A zone with many records is taken to have an address among them."""
+    name = zone["name"]
+    records = patient.server.call(
+        "GET", f"/zones/{zone['id']}/dns_records", query={"per_page": RECORDS_EXAMINED_MAX}
+    )["result"]
+    if not records:
+        yield Finding(WARNING, f"{name} has no record", f"`edgecli record create {name} …` adds one.")
+    elif len(records) < RECORDS_EXAMINED_MAX and not any(one["type"] in _ADDRESS_TYPES for one in records):
+        yield Finding(
+            WARNING,
+            f"{name} has no address: no name of it leads to a machine",
+            f"`edgecli record create {name} @ A …` adds one.",
+        )
 
 
 def _https(patient: Patient, zone: Json) -> Iterator[Finding]:
@@ -230,10 +240,17 @@ def _rules(patient: Patient) -> Iterator[Finding]:
             )
 
 
+def _listening(patient: Patient) -> Iterator[Finding]:
+    yield from doctor_machine.api_address(urlsplit(patient.state.api_base).netloc)
+    if patient.state.https is not None and patient.state.tls_dir is not None:
+        yield from doctor_machine.certificates(Path(patient.state.tls_dir), datetime.now(UTC))
+
+
 EXAMINATIONS: tuple[Callable[[Patient], Iterator[Finding]], ...] = (
     _readiness,
     _dns,
     _zones,
     _flattening,
     _rules,
+    _listening,
 )

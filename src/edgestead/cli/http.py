@@ -8,6 +8,7 @@ Not   which routes there are. Imports click and the standard library only; redir
 """
 
 import http.client
+import select
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
@@ -155,6 +156,8 @@ class Api:
     def _send(
         self, method: str, url: str, headers: Mapping[str, str], body: Body | None
     ) -> http.client.HTTPResponse:
+        if self._connection is not None and _has_ended(self._connection):
+            self.close()
         if self._connection is None:
             kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
             self._connection = kind(self._host, self._port, timeout=SECONDS_MAX)
@@ -191,6 +194,19 @@ class Api:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         where = f"The server at {self.source.api_base} ({self.source.name}) cannot be reached: {reason}."
         return (where, "Is it running? `edgecli serve` starts one.")
+
+
+def _has_ended(connection: http.client.HTTPConnection) -> bool:
+    """Whether the server gave an idle connection up: nothing else makes it readable between two requests.
+
+    Commands that compute for minutes between two requests meet that, and what must not happen twice could
+    not be sent again afterwards.
+    """
+    if connection.sock is None:
+        return False
+    poll = select.poll()
+    poll.register(connection.sock, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _pause_seconds(attempt: int, retry_after: str | None) -> float:

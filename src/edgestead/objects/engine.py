@@ -307,7 +307,7 @@ class Engine:
         self.check()
         level = self._levels[-1]
         if self.database is not None and self.database.in_transaction:
-            (self.database.release if commit else self.database.roll_back_to)(len(self._levels))
+            self._end_savepoint(self.database, commit=commit)
         self._levels.pop()
         if commit:
             self._merge(level)
@@ -315,6 +315,14 @@ class Engine:
             self._put_back(level)
         if not self._levels and self._stirred:
             self._turns.changed(self)
+
+    def _end_savepoint(self, database: Database, *, commit: bool) -> None:
+        """An object whose transaction cannot be ended would never commit again, so it is reset."""
+        try:
+            (database.release if commit else database.roll_back_to)(len(self._levels))
+        except apsw.Error as error:
+            self._rebuild = True
+            raise self.fail("a transaction cannot be ended", error) from error
 
     def _remember(self, key: str) -> None:
         level = self._levels[-1]

@@ -27,6 +27,7 @@ from edgestead.objects.statements import Statement, split
 ROWS_MAX = 10_000  # of one answer
 ROWS_BYTES_MAX = 8 * 1024 * 1024  # text and blobs of one answer
 SECONDS_MAX = 4.0  # one query: nothing else of the process runs meanwhile
+_NO_TEXT = "a text is not UTF-8: cast it to a blob"
 _NUMBERS = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
 
@@ -55,7 +56,7 @@ def read(engine: Engine, query: str, bindings: Sequence[Any]) -> Rows:
             cursor = _run(database, statements[-1], values, columns)
             rows, truncated = _take(cursor)
             cursor.close()
-        except (apsw.Error, OverflowError) as error:
+        except (apsw.Error, OverflowError, UnicodeError) as error:
             raise _words(database, error) from None
     return Rows(columns, rows, 0, truncated)
 
@@ -77,6 +78,8 @@ def _words(database: Database, error: Exception) -> SqlError:
         return SqlError("this query would write, and is only allowed to read", "SQLITE_READONLY")
     if isinstance(error, apsw.InterruptError):
         return SqlError(f"the query ran longer than {SECONDS_MAX:g} s", "SQLITE_INTERRUPT")
+    if isinstance(error, UnicodeError):
+        return SqlError(_NO_TEXT, "SQLITE_MISMATCH")
     if isinstance(error, apsw.BindingsError):
         return SqlError("Wrong number of parameter bindings for SQL query.")
     number = getattr(error, "result", apsw.SQLITE_ERROR)

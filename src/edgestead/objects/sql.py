@@ -115,6 +115,8 @@ def _refuse(engine: Engine, database: Database, error: Exception) -> NoReturn:
     if isinstance(error, apsw.InterruptError):
         seconds = limits.STATEMENT_SECONDS_MAX
         raise SqlError(f"SQL statement ran longer than {seconds:g} s", "SQLITE_INTERRUPT") from None
+    if isinstance(error, UnicodeDecodeError):
+        raise SqlError("a text of the result is not UTF-8: cast it to a blob", "SQLITE_MISMATCH") from None
     if not isinstance(error, apsw.Error):
         raise SqlError(f"a parameter cannot be bound: {error}", "SQLITE_MISMATCH") from None
     number = getattr(error, "result", apsw.SQLITE_ERROR)
@@ -191,8 +193,8 @@ class Cursor:
             except StopIteration:
                 self._left = []
                 return None
-            except apsw.Error as error:
-                self._left = []
+            except (apsw.Error, UnicodeDecodeError) as error:
+                self.close()
                 _refuse(self._engine, self._database, error)
         self.rows_read += 1
         return row
@@ -212,8 +214,8 @@ class Cursor:
         database.deadline = 0.0
         try:
             rows = self._rows.fetchall()
-        except apsw.Error as error:
-            self._left = []
+        except (apsw.Error, UnicodeDecodeError) as error:
+            self.close()
             _refuse(self._engine, database, error)
         database.spare = self._rows  # nobody asks it anything any more
         return rows
@@ -231,7 +233,7 @@ class Cursor:
     def close(self) -> None:
         """Give no more rows."""
         if self._left is None:
-            self._rows.close()
+            self._rows.close(True)  # whatever the statement has to say
         self._left = []
 
     # the public face

@@ -117,7 +117,7 @@ class Certificates:
             yield from self._files.items()
             return
         for entry in entries:
-            pair = _pair(entry)
+            pair = pair_of(entry)
             if pair is None:
                 continue
             try:
@@ -129,7 +129,7 @@ class Certificates:
             yield name, _Files(*pair, stamp)
 
 
-def _pair(entry: Path) -> tuple[Path, Path] | None:
+def pair_of(entry: Path) -> tuple[Path, Path] | None:
     """The certificate and the key that an entry of the folder stands for; None when it is neither."""
     if entry.is_dir():
         return entry / "fullchain.pem", entry / "privkey.pem"

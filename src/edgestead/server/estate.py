@@ -147,7 +147,7 @@ class Estate:
 
         Raises StartError when the ready-file cannot be written.
         """
-        self._state = ready.state_of(self._listeners, self._runtime_dir)
+        self._state = ready.state_of(self._listeners, self._runtime_dir, self._config.tls_dir)
         self._folder.write_state(self._state)
         return self.write_ready_file()
 

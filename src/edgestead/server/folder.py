@@ -39,6 +39,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     http: str | None
     https: str | None
     objects: str | None
+    tls_dir: str | None = None
 
     @property
     def admin_socket(self) -> Path:

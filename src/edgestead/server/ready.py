@@ -32,7 +32,7 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
     pid: int
 
 
-def state_of(listeners: Listeners, runtime_dir: Path) -> State:
+def state_of(listeners: Listeners, runtime_dir: Path, tls_dir: Path | None) -> State:
     return State(
         pid=os.getpid(),
         runtime_dir=str(runtime_dir),
@@ -41,6 +41,7 @@ def state_of(listeners: Listeners, runtime_dir: Path) -> State:
         http=str(bound_address(listeners.http)),
         https=str(bound_address(listeners.https)) if listeners.https else None,
         objects=str(bound_address(listeners.objects)) if listeners.objects else None,
+        tls_dir=str(tls_dir.absolute()) if tls_dir else None,
     )
 
 

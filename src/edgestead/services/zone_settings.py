@@ -45,8 +45,8 @@ from edgestead.tables.settings import Stored
 from edgestead.tables.zones import ZoneRow
 
 INVITES_TO_TLS = (
-    "DNS answers HTTPS records for proxied names from now on. Browsers that see them try TLS: the edge answers"
-    " it with HTTP/1.1, on its --https listener, if it has one."
+    "DNS answers HTTPS records for proxied names from now on. Browsers that see them try TLS: the edge"
+    " answers it with HTTP/1.1, on its --https listener, if it has one."
 )
 _MICROSECONDS = 1_000_000
 _decode = msgspec.json.Decoder().decode

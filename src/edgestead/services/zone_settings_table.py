@@ -104,7 +104,8 @@ _ROWS = (
         "ciphers",
         [],
         Ciphers(),
-        effect="ciphers of TLS 1.2 at the edge, by OpenSSL's names; none means modern ones with forward secrecy",
+        effect="ciphers of TLS 1.2 at the edge, by OpenSSL's names; none means modern ones with forward"
+        " secrecy",
     ),
     Setting(
         CNAME_FLATTENING,
@@ -218,8 +219,9 @@ _ROWS = (
         "ssl",
         "off",
         Choice(("off", "flexible", "full", "strict", "origin_pull")),
-        effect="how the edge asks origins for those who came over TLS: `off` and `flexible` in plain text, `full` over"
-        " TLS with any certificate, `strict` and `origin_pull` with a valid one; who came without TLS is passed on without",
+        effect="how the edge asks origins for those who came over TLS: `off` and `flexible` in plain text,"
+        " `full` over TLS with any certificate, `strict` and `origin_pull` with a valid one; who came without"
+        " TLS is passed on without",
     ),
     Setting("tls_1_2_only", "off"),
     Setting("tls_1_3", "off", Choice(("on", "off", "zrt"))),

@@ -45,7 +45,7 @@ def add_body(values: Values, request: Request, processor: str, force: bool) -> N
     """Add what the body says: phase 2.
 
     Raises: Refused, 413 for a body, a number of arguments or parts, a depth over its limit, 400 for a body
-    that its processor cannot read. REQBODY_ERROR and REQBODY_ERROR_MSG are set before.
+    that its processor cannot read, 415 for a packed one. REQBODY_ERROR and REQBODY_ERROR_MSG are set before.
     """
     body = request.body
     read = _PROCESSORS.get(processor)
@@ -58,12 +58,20 @@ def add_body(values: Values, request: Request, processor: str, force: bool) -> N
             values["REQUEST_BODY"] = [(b"", body[:BODY_BYTES_MAX])]
     try:
         if read is not None and body:
+            _check_coding(request)
             _check_size(request, processor)
             read(values, request)
     except Refused as error:
         _set_error(values, b"1", error.reason.encode())
         raise
     _set_error(values, b"0", b"")
+
+
+def _check_coding(request: Request) -> None:
+    """A packed body cannot be inspected, and some applications unpack."""
+    for name, value in request.headers:
+        if name.lower() == b"content-encoding" and value.strip().lower() not in (b"", b"identity"):
+            raise Refused("content-encoding", 415)
 
 
 def _check_size(request: Request, processor: str) -> None:

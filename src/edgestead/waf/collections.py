@@ -50,7 +50,7 @@ add_response_body = bodies.add_response_body
 def request_values(request: Request) -> Values:
     """What is known of a request before its body: phase 1.
 
-    Raises: Refused over `ARGUMENTS_MAX` (414) or `COOKIES_MAX` (431).
+    Raises: Refused over `ARGUMENTS_MAX` (414) or `COOKIES_MAX` (431), for a body of several types (400).
     """
     target, method = request.target, request.method
     client = [(b"", request.client_address.encode())]
@@ -70,6 +70,8 @@ def request_values(request: Request) -> Values:
     values.update(_times(request.time_epoch_seconds))
     _add_target(values, target)
     _add_headers(values, request)
+    if request.body:
+        _check_types(request)
     return values
 
 
@@ -141,6 +143,12 @@ def _authorization(values: Values, header: bytes) -> None:
 def _content_type(values: Values, header: bytes) -> None:
     if processor := bodies.processor_of(header):
         values["REQBODY_PROCESSOR"] = [(b"", processor.encode())]
+
+
+def _check_types(request: Request) -> None:
+    """RFC 9110 §8.3: there is one. Of several, the application may take another one than rules do."""
+    if sum(name.lower() == b"content-type" for name, _ in request.headers) > 1:
+        raise Refused("content-types", 400)
 
 
 _READERS = {

@@ -124,6 +124,9 @@ class Run:
             return {b"id": b"%d" % rule.id, b"msg": rule.message.encode()}.get(key)
         return self.tx.get(slot(variable, key))
 
+    def header(self, key: bytes) -> Sequence[bytes]:
+        return self.headers.get(key, ())
+
     def whole(self, target: Target) -> list[Item]:
         known = self._whole.get(target.variable)
         if known is None:

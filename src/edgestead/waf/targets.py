@@ -42,6 +42,9 @@ class Holder(Protocol):
     def single(self, variable: str, key: bytes) -> bytes | None:
         """The value of a state variable's key, lower case."""
 
+    def header(self, key: bytes) -> Sequence[bytes]:
+        """The values of a request header, by its name in lower case."""
+
     def whole(self, target: "Target") -> list[Item]:
         """All items of a target without selector, made once where it does not change."""
 
@@ -49,13 +52,13 @@ class Holder(Protocol):
 class Target:
     """One variable of a rule. `key` is lower case."""
 
-    __slots__ = ("_keys", "at_start", "count", "key", "pattern", "plain", "variable", "word")
+    __slots__ = ("_keys", "_shown", "at_start", "count", "key", "pattern", "plain", "variable", "word")
 
     def __init__(self, variable: Variable) -> None:
         self.variable = variable.name
         self._keys: dict[bytes, bool] = {}
         self.count = variable.count
-        selector = variable.selector.encode("utf-8", "surrogateescape")
+        selector = self._shown = variable.selector.encode("utf-8", "surrogateescape")
         self.pattern: Any = _selector(selector) if variable.pattern else None
         # most patterns are words, to be met anywhere in the key, or at its start
         word = selector.removeprefix(b"^").lower()
@@ -84,6 +87,8 @@ class Target:
         if self.key and name in STATE_VARIABLES:
             value = holder.single(name, self.key)
             found = [] if value is None else [Item(name, self.key, value)]
+        elif self.key and name == "REQUEST_HEADERS":
+            found = [Item(name, self._shown, value) for value in holder.header(self.key)]
         elif self.key or self.pattern is not None:
             found = [Item(name, key, value) for key, value in holder.pairs(name) if self.chooses(key)]
         else:

@@ -45,7 +45,8 @@ SMALL_BATCH_BYTES = 128 * 1024  # on a full disk, in the room that is reserved
 BLOCK_RAW_BYTES = 4 * 1024 * 1024  # of one block before compression
 WINDOW_BYTES = 1024 * 1024  # read from a segment at once
 IMAGES_MAX = 4_096  # page images that are remembered to make differences from
-PAUSE_ENTRIES = 128  # between two pauses
+PAUSE_WORK = 128  # between two pauses: entries of keys, or an eighth as many of pages
+PAGES_WORK = 8
 PAUSE_SECONDS = 0.000_05
 
 
@@ -75,7 +76,7 @@ class Archive:
         self._generation = 0
         self._pause = pause
         self._images: dict[int, Images] = {}
-        self._image_count = 0
+        self._image_count = self._worked = 0
         self._sessions: dict[int, int] = {}
 
     def follow(self, segments: list[Durable], batch_bytes: int = BATCH_BYTES) -> Cursor:
@@ -148,12 +149,9 @@ class Archive:
 
     def _by_object(self, batch: list[Record]) -> dict[int, list[PastEntry]]:
         found: dict[int, list[PastEntry]] = {}
-        count = 0
         for record in batch:
             for entry in read_entries(record):
-                count += 1
-                if count % PAUSE_ENTRIES == 0:
-                    self._pause(PAUSE_SECONDS)
+                self._work(1)
                 if entry.kind == KIND_NAME:
                     continue
                 if entry.kind == KIND_PIN:
@@ -162,6 +160,13 @@ class Archive:
                 made = PastEntry(entry.position, record.time_us, entry.kind, entry.alarm, entry.body)
                 found.setdefault(entry.number, []).append(made)
         return found
+
+    def _work(self, amount: int) -> None:
+        """So much was done: pause now and then, so that the loop's thread gets to run."""
+        self._worked += amount
+        if self._worked >= PAUSE_WORK:
+            self._worked = 0
+            self._pause(PAUSE_SECONDS)
 
     def _add(self, number: int, entries: list[PastEntry]) -> None:
         session = self._session(number)
@@ -179,7 +184,7 @@ class Archive:
                 entry.body = pack_frames(entry.body, images)
                 self._image_count += len(images.pages) - before
                 pages += page_count(entry.body)
-                self._pause(PAUSE_SECONDS)
+                self._work(PAGES_WORK)
             block.append(entry)
             size += len(entry.body) + 32
         self._add_block(number, session, block, pages)

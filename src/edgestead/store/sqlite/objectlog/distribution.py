@@ -57,7 +57,7 @@ def deal_out(
         life = max((_life(folder) for folder in old), default=0)
         for catalogue, folder, numbers_of in zip(made, new, moved, strict=True):
             catalogue.set_identity(Identity(life, life, 0, None, None))
-            _move_past(folder, numbers_of)
+            _move_past(folder, numbers_of, now_us)
     finally:
         for catalogue in made:
             catalogue.close()
@@ -91,10 +91,11 @@ def _life(folder: str) -> int:
         catalogue.close()
 
 
-def _move_past(folder: str, numbers: dict[str, list[tuple[int, int]]]) -> None:
+def _move_past(folder: str, numbers: dict[str, list[tuple[int, int]]], now_us: int) -> None:
     """Copy what is kept of the past: (number there, number here) by old folder."""
     history = History(history_path(folder))
     try:
+        history.begin(now_us)
         for old, pairs in numbers.items():
             history.copy_from(history_path(old), pairs)
     finally:

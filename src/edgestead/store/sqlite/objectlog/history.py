@@ -19,6 +19,7 @@ from edgestead.store.sqlite.objectlog.blocks import squeeze, unsqueeze
 
 _SCHEMA = """
 CREATE TABLE cursor (segment INTEGER NOT NULL, offset INTEGER NOT NULL, time_us INTEGER NOT NULL);
+CREATE TABLE begun (time_us INTEGER NOT NULL);
 CREATE TABLE blocks (
   number INTEGER NOT NULL, last INTEGER NOT NULL, first INTEGER NOT NULL,
   first_us INTEGER NOT NULL, last_us INTEGER NOT NULL,
@@ -126,6 +127,14 @@ class History:
 
     def __exit__(self, *exception: Any) -> bool | None:
         return self._db.__exit__(*exception)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether what was there before any history has been taken in."""
+        return bool(self._run("SELECT 1 FROM begun"))
+
+    def begin(self, time_us: int) -> None:
+        self._run("INSERT INTO begun VALUES (?)", (time_us,))
 
     # the cursor
 

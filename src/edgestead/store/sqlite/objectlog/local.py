@@ -53,7 +53,7 @@ from edgestead.store.sqlite.objectlog.format import (
     pack_entry,
 )
 from edgestead.store.sqlite.objectlog.history import History
-from edgestead.store.sqlite.objectlog.past import Past
+from edgestead.store.sqlite.objectlog.past import Begun, Past
 from edgestead.store.sqlite.objectlog.recovery import (
     Found,
     Recovered,
@@ -138,6 +138,8 @@ class LocalObjectLog:
             files.sync_folder(self._log_folder)
             self._chronicle = self._make_chronicle(history, keeping, now_us)
             found = self._recover()
+            if not history.has_begun:
+                self._begin_past(history, now_us())
             self._directory = Directory(self._catalogue, found.objects.values(), found.oldest)
             self._upkeep = self._make_upkeep(found, upkeep, segment_bytes, fatal)
             self._writer = GroupWriter(
@@ -182,6 +184,18 @@ class LocalObjectLog:
         folder_id = self._catalogue.folder_id
         archive = Archive(history, self._files, self._log_folder, folder_id, self._identity.life_of)
         return Chronicle(history, archive, self._past_runner, self._durable, self._retire, keeping, now_us)
+
+    def _begin_past(self, history: History, time_us: int) -> None:
+        """A folder from before there was history, or that lost it: the past begins with what is there now."""
+        past = Past(history)
+        with history:
+            history.begin(time_us)
+            for row in self._catalogue.rows():
+                if not row.base:
+                    continue
+                image = read_file(self._files, self._path(row.ref)) if row.has_file else b""
+                state = ObjectState(row.base, bytearray(image), {}, row.alarm_us)
+                past.begin_with(Begun(row.number, time_us, self.life, row.session), state)
 
     def _recover(self) -> Found:
         """Redo every object, make that durable, write it down; then only tails keep segments live."""

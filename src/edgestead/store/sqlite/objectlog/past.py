@@ -46,6 +46,15 @@ class _Rest(msgspec.Struct, array_like=True):
     alarm_us: int | None
 
 
+class Begun(msgspec.Struct, frozen=True):
+    """Whose past begins, and when."""
+
+    number: int
+    time_us: int
+    generation: int
+    session: int
+
+
 class Past:
     """Reads one history."""
 
@@ -192,17 +201,27 @@ class Past:
         least = SNAPSHOT_PAGES_LEAST + SNAPSHOT_PAGES * total
         return pages > least or raw > SNAPSHOT_RAW_LEAST + least * PAGE_BYTES
 
-    def make_snapshot(self, number: int, position: int) -> SnapshotRow:
-        """Keep the state after a commit as a whole. Raises Unknown."""
-        state = self.state(number, position)
-        row, entry = next(iter(self.entries(number, position - 1, position)))
+    def begin_with(self, found: Begun, state: ObjectState) -> None:
+        """Keep a state from which the past of an object begins: what was before it is not known."""
         rest = msgspec.msgpack.encode(_Rest(state.tail, state.alarm_us))
         total = len(state.image) // PAGE_BYTES
         made = SnapshotRow(
-            number, position, entry.time_us, row.generation, row.session, total, len(rest), rest
+            found.number,
+            state.position,
+            found.time_us,
+            found.generation,
+            found.session,
+            total,
+            len(rest),
+            rest,
         )
         self._history.add_snapshot(made, state.image)
-        return made
+
+    def make_snapshot(self, number: int, position: int) -> None:
+        """Keep the state after a commit as a whole. Raises Unknown."""
+        state = self.state(number, position)
+        row, entry = next(iter(self.entries(number, position - 1, position)))
+        self.begin_with(Begun(number, entry.time_us, row.generation, row.session), state)
 
 
 def _stands_alone(entry: PastEntry) -> bool:

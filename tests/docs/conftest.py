@@ -1,0 +1,85 @@
+"""A checkout with a started server, as the pages for newcomers suppose it."""
+
+import os
+import subprocess
+import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from edgestead.testing.places import private_place
+
+ROOT = Path(__file__).parents[2]
+PAGE_SECONDS_MAX = 300
+
+
+class Checkout:
+    """A folder like a checkout after its first start: `.venv/bin/edgecli` talks to the started server."""
+
+    def __init__(self, folder, data_dir):
+        self.folder = folder
+        command = folder / ".venv" / "bin" / "edgecli"
+        command.parent.mkdir(parents=True)
+        command.write_text(
+            f'#!/bin/sh\n[ "$1" = env ] && set -- env --data-dir {data_dir}\n'
+            f'PYTHONPATH={ROOT / "src"} exec {sys.executable} -P -m edgestead "$@"\n'
+        )
+        command.chmod(0o755)
+        # The server compiles the managed rules at the same time: once is enough.
+        (data_dir / "rules").mkdir(mode=0o700, exist_ok=True)
+        (folder / "cache" / "edgestead").mkdir(parents=True)
+        (folder / "cache" / "edgestead" / "rules").symlink_to(data_dir / "rules")
+
+    def run(self, page):
+        """The `sh` blocks of a page as one script that ends at the first failure; returns what it printed."""
+        done = subprocess.run(
+            ["sh", "-euc", shell_of(page)],
+            cwd=self.folder,
+            env={**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache")},
+            capture_output=True,
+            text=True,
+            timeout=PAGE_SECONDS_MAX,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+def shell_of(page):
+    """The fenced `sh` blocks of a page, in order, as one script."""
+    parts = (ROOT / page).read_text().split("```sh\n")[1:]
+    return "\n".join(part.partition("```")[0] for part in parts)
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def origin_port(tmp_path):
+    """`python3 -m http.server` with the page of the tutorial, on a port that is held."""
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "index.html").write_text("<h1>Hello from the origin</h1>\n")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(site)))
+    serving = threading.Thread(target=server.serve_forever)
+    serving.start()
+    yield server.server_port
+    server.shutdown()
+    serving.join()
+    server.server_close()
+
+
+@pytest.fixture
+def toured(tmp_path, new_server, origin_port):
+    """A checkout whose server was started as README and tutorial say."""
+    tls = tmp_path / "checkout" / "tls"
+    server = new_server(
+        *("--https", "{}:{}".format(*private_place()), "--tls-dir", str(tls)),
+        *("--origin-port", str(origin_port)),
+        *("--objects", str(ROOT / "examples")),
+    )
+    return Checkout(tmp_path / "checkout", server.start().data_dir)

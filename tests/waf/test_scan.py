@@ -1,0 +1,208 @@
+"""The scan may name too many rules, never too few; and rules come out the same without it."""
+
+from random import Random
+
+import pytest
+
+from edgestead.waf import scan
+from edgestead.waf.compile import RuleSet
+from edgestead.waf.engine import Engine
+from edgestead.waf.gates import ARGUMENTS, gates_of, soft_gate
+from edgestead.waf.limits import Meter
+from edgestead.waf.suspects import may_match
+from edgestead.waf.transaction import Request
+from edgestead.waf.transformations import TRANSFORMATIONS
+from edgestead.waf.variants import HARMLESS_WITHOUT, HAZARDS, SEPARATOR, Chains, Texts
+from tests.waf.conftest import ids, inspect, small_program
+from tests.waf.traffic import ATTACKS, Traffic
+
+BATCHES, BATCHES_LONG = 25, 5_000
+VALUES = 200  # of a batch, in the long run a million altogether
+ODD = b"\\ \x1e \0 \n \r %1e %5c &#30; &#92; /* */ -- # %u001e \\x1e \\ \t \xff \xc3 \xe2\x80".split(b" ")
+# What patterns that look at the ends of values, at line ends or at nothing make of joined values.
+ENDS = r"""
+SecRule ARGS "@rx \Aab\z" "id:1,phase:2,pass,t:none"
+SecRule ARGS "@rx ^$" "id:2,phase:2,pass,t:none"
+SecRule ARGS "@rx a++b" "id:3,phase:2,pass,t:none"
+SecRule ARGS "@rx a(?!b)" "id:4,phase:2,pass,t:none,t:lowercase"
+SecRule ARGS "@rx (?<!a|bc)d$" "id:5,phase:2,pass,t:none"
+SecRule ARGS "@rx \bx\b" "id:6,phase:2,pass,t:none,t:removeWhitespace"
+SecRule ARGS "@rx [\n\r]" "id:7,phase:2,pass,t:none"
+SecRule ARGS "@rx a\sb" "id:8,phase:2,pass,t:none,t:compressWhitespace"
+SecRule ARGS "@pm ab cd" "id:9,phase:2,pass,t:none,t:cssDecode,t:jsDecode"
+SecRule ARGS "@endsWith b" "id:10,phase:2,pass,t:none,t:normalizePath"
+SecRule ARGS "@streq a" "id:11,phase:2,pass,t:none,t:urlDecodeUni,t:htmlEntityDecode"
+SecRule ARGS "@rx (?i)(x|y)\1" "id:12,phase:2,pass,t:none,t:replaceComments"
+SecRule ARGS "@validateByteRange 32-126" "id:13,phase:2,pass,t:none,t:utf8toUnicode"
+SecRule ARGS "@rx ^b" "id:14,phase:2,pass,t:none,t:base64Decode,multiMatch"
+"""
+
+
+def values(random, count):
+    """Attacks, cuts and joins of them, odd bytes, short words, nothing."""
+    traffic = Traffic(0)
+    traffic.random = random
+    made = []
+    for _ in range(count):
+        chance = random.random()
+        if chance < 0.4:
+            made.append(traffic.value().encode())
+        elif chance < 0.5:
+            made.append(b"".join(random.choice(ODD) for _ in range(random.randrange(4))))
+        elif chance < 0.7:
+            made.append(bytes(random.choices(b"abcdxyABX \n\\/*.%", k=random.randrange(5))))
+        elif chance < 0.8:
+            made.append(random.randbytes(random.randrange(30)))
+        else:
+            cut = random.choice(ATTACKS).encode()
+            made.append(cut[random.randrange(len(cut)) :] + random.choice(ODD) + random.choice(ODD))
+    return made
+
+
+def missed(engine, batch):
+    """(rule, value) of every match whose rule the scan did not name."""
+    rule_set, meter = engine.rule_set, Meter(1 << 60)
+    everything = tuple(range(len(rule_set.chains.chains)))
+    text = Texts(rule_set.chains, batch).all_lines(everything, meter)
+    named = engine.scanner.candidates(text, ARGUMENTS, ARGUMENTS)
+    transformed = {}
+    misses = []
+    for rule in rule_set.rules:
+        hard, soft = engine.scanner.gate(rule), soft_gate(rule)
+        gate = hard or soft
+        if gate is None or ARGUMENTS not in gate.sources:
+            continue
+        if hard is None:
+            texts = Texts(rule_set.chains, batch)
+            parts = [(part, stage) for stage in gate.link.stages for part in texts.prepare(stage, meter)]
+            found = any(may_match(gate.link, part, stage, meter) for part, stage in parts)
+        else:
+            found = (rule.phase, rule.place) in named
+        if not found:
+            misses += [(rule, value) for value in batch if matches(rule_set, gate.link, value, transformed)]
+    return misses
+
+
+def matches(rule_set, link, value, transformed):
+    """The plain reading: step by step, one value."""
+    test = link.pattern.search if link.pattern is not None else link.test
+    for stage in link.stages:
+        key = stage, value
+        if key not in transformed:
+            result = value
+            for name in rule_set.chains.chains[stage]:
+                result = TRANSFORMATIONS[name](result)
+            transformed[key] = result
+        if test(transformed[key]) is not None:
+            return True
+    return False
+
+
+@pytest.fixture(scope="module")
+def ends_engine():
+    rule_set = RuleSet(*small_program(ENDS))
+    return Engine(rule_set, stored=scan.compile_database(rule_set))
+
+
+def test_no_match_is_missed_by_the_system_rules(engine):
+    random = Random(1)
+
+    assert [miss for _ in range(BATCHES) for miss in missed(engine, values(random, VALUES // 10))] == []
+
+
+def test_no_match_is_missed_at_the_ends_of_values(ends_engine):
+    random = Random(2)
+
+    assert [miss for _ in range(300) for miss in missed(ends_engine, values(random, 8))] == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(4))
+def test_no_match_is_missed_in_a_million_values(engine, ends_engine, seed):
+    random = Random(100 + seed)
+
+    for _ in range(BATCHES_LONG // 4):
+        batch = values(random, VALUES)
+        assert missed(engine, batch) == []
+        assert missed(ends_engine, batch[:20]) == []
+
+
+@pytest.mark.parametrize("name", sorted(HAZARDS.keys() | HARMLESS_WITHOUT.keys()))
+def test_joined_values_are_transformed_as_each_by_itself(name):
+    chains, random = Chains([(name,)]), Random(name)
+    for _ in range(200):
+        batch = values(random, random.randrange(1, 7))
+        texts = Texts(chains, batch)
+
+        parts = texts.prepare(1, Meter())
+
+        seen = {
+            place: value
+            for part in parts
+            for place, value in zip(part.places, part.split(1, Meter()), strict=True)
+        }
+        assert [seen[place] for place in range(len(batch))] == [
+            TRANSFORMATIONS[name](value) for value in batch
+        ]
+
+
+def test_a_value_with_a_separator_goes_alone():
+    texts = Texts(Chains([("urlDecode",)]), [b"a", b"b" + SEPARATOR, b"c%1ed", b"e"])
+
+    parts = texts.prepare(1, Meter())
+
+    assert [part.places for part in parts] == [[0, 3], [1], [2]]
+
+
+@pytest.mark.parametrize("level", [1, 4])
+def test_rules_come_out_the_same_without_the_scan(engine, plain_engine, level):
+    policy = engine.level_policy(level, 40)
+
+    for request in Traffic(seed=50 + level).requests(60):
+        scanned, plain = inspect(engine, request, policy), inspect(plain_engine, request, policy)
+        assert (ids(scanned), scanned.score) == (ids(plain), plain.score), request
+
+
+def test_most_rules_are_held_back(engine):
+    policy = engine.level_policy(4, 40)
+    plan = engine.plan(policy)
+
+    waiting = sum(len(phase.gated) for phase in plan.phases.values())
+
+    assert waiting > 150
+    assert len(gates_of(engine.rule_set)) > 250
+
+
+def test_values_that_come_again_are_judged_as_the_first_time(engine):
+    policy = engine.level_policy(4, 40)
+    requests = [
+        Request(method=b"GET", target=b"/", headers=((b"Host", b"a.example"), (b"User-Agent", agent)))
+        for agent in (b"x", b"() { :;}; echo", b"x", b"() { :;}; echo", b"sqlmap/1.7", b"x", b"sqlmap/1.7")
+    ]
+
+    found = [ids(inspect(engine, request, policy)) for request in requests * 2]
+
+    assert found[:7] == found[7:]
+    assert found[0] == found[2] == found[5]
+    assert found[1] == found[3] != found[0]
+
+
+def test_a_database_of_other_rules_is_refused(ends_engine, engine):
+    stored = scan.compile_database(ends_engine.rule_set)
+
+    with pytest.raises(ValueError, match="of other rules"):
+        Engine(engine.rule_set, stored=stored)
+
+
+@pytest.mark.parametrize("damage", [b"", b"\x93\x01", b"x" * 100])
+def test_a_damaged_database_is_refused(ends_engine, damage):
+    with pytest.raises(ValueError, match="damaged"):
+        Engine(ends_engine.rule_set, stored=damage)
+
+
+def test_a_flipped_byte_is_noticed(ends_engine):
+    stored = bytearray(scan.compile_database(ends_engine.rule_set))
+    stored[-200] ^= 1
+
+    with pytest.raises(ValueError, match="damaged"):
+        Engine(ends_engine.rule_set, stored=bytes(stored))
