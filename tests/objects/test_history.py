@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from edgestead import StatefulObject
 from edgestead.objects.bookmarks import Bookmark, pack, parse
 from edgestead.objects.classes import Durability
 from edgestead.objects.errors import BookmarkError
@@ -199,6 +200,49 @@ def test_thinning_leaves_one_commit_in_ten_seconds_and_what_was_handed_out(small
         assert len(after) < 25
         assert set(pinned) <= {moment.bookmark for moment in after}
         assert sum(one.bytes_stored for one in after) < sum(one.bytes_stored for one in before)
+        await node.close()
+
+    simulate(main, 0)
+
+
+class Both(StatefulObject):
+    storage = "sql"
+
+    async def put(self, key: str, value: Any) -> None:
+        await self.ctx.storage.put(key, value)
+
+    async def put_with_a_row(self, key: str, value: Any) -> None:
+        self.ctx.storage.sql.exec("CREATE TABLE IF NOT EXISTS line (n)")
+        self.ctx.storage.put(key, value)
+
+    async def bookmark(self) -> str:
+        return await self.ctx.storage.get_current_bookmark()
+
+    async def read(self) -> dict[str, Any]:
+        return await self.ctx.storage.list()
+
+
+def test_a_key_that_was_thinned_out_does_not_come_back_over_pages_that_hold_a_newer_value(logs: Logs) -> None:
+    async def main(loop: SimulatedLoop) -> None:
+        node: Node = make_node(logs, loop, Both)
+        both = node.env.Both["one"]
+        await both.put("a", "old")  # logged as a key
+        await both.put_with_a_row("a", "new")  # as pages, which hold the key as well
+        await both.put("b", 1)
+        bookmark = await both.bookmark()
+        state = await both.read()
+        (entry,) = node.log.catalogue()
+        assert len(await node.operations.timeline(entry.ref)) == 3
+        loop.skew_seconds += 2 * DAY
+        for _ in range(30):
+            node.log.tend()
+            await asyncio.sleep(0.2)
+        assert len(await node.operations.timeline(entry.ref)) == 2, "pages, and the keys behind them"
+        await both.put("a", "newest")
+
+        await node.operations.restore(entry.ref, bookmark)
+
+        assert await both.read() == state == {"a": "new", "b": 1}
         await node.close()
 
     simulate(main, 0)
