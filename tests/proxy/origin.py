@@ -19,6 +19,7 @@ class Origin:
     def __init__(self, host, port=0, answer=HTTP_200):
         self.answer = answer
         self.requests = []
+        self.keeps = True  # False: requests are forgotten, for long runs
         self.read_bodies = True  # False: a request is its head, and what came in the same piece
         self.connections = 0
         self._listener = socket.create_server((host, port), backlog=128)
@@ -40,7 +41,8 @@ class Origin:
         try:
             with connection, connection.makefile("rb") as stream:
                 while (request := self._read(stream, connection)) is not None:
-                    self.requests.append(request)
+                    if self.keeps:
+                        self.requests.append(request)
                     answer = self.answer
                     if callable(answer):
                         answer = answer(*request, connection)

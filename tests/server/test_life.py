@@ -71,9 +71,11 @@ def test_sigterm_ends_everything_and_leaves_nothing(edge_server):
     assert not edge_server.ready_file.exists()
     assert not os.path.exists(runtime_dir)
     assert sorted(os.listdir(edge_server.data_dir)) == [
+        "challenge-keys.json",
         "control.db",
         "credentials.json",
         "dns",
+        "events",
         "kv-blobs",
         "kv.db",
         "lock",

@@ -39,9 +39,7 @@ def load_engine(program: Program, catalogue: Catalogue, folder: Path) -> Engine:
     for note in rule_set.notes:
         _log.warning("managed rules: %s", note)
     if not scan.available():
-        _log.warning(
-            "managed rules: hyperscan is not installed, so each rule looks at each request by itself"
-        )
+        _log.warning("managed rules: %s; each rule looks at each request by itself", scan.state())
         return Engine(rule_set)
     return Engine(rule_set, stored=database(rule_set, folder))
 
