@@ -59,6 +59,7 @@ async def bulk_get(
     """The values of up to 100 keys, null for one that is not there; 25 MB in all."""
     id_ = existing(api, account_id, namespace)
     wanted = await json_body(upload, BulkGetBody, KEYS_BODY_BYTES_MAX)
+    api.kv.note_get()
     values = await api.kv.in_thread(
         kv_values.bulk_get, api.kv.store, id_, wanted, now_s=now_s(call), blanks=blanks(call)
     )

@@ -23,6 +23,7 @@ from typing import IO, ParamSpec, TypeVar
 
 from edgestead.api.limits import LARGE_BODIES_PER_CALLER_MAX
 from edgestead.model.call import Actor
+from edgestead.model.counters import Page, private_page, slot
 from edgestead.model.kv import KvBusy, ValueTooLarge
 from edgestead.store.kv import INLINE_BYTES_MAX, Blob, Incoming, KvStore, Pair, Value
 
@@ -33,18 +34,27 @@ THREADS = 8
 OWNERS_MAX = 4_096
 GIVE_WAY_SECONDS = 0.000_05  # as long as a thread takes to wake
 
+_GETS = slot("edge_kv_operations_total", "get")
+_PUTS = slot("edge_kv_operations_total", "put")
+_DELETES = slot("edge_kv_operations_total", "delete")
+_LISTS = slot("edge_kv_operations_total", "list")
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class KvData:
-    """Make, use and close it on one loop. `spool_dir` is where bulk bodies wait; None is the system's."""
+    """Make, use and close it on one loop. `spool_dir` is where bulk bodies wait; None is the system's.
+
+    `counters` is a page of its own until somebody gives it the process's.
+    """
 
     def __init__(self, store: KvStore, *, spool_dir: Path | None = None) -> None:
         self.store = store
         self._spool_dir = None if spool_dir is None else str(spool_dir)
         self._threads = ThreadPoolExecutor(THREADS, "key-values")
         self._large_bodies: Counter[str] = Counter()
+        self.counters: Page = private_page()
         # Each namespace that was found lately, and its account: asking the control data anew would cost a
         # small read more than the read itself. Ids never come back, and only this loop deletes one.
         self.owners: dict[str, str] = {}
@@ -57,11 +67,20 @@ class KvData:
     async def in_thread(self, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, partial(fn, *args, **kwargs))
 
+    def note_get(self) -> None:
+        """Count a read that somebody made of `store`. On the loop."""
+        self.counters.add(_GETS)
+
+    def note_list(self) -> None:
+        self.counters.add(_LISTS)
+
     async def put(self, namespace: str, pairs: Iterable[Pair]) -> None:
         """Returns when all of them are durable. Raises what `pairs` raises, Unavailable."""
+        self.counters.add(_PUTS)
         await asyncio.wrap_future(self.store.put(namespace, pairs))
 
     async def delete(self, namespace: str, keys: Iterable[str]) -> None:
+        self.counters.add(_DELETES)
         await asyncio.wrap_future(self.store.delete(namespace, keys))
 
     async def drop(self, namespace: str) -> None:

@@ -57,6 +57,7 @@ async def list_keys(account_id: str, namespace: str, api: AppContext, call: Call
     """The keys in byte order. `prefix`, `limit` up to 1,000, `cursor`; an empty cursor is the end."""
     id_ = existing(api, account_id, namespace)
     limit = query.limit(PAGE_SIZE_MAX, PAGE_SIZE_MAX)
+    api.kv.note_list()
     read = partial(
         api.kv.store.page,
         id_,
@@ -74,6 +75,7 @@ async def list_keys(account_id: str, namespace: str, api: AppContext, call: Call
 def show_value(account_id: str, namespace: str, key: str, api: AppContext, call: Call) -> Answer | Download:
     """The value's bytes. The header `expiration` says when it expires, in seconds since 1970."""
     id_ = existing(api, account_id, namespace)
+    api.kv.note_get()
     value = api.kv.store.get(id_, check_key(key, blanks=blanks(call)), now_s(call))
     if value is None:
         raise KeyNotFound
@@ -133,6 +135,7 @@ async def delete_value(
 def show_metadata(account_id: str, namespace: str, key: str, api: AppContext, call: Call) -> bytes:
     """The key's metadata, null when it has none."""
     id_ = existing(api, account_id, namespace)
+    api.kv.note_get()
     entry = api.kv.store.entry(id_, check_key(key, blanks=blanks(call)), now_s(call))
     if entry is None:
         raise KeyNotFound

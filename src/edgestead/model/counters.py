@@ -63,6 +63,7 @@ EVENT_ACTIONS = (
     "fail",
     "other",
 )
+VERDICTS = ("pass", "block", "challenge", "js_challenge", "managed_challenge", "log", "refuse")
 _BOUNDS_US = (100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000)
 
 METRICS: tuple[Metric, ...] = (
@@ -85,6 +86,15 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric("edge_store_commits_total", "counter", _CONTROL, "Commits of the control database."),
     Metric("edge_store_writes_total", "counter", _CONTROL, "Writes in those commits."),
+    Metric("edge_store_writes_waiting", "gauge", _CONTROL, "Writes that wait for their turn."),
+    Metric(
+        "edge_kv_operations_total",
+        "counter",
+        _CONTROL,
+        "Operations of the key-value store, by users and by stateful objects; a bulk request is one.",
+        "operation",
+        ("get", "put", "delete", "list"),
+    ),
     Metric(
         "edge_feed_sequence", "gauge", _EVERY, "Newest change committed (control) or applied (the others)."
     ),
@@ -182,6 +192,19 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric("edge_objects_live", "gauge", _OBJECTS, "Stateful objects in memory."),
     Metric(
+        "edge_objects_log_groups_total",
+        "counter",
+        _OBJECTS,
+        "Groups of commits that the log of stateful objects wrote, each with one sync of the disk.",
+    ),
+    Metric(
+        "edge_objects_log_records_total",
+        "counter",
+        _OBJECTS,
+        "Commits in those groups, with what else the log holds: names of objects, pins of bookmarks.",
+    ),
+    Metric("edge_objects_log_waiting", "gauge", _OBJECTS, "Of these, records that wait to be durable."),
+    Metric(
         "edge_objects_history_bytes",
         "gauge",
         _OBJECTS,
@@ -224,6 +247,15 @@ METRICS: tuple[Metric, ...] = (
         "counter",
         _EDGE,
         "Clients whose count for a rate limit was given up because more came at once than have a place.",
+    ),
+    Metric(
+        "edge_waf_verdicts_total",
+        "counter",
+        _EDGE,
+        "Requests that the managed rules inspected, by what came of it; refused are those that cannot be "
+        "inspected whole.",
+        "verdict",
+        VERDICTS,
     ),
     Metric("edge_http_connections_open", "gauge", _EDGE, "Connections of clients open now."),
     Metric("edge_http_zones", "gauge", _EDGE, "Zones that this process can serve."),

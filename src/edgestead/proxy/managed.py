@@ -6,6 +6,7 @@ Tells `managed_rules`.
 Not   loading rules or compiling them (`server`); requests.
 """
 
+from collections import Counter
 from functools import lru_cache
 from typing import Any
 
@@ -32,6 +33,7 @@ class ManagedRules:
         self.engine: Engine | None = None
         self.catalogue: Catalogue | None = None
         self.reason = NOT_LOADED
+        self.verdicts: Counter[str] = Counter()  # inspections since the start, by what they led to
         self.policy = lru_cache(POLICIES_KEPT_MAX)(self._policy)
 
     def begin(self) -> None:

@@ -53,6 +53,7 @@ from edgestead.tables import flattened, schema
 
 _CONSUMERS = slot("edge_feed_consumers")
 _SEQUENCE = slot("edge_feed_sequence")
+_WAITING = slot("edge_store_writes_waiting")
 _FLATTENING = (
     slot("edge_flattening_targets"),
     slot("edge_flattening_targets_unknown"),
@@ -99,6 +100,7 @@ class Control:
         self._kv = kv
         self._data_dir = Path(start.data_dir)
         self._page = process.page(start.counters_fd)
+        kv.data.counters = self._page
         self._pages = {name: process.page(fd) for name, fd in start.pages.items()}
         self._access = AccessTable()
         self._publisher = CountingPublisher(
@@ -188,6 +190,7 @@ class Control:
     def _metrics(self) -> str:
         self._page.set(_CONSUMERS, self._publisher.live(DNS_GROUP))
         self._page.set(_SEQUENCE, self._store.feed.head())
+        self._page.set(_WAITING, self._store.waiting)
         for gauge, level in zip(_FLATTENING, self._data.read(flattened.counts), strict=True):
             self._page.set(gauge, level)
         return counters.render(self._pages)

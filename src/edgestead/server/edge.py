@@ -17,7 +17,7 @@ from pathlib import Path
 
 import uvloop
 
-from edgestead.model.counters import Page, slot
+from edgestead.model.counters import VERDICTS, Page, slot
 from edgestead.proxy import origin_tls
 from edgestead.proxy.address import NAMES, Addresses, Trust
 from edgestead.proxy.certificates import Certificates
@@ -43,6 +43,7 @@ _OPEN = slot("edge_http_connections_open")
 _ZONES = slot("edge_http_zones")
 _SEQUENCE = slot("edge_feed_sequence")
 _RULES_MISSING = slot("edge_rules_missing")
+_VERDICTS = {verdict: slot("edge_waf_verdicts_total", verdict) for verdict in VERDICTS}
 
 
 def main() -> None:
@@ -120,7 +121,12 @@ async def _answer(start: EdgeStart, edge: Edge, follower: LoopFollower, stop: as
 
 async def _show(edge: Edge, routes: Routes, managed: ManagedRules, page: Page) -> None:
     """Keep the metrics that are levels up to date."""
+    shown = dict.fromkeys(_VERDICTS, 0)
     while True:
+        for verdict, cell in _VERDICTS.items():
+            count = managed.verdicts[verdict]
+            page.add(cell, count - shown[verdict])
+            shown[verdict] = count
         page.set(_OPEN, edge.connections)
         page.set(_ZONES, routes.zones)
         page.set(_SEQUENCE, routes.sequence)

@@ -101,6 +101,7 @@ class KvSocket:
             return await self._list(question, now_s)
         key = check_key(question.key, blanks=self._blanks)
         if isinstance(question, Get):
+            self._kv.note_get()
             value = self._kv.store.get(namespace, key, now_s)
             return Found(None, None) if value is None else await self._found(value)
         if isinstance(question, Delete):
@@ -124,6 +125,7 @@ class KvSocket:
         await self._kv.put(question.namespace, [Pair(question.key, content, expires, metadata)])
 
     async def _list(self, question: List, now_s: int) -> Keys:
+        self._kv.note_list()
         read = partial(
             self._kv.store.page,
             question.namespace,

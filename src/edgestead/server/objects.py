@@ -39,7 +39,7 @@ from edgestead.server.objects_access import Gatekeeper
 from edgestead.services.identities import KINDS, FedAccess
 from edgestead.store.feed.follower import Follower
 from edgestead.store.feed.follower_thread import ThreadFollower
-from edgestead.store.objectlog import LogError
+from edgestead.store.objectlog import LogError, Progress
 from edgestead.store.sqlite.objectlog.thinning import SECOND_US, Keeping
 
 SHOW_SECONDS = 0.5  # between two looks at what is shown as metrics
@@ -48,6 +48,9 @@ _LOOK_SECONDS = 0.1  # how often a process that may not serve yet looks whether 
 _ANSWERS = slot("edge_objects_requests_total", "1xx") - 1  # plus the first digit of the status
 _LIVE = slot("edge_objects_live")
 _HISTORY_BYTES = slot("edge_objects_history_bytes")
+_LOG_GROUPS = slot("edge_objects_log_groups_total")
+_LOG_RECORDS = slot("edge_objects_log_records_total")
+_LOG_WAITING = slot("edge_objects_log_waiting")
 _ALARMS = slot("edge_objects_alarms_running")
 _READ_ONLY = slot("edge_objects_read_only")
 _BLOCKED = slot("edge_objects_blocked_total")
@@ -158,7 +161,13 @@ def _peers(start: ObjectsStart) -> Peers | None:
 
 async def _show(host: Host, page: Page, fed: FedAccess) -> None:
     """Keep the metrics that are levels up to date. Readiness reads one of them."""
+    shown = Progress(0, 0, 0)
     while True:
+        progress = host.log.progress
+        page.add(_LOG_GROUPS, progress.groups - shown.groups)
+        page.add(_LOG_RECORDS, progress.records - shown.records)
+        page.set(_LOG_WAITING, progress.waiting)
+        shown = progress
         page.set(_LIVE, host.live)
         page.set(_HISTORY_BYTES, host.log.history_bytes)
         page.set(_ALARMS, host.node.alarms.running_count)

@@ -12,7 +12,7 @@ callbacks still come on that thread.
 
 from collections.abc import Callable, Iterator
 from enum import IntEnum
-from typing import Final, Literal, Protocol, TypeVar
+from typing import Final, Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -167,6 +167,14 @@ class Group(Protocol):
         ...
 
 
+class Progress(NamedTuple):
+    """`groups` had a sync each, with `records` (commits, names, pins) in them; `waiting` had none yet."""
+
+    groups: int
+    records: int
+    waiting: int
+
+
 class ObjectLog(Protocol):
     def acquire(self, ref: ObjectRef) -> Lease:
         """Hold an object. Ends any earlier lease on it. An object that was never written starts at head 0.
@@ -265,6 +273,11 @@ class ObjectLog(Protocol):
     @property
     def life(self) -> int:
         """The generation of bookmarks that are handed out now."""
+        ...
+
+    @property
+    def progress(self) -> Progress:
+        """What was made durable since the start, and what waits."""
         ...
 
     @property

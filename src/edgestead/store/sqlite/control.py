@@ -75,6 +75,11 @@ class SqliteControlStore:
         self._writer.on_group(listener)
 
     @property
+    def waiting(self) -> int:
+        """Writes that are queued and not begun."""
+        return self._writer.waiting
+
+    @property
     def groups(self) -> int:
         return self._writer.groups
 

@@ -82,6 +82,11 @@ class Writer:
             self._queue.put(job)
         return job.future
 
+    @property
+    def waiting(self) -> int:
+        """Writes that are queued and not begun."""
+        return self._queue.qsize()
+
     def on_group(self, listener: Listener) -> None:
         self._listeners += (listener,)
 

@@ -33,6 +33,7 @@ from edgestead.store.objectlog import (
     NoSpace,
     ObjectRef,
     ObjectState,
+    Progress,
     Target,
     Told,
     Unchanged,
@@ -555,6 +556,12 @@ class LocalObjectLog:
     def life(self) -> int:
         """The generation of bookmarks that are handed out now."""
         return self._identity.life
+
+    @property
+    def progress(self) -> Progress:
+        in_flight = self._writer.in_flight
+        waiting = self._writer.waiting.count + (in_flight.count if in_flight else 0)
+        return Progress(self._writer.groups, self._writer.records, waiting)
 
     @property
     def history_bytes(self) -> int:

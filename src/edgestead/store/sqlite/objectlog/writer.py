@@ -79,6 +79,8 @@ class GroupWriter:
         self.in_flight: LocalGroup | None = None
         self.segment: Segment | None = None
         self.broken: LogBroken | None = None
+        self.groups = 0  # written and synced since the start
+        self.records = 0  # in them
         self._choosing = False  # a spare that is ready at once calls `flush` from within
         self._runner = runner
         self._inline = InlineRunner()
@@ -143,6 +145,8 @@ class GroupWriter:
             assert self.segment is not None
             self.segment.offset += length
             self._sequence += 1
+            self.groups += 1
+            self.records += group.count
             self._tell(group)
             self.flush()
         elif isinstance(error, NoSpace):
