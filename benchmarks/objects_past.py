@@ -23,7 +23,7 @@ from edgestead.objects.classes import describe
 from edgestead.objects.host import Host, configure_sqlite
 from edgestead.server.process import rest_collector
 from edgestead.store.objectlog import ObjectRef
-from edgestead.store.sqlite.objectlog.local import data_path
+from edgestead.store.sqlite.objectlog.paths import data_path
 from edgestead.store.sqlite.objectlog.thinning import Keeping
 
 RATE = 200  # commits a second

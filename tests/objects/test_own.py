@@ -6,7 +6,7 @@ import pytest
 
 from edgestead.objects.errors import ObjectError
 from edgestead.objects.node import Node
-from edgestead.store.sqlite.objectlog.local import own_path
+from edgestead.store.sqlite.objectlog.paths import own_path
 from tests.objects.logs import Logs
 from tests.objects.nodes import run
 from tests.objects.test_shards import Alarmed, Counter, Table

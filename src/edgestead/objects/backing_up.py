@@ -22,7 +22,8 @@ import apsw
 
 from edgestead.objects import copies
 from edgestead.store.objectlog import LogError, ObjectRef
-from edgestead.store.sqlite.objectlog.local import LocalObjectLog, catalogue_path, data_path, own_path
+from edgestead.store.sqlite.objectlog.local import LocalObjectLog
+from edgestead.store.sqlite.objectlog.paths import catalogue_path, data_path, own_path
 
 if TYPE_CHECKING:
     from edgestead.objects.node import Node

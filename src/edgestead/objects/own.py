@@ -35,7 +35,7 @@ from edgestead.store.objectlog import (
     Unchanged,
 )
 from edgestead.store.sqlite.objectlog.files import Files
-from edgestead.store.sqlite.objectlog.local import own_path
+from edgestead.store.sqlite.objectlog.paths import own_path
 from edgestead.store.sqlite.objectlog.restoring import frames_of
 
 log = logging.getLogger(__name__)

@@ -30,7 +30,7 @@ from edgestead.store.sqlite.copies import faults
 from edgestead.store.sqlite.objectlog import adoption
 from edgestead.store.sqlite.objectlog.checking import check_folder
 from edgestead.store.sqlite.objectlog.files import LocalFiles
-from edgestead.store.sqlite.objectlog.local import keep_path, own_path
+from edgestead.store.sqlite.objectlog.paths import keep_path, own_path
 
 FOLDER = "objects"
 KEEP_SECONDS_MAX = 60.0  # until the log's own shortening, if it has begun, is over

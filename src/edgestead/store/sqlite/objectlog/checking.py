@@ -14,7 +14,7 @@ from edgestead.store.objectlog import LogError
 from edgestead.store.sqlite.copies import faults, faults_of
 from edgestead.store.sqlite.objectlog.catalogue import Catalogue
 from edgestead.store.sqlite.objectlog.files import Files, LocalFiles
-from edgestead.store.sqlite.objectlog.local import catalogue_path, history_path
+from edgestead.store.sqlite.objectlog.paths import catalogue_path, history_path
 from edgestead.store.sqlite.objectlog.recovery import recover
 
 

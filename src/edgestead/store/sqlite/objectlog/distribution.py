@@ -19,7 +19,7 @@ from edgestead.store.sqlite.objectlog.catalogue import Catalogue, Identity, Obje
 from edgestead.store.sqlite.objectlog.files import Files
 from edgestead.store.sqlite.objectlog.format import FOLDER_ID_BYTES
 from edgestead.store.sqlite.objectlog.history import History
-from edgestead.store.sqlite.objectlog.local import catalogue_path, data_path, history_path, own_path
+from edgestead.store.sqlite.objectlog.paths import catalogue_path, data_path, history_path, own_path
 
 BATCH_ROWS = 1_000
 

@@ -55,6 +55,7 @@ from edgestead.store.sqlite.objectlog.format import (
 )
 from edgestead.store.sqlite.objectlog.history import History
 from edgestead.store.sqlite.objectlog.past import Begun, Past
+from edgestead.store.sqlite.objectlog.paths import catalogue_path, data_path, history_path, keep_path
 from edgestead.store.sqlite.objectlog.recovery import (
     Found,
     Recovered,
@@ -75,29 +76,6 @@ from edgestead.store.sqlite.objectlog.writer import GroupWriter, LocalGroup
 SEGMENT_BYTES = 64 * 1024 * 1024
 KEEPING = Keeping()
 T = TypeVar("T")
-
-
-def catalogue_path(folder: str) -> str:
-    return f"{folder}/log/catalogue.db"
-
-
-def history_path(folder: str) -> str:
-    return f"{folder}/log/history.db"
-
-
-def keep_path(folder: str) -> str:
-    """Whoever holds a lock on this file keeps the log's segments from going."""
-    return f"{folder}/log/keep"
-
-
-def data_path(folder: str, ref: ObjectRef) -> str:
-    """Where the database of an object is."""
-    return f"{folder}/data/{ref.class_name}/{ref.id[:2]}/{ref.id}.sqlite"
-
-
-def own_path(path: str) -> str:
-    """Beside that, the database of an object that is durable by itself: recovery never touches it."""
-    return path.removesuffix(".sqlite") + ".own.sqlite"
 
 
 class LocalObjectLog:
