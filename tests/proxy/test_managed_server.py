@@ -61,6 +61,9 @@ def test_an_attack_is_stopped_before_the_origin_and_told(site):
     assert (event["score"], event["threshold"]) == (5, 5)
     (contribution,) = event["contributions"]
     assert (contribution["variable"], contribution["score"]) == ("ARGS:id", 5)
+    for verdict in ("block", "pass"):
+        line = f'edge_waf_verdicts_total{{process="edge-0",verdict="{verdict}"}} 0\n'
+        site.server.wait_until(lambda line=line: line not in site.server.call("GET", "//metrics").body, 30)
 
 
 def test_another_threshold_holds_as_soon_as_the_api_has_answered(site):

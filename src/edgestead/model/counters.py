@@ -252,8 +252,8 @@ METRICS: tuple[Metric, ...] = (
         "edge_waf_verdicts_total",
         "counter",
         _EDGE,
-        "Requests that the managed rules inspected, by what came of it; refused are those that cannot be "
-        "inspected whole.",
+        "Inspections by the managed rules, by what came of them: one a request, further ones for later parts "
+        "of a large upload. Refused are requests that cannot be inspected whole.",
         "verdict",
         VERDICTS,
     ),

@@ -135,6 +135,7 @@ class _Execute(NamedTuple):
         return answer
 
     def _answer(self, exchange: Exchange, verdict: Verdict, action: str) -> Response | None:
+        self.tools.managed.verdicts["refuse" if verdict.refused else verdict.action or "pass"] += 1
         if verdict.refused:
             return self._refused(exchange, verdict, action)
         return self._decided(exchange, verdict) if verdict.action else None
