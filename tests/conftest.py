@@ -1,6 +1,12 @@
 """What every room's tests share: the switch for long runs, and patience."""
 
+import signal
+
 from hypothesis import HealthCheck, settings
+
+# A shell that starts tests in the background has them, and all that they start, ignore Ctrl-C.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # On top of what hypothesis chose (with CI set: the same examples every time): no example is too slow.
 settings.register_profile("patient", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
