@@ -77,7 +77,8 @@ def test_env_prints_what_a_shell_can_read(edge_server):
     ready = edge_server.ready
     wanted = [ready["api_base"], ready["api_token"], ready["dns"], str(ready["pid"]), ready["api_token"]]
     assert shown.stdout.splitlines() == wanted
-    assert "EDGE_HTTP_ADDR" not in done.stdout  # not built: no address
+    assert f"EDGE_HTTP_ADDR={ready['http']}" in done.stdout.replace("'", "")
+    assert "EDGE_OBJECTS_ADDR" not in done.stdout  # no classes: no address
 
 
 def test_env_of_a_stopped_or_killed_server_says_that_there_is_none(edge_server):

@@ -63,7 +63,7 @@ class Upkeep:
         self._slots = {row.slot for row in sealed} | set(free)
         self._on_spare = on_spare
         self._fatal = fatal
-        self._preparing = self._looking = False
+        self._preparing = self._looking = self._look_again = False
 
     @property
     def generation(self) -> int:
@@ -132,6 +132,9 @@ class Upkeep:
         self._preparing = False
         if error is None:
             self.spare, self.full = made, False
+            if self._look_again:
+                self._look_again = False
+                self.look_for_space()
         elif isinstance(error, OSError | apsw.FullError):
             # The generation is never used again; its slot may be, since the catalogue does not have it.
             log.error("no new segment for the object log: %s", error)
@@ -148,6 +151,7 @@ class Upkeep:
         A spare that was preallocated says nothing of the room that databases need.
         """
         if self.spare is None:
+            self._look_again = True  # a spare that was begun before may come, and says nothing of now
             self.prepare_spare()
         elif not self._looking:
             self._looking = True
