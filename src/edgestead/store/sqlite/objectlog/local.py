@@ -1,7 +1,7 @@
 """The object log on local files.
 
 Owns  the order of things: start, leases, appends, bases, retirement, end.
-Asks  `recovery` at the start; `writer`, `upkeep`, `directory` and `chronicle` afterwards.
+Asks  `opening` at the start; `writer`, `upkeep`, `directory` and `chronicle` afterwards.
 Tells `objects`, through the interface `ObjectLog`.
 Not   the databases' contents, beyond whole pages; asyncio.
 
@@ -15,7 +15,6 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-import apsw
 import msgspec
 
 from edgestead.store.objectlog import (
@@ -27,7 +26,6 @@ from edgestead.store.objectlog import (
     CommitKind,
     Fenced,
     Lease,
-    LogDamaged,
     LogError,
     LoggedPosition,
     NoSpace,
@@ -41,10 +39,10 @@ from edgestead.store.objectlog import (
 )
 from edgestead.store.sqlite.objectlog.adoption import check_identity
 from edgestead.store.sqlite.objectlog.archive import Archive, Durable
-from edgestead.store.sqlite.objectlog.catalogue import Catalogue, SegmentRow
+from edgestead.store.sqlite.objectlog.catalogue import SegmentRow
 from edgestead.store.sqlite.objectlog.chronicle import Chronicle
 from edgestead.store.sqlite.objectlog.directory import Directory, Known
-from edgestead.store.sqlite.objectlog.files import File, Files
+from edgestead.store.sqlite.objectlog.files import Files
 from edgestead.store.sqlite.objectlog.format import (
     ENTRY_HEADER_BYTES,
     FOLDER_ID_BYTES,
@@ -54,8 +52,22 @@ from edgestead.store.sqlite.objectlog.format import (
     pack_entry,
 )
 from edgestead.store.sqlite.objectlog.history import History
-from edgestead.store.sqlite.objectlog.past import Begun, Past
-from edgestead.store.sqlite.objectlog.paths import catalogue_path, data_path, history_path, keep_path
+from edgestead.store.sqlite.objectlog.opening import (
+    begin_past,
+    open_catalogue,
+    open_folder,
+    open_history,
+    redo_all,
+)
+from edgestead.store.sqlite.objectlog.past import Past
+from edgestead.store.sqlite.objectlog.paths import (
+    catalogue_path,
+    data_folder,
+    data_path,
+    history_path,
+    keep_path,
+    log_folder,
+)
 from edgestead.store.sqlite.objectlog.recovery import (
     Found,
     Recovered,
@@ -63,7 +75,6 @@ from edgestead.store.sqlite.objectlog.recovery import (
     fold,
     of_row,
     read_segments,
-    recover,
     redo,
     select,
 )
@@ -103,22 +114,22 @@ class LocalObjectLog:
         keeping: Keeping = KEEPING,
     ) -> None:
         self._files, self._runners, self._past_runner = files, (commits, upkeep), past or upkeep
-        self.folder, self._log_folder, self._data_folder = folder, f"{folder}/log", f"{folder}/data"
+        self.folder, self._log_folder, self._data_folder = folder, log_folder(folder), data_folder(folder)
         self._closed = self._retiring = False
         self._leased: dict[int, Known] = {}
         with contextlib.ExitStack() as undo:
-            self._lock = self._open_folder(folder)
+            self._lock = open_folder(files, folder)
             undo.callback(self._lock.close)
-            self._catalogue = self._open_catalogue(vfs, random(FOLDER_ID_BYTES), now_us())
+            self._catalogue = open_catalogue(folder, vfs, random(FOLDER_ID_BYTES), now_us())
             undo.callback(self._catalogue.close)
             self._identity = check_identity(files, self._log_folder, self._catalogue)
-            history = self._open_history(vfs)
+            history = open_history(folder, vfs)
             undo.callback(history.close)
             files.sync_folder(self._log_folder)
             self._chronicle = self._make_chronicle(history, keeping, now_us)
-            found = self._recover()
+            found = redo_all(files, folder, self._catalogue, self._chronicle.needed_from)
             if not history.has_begun:
-                self._begin_past(history, now_us())
+                begin_past(files, folder, self._catalogue, history, self.life, now_us())
             self._directory = Directory(self._catalogue, found.objects.values(), found.oldest)
             self._upkeep = self._make_upkeep(found, upkeep, segment_bytes, fatal)
             self._writer = GroupWriter(
@@ -136,62 +147,10 @@ class LocalObjectLog:
 
     # the start
 
-    def _open_folder(self, folder: str) -> File:
-        for path in (self._log_folder, self._data_folder):
-            self._files.make_folder(path)
-        self._files.sync_folder(folder)
-        lock = self._files.lock(f"{self._log_folder}/lock")
-        self._files.open(keep_path(folder), create=True).close()  # here, where a full disk may say so
-        return lock
-
-    def _open_catalogue(self, vfs: str, folder_id: bytes, made_us: int) -> Catalogue:
-        try:
-            return Catalogue(catalogue_path(self.folder), vfs, folder_id, made_us)
-        except apsw.FullError as error:
-            raise NoSpace("no space left for the object log's catalogue") from error
-
-    def _open_history(self, vfs: str) -> History:
-        path = history_path(self.folder)
-        try:
-            return History(path, vfs)
-        except apsw.FullError as error:
-            raise NoSpace("no space left for the objects' history") from error
-        except (apsw.CorruptError, apsw.NotADBError) as error:
-            raise LogDamaged(f"{path}: {error}; move it away to go on without the past") from error
-
     def _make_chronicle(self, history: History, keeping: Keeping, now_us: Callable[[], int]) -> Chronicle:
         folder_id = self._catalogue.folder_id
         archive = Archive(history, self._files, self._log_folder, folder_id, self._identity.life_of)
         return Chronicle(history, archive, self._past_runner, self._durable, self._retire, keeping, now_us)
-
-    def _begin_past(self, history: History, time_us: int) -> None:
-        """A folder from before there was history, or that lost it: the past begins with what is there now."""
-        past = Past(history)
-        with history:
-            history.begin(time_us)
-            for row in self._catalogue.rows():
-                if not row.base:
-                    continue
-                image = read_file(self._files, self._path(row.ref)) if row.has_file else b""
-                state = ObjectState(row.base, bytearray(image), {}, row.alarm_us)
-                past.begin_with(Begun(row.number, time_us, self.life, row.session), state)
-
-    def _recover(self) -> Found:
-        """Redo every object, make that durable, write it down; then only tails keep segments live."""
-        found = recover(self._files, self._log_folder, self._catalogue)
-        for recovered in found.objects.values():
-            redo(self._files, self._path(recovered.ref), recovered)
-        self._files.sync_tree(self._data_folder)
-        needed = [found.oldest[one.number] for one in found.objects.values() if one.base < one.head]
-        needed_from = min(needed, default=self._catalogue.last_generation() + 1)
-        needed_from = min(needed_from, self._chronicle.needed_from)
-        retired = [row for row in found.used if row.generation < needed_from]
-        found.used = [row for row in found.used if row.generation >= needed_from]
-        self._catalogue.settle(
-            [recovered.row() for recovered in found.objects.values()],
-            [row.generation for row in (*retired, *found.unused)],
-        )
-        return found
 
     def _make_upkeep(
         self, found: Found, runner: Runner, segment_bytes: int, fatal: Callable[[BaseException], None]
@@ -309,9 +268,7 @@ class LocalObjectLog:
             raise NoSpace("no space left for the object log")
         known.pinned = position
         group = self._writer.waiting
-        group.parts.append(pack_entry(known.number, position, KIND_PIN, UNCHANGED, 0))
-        group.bytes_total += ENTRY_HEADER_BYTES
-        group.count += 1
+        group.add(pack_entry(known.number, position, KIND_PIN, UNCHANGED, 0))
         group.members.append(known)
         return group
 
@@ -319,9 +276,7 @@ class LocalObjectLog:
     def _name(known: Known, group: LocalGroup) -> None:
         ref = known.ref
         body = msgspec.msgpack.encode((ref.class_name, ref.id, ref.name))
-        group.parts += (pack_entry(known.number, 0, KIND_NAME, UNCHANGED, len(body)), body)
-        group.bytes_total += ENTRY_HEADER_BYTES + len(body)
-        group.count += 1
+        group.add(pack_entry(known.number, 0, KIND_NAME, UNCHANGED, len(body)), body)
         known.named = True
 
     def flush(self, *, inline: bool = False) -> None:
@@ -412,12 +367,7 @@ class LocalObjectLog:
             if settled:
                 self._directory.settled(rows)
 
-        group = self._writer.waiting if self._writer.waiting.count else self._writer.in_flight
-        if group is None:
-            written(None)
-        else:
-            group.on_done(written)
-            self._writer.flush()
+        self._writer.when_decided(written)
 
     def holding_back(self, limit: int) -> list[ObjectRef]:
         sealed = self._upkeep.sealed
@@ -517,12 +467,7 @@ class LocalObjectLog:
             else:
                 done(None, error)
 
-        group = self._writer.waiting if self._writer.waiting.count else self._writer.in_flight
-        if group is None:
-            durable(None)
-        else:
-            group.on_done(durable)  # what is on its way is no damage
-            self._writer.flush()
+        self._writer.when_decided(durable)  # what is on its way is no damage
 
     def _durable(self) -> list[Durable]:
         """The live segments, and how far each is durable."""

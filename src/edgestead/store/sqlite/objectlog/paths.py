@@ -9,6 +9,14 @@ Not   what the files hold; which folder a process has (`objects.layout`).
 from edgestead.store.objectlog import ObjectRef
 
 
+def log_folder(folder: str) -> str:
+    return f"{folder}/log"
+
+
+def data_folder(folder: str) -> str:
+    return f"{folder}/data"
+
+
 def catalogue_path(folder: str) -> str:
     return f"{folder}/log/catalogue.db"
 

@@ -38,6 +38,12 @@ class LocalGroup:
         self.callbacks: list[Done] = []
         self.members: list[Known] = []
 
+    def add(self, *parts: bytes) -> None:
+        """One entry: its header, and its body if it has one."""
+        self.parts += parts
+        self.bytes_total += sum(map(len, parts))
+        self.count += 1
+
     def on_done(self, callback: Done) -> None:
         if self.state == "waiting":
             self.callbacks.append(callback)
@@ -103,6 +109,15 @@ class GroupWriter:
         self._time_us = max(self._time_us, self._now_us())
         runner: Runner = self._inline if inline else self._runner
         runner.run(self._job(group, segment, self._sequence + 1, self._time_us), self._done)
+
+    def when_decided(self, then: Done) -> None:
+        """Call back when everything that was appended is durable or refused; at once when all of it is."""
+        group = self.waiting if self.waiting.count else self.in_flight
+        if group is None:
+            then(None)
+        else:
+            group.on_done(then)
+            self.flush()
 
     def _choose(self, length: int) -> Segment | None:
         if self.segment is not None and self.segment.fits(length):
