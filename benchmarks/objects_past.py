@@ -1,13 +1,14 @@
 """What the past costs, in bytes and in time: `python benchmarks/objects_past.py [SECONDS]`.
 
-Three objects are written to for so many seconds each at a steady rate: keys that are overwritten, rows that
-are changed at random in a table of 10,000, rows that are inserted. Bytes a commit are those of the history,
-snapshots included, beside those of the log; what remains is printed again as it is a day later, thinned out.
-Then an object of 10 MB is taken back over 2,000 commits. The peer, in the same run, is a synced copy of its
-file.
+Three objects are written to side by side for so many seconds at a steady rate: keys that are overwritten,
+rows that are changed at random in a table of 10,000, rows that are inserted. Bytes a commit are those of the
+history, snapshots included, beside those of the log; what remains is printed again as it is a day later,
+thinned out. Then an object of 10 MB is taken back over 2,000 commits. The peer, in the same run, is a synced
+copy of its file.
 """
 
 import asyncio
+import contextlib
 import os
 import random
 import shutil
@@ -74,15 +75,33 @@ async def bytes_a_commit(folder: str, method: str, seconds: float) -> None:
     kept = host.log.history_bytes - before
     await host.close()
     host = Host(folder, {"Load": describe(Load)}, keeping=Keeping(recent_us=0))
-    for _ in range(200):
-        host.log.tend()
-        await asyncio.sleep(0.01)
+    await thin_out(host)
     thinned = max(0, host.log.history_bytes - before)
     print(
         f"{method:8} {count:7} commits   {kept / count:7.1f} bytes each   "
         f"thinned {thinned / count:7.1f}   ({kept / count * RATE * 86_400 / 2**20:.0f} MiB a day at {RATE}/s)"
     )
     await host.close()
+
+
+async def thin_out(host: Host) -> None:
+    """Until nothing more is taken out for two seconds."""
+    seen, still = host.log.history_bytes, 0
+    while still < 200:
+        host.log.tend()
+        await asyncio.sleep(0.01)
+        still = still + 1 if host.log.history_bytes == seen else 0
+        seen = host.log.history_bytes
+
+
+async def side_by_side(seconds: float) -> None:
+    with contextlib.ExitStack() as folders:
+        await asyncio.gather(
+            *(
+                bytes_a_commit(folders.enter_context(tempfile.TemporaryDirectory()), method, seconds)
+                for method in ("keys", "updates", "inserts")
+            )
+        )
 
 
 async def restore(folder: str) -> None:
@@ -125,9 +144,7 @@ def main() -> None:
     configure_sqlite()
     rest_collector()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        for method in ("keys", "updates", "inserts"):
-            with tempfile.TemporaryDirectory() as folder:
-                runner.run(bytes_a_commit(folder, method, seconds))
+        runner.run(side_by_side(seconds))
         with tempfile.TemporaryDirectory() as folder:
             runner.run(restore(folder))
 
