@@ -63,6 +63,7 @@ class Certificates:
         self._good: dict[str, _Content] = {}
         self._bad: dict[str, _Files] = {}  # what was read in vain: once is enough
         self._contexts: dict[tuple[str, Terms], ssl.SSLContext] = {}
+        self._told = ""  # why the folder could not be read, said once
         self.look()
 
     def look(self) -> None:
@@ -109,13 +110,19 @@ class Certificates:
     def _forget(self, name: str) -> None:
         self._contexts = {key: context for key, context in self._contexts.items() if key[0] != name}
 
+    def _tell(self, error: OSError) -> None:
+        if self._told != (words := str(error.strerror)):
+            self._told = words
+            log.warning("no certificates from %s until it can be read: %s", self._folder, words)
+
     def _find(self) -> Iterator[tuple[str, _Files]]:
         try:
             entries = sorted(self._folder.iterdir())[:FILES_MAX]
         except OSError as error:
-            log.error("the folder of certificates cannot be read: %s", error)
+            self._tell(error)
             yield from self._files.items()
             return
+        self._told = ""
         for entry in entries:
             pair = pair_of(entry)
             if pair is None:
