@@ -32,6 +32,7 @@ from edgestead.store.objectlog import (
     ObjectRef,
     ObjectState,
     Progress,
+    Restored,
     Target,
     Told,
     Unchanged,
@@ -254,7 +255,7 @@ class LocalObjectLog:
         elif commit.kind is CommitKind.RESTORE:
             known.pending = lease.pending = msgspec.msgpack.decode(commit.body, type=Target | None)
         elif commit.kind is CommitKind.RESTORED:
-            known.session = lease.session = msgspec.msgpack.decode(commit.body, type=Target).session
+            known.session = lease.session = msgspec.msgpack.decode(commit.body, type=Restored).session
             known.pending = lease.pending = None
 
     def pin(self, lease: Lease, position: int) -> LocalGroup | None:
