@@ -1,7 +1,7 @@
 """An objects process to be killed while alarms ring: `FOLDER COUNT set|wait AHEAD_MS`.
 
-`set` gives each of COUNT objects an alarm within some seconds from AHEAD_MS on, and says so; `wait` waits until none is
-left and prints how often each one rang.
+`set` gives each of COUNT objects an alarm within some seconds from AHEAD_MS on, and says so; `wait` waits
+until none is left and prints how often each one rang.
 """
 
 import asyncio
