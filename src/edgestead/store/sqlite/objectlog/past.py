@@ -30,9 +30,9 @@ from edgestead.store.sqlite.objectlog.blocks import (
     page_numbers,
     unpack_block,
 )
+from edgestead.store.sqlite.objectlog.catalogue import Tail
 from edgestead.store.sqlite.objectlog.history import BlockRow, History, SnapshotRow
 
-Tail = dict[str, bytes | None]
 # A snapshot when reading from the last one costs this much more than reading the snapshot itself.
 SNAPSHOT_PAGES = 8  # page images for each page of the database …
 SNAPSHOT_PAGES_LEAST = 2_048  # … and this many in any case

@@ -27,8 +27,9 @@ from edgestead.store.sqlite.objectlog.blocks import (
     pack_pages,
     page_numbers,
 )
+from edgestead.store.sqlite.objectlog.catalogue import Tail
 from edgestead.store.sqlite.objectlog.history import BlockRow, History
-from edgestead.store.sqlite.objectlog.past import Past, Tail, apply
+from edgestead.store.sqlite.objectlog.past import Past, apply
 
 SECOND_US = 1_000_000
 WINDOW_US = 30 * 24 * 3600 * SECOND_US  # spec "Limits": PITR window
