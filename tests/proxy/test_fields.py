@@ -90,12 +90,14 @@ def test_a_response_field_has_the_answers_value(request_view, text):
 
 def test_the_tables_above_ask_for_every_field_that_the_edge_knows():
     asked = {name for name in FIELDS for text in (*HOLD, *RESPONSE) if name in text}
+    # Those of a ClientHello are asked for in tests/proxy/test_fingerprints.py.
     assert KNOWN.keys() - asked == {
         "raw.http.request.uri.args.names",
         "raw.http.request.uri.args.values",
         "raw.http.response.headers.names",
         "raw.http.response.headers.values",
         *(name for name in FIELDS if ".multipart" in name),  # tests/proxy/test_parts.py
+        *(name for name in KNOWN if name.startswith(("cf.tls_client", "cf.tls_ciphers", "cf.bot"))),
     }
 
 

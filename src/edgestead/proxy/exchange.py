@@ -33,11 +33,12 @@ class ZoneFacts(msgspec.Struct, frozen=True):
 
 
 class TlsFacts(msgspec.Struct, frozen=True):
-    """What a client's TLS connection agreed on. `version` as in b"TLSv1.3"."""
+    """What a client's TLS connection agreed on, `version` as in b"TLSv1.3"; `hello` is its first message."""
 
     version: bytes
     cipher: bytes
     server_name: bytes
+    hello: bytes = b""
 
 
 class OriginChoice(msgspec.Struct):
@@ -71,7 +72,6 @@ class Exchange:
     connected. `host` is without port and in lower case. `path` and `query` are the target's, as sent; `query`
     is empty when there is none. `body` is the inspected prefix of the request's body: `body_complete` says
     whether it is all of it, `body_length` what Content-Length says (None for chunked bodies).
-    `late` looks at what of the body follows the prefix, where somebody does.
     `late` looks at what of the body follows that prefix, where somebody does.
     `ray` is the request's id, `arrived_us` when its head was complete (Unix time).
     """
