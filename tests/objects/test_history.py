@@ -248,6 +248,87 @@ def test_a_key_that_was_thinned_out_does_not_come_back_over_pages_that_hold_a_ne
     simulate(main, 0)
 
 
+@pytest.mark.parametrize("durability", ["log", "sqlite"])
+@pytest.mark.parametrize("thinned", [False, True])
+def test_every_moment_of_the_timeline_is_one_that_somebody_saw(
+    small: None, durability: Durability, logs: Logs, thinned: bool
+) -> None:
+    """Also around a restore, whose commits on the way are none: `restore` is where the object was back."""
+    logs.durability = durability
+
+    async def main(loop: SimulatedLoop) -> None:
+        node: Node = make_node(logs, loop, Diary)
+        diary = node.env.Diary["one"]
+        await diary.read()
+        (entry,) = node.log.catalogue()
+        seen = []
+
+        async def look() -> None:
+            seen.append(await diary.read())
+
+        for n in range(3):
+            await diary.write_only(n, "x" * 9_000)
+            await look()
+            await diary.put_only("key", n)
+            await look()
+            await diary.remind(node.now_ms() + (40 + n) * DAY * 1_000)
+            await look()
+            loop.skew_seconds += 20
+        then = seen[5]
+        await node.operations.restore(
+            entry.ref, await node.operations.bookmark(entry.ref, node.now_ms() - 30_000)
+        )
+        await look()
+        await diary.put_only("later", True)  # in the same ten seconds
+        await look()
+        if thinned:
+            loop.skew_seconds += 2 * DAY
+            for _ in range(20):
+                node.log.tend()
+                await asyncio.sleep(0.2)
+
+        moments = await node.operations.timeline(entry.ref)
+        (back,) = [moment for moment in moments if moment.event == "restore"]
+        assert back.bytes_stored > 0
+        await node.operations.restore(entry.ref, back.bookmark)
+        assert await diary.read() == then == seen[9]
+        if thinned:
+            for moment in moments[:-1]:  # the first made the table
+                await node.operations.restore(entry.ref, moment.bookmark)
+                assert await diary.read() in seen
+        await node.close()
+
+    simulate(main, 0)
+
+
+def test_a_moment_between_merged_pages_and_keys_has_its_alarm(small: None, logs: Logs) -> None:
+    async def main(loop: SimulatedLoop) -> None:
+        node: Node = make_node(logs, loop, Diary)
+        diary = node.env.Diary["one"]
+        await diary.read()
+        (entry,) = node.log.catalogue()
+        await diary.remind(node.now_ms() + 40 * DAY * 1_000)
+        await diary.write_only(1, "pages")
+        between = await diary.read()
+        await diary.put_only("key", "behind them")
+        await diary.remind(node.now_ms() + 50 * DAY * 1_000)
+        after = await diary.read()
+        assert len(await node.operations.timeline(entry.ref)) > 2
+        loop.skew_seconds += 2 * DAY
+        for _ in range(20):
+            node.log.tend()
+            await asyncio.sleep(0.2)
+
+        newest, older = await node.operations.timeline(entry.ref)
+        await node.operations.restore(entry.ref, older.bookmark)
+        assert await diary.read() == between
+        await node.operations.restore(entry.ref, newest.bookmark)
+        assert await diary.read() == after
+        await node.close()
+
+    simulate(main, 0)
+
+
 def test_what_is_older_than_the_window_goes(small: None, logs: Logs) -> None:
     async def main(loop: SimulatedLoop) -> None:
         node: Node = make_node(logs, loop, Diary)
