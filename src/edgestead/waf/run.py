@@ -26,8 +26,6 @@ from .targets import Item, Target, excludes
 from .transaction import Pair, Values
 from .variants import Chains, Texts
 
-# What a rule set although it did not match, by the values it looked at.
-Outcomes = dict[tuple[bytes, ...], list[tuple[bytes, bytes | None]]]
 MEMORIES_MAX = 512  # outcomes of one rule
 MEMORY_KEY_BYTES_MAX = 4_096
 _END = Item("", b"", b"\0\0")  # between the values of two links
@@ -62,6 +60,14 @@ class Found:
         self.rule = rule
         self.variable = variable
         self.matched = matched[:MATCHED_BYTES_MAX]
+
+
+class Outcomes(dict[tuple[bytes, ...], list[tuple[bytes, bytes | None]]]):
+    """What a rule set although it did not match, by the values it looked at; nothing where nobody hears it."""
+
+    def __init__(self, *, heard: bool) -> None:
+        super().__init__()
+        self.heard = heard
 
 
 class PhaseRules(Protocol):
@@ -194,7 +200,7 @@ class Run:
         if not held and sum(map(len, key)) <= MEMORY_KEY_BYTES_MAX:
             if len(memory) >= MEMORIES_MAX:
                 memory.clear()
-            memory[key] = puts
+            memory[key] = puts if memory.heard else []
         return held
 
     def matches(self, rule: CompiledRule) -> bool:

@@ -5,7 +5,7 @@ Asks  `transformations`.
 Tells `run` each value as a chain leaves it; `scan` all of them, each kind of text once.
 Not   what is looked for in them.
 
-Rules share 40 to 60 chains over the same arguments. Values are joined by a byte that is neither blank,
+Rules share 40 to 60 chains over the same arguments. Values are joined by bytes that are neither blank,
 letter nor digit, and each step runs once over the joined text instead of once for each value, as most steps
 look at a few neighbouring bytes. Three guards keep that the same as one by one: steps that look at whole
 values run on each; a text with a hazard of the step (a backslash just before a separator) does too; and a
@@ -15,14 +15,14 @@ Steps that cannot change a text are dropped before they run: the bytes that matt
 count as one) choose a plan, in which few chains are left, and their common beginnings are shared.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from .limits import Meter
-from .transformations import CHANGED_BY, TRANSFORMATIONS, Transformation
+from .transformations import CHANGED_BY, EACH, TRANSFORMATIONS, Transformation
 
 Chain = tuple[str, ...]
-SEPARATOR = b"\x1e"
+SEPARATOR = b"\x1e\x1d"  # two bytes: one alone is too often among what base64 decodes to
 PLANS_MAX = 2_048  # kinds of text that have their plan kept
 _AFTER_BACKSLASH = (b"\\" + SEPARATOR,)
 # Steps that see only neighbouring bytes, with what must not stand in a joined text for that to hold.
@@ -34,6 +34,7 @@ HAZARDS: dict[str, tuple[bytes, ...]] = {
     "htmlEntityDecode": (),
     "jsDecode": _AFTER_BACKSLASH,
     "lowercase": (),
+    "removeCommentsChar": (),
     "removeNulls": (),
     "removeWhitespace": (),
     "replaceComments": (b"/*",),
@@ -68,12 +69,14 @@ _ALL = frozenset(range(256))
 
 
 class Node(NamedTuple):
-    """One step behind a parent. `hazards` None: each value by itself; `harmless`: see `HARMLESS_WITHOUT`."""
+    """One step behind a parent. `hazards` None: each value by itself; `harmless`: see `HARMLESS_WITHOUT`;
+    `each`: the step on many values, where there is a faster way than one by one."""
 
     parent: int
     step: Transformation
     hazards: tuple[bytes, ...] | None
     harmless: tuple[bytes, ...]
+    each: Callable[[list[bytes]], list[bytes]] | None
 
 
 class Plan:
@@ -82,7 +85,7 @@ class Plan:
     __slots__ = ("node_of", "nodes", "wanted")
 
     def __init__(self) -> None:
-        self.nodes: list[Node] = [Node(0, bytes, (), ())]
+        self.nodes: list[Node] = [Node(0, bytes, (), (), None)]
         self.node_of: list[int] = []
         self.wanted: dict[tuple[int, ...], tuple[int, ...]] = {}
 
@@ -133,10 +136,17 @@ class Chains:
                 if done not in known:
                     known[done] = len(plan.nodes)
                     harmless = HARMLESS_WITHOUT.get(name, ())
-                    plan.nodes.append(Node(node, TRANSFORMATIONS[name], HAZARDS.get(name), harmless))
+                    plan.nodes.append(
+                        Node(node, TRANSFORMATIONS[name], HAZARDS.get(name), harmless, EACH.get(name))
+                    )
                 node = known[done]
             plan.node_of.append(node)
         return plan
+
+
+def _node(parent: int, name: str) -> Node:
+    harmless = HARMLESS_WITHOUT.get(name, ())
+    return Node(parent, TRANSFORMATIONS[name], HAZARDS.get(name), harmless, EACH.get(name))
 
 
 def effective(chain: Chain, present: frozenset[int]) -> Chain:
@@ -204,7 +214,7 @@ class Joined:
         return found
 
     def _stepped(self, text: bytes, node: Node) -> bytes:
-        _, step, hazards, harmless = node
+        _, step, hazards, harmless, together = node
         count = len(self.values)
         if count == 1:
             return step(text)
@@ -214,7 +224,8 @@ class Joined:
                 return stepped
         elif harmless and not text.startswith(b".") and not any(part in text for part in harmless):
             return text
-        each = [step(value) for value in text.split(SEPARATOR)]
+        values = text.split(SEPARATOR)
+        each = [step(value) for value in values] if together is None else together(values)
         if leaks := [place for place, value in enumerate(each) if SEPARATOR in value]:
             raise _Leak(leaks)
         return SEPARATOR.join(each)
@@ -228,15 +239,20 @@ class Joined:
         text = self.text(chain, meter)
         return [text] if len(self.values) == 1 else text.split(SEPARATOR)
 
-    def distinct(self, chains: tuple[int, ...], meter: Meter) -> list[bytes]:
-        """The texts of some chains, each once, as lines. Raises as `text`."""
+    def distinct(self, chains: tuple[int, ...], meter: Meter) -> dict[bytes, None]:
+        """What the values become under some chains, each once. Raises as `text`."""
         same = self._same
         for node in self.plan.nodes_of(chains):
             if node not in same:
                 self.holder(node, meter)
-        holders = dict.fromkeys([same[node] for node in self.plan.nodes_of(chains)])
-        texts = [self._texts[node] for node in holders]
-        return texts if len(self.values) == 1 else [text.replace(SEPARATOR, b"\n") for text in texts]
+        found: dict[bytes, None] = {}
+        for node in dict.fromkeys([same[node] for node in self.plan.nodes_of(chains)]):
+            text = self._texts[node]
+            if len(self.values) == 1:
+                found[text] = None
+            else:
+                found.update(dict.fromkeys(text.split(SEPARATOR)))
+        return found
 
 
 class Texts:
@@ -278,12 +294,12 @@ class Texts:
         self.parts.extend(Joined(self._chains, [part.values[at]], [part.places[at]]) for at in leaks)
 
     def all_lines(self, chains: tuple[int, ...], meter: Meter) -> bytes:
-        """The values under every chain, each distinct text once: what the scan looks at."""
+        """The values under every chain, each distinct one once: what the scan looks at."""
         found: dict[bytes, None] = {}
         number = 0
         while number < len(self.parts):
             try:
-                found.update(dict.fromkeys(self.parts[number].distinct(chains, meter)))
+                found.update(self.parts[number].distinct(chains, meter))
             except _Leak as leak:
                 self._separate(number, leak.places)
             else:
