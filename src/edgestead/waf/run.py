@@ -63,7 +63,7 @@ class Found:
 
 
 class Outcomes(dict[tuple[bytes, ...], list[tuple[bytes, bytes | None]]]):
-    """What a rule set although it did not match, by the values it looked at; nothing where nobody hears it."""
+    """What a rule set although it did not match, by the values looked at; nothing where nobody reads it."""
 
     def __init__(self, *, heard: bool) -> None:
         super().__init__()
