@@ -127,14 +127,14 @@ class Inspection:
             run = self._run = Run(self._engine.rule_set.chains, self._plan.tx, values, self._meter)
             run.values_changed()
             yield
-            yield from self._search.look(run, (ARGUMENTS, HEAD))
+            yield from self._search.look(run, (ARGUMENTS, HEAD), early=1)
             yield from self._phase(run, 1)
             if request.body:
                 processor = run.processor or _first(values, "REQBODY_PROCESSOR")
                 add_body(values, request, processor, run.force_body)
                 run.values_changed()
                 yield
-                yield from self._search.look(run, (ARGUMENTS, BODY))
+            yield from self._search.look(run, (ARGUMENTS, BODY, HEAD))
             yield from self._phase(run, 2)
         except Refused as refused:
             return self._verdict(refused)
@@ -147,12 +147,12 @@ class Inspection:
         try:
             run.values.update(response_values(response))
             run.values_changed()
-            yield from self._search.look(run, (RESPONSE,))
+            yield from self._search.look(run, (RESPONSE,), early=3)
             yield from self._phase(run, 3)
             if response.body:
                 add_response_body(run.values, response)
                 run.values_changed()
-                yield from self._search.look(run, (RESPONSE,))
+            yield from self._search.look(run, (RESPONSE,))
             for phase in (4, 5):
                 yield from self._phase(run, phase)
         except Refused as refused:

@@ -21,6 +21,7 @@ from .gates import Candidates, Gate, Places, Soft, Source, soft_gate, takes_line
 from .limits import Meter
 from .operators import number
 from .run import Outcomes, Run
+from .suspects import any_holds
 from .targets import STATE_VARIABLES, Target
 
 SEEN_VALUES_MAX = 4_096
@@ -128,14 +129,26 @@ class Scanned:
     """What is scanned of a group of values, and under which chains.
 
     `soft` links are asked of all values, `keyed` ones only of those of the headers they name. `of_line_ends`
-    are links whose patterns may take the ends between values for their own, by rule.
+    are links whose patterns may take the ends between values for their own, by rule. `phases` are those of
+    the rules that look at the group.
     """
 
-    __slots__ = ("_by_source", "_looking", "chains", "keyed", "memory", "of_line_ends", "soft", "sources")
+    __slots__ = (
+        "_by_source",
+        "_looking",
+        "chains",
+        "keyed",
+        "memory",
+        "of_line_ends",
+        "phases",
+        "soft",
+        "sources",
+    )
 
     def __init__(self) -> None:
         self.soft: list[Soft] = []
         self.keyed: list[Soft] = []
+        self.phases: set[int] = set()
         self.of_line_ends: dict[tuple[int, int], Link] = {}
         self.memory = Memory()
         self._by_source: dict[Source, set[tuple[int, int]]] = {}
@@ -146,6 +159,7 @@ class Scanned:
     def add(self, gate: Gate | Soft, sources: tuple[Source, ...]) -> None:
         """A source's keys are left out where all of it is scanned."""
         rule = gate.phase, gate.place
+        self.phases.add(gate.phase)
         for source in sources:
             self._by_source.setdefault(source, set()).add(rule)
         if isinstance(gate, Soft):
@@ -246,10 +260,15 @@ def _quick(link: Link) -> Quick | None:
         return None
     values = [_values(target) for target in included]
     clean = link.clean
-    if len(values) == 1:
-        only = values[0]
-        return lambda run: not clean.issuperset(only(run))
-    return lambda run: any(not clean.issuperset(each(run)) for each in values)
+
+    def quick(run: Run) -> bool:
+        for each in values:
+            found = each(run)
+            if not clean.issuperset(found) and any_holds(link, found, run.meter):
+                return True
+        return False
+
+    return quick
 
 
 def _single(target: Target) -> bool:

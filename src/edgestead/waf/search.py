@@ -17,15 +17,17 @@ from .limits import Meter
 from .plan import Plan, Scanned
 from .run import Run
 from .scan import NoScanner, Scanner
-from .suspects import may_match
+from .suspects import any_holds, may_match
 from .transaction import Pair
 from .variants import Chains, Texts
+
+_ALL_HEADERS = ("REQUEST_HEADERS", b"")
 
 
 class Search:
     """The candidates of one request."""
 
-    __slots__ = ("_candidates", "_chains", "_meter", "_plan", "_scanner", "_seen")
+    __slots__ = ("_candidates", "_chains", "_head_known", "_meter", "_plan", "_scanner", "_seen")
 
     def __init__(self, chains: Chains, scanner: Scanner | NoScanner, plan: Plan, meter: Meter) -> None:
         self._chains = chains
@@ -33,17 +35,24 @@ class Search:
         self._plan = plan
         self._meter = meter
         self._candidates: Candidates = set()
+        self._head_known = False
         self._seen: dict[tuple[str, str], list[Pair]] = {}
 
     def places(self, phase: int) -> set[int]:
         """Of the rules of a phase that may match."""
         return {place for of, place in self._candidates if of == phase}
 
-    def look(self, run: Run, groups: Iterable[str]) -> Iterator[None]:
-        """Search the values that were not there before. Gives way after each group that had any."""
+    def look(self, run: Run, groups: Iterable[str], *, early: int = 0) -> Iterator[None]:
+        """Search the values that were not there before. Gives way after each group that had any.
+
+        `early` is a phase after which there is another search of the groups: those that none of its rules
+        looks at can wait. Headers are searched once: they do not change.
+        """
         for group in groups:
             scanned = self._plan.scanned.get(group)
-            if scanned is None:
+            if scanned is None or (early and early not in scanned.phases):
+                continue
+            if group == HEAD and self._head_known:
                 continue
             work = self._head(run, scanned) if group == HEAD else self._values(run, scanned, group)
             if work:
@@ -67,10 +76,8 @@ class Search:
 
     def _head(self, run: Run, scanned: Scanned) -> bool:
         """Search names and values of headers: most were met with requests before, and are remembered."""
-        origins: dict[bytes, list[Places]] = {}  # who looks where a value stands
-        for variable, key in scanned.sources:
-            for name, value in self._fresh(run, HEAD, variable, key):
-                origins.setdefault(value, []).append(scanned.looking_at(((variable, name.lower()),)))
+        origins = self._origins(run, scanned)
+        self._head_known = True
         memory = scanned.memory
         unknown = [value for value in origins if memory.known(value) is None]
         again = memory.repeated(unknown)
@@ -87,12 +94,27 @@ class Search:
             self._keyed(new, scanned)
         return bool(unknown)
 
+    def _origins(self, run: Run, scanned: Scanned) -> dict[bytes, list[Places]]:
+        """Each value of the head, with the rules that look where it stands."""
+        origins: dict[bytes, list[Places]] = {}
+        for source in scanned.sources:
+            if source == _ALL_HEADERS:
+                for name, values in run.headers.items():
+                    looking = scanned.looking_at((("REQUEST_HEADERS", name),))
+                    for value in values:
+                        origins.setdefault(value, []).append(looking)
+            elif pairs := self._fresh(run, HEAD, *source):
+                looking = scanned.looking_at((source,))
+                for _, value in pairs:
+                    origins.setdefault(value, []).append(looking)
+        return origins
+
     def _keyed(self, new: dict[bytes, list[Places]], scanned: Scanned) -> None:
         """Ask the links on single headers of their own headers' values."""
         for soft in scanned.keyed:
             rule = soft.phase, soft.place
             own = [value for value, places in new.items() if any(rule in looking for looking in places)]
-            if own and confirmed(soft.link, Texts(self._chains, own), self._meter):
+            if own and any_holds(soft.link, own, self._meter):
                 self._candidates.add(rule)
 
     def _fresh(self, run: Run, group: str, variable: str, key: bytes) -> Iterable[Pair]:

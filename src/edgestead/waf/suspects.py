@@ -7,10 +7,10 @@ Not   the tests themselves.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
-from .compile import Link
+from .compile import CLEAN_VALUE_BYTES_MAX, CLEAN_VALUES_MAX, Link
 from .limits import Meter
 from .variants import SEPARATOR, Joined
 
@@ -43,6 +43,36 @@ def may_match(link: Link, part: Joined, stage: int, meter: Meter) -> bool:
         return False
     # a byte range may object to nothing but the line ends between values
     return link.operator != "validateByteRange" or found != b"\n" * (len(part.values) - 1) or len(found) == 0
+
+
+def any_holds(link: Link, values: Iterable[bytes], meter: Meter) -> bool:
+    """Whether any of a few values matches, each by itself. For links whose test needs no request."""
+    clean = link.clean
+    assert clean is not None, "the argument has no macros"
+    for value in values:
+        if value not in clean:
+            if _holds(link, value, meter):
+                return True
+            if len(value) <= CLEAN_VALUE_BYTES_MAX:
+                if len(clean) >= CLEAN_VALUES_MAX:
+                    clean.clear()
+                clean.add(value)
+    return False
+
+
+def _holds(link: Link, value: bytes, meter: Meter) -> bool:
+    test = link.test if link.pattern is None else link.pattern.search
+    assert test is not None, "the argument has no macros"
+    meter.spend(len(value) * (len(link.steps) + 1) + 16)
+    if len(link.stages) == 1:
+        for step in link.steps:
+            value = step(value)
+        return _suspicious(link, value) and (test(value) is None) == link.negated
+    stages = {value: None}
+    for step in link.steps:
+        value = step(value)
+        stages[value] = None
+    return any(_suspicious(link, tried) and (test(tried) is None) == link.negated for tried in stages)
 
 
 def suspects(link: Link, part: Joined, stage: int, meter: Meter) -> Iterator[Suspect]:

@@ -82,18 +82,31 @@ class Node(NamedTuple):
 class Plan:
     """Steps for one kind of text: `node_of` is a node by chain."""
 
-    __slots__ = ("node_of", "nodes", "wanted")
+    __slots__ = ("_steps", "node_of", "nodes", "wanted")
 
     def __init__(self) -> None:
         self.nodes: list[Node] = [Node(0, bytes, (), (), None)]
         self.node_of: list[int] = []
         self.wanted: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self._steps: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     def nodes_of(self, chains: tuple[int, ...]) -> tuple[int, ...]:
         """The nodes of some chains, each once."""
         found = self.wanted.get(chains)
         if found is None:
             found = self.wanted[chains] = tuple(dict.fromkeys(self.node_of[chain] for chain in chains))
+        return found
+
+    def steps_to(self, nodes: tuple[int, ...]) -> tuple[int, ...]:
+        """Those nodes and all before them, none before its parent."""
+        found = self._steps.get(nodes)
+        if found is None:
+            needed = {0}
+            for node in nodes:
+                while node not in needed:
+                    needed.add(node)
+                    node = self.nodes[node].parent
+            found = self._steps[nodes] = tuple(sorted(needed))  # parents have the lower numbers
         return found
 
 
@@ -195,34 +208,43 @@ class Joined:
 
     def holder(self, node: int, meter: Meter) -> int:
         """The node whose text is the node's: the same for the same text. Raises as `text`."""
-        found = self._same.get(node)
-        if found is None:
+        if node not in self._same:
+            self._make(self.plan.steps_to((node,)), meter)
+        return self._same[node]
+
+    def _make(self, nodes: tuple[int, ...], meter: Meter) -> None:
+        """The texts of nodes, none before its parent."""
+        same, texts, after = self._same, self._texts, self._after
+        units = 0
+        for node in nodes:
+            if node in same:
+                continue
             step = self.plan.nodes[node]
-            before = self._same.get(step[0])
-            if before is None:
-                before = self.holder(step[0], meter)
-            found = self._after.get((before, step[1]))
+            before = same[step[0]]
+            found = after.get((before, step[1]))
             if found is None:
-                text = self._texts[before]
+                text = texts[before]
                 stepped = self._stepped(text, step)
-                meter.spend(len(text) + 64)
-                found = before if stepped == text else node
-                if found == node:
-                    self._texts[node] = stepped
-                self._after[before, step[1]] = found
-            self._same[node] = found
-        return found
+                units += len(text) + 64
+                if stepped == text:
+                    found = before
+                else:
+                    found = node
+                    texts[node] = stepped
+                after[before, step[1]] = found
+            same[node] = found
+        meter.spend(units)
 
     def _stepped(self, text: bytes, node: Node) -> bytes:
         _, step, hazards, harmless, together = node
         count = len(self.values)
         if count == 1:
             return step(text)
-        if hazards is not None and not (hazards and any(hazard in text for hazard in hazards)):
+        if hazards is not None and not _holds_any(text, hazards):
             stepped = step(text)
             if stepped.count(SEPARATOR) == count - 1:
                 return stepped
-        elif harmless and not text.startswith(b".") and not any(part in text for part in harmless):
+        elif harmless and not text.startswith(b".") and not _holds_any(text, harmless):
             return text
         values = text.split(SEPARATOR)
         each = [step(value) for value in values] if together is None else together(values)
@@ -241,18 +263,23 @@ class Joined:
 
     def distinct(self, chains: tuple[int, ...], meter: Meter) -> dict[bytes, None]:
         """What the values become under some chains, each once. Raises as `text`."""
-        same = self._same
-        for node in self.plan.nodes_of(chains):
-            if node not in same:
-                self.holder(node, meter)
+        nodes, same = self.plan.nodes_of(chains), self._same
+        self._make(self.plan.steps_to(nodes), meter)
         found: dict[bytes, None] = {}
-        for node in dict.fromkeys([same[node] for node in self.plan.nodes_of(chains)]):
+        for node in dict.fromkeys([same[node] for node in nodes]):
             text = self._texts[node]
             if len(self.values) == 1:
                 found[text] = None
             else:
                 found.update(dict.fromkeys(text.split(SEPARATOR)))
         return found
+
+
+def _holds_any(text: bytes, parts: tuple[bytes, ...]) -> bool:
+    for part in parts:  # no generator: most are empty or one
+        if part in text:
+            return True
+    return False
 
 
 class Texts:
@@ -263,8 +290,8 @@ class Texts:
     def __init__(self, chains: Chains, values: list[bytes]) -> None:
         self._chains = chains
         places = list(range(len(values)))
-        odd = [place for place in places if SEPARATOR in values[place]]
-        if odd and len(values) > 1:
+        if len(values) > 1 and SEPARATOR.join(values).count(SEPARATOR) >= len(values):
+            odd = [place for place in places if SEPARATOR in values[place]]
             self.parts = [Joined(chains, [values[place]], [place]) for place in odd]
             places = [place for place in places if SEPARATOR not in values[place]]
             if places:
