@@ -11,7 +11,6 @@ import pytest
 
 from edgestead.cli.authority import Authority
 from edgestead.proxy import hello
-from edgestead.proxy.certificates import Certificates, Terms
 from tests.proxy.conftest import Site
 from tests.proxy.origin import HTTP_200, Origin, headers_of, loopback
 from tests.proxy.talk import PATIENCE_SECONDS, connected, read_answer
@@ -144,24 +143,6 @@ def test_a_broken_file_changes_nothing(site, authority, tls_dir):
             assert ask(connection, host).body == b"ok"
     finally:
         (tls_dir / "_.edge.example.pem").write_bytes(before)
-
-
-def test_a_folder_that_cannot_be_read_is_told_once_and_again_when_it_goes(authority, tmp_path, caplog):
-    folder = tmp_path / "tls"
-    certificates = Certificates(folder)
-    for _ in range(3):
-        certificates.look()
-    (told,) = caplog.messages
-    folder.mkdir()
-    put(authority, folder, "www.example.com", "www.example.com")
-    certificates.look()
-    assert certificates.context("www.example.com", Terms())
-    (folder / "www.example.com.pem").unlink()
-    folder.rmdir()
-    certificates.look()
-
-    assert "No such file" in told
-    assert caplog.messages == [told, told]
 
 
 def test_a_zone_can_ask_for_the_newest_version(site, authority):
