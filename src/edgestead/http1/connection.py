@@ -245,8 +245,7 @@ class _Refused(Exception):
 
 def _head(response: Response, keep_alive: bool, old: bool) -> bytes:
     lines = [_STATUS_LINES.get(response.status) or b"HTTP/1.1 %d \r\n" % response.status]
-    for header in response.headers:
-        lines.append(b"%b: %b\r\n" % header)
+    lines += [b"%b: %b\r\n" % header for header in response.headers]
     if isinstance(response.body, bytes):
         if response.status not in _NO_BODY:
             lines.append(b"content-length: %d\r\n" % len(response.body))
