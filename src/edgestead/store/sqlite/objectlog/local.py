@@ -32,6 +32,7 @@ from edgestead.store.objectlog import (
     ObjectRef,
     ObjectState,
     Progress,
+    Restored,
     Target,
     Told,
     Unchanged,
@@ -138,7 +139,7 @@ class LocalObjectLog:
                 self._upkeep.look_for_space,
                 fatal,
                 found.sequence,
-                found.time_us,
+                max(found.time_us, self._chronicle.cursor.time_us),  # of segments that are gone, too
             )
             self._begin(upkeep)
             undo.pop_all()
@@ -254,7 +255,7 @@ class LocalObjectLog:
         elif commit.kind is CommitKind.RESTORE:
             known.pending = lease.pending = msgspec.msgpack.decode(commit.body, type=Target | None)
         elif commit.kind is CommitKind.RESTORED:
-            known.session = lease.session = msgspec.msgpack.decode(commit.body, type=Target).session
+            known.session = lease.session = msgspec.msgpack.decode(commit.body, type=Restored).session
             known.pending = lease.pending = None
 
     def pin(self, lease: Lease, position: int) -> LocalGroup | None:

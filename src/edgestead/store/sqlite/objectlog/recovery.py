@@ -22,6 +22,7 @@ from edgestead.store.objectlog import (
     CommitKind,
     LogDamaged,
     ObjectRef,
+    Restored,
     Target,
 )
 from edgestead.store.sqlite.objectlog.catalogue import Catalogue, ObjectRow, SegmentRow, Tail, Tracked
@@ -136,7 +137,7 @@ def fold(
     elif entry.kind == CommitKind.RESTORE:
         object_.pending = msgspec.msgpack.decode(entry.body, type=Target | None)
     elif entry.kind == CommitKind.RESTORED:
-        object_.session, object_.pending = msgspec.msgpack.decode(entry.body, type=Target).session, None
+        object_.session, object_.pending = msgspec.msgpack.decode(entry.body, type=Restored).session, None
         object_.tail.clear()
     elif entry.kind == CommitKind.KEYS:
         object_.tail.update(msgspec.msgpack.decode(entry.body, type=Tail))
