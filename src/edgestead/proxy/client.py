@@ -17,6 +17,7 @@ import httptools
 
 from edgestead.http1.messages import Headers
 from edgestead.proxy import heads, limits, pages
+from edgestead.proxy.address import plain
 from edgestead.proxy.exchange import Exchange, TlsFacts
 from edgestead.proxy.origin import is_too_large
 from edgestead.proxy.passage import Passage, own_answer
@@ -94,7 +95,7 @@ class ClientConnection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(limits.WRITE_BUFFER_BYTES)
         if not self._peer:
             found = transport.get_extra_info("peername")
-            self._peer = found[0] if isinstance(found, tuple) else ""
+            self._peer = plain(found[0]) if isinstance(found, tuple) else ""
         if self._server_name is not None:
             self._tls = _facts(transport, self._server_name)
         self._trusted = self.edge.trust.trusts(self._peer)

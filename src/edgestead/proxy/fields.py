@@ -18,10 +18,12 @@ from edgestead.language import FIELDS, Loader, Shortcuts, Value, ip_value, loade
 from edgestead.language.types import VALUE_BYTES_MAX
 from edgestead.proxy import texts
 from edgestead.proxy.exchange import Exchange, Headers, values_of
+from edgestead.proxy.parts import Parts, parts_of
 
 BODY_OCTETS_SEEN_MAX = VALUE_BYTES_MAX  # of a body, where an expression asks for it
 _SEED_OCTETS = 16
 _FORM = b"application/x-www-form-urlencoded"
+_MULTIPART = b"multipart/"
 _ADDRESSES_KEPT_MAX = 4_096
 _US, _MS = 1_000_000, 1_000
 
@@ -100,6 +102,20 @@ def _of_form(read: Callable[[list[tuple[bytes, bytes]]], list[bytes] | dict[byte
     return lambda exchange: None if (form := _form(exchange)) is None else read(form)
 
 
+def _of_parts(read: Callable[[Parts], Value]) -> Load:
+    def load(exchange: Exchange) -> Value | None:
+        content_type = exchange.header(b"content-type") or b""
+        if not texts.media_type(content_type).startswith(_MULTIPART):
+            return None
+        return read(parts_of(content_type, _body(exchange), exchange.body_complete))
+
+    return load
+
+
+def _part_header(name: bytes) -> Load:
+    return _of_parts(lambda parts: parts.headers(name))
+
+
 def _response_headers(exchange: Exchange) -> Headers:
     return exchange.response.headers if exchange.response is not None else []
 
@@ -158,6 +174,13 @@ _BODY: Mapping[str, Load] = {
     "http.request.body.form.names": _of_form(_names),
     "http.request.body.form.values": _of_form(_values),
     "http.request.body.size": _body_size,
+    "http.request.body.multipart": _of_parts(attrgetter("grouped")),
+    "http.request.body.multipart.names": _of_parts(attrgetter("names")),
+    "http.request.body.multipart.filenames": _of_parts(attrgetter("filenames")),
+    "http.request.body.multipart.values": _of_parts(attrgetter("values")),
+    "http.request.body.multipart.content_types": _part_header(b"content-type"),
+    "http.request.body.multipart.content_dispositions": _part_header(b"content-disposition"),
+    "http.request.body.multipart.content_transfer_encodings": _part_header(b"content-transfer-encoding"),
 }
 _ABOUT_BODY: Mapping[str, Load] = {"http.request.body.mime": _mime}
 _RESPONSE: Mapping[str, Load] = {

@@ -16,6 +16,7 @@ import ssl
 from collections.abc import Callable
 
 from edgestead.proxy import hello, limits, proxy_header
+from edgestead.proxy.address import plain
 from edgestead.proxy.certificates import Certificates, Terms
 from edgestead.proxy.client import ClientConnection
 from edgestead.proxy.edge import Edge
@@ -87,9 +88,10 @@ class Listener:
             if len(self._arrivals) >= ARRIVALS_MAX:
                 accepted.close()
                 continue
-            arrival = _Arrival(self, accepted, peer[0], listening.getsockname()[1], tls)
+            client = plain(peer[0])
+            arrival = _Arrival(self, accepted, client, listening.getsockname()[1], tls)
             self._arrivals.add(arrival)
-            arrival.start(announced=self._proxy_protocol and self._edge.trust.trusts(peer[0]))
+            arrival.start(announced=self._proxy_protocol and self._edge.trust.trusts(client))
 
     def _accept_by_hand_again(self, listening: socket.socket, tls: bool) -> None:
         if not self._edge.is_ending and listening.fileno() >= 0:
@@ -174,7 +176,7 @@ class _Arrival:
             return True
         self._socket.recv(found.length)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
-        self._peer = found.source or self._peer
+        self._peer = plain(found.source) or self._peer
         if not self._tls:
             self._hand_over(None, None)
         self._reads = self._read_hello
