@@ -1,7 +1,9 @@
 """Random histories over weeks: a bookmark leads to what was there, whatever was thinned out meanwhile."""
 
 import asyncio
+import itertools
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +15,13 @@ from edgestead.objects.bookmarks import Bookmark, pack, parse
 from edgestead.objects.classes import Durability
 from edgestead.objects.errors import BookmarkError
 from edgestead.objects.node import Node
+from edgestead.store.objectlog import UNCHANGED, CommitKind, LoggedPosition
 from edgestead.store.sqlite.objectlog import archive, past, thinning
+from edgestead.store.sqlite.objectlog.blocks import PastEntry, pack_block
+from edgestead.store.sqlite.objectlog.history import BlockRow, History
 from edgestead.testing.disks import SimulatedDisk
 from edgestead.testing.simulation import SimulatedLoop, simulate
-from tests.objects.logs import Logs
+from tests.objects.logs import Logs, keys, put, ref
 from tests.objects.nodes import make_node
 from tests.objects.test_recovery import Diary
 
@@ -327,6 +332,42 @@ def test_a_moment_between_merged_pages_and_keys_has_its_alarm(small: None, logs:
         await node.close()
 
     simulate(main, 0)
+
+
+def test_time_never_goes_back_also_over_a_restart_that_leaves_no_segment(logs: Logs) -> None:
+    log = logs.open()
+    lease = log.acquire(ref())
+    put(log, lease, keys(a=b"1"))
+    log.put_base(lease, lease.head)
+    log.close()
+    logs.open().close()  # the segments are gone from here on
+    logs.clock = itertools.count(1_000)  # far back
+
+    log = logs.open()
+    put(log, log.acquire(ref()), keys(a=b"2"))
+    found: list[LoggedPosition] = []
+    log.moments(ref(), 0, 2**62, 10, lambda moments, error: found.extend(moments or []))
+
+    assert [one.position for one in found] == [2, 1]
+    assert found[0].time_us >= found[1].time_us
+
+
+def test_thinning_keeps_the_order_of_commits_that_a_clock_left_in_disorder(tmp_path: Path) -> None:
+    """As was written before the clock of a log only went forward."""
+    history = History(str(tmp_path / "history.db"))
+    days = (1, 40, 1)  # the second one is not to be thinned yet
+    for position, day in enumerate(days, 1):
+        at_us = day * DAY * 1_000_000 + position
+        body, raw = pack_block([PastEntry(position, at_us, CommitKind.KEYS, UNCHANGED, b"\x80")])
+        history.add_block(BlockRow(1, position, position, at_us, at_us, 0, 0, False, 0, raw, len(body)), body)
+    thinner = thinning.Thinning(history, thinning.Keeping(window_us=100 * DAY * 1_000_000))
+
+    for _ in range(5):
+        thinner.step(40 * DAY * 1_000_000)
+
+    assert [(row.first, row.last) for row in history.blocks(1, 0, 9)] == [(1, 1), (2, 2), (3, 3)]
+    assert past.Past(history).check(1, 3) == []
+    history.close()
 
 
 def test_what_is_older_than_the_window_goes(small: None, logs: Logs) -> None:

@@ -244,6 +244,7 @@ class ClientConnection(asyncio.Protocol):
             ray=ray,
             arrived_us=time.time_ns() // 1000,
             tls=self._tls,
+            by_name=read.found,
         )
         return Passage(
             self,

@@ -139,7 +139,7 @@ class LocalObjectLog:
                 self._upkeep.look_for_space,
                 fatal,
                 found.sequence,
-                found.time_us,
+                max(found.time_us, self._chronicle.cursor.time_us),  # of segments that are gone, too
             )
             self._begin(upkeep)
             undo.pop_all()

@@ -12,6 +12,7 @@ Older than the window everything goes but one snapshot, so that the window's fir
 """
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator
 
 import apsw
@@ -76,12 +77,13 @@ class Thinning:
         if oldest is None:
             return
         rows = self._history.blocks(oldest.number, oldest.first - 1, 2**63 - 1)
-        run = [
-            row
-            for row in rows[:BLOCKS_AT_ONCE]
-            if row.last_us < before_us
-            and (row.session, row.generation) == (oldest.session, oldest.generation)
-        ]
+
+        def goes_along(row: BlockRow) -> bool:
+            same = (row.session, row.generation) == (oldest.session, oldest.generation)
+            return same and row.last_us < before_us
+
+        # one behind the other: a clock that stepped back may have left a newer time between older ones
+        run = list(itertools.takewhile(goes_along, rows[:BLOCKS_AT_ONCE]))
         try:
             state = self._state_before(oldest)
         except Unknown:
