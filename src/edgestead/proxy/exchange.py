@@ -16,6 +16,7 @@ import msgspec
 
 from edgestead.http1.messages import Headers, Response
 from edgestead.language import View
+from edgestead.proxy.answer_watch import AnswerWatch
 from edgestead.proxy.late_body import LateBody
 
 __all__ = ["Exchange", "Headers", "OriginChoice", "Response", "ResponseHead", "TlsFacts", "ZoneFacts"]
@@ -71,8 +72,7 @@ class Exchange:
     connected. `host` is without port and in lower case. `path` and `query` are the target's, as sent; `query`
     is empty when there is none. `body` is the inspected prefix of the request's body: `body_complete` says
     whether it is all of it, `body_length` what Content-Length says (None for chunked bodies).
-    `late` looks at what of the body follows the prefix, where somebody does.
-    `late` looks at what of the body follows that prefix, where somebody does.
+    `late` looks at what of the body follows the prefix, `watch` at the origin's answer, where somebody does.
     `ray` is the request's id, `arrived_us` when its head was complete (Unix time).
     """
 
@@ -101,6 +101,7 @@ class Exchange:
         "tls",
         "version",
         "view",
+        "watch",
         "zone",
     )
 
@@ -143,6 +144,7 @@ class Exchange:
         self.view: View | None = None
         self.keep: dict[str, Any] | None = None  # what phases leave for one another, by their own names
         self.late: LateBody | None = None
+        self.watch: AnswerWatch | None = None
         self._outgoing: Headers | None = None
 
     def header(self, name: bytes) -> bytes | None:

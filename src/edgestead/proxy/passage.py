@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from edgestead.http1.messages import Headers
 from edgestead.proxy import answers, faults, heads, limits, pages
+from edgestead.proxy.answer_watch import HeldAnswer
 from edgestead.proxy.exchange import Exchange, Response, ResponseHead
 from edgestead.proxy.faults import Fault, OriginFault
 from edgestead.proxy.late_body import LateBody
@@ -40,6 +41,7 @@ class Passage:
         "_decided",
         "_expects",
         "_framing",
+        "_held",
         "_host",
         "_origin",
         "_out",
@@ -91,6 +93,7 @@ class Passage:
         self.body_bytes_max = route.body_bytes_max
         self.ended_body = read.length == 0
         self.done = self._decided = self._answered = self._sent = self._retried = False
+        self._held: HeldAnswer | None = None  # while somebody looks at it
         self._framing = b""  # "" as is, "chunked", "close" of the answer to the client
         self._origin: OriginConnection | None = None
         self._connecting: asyncio.Task[None] | None = None
@@ -305,8 +308,49 @@ class Passage:
         bodyless: bool,
     ) -> None:
         """`found` are the headers by name, the last one of each."""
-        self._answered = True
         headers = answers.end_to_end(headers, found)
+        watch = self.exchange.watch
+        if watch is None or status == 101:
+            self._tell(status, headers, length, bodyless)
+            return
+        self._held = watch.hold(status, headers, length, bodyless)
+        self._look()
+
+    def _look(self) -> None:
+        """Have the answer looked at, when enough of it is here."""
+        self._client.expect_origin(limits.ORIGIN_BODY_SECONDS_MAX)
+        held, watch = self._held, self.exchange.watch
+        assert held is not None
+        assert watch is not None
+        if held.is_enough and not held.is_decided:
+            held.is_decided = True
+            self.pause(True)
+            self._decide(watch.decide(held))
+
+    def _decide(self, answer: Response | Later | None) -> None:
+        if isinstance(answer, Later):
+            self._client.edge.loop.call_soon(self._decide_on, answer)
+            return
+        held, self._held = self._held, None
+        if answer is not None or held is None:
+            if answer is not None:
+                self.answer(answer)
+            return
+        self.pause(False)
+        self._tell(held.status, held.headers, held.length, held.bodyless)
+        for chunk in held.chunks:
+            self.body(chunk)
+        if held.ended:
+            self.ended()
+
+    def _decide_on(self, later: Later) -> None:
+        if not self.done and self._held is not None:
+            self._decide(later.go_on())
+            self.flush()
+
+    def _tell(self, status: int, headers: Headers, length: int | None, bodyless: bool) -> None:
+        """Say the answer's head to the client."""
+        self._answered = True
         exchange = self.exchange
         if self._pipeline.has_response:
             exchange.response = ResponseHead(status, headers)
@@ -342,7 +386,10 @@ class Passage:
         return answers.CHUNKED
 
     def body(self, chunk: bytes) -> None:
-        if self._framing:
+        if self._held is not None:
+            self._held.add(chunk)
+            self._look()
+        elif self._framing:
             self._out.append(b"%x\r\n%b\r\n" % (len(chunk), chunk))
         else:
             self._out.append(chunk)
@@ -356,16 +403,31 @@ class Passage:
 
     def ended(self) -> None:
         """The answer is complete."""
+        if self.done:
+            return
+        if self._held is not None:
+            self._ended_held(self._held)
+            return
         if self._framing:
             self._out.append(_LAST_CHUNK)
         self.flush()
+        self._release_origin()
+        self._finish()
+
+    def _ended_held(self, held: HeldAnswer) -> None:
+        held.ended = True
+        self.pause(False)
+        self._release_origin()
+        self._look()
+
+    def _release_origin(self) -> None:
         origin, self._origin = self._origin, None
         if origin is not None:
             origin.release(self, usable=self.ended_body)
-        self._finish()
 
     def lost(self, fault: Fault) -> None:
         """The origin's connection ended before its answer did."""
+        self._held = None
         origin, self._origin = self._origin, None
         if self.done:
             return

@@ -97,4 +97,5 @@ def start_of(
         rules_dir=shared.rules_dir,
         managed_ruleset_id=config.managed_ruleset_id,
         anomaly_rule_id=config.anomaly_rule_id,
+        managed_response_bytes=config.managed_response_bytes,
     )
