@@ -2,7 +2,10 @@
 
 import signal
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+LONG_SECONDS_MAX = 2 * 3_600  # of a long test that names no time of its own
 
 # A shell that starts tests in the background has them, and all that they start, ignore Ctrl-C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -18,8 +21,11 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(config, items):
-    if config.getoption("--long"):
-        return
     long_ones = [item for item in items if item.get_closest_marker("long")]
+    if config.getoption("--long"):
+        for item in long_ones:
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(LONG_SECONDS_MAX))
+        return
     config.hook.pytest_deselected(items=long_ones)
     items[:] = [item for item in items if item not in long_ones]

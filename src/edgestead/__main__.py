@@ -1,4 +1,10 @@
-"""`python -m edgestead` is the command edgecli."""
+"""`python -m edgestead` is the command `edgecli`.
+
+Owns  nothing but this entrance.
+Asks  `cli.main`.
+Tells the shell, by the exit code.
+Not   any command.
+"""
 
 from edgestead.cli.main import main
 

@@ -33,6 +33,18 @@ USES = (  # method, path below the zone, body; subject and member of what is cou
         [("srv-data-members", "data/name"), ("srv-data-members", "data/service")],
     ),
     (
+        "POST",
+        "/dns_records/batch",
+        {"posts": [WWW, {**WWW, "name": "a", "locked": True}], "patches": [{"id": "e" * 32, "zone_id": "x"}]},
+        [("record-locked", "locked"), ("record-zone-fields", "zone_id")],
+    ),
+    (
+        "POST",
+        "/dns_records/batch",
+        {"puts": [{"id": "e" * 32, "type": "SRV", "name": "_sip._tcp", "data": {**SRV, "proto": "_tcp"}}]},
+        [("srv-data-members", "data/proto")],
+    ),
+    (
         "PATCH",
         "/settings",
         {"items": [{"id": "ipv6", "value": "on"}, {"id": "minify", "value": {"css": "on"}}]},
@@ -44,6 +56,8 @@ NOT_USES = (
     ("POST", "/dns_records", {**WWW, "zone_id": None}),
     ("POST", "/dns_records", {"type": "SRV", "name": "_sip._tcp", "data": SRV}),
     ("POST", "/dns_records", {**WWW, "data": {"name": None}}),
+    ("POST", "/dns_records/batch", {"posts": [{**WWW, "comment": "locked", "zone_id": None}]}),
+    ("POST", "/dns_records/batch", {"posts": [{"type": "SRV", "name": "_sip._tcp", "data": SRV}]}),
     ("PATCH", "/settings", {"items": [{"id": "ipv6", "value": "minify"}]}),
     ("GET", "/settings", None),
     ("GET", "/dns_settings", None),
@@ -197,6 +211,7 @@ def test_only_routes_with_dated_members_look_into_bodies():
 
     assert looking == {
         ("POST", RECORDS),
+        ("POST", f"{RECORDS}/batch"),
         ("PATCH", f"{RECORDS}/{{dns_record_id}}"),
         ("PUT", f"{RECORDS}/{{dns_record_id}}"),
         ("PATCH", "/zones/{zone_id}/settings"),

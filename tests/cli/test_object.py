@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from edgestead.cli.object import COMMANDS
 from edgestead.testing.server import EdgeServer, environment
 from tests.cli.conftest import call
 from tests.cli.test_main import SLOW_TO_IMPORT
@@ -38,6 +39,16 @@ class Plain(StatefulObject):
     async def put(self, key, value):
         await self.ctx.storage.put(key, value)
 """
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_shows_how_it_is_used(name):
+    done = call("object", name, "--help")
+    _, _, text = done.out.partition("\n")
+
+    assert done.code == 0
+    assert f"edgecli object {name}" in text
+    assert max(map(len, done.out.splitlines())) <= 100
 
 
 @pytest.fixture(scope="module")

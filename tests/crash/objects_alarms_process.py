@@ -1,7 +1,7 @@
-"""An objects process to be killed while alarms ring: `FOLDER COUNT set|wait`.
+"""An objects process to be killed while alarms ring: `FOLDER COUNT set|wait AHEAD_MS`.
 
-`set` gives each of COUNT objects an alarm within the next seconds and says so; `wait` waits until none is
-left and prints how often each one rang.
+`set` gives each of COUNT objects an alarm within some seconds from AHEAD_MS on, and says so; `wait` waits
+until none is left and prints how often each one rang.
 """
 
 import asyncio
@@ -15,7 +15,6 @@ from edgestead.objects.classes import describe
 from edgestead.objects.host import Host
 
 SPREAD_MS = 2_000
-AHEAD_MS = 1_000
 
 
 class Bell(StatefulObject):
@@ -35,12 +34,12 @@ async def is_ringing(host: Host) -> bool:
     return bool(host.node.alarms.running_count) or host.log.next_alarm_us() is not None
 
 
-async def main(folder: str, count: int, what: str) -> None:
+async def main(folder: str, count: int, what: str, ahead_ms: int) -> None:
     host = Host(folder, {"Bell": describe(Bell)}, segment_bytes=1 << 20)
     host.node.start()
     bells = [host.node.env.Bell[str(number)] for number in range(count)]
     if what == "set":
-        begin = int(time.time() * 1_000) + AHEAD_MS
+        begin = int(time.time() * 1_000) + ahead_ms
         for first in range(0, count, 500):
             some = enumerate(bells[first : first + 500], first)
             await asyncio.gather(*(bell.set(begin + n * SPREAD_MS // count) for n, bell in some))
@@ -52,4 +51,4 @@ async def main(folder: str, count: int, what: str) -> None:
     await host.close()
 
 
-asyncio.run(main(sys.argv[1], int(sys.argv[2]), sys.argv[3]))
+asyncio.run(main(sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])))

@@ -37,7 +37,7 @@ OPERATORS = [
     ("'@rx \"a\\'b'", Operator("rx", "\"a'b")),
     ('"!@within %{tx.allowed_methods}"', Operator("within", "%{tx.allowed_methods}", negated=True)),
     ('"@PM union  select"', Operator("pm", "union  select", phrases=("union", "select"))),
-    ('"@pm one |74 77|o th|20|ree a|b|c || |ff|x |41"', Operator("pm", 
+    ('"@pm one |74 77|o th|20|ree a|b|c || |ff|x |41"', Operator("pm",
      "one |74 77|o th|20|ree a|b|c || |ff|x |41",
      phrases=("one", "two", "th ree", "a|b|c", "||", "\udcffx", "|41"))),
     ('"@pmFromFile words.data"', Operator("pmFromFile", "words.data", phrases=("sleep(", "union select"))),

@@ -19,8 +19,9 @@ PAGE_SECONDS_MAX = 300
 class Checkout:
     """A folder like a checkout after its first start: `.venv/bin/edgecli` talks to the started server."""
 
-    def __init__(self, folder, data_dir):
-        self.folder = folder
+    def __init__(self, folder, server):
+        self.folder, self.server = folder, server
+        data_dir = server.data_dir
         command = folder / ".venv" / "bin" / "edgecli"
         command.parent.mkdir(parents=True)
         command.write_text(
@@ -33,10 +34,13 @@ class Checkout:
         (folder / "cache" / "edgestead").mkdir(parents=True)
         (folder / "cache" / "edgestead" / "rules").symlink_to(data_dir / "rules")
 
-    def run(self, page):
-        """The `sh` blocks of a page as one script that ends at the first failure; returns what it printed."""
+    def run(self, page, before=None, then=""):
+        """The `sh` blocks of a page as one script that ends at the first failure; returns what it printed.
+
+        `before` is a heading at which to stop, `then` a script to go on with.
+        """
         done = subprocess.run(
-            ["sh", "-euc", shell_of(page)],
+            ["sh", "-euc", shell_of(page, before) + then],
             cwd=self.folder,
             env={**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache")},
             capture_output=True,
@@ -47,9 +51,13 @@ class Checkout:
         return done.stdout
 
 
-def shell_of(page):
-    """The fenced `sh` blocks of a page, in order, as one script."""
-    parts = (ROOT / page).read_text().split("```sh\n")[1:]
+def shell_of(page, before=None):
+    """The fenced `sh` blocks of a page, in order, as one script; those above the heading `before`."""
+    text = (ROOT / page).read_text()
+    if before is not None:
+        text, found, _ = text.partition(before)
+        assert found, f"{page} has no heading {before}"
+    parts = text.split("```sh\n")[1:]
     return "\n".join(part.partition("```")[0] for part in parts)
 
 
@@ -82,4 +90,4 @@ def toured(tmp_path, new_server, origin_port):
         *("--origin-port", str(origin_port)),
         *("--objects", str(ROOT / "examples")),
     )
-    return Checkout(tmp_path / "checkout", server.start().data_dir)
+    return Checkout(tmp_path / "checkout", server.start())

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(
 def test_the_examples_of_a_page_work_as_written(page, tmp_path, new_server):
     server = new_server("--objects", EXAMPLES).start()
 
-    printed = Checkout(tmp_path / "checkout", server.data_dir).run(page)
+    printed = Checkout(tmp_path / "checkout", server).run(page)
 
     assert printed.strip().endswith(PAGES[page])
 
@@ -41,7 +41,7 @@ def test_the_objects_page_works_with_the_examples_and_the_class_it_shows(tmp_pat
     counter.write_text(python_blocks(OBJECTS_PAGE)[0])
     server = new_server("--objects", EXAMPLES, "--objects", str(counter)).start()
 
-    printed = Checkout(tmp_path / "checkout", server.data_dir).run(OBJECTS_PAGE)
+    printed = Checkout(tmp_path / "checkout", server).run(OBJECTS_PAGE)
 
     *lines, total = printed.splitlines()
     answers = [json.loads(line)["result"] for line in lines]

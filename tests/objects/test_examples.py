@@ -1,5 +1,8 @@
 """The examples are short and load; what they do is tested beside them, in `examples/tests`."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -66,3 +69,44 @@ def test_two_classes_of_one_name_are_refused() -> None:
         load([*source("work_queue"), *source("work_queue")])
     with pytest.raises(LoadError, match="missing"):
         load(["/missing.py"])
+
+
+WITHOUT_WAITING = """
+import selectors, sys, time
+import pytest
+
+asked = []
+
+def sleep(seconds):
+    asked.append(f"sleep({seconds})")
+
+select = selectors.DefaultSelector.select
+
+def watched(self, timeout=None):
+    if timeout is None or timeout > 0:
+        asked.append(f"select({timeout})")
+    return select(self, timeout)
+
+class Plugin:
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self):
+        time.sleep, selectors.DefaultSelector.select = sleep, watched
+        yield
+        time.sleep, selectors.DefaultSelector.select = real, select
+
+real = time.sleep
+code = pytest.main([*sys.argv[1:], "-q", "-p", "no:cacheprovider"], plugins=[Plugin()])
+sys.exit(f"waited: {asked}" if asked else code)
+"""
+
+
+def test_the_tests_of_the_examples_never_wait() -> None:
+    """Hours and days of invented time take none of ours: nothing sleeps, and no loop waits for anything."""
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_WAITING, str(EXAMPLES / "tests")],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,7 +1,9 @@
 """Random histories over weeks: a bookmark leads to what was there, whatever was thinned out meanwhile."""
 
 import asyncio
+import itertools
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +15,13 @@ from edgestead.objects.bookmarks import Bookmark, pack, parse
 from edgestead.objects.classes import Durability
 from edgestead.objects.errors import BookmarkError
 from edgestead.objects.node import Node
+from edgestead.store.objectlog import UNCHANGED, CommitKind, LoggedPosition
 from edgestead.store.sqlite.objectlog import archive, past, thinning
+from edgestead.store.sqlite.objectlog.blocks import PastEntry, pack_block
+from edgestead.store.sqlite.objectlog.history import BlockRow, History
 from edgestead.testing.disks import SimulatedDisk
 from edgestead.testing.simulation import SimulatedLoop, simulate
-from tests.objects.logs import Logs
+from tests.objects.logs import Logs, keys, put, ref
 from tests.objects.nodes import make_node
 from tests.objects.test_recovery import Diary
 
@@ -246,6 +251,123 @@ def test_a_key_that_was_thinned_out_does_not_come_back_over_pages_that_hold_a_ne
         await node.close()
 
     simulate(main, 0)
+
+
+@pytest.mark.parametrize("durability", ["log", "sqlite"])
+@pytest.mark.parametrize("thinned", [False, True])
+def test_every_moment_of_the_timeline_is_one_that_somebody_saw(
+    small: None, durability: Durability, logs: Logs, thinned: bool
+) -> None:
+    """Also around a restore, whose commits on the way are none: `restore` is where the object was back."""
+    logs.durability = durability
+
+    async def main(loop: SimulatedLoop) -> None:
+        node: Node = make_node(logs, loop, Diary)
+        diary = node.env.Diary["one"]
+        await diary.read()
+        (entry,) = node.log.catalogue()
+        seen = []
+
+        async def look() -> None:
+            seen.append(await diary.read())
+
+        for n in range(3):
+            await diary.write_only(n, "x" * 9_000)
+            await look()
+            await diary.put_only("key", n)
+            await look()
+            await diary.remind(node.now_ms() + (40 + n) * DAY * 1_000)
+            await look()
+            loop.skew_seconds += 20
+        then = seen[5]
+        await node.operations.restore(
+            entry.ref, await node.operations.bookmark(entry.ref, node.now_ms() - 30_000)
+        )
+        await look()
+        await diary.put_only("later", True)  # in the same ten seconds
+        await look()
+        if thinned:
+            loop.skew_seconds += 2 * DAY
+            for _ in range(20):
+                node.log.tend()
+                await asyncio.sleep(0.2)
+
+        moments = await node.operations.timeline(entry.ref)
+        (back,) = [moment for moment in moments if moment.event == "restore"]
+        assert back.bytes_stored > 0
+        await node.operations.restore(entry.ref, back.bookmark)
+        assert await diary.read() == then == seen[9]
+        if thinned:
+            for moment in moments[:-1]:  # the first made the table
+                await node.operations.restore(entry.ref, moment.bookmark)
+                assert await diary.read() in seen
+        await node.close()
+
+    simulate(main, 0)
+
+
+def test_a_moment_between_merged_pages_and_keys_has_its_alarm(small: None, logs: Logs) -> None:
+    async def main(loop: SimulatedLoop) -> None:
+        node: Node = make_node(logs, loop, Diary)
+        diary = node.env.Diary["one"]
+        await diary.read()
+        (entry,) = node.log.catalogue()
+        await diary.remind(node.now_ms() + 40 * DAY * 1_000)
+        await diary.write_only(1, "pages")
+        between = await diary.read()
+        await diary.put_only("key", "behind them")
+        await diary.remind(node.now_ms() + 50 * DAY * 1_000)
+        after = await diary.read()
+        assert len(await node.operations.timeline(entry.ref)) > 2
+        loop.skew_seconds += 2 * DAY
+        for _ in range(20):
+            node.log.tend()
+            await asyncio.sleep(0.2)
+
+        newest, older = await node.operations.timeline(entry.ref)
+        await node.operations.restore(entry.ref, older.bookmark)
+        assert await diary.read() == between
+        await node.operations.restore(entry.ref, newest.bookmark)
+        assert await diary.read() == after
+        await node.close()
+
+    simulate(main, 0)
+
+
+def test_time_never_goes_back_also_over_a_restart_that_leaves_no_segment(logs: Logs) -> None:
+    log = logs.open()
+    lease = log.acquire(ref())
+    put(log, lease, keys(a=b"1"))
+    log.put_base(lease, lease.head)
+    log.close()
+    logs.open().close()  # the segments are gone from here on
+    logs.clock = itertools.count(1_000)  # far back
+
+    log = logs.open()
+    put(log, log.acquire(ref()), keys(a=b"2"))
+    found: list[LoggedPosition] = []
+    log.moments(ref(), 0, 2**62, 10, lambda moments, error: found.extend(moments or []))
+
+    assert [one.position for one in found] == [2, 1]
+    assert found[0].time_us >= found[1].time_us
+
+
+def test_thinning_keeps_the_order_of_commits_that_a_clock_left_in_disorder(tmp_path: Path) -> None:
+    """As was written before the clock of a log only went forward."""
+    history = History(str(tmp_path / "history.db"))
+    days = (1, 40, 1)  # the second one is not to be thinned yet
+    for position, day in enumerate(days, 1):
+        at_us = day * DAY * 1_000_000 + position
+        body, raw = pack_block([PastEntry(position, at_us, CommitKind.KEYS, UNCHANGED, b"\x80")])
+        history.add_block(BlockRow(1, position, position, at_us, at_us, 0, 0, False, 0, raw, len(body)), body)
+    thinner = thinning.Thinning(history, thinning.Keeping(window_us=100 * DAY * 1_000_000))
+
+    for _ in range(5):
+        thinner.step(40 * DAY * 1_000_000)
+
+    assert [(row.first, row.last) for row in history.blocks(1, 0, 9)] == [(1, 1), (2, 2), (3, 3)]
+    assert past.Past(history).check(1, 3) == []
+    history.close()
 
 
 def test_what_is_older_than_the_window_goes(small: None, logs: Logs) -> None:

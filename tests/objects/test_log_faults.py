@@ -255,6 +255,26 @@ def test_a_damaged_database_resets_the_object_and_is_made_anew(logs: Logs) -> No
     run(logs, script, Table)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_record_that_a_killed_process_did_not_sync_is_durable_before_others_follow_it(
+    logs: Logs, seed: int
+) -> None:
+    log = logs.open()
+    lease = log.acquire(ref())
+    put(log, lease, keys(a=b"1"))
+    fail_next(logs, "sync", "segment-", errno.EIO)
+    put(log, lease, keys(a=b"2"))  # written, and nobody was told
+    logs.killed()
+
+    log = logs.open()
+    lease = log.acquire(ref())
+    found = lease.head
+    put(log, lease, keys(b=b"3"))
+    logs.power_cut(seed)
+
+    assert logs.open().acquire(ref()).head == found + 1
+
+
 def test_a_commit_that_was_never_logged_is_not_there_after_a_kill(logs: Logs) -> None:
     async def write(node: Node) -> None:
         await node.env.Table["a"].write("kept")

@@ -2,19 +2,21 @@
 
 import asyncio
 import json
+import shutil
 import sqlite3
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import apsw
 import pytest
 
 from edgestead import StatefulObject
 from edgestead.http1 import messages
 from edgestead.model.access_errors import InvalidAccessToken
 from edgestead.model.errors import EdgeError
-from edgestead.objects import copies, ids, operate_sql
+from edgestead.objects import copies, ids, operate_routes, operate_sql
 from edgestead.objects.host import Host
 from edgestead.store.objectlog import NoSpace
 from tests.objects.hosts import Client, serve
@@ -434,6 +436,43 @@ def test_a_copy_is_made_on_a_full_disk_too(tmp_path: Path, monkeypatch: pytest.M
     run(tmp_path, script)
 
 
+@pytest.mark.parametrize(("method", "operation"), [("GET", "export"), ("POST", "verify")])
+def test_without_room_for_a_copy_none_is_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, operation: str
+) -> None:
+    async def script(client: Client, host: Host) -> None:
+        await client.call("Ledger/x/add", "one")
+        size = (await ask(client, "GET", "objects/Ledger/x"))["database_bytes"]
+        free = shutil.disk_usage(tmp_path)
+        for room, status in ((size - 1, 422), (size, 200)):
+            left = free._replace(free=copies.ROOM_LEFT_BYTES + room)
+            with monkeypatch.context() as patch:
+                patch.setattr(copies.shutil, "disk_usage", lambda folder, left=left: left)
+                answered, raw = await client.ask(method, f"/operate/objects/Ledger/x/{operation}")
+            assert answered == status
+            assert status == 200 or "no room for a copy" in raw["errors"][0]["message"]
+        assert list((tmp_path / "spool").iterdir()) == []
+        assert await client.call("Ledger/x/add", "two") == 2
+
+    run(tmp_path, script)
+
+
+def test_a_copy_that_meets_a_full_disk_is_taken_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def full(*_: Any) -> None:
+        raise apsw.FullError("database or disk is full")
+
+    async def script(client: Client, host: Host) -> None:
+        await client.call("Ledger/x/add", "one")
+        monkeypatch.setattr(copies, "_copy_pages", full)
+        status, answer = await tell(client, "GET", "objects/Ledger/x/export")
+        assert (status, error_of(answer)[0]) == (422, 10472)
+        assert "no room left" in error_of(answer)[1]
+        assert list((tmp_path / "spool").iterdir()) == []
+        assert await client.call("Ledger/x/add", "two") == 2
+
+    run(tmp_path, script)
+
+
 def test_a_sound_object_is_found_sound(tmp_path: Path) -> None:
     async def script(client: Client, host: Host) -> None:
         for number in range(20):
@@ -518,14 +557,25 @@ def test_an_object_that_cannot_start_any_more_can_be_looked_at_and_mended(tmp_pa
 # permissions
 
 
+OF_ONE = "/operate/objects/Plain/p"
 PERMISSIONS = [
     ("GET", "/operate/objects", "Objects Read"),
-    ("GET", "/operate/objects/Plain/p", "Objects Read"),
-    ("POST", "/operate/objects/Plain/p/sql", "Objects Read"),
-    ("GET", "/operate/objects/Plain/p/export", "Objects Read"),
-    ("POST", "/operate/objects/Plain/p/verify", "Objects Read"),
-    ("POST", "/operate/objects/Plain/p/sql-write", "Objects Write"),
-    ("DELETE", "/operate/objects/Plain/p", "Objects Write"),
+    ("POST", "/operate/backup", "Objects Write"),
+    ("GET", OF_ONE, "Objects Read"),
+    ("POST", f"{OF_ONE}/sql", "Objects Read"),
+    ("GET", f"{OF_ONE}/export", "Objects Read"),
+    ("POST", f"{OF_ONE}/verify", "Objects Read"),
+    ("GET", f"{OF_ONE}/bookmark", "Objects Read"),
+    ("GET", f"{OF_ONE}/timeline", "Objects Read"),
+    ("GET", f"{OF_ONE}/alarm", "Objects Read"),
+    ("POST", f"{OF_ONE}/sql-write", "Objects Write"),
+    ("POST", f"{OF_ONE}/restore", "Objects Write"),
+    ("POST", f"{OF_ONE}/undo", "Objects Write"),
+    ("PUT", f"{OF_ONE}/alarm", "Objects Write"),
+    ("DELETE", f"{OF_ONE}/alarm", "Objects Write"),
+    ("POST", f"{OF_ONE}/alarm", "Objects Write"),
+    ("DELETE", OF_ONE, "Objects Write"),
+    ("POST", f"{OF_ONE}/call", "Objects Invoke"),
     ("POST", "/objects/Plain/p/get", "Objects Invoke"),
 ]
 
@@ -541,5 +591,6 @@ def test_each_route_asks_for_its_permission(tmp_path: Path) -> None:
         for method, path, permission in PERMISSIONS:
             assert (await client.ask(method, path))[0] == 403
             assert asked.pop() == permission
+        assert len(PERMISSIONS) == len(operate_routes.ROUTES) + 1  # the last one is a call
 
     run(tmp_path, script, authorise=authorise)

@@ -22,8 +22,9 @@ class Origin:
         self.keeps = True  # False: requests are forgotten, for long runs
         self.read_bodies = True  # False: a request is its head, and what came in the same piece
         self.connections = 0
-        self._listener = socket.create_server((host, port), backlog=128)
-        self.host, self.port = self._listener.getsockname()
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._listener = socket.create_server((host, port), family=family, backlog=128)
+        self.host, self.port = self._listener.getsockname()[:2]
         self._open = []
         threading.Thread(target=self._accept, daemon=True).start()
 

@@ -1,26 +1,18 @@
 """Challenges in a real browser, which may ask nobody but the edge."""
 
-import shutil
-
 import pytest
-from selenium import webdriver
-from selenium.webdriver.chrome.options import Options
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.ui import WebDriverWait
 
+from tests.proxy import chromium
+from tests.proxy.chromium import WAIT_SECONDS
 from tests.proxy.conftest import Site
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-WAIT_SECONDS = 60
 ORIGIN = "the origin's page"
 PAGE = f"<title>Origin</title><p id=origin>{ORIGIN}</p>".encode()
 HTML = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: %d\r\n\r\n%b" % (len(PAGE), PAGE)
 CHALLENGED = 'starts_with(http.request.uri.path, "/wanted")'
 
-pytestmark = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER), reason="NOT TESTED: chromium or chromedriver is not installed"
-)
+pytestmark = chromium.needed
 
 
 @pytest.fixture(scope="module")
@@ -68,27 +60,13 @@ def site(edge_site):
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory, edge_site):
     address = edge_site.http.rpartition(":")[0]
-    options = Options()
-    options.binary_location = CHROMIUM
-    for flag in (
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--disable-background-networking",
-        f"--host-resolver-rules=MAP *.{edge_site.zone} {address}, MAP * ~NOTFOUND, EXCLUDE {address}",
-        f"--user-data-dir={tmp_path_factory.mktemp('chromium')}",
-    ):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options, Service(DRIVER))
-    yield driver
-    driver.quit()
+    with chromium.browsing(tmp_path_factory.mktemp("chromium"), {f"*.{edge_site.zone}": address}) as driver:
+        yield driver
 
 
 def reaches_origin(browser):
-    WebDriverWait(browser, WAIT_SECONDS).until(
-        lambda driver: driver.find_elements(By.ID, "origin"), "the origin's page did not come"
+    chromium.wait_for(
+        browser, lambda driver: driver.find_elements(By.ID, "origin"), "the origin's page did not come"
     )
     return browser.find_element(By.ID, "origin").text == ORIGIN
 

@@ -10,9 +10,13 @@ OLD, NEW = Key("00000001", bytes(32)), Key("00000002", bytes(range(32)))
 SUBJECT = Subject("5" * 32, "192.0.2.7", b"Browser/1.0")
 
 
+def with_keys(*keys):
+    return Clearances(lambda: keys)
+
+
 @pytest.fixture
 def clearances():
-    return Clearances([NEW, OLD])
+    return with_keys(NEW, OLD)
 
 
 def solved(token, bits):
@@ -113,18 +117,39 @@ def test_a_clearance_is_of_its_kind_and_no_token(clearances, kind):
 
 
 def test_a_new_key_leaves_old_clearances_valid_and_a_forgotten_one_does_not(clearances):
-    before = Clearances([OLD]).clearance("challenge", SUBJECT, NOW, 300).encode()
+    before = with_keys(OLD).clearance("challenge", SUBJECT, NOW, 300).encode()
     after = clearances.clearance("challenge", SUBJECT, NOW, 300).encode()
 
     assert clearances.clears("challenge", before, SUBJECT, NOW)
     assert after.startswith(NEW.id.encode())
-    assert not Clearances([NEW]).clears("challenge", before, SUBJECT, NOW)
+    assert not with_keys(NEW).clears("challenge", before, SUBJECT, NOW)
+
+
+def test_a_key_that_another_worker_signs_with_already_is_looked_for():
+    answers = [[OLD], [NEW, OLD], None]
+    clearances = Clearances(lambda: answers.pop(0))
+    token = with_keys(NEW).token("challenge", SUBJECT, NOW).encode()
+
+    assert clearances.solves("challenge", token, b"1", SUBJECT, NOW)
+    assert clearances.token("challenge", SUBJECT, NOW).startswith(NEW.id)
+    unknown = with_keys(Key("00000003", bytes(32))).token("challenge", SUBJECT, NOW).encode()
+    assert not clearances.solves("challenge", unknown, b"1", SUBJECT, NOW)
+    assert answers == []
+
+
+def test_keys_that_are_none_change_nothing():
+    answers = [[NEW], [], None]
+    clearances = Clearances(lambda: answers.pop(0))
+    with pytest.raises(ValueError, match="32 octets"):
+        clearances.renew()
+    clearances.renew()
+    assert clearances.token("challenge", SUBJECT, NOW).startswith(NEW.id)
 
 
 @pytest.mark.parametrize("keys", [[], [Key("a", b"short")]])
 def test_there_is_a_key_of_full_length(keys):
     with pytest.raises(ValueError, match="32 octets"):
-        Clearances(keys)
+        with_keys(*keys)
 
 
 def test_who_has_a_managed_clearance_needs_no_js_challenge():

@@ -100,6 +100,16 @@ def test_an_announced_client_is_the_client(site, header):
     assert got[b"x-forwarded-for"] == got[b"edge-connecting-ip"] == b"192.0.2.7"
 
 
+@pytest.mark.parametrize(
+    ("source", "client"),
+    [("2001:db8::7", b"2001:db8::7"), ("::ffff:192.0.2.7", b"192.0.2.7")],
+)
+def test_an_announced_client_of_ipv6_is_the_one_that_is_meant(site, source, client):
+    host, origin = site.origin()
+    assert ask(site, binary(IPv6Address(source)), host).status == 200
+    assert headers_of(origin.heads[0])[b"edge-connecting-ip"] == client
+
+
 def test_an_announced_client_is_not_trusted_itself(site):
     host, origin = site.origin()
     ask(site, ANNOUNCED, host, b"X-Forwarded-For: 6.6.6.6", b"X-Forwarded-Proto: https")
@@ -116,6 +126,8 @@ CHAINS = [
     (b"6.6.6.6, nonsense", b"198.51.100.1"),
     (b"6.6.6.6, nonsense, 198.51.100.9", b"198.51.100.9"),
     (b"2001:db8::5", b"2001:db8::5"),
+    (b"::ffff:203.0.113.5", b"203.0.113.5"),
+    (b"203.0.113.5, ::ffff:198.51.100.9", b"203.0.113.5"),
 ]
 
 

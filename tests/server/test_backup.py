@@ -1,5 +1,6 @@
 """Backups: made while a server is written to, brought back into another folder, and examined."""
 
+import http.client
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 
 import pytest
 
@@ -20,6 +22,7 @@ DAMAGES = {  # what somebody does to a backup, and where `verify` sees it
     "a file of values is cut": ("kv-blobs", lambda path: os.truncate(next(path.iterdir()), 1_000)),
     "a file of values is missing": ("kv-blobs", lambda path: next(path.iterdir()).unlink()),
     "the credentials are missing": ("credentials.json", lambda path: path.unlink()),
+    "the keys of clearances are missing": ("challenge-keys.json", lambda path: path.unlink()),
 }
 
 
@@ -63,6 +66,18 @@ def serial(server, zone="example.com"):
     return int(server.dig(zone, "SOA")[0].split()[2])
 
 
+def visit(server, host, path):
+    """The status that the edge answers."""
+    connection = http.client.HTTPConnection(server.ready["http"], timeout=30)
+    connection.request("GET", path, headers={"Host": host})
+    with closing(connection):
+        return connection.getresponse().status
+
+
+def events_of(server, zone):
+    return server.call("GET", f"/zones/{zone}/security/events").result
+
+
 def test_a_backup_of_a_running_server_is_a_server_again(filled, new_server, tmp_path):
     before = serial(filled)
     done("backup", tmp_path / "backup", "--data-dir", filled.data_dir)
@@ -81,6 +96,29 @@ def test_a_backup_of_a_running_server_is_a_server_again(filled, new_server, tmp_
     again.make_record(again.call("GET", "/zones").result[0]["id"], "A", "new", "192.0.2.2")
     assert again.dig("new.example.com") == ["192.0.2.2"]
     assert "is whole" in done("verify", "--data-dir", again.data_dir)
+
+
+def test_events_and_clearances_survive_a_loss(edge_server, new_server, tmp_path):
+    zone = edge_server.make_zone("example.com")
+    rule = {"action": "block", "expression": 'http.request.uri.path eq "/no"'}
+    phase = f"/zones/{zone}/rulesets/phases/http_request_firewall_custom/entrypoint"
+    assert edge_server.call("PUT", phase, {"rules": [rule]}).status == 200
+    edge_server.make_record(zone, "A", "www", "127.0.0.1", proxied=True)
+    assert visit(edge_server, "www.example.com", "/no") == 403
+    edge_server.wait_until(lambda: events_of(edge_server, zone), 30)
+    event = events_of(edge_server, zone)
+
+    done("backup", tmp_path / "backup", "--data-dir", edge_server.data_dir)
+    edge_server.stop()
+    again = new_server(name="again")
+    done("restore", tmp_path / "backup", "--data-dir", again.data_dir)
+    again.start()
+
+    assert events_of(again, zone) == event
+    assert visit(again, "www.example.com", "/no") == 403
+    again.wait_until(lambda: len(events_of(again, zone)) == 2, 30)
+    keys = [(server.data_dir / "challenge-keys.json").read_bytes() for server in (edge_server, again)]
+    assert keys[0] == keys[1]
 
 
 def test_everything_acknowledged_before_is_in_a_backup_made_under_load(filled, new_server, tmp_path):

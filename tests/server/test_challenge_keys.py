@@ -13,16 +13,18 @@ NOW = 1_700_000_000
 
 
 def test_the_first_start_makes_a_key_that_stays(tmp_path):
-    (key,) = load_or_make(tmp_path, NOW)
+    kept = load_or_make(tmp_path, NOW)
+    (key,) = kept.keys
 
     assert (len(key.id), len(key.secret)) == (8, 32)
-    assert load_or_make(tmp_path, NOW + KEY_SECONDS - 1) == (key,)
+    assert kept.due_s == NOW + KEY_SECONDS
+    assert load_or_make(tmp_path, NOW + KEY_SECONDS - 1) == kept
     assert stat.S_IMODE((tmp_path / FILE_NAME).stat().st_mode) == 0o600
 
 
 def test_a_key_that_is_due_gets_a_successor_and_verifies_on(tmp_path):
-    (old,) = load_or_make(tmp_path, NOW)
-    new, kept = load_or_make(tmp_path, NOW + KEY_SECONDS)
+    (old,) = load_or_make(tmp_path, NOW).keys
+    new, kept = load_or_make(tmp_path, NOW + KEY_SECONDS).keys
 
     assert kept == old
     assert new.id != old.id
@@ -30,10 +32,10 @@ def test_a_key_that_is_due_gets_a_successor_and_verifies_on(tmp_path):
 
 
 def test_a_key_whose_last_clearance_is_over_is_forgotten(tmp_path):
-    (old,) = load_or_make(tmp_path, NOW)
+    (old,) = load_or_make(tmp_path, NOW).keys
     load_or_make(tmp_path, NOW + KEY_SECONDS)
-    assert old in load_or_make(tmp_path, NOW + KEPT_SECONDS - 1)
-    assert old not in load_or_make(tmp_path, NOW + KEPT_SECONDS)
+    assert old in load_or_make(tmp_path, NOW + KEPT_SECONDS - 1).keys
+    assert old not in load_or_make(tmp_path, NOW + KEPT_SECONDS).keys
     assert len(json.loads((tmp_path / FILE_NAME).read_text())) == 3
 
 

@@ -15,8 +15,13 @@ import msgspec
 
 from edgestead.changes.table import CHANGES
 
-_EVERY = "*"
+_EVERY = "*"  # each item of a list, each value of an object
 _SETTING_IDS = ("items", _EVERY, "id")
+# The specification names no batch among the routes of a row, and records in one are records all the same.
+_BATCHES = {
+    ("POST", "/zones/{zone_id}/dns_records/batch"): ("POST", "/zones/{zone_id}/dns_records"),
+}
+_IN_A_BATCH = (_EVERY, _EVERY)  # its lists, their records
 _decode = msgspec.json.Decoder().decode
 
 
@@ -37,6 +42,9 @@ class Watch(NamedTuple):
 
 def watched(method: str, path: str) -> tuple[Watch, ...]:
     """The dated members that this route's bodies may have."""
+    if (method, path) in _BATCHES:
+        alone = watched(*_BATCHES[method, path])
+        return tuple(watch._replace(path=(*_IN_A_BATCH, *watch.path)) for watch in alone)
     return tuple(
         watch
         for change in CHANGES
@@ -61,5 +69,6 @@ def _holds(value: Any, path: tuple[str, ...], wanted: str | None) -> bool:
         return value is not None if wanted is None else bool(value == wanted)
     first, *rest = path
     if first == _EVERY:
-        return isinstance(value, list) and any(_holds(item, tuple(rest), wanted) for item in value)
+        items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        return any(_holds(item, tuple(rest), wanted) for item in items)
     return isinstance(value, dict) and _holds(value.get(first), tuple(rest), wanted)

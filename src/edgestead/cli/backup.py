@@ -27,7 +27,8 @@ def backup(target: Path, data_dir_given: str | None, config_file: Path | None) -
     """Copy everything that a server keeps into the new folder BACKUP, while the server runs.
 
     What was answered before the command began is in it. The folder holds secrets (the first user's key,
-    hashes of tokens): keep it as you keep them.
+    hashes of tokens, keys of clearances): keep it as you keep them. Configuration, certificates and classes
+    of objects lie elsewhere and are not in it.
 
     \b
       edgecli backup /backups/$(date +%F)

@@ -23,6 +23,9 @@ def adopt(data_dir_given: str | None, config_file: Path | None) -> None:
     Two copies of one folder would go on with the same bookmarks, and each would mean two things; so a copy is
     not opened until it is adopted. Bookmarks of everything that it holds stay good. Never start the original
     again beside it.
+
+    \b
+      edgecli object adopt --data-dir copy
     """
     import apsw
 

@@ -31,7 +31,15 @@ _HEADS = ("class", "name", "position", "alarm", "in memory", "id")
 @CLASS
 @JSON
 def list_objects(class_name: str | None, as_json: bool) -> None:
-    """List objects that have stored something, of one CLASS or of all."""
+    """List objects that have stored something, of one CLASS or of all.
+
+    position counts an object's commits; alarm is when it wakes up. Objects sleep until they are called: "in
+    memory" says which are awake.
+
+    \b
+      edgecli object list
+      edgecli object list Booking --json | jq -r '.[].name'
+    """
     found = objects(objects_api(), class_name)
     if as_json:
         from edgestead.cli.output import echo_array
@@ -49,7 +57,12 @@ def _row(one: Json) -> tuple[object, ...]:
 @of_object
 @JSON
 def info(class_name: str, name: str, by_id: bool, as_json: bool) -> None:
-    """Show facts of one object."""
+    """Show facts of one object: its storage, size, tables, alarm, and the calls that wait.
+
+    \b
+      edgecli object info Booking friday
+      edgecli object info Booking "$id" --id
+    """
     found = objects_api().call("GET", path_of(class_name, name, by_id))["result"]
     if as_json:
         from edgestead.cli.output import echo_object
@@ -67,7 +80,12 @@ def info(class_name: str, name: str, by_id: bool, as_json: bool) -> None:
 def export(class_name: str, name: str, by_id: bool, file: Path, force: bool) -> None:
     """Save what an object has committed as a plain SQLite file, while it goes on; - is standard output.
 
-    FILE is there whole or not at all. Keys are in the table _edge_kv.
+    FILE is there whole or not at all. Keys are in the table _edge_kv. The server makes a copy first, and
+    refuses when its disk has no room for one.
+
+    \b
+      edgecli object export Booking friday friday.sqlite
+      sqlite3 friday.sqlite 'SELECT count(*) FROM seats'
     """
     to_stdout = str(file) == "-"
     if not to_stdout and not force and file.exists():
@@ -104,7 +122,12 @@ def _write(target: BinaryIO, chunks: Iterable[bytes]) -> int:
 def verify(class_name: str | None, name: str | None, by_id: bool, as_json: bool) -> None:
     """Check every page, index, row and record of one object, of all of a CLASS, or of all.
 
-    Ends with 1 when something is damaged. Objects go on meanwhile; each is checked in a copy.
+    Ends with 1 when something is damaged. Objects go on meanwhile; each is checked in a copy, for which the
+    server's disk needs room.
+
+    \b
+      edgecli object verify
+      edgecli object verify Booking friday
     """
     server = objects_api()
     verdicts = list(_verdicts(server, class_name, name, by_id, show=not as_json))

@@ -24,6 +24,10 @@ def bookmark(class_name: str, name: str, by_id: bool, at: str | None) -> None:
     """Print the bookmark of an object as it is now, or was at a TIME. It is kept for 30 days.
 
     Objects of both backends have bookmarks. `timeline` lists what there is to go back to.
+
+    \b
+      before=$(edgecli object bookmark Booking friday)
+      edgecli object bookmark Booking friday --at 2h
     """
     from edgestead.cli.moments import ago_ms
 
@@ -49,7 +53,12 @@ def timeline(
 ) -> None:
     """Show the moments that an object can be taken back to, newest first, and what each of them takes.
 
-    * is a moment whose bookmark was handed out, and which is kept for 30 days; < is where a restore began.
+    * is a moment whose bookmark was handed out, and which is kept for 30 days; < is where a restore had the
+    object back. Of what is older than a day some moments are left out.
+
+    \b
+      edgecli object timeline Booking friday
+      edgecli object timeline Booking friday --since 3h --until 1h
     """
     from edgestead.cli.moments import ago_ms, picture
 
@@ -74,7 +83,12 @@ def timeline(
 def restore(class_name: str, name: str, by_id: bool, to: str | None, at: str | None, yes: bool) -> None:
     """Take an object back to a BOOKMARK, or to what it was --at a TIME: keys, tables and alarm.
 
-    Asks first. What the object is doing is broken off. Prints the bookmark that undoes it, as `undo` does.
+    Asks first. What the object is doing is broken off. Prints the bookmark that undoes it, as `undo` does:
+    nothing is lost by going back.
+
+    \b
+      edgecli object restore Booking friday "$before"
+      edgecli object restore Booking friday --at 10m
     """
     from edgestead.cli.moments import ago_ms
 
@@ -88,7 +102,13 @@ def restore(class_name: str, name: str, by_id: bool, to: str | None, at: str | N
 @of_object
 @YES
 def undo(class_name: str, name: str, by_id: bool, yes: bool) -> None:
-    """Take back the last restore of an object, and print the bookmark that undoes that."""
+    """Take back the last restore of an object, and print the bookmark that undoes that.
+
+    A second undo takes back the first one, so the object is as after the restore again.
+
+    \b
+      edgecli object undo Booking friday
+    """
     _change(class_name, name, by_id, "undo", None, "to before its last restore", yes=yes)
 
 
@@ -121,7 +141,13 @@ def alarm(
 ) -> None:
     """Show when an object's alarm is due; or set it to a TIME, delete it, or run it.
 
-    TIME is like 2026-11-21T10:30:00Z, or 90s, 10m, 3h, 2d from now.
+    TIME is like 2026-11-21T10:30:00Z, or 90s, 10m, 3h, 2d from now. An alarm that fails is run again, up to
+    six times; retries counts them.
+
+    \b
+      edgecli object alarm Booking friday
+      edgecli object alarm Booking friday 10m
+      edgecli object alarm Booking friday --run
     """
     from edgestead.cli.moments import ahead_ms
 

@@ -28,7 +28,12 @@ def call(
     """Call METHOD of an object, and print its result as JSON.
 
     An ARGUMENT or VALUE that is JSON is that value: 5 is a number, true, null, [1] and {"a": 1} are what they
-    are. Everything else is text, and '"5"' is the text 5.
+    are. Everything else is text, and '"5"' is the text 5. What the method raises is an error, and ends with
+    1. Needs the permission Objects Invoke.
+
+    \b
+      edgecli object call Booking friday hold 1A ann
+      edgecli object call Booking friday hold 1B bob -k seconds=600
     """
     body = {"args": [_value(text) for text in arguments], "kwargs": dict(map(_named, named))}
     path = path_of(class_name, name, by_id, "call") + f"?method={_segment(method)}"
@@ -54,6 +59,11 @@ def sql(
     """Run QUERY on an object's database, and print the rows of its last statement.
 
     Each ? of it stands for a BINDING, which is read as by `call`. Without --write nothing can be changed.
+    A query holds its objects process up, so it may take four seconds; export a copy for more.
+
+    \b
+      edgecli object sql Booking friday 'SELECT * FROM seats'
+      edgecli object sql Booking friday --write 'DELETE FROM seats WHERE seat = ?' 1A
     """
     body = {"query": query, "bindings": [_value(text) for text in bindings]}
     path = path_of(class_name, name, by_id, "sql-write" if write else "sql")
@@ -76,7 +86,11 @@ def sql(
 def delete(class_name: str, name: str, by_id: bool, yes: bool) -> None:
     """Delete keys, tables and the alarm of an object, after a y/n question.
 
-    The object is reset, and begins anew when it is called.
+    The object is reset, and begins anew when it is called. `restore` takes that back like any mistake.
+
+    \b
+      edgecli object delete Booking friday
+      edgecli object restore Booking friday --at 5m
     """
     server = objects_api()
     path = path_of(class_name, name, by_id)

@@ -7,6 +7,7 @@ Not   routing and meaning; TLS; accepting connections (`server`).
 """
 
 import asyncio
+import contextvars
 import logging
 from collections import deque
 from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine
@@ -27,6 +28,7 @@ _STATUS_LINES = {
     status.value: b"HTTP/1.1 %d %s\r\n" % (status.value, status.phrase.encode()) for status in HTTPStatus
 }
 _NO_BODY = frozenset({204, 304})
+_NOTHING = contextvars.Context()  # what a request inherits from the one before it
 
 
 class Connection(asyncio.Protocol):
@@ -45,6 +47,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._client = ""
         self._target, self._headers = b"", cast(Headers, [])
+        self._expects_continue = False
         self._head_bytes = 0  # of the head being read; 0 between heads
         self._body: Body | None = None
         self._waiting: deque[tuple[Request, bool, bool]] = deque()
@@ -97,6 +100,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         self._target, self._headers = b"", []
+        self._expects_continue = False
         self._head_bytes = max(self._head_bytes, 1)
         if self._serving is None:
             self.deadline = self._loop.time() + limits.HEAD_SECONDS_MAX
@@ -107,7 +111,10 @@ class Connection(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         if len(self._headers) >= limits.HEADERS_MAX:
             raise _Refused(431, f"it has more than {limits.HEADERS_MAX} headers")
-        self._headers.append((name.lower(), value))
+        name = name.lower()
+        self._headers.append((name, value))
+        if name == b"expect":
+            self._expects_continue = value.lower() == b"100-continue"
 
     def on_headers_complete(self) -> None:
         version = self._parser.get_http_version()
@@ -118,7 +125,7 @@ class Connection(asyncio.Protocol):
         body = self._body = Body(self._balance)
         request = Request(self._parser.get_method().decode(), self._target, self._headers, self._client, body)
         self._waiting.append((request, self._parser.should_keep_alive(), version == "1.0"))
-        if (request.header(b"expect") or b"").lower() == b"100-continue" and self._transport is not None:
+        if self._expects_continue and self._transport is not None:
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         self._balance()
 
@@ -152,14 +159,21 @@ class Connection(asyncio.Protocol):
 
     def _serve_next(self) -> None:
         if self._waiting and not self._closing:
-            self._serving = self._loop.create_task(self._serve(*self._waiting.popleft()))
+            serving = self._serve(*self._waiting.popleft())
+            self._serving = self._loop.create_task(serving, context=_NOTHING.copy())
 
     async def _serve(self, request: Request, keep_alive: bool, old: bool) -> None:
         self.deadline = float("inf")
         response = await self._handler(request)
         keep_alive = keep_alive and request.body.ended and not self._closing
         if self._transport is not None:
-            await self._answer(response, request.method == "HEAD", keep_alive, old)
+            body = b"" if request.method == "HEAD" else response.body
+            head = _head(response, keep_alive, old)
+            if isinstance(body, bytes):
+                self._transport.write(head + body)
+            else:
+                self._transport.write(head)
+                await self._stream(body, chunked=not old)
         self._serving = None
         if self._transport is None:
             return
@@ -167,19 +181,9 @@ class Connection(asyncio.Protocol):
             self._transport.close()
             return
         self.deadline = self._loop.time() + limits.IDLE_SECONDS_MAX
-        self._serve_next()
-        self._balance()
-
-    async def _answer(self, response: Response, head_only: bool, keep_alive: bool, old: bool) -> None:
-        assert self._transport is not None
-        body = response.body
-        head = _head(response, keep_alive, old)
-        if isinstance(body, bytes):
-            self._transport.write(head if head_only else head + body)
-            return
-        self._transport.write(head)
-        if not head_only:
-            await self._stream(body, chunked=not old)
+        if self._waiting or self._paused or self._body is not None:
+            self._serve_next()
+            self._balance()
 
     async def _stream(self, body: AsyncIterable[bytes], *, chunked: bool) -> None:
         try:

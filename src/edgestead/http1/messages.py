@@ -45,7 +45,8 @@ class Body:
 
     def end(self) -> None:
         self.ended = True
-        self._wake()
+        if self._waiter is not None:
+            self._wake()
 
     def break_off(self) -> None:
         if not self.ended:
@@ -77,11 +78,20 @@ class Body:
             except TimeoutError:
                 raise BodyBroken from None
 
+    def taken_whole(self, bytes_max: int) -> bytes | None:
+        """All of it, if all of it is here and not too large: most bodies come with their head."""
+        if not self.ended or self.waiting_bytes > bytes_max:
+            return None
+        whole = b"".join(self._chunks)
+        self._chunks.clear()
+        self.waiting_bytes = 0
+        return whole
+
     async def read(self, bytes_max: int) -> bytes:
         """All of it. Raises BodyTooLarge, BodyBroken."""
-        if self.ended and len(self._chunks) == 1 and self.waiting_bytes <= bytes_max:
-            self.waiting_bytes = 0
-            return self._chunks.pop()
+        whole = self.taken_whole(bytes_max)
+        if whole is not None:
+            return whole
         parts, total = [], 0
         async for chunk in self:
             total += len(chunk)

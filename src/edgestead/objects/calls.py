@@ -23,6 +23,9 @@ _OWN: dict[str, type[Exception]] = {
     if isinstance(kind, type) and issubclass(kind, Exception) and kind.__module__ == errors.__name__
 }
 
+NOTHING = encode(None)
+"""The data of a reply without a result, as most writes give one."""
+
 
 class Reply(msgspec.Struct, frozen=True):
     """An encoded result, or an encoded exception."""

@@ -9,6 +9,8 @@ The copy is the object at one moment, the last page's: every transaction is in i
 """
 
 import asyncio
+import os
+import shutil
 import time
 
 import apsw
@@ -19,21 +21,39 @@ from edgestead.objects.errors import ObjectError
 PAGES_AT_ONCE = 256  # copied in one turn of the loop
 BUSY_SECONDS = 0.002  # between two looks at a transaction that is still open
 BUSY_SECONDS_MAX = 60.0
+ROOM_LEFT_BYTES = 64 * 1024 * 1024  # of the disk, for the log: a copy is not to stop anybody's commits
+_MIB = 1024 * 1024
 
 
 async def copy(engine: Engine, path: str) -> None:
-    """Copy the database to a new file. Raises ObjectError when its object keeps a transaction open."""
+    """Copy the database to a new file.
+
+    Raises ObjectError when its object keeps a transaction open, or the disk has no room for a copy.
+    """
     engine.commit()
     engine.commit(flush=True, upkeep=True)  # of what is acknowledged: also on a full disk
     engine.check()
-    source = engine.open().connection
+    database = engine.open()
+    _check_room(os.path.dirname(path), database.size_bytes())
+    source = database.connection
     target = apsw.Connection(path)
     try:
         target.execute("PRAGMA synchronous = OFF").fetchall()
         with target.backup("main", source, "main") as backup:
             await _copy_pages(engine, backup)
+    except apsw.FullError:  # others took the room meanwhile
+        raise ObjectError("There is no room left for a copy of the object.") from None
     finally:
         target.close()
+
+
+def _check_room(folder: str, size_bytes: int) -> None:
+    free_bytes = shutil.disk_usage(folder).free
+    if free_bytes < size_bytes + ROOM_LEFT_BYTES:
+        raise ObjectError(
+            f"There is no room for a copy: it takes {size_bytes / _MIB:.1f} MiB and is to leave "
+            f"{ROOM_LEFT_BYTES // _MIB} MiB free; {free_bytes / _MIB:.1f} MiB are free in the data folder."
+        )
 
 
 async def _copy_pages(engine: Engine, backup: apsw.Backup) -> None:

@@ -13,7 +13,7 @@ block: `gated` looks each time a coroutine is resumed.
 import asyncio
 import contextlib
 import types
-from collections.abc import AsyncIterator, Awaitable, Coroutine, Generator
+from collections.abc import AsyncIterator, Coroutine, Generator
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -79,13 +79,9 @@ class InputGate:
                 future.set_result(None)
 
 
-def gated(gate: InputGate, coroutine: Coroutine[Any, Any, T]) -> Awaitable[T]:
-    """Drive a coroutine, holding it at the gate each time it is resumed."""
-    return _drive(gate, coroutine)
-
-
 @types.coroutine
-def _drive(gate: InputGate, coroutine: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
+def gated(gate: InputGate, coroutine: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
+    """Drive a coroutine, holding it at the gate each time it is resumed."""
     error: BaseException | None = None
     value: Any = None
     while True:

@@ -36,6 +36,8 @@ class BadCall(BadRequest):
 
 
 class CallTooLarge(TooLarge):
+    """The body is longer than the limit; nothing was done."""
+
     code, wording = 10465, "The body of a call is at most {limit} bytes long."
 
 
@@ -82,4 +84,6 @@ class OperationFailed(BadRequest):
 
 
 class WrongVerb(EdgeError):
+    """The path takes other methods, which the answer names."""
+
     code, status, wording = 10473, 405, "{path} takes {methods}."

@@ -1,18 +1,19 @@
 """Values as JSON text, or the reason why not.
 
 Owns  what of a result JSON can hold.
-Asks  the standard library to write it.
+Asks  msgspec to write it.
 Tells `serve`.
 Not   the value codec, which holds more.
 """
 
-import json
 import math
 from typing import Any
 
+import msgspec
+
 DEPTH_MAX = 100
 
-_write = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_write = msgspec.json.Encoder().encode
 
 
 class NotJson(ValueError):
@@ -25,7 +26,7 @@ def to_json(value: Any) -> bytes:
     Raises NotJson. Nothing is converted silently.
     """
     _check(value, 0)
-    return _write(value).encode()
+    return _write(value)
 
 
 def _check(value: Any, depth: int) -> None:

@@ -119,8 +119,13 @@ class Node:
 
     # calls
 
-    async def call(self, ref: ObjectRef, method: str, arguments: bytes) -> Reply:
-        """Call a method of an object; never raises what the method raised, but gives it as a reply."""
+    async def call(
+        self, ref: ObjectRef, method: str, arguments: bytes, *, within_task: bool = False
+    ) -> Reply:
+        """Call a method of an object; never raises what the method raised, but gives it as a reply.
+
+        `within_task`: the call is all that the running task is there for, and nobody cancels it.
+        """
         info = self.classes.get(ref.class_name)
         if info is None:
             return pack_error(UnknownClass(f"no class {ref.class_name!r} was loaded"))
@@ -128,8 +133,8 @@ class Node:
             return pack_error(UnknownMethod(f"class {ref.class_name} has no method {method!r}"))
         self._events += 1
         try:
-            instance = await self._find(ref, info)
-            return await instance.call(method, arguments)
+            instance = self._live.get((ref.class_name, ref.id)) or await self._find(ref, info)
+            return await (instance.call_within if within_task else instance.call)(method, arguments)
         except (LogError, OSError) as error:
             return pack_error(StorageBroken(f"Object storage cannot be opened: {error}"))
         except ObjectError as error:

@@ -41,6 +41,7 @@ _LIMITS = (
     ("one query", f"{operate_sql.SECONDS_MAX:g} s"),
     ("body of a request", f"{operate_routes.BODY_BYTES_MAX // 1024**2} MiB"),
     ("waiting for a transaction to end, when a copy is made", f"{copies.BUSY_SECONDS_MAX:g} s"),
+    ("free on the disk, when a copy has been made", f"{copies.ROOM_LEFT_BYTES // 1024**2} MiB"),
     ("problems that a check tells", f"{checks.PROBLEMS_MAX}"),
 )
 _REFUSALS = (
@@ -69,7 +70,7 @@ def _routes() -> Iterator[str]:
 
 def _path(route: Route) -> str:
     if not route.of_object:
-        return "/operate/objects"
+        return f"/operate/{route.path or 'objects'}"
     return f"/operate/<object>{'/' if route.path else ''}{route.path}"
 
 

@@ -28,8 +28,8 @@ MOMENTS_MAX = 10_000  # of one answer
 class Moment(msgspec.Struct, frozen=True):
     """One moment to go back to: just after a commit.
 
-    `bytes_stored` is about what history keeps for it; `event` is "commit" or "restore"; `pinned`: the
-    bookmark was handed out, so the moment is kept for the whole window.
+    `bytes_stored` is about what history keeps for it; `event` is "commit", or "restore" where the object was
+    back; `pinned`: the bookmark was handed out, so the moment is kept for the whole window.
     """
 
     bookmark: str

@@ -31,7 +31,7 @@ from edgestead.store.objectlog import (
     LogError,
     NoSpace,
     ObjectState,
-    Target,
+    Restored,
     Unchanged,
 )
 from edgestead.store.sqlite.objectlog.files import Files
@@ -93,18 +93,19 @@ class OwnEngine(Engine):
             self._tell(alarm_us)
         self.alarm_us = self.lease.alarm_us
 
-    def _log_whole(self, session: int) -> None:
+    def _log_whole(self, session: int, alarm: Alarm = UNCHANGED) -> None:
         """The log lacks commits that a process could not tell it any more: tell it of all pages at once."""
         commits = []
-        if session > self.lease.session:
-            commits.append(Commit(CommitKind.RESTORED, msgspec.msgpack.encode(Target(session, 0))))
         image = self.open().image()
         total = len(image) // PAGE_BYTES
         for first in range(1, total + 1, PAGES_AT_ONCE):
             pages = list(range(first, min(first + PAGES_AT_ONCE, total + 1)))
             commits.append(Commit(CommitKind.COPY, frames_of(image, pages, total)))
+        if session > self.lease.session:
+            begins = Restored(session, 0, len(commits))
+            commits.insert(0, Commit(CommitKind.RESTORED, msgspec.msgpack.encode(begins)))
         try:
-            group = self._log.append(self.lease, self.lease.head, commits, UNCHANGED)
+            group = self._log.append(self.lease, self.lease.head, commits, alarm)
         except NoSpace as error:  # it can be read all the same
             log.error("%s/%s: its past has a gap: %s", self.lease.ref.class_name, self.lease.ref.id, error)
             return
@@ -114,7 +115,7 @@ class OwnEngine(Engine):
         """Become what the object was: the database first, then the log, which `adopt` would catch up."""
         session = self.lease.session + 1
         self.open().become(state.image, (state.alarm_us, self.lease.head + 1, session))
-        self._log_whole(session)
+        self._log_whole(session, state.alarm_us)
         self._tell(state.alarm_us)
 
     def erase(self) -> None:

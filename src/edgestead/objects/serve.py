@@ -11,7 +11,8 @@ Not   listening (`http1.server`); tokens.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -22,7 +23,7 @@ from edgestead.model import envelope
 from edgestead.model.errors import EdgeError
 from edgestead.model.request_errors import Unreadable
 from edgestead.objects import http_errors, ids, limits, web
-from edgestead.objects.calls import Reply, error_of, pack_arguments
+from edgestead.objects.calls import NOTHING, Reply, error_of, pack_arguments
 from edgestead.objects.classes import ClassInfo
 from edgestead.objects.errors import LimitError, ObjectError
 from edgestead.objects.jsonable import NotJson, to_json
@@ -38,6 +39,8 @@ from edgestead.store.objectlog import ObjectRef
 log = logging.getLogger(__name__)
 
 PREFIX = b"/objects/"
+ROUTES_KEPT = 4_096  # targets whose object is remembered: to read one takes two hashes
+ROUTE_KEPT_BYTES_MAX = 256  # of such a target
 _JSON = [(b"content-type", b"application/json")]
 
 
@@ -48,6 +51,7 @@ class _Call(msgspec.Struct, forbid_unknown_fields=True):
 
 _read_call = msgspec.json.Decoder(_Call).decode
 _UNCALLED = pack_arguments((), {})
+_DONE = Response(200, _JSON, envelope.success(None))
 
 
 class ObjectsHttp:
@@ -66,32 +70,35 @@ class ObjectsHttp:
     ) -> None:
         self._node, self._authorise, self._answered = node, authorise, answered
         self._shards = shards
+        self._kept_route = lru_cache(ROUTES_KEPT)(self._route)
         self._operate = OperateHttp(operator, authorise, self._call_any, shards)
 
     async def __call__(self, request: Request) -> Response:
         """Answer one request. Never raises."""
-        response = await self._respond(request)
+        try:
+            response = await self._respond(request)
+        except EdgeError as error:
+            response = refused(error)
+        except BodyBroken:
+            response = refused(Unreadable(reason="its body is not complete"))
+        except Exception:
+            log.exception("serving %s", request.method)
+            response = refused(http_errors.Busy(reason="The call could not be served."))
         self._answered(response.status)
         return response
 
-    async def _respond(self, request: Request) -> Response:
-        try:
-            if request.target.startswith(OPERATE):
-                return await self._operate(request)
-            refusal = self._authorise(request, INVOKE)
-            if refusal is not None:
-                return refused(refusal)
-            ref, info, rest, query = self._route(request.target)
-            if rest == "fetch" or rest.startswith("fetch/"):
-                return await self._fetch(request, ref, info, rest[len("fetch") :] or "/", query)
-            return await self._call(request, ref, info, rest)
-        except EdgeError as error:
-            return refused(error)
-        except BodyBroken:
-            return refused(Unreadable(reason="its body is not complete"))
-        except Exception:
-            log.exception("serving %s", request.method)
-            return refused(http_errors.Busy(reason="The call could not be served."))
+    def _respond(self, request: Request) -> Awaitable[Response]:
+        if request.target.startswith(OPERATE):
+            return self._operate(request)
+        refusal = self._authorise(request, INVOKE)
+        if refusal is not None:
+            raise refusal
+        target = request.target
+        route = self._kept_route if len(target) <= ROUTE_KEPT_BYTES_MAX else self._route
+        ref, info, rest, query = route(target)
+        if rest == "fetch" or rest.startswith("fetch/"):
+            return self._fetch(request, ref, info, rest[len("fetch") :] or "/", query)
+        return self._call(request, ref, info, rest)
 
     def _route(self, target: bytes) -> tuple[ObjectRef, ClassInfo, str, str]:
         path, _, query = target.partition(b"?")
@@ -122,10 +129,12 @@ class ObjectsHttp:
             raise http_errors.NoSuchMethod(class_name=info.name, name=printable(method))
         if request.method != "POST":
             raise http_errors.NotPost
-        try:
-            body = await request.body.read(limits.MESSAGE_BYTES_MAX)
-        except BodyTooLarge:
-            raise http_errors.CallTooLarge(limit=limits.MESSAGE_BYTES_MAX) from None
+        body = request.body.taken_whole(limits.MESSAGE_BYTES_MAX)
+        if body is None:
+            try:
+                body = await request.body.read(limits.MESSAGE_BYTES_MAX)
+            except BodyTooLarge:
+                raise http_errors.CallTooLarge(limit=limits.MESSAGE_BYTES_MAX) from None
         arguments = _UNCALLED
         if body:
             try:
@@ -133,11 +142,15 @@ class ObjectsHttp:
                 arguments = pack_arguments(tuple(call.args), call.kwargs)
             except (msgspec.DecodeError, RecursionError, LimitError) as error:
                 raise http_errors.BadCall(reason=str(error)) from None
-        return self._answer(await self._node.deliver(ref, method, arguments))
+        if self._shards is not None and not self._shards.is_local(ref):
+            return self._answer(await self._node.deliver(ref, method, arguments))
+        return self._answer(await self._node.call(ref, method, arguments, within_task=True))
 
     def _answer(self, reply: Reply) -> Response:
         if not reply.ok:
             return refused(_refusal(error_of(reply)))
+        if reply.data == NOTHING:
+            return _DONE
         try:
             return Response(200, _JSON, envelope.success(to_json(decode(reply.data))))
         except NotJson as error:
@@ -171,7 +184,7 @@ class PassedOnHttp(ObjectsHttp):
         """Answer one request as if its client had asked here. Never raises."""
         request.client = (request.header(CLIENT_HEADER) or b"").decode("latin-1")
         request.headers = [header for header in request.headers if header[0] != CLIENT_HEADER]
-        return await self._respond(request)
+        return await super().__call__(request)
 
 
 def refused(error: EdgeError) -> Response:

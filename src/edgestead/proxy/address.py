@@ -10,7 +10,7 @@ client is. `CDN-Loop` (RFC 8586) ends requests that come back to this server.
 """
 
 from collections.abc import Sequence
-from ipaddress import IPv4Network, IPv6Network, ip_address
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import NamedTuple
 
 from edgestead.model.call import Profile
@@ -19,6 +19,20 @@ from edgestead.proxy.heads import Read, Refused
 
 Network = IPv4Network | IPv6Network
 _PEERS_KEPT_MAX = 4_096
+
+
+def plain(address: str) -> str:
+    """The address that is meant: IPv4 clients of a socket for both families come mapped (RFC 4291 §2.5.5.2).
+
+    What is no address stays as it is.
+    """
+    if ":" not in address:
+        return address
+    try:
+        mapped = IPv6Address(address).ipv4_mapped
+    except ValueError:
+        return address
+    return address if mapped is None else str(mapped)
 
 
 class Names(NamedTuple):
@@ -96,7 +110,7 @@ class Addresses:
         client = peer
         for entry in reversed(forwarded.split(b",")):
             try:
-                address = str(ip_address(entry.strip().decode("ascii")))
+                address = plain(str(ip_address(entry.strip().decode("ascii"))))
             except ValueError:
                 break
             client = address

@@ -63,6 +63,7 @@ class Certificates:
         self._good: dict[str, _Content] = {}
         self._bad: dict[str, _Files] = {}  # what was read in vain: once is enough
         self._contexts: dict[tuple[str, Terms], ssl.SSLContext] = {}
+        self._fault: str | None = None  # of the folder; told when it begins
         self.look()
 
     def look(self) -> None:
@@ -106,6 +107,18 @@ class Certificates:
         self._good[name] = content
         return True
 
+    def _tell(self, error: OSError) -> None:
+        """Once for each fault: the folder is looked at every other second."""
+        words = f"the folder of certificates {self._folder} cannot be read: {error.strerror}"
+        if isinstance(error, FileNotFoundError):
+            words = (
+                f"the folder of certificates {self._folder} does not exist yet: put certificates there, "
+                f"or make one for development with `edgecli tls dev NAME --tls-dir {self._folder}`"
+            )
+        if words != self._fault:
+            self._fault = words
+            log.warning("%s", words)
+
     def _forget(self, name: str) -> None:
         self._contexts = {key: context for key, context in self._contexts.items() if key[0] != name}
 
@@ -113,9 +126,10 @@ class Certificates:
         try:
             entries = sorted(self._folder.iterdir())[:FILES_MAX]
         except OSError as error:
-            log.error("the folder of certificates cannot be read: %s", error)
+            self._tell(error)
             yield from self._files.items()
             return
+        self._fault = None
         for entry in entries:
             pair = pair_of(entry)
             if pair is None:

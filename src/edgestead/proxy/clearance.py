@@ -19,7 +19,7 @@ old clearances void.
 
 import hashlib
 import hmac
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from edgestead.language import ip_value
@@ -69,6 +69,10 @@ class Key(NamedTuple):
     secret: bytes
 
 
+Changed = Callable[[], Sequence[Key] | None]
+"""The keys, the newest first, where they are others than at the last call; else None."""
+
+
 def cookie_name(kind: str) -> bytes:
     return COOKIE_PREFIX + kind.removesuffix("_challenge").encode()
 
@@ -76,10 +80,20 @@ def cookie_name(kind: str) -> bytes:
 class Clearances:
     """Signing with the first key, verifying with each. Times are Unix seconds."""
 
-    __slots__ = ("_keys", "_newest")
+    __slots__ = ("_changed", "_keys", "_newest")
 
-    def __init__(self, keys: Sequence[Key]) -> None:
+    def __init__(self, changed: Changed) -> None:
         """Raises ValueError: no key, or one of another length."""
+        self._changed = changed
+        self._use(changed() or ())
+
+    def renew(self) -> None:
+        """Take up keys that have changed. Raises ValueError, with nothing changed."""
+        keys = self._changed()
+        if keys is not None:
+            self._use(keys)
+
+    def _use(self, keys: Sequence[Key]) -> None:
         if not keys or any(len(key.secret) != KEY_OCTETS for key in keys):
             raise ValueError(f"a clearance needs keys of {KEY_OCTETS} octets")
         self._newest = keys[0]
@@ -110,12 +124,20 @@ class Clearances:
         parts = text.split(b".", 3)
         if len(text) > TOKEN_OCTETS_MAX or len(parts) != 3 or not parts[1].isdigit():
             return False
-        secret = self._keys.get(parts[0].decode("ascii", "replace"))
         end_s = int(parts[1])
-        if secret is None or end_s <= now_s:
+        if end_s <= now_s:
+            return False
+        secret = self._secret(parts[0].decode("ascii", "replace"))
+        if secret is None:
             return False
         expected = _signature(secret, purpose, kind, subject, end_s).encode()
         return hmac.compare_digest(expected, parts[2])
+
+    def _secret(self, key_id: str) -> bytes | None:
+        """Another worker may sign with a new key before this one was told of it: so look, once."""
+        if key_id not in self._keys:
+            self.renew()
+        return self._keys.get(key_id)
 
 
 def is_solution(token: bytes, solution: bytes, bits: int) -> bool:

@@ -16,6 +16,7 @@ import ssl
 from collections.abc import Callable
 
 from edgestead.proxy import hello, limits, proxy_header
+from edgestead.proxy.address import plain
 from edgestead.proxy.certificates import Certificates, Terms
 from edgestead.proxy.client import ClientConnection
 from edgestead.proxy.edge import Edge
@@ -87,9 +88,10 @@ class Listener:
             if len(self._arrivals) >= ARRIVALS_MAX:
                 accepted.close()
                 continue
-            arrival = _Arrival(self, accepted, peer[0], listening.getsockname()[1], tls)
+            client = plain(peer[0])
+            arrival = _Arrival(self, accepted, client, listening.getsockname()[1], tls)
             self._arrivals.add(arrival)
-            arrival.start(announced=self._proxy_protocol and self._edge.trust.trusts(peer[0]))
+            arrival.start(announced=self._proxy_protocol and self._edge.trust.trusts(client))
 
     def _accept_by_hand_again(self, listening: socket.socket, tls: bool) -> None:
         if not self._edge.is_ending and listening.fileno() >= 0:
@@ -118,8 +120,8 @@ class Listener:
     def forget(self, arrival: "_Arrival") -> None:
         self._arrivals.discard(arrival)
 
-    def connection(self, peer: str, port: int, server_name: str | None) -> ClientConnection:
-        return ClientConnection(self._edge, peer, port=port, server_name=server_name)
+    def connection(self, peer: str, port: int, begun: hello.Hello | None) -> ClientConnection:
+        return ClientConnection(self._edge, peer, port=port, hello=begun)
 
 
 class _Arrival:
@@ -174,7 +176,7 @@ class _Arrival:
             return True
         self._socket.recv(found.length)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
-        self._peer = found.source or self._peer
+        self._peer = plain(found.source) or self._peer
         if not self._tls:
             self._hand_over(None, None)
         self._reads = self._read_hello
@@ -182,27 +184,26 @@ class _Arrival:
 
     def _read_hello(self, data: bytes) -> bool:
         """True: more bytes are needed. Raises NoHello."""
-        found = hello.server_name(data)
+        found = hello.read(data)
         if found is None:
             return True
-        name = found.decode("ascii", "replace")
-        context = self._listener.context(name)
+        context = self._listener.context(found.server_name.decode("ascii", "replace"))
         if context is None:
             log.info("a client asked for a name without a certificate")
             raise hello.NoHello
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
-        self._hand_over(context, name)
+        self._hand_over(context, found)
         return False
 
-    def _hand_over(self, context: ssl.SSLContext | None, server_name: str | None) -> None:
+    def _hand_over(self, context: ssl.SSLContext | None, begun: hello.Hello | None) -> None:
         self._leave()
-        self._handing = self._listener.loop.create_task(self._serve(context, server_name))
+        self._handing = self._listener.loop.create_task(self._serve(context, begun))
 
-    async def _serve(self, context: ssl.SSLContext | None, server_name: str | None) -> None:
+    async def _serve(self, context: ssl.SSLContext | None, begun: hello.Hello | None) -> None:
         seconds = limits.HANDSHAKE_SECONDS_MAX if context else None
         try:
             await self._listener.loop.connect_accepted_socket(
-                lambda: self._listener.connection(self._peer, self._port, server_name),
+                lambda: self._listener.connection(self._peer, self._port, begun),
                 self._socket,
                 ssl=context,
                 ssl_handshake_timeout=seconds,

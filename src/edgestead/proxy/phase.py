@@ -65,7 +65,7 @@ def local_tools(observer: Observer | None = None) -> Tools:
     """Tools of a worker that is alone and whose clearances end with it."""
     keys = [Key("00000001", os.urandom(KEY_OCTETS))]
     rates = Rates(memoryview(bytearray(memory_octets(1))), os.urandom(KEY_OCTETS))
-    return Tools(Clearances(keys), rates, observer=observer or Silent())
+    return Tools(Clearances(lambda: keys), rates, observer=observer or Silent())
 
 
 class ZoneRules(NamedTuple):

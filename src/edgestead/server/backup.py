@@ -9,10 +9,13 @@ Not   examining contents (`server.verifying`); a schedule; where backups are kep
     BACKUP/control.db        accounts, zones, records, rulesets, the change feed
     BACKUP/kv.db, kv-blobs/  the key-value store
     BACKUP/objects/          stateful objects, if there are any
-    BACKUP/credentials.json  the first user's key and token
+    BACKUP/events/           what the edge decided
+    BACKUP/credentials.json, challenge-keys.json
+                             the first user's key and token; what clearances of visitors are signed with
 
 Each store is as it was at one moment, control's first: what is there of a namespace that was made between two
-moments is swept after a restore. What DNS keeps for a quick start is not in it; it is made anew.
+moments is swept after a restore. What DNS keeps for a quick start and the compiled managed rules are not in
+it: they are made anew.
 """
 
 import hashlib
@@ -25,8 +28,8 @@ from pathlib import Path
 import msgspec
 
 from edgestead import __version__
-from edgestead.server import files
-from edgestead.server.folder import DataFolder
+from edgestead.server import challenge_keys, credentials, event_copies, files
+from edgestead.server.folder import EVENTS, DataFolder
 from edgestead.services import restored
 from edgestead.store.sqlite.connection import sync_folder
 from edgestead.store.sqlite.control import SqliteControlStore
@@ -35,12 +38,13 @@ from edgestead.store.sqlite.kv_copies import bytes_of_store, copy_store
 from edgestead.tables import schema
 
 MANIFEST = "manifest.json"
-CONTROL, KV, CREDENTIALS = "control.db", "kv.db", "credentials.json"
+CONTROL, KV = "control.db", "kv.db"
+SECRETS = (credentials.FILE_NAME, challenge_keys.FILE_NAME)
 RESTORING = "restoring"  # in a data folder: a restore has begun and not ended
 FORMAT = 1
 _CONTENTS = (
     *(CONTROL, f"{CONTROL}-wal", f"{CONTROL}-shm", KV, f"{KV}-wal", f"{KV}-shm", "kv-blobs"),
-    *("objects", CREDENTIALS, "dns"),
+    *("objects", *SECRETS, EVENTS, "dns"),
 )
 _CHUNK_BYTES = 1 << 20
 
@@ -67,7 +71,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 def bytes_to_copy(folder: Path) -> int:
     """About how much a backup of a data folder is. Raises BackupError."""
     _check_is_data(folder)
-    return (folder / CONTROL).stat().st_size + (bytes_of_store(folder) if (folder / KV).exists() else 0)
+    values = bytes_of_store(folder) if (folder / KV).exists() else 0
+    return (folder / CONTROL).stat().st_size + values + event_copies.bytes_of_events(folder / EVENTS)
 
 
 def backup(folder: Path, target: Path, advance: Advance, objects: Callable[[Path], None]) -> Manifest:
@@ -87,8 +92,9 @@ def backup(folder: Path, target: Path, advance: Advance, objects: Callable[[Path
         if (folder / KV).exists():
             copy_store(folder, part, advance)
         objects(part)
-        if (credentials := files.read_private(folder / CREDENTIALS)) is not None:
-            files.replace_private(part / CREDENTIALS, credentials)
+        event_copies.copy_events(folder / EVENTS, part / EVENTS, advance)
+        for name in SECRETS:
+            _copy_secret(folder / name, part / name)
         made_us = time.time_ns() // 1_000
         manifest = Manifest(
             format=FORMAT, version=__version__, made_us=made_us, files=tuple(map(_kept(part), _files(part)))
@@ -163,6 +169,15 @@ def manifest_faults(source: Path, manifest: Manifest, advance: Advance) -> Itera
 def _check_is_data(folder: Path) -> None:
     if not (folder / CONTROL).exists():
         raise BackupError(f"{folder} is no data folder: it has no {CONTROL}")
+
+
+def _copy_secret(source: Path, target: Path) -> None:
+    try:
+        content = files.read_private(source)
+    except ValueError as error:
+        raise BackupError(str(error)) from None
+    if content is not None:
+        files.replace_private(target, content)
 
 
 def _files(folder: Path) -> Iterable[Path]:

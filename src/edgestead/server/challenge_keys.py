@@ -2,16 +2,17 @@
 
 Owns  `DIR/challenge-keys.json`: making it, the change of keys.
 Asks  `server.files`; randomness comes from the system.
-Tells the supervisor what edge processes get in their start message; nobody else.
+Tells `server.challenge_key_memory`, from which edge processes have them; nobody else.
 Not   signing (`proxy.clearance`).
 
-A start of the server makes a new key when the newest is a month old. Old keys stay for as long as a clearance
-of theirs may last, a year: nobody has to answer again because of it. To make all clearances void, remove the
-file and start the server again.
+A new key is made when the newest is a month old, at a start or while the server runs. Old keys stay for as
+long as a clearance of theirs may last, a year: nobody has to answer again because of it. To make all
+clearances void, remove the file and start the server again.
 """
 
 import secrets
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -37,11 +38,18 @@ class StoredKey(msgspec.Struct, frozen=True):
         return f"StoredKey(id={self.id!r}, ...)"  # never the secret, not even in a traceback
 
 
+class Kept(NamedTuple):
+    """`keys`, the newest first; at `due_s` (Unix time) there has to be a new one."""
+
+    keys: tuple[Key, ...]
+    due_s: int
+
+
 _decode = msgspec.json.Decoder(list[StoredKey]).decode
 
 
-def load_or_make(data_dir: Path, now_s: int) -> tuple[Key, ...]:
-    """The folder's keys, the newest first; makes what is missing or due.
+def load_or_make(data_dir: Path, now_s: int) -> Kept:
+    """The folder's keys; makes what is missing or due.
 
     Raises StartError: the file cannot be read or written, or is none of ours.
     """
@@ -51,7 +59,8 @@ def load_or_make(data_dir: Path, now_s: int) -> tuple[Key, ...]:
         made = StoredKey(secrets.token_hex(_ID_OCTETS), secrets.token_hex(KEY_OCTETS), now_s)
         kept.insert(0, made)
         _write(path, kept)
-    return tuple(Key(key.id, bytes.fromhex(key.secret)) for key in kept)
+    keys = tuple(Key(key.id, bytes.fromhex(key.secret)) for key in kept)
+    return Kept(keys, kept[0].made_s + KEY_SECONDS)
 
 
 def _read(path: Path) -> list[StoredKey]:

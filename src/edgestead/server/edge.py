@@ -37,6 +37,7 @@ from edgestead.store.feed.follower_loop import LoopFollower
 
 DRAIN_SECONDS_MAX = 8.0  # less than the supervisor's patience
 SHOW_SECONDS = 0.5  # between two looks at what is shown as metrics
+KEYS_SECONDS = 1.0  # between two looks at the keys of clearances
 
 _ANSWERS = slot("edge_http_requests_total", "1xx") - 1  # plus the first digit of the status
 _OPEN = slot("edge_http_connections_open")
@@ -72,6 +73,7 @@ async def _serve(start: EdgeStart) -> None:
         background = [
             tasks.create_task(follower.run()),
             tasks.create_task(_show(edge, routes, managed, page)),
+            tasks.create_task(_renew(tools)),
             tasks.create_task(rules.run()),
         ]
         answering = tasks.create_task(_answer(start, edge, follower, stop))
@@ -111,12 +113,20 @@ async def _answer(start: EdgeStart, edge: Edge, follower: LoopFollower, stop: as
         https = socket.socket(fileno=start.https_fd) if start.https_fd >= 0 else None
         await listener.open(socket.socket(fileno=start.http_fd), https)
         edge.sweep()
+        process.rest_collector()
         process.Status(start.status_fd).ready()
         await stopped
         listener.close()
         await edge.close(DRAIN_SECONDS_MAX)
     may_serve.cancel()
     stopped.cancel()
+
+
+async def _renew(tools: Tools) -> None:
+    """Sign with a new key soon after it was made."""
+    while True:
+        await asyncio.sleep(KEYS_SECONDS)
+        tools.clearances.renew()
 
 
 async def _show(edge: Edge, routes: Routes, managed: ManagedRules, page: Page) -> None:

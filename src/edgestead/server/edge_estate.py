@@ -14,7 +14,7 @@ from pathlib import Path
 
 from edgestead.config import Config
 from edgestead.proxy import rates
-from edgestead.server import challenge_keys
+from edgestead.server.challenge_key_memory import KeyWriter
 from edgestead.server.child import Child
 from edgestead.server.folder import DataFolder
 from edgestead.server.listeners import Listeners, bound_address
@@ -42,7 +42,7 @@ class Shared:
     def __init__(self, folder: DataFolder, workers: int, undo: ExitStack) -> None:
         self.workers = workers
         self.loop_token = new_loop_token()
-        self.challenge_keys = tuple(challenge_keys.load_or_make(folder.path, int(time.time())))
+        self.challenge_keys = KeyWriter(folder.path, time.time, undo)
         self.rules_dir = str(folder.path / "rules")
         self.events_fd = folder.open_events()
         undo.callback(os.close, self.events_fd)
@@ -53,7 +53,7 @@ class Shared:
 
     @property
     def descriptors(self) -> list[int]:
-        return [self.events_fd, self.rates_fd]
+        return [self.events_fd, self.rates_fd, self.challenge_keys.fd]
 
 
 def start_of(
@@ -92,7 +92,7 @@ def start_of(
         rates_fd=shared.rates_fd,
         rates_secret=shared.rates_secret,
         events_fd=shared.events_fd,
-        challenge_keys=shared.challenge_keys,
+        challenge_keys_fd=shared.challenge_keys.fd,
         crs=None if config.crs is None else str(config.crs),
         rules_dir=shared.rules_dir,
         managed_ruleset_id=config.managed_ruleset_id,

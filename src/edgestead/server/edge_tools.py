@@ -11,11 +11,12 @@ import mmap
 
 from edgestead.model.counters import EVENT_ACTIONS, Page, slot
 from edgestead.proxy import rates
-from edgestead.proxy.clearance import Clearances, Key
+from edgestead.proxy.clearance import Clearances
 from edgestead.proxy.events import EventFiles, EventLog
 from edgestead.proxy.managed import ManagedRules
 from edgestead.proxy.phase import Tools
 from edgestead.proxy.rates import Rates
+from edgestead.server.challenge_key_memory import KeyReader
 from edgestead.server.messages import EdgeStart
 
 _EVENTS = {action: slot("edge_events_total", action) for action in EVENT_ACTIONS}
@@ -51,7 +52,7 @@ def events_of(start: EdgeStart, page: Page) -> EventLog:
 def tools_of(start: EdgeStart, page: Page, events: EventLog, managed: ManagedRules) -> Tools:
     memory = memoryview(mmap.mmap(start.rates_fd, rates.memory_octets(start.workers)))
     return Tools(
-        clearances=Clearances([Key(*key) for key in start.challenge_keys]),
+        clearances=Clearances(KeyReader(start.challenge_keys_fd).changed),
         rates=Rates(
             memory,
             start.rates_secret,

@@ -135,6 +135,10 @@ class Estate:
     def children(self) -> list[Child]:
         return [*self._logs, self._control, *self._consumers, *self._objects, *self._edges]
 
+    def renew_keys(self) -> float:
+        """Make the keys that are due. Returns in how many seconds to ask again."""
+        return self._edge_shared.challenge_keys.renew()
+
     def stages(self) -> list[list[Child]]:
         """The order of the end: while control finishes its writes, their consumers still confirm them.
 

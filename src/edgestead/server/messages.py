@@ -120,7 +120,7 @@ class EdgeStart(Start, frozen=True, kw_only=True):
     `loop_token` names this server to itself (RFC 8586). `resolver` None means the system's.
 
     All of them share the memory of `rates_fd`, and hash into it with `rates_secret`. `events_fd` is the
-    folder of events, `challenge_keys` the ids and secrets that clearances are signed with, the newest first.
+    folder of events, `challenge_keys_fd` the memory of the keys that clearances are signed with.
     `crs` None means the system's rule set, `rules_dir` is where its compiled form is kept.
     """
 
@@ -145,7 +145,7 @@ class EdgeStart(Start, frozen=True, kw_only=True):
     rates_fd: int
     rates_secret: bytes
     events_fd: int
-    challenge_keys: tuple[tuple[str, bytes], ...]
+    challenge_keys_fd: int
     crs: str | None
     rules_dir: str
     managed_ruleset_id: str | None

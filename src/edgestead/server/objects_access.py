@@ -1,6 +1,6 @@
 """Whether a request to the objects' address may pass.
 
-Owns  which headers count.
+Owns  the order of the questions: who, usable now, permitted.
 Asks  `api.credentials` for the forms of credentials, `services.identities` for who there is.
 Tells the objects' HTTP handler, by the refusal.
 Not   the feed's connection.
@@ -15,8 +15,6 @@ from edgestead.objects.bindings import Ask, Used, encode
 from edgestead.services.access import PLATFORM, Target, check_usable, permits
 from edgestead.services.identities import FedAccess
 
-_HEADERS = frozenset({b"authorization", b"x-auth-email", b"x-auth-key"})
-
 
 class Gatekeeper:
     """Authenticates like the REST API. Objects belong to the server's account."""
@@ -27,9 +25,8 @@ class Gatekeeper:
 
     def __call__(self, request: Request, permission: str) -> EdgeError | None:
         """The refusal, if there is one."""
-        sent = {name: value for name, value in request.headers if name in _HEADERS}
         try:
-            identity = credentials.identify(sent, self._fed.table, PLATFORM)
+            identity = credentials.identify(dict(request.headers), self._fed.table, PLATFORM)
             token_id = identity.actor.token_id
             if token_id is not None:
                 now_us = self._now_us()

@@ -58,6 +58,7 @@ class Supervisor:
     def run(self) -> int:
         for child in self._estate.children:
             self._start(child)
+        self._renew_keys()
         self._loop.run()
         if self._failure:
             raise StartError(self._failure)
@@ -75,6 +76,9 @@ class Supervisor:
         self._loop.watch(child.pidfd, partial(self._ended, child))
         self._loop.watch(child.status_fd, partial(self._spoke, child))
         self._loop.after(START_SECONDS_MAX, partial(self._kill_unless_ready, child, child.lives))
+
+    def _renew_keys(self) -> None:
+        self._loop.after(self._estate.renew_keys(), self._renew_keys)
 
     def _spoke(self, child: Child) -> None:
         lines = child.read_status()

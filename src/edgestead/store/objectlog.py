@@ -94,6 +94,17 @@ class Target(msgspec.Struct, frozen=True, array_like=True):
     position: int
 
 
+class Restored(msgspec.Struct, frozen=True, array_like=True):
+    """What a commit says that begins a session: where it was taken from, and how many commits complete it.
+
+    Between them the object was nothing that anybody saw, so these are no moments to go back to.
+    """
+
+    session: int
+    position: int
+    follows: int = 0  # as also read from what was logged before this was
+
+
 class ObjectState(msgspec.Struct):
     """Everything an object was: its database file, the keys logged since, its alarm."""
 

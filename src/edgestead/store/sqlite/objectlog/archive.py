@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from edgestead.store.objectlog import CommitKind, Target, Unknown
+from edgestead.store.objectlog import CommitKind, Restored, Unknown
 from edgestead.store.sqlite.objectlog.blocks import (
     PAGE_KINDS,
     Images,
@@ -177,7 +177,7 @@ class Archive:
                 self._add_block(number, session, block, pages)
                 block, pages, size = [], 0, 0
             if entry.kind == CommitKind.RESTORED:
-                session = self._sessions[number] = msgspec.msgpack.decode(entry.body, type=Target).session
+                session = self._sessions[number] = msgspec.msgpack.decode(entry.body, type=Restored).session
             if entry.kind in PAGE_KINDS:
                 images = self._images.setdefault(number, Images())
                 before = len(images.pages)

@@ -11,12 +11,14 @@ and in this catalogue. Its row is what makes a missing or damaged segment a reas
 
 import threading
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Self
 
 import apsw
 import msgspec
 
 from edgestead.store.objectlog import CatalogueEntry, ObjectRef, Target
+
+Tail = dict[str, bytes | None]  # keys by their newest value; None: deleted
 
 _SCHEMA = """
 CREATE TABLE folder (
@@ -76,6 +78,36 @@ class ObjectRow(msgspec.Struct, frozen=True):
     alarm_us: int | None
     session: int = 0
     pending: Target | None = None
+
+
+class Tracked(msgspec.Struct):
+    """One object in memory: what its row says, moved on by commits. `tail`: keys that its database lacks."""
+
+    number: int
+    ref: ObjectRef
+    head: int
+    base: int
+    has_file: bool
+    alarm_us: int | None
+    session: int = 0
+    pending: Target | None = None
+    tail: Tail = msgspec.field(default_factory=dict)
+
+    @classmethod
+    def of_row(cls, row: ObjectRow) -> Self:
+        return cls(*msgspec.structs.astuple(row))
+
+    def row(self) -> ObjectRow:
+        return ObjectRow(
+            self.number,
+            self.ref,
+            self.head,
+            self.base,
+            self.has_file,
+            self.alarm_us,
+            self.session,
+            self.pending,
+        )
 
 
 class Identity(msgspec.Struct, frozen=True):

@@ -10,44 +10,21 @@ import heapq
 import itertools
 from collections.abc import Callable, Iterable
 
-import msgspec
-
-from edgestead.store.objectlog import Alarm, ObjectRef, Target, Unchanged
-from edgestead.store.sqlite.objectlog.catalogue import Catalogue, ObjectRow
-from edgestead.store.sqlite.objectlog.recovery import Recovered, Tail
+from edgestead.store.objectlog import Alarm, ObjectRef, Unchanged
+from edgestead.store.sqlite.objectlog.catalogue import Catalogue, ObjectRow, Tracked
+from edgestead.store.sqlite.objectlog.recovery import Recovered
 
 HEAP_SLACK = 1_000  # times that count no more, which the heap may hold
 
 
-class Known(msgspec.Struct):
+class Known(Tracked):
     """One object. `leased`: somebody holds it. `stale`: it must be read from the log anew."""
 
-    number: int
-    ref: ObjectRef
-    named: bool  # its name is in the catalogue or in a live segment
-    head: int
-    base: int
-    has_file: bool
-    alarm_us: int | None
-    tail: Tail
+    named: bool = True  # its name is in the catalogue or in a live segment
     epoch: int = 0
     leased: bool = False
     stale: bool = False
-    session: int = 0
-    pending: Target | None = None
     pinned: int = -1  # the last position that was handed out in this life
-
-    def row(self) -> ObjectRow:
-        return ObjectRow(
-            self.number,
-            self.ref,
-            self.head,
-            self.base,
-            self.has_file,
-            self.alarm_us,
-            self.session,
-            self.pending,
-        )
 
 
 class Directory:
@@ -71,18 +48,8 @@ class Directory:
             self._adopt(found, oldest[found.number])
 
     def _adopt(self, found: Recovered, generation: int) -> None:
-        known = Known(
-            found.number,
-            found.ref,
-            True,
-            found.head,
-            found.base,
-            found.has_file,
-            found.alarm_us,
-            found.tail,
-            session=found.session,
-            pending=found.pending,
-        )
+        known = Known.of_row(found.row())
+        known.tail = found.tail
         self._last_number = max(self._last_number, found.number)
         self._keep(known)
         self.touched[found.number] = known
@@ -95,7 +62,7 @@ class Directory:
         known = self.known.get((ref.class_name, ref.id))
         if known is None:
             row = self._catalogue.object(ref.class_name, ref.id)
-            known = self._new(ref) if row is None else self._from_row(row)
+            known = self._new(ref) if row is None else Known.of_row(row)
             self._keep(known)
         return known
 
@@ -105,7 +72,7 @@ class Directory:
         if known is not None:
             return known if known.named else None
         row = self._catalogue.object(ref.class_name, ref.id)
-        return None if row is None else self._from_row(row)
+        return None if row is None else Known.of_row(row)
 
     def numbered(self, number: int) -> Known | None:
         known = self.touched.get(number)
@@ -114,7 +81,7 @@ class Directory:
         row = self._catalogue.numbered(number)
         if row is None:
             return None
-        return self.known.get((row.ref.class_name, row.ref.id)) or self._from_row(row)
+        return self.known.get((row.ref.class_name, row.ref.id)) or Known.of_row(row)
 
     def forget(self, known: Known) -> None:
         """Drop an object from memory when the catalogue alone can bring it back."""
@@ -164,22 +131,7 @@ class Directory:
 
     def _new(self, ref: ObjectRef) -> Known:
         self._last_number += 1
-        return Known(self._last_number, ref, False, 0, 0, False, None, {})
-
-    @staticmethod
-    def _from_row(row: ObjectRow) -> Known:
-        return Known(
-            row.number,
-            row.ref,
-            True,
-            row.head,
-            row.base,
-            row.has_file,
-            row.alarm_us,
-            {},
-            session=row.session,
-            pending=row.pending,
-        )
+        return Known(self._last_number, ref, 0, 0, False, None, named=False)
 
     def _keep(self, known: Known) -> None:
         self.known[known.ref.class_name, known.ref.id] = known

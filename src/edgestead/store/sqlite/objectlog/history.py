@@ -176,6 +176,12 @@ class History:
         rows = self._run(query, (number,))
         return _block(rows[0]) if rows else None
 
+    def first_block(self, number: int, session: int) -> BlockRow | None:
+        """The first block of a session that is kept."""
+        query = f"SELECT {_BLOCK} FROM blocks WHERE number = ? AND session = ? ORDER BY last LIMIT 1"
+        rows = self._run(query, (number, session))
+        return _block(rows[0]) if rows else None
+
     def block_before(self, number: int, position: int) -> BlockRow | None:
         """The block that ends before a position."""
         query = f"SELECT {_BLOCK} FROM blocks WHERE number = ? AND last < ? ORDER BY last DESC LIMIT 1"

@@ -32,6 +32,7 @@ from edgestead.store.objectlog import (
     ObjectRef,
     ObjectState,
     Progress,
+    Restored,
     Target,
     Told,
     Unchanged,
@@ -39,7 +40,7 @@ from edgestead.store.objectlog import (
 )
 from edgestead.store.sqlite.objectlog.adoption import check_identity
 from edgestead.store.sqlite.objectlog.archive import Archive, Durable
-from edgestead.store.sqlite.objectlog.catalogue import SegmentRow
+from edgestead.store.sqlite.objectlog.catalogue import SegmentRow, Tail
 from edgestead.store.sqlite.objectlog.chronicle import Chronicle
 from edgestead.store.sqlite.objectlog.directory import Directory, Known
 from edgestead.store.sqlite.objectlog.files import Files
@@ -71,7 +72,6 @@ from edgestead.store.sqlite.objectlog.paths import (
 from edgestead.store.sqlite.objectlog.recovery import (
     Found,
     Recovered,
-    Tail,
     fold,
     of_row,
     read_segments,
@@ -139,7 +139,7 @@ class LocalObjectLog:
                 self._upkeep.look_for_space,
                 fatal,
                 found.sequence,
-                found.time_us,
+                max(found.time_us, self._chronicle.cursor.time_us),  # of segments that are gone, too
             )
             self._begin(upkeep)
             undo.pop_all()
@@ -255,7 +255,7 @@ class LocalObjectLog:
         elif commit.kind is CommitKind.RESTORE:
             known.pending = lease.pending = msgspec.msgpack.decode(commit.body, type=Target | None)
         elif commit.kind is CommitKind.RESTORED:
-            known.session = lease.session = msgspec.msgpack.decode(commit.body, type=Target).session
+            known.session = lease.session = msgspec.msgpack.decode(commit.body, type=Restored).session
             known.pending = lease.pending = None
 
     def pin(self, lease: Lease, position: int) -> LocalGroup | None:
@@ -315,7 +315,7 @@ class LocalObjectLog:
     def _unlogged(self, known: Known) -> Recovered:
         row = self._catalogue.numbered(known.number)
         if row is None:
-            return Recovered(known.number, known.ref, 0, 0, False, None, {})
+            return Recovered(known.number, known.ref, 0, 0, False, None)
         found = of_row(row)
         found.head = row.head
         return found

@@ -69,12 +69,26 @@ def begin_past(
             past.begin_with(Begun(row.number, time_us, life, row.session), state)
 
 
+def _sync_segments(files: Files, folder: str, slots: list[str]) -> None:
+    """Make durable what was read: a killed process may have written a record without syncing it.
+
+    Later records would follow it, and a power cut could take it from before them.
+    """
+    for slot in slots:
+        file = files.open(f"{folder}/{slot}")
+        try:
+            file.sync()
+        finally:
+            file.close()
+
+
 def redo_all(files: Files, folder: str, catalogue: Catalogue, history_needs: int) -> Found:
     """Redo every object, make that durable, write it down; then only tails and history keep segments live.
 
     History does not have the segments from `history_needs` on. Raises LogDamaged, OSError, apsw.Error.
     """
     found = recover(files, log_folder(folder), catalogue)
+    _sync_segments(files, log_folder(folder), [row.slot for row in found.used])
     for recovered in found.objects.values():
         redo(files, data_path(folder, recovered.ref), recovered)
     files.sync_tree(data_folder(folder))

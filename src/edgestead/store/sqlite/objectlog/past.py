@@ -19,6 +19,7 @@ from edgestead.store.objectlog import (
     CommitKind,
     LoggedPosition,
     ObjectState,
+    Restored,
     Target,
     Unknown,
 )
@@ -29,9 +30,9 @@ from edgestead.store.sqlite.objectlog.blocks import (
     page_numbers,
     unpack_block,
 )
+from edgestead.store.sqlite.objectlog.catalogue import Tail
 from edgestead.store.sqlite.objectlog.history import BlockRow, History, SnapshotRow
 
-Tail = dict[str, bytes | None]
 # A snapshot when reading from the last one costs this much more than reading the snapshot itself.
 SNAPSHOT_PAGES = 8  # page images for each page of the database …
 SNAPSHOT_PAGES_LEAST = 2_048  # … and this many in any case
@@ -130,20 +131,42 @@ class Past:
             raise Unknown("nothing that old is kept")
         return found
 
+    def restoring(self, number: int, session: int) -> range:
+        """The commits that began a session without completing the restore: `stop` is the one that did.
+
+        An empty range at 0 when the session began without a restore, or longer ago than what is kept.
+        """
+        row = self._history.first_block(number, session)
+        if row is not None:
+            first = next(unpack_block(self._history.body(row)))
+            if first.kind == CommitKind.RESTORED:
+                begun = msgspec.msgpack.decode(first.body, type=Restored)
+                return range(first.position, first.position + begun.follows)
+        return range(0)
+
     def moments(self, number: int, since_us: int, until_us: int, limit: int) -> list[LoggedPosition]:
-        """The commits between two times, newest first."""
+        """The commits between two times, newest first, but for those on the way of a restore."""
         pins = self._history.pins(number)
         found: list[LoggedPosition] = []
+        restoring: dict[int, range] = {}
         before = _LATEST
         while len(found) < limit:
             row = self._history.block_at(number, until_us, before)
             if row is None or row.last_us < since_us:
                 break
             before = row.first
+            if row.session not in restoring:
+                restoring[row.session] = self.restoring(number, row.session)
+            on_the_way = restoring[row.session]
             for entry in reversed(list(unpack_block(self._history.body(row)))):
-                if since_us <= entry.time_us <= until_us and len(found) < limit:
-                    made = _located(row, entry)
-                    found.append(msgspec.structs.replace(made, pinned=entry.position in pins))
+                if not since_us <= entry.time_us <= until_us or len(found) == limit:
+                    continue
+                made = _located(row, entry)
+                if entry.position in on_the_way:
+                    _add_stored(found, on_the_way.stop, made.stored)
+                    continue
+                kind = CommitKind.RESTORED if entry.position == on_the_way.stop else entry.kind
+                found.append(msgspec.structs.replace(made, kind=kind, pinned=entry.position in pins))
         return found
 
     def last_session(self, number: int) -> int:
@@ -245,6 +268,12 @@ def apply(state: ObjectState, entry: PastEntry) -> None:
         state.tail.clear()
     elif entry.kind == CommitKind.KEYS:
         state.tail.update(msgspec.msgpack.decode(entry.body, type=Tail))
+
+
+def _add_stored(found: list[LoggedPosition], position: int, stored: int) -> None:
+    """What was on the way of a restore counts as part of it."""
+    if found and found[-1].position == position:
+        found[-1] = msgspec.structs.replace(found[-1], stored=found[-1].stored + stored)
 
 
 def _located(row: BlockRow, entry: PastEntry) -> LoggedPosition:

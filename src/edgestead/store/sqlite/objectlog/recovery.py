@@ -22,9 +22,10 @@ from edgestead.store.objectlog import (
     CommitKind,
     LogDamaged,
     ObjectRef,
+    Restored,
     Target,
 )
-from edgestead.store.sqlite.objectlog.catalogue import Catalogue, ObjectRow, SegmentRow
+from edgestead.store.sqlite.objectlog.catalogue import Catalogue, ObjectRow, SegmentRow, Tail, Tracked
 from edgestead.store.sqlite.objectlog.files import Files
 from edgestead.store.sqlite.objectlog.format import (
     KIND_NAME,
@@ -37,39 +38,17 @@ from edgestead.store.sqlite.objectlog.format import (
 from edgestead.store.sqlite.objectlog.segments import read_whole, records
 
 FRAME_BYTES = FRAME_HEADER_BYTES + PAGE_BYTES
-Tail = dict[str, bytes | None]
 
 
-class Recovered(msgspec.Struct):
+class Recovered(Tracked):
     """One object as the log's records leave it.
 
     `pages` are the newest images since the base, `paged` the position of the last commit that brought any.
     """
 
-    number: int
-    ref: ObjectRef
-    head: int
-    base: int
-    has_file: bool
-    alarm_us: int | None
-    tail: Tail
-    pages: dict[int, memoryview] = {}
+    pages: dict[int, memoryview] = msgspec.field(default_factory=dict)
     pages_total: int = 0
     paged: int = 0
-    session: int = 0
-    pending: Target | None = None
-
-    def row(self) -> ObjectRow:
-        return ObjectRow(
-            self.number,
-            self.ref,
-            self.head,
-            self.base,
-            self.has_file,
-            self.alarm_us,
-            self.session,
-            self.pending,
-        )
 
 
 class Found(msgspec.Struct):
@@ -158,7 +137,7 @@ def fold(
     elif entry.kind == CommitKind.RESTORE:
         object_.pending = msgspec.msgpack.decode(entry.body, type=Target | None)
     elif entry.kind == CommitKind.RESTORED:
-        object_.session, object_.pending = msgspec.msgpack.decode(entry.body, type=Target).session, None
+        object_.session, object_.pending = msgspec.msgpack.decode(entry.body, type=Restored).session, None
         object_.tail.clear()
     elif entry.kind == CommitKind.KEYS:
         object_.tail.update(msgspec.msgpack.decode(entry.body, type=Tail))
@@ -172,22 +151,14 @@ def _begin(
         return of_row(row)
     if number not in names:
         raise LogDamaged(f"object number {number} has commits but no name")
-    return Recovered(number, names[number], 0, 0, False, None, {})
+    return Recovered(number, names[number], 0, 0, False, None)
 
 
 def of_row(row: ObjectRow) -> Recovered:
     """An object as the catalogue has it; its base is all there is."""
-    return Recovered(
-        row.number,
-        row.ref,
-        row.base,
-        row.base,
-        row.has_file,
-        row.alarm_us,
-        {},
-        session=row.session,
-        pending=row.pending,
-    )
+    found = Recovered.of_row(row)
+    found.head = found.base
+    return found
 
 
 def _collect(object_: Recovered, body: memoryview) -> None:

@@ -20,7 +20,7 @@ from edgestead.store.objectlog import (
     CommitKind,
     LogError,
     ObjectState,
-    Target,
+    Restored,
 )
 from edgestead.store.sqlite.objectlog.files import Files
 
@@ -46,14 +46,14 @@ def restoring_commits(current: bytes, state: ObjectState, session: int) -> list[
 
     Raises LogError when more changes than one commit may hold.
     """
-    begins = Commit(CommitKind.RESTORED, msgspec.msgpack.encode(Target(session, state.position)))
-    commits = [begins]
+    follow: list[Commit] = []
     image = bytes(state.image) or (EMPTY_PAGE if current else b"")
     if (frames := differing_frames(current, image)) is not None:
-        commits.append(Commit(CommitKind.PAGES, frames))
+        follow.append(Commit(CommitKind.PAGES, frames))
     if state.tail:
-        commits.append(Commit(CommitKind.KEYS, msgspec.msgpack.encode(state.tail)))
-    return commits
+        follow.append(Commit(CommitKind.KEYS, msgspec.msgpack.encode(state.tail)))
+    begins = Restored(session, state.position, len(follow))
+    return [Commit(CommitKind.RESTORED, msgspec.msgpack.encode(begins)), *follow]
 
 
 def differing_frames(current: bytes, image: bytes) -> bytes | None:

@@ -12,6 +12,7 @@ Older than the window everything goes but one snapshot, so that the window's fir
 """
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator
 
 import apsw
@@ -26,8 +27,9 @@ from edgestead.store.sqlite.objectlog.blocks import (
     pack_pages,
     page_numbers,
 )
+from edgestead.store.sqlite.objectlog.catalogue import Tail
 from edgestead.store.sqlite.objectlog.history import BlockRow, History
-from edgestead.store.sqlite.objectlog.past import Past, Tail, apply
+from edgestead.store.sqlite.objectlog.past import Past, apply
 
 SECOND_US = 1_000_000
 WINDOW_US = 30 * 24 * 3600 * SECOND_US  # spec "Limits": PITR window
@@ -75,12 +77,13 @@ class Thinning:
         if oldest is None:
             return
         rows = self._history.blocks(oldest.number, oldest.first - 1, 2**63 - 1)
-        run = [
-            row
-            for row in rows[:BLOCKS_AT_ONCE]
-            if row.last_us < before_us
-            and (row.session, row.generation) == (oldest.session, oldest.generation)
-        ]
+
+        def goes_along(row: BlockRow) -> bool:
+            same = (row.session, row.generation) == (oldest.session, oldest.generation)
+            return same and row.last_us < before_us
+
+        # one behind the other: a clock that stepped back may have left a newer time between older ones
+        run = list(itertools.takewhile(goes_along, rows[:BLOCKS_AT_ONCE]))
         try:
             state = self._state_before(oldest)
         except Unknown:
@@ -126,14 +129,18 @@ class Thinning:
             yield _block(run[0], first, entries)
 
     def _stays(self, number: int, run: list[BlockRow]) -> Callable[[PastEntry], bool]:
-        """Whether a commit of the run stays: the last of its ten seconds, or of the run, or pinned."""
+        """Whether a commit of the run stays: the last of its ten seconds, or of the run, or pinned.
+
+        Of a restore the commit stays that completed it: before that the object was nothing that anybody saw.
+        """
         spacing_us, pins = self._keeping.spacing_us, self._history.pins(number)
         last_of: dict[int, int] = {}
         for _, entry in self._past.entries(number, run[0].first - 1, run[-1].last):
             last_of[entry.time_us // spacing_us] = entry.position
         kept = set(last_of.values()) | pins.keys()
         kept |= self._history.snapshot_positions(number)  # states are read from there on
-        return lambda entry: entry.position in kept or entry.kind == CommitKind.RESTORED
+        kept.add(self._past.restoring(number, run[0].session).stop)
+        return lambda entry: entry.position in kept
 
     # expiry
 
@@ -202,6 +209,7 @@ class _Merging:
         self._restored: PastEntry | None = None
         self._keys: Tail = {}
         self._alarm: Alarm = UNCHANGED
+        self._alarm_at_pages: Alarm = UNCHANGED
         self._last: PastEntry | None = None
 
     def add(self, entry: PastEntry) -> None:
@@ -214,6 +222,8 @@ class _Merging:
             self._restored, self._keys = entry, {}
         if entry.alarm is not UNCHANGED:
             self._alarm = entry.alarm
+        if entry is self._paged:
+            self._alarm_at_pages = self._alarm  # the moment between the pages and the keys stays one
         apply(self._state, entry)
         self._last = entry
 
@@ -235,9 +245,8 @@ class _Merging:
             made.append(self._restored)
         if self._paged is not None:
             body = self._pages_body()
-            made.append(
-                PastEntry(self._paged.position, self._paged.time_us, self._paged.kind, UNCHANGED, body)
-            )
+            at = self._paged
+            made.append(PastEntry(at.position, at.time_us, at.kind, self._alarm_at_pages, body))
         if not made or made[-1].position != last.position:
             keys = msgspec.msgpack.encode(self._keys)
             made.append(PastEntry(last.position, last.time_us, CommitKind.KEYS, UNCHANGED, keys))
