@@ -75,8 +75,8 @@ class Exchange:
     is empty when there is none. `by_name` are the headers by name (`heads.by_name`). `body` is the inspected
     prefix of the request's body: `body_complete` says whether it is all of it, `body_length` what
     Content-Length says (None for chunked bodies). `late` looks at what of the body follows that prefix,
-    `watch` at the origin's answer, where somebody does. `ray` is the request's id, `arrived_us` when its head was
-    complete (Unix time).
+    `watch` at the origin's answer, where somebody does. `ray` is the request's id, `arrived_us` when its head
+    was complete (Unix time).
     """
 
     __slots__ = (
