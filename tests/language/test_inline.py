@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from edgestead.language import STRING, Filter, compile_filter, fixed_view, matching
+from edgestead.language import FIELDS, STRING, Filter, Shortcuts, compile_filter, fixed_view, matching
 from edgestead.language.inline import DEPTH_MAX
 from tests.language.conftest import FILTERS, REQUEST
 
@@ -39,6 +39,12 @@ TEXTS = [
     'lower(http.host) eq "www.example.com"',
     'len(http.request.uri.path) gt 3 xor http.request.method eq "POST"',
     'http.request.headers["x-token"][0] eq "aGk="',
+    'http.request.headers["x-token"][0] ne "aGk="',
+    'lower(http.request.headers["x-token"][0]) eq "agk="',
+    'all(http.request.headers["x-token"][*] ne "a")',
+    'any(http.request.headers["x-token"][*] contains "k")',
+    'not any(http.request.headers["x-token"][*] matches "^a")',
+    'any(not http.request.headers["x-token"][*] in {"a"})',
     '(http.host eq "a" or ssl) and not (http.request.method eq "GET" or ip.src eq 192.0.2.1)',
     "not (" * 50 + "ssl" + ")" * 50,
     'http.user_agent eq "\\"; import os; #" or http.host contains "\\x0a"',
@@ -92,3 +98,33 @@ def test_no_filters_yield_nothing_and_depth_is_no_limit(request_view):
     assert list(matching([], [])(request_view)) == []
     deep = "not (" * (3 * DEPTH_MAX) + "ssl" + ")" * (3 * DEPTH_MAX)
     assert list(matching([compile_filter(deep, FILTERS)], [1])(request_view)) == [1]
+
+
+class Held(dict):
+    """A view whose holder has some fields at hand."""
+
+    def __init__(self, view):
+        self.view, self.request = view, self
+        self.host = view[FIELDS["http.host"].slot]
+        self.names = view[FIELDS["http.request.headers"].slot] or {}
+
+    def __missing__(self, slot):
+        return self.view[slot]
+
+
+SHORT = Shortcuts({"http.host": "r.host"}, {"http.request.headers": "r.names"})
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_a_holder_says_in_python_is_answered_alike(seed):
+    chance = random.Random(seed)
+    view = fixed_view({name: value for name, value in REQUEST.items() if chance.random() < 0.5})
+    expected = [text for text, one in zip(TEXTS, filters(), strict=True) if one(view)]
+    assert list(matching(filters(), TEXTS, SHORT)(Held(view))) == expected
+
+
+def test_a_map_is_not_loaded_for_a_key_that_it_lacks():
+    text = 'any(http.request.headers["x-token"][*] eq "a") or http.host eq "b"'
+    holder = Held(fixed_view({"http.host": b"b"}))
+    holder.view = None
+    assert list(matching([compile_filter(text, FILTERS)], [1], SHORT)(holder)) == [1]

@@ -123,13 +123,62 @@ def test_a_time_that_is_past_runs_soon(logs: Logs, time: Any) -> None:
 
 def test_the_last_time_set_counts(logs: Logs) -> None:
     async def script(bell: Any, node: Node) -> None:
-        for seconds in (3, 9, 2, 7):
+        for seconds in (3, 9, 2, 7, 7):
             await bell.set(START_MS + seconds * 1_000)
         await asyncio.sleep(20)
 
     with_bell(logs, script)
 
     assert [round(after) for after in rung_after()] == [7]
+
+
+def test_the_handler_runs_behind_on_start_and_knows_its_name(logs: Logs) -> None:
+    class Slow(StatefulObject):
+        async def on_start(self) -> None:
+            await asyncio.sleep(5)
+            self.ready = True
+
+        async def set(self) -> None:
+            await self.ctx.storage.set_alarm(START_MS + 60_000)
+
+        async def alarm(self) -> None:
+            assert self.ready
+            await self.ctx.storage.put("rung by", self.ctx.id.name)
+
+        async def rung_by(self) -> Any:
+            return await self.ctx.storage.get("rung by")
+
+    async def set_it(node: Node) -> None:
+        await node.env.Slow["one"].set()
+
+    async def wait(node: Node) -> Any:
+        await asyncio.sleep(70)
+        assert node.live_count == 1, "woken by its alarm"
+        return await node.env.Slow["one"].rung_by()
+
+    run(logs, set_it, Slow, close=False)
+    logs.killed()
+    assert run(logs, wait, Slow) == "one"
+
+
+@pytest.mark.parametrize("handler_fails", [False, True])
+def test_delete_all_in_the_handler_leaves_the_end_of_the_alarm_as_it_was(
+    logs: Logs, handler_fails: bool
+) -> None:
+    async def forget(bell: Bell, info: AlarmInfo) -> None:
+        await bell.ctx.storage.delete_all()
+        if handler_fails and not info.is_retry:
+            raise ValueError("afterwards")
+
+    async def script(bell: Any, node: Node) -> Any:
+        Bell.handler = staticmethod(forget)
+        await bell.put(1)
+        await bell.set(0)
+        await asyncio.sleep(60)
+        return await bell.get(), await bell.value()
+
+    assert with_bell(logs, script) == (None, None)
+    assert len(Bell.rung) == 1 + handler_fails
 
 
 def test_a_deleted_alarm_does_not_run(logs: Logs) -> None:
@@ -399,7 +448,7 @@ def test_a_handler_that_was_killed_runs_again(logs: Logs) -> None:
     with_bell(logs, wait)
     with_bell(logs, wait)
 
-    assert len(Bell.rung) == 2
+    assert [info.retry_count for _, info in Bell.rung] == [0, 0], "that was no failure of its own"
 
 
 def test_a_retry_outlives_the_process_and_its_count_too(logs: Logs) -> None:

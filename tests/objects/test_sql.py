@@ -320,6 +320,32 @@ def test_cursors_are_interleaved_and_survive_commits_and_checkpoints(logs: Logs)
     with_storage(logs, in_tables(body))
 
 
+def test_delete_all_ends_open_cursors(logs: Logs) -> None:
+    async def body(storage: Storage) -> None:
+        cursor = storage.sql.exec("SELECT a FROM t ORDER BY a")
+        assert cursor.next()["value"] == {"a": 1}
+
+        await storage.delete_all()
+
+        for use in (cursor.next, cursor.to_list, cursor.one, cursor.raw().next, cursor.raw().to_list):
+            with pytest.raises(SqlError, match="delete_all"):
+                use()
+
+    with_storage(logs, in_tables(body))
+
+
+def test_foreign_keys_are_on_until_they_are_turned_off(logs: Logs) -> None:
+    async def body(storage: Storage) -> None:
+        storage.sql.exec("CREATE TABLE c (a REFERENCES u (a))")
+        with pytest.raises(SqlError, match="FOREIGN KEY constraint failed: SQLITE_CONSTRAINT"):
+            storage.sql.exec("INSERT INTO c VALUES (9)")
+        await storage.sync()
+        storage.sql.exec("PRAGMA foreign_keys = OFF")
+        storage.sql.exec("INSERT INTO c VALUES (9)")
+
+    with_storage(logs, in_tables(body))
+
+
 def test_database_size_grows_and_shrinks(logs: Logs) -> None:
     async def body(storage: Storage) -> None:
         empty = storage.sql.database_size

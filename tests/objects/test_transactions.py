@@ -1,14 +1,16 @@
 """transaction(), transaction_sync(), sync(), alarms as storage keeps them."""
 
 import asyncio
+import contextlib
 import datetime as dt
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from edgestead.objects import limits
 from edgestead.objects.engine import Engine
-from edgestead.objects.errors import LimitError, TransactionError
+from edgestead.objects.errors import LimitError, StorageBroken, TransactionError
 from edgestead.objects.storage import Storage
 from edgestead.store.objectlog import Commit
 from tests.objects.logs import Logs
@@ -262,9 +264,19 @@ def test_sync_waits_for_unconfirmed_writes_too(logs: Logs, backend: str) -> None
     with_storage(logs, body, backend)
 
 
-@pytest.mark.parametrize("confirmed", ["put", "delete", "delete_all"])
-def test_one_confirmed_write_shuts_the_output_gate(logs: Logs, confirmed: str) -> None:
-    arguments = {"put": ("a", 1), "delete": ("old",), "delete_all": ()}[confirmed]
+SHUT_THE_GATE: list[Callable[[Storage], Any]] = [
+    lambda storage: storage.put("a", 1),
+    lambda storage: storage.delete("old"),
+    lambda storage: storage.set_alarm(9_999_999_999_999),
+    lambda storage: storage.delete_alarm(),
+    lambda storage: storage.sql.exec("CREATE TABLE t (a)"),
+    lambda storage: storage.delete_all(),
+    lambda storage: storage.delete_all(allow_unconfirmed=True),
+]
+
+
+@pytest.mark.parametrize("write", SHUT_THE_GATE)
+def test_one_confirmed_write_shuts_the_output_gate(logs: Logs, write: Callable[[Storage], Any]) -> None:
 
     async def body(storage: Storage) -> None:
         await storage.put("old", 1)
@@ -272,15 +284,94 @@ def test_one_confirmed_write_shuts_the_output_gate(logs: Logs, confirmed: str) -
         await storage.put("b", 1, allow_unconfirmed=True)
         assert storage._engine.is_confirmed
 
-        getattr(storage, confirmed)(*arguments)
+        write(storage)
 
         # SQLite alone erases on the spot, and durably; nothing else is done before the turn ends.
-        erased = confirmed == "delete_all" and logs.durability == "sqlite"
+        erased = write in SHUT_THE_GATE[-2:] and logs.durability == "sqlite"
         assert storage._engine.is_confirmed is erased
         await storage.sync()
         assert storage._engine.is_confirmed
 
     with_storage(logs, body)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda storage: storage.put("a", 1, allow_unconfirmed=True),
+        lambda storage: storage.delete("old", allow_unconfirmed=True),
+        lambda storage: storage.set_alarm(9_999_999_999_999, allow_unconfirmed=True),
+        lambda storage: storage.delete_alarm(allow_unconfirmed=True),
+    ],
+)
+def test_unconfirmed_writes_leave_the_output_gate_open(logs: Logs, write: Callable[[Storage], Any]) -> None:
+    async def body(storage: Storage) -> None:
+        await storage.put("old", 1)
+        await storage.sync()
+
+        write(storage)
+
+        assert storage._engine.is_confirmed
+        assert not storage._engine.is_clean
+
+    with_storage(logs, body)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("write", [SHUT_THE_GATE[0], SHUT_THE_GATE[2], SHUT_THE_GATE[4]])
+def test_a_confirmed_write_inside_counts_when_it_is_kept(
+    logs: Logs, write: Callable[[Storage], Any], kept: bool
+) -> None:
+    async def body(storage: Storage) -> None:
+        await storage.sync()
+        async with storage.transaction() as txn:
+            await txn.put("outer", 1, allow_unconfirmed=True)
+            async with storage.transaction() as inner:
+                write(storage)
+                if not kept:
+                    inner.rollback()
+        assert storage._engine.is_confirmed is not kept
+        await storage.sync()
+        assert await storage.get("outer") == 1
+
+    with_storage(logs, body)
+
+
+def test_keys_of_a_transaction_that_was_rolled_back_need_no_table(logs: Logs) -> None:
+    async def body(storage: Storage) -> None:
+        with pytest.raises(ValueError, match="mine"), storage.transaction_sync():  # noqa: PT012
+            storage.sql.exec("CREATE TABLE t (a)")
+            storage.put("lost", 1)
+            raise ValueError("mine")
+        await storage.sync()
+        storage.sql.exec("CREATE TABLE t (a)")
+        await storage.put("kept", 2)
+        assert storage._engine.checkpoint()
+        storage._engine.known.clear()
+        assert await storage.list() == {"kept": 2}
+
+    with_storage(logs, body)
+
+
+def test_after_a_critical_error_nothing_of_the_transaction_is_kept(logs: Logs) -> None:
+    async def body(storage: Storage) -> None:
+        storage.sql.exec("CREATE TABLE t (a)")
+        await storage.put("kept", 1)
+        await storage.sync()
+        storage._engine.open()._run_once("PRAGMA max_page_count = 5")
+
+        with pytest.raises(StorageBroken, match="full"):  # noqa: PT012
+            async with storage.transaction() as txn:
+                await txn.put("lost", 1)
+                with contextlib.suppress(StorageBroken):
+                    storage.sql.exec("INSERT INTO t VALUES (zeroblob(100000))")
+
+    async def after(storage: Storage) -> None:
+        assert await storage.list() == {"kept": 1}
+        assert storage.sql.exec("SELECT * FROM t").to_list() == []
+
+    with_storage(logs, body)
+    with_storage(logs, after)
 
 
 def test_the_alarm_is_kept(logs: Logs, backend: str) -> None:

@@ -4,7 +4,7 @@ from .compiler import Filter, Lists, ValueExpression, compile_filter, compile_va
 from .errors import FilterError
 from .fields import FIELDS
 from .functions import FUNCTIONS
-from .inline import matching
+from .inline import Shortcuts, matching
 from .parser import parse_filter, parse_value
 from .phases import PHASES, Direction
 from .types import BOOL, INT, IP, STRING, Type, Value, ip_text, ip_value
@@ -24,6 +24,7 @@ __all__ = [
     "LazyView",
     "Lists",
     "Loader",
+    "Shortcuts",
     "Type",
     "Value",
     "ValueExpression",

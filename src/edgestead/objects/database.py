@@ -105,6 +105,10 @@ class OpenCursor(Protocol):
         """Give no more rows."""
         ...
 
+    def cancel(self) -> None:
+        """Give no more rows, and an error to whoever asks for them."""
+        ...
+
 
 class Database:
     """An open database; made anew when it is `fresh`. Raises apsw.Error, OSError."""

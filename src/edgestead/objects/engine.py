@@ -47,10 +47,10 @@ _FOREIGN_KEYS = (
 class Level:
     """What a nested transaction would have to put back."""
 
-    __slots__ = ("alarm", "changes", "known")
+    __slots__ = ("alarm", "changes", "confirmed", "known")
 
-    def __init__(self, alarm: tuple[int | None, Alarm, int | None]) -> None:
-        self.alarm = alarm
+    def __init__(self, alarm: tuple[int | None, Alarm, int | None], *, confirmed: bool) -> None:
+        self.alarm, self.confirmed = alarm, confirmed
         self.known: dict[str, bytes | None] = {}
         self.changes: dict[str, bytes | None] = {}
 
@@ -149,7 +149,7 @@ class Engine:
         """Delete all keys and all tables, atomically. The alarm stays. Not inside a transaction."""
         database = self.open()
         for cursor in database.cursors():
-            cursor.close()
+            cursor.cancel()
         database.roll_back()
         self.changes.clear()
         self.unflushed.clear()
@@ -298,7 +298,8 @@ class Engine:
             self.check()
         if len(self._levels) >= limits.NESTED_MAX:
             raise TransactionError(f"Transactions are nested too deeply: more than {limits.NESTED_MAX}.")
-        self._levels.append(Level((self.alarm_us, self._alarm_change, self._firing)))
+        alarm = (self.alarm_us, self._alarm_change, self._firing)
+        self._levels.append(Level(alarm, confirmed=self._confirmed))
         if self.database is not None and self.database.in_transaction:
             self.database.save(len(self._levels))
 
@@ -338,6 +339,7 @@ class Engine:
 
     def _put_back(self, level: Level) -> None:
         self.alarm_us, self._alarm_change, self._firing = level.alarm
+        self._confirmed = level.confirmed
         for now, before in ((self.known, level.known), (self.changes, level.changes)):
             for key, value in before.items():
                 if value is _MISSING:

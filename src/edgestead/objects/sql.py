@@ -134,6 +134,7 @@ class Cursor:
     __slots__ = (
         "__weakref__",
         "_bindings",
+        "_cancelled",
         "_database",
         "_engine",
         "_left",
@@ -151,6 +152,7 @@ class Cursor:
         self._engine, self._database, self._statement = engine, database, statement
         self._bindings = bindings
         self.rows_read = self.rows_written = 0
+        self._cancelled = False
         self._left: list[tuple[Any, ...]] | None = None
         self._names: list[str] | None = None
         rows, database.spare = database.spare, None
@@ -184,6 +186,7 @@ class Cursor:
     def _take(self) -> tuple[Any, ...] | None:
         if self._left is not None:
             if not self._left:
+                self._check()
                 return None
             row = self._left.pop()
         else:
@@ -204,6 +207,7 @@ class Cursor:
         if rows is None:
             rows = self._fetch()
         else:
+            self._check()
             rows.reverse()
         self._left = []
         self.rows_read += len(rows)
@@ -235,6 +239,15 @@ class Cursor:
         if self._left is None:
             self._rows.close(True)  # whatever the statement has to say
         self._left = []
+
+    def cancel(self) -> None:
+        """Whoever asks for more rows gets an error: they were deleted, which is not the same as their end."""
+        self.close()
+        self._cancelled = True
+
+    def _check(self) -> None:
+        if self._cancelled:
+            raise SqlError("The query was cancelled: delete_all() has deleted its tables", "SQLITE_ABORT")
 
     # the public face
 

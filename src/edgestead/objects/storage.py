@@ -21,11 +21,12 @@ from typing import Any
 from edgestead.objects import limits, recovery
 from edgestead.objects.alarms import pack_time, unpack_time
 from edgestead.objects.engine import Engine
-from edgestead.objects.errors import BackendError, LimitError, TransactionError
+from edgestead.objects.errors import BackendError, LimitError, StorageBroken, TransactionError
 from edgestead.objects.gates import InputGate
 from edgestead.objects.options import read_options
 from edgestead.objects.sql import SqlStorage
 from edgestead.objects.values import decode, encode
+from edgestead.store.objectlog import LogError
 
 _UNSET: Any = object()
 _TEXT_MAX = limits.KEY_BYTES_MAX // 4  # a shorter key cannot be too long in UTF-8
@@ -437,13 +438,15 @@ def _end(engine: Engine, depth: int, *, commit: bool) -> None:
 
 
 def settle(future: "asyncio.Future[None]") -> Callable[[Exception | None], None]:
-    """A callback that ends a future, unless nobody waits for it any more."""
+    """A callback that ends a future, unless nobody waits for it any more. What the log says is a reset."""
 
     def done(error: Exception | None) -> None:
         if future.done():
             return
         if error is None:
             future.set_result(None)
+        elif isinstance(error, LogError):
+            future.set_exception(StorageBroken(f"Object storage was reset because a write failed: {error}"))
         else:
             future.set_exception(error)
 

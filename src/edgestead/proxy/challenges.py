@@ -80,6 +80,8 @@ def compile_hiding(rules: ZoneRules, tools: Tools) -> Step:
 
 
 def _hide(exchange: Exchange) -> None:
+    if exchange.to_send is exchange.headers and COOKIE_PREFIX not in exchange.by_name.get(b"cookie", b""):
+        return
     for name, value in exchange.to_send:
         if name == b"cookie" and COOKIE_PREFIX in value:
             kept: Headers = []

@@ -16,6 +16,7 @@ import msgspec
 
 from edgestead.http1.messages import Headers, Response
 from edgestead.language import View
+from edgestead.proxy import heads
 from edgestead.proxy.late_body import LateBody
 
 __all__ = ["Exchange", "Headers", "OriginChoice", "Response", "ResponseHead", "TlsFacts", "ZoneFacts"]
@@ -33,11 +34,12 @@ class ZoneFacts(msgspec.Struct, frozen=True):
 
 
 class TlsFacts(msgspec.Struct, frozen=True):
-    """What a client's TLS connection agreed on. `version` as in b"TLSv1.3"."""
+    """What a client's TLS connection agreed on, `version` as in b"TLSv1.3"; `hello` is its first message."""
 
     version: bytes
     cipher: bytes
     server_name: bytes
+    hello: bytes = b""
 
 
 class OriginChoice(msgspec.Struct):
@@ -69,11 +71,10 @@ class Exchange:
 
     `client` is the address that counts (the peer's, or the one that a trusted proxy names), `peer` who is
     connected. `host` is without port and in lower case. `path` and `query` are the target's, as sent; `query`
-    is empty when there is none. `body` is the inspected prefix of the request's body: `body_complete` says
-    whether it is all of it, `body_length` what Content-Length says (None for chunked bodies).
-    `late` looks at what of the body follows the prefix, where somebody does.
-    `late` looks at what of the body follows that prefix, where somebody does.
-    `ray` is the request's id, `arrived_us` when its head was complete (Unix time).
+    is empty when there is none. `by_name` are the headers by name (`heads.by_name`). `body` is the inspected
+    prefix of the request's body: `body_complete` says whether it is all of it, `body_length` what
+    Content-Length says (None for chunked bodies). `late` looks at what of the body follows that prefix, where
+    somebody does. `ray` is the request's id, `arrived_us` when its head was complete (Unix time).
     """
 
     __slots__ = (
@@ -82,6 +83,7 @@ class Exchange:
         "body",
         "body_complete",
         "body_length",
+        "by_name",
         "client",
         "headers",
         "host",
@@ -120,6 +122,7 @@ class Exchange:
         ray: bytes,
         arrived_us: int,
         tls: TlsFacts | None = None,
+        by_name: dict[bytes, bytes] | None = None,
     ) -> None:
         self.client = client
         self.peer = peer
@@ -130,6 +133,7 @@ class Exchange:
         self.raw_target = self.target = target
         self.path, _, self.query = target.partition(b"?")
         self.headers = headers
+        self.by_name = heads.by_name(headers) if by_name is None else by_name
         self.host = host
         self.zone = zone
         self.ray = ray
@@ -146,11 +150,8 @@ class Exchange:
         self._outgoing: Headers | None = None
 
     def header(self, name: bytes) -> bytes | None:
-        """The first header of that lower-case name, as it arrived."""
-        for found, value in self.headers:
-            if found == name:
-                return value
-        return None
+        """What `by_name` has for that lower-case name."""
+        return self.by_name.get(name)
 
     @property
     def outgoing(self) -> Headers:

@@ -10,14 +10,16 @@ default always: what a machine of your own does not know.
 """
 
 import os
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from operator import attrgetter
 
-from edgestead.language import FIELDS, Loader, Value, ip_value, loader_table
+from edgestead.language import FIELDS, Loader, Shortcuts, Value, ip_value, loader_table
 from edgestead.language.types import VALUE_BYTES_MAX
 from edgestead.proxy import texts
 from edgestead.proxy.exchange import Exchange, Headers, values_of
+from edgestead.proxy.fingerprints import ClientHello, hello_of
 from edgestead.proxy.parts import Parts, parts_of
 
 BODY_OCTETS_SEEN_MAX = VALUE_BYTES_MAX  # of a body, where an expression asks for it
@@ -32,23 +34,7 @@ Load = Loader[Exchange]
 
 
 def _header(name: bytes) -> Load:
-    def load(exchange: Exchange) -> bytes | None:
-        for found, value in exchange.headers:
-            if found == name:
-                return value
-        return None
-
-    return load
-
-
-def _joined(name: bytes, separator: bytes) -> Load:
-    """A header that may come more than once, as one value (RFC 9110 §5.3)."""
-
-    def load(exchange: Exchange) -> bytes | None:
-        values = values_of(exchange.headers, name)
-        return separator.join(values) if values else None
-
-    return load
+    return lambda exchange: exchange.by_name.get(name)
 
 
 def _normal(exchange: Exchange) -> bytes:
@@ -88,11 +74,11 @@ def _values(items: list[tuple[bytes, bytes]]) -> list[bytes]:
 
 
 def _languages(exchange: Exchange) -> list[bytes]:
-    return texts.languages(b",".join(values_of(exchange.headers, b"accept-language")))
+    return texts.languages(exchange.by_name.get(b"accept-language", b""))
 
 
 def _cookies(exchange: Exchange) -> dict[bytes, list[bytes]]:
-    return texts.grouped(texts.cookie_pairs(b"; ".join(values_of(exchange.headers, b"cookie"))))
+    return texts.grouped(texts.cookie_pairs(exchange.by_name.get(b"cookie", b"")))
 
 
 def _body(exchange: Exchange) -> bytes:
@@ -132,6 +118,14 @@ def _part_header(name: bytes) -> Load:
     return _of_parts(lambda parts: parts.headers(name))
 
 
+def _of_hello(read: Callable[[ClientHello], Value]) -> Load:
+    def load(exchange: Exchange) -> Value | None:
+        hello = hello_of(exchange.tls.hello) if exchange.tls is not None else None
+        return None if hello is None else read(hello)
+
+    return load
+
+
 def _response_headers(exchange: Exchange) -> Headers:
     return exchange.response.headers if exchange.response is not None else []
 
@@ -143,10 +137,10 @@ def _media_type(exchange: Exchange) -> bytes | None:
 
 _REQUEST: Mapping[str, Load] = {
     "http.host": attrgetter("host"),
-    "http.cookie": _joined(b"cookie", b"; "),
+    "http.cookie": _header(b"cookie"),
     "http.referer": _header(b"referer"),
     "http.user_agent": _header(b"user-agent"),
-    "http.x_forwarded_for": _joined(b"x-forwarded-for", b", "),
+    "http.x_forwarded_for": _header(b"x-forwarded-for"),
     "http.request.method": attrgetter("method"),
     "http.request.version": attrgetter("version"),
     "http.request.full_uri": lambda exchange: _full(exchange, _uri(exchange)),
@@ -182,6 +176,13 @@ _REQUEST: Mapping[str, Load] = {
     "cf.edge.client_tcp": lambda exchange: True,
     "cf.tls_version": lambda exchange: exchange.tls.version if exchange.tls else None,
     "cf.tls_cipher": lambda exchange: exchange.tls.cipher if exchange.tls else None,
+    "cf.tls_client_hello_length": _of_hello(attrgetter("length")),
+    "cf.tls_client_random": _of_hello(lambda hello: b64encode(hello.random)),
+    "cf.tls_ciphers_sha1": _of_hello(attrgetter("ciphers_sha1")),
+    "cf.tls_client_extensions_sha1": _of_hello(attrgetter("extensions_sha1")),
+    "cf.tls_client_extensions_sha1_le": _of_hello(attrgetter("extensions_sha1_le")),
+    "cf.bot_management.ja3_hash": _of_hello(attrgetter("ja3")),
+    "cf.bot_management.ja4": _of_hello(attrgetter("ja4")),
 }
 _BODY: Mapping[str, Load] = {
     "http.request.body.raw": _body,
@@ -215,6 +216,19 @@ _RESPONSE: Mapping[str, Load] = {
 
 KNOWN = {**_REQUEST, **_BODY, **_ABOUT_BODY, **_RESPONSE}
 LOADERS = loader_table(KNOWN)
+# The fields that rules ask for most, as Python says them of an exchange (`language.inline`).
+SHORT = Shortcuts(
+    values={
+        "http.host": "r.host",
+        "http.request.method": "r.method",
+        "http.request.uri.query": "r.query",
+        "http.cookie": 'r.by_name.get(b"cookie")',
+        "http.referer": 'r.by_name.get(b"referer")',
+        "http.user_agent": 'r.by_name.get(b"user-agent")',
+        "http.x_forwarded_for": 'r.by_name.get(b"x-forwarded-for")',
+    },
+    keys={"http.request.headers": "r.by_name"},
+)
 
 
 class ExchangeView(dict[int, Value | None]):
@@ -224,13 +238,13 @@ class ExchangeView(dict[int, Value | None]):
     and the body's loaders cut it.
     """
 
-    __slots__ = ("_request",)
+    __slots__ = ("request",)
 
     def __init__(self, exchange: Exchange) -> None:
-        self._request = exchange
+        self.request = exchange
 
     def __missing__(self, slot: int) -> Value | None:
-        value = self[slot] = LOADERS[slot](self._request)
+        value = self[slot] = LOADERS[slot](self.request)
         return value
 
 

@@ -42,7 +42,10 @@ _READ = frozenset(
         *(b"cdn-loop", b"x-forwarded-for", b"x-forwarded-proto"),
     }
 )
-_LISTS = frozenset({b"connection", b"cdn-loop", b"x-forwarded-for", b"upgrade"})
+_LISTS = {
+    **dict.fromkeys((b"connection", b"cdn-loop", b"x-forwarded-for", b"upgrade", b"accept-language"), b", "),
+    b"cookie": b"; ",
+}
 _WRITTEN_ANEW = HOP_BY_HOP | FORGEABLE | {b"host", b"content-length"}
 _HOST = re.compile(rb"([a-z0-9_.-]{1,253})(?::[0-9]{0,5})?")
 _ABSOLUTE = re.compile(rb"https?://([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL)
@@ -55,7 +58,7 @@ class Refused(Exception):
 class Read(msgspec.Struct):
     """What the edge itself goes by. `length` None: the body is chunked. `connection`: tokens, lower case.
 
-    `found` are the headers by name; those that are lists are joined.
+    `found` is `by_name` of the headers.
     """
 
     host: bytes
@@ -70,9 +73,7 @@ _NOTHING: frozenset[bytes] = frozenset()
 
 def read(version: str, target: bytes, headers: Headers) -> Read:
     """Raises Refused for a head that two readers could take for two things (RFC 9112 §3.2, §6.3)."""
-    found = dict(headers)  # at the speed of C: nearly every head has each name once
-    if len(found) != len(headers):
-        found = _joined(headers)
+    found = by_name(headers)
     if b"_" in b"".join(found) and any(map(_imitates, found)):
         raise Refused(400, "a header's name imitates another one by an underscore")
     length = _length(version, found)
@@ -90,14 +91,22 @@ def _imitates(name: bytes) -> bool:
     return b"_" in name and name.replace(b"_", b"-") in _WRITTEN_ANEW
 
 
+def by_name(headers: Headers) -> dict[bytes, bytes]:
+    """The first header of each name; those that are lists are joined (RFC 9110 §5.3, RFC 9113 §8.2.3).
+
+    Raises Refused: a header is there twice that the edge goes by.
+    """
+    found = dict(headers)  # at the speed of C: nearly every head has each name once
+    return found if len(found) == len(headers) else _joined(headers)
+
+
 def _joined(headers: Headers) -> dict[bytes, bytes]:
-    """Raises Refused: a header is there twice that the edge goes by."""
     found: dict[bytes, bytes] = {}
     for name, value in headers:
         if name not in found:
             found[name] = value
         elif name in _LISTS:
-            found[name] += b", " + value
+            found[name] += _LISTS[name] + value
         elif name in _READ:
             raise Refused(400, f"{name.decode()} is stated more than once")
     return found

@@ -24,7 +24,7 @@ import msgspec
 from edgestead.language import Filter, FilterError, View, compile_filter, matching
 from edgestead.model.ruleset_document import RulesetDocument, pinned_key
 from edgestead.proxy.exchange import Exchange, Response
-from edgestead.proxy.fields import BODY_FIELDS, BODY_OCTETS_SEEN_MAX
+from edgestead.proxy.fields import BODY_FIELDS, BODY_OCTETS_SEEN_MAX, SHORT
 from edgestead.proxy.later import Later
 from edgestead.proxy.phase import Step, ZoneRules, view_of
 from edgestead.proxy.skips import Level, add_skips, skips_of
@@ -181,12 +181,11 @@ class _Compiler(NamedTuple):
         ready = list(self._ready(document, place))
         if not ready:
             return None
-        acts_of = matching(*zip(*ready, strict=True))
+        conditions, all_acts = zip(*ready, strict=True)
+        acts_of = matching(conditions, all_acts, SHORT)
 
-        def run(exchange: Exchange, view: View) -> Outcome:
-            return act_on(exchange, view, acts_of(view))
-
-        def act_on(exchange: Exchange, view: View, acts: Iterator[Act]) -> Outcome:
+        def run(exchange: Exchange, view: View, rest: Iterator[Act] | None = None) -> Outcome:
+            acts = acts_of(view) if rest is None else rest
             for act in acts:
                 outcome = act(exchange, view)
                 if outcome is not None:
@@ -198,7 +197,7 @@ class _Compiler(NamedTuple):
         def go_on(exchange: Exchange, view: View, acts: Iterator[Act], outcome: Outcome) -> Outcome:
             if outcome is not None:
                 return None if outcome is End.RULESET else outcome
-            return act_on(exchange, view, acts)
+            return run(exchange, view, acts)
 
         return run
 

@@ -113,6 +113,7 @@ async def _answer(start: EdgeStart, edge: Edge, follower: LoopFollower, stop: as
         https = socket.socket(fileno=start.https_fd) if start.https_fd >= 0 else None
         await listener.open(socket.socket(fileno=start.http_fd), https)
         edge.sweep()
+        process.rest_collector()
         process.Status(start.status_fd).ready()
         await stopped
         listener.close()

@@ -29,7 +29,7 @@ from edgestead.crs import (
     parse,
 )
 from edgestead.proxy.managed import ManagedRules
-from edgestead.server import waf_part
+from edgestead.server import process, waf_part
 from edgestead.server.messages import EdgeStart
 from edgestead.waf import scan
 from edgestead.waf.compile import RuleSet
@@ -89,6 +89,7 @@ class RulesPart:
             _log.error("managed rules: inspections stay slow, each rule looks by itself: %s", error)
             return
         self._managed.ready(engine, found.catalogue)
+        process.rest_collector()
         _log.info("managed rules: %s, ready", found.catalogue.description)
 
     def _read(self) -> Read | None:

@@ -261,6 +261,8 @@ SQL_CASES: dict[str, Steps] = {
         ["sqlOpen", "c", "SELECT a FROM t"],
         ["sqlNext", "c"],
         ["deleteAll"],
+        ["sqlNext", "c"],
+        ["sqlRest", "c"],
         ["sqlRaw", "SELECT name FROM sqlite_schema WHERE name = 't'"],
         ["get", "k"],
         ["sqlRaw", "SELECT * FROM t"],
