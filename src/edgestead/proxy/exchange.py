@@ -34,11 +34,12 @@ class ZoneFacts(msgspec.Struct, frozen=True):
 
 
 class TlsFacts(msgspec.Struct, frozen=True):
-    """What a client's TLS connection agreed on. `version` as in b"TLSv1.3"."""
+    """What a client's TLS connection agreed on, `version` as in b"TLSv1.3"; `hello` is its first message."""
 
     version: bytes
     cipher: bytes
     server_name: bytes
+    hello: bytes = b""
 
 
 class OriginChoice(msgspec.Struct):
