@@ -5,6 +5,7 @@ import pytest
 from edgestead.language import FIELDS, compile_filter
 from edgestead.proxy.exchange import TlsFacts
 from edgestead.proxy.fields import KNOWN
+from edgestead.proxy.fields_page import reference_page
 from edgestead.proxy.phase import view_of
 from tests.proxy.made import answer, ask
 
@@ -90,12 +91,14 @@ def test_a_response_field_has_the_answers_value(request_view, text):
 
 def test_the_tables_above_ask_for_every_field_that_the_edge_knows():
     asked = {name for name in FIELDS for text in (*HOLD, *RESPONSE) if name in text}
+    # Those of a ClientHello are asked for in tests/proxy/test_fingerprints.py.
     assert KNOWN.keys() - asked == {
         "raw.http.request.uri.args.names",
         "raw.http.request.uri.args.values",
         "raw.http.response.headers.names",
         "raw.http.response.headers.values",
         *(name for name in FIELDS if ".multipart" in name),  # tests/proxy/test_parts.py
+        *(name for name in KNOWN if name.startswith(("cf.tls_client", "cf.tls_ciphers", "cf.bot"))),
     }
 
 
@@ -114,3 +117,12 @@ def test_a_rewritten_uri_is_what_later_expressions_see():
     assert compile_filter(
         'http.request.uri eq "/new" and raw.http.request.uri eq "/old?a=1"', "http_request_firewall_custom"
     )(view_of(exchange))
+
+
+def test_the_reference_says_of_every_field_without_a_value_why():
+    page = reference_page()
+    without = page.partition("## With a default only")[2]
+    for name in FIELDS.keys() - KNOWN.keys():
+        (row,) = (line for line in without.splitlines() if line.startswith(f"| `{name}` |"))
+        assert row.count("|") == 5
+        assert row.split("|")[4].strip()

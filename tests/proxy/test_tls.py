@@ -64,6 +64,18 @@ def secured(site, context, name):
         raise
 
 
+def test_a_rule_blocks_a_program_by_its_fingerprint(site, authority):
+    host, origin = site.origin()
+    path = f"/zones/{site.zone_id}/rulesets/phases/http_request_firewall_custom/entrypoint"
+    own = 'starts_with(cf.bot_management.ja4, "t13d") and cf.tls_client_hello_length gt 100'
+    rules = [{"action": "block", "expression": f'http.host eq "{host}" and {own}'}]
+    assert site.server.call("PUT", path, {"rules": rules}).status == 200
+    with secured(site, client_context(authority), host) as connection:
+        assert ask(connection, host).status == 403
+    assert site.get(host).status == 200  # without TLS there is no fingerprint
+    assert len(origin.requests) == 1
+
+
 def ask(connection, host):
     connection.sendall(REQUEST % host.encode())
     with connection.makefile("rb") as stream:
@@ -287,15 +299,15 @@ def hello_of(name):
 
 def test_the_name_is_read_from_a_hello_however_it_is_cut():
     whole = hello_of("WWW.Example.com")
-    assert hello.server_name(whole) == b"www.example.com"
+    assert hello.read(whole).server_name == b"www.example.com"
     for end in range(len(whole)):
-        assert hello.server_name(whole[:end]) is None
+        assert hello.read(whole[:end]) is None
     body = whole[5:]
     records = b"".join(
         b"\x16\x03\x01" + len(body[at : at + 50]).to_bytes(2, "big") + body[at : at + 50]
         for at in range(0, len(body), 50)
     )
-    assert hello.server_name(records) == b"www.example.com"
+    assert hello.read(records).server_name == b"www.example.com"
 
 
 NO_HELLOS = [
@@ -310,7 +322,7 @@ NO_HELLOS = [
 @pytest.mark.parametrize("data", NO_HELLOS)
 def test_what_is_no_hello_is_refused(data):
     with pytest.raises(hello.NoHello):
-        hello.server_name(data)
+        hello.read(data)
 
 
 def test_a_damaged_hello_is_read_or_refused_and_nothing_else():
@@ -319,7 +331,7 @@ def test_a_damaged_hello_is_read_or_refused_and_nothing_else():
         for value in (0, 255):
             damaged = whole[:position] + bytes((value,)) + whole[position + 1 :]
             try:
-                hello.server_name(damaged)
+                hello.read(damaged)
             except hello.NoHello:
                 pass
 

@@ -19,6 +19,7 @@ from edgestead.http1.messages import Headers
 from edgestead.proxy import heads, limits, pages
 from edgestead.proxy.address import plain
 from edgestead.proxy.exchange import Exchange, TlsFacts
+from edgestead.proxy.hello import Hello
 from edgestead.proxy.origin import is_too_large
 from edgestead.proxy.passage import Passage, own_answer
 
@@ -41,6 +42,7 @@ class ClientConnection(asyncio.Protocol):
         "_head_bytes",
         "_headers",
         "_held",
+        "_hello",
         "_is_closing",
         "_is_repeating",
         "_is_stuffed",
@@ -50,7 +52,6 @@ class ClientConnection(asyncio.Protocol):
         "_port",
         "_receiving",
         "_scheme",
-        "_server_name",
         "_target",
         "_tls",
         "_transport",
@@ -62,14 +63,14 @@ class ClientConnection(asyncio.Protocol):
         "reading_paused",
     )
 
-    def __init__(self, edge: "Edge", peer: str = "", *, port: int, server_name: str | None = None) -> None:
-        """`peer` "" is whoever is connected; `server_name` is None without TLS."""
+    def __init__(self, edge: "Edge", peer: str = "", *, port: int, hello: Hello | None = None) -> None:
+        """`peer` "" is whoever is connected; `hello` is None without TLS."""
         self.edge = edge
         self._peer = peer
         self._port = port
-        self._server_name = server_name
+        self._hello = hello
         self._tls: TlsFacts | None = None
-        self._scheme = b"http" if server_name is None else b"https"
+        self._scheme = b"http" if hello is None else b"https"
         self._trusted = False
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport | None = None
@@ -96,8 +97,8 @@ class ClientConnection(asyncio.Protocol):
         if not self._peer:
             found = transport.get_extra_info("peername")
             self._peer = plain(found[0]) if isinstance(found, tuple) else ""
-        if self._server_name is not None:
-            self._tls = _facts(transport, self._server_name)
+        if self._hello is not None:
+            self._tls = _facts(transport, self._hello)
         self._trusted = self.edge.trust.trusts(self._peer)
         if not self.edge.admit(self, self._peer, trusted=self._trusted):
             self._transport.abort()
@@ -244,6 +245,8 @@ class ClientConnection(asyncio.Protocol):
             arrived_us=time.time_ns() // 1000,
             tls=self._tls,
             by_name=read.found,
+            body_length=read.length,
+            body_complete=read.length == 0,
         )
         return Passage(
             self,
@@ -253,8 +256,9 @@ class ClientConnection(asyncio.Protocol):
             keep_alive=parser.should_keep_alive(),
             old=version == "1.0",
             upgrades=route.takes_websockets and _wants_websocket(read, method, version),
-            expects=b"expect" in read.found and _expects_continue(read, version),
-            added=added,
+            _expects=b"expect" in read.found and _expects_continue(read, version),
+            _added=added,
+            ended_body=read.length == 0,
         )
 
     def _check_version(self, tls: TlsFacts) -> None:
@@ -424,13 +428,14 @@ class ClientConnection(asyncio.Protocol):
         return self._active is not None
 
 
-def _facts(transport: asyncio.BaseTransport, server_name: str) -> TlsFacts:
+def _facts(transport: asyncio.BaseTransport, hello: Hello) -> TlsFacts:
     agreed = transport.get_extra_info("ssl_object")
     cipher = transport.get_extra_info("cipher")
     return TlsFacts(
         version=(agreed.version() or "").encode() if agreed is not None else b"",
         cipher=cipher[0].encode() if cipher else b"",
-        server_name=server_name.encode("ascii", "replace"),
+        server_name=hello.server_name,
+        hello=hello.message,
     )
 
 

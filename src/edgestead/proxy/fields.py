@@ -10,6 +10,7 @@ default always: what a machine of your own does not know.
 """
 
 import os
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from operator import attrgetter
@@ -18,6 +19,7 @@ from edgestead.language import FIELDS, Loader, Shortcuts, Value, ip_value, loade
 from edgestead.language.types import VALUE_BYTES_MAX
 from edgestead.proxy import texts
 from edgestead.proxy.exchange import Exchange, Headers, values_of
+from edgestead.proxy.fingerprints import ClientHello, hello_of
 from edgestead.proxy.parts import Parts, parts_of
 
 BODY_OCTETS_SEEN_MAX = VALUE_BYTES_MAX  # of a body, where an expression asks for it
@@ -116,6 +118,14 @@ def _part_header(name: bytes) -> Load:
     return _of_parts(lambda parts: parts.headers(name))
 
 
+def _of_hello(read: Callable[[ClientHello], Value]) -> Load:
+    def load(exchange: Exchange) -> Value | None:
+        hello = hello_of(exchange.tls.hello) if exchange.tls is not None else None
+        return None if hello is None else read(hello)
+
+    return load
+
+
 def _response_headers(exchange: Exchange) -> Headers:
     return exchange.response.headers if exchange.response is not None else []
 
@@ -166,6 +176,13 @@ _REQUEST: Mapping[str, Load] = {
     "cf.edge.client_tcp": lambda exchange: True,
     "cf.tls_version": lambda exchange: exchange.tls.version if exchange.tls else None,
     "cf.tls_cipher": lambda exchange: exchange.tls.cipher if exchange.tls else None,
+    "cf.tls_client_hello_length": _of_hello(attrgetter("length")),
+    "cf.tls_client_random": _of_hello(lambda hello: b64encode(hello.random)),
+    "cf.tls_ciphers_sha1": _of_hello(attrgetter("ciphers_sha1")),
+    "cf.tls_client_extensions_sha1": _of_hello(attrgetter("extensions_sha1")),
+    "cf.tls_client_extensions_sha1_le": _of_hello(attrgetter("extensions_sha1_le")),
+    "cf.bot_management.ja3_hash": _of_hello(attrgetter("ja3")),
+    "cf.bot_management.ja4": _of_hello(attrgetter("ja4")),
 }
 _BODY: Mapping[str, Load] = {
     "http.request.body.raw": _body,

@@ -13,8 +13,8 @@ from edgestead.proxy.fields import BODY_OCTETS_SEEN_MAX, KNOWN
 _HEAD = f"""# Fields at the edge
 
 <!-- Written by docs/generate.py; change the code instead. -->
-Which [fields](fields.md) have a request's value at the edge, and which only their default, because nothing on
-this machine could know more. A rule that asks for one of the latter is taken and does what its default says.
+Which [fields](fields.md) have a request's value at the edge, and which only their default, for the
+reason that stands beside it. A rule that asks for one of the latter is taken and does what its default says.
 
 Where a rule asks for a body, the edge holds up to {BODY_OCTETS_SEEN_MAX:,} bytes of it before it decides;
 `http.request.body.truncated` tells whether there is more. Requests that no rule looks into are not held.
@@ -27,9 +27,31 @@ Where a rule asks for a body, the edge holds up to {BODY_OCTETS_SEEN_MAX:,} byte
 _DEFAULTS = """
 ## With a default only
 
-| Field | Type | Default |
-| --- | --- | --- |
+| Field | Type | Default | Why |
+| --- | --- | --- | --- |
 """
+# By the longest prefix of a field's name.
+_REASONS = {
+    "cf.api_gateway": "no schemas of APIs are kept",
+    "cf.bot_management": "no programs are told from people, no lists of good ones are kept",
+    "cf.client.bot": "no lists of good programs are kept",
+    "cf.colo": "there is one location, and it has no name",
+    "cf.edge.l4": "not asked of the kernel",
+    "cf.edge.server_ip": "a connection's own address is not kept for its requests",
+    "cf.hostname.metadata": "there are no custom host names",
+    "cf.response": "pages of the edge's own do not meet rules",
+    "cf.threat_score": "no reputations of addresses are kept",
+    "cf.timings": "no request asks for the time on its way",
+    "cf.timings.client_quic_rtt_msec": "no HTTP/3",
+    "cf.timings.worker_msec": "no programs run at the edge",
+    "cf.tls_client_auth": "no client certificates are asked for",
+    "cf.verified_bot_category": "no lists of good programs are kept",
+    "cf.waf": "bodies are not searched for credentials or viruses; managed rules have a score of their own",
+    "cf.waf.score": "needs a trained model; managed rules have a score of their own",
+    "cf.worker": "no programs run at the edge",
+    "http.request.headers.truncated": "never true: a head that is too large is refused",
+    "ip.src": "needs a database of networks and places, which is not part of this",
+}
 
 
 def reference_page() -> str:
@@ -43,8 +65,16 @@ def _rows(fields: list[Field], *, with_default: bool = False) -> str:
     lines = []
     for field in sorted(fields, key=lambda one: one.name):
         line = f"| `{field.name}` | `{field.type}` |".replace("Bytes", "String")
-        lines.append(f"{line} {_default(field)} |\n" if with_default else f"{line}\n")
+        lines.append(f"{line} {_default(field)} | {_reason(field)} |\n" if with_default else f"{line}\n")
     return "".join(lines)
+
+
+def _reason(field: Field) -> str:
+    """Raises KeyError: every field that is not filled says why."""
+    name = field.name
+    while name not in _REASONS and "." in name:
+        name = name.rpartition(".")[0]
+    return _REASONS[name]
 
 
 def _default(field: Field) -> str:

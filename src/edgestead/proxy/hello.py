@@ -6,6 +6,8 @@ Tells `proxy.listener`, which chooses certificate and terms before TLS begins.
 Not   TLS: the same bytes go to OpenSSL, which judges them.
 """
 
+from typing import NamedTuple
+
 HELLO_BYTES_MAX = 32 * 1024
 _RECORD_HEAD, _HANDSHAKE, _CLIENT_HELLO, _SERVER_NAME, _HOST_NAME = 5, 22, 1, 0, 0
 
@@ -14,13 +16,20 @@ class NoHello(Exception):
     """These bytes begin no TLS connection."""
 
 
-def server_name(data: bytes) -> bytes | None:
-    """The name, lower case; empty when the client names none. None: more bytes are needed. Raises NoHello."""
+class Hello(NamedTuple):
+    """`server_name` is in lower case, and empty when the client names none; `message` has no record heads."""
+
+    server_name: bytes
+    message: bytes
+
+
+def read(data: bytes) -> Hello | None:
+    """What a connection begins with. None: more bytes are needed. Raises NoHello."""
     message = _message(data)
     if message is None:
         return None
     try:
-        return _name(message)
+        return Hello(_name(message), message)
     except IndexError:
         raise NoHello from None
 

@@ -120,8 +120,8 @@ class Listener:
     def forget(self, arrival: "_Arrival") -> None:
         self._arrivals.discard(arrival)
 
-    def connection(self, peer: str, port: int, server_name: str | None) -> ClientConnection:
-        return ClientConnection(self._edge, peer, port=port, server_name=server_name)
+    def connection(self, peer: str, port: int, begun: hello.Hello | None) -> ClientConnection:
+        return ClientConnection(self._edge, peer, port=port, hello=begun)
 
 
 class _Arrival:
@@ -184,27 +184,26 @@ class _Arrival:
 
     def _read_hello(self, data: bytes) -> bool:
         """True: more bytes are needed. Raises NoHello."""
-        found = hello.server_name(data)
+        found = hello.read(data)
         if found is None:
             return True
-        name = found.decode("ascii", "replace")
-        context = self._listener.context(name)
+        context = self._listener.context(found.server_name.decode("ascii", "replace"))
         if context is None:
             log.info("a client asked for a name without a certificate")
             raise hello.NoHello
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
-        self._hand_over(context, name)
+        self._hand_over(context, found)
         return False
 
-    def _hand_over(self, context: ssl.SSLContext | None, server_name: str | None) -> None:
+    def _hand_over(self, context: ssl.SSLContext | None, begun: hello.Hello | None) -> None:
         self._leave()
-        self._handing = self._listener.loop.create_task(self._serve(context, server_name))
+        self._handing = self._listener.loop.create_task(self._serve(context, begun))
 
-    async def _serve(self, context: ssl.SSLContext | None, server_name: str | None) -> None:
+    async def _serve(self, context: ssl.SSLContext | None, begun: hello.Hello | None) -> None:
         seconds = limits.HANDSHAKE_SECONDS_MAX if context else None
         try:
             await self._listener.loop.connect_accepted_socket(
-                lambda: self._listener.connection(self._peer, self._port, server_name),
+                lambda: self._listener.connection(self._peer, self._port, begun),
                 self._socket,
                 ssl=context,
                 ssl_handshake_timeout=seconds,

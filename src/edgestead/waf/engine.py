@@ -1,7 +1,7 @@
 """Requests in, verdicts out: a rule set with its scanner, policies, and inspections.
 
 Owns  policies and their plans; the order of phases; scores.
-Asks  `collections` for values, `scan` for candidates, `run` to run rules.
+Asks  `collections` for values, `search` for candidates, `run` to run rules.
 Tells the proxy a verdict, in steps that each take little time.
 Not   what happens to the request then (`proxy`), where a compiled database is kept (`server`).
 
@@ -19,14 +19,13 @@ from edgestead.crs import Effective
 from . import scan
 from .collections import add_body, add_response_body, request_values, response_values
 from .compile import CompiledRule, RuleSet
-from .gates import ARGUMENTS, BODY, FAMILY_OF, HEAD, RESPONSE, Candidates
+from .gates import ARGUMENTS, BODY, HEAD, RESPONSE
 from .limits import HITS_MAX, STEP_UNITS, WORK_UNITS_MAX, Meter
-from .plan import Plan, Scanned
+from .plan import Plan
 from .run import Found, Run
 from .scan import NoScanner, Scanner
-from .suspects import may_match
-from .transaction import PARANOIA_LEVELS, Hit, Pair, Policy, Refused, Request, Response, Values, Verdict
-from .variants import Texts
+from .search import Search
+from .transaction import PARANOIA_LEVELS, Hit, Policy, Refused, Request, Response, Values, Verdict
 
 PLANS_MAX = 64  # choices of rules with a plan kept; zones that choose alike share one
 Steps = Generator[None, None, Verdict]
@@ -36,8 +35,6 @@ _LEVEL_KEYS: Final = (
     b"executing_paranoia_level",
     b"paranoia_level",
 )
-# Groups whose values come again with other requests: names and values of headers.
-_REPEATED = frozenset((HEAD,))
 
 
 class Engine:
@@ -120,8 +117,7 @@ class Inspection:
         self._plan = engine.plan(policy)
         self._meter = Meter(work_units_max)
         self._run: Run | None = None
-        self._candidates: Candidates = set()
-        self._scanned: dict[tuple[str, str], list[Pair]] = {}  # what was scanned already
+        self._search = Search(engine.rule_set.chains, engine.scanner, self._plan, self._meter)
 
     def request(self) -> Steps:
         """Phases 1 and 2. Limits are verdicts, not exceptions."""
@@ -131,14 +127,14 @@ class Inspection:
             run = self._run = Run(self._engine.rule_set.chains, self._plan.tx, values, self._meter)
             run.values_changed()
             yield
-            yield from self._scan(run, (ARGUMENTS, HEAD))
+            yield from self._search.look(run, (ARGUMENTS, HEAD), early=1)
             yield from self._phase(run, 1)
             if request.body:
                 processor = run.processor or _first(values, "REQBODY_PROCESSOR")
                 add_body(values, request, processor, run.force_body)
                 run.values_changed()
                 yield
-                yield from self._scan(run, (ARGUMENTS, BODY))
+            yield from self._search.look(run, (ARGUMENTS, BODY, HEAD))
             yield from self._phase(run, 2)
         except Refused as refused:
             return self._verdict(refused)
@@ -151,12 +147,12 @@ class Inspection:
         try:
             run.values.update(response_values(response))
             run.values_changed()
-            yield from self._scan(run, (RESPONSE,))
+            yield from self._search.look(run, (RESPONSE,), early=3)
             yield from self._phase(run, 3)
             if response.body:
                 add_response_body(run.values, response)
                 run.values_changed()
-                yield from self._scan(run, (RESPONSE,))
+            yield from self._search.look(run, (RESPONSE,))
             for phase in (4, 5):
                 yield from self._phase(run, phase)
         except Refused as refused:
@@ -164,66 +160,12 @@ class Inspection:
         return self._verdict()
 
     def _phase(self, run: Run, phase: int) -> Iterator[None]:
-        places = {place for of, place in self._candidates if of == phase}
+        places = self._search.places(phase)
         units = self._meter.units
         for _ in run.phase(self._plan.phases[phase], places):
             if self._meter.units - units >= STEP_UNITS:
                 units = self._meter.units
                 yield
-
-    def _scan(self, run: Run, groups: tuple[str, ...]) -> Iterator[None]:
-        """Look for candidates in values that were not there before."""
-        for group in groups:
-            scanned = self._plan.scanned.get(group)
-            if scanned is None:
-                continue
-            fresh: dict[bytes, None] = {}
-            for variable, key in scanned.sources:
-                for value in self._fresh(run, group, variable, key):
-                    fresh[value] = None
-            left = list(fresh)
-            if group in _REPEATED:
-                left = []
-                for value in fresh:
-                    known = scanned.memory.known(value)
-                    if known is None:
-                        left.append(value)
-                    else:
-                        self._candidates |= known
-                for value in scanned.memory.repeated(left):
-                    left.remove(value)
-                    found = self._candidates_of([value], scanned, group)
-                    scanned.memory.remember(value, found)
-                    self._candidates |= found
-            if left:
-                self._candidates |= self._candidates_of(left, scanned, group)
-                yield
-
-    def _candidates_of(self, values: list[bytes], scanned: Scanned, group: str) -> Candidates:
-        meter = self._meter
-        texts = Texts(self._engine.rule_set.chains, values)
-        text = texts.all_lines(scanned.chains, meter)
-        meter.spend(len(text))
-        found = self._engine.scanner.candidates(text, FAMILY_OF[group], group)
-        for soft in scanned.soft:
-            if any(
-                may_match(soft.link, part, stage, meter)
-                for stage in soft.link.stages
-                for part in texts.prepare(stage, meter)
-            ):
-                found.add((soft.phase, soft.place))
-        return found
-
-    def _fresh(self, run: Run, group: str, variable: str, key: bytes) -> list[bytes]:
-        """The values of a variable that were not scanned yet."""
-        if key:
-            if variable == "REQUEST_HEADERS":
-                return run.headers.get(key, [])
-            return [value for name, value in run.values.get(variable, ()) if name.lower() == key]
-        pairs = run.values.get(variable, [])
-        before = self._scanned.get((group, variable), [])
-        self._scanned[group, variable] = pairs
-        return [value for _, value in (pairs[len(before) :] if pairs[: len(before)] == before else pairs)]
 
     def _verdict(self, refused: Refused | None = None) -> Verdict:
         found = [] if self._run is None else self._run.found
