@@ -16,6 +16,7 @@ import msgspec
 
 from edgestead.http1.messages import Headers, Response
 from edgestead.language import View
+from edgestead.proxy.answer_watch import AnswerWatch
 from edgestead.proxy.late_body import LateBody
 
 __all__ = ["Exchange", "Headers", "OriginChoice", "Response", "ResponseHead", "TlsFacts", "ZoneFacts"]
@@ -72,8 +73,9 @@ class Exchange(msgspec.Struct, kw_only=True, eq=False):
     connected. `host` is without port and in lower case. `path` and `query` are the target's, as sent; `query`
     is empty when there is none. `by_name` are the headers by name (`heads.by_name`). `body` is the inspected
     prefix of the request's body: `body_complete` says whether it is all of it, `body_length` what
-    Content-Length says (None for chunked bodies). `late` looks at what of the body follows that prefix, where
-    somebody does. `ray` is the request's id, `arrived_us` when its head was complete (Unix time).
+    Content-Length says (None for chunked bodies). `late` looks at what of the body follows that prefix,
+    `watch` at the origin's answer, where somebody does. `ray` is the request's id, `arrived_us` when its head
+    was complete (Unix time).
     """
 
     client: str
@@ -101,6 +103,7 @@ class Exchange(msgspec.Struct, kw_only=True, eq=False):
     view: View | None = None
     keep: dict[str, Any] | None = None  # what phases leave for one another, by their own names
     late: LateBody | None = None
+    watch: AnswerWatch | None = None
     _outgoing: Headers | None = None
 
     def __post_init__(self) -> None:

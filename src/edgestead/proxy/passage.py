@@ -16,6 +16,7 @@ import msgspec
 
 from edgestead.http1.messages import Headers
 from edgestead.proxy import answers, faults, heads, limits, pages
+from edgestead.proxy.answer_watch import HeldAnswer
 from edgestead.proxy.exchange import Exchange, Response, ResponseHead
 from edgestead.proxy.faults import Fault, OriginFault
 from edgestead.proxy.late_body import LateBody
@@ -54,6 +55,7 @@ class Passage(msgspec.Struct, eq=False):
     _sent: bool = False
     _retried: bool = False
     _is_framed: bool = False  # the answer to the client is chunked
+    _held: HeldAnswer | None = None  # while somebody looks at it
     _origin: OriginConnection | None = None
     _connecting: asyncio.Task[None] | None = None
     _way: Way | None = None
@@ -267,8 +269,49 @@ class Passage(msgspec.Struct, eq=False):
         bodyless: bool,
     ) -> None:
         """`found` are the headers by name, the last one of each."""
-        self._answered = True
         headers = answers.end_to_end(headers, found)
+        watch = self.exchange.watch
+        if watch is None or status == 101:
+            self._tell(status, headers, length, bodyless)
+            return
+        self._held = watch.hold(status, headers, length, bodyless)
+        self._look()
+
+    def _look(self) -> None:
+        """Have the answer looked at, when enough of it is here."""
+        self._client.expect_origin(limits.ORIGIN_BODY_SECONDS_MAX)
+        held, watch = self._held, self.exchange.watch
+        assert held is not None
+        assert watch is not None
+        if held.is_enough and not held.is_decided:
+            held.is_decided = True
+            self.pause(True)
+            self._decide(watch.decide(held))
+
+    def _decide(self, answer: Response | Later | None) -> None:
+        if isinstance(answer, Later):
+            self._client.edge.loop.call_soon(self._decide_on, answer)
+            return
+        held, self._held = self._held, None
+        if answer is not None or held is None:
+            if answer is not None:
+                self.answer(answer)
+            return
+        self.pause(False)
+        self._tell(held.status, held.headers, held.length, held.bodyless)
+        for chunk in held.chunks:
+            self.body(chunk)
+        if held.ended:
+            self.ended()
+
+    def _decide_on(self, later: Later) -> None:
+        if not self.done and self._held is not None:
+            self._decide(later.go_on())
+            self.flush()
+
+    def _tell(self, status: int, headers: Headers, length: int | None, bodyless: bool) -> None:
+        """Say the answer's head to the client."""
+        self._answered = True
         exchange = self.exchange
         if self._route.pipeline.has_response:
             exchange.response = ResponseHead(status, headers)
@@ -304,7 +347,10 @@ class Passage(msgspec.Struct, eq=False):
         return answers.CHUNKED
 
     def body(self, chunk: bytes) -> None:
-        if self._is_framed:
+        if self._held is not None:
+            self._held.add(chunk)
+            self._look()
+        elif self._is_framed:
             self._out.append(b"%x\r\n%b\r\n" % (len(chunk), chunk))
         else:
             self._out.append(chunk)
@@ -318,16 +364,31 @@ class Passage(msgspec.Struct, eq=False):
 
     def ended(self) -> None:
         """The answer is complete."""
+        if self.done:
+            return
+        if self._held is not None:
+            self._ended_held(self._held)
+            return
         if self._is_framed:
             self._out.append(_LAST_CHUNK)
         self.flush()
+        self._release_origin()
+        self._finish()
+
+    def _ended_held(self, held: HeldAnswer) -> None:
+        held.ended = True
+        self.pause(False)
+        self._release_origin()
+        self._look()
+
+    def _release_origin(self) -> None:
         origin, self._origin = self._origin, None
         if origin is not None:
             origin.release(self, usable=self.ended_body)
-        self._finish()
 
     def lost(self, fault: Fault) -> None:
         """The origin's connection ended before its answer did."""
+        self._held = None
         origin, self._origin = self._origin, None
         if self.done:
             return
