@@ -101,8 +101,9 @@ def test_the_newest_image_of_a_page_wins_and_the_file_is_cut(logs: Logs) -> None
     log = logs.open()
     lease = log.acquire(ref())
     put(log, lease, pages(3, p1=b"A", p2=b"B", p3=b"C"), pages(2, p2=b"D"))
+    logs.disk.open(lease.path, create=True).write(b"x" * 3 * PAGE_BYTES, 0)
 
-    logs.power_cut()
+    logs.killed()
 
     path = logs.open().acquire(ref()).path
     assert contents(logs.disk, path) == b"A" * PAGE_BYTES + b"D" * PAGE_BYTES

@@ -2,6 +2,8 @@
 
 import asyncio
 import errno
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -190,6 +192,21 @@ def test_a_full_disk_refuses_before_it_acknowledges_and_resets(
     logs.killed()
     run(logs, after, kind)
     assert not logs.fatal
+
+
+def test_what_waits_behind_a_refused_commit_is_refused_too(logs: Logs) -> None:
+    log = logs.open()
+    lease = log.acquire(ref())
+    put(log, lease, keys(a=b"1"))
+    begun: list[tuple[Callable[[], Any], Callable[[Any, Exception | None], None]]] = []
+    log._writer._runner = SimpleNamespace(run=lambda *job: begun.append(job))  # type: ignore[assignment]
+    in_flight = put(log, lease, keys(a=b"2"))
+    behind = put(log, lease, keys(a=b"3"))
+
+    begun[0][1](None, NoSpace("no space left for the object log"))
+
+    assert (in_flight.state, behind.state) == ("refused", "refused")
+    assert len(begun) == 1, "its position would follow one that nobody has"
 
 
 def test_a_database_that_meets_a_full_disk_makes_the_log_read_only(logs: Logs) -> None:
