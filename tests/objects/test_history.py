@@ -432,7 +432,7 @@ def noise(seed: int) -> str:
 
 @pytest.mark.long
 @pytest.mark.timeout(3_600)
-def test_two_thousand_histories(small: None) -> None:
+def test_a_thousand_histories(small: None) -> None:
     @settings(max_examples=1_000, deadline=None, suppress_health_check=list(HealthCheck))
     @given(steps=st.lists(STEPS, max_size=80), durability=st.sampled_from(("log", "sqlite")))
     def check(steps: list[Step], durability: Durability) -> None:
