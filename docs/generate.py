@@ -3,9 +3,13 @@
 A page that a room writes itself gets a row in PAGES; tests/docs checks that every one is current.
 """
 
-from collections.abc import Callable
+import ast
+from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
+import edgestead
 from edgestead import config
 from edgestead.api import pages
 from edgestead.changes import page as changes
@@ -16,6 +20,8 @@ from edgestead.proxy import fields_page
 from edgestead.services import settings_page
 
 DOCS = Path(__file__).parent
+PACKAGE = Path(edgestead.__file__).parent
+TOOLS = {"cli", "testing"}  # what they limit is their own reading
 SECTIONS = {  # of the index, in its order: folder and heading
     "how-to": "How to",
     "explanation": "Explanation",
@@ -36,6 +42,71 @@ def index_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+class Limit(NamedTuple):
+    """A number that bounds something, with its comment. `module` is its place within the room."""
+
+    room: str
+    module: str
+    name: str
+    value: float
+    words: str
+
+    @property
+    def heading(self) -> str:
+        return f"{self.module}.{self.name}" if self.module else self.name
+
+
+def limits() -> Iterator[Limit]:
+    """Every public number of the rooms' `limits.py`, and every other one that says that it is a limit."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        room, *module = path.relative_to(PACKAGE).with_suffix("").parts
+        if room not in TOOLS:
+            lines = path.read_text().splitlines()
+            for node in ast.parse("\n".join(lines)).body:
+                name = _assigned(node)
+                if name and name.isupper() and (name.endswith(("_MAX", "_MIN")) or module[-1:] == ["limits"]):
+                    value = getattr(import_module(".".join((edgestead.__name__, room, *module))), name)
+                    if isinstance(value, int | float):
+                        yield Limit(room, ".".join(module), name, value, _comment(lines, node))
+
+
+def _assigned(node: ast.stmt) -> str:
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    target = node.target if isinstance(node, ast.AnnAssign) else targets[0] if len(targets) == 1 else None
+    return target.id if isinstance(target, ast.Name) and not target.id.startswith("_") else ""
+
+
+def _comment(lines: list[str], node: ast.stmt) -> str:
+    """What stands behind the number, else the lines above it."""
+    for line in lines[node.lineno - 1 : node.end_lineno]:
+        if "  # " in line:
+            return line.partition("  # ")[2]
+    above: list[str] = []
+    for line in reversed(lines[: node.lineno - 1]):
+        if not line.startswith("# "):
+            break
+        above.insert(0, line.removeprefix("# "))
+    return " ".join(above)
+
+
+def limits_page() -> str:
+    """docs/reference/limits.md: one heading per limit, by room."""
+    lines = [
+        "# Limits\n",
+        "<!-- Written by docs/generate.py; change the code instead. -->\n",
+        "What the server takes, keeps and waits for at most, by room and file of the code. The name says the",
+        "unit. A limit that an operator chooses is a [setting](configuration.md).\n",
+    ]
+    room = ""
+    for limit in limits():
+        if limit.room != room:
+            room = limit.room
+            lines.append(f"## {room}\n")
+        value = f"{limit.value:,}"
+        lines += [f"### {limit.heading}\n", f"{value}: {limit.words}\n" if limit.words else f"{value}\n"]
+    return "\n".join(lines)
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "index.md": index_page,
     "reference/changes.md": changes.reference_page,
@@ -43,6 +114,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/configuration.md": config.reference_page,
     "reference/edge-fields.md": fields_page.reference_page,
     "reference/errors.md": pages.errors_page,
+    "reference/limits.md": limits_page,
     "reference/metrics.md": counters.reference_page,
     "reference/operating-objects.md": operate_page.reference_page,
     "reference/routes.md": pages.routes_page,

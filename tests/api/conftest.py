@@ -7,7 +7,8 @@ import pytest
 
 from edgestead.changes import NEWEST, OLDEST
 from edgestead.model.call import Profile
-from edgestead.testing.api import LocalApi
+from edgestead.testing.api import CREDENTIALS, LocalApi
+from tests.services.ruleset_samples import CUSTOM_PHASE, block
 
 AT_NEWEST = pytest.mark.parametrize("as_of", [NEWEST], indirect=True, ids=str)
 WWW = {"type": "A", "name": "www", "content": "192.0.2.1", "ttl": 3600}
@@ -53,3 +54,27 @@ def records(zone_id) -> str:
 def www(api, records) -> str:
     """The path of one record, an A at www.example.com."""
     return f"{records}/{api.post(records, WWW).result['id']}"
+
+
+@pytest.fixture
+def rulesets(zone_id) -> str:
+    """The path of the zone's rulesets."""
+    return f"/zones/{zone_id}/rulesets"
+
+
+@pytest.fixture(params=["zone", "account"])
+def scope(request, rulesets) -> tuple[str, str]:
+    """The path of rulesets, and the kind of its entry points."""
+    account = f"/accounts/{CREDENTIALS.account_id}/rulesets"
+    return (rulesets, "zone") if request.param == "zone" else (account, "root")
+
+
+@pytest.fixture
+def entrypoint(rulesets) -> str:
+    return f"{rulesets}/phases/{CUSTOM_PHASE}/entrypoint"
+
+
+@pytest.fixture
+def three(api, entrypoint):
+    """An entry point with rules a, b and c, by their descriptions."""
+    return api.put(entrypoint, {"rules": [block(description=name) for name in "abc"]}).result

@@ -5,9 +5,7 @@ import pytest
 from edgestead.services.limits import REGEXES_PER_RULESET_MAX, RULES_PER_RULESET_MAX
 from edgestead.testing.api import CREDENTIALS
 from tests.services.ruleset_samples import (
-    ANOMALY,
     CUSTOM_PHASE,
-    ENTRIES,
     MANAGED,
     MANAGED_PHASE,
     block,
@@ -24,29 +22,6 @@ def managed():
     return MANAGED
 
 
-@pytest.fixture
-def zone(zone_id) -> str:
-    """The path of the zone's rulesets."""
-    return f"/zones/{zone_id}/rulesets"
-
-
-@pytest.fixture(params=["zone", "account"])
-def scope(request, zone) -> tuple[str, str]:
-    """The path of rulesets, and the kind of its entry points."""
-    return (zone, "zone") if request.param == "zone" else (ACCOUNT, "root")
-
-
-@pytest.fixture
-def entrypoint(zone) -> str:
-    return f"{zone}/phases/{CUSTOM_PHASE}/entrypoint"
-
-
-@pytest.fixture
-def three(api, entrypoint):
-    """An entry point with rules a, b and c, by their descriptions."""
-    return api.put(entrypoint, {"rules": [block(description=name) for name in "abc"]}).result
-
-
 def names(ruleset) -> str:
     return "".join(rule["description"] for rule in ruleset["rules"])
 
@@ -58,7 +33,7 @@ def new(kind: str, **more: object) -> dict[str, object]:
 # Entry points
 
 
-def test_an_entry_point_is_made_by_its_first_put_and_answers_in_the_golden_shape(api, zone, entrypoint):
+def test_an_entry_point_is_made_by_its_first_put_and_answers_in_the_golden_shape(api, rulesets, entrypoint):
     made = api.put(entrypoint, {"rules": [block()]}).result
 
     assert list(made) == [
@@ -70,11 +45,11 @@ def test_an_entry_point_is_made_by_its_first_put_and_answers_in_the_golden_shape
     assert (rule["version"], rule["enabled"], rule["description"]) == ("1", True, "")
     assert rule["last_updated"] == made["last_updated"]
     assert "logging" not in rule
-    assert api.get(entrypoint).result == api.get(f"{zone}/{made['id']}").result == made
+    assert api.get(entrypoint).result == api.get(f"{rulesets}/{made['id']}").result == made
 
 
-def test_the_managed_phase_names_its_source(api, zone):
-    assert api.put(f"{zone}/phases/{MANAGED_PHASE}/entrypoint", {}).result["source"] == "firewall_managed"
+def test_the_managed_phase_names_its_source(api, rulesets):
+    assert api.put(f"{rulesets}/phases/{MANAGED_PHASE}/entrypoint", {}).result["source"] == "firewall_managed"
 
 
 def test_an_entry_point_without_rules_shows_an_empty_list(api, entrypoint):
@@ -92,15 +67,15 @@ def test_a_put_changes_only_what_it_sends(api, entrypoint):
 
 
 @pytest.mark.parametrize("body", [{}, {"rules": None}, {"description": "first"}, {"name": "mine"}])
-def test_a_put_that_sends_nothing_new_makes_no_version(api, entrypoint, zone, body):
+def test_a_put_that_sends_nothing_new_makes_no_version(api, entrypoint, rulesets, body):
     made = api.put(entrypoint, {"name": "mine", "description": "first", "rules": [block()]}).result
 
     assert api.put(entrypoint, body).result == made
-    assert api.put(f"{zone}/{made['id']}", body).result == made
+    assert api.put(f"{rulesets}/{made['id']}", body).result == made
     assert len(api.get(f"{entrypoint}/versions").result) == 1
 
 
-def test_the_account_has_entry_points_of_its_own(api, zone, entrypoint):
+def test_the_account_has_entry_points_of_its_own(api, rulesets, entrypoint):
     path = f"{ACCOUNT}/phases/{CUSTOM_PHASE}/entrypoint"
     api.put(entrypoint, {})
 
@@ -133,40 +108,40 @@ def test_a_ruleset_lives_in_both_scopes(api, scope):
     assert api.get(f"{path}/phases/{CUSTOM_PHASE}/entrypoint").codes == [10003]
 
 
-def test_a_list_shows_summaries_the_managed_ruleset_first(api, entrypoint, zone):
+def test_a_list_shows_summaries_the_managed_ruleset_first(api, entrypoint, rulesets):
     api.put(entrypoint, {"rules": [block()]})
 
-    managed, own = api.get(zone).result
+    managed, own = api.get(rulesets).result
 
     assert (managed["kind"], managed["phase"], managed["version"]) == ("managed", MANAGED_PHASE, "7")
     assert own["kind"] == "zone"
     assert "rules" not in managed | own
-    assert "result_info" not in api.get(zone).json
+    assert "result_info" not in api.get(rulesets).json
 
 
-def test_a_zone_lists_the_custom_rulesets_that_it_may_execute_but_does_not_own_them(api, zone):
+def test_a_zone_lists_the_custom_rulesets_that_it_may_execute_but_does_not_own_them(api, rulesets):
     custom = api.post(ACCOUNT, new("custom")).result
     api.post(ACCOUNT, new("root"))
 
-    assert [row["kind"] for row in api.get(zone).result] == ["managed", "custom"]
-    assert api.get(f"{zone}/{custom['id']}").codes == [10001]
+    assert [row["kind"] for row in api.get(rulesets).result] == ["managed", "custom"]
+    assert api.get(f"{rulesets}/{custom['id']}").codes == [10001]
     assert [row["kind"] for row in api.get(ACCOUNT).result] == ["managed", "custom", "root"]
 
 
-def test_a_list_is_paged_by_cursor(api, zone):
+def test_a_list_is_paged_by_cursor(api, rulesets):
     phases = [CUSTOM_PHASE, MANAGED_PHASE, "http_ratelimit"]
     for phase in phases:
-        api.put(f"{zone}/phases/{phase}/entrypoint", {})
+        api.put(f"{rulesets}/phases/{phase}/entrypoint", {})
 
-    first = api.get(f"{zone}?per_page=3").json
+    first = api.get(f"{rulesets}?per_page=3").json
     cursor = first["result_info"]["cursors"]["after"]
-    second = api.get(f"{zone}?per_page=3&cursor={cursor}").json
+    second = api.get(f"{rulesets}?per_page=3&cursor={cursor}").json
 
     seen = [row["phase"] for row in first["result"] + second["result"]]
     assert seen == [MANAGED_PHASE, CUSTOM_PHASE, "http_ratelimit", MANAGED_PHASE]
     assert "result_info" not in second
-    assert len(api.get(f"{zone}?per_page=&cursor=").result) == 4
-    assert len(api.get(f"{zone}?per_page=999999").result) == 4
+    assert len(api.get(f"{rulesets}?per_page=&cursor=").result) == 4
+    assert len(api.get(f"{rulesets}?per_page=999999").result) == 4
 
 
 NO_PAGES = [
@@ -183,21 +158,21 @@ NO_PAGES = [
 
 
 @pytest.mark.parametrize("query", NO_PAGES)
-def test_a_page_that_no_list_has_is_refused(api, zone, query):
-    answer = api.get(f"{zone}?{query}")
+def test_a_page_that_no_list_has_is_refused(api, rulesets, query):
+    answer = api.get(f"{rulesets}?{query}")
 
     assert (answer.status, answer.codes) == (400, [1001])
     assert f"Query parameter {query.partition('=')[0]} is invalid" in answer.json["errors"][0]["message"]
 
 
-def test_a_cursor_whose_ruleset_is_gone_still_leads_on(api, zone):
-    made = api.put(f"{zone}/phases/{CUSTOM_PHASE}/entrypoint", {}).result["id"]
-    api.put(f"{zone}/phases/{MANAGED_PHASE}/entrypoint", {})
-    cursor = api.get(f"{zone}?per_page=2").json["result_info"]["cursors"]["after"]
+def test_a_cursor_whose_ruleset_is_gone_still_leads_on(api, rulesets):
+    made = api.put(f"{rulesets}/phases/{CUSTOM_PHASE}/entrypoint", {}).result["id"]
+    api.put(f"{rulesets}/phases/{MANAGED_PHASE}/entrypoint", {})
+    cursor = api.get(f"{rulesets}?per_page=2").json["result_info"]["cursors"]["after"]
 
-    api.delete(f"{zone}/{made}")
+    api.delete(f"{rulesets}/{made}")
 
-    assert [row["phase"] for row in api.get(f"{zone}?cursor={cursor}").result] == [MANAGED_PHASE]
+    assert [row["phase"] for row in api.get(f"{rulesets}?cursor={cursor}").result] == [MANAGED_PHASE]
 
 
 def test_custom_rulesets_are_several_in_a_phase(api):
@@ -207,13 +182,13 @@ def test_custom_rulesets_are_several_in_a_phase(api):
     assert [row["kind"] for row in api.get(ACCOUNT).result] == ["managed", "custom", "custom"]
 
 
-def test_rulesets_of_another_zone_are_not_found(api, zone, three):
+def test_rulesets_of_another_zone_are_not_found(api, rulesets, three):
     other = api.post("/zones", {"name": "example.net"}).result["id"]
 
     for method in ("GET", "DELETE"):
         assert api.call(method, f"/zones/{other}/rulesets/{three['id']}").codes == [10001]
     assert api.get(f"{ACCOUNT}/{three['id']}").codes == [10001]
-    assert api.get(f"{zone}/{three['id']}").status == 200
+    assert api.get(f"{rulesets}/{three['id']}").status == 200
 
 
 def test_a_deleted_zone_takes_its_rulesets_along(api, zone_id, three):
@@ -244,7 +219,7 @@ def test_a_put_without_names_makes_new_rules(api, entrypoint, three):
     assert again["rules"][0]["id"] not in [rule["id"] for rule in three["rules"]]
 
 
-def test_what_was_answered_can_be_sent_back(api, entrypoint, zone, three):
+def test_what_was_answered_can_be_sent_back(api, entrypoint, rulesets, three):
     again = api.put(entrypoint, {"rules": three["rules"]}).result
 
     assert again["rules"] == three["rules"]
@@ -257,12 +232,12 @@ def test_an_id_from_elsewhere_gets_one_of_its_own_here(api, entrypoint):
     assert (rule["id"] == NO_ID, rule["ref"]) == (False, "mine")
 
 
-def test_a_patch_replaces_the_definition_and_keeps_who_the_rule_is(api, zone, entrypoint):
+def test_a_patch_replaces_the_definition_and_keeps_who_the_rule_is(api, rulesets, entrypoint):
     made = api.put(entrypoint, {"rules": [block(ref="mine", description="old", enabled=False)]}).result
     rule = made["rules"][0]
 
     answer = api.patch(
-        f"{zone}/{made['id']}/rules/{rule['id']}", {"action": "log", "expression": "true"}
+        f"{rulesets}/{made['id']}/rules/{rule['id']}", {"action": "log", "expression": "true"}
     ).result
 
     (changed,) = answer["rules"]
@@ -271,17 +246,17 @@ def test_a_patch_replaces_the_definition_and_keeps_who_the_rule_is(api, zone, en
     assert (changed["action"], changed["description"], changed["enabled"]) == ("log", "", True)
 
 
-def test_a_patch_that_changes_nothing_leaves_the_rules_version(api, zone, three):
+def test_a_patch_that_changes_nothing_leaves_the_rules_version(api, rulesets, three):
     rule = three["rules"][0]
     same = {name: rule[name] for name in ("action", "expression", "description", "enabled")}
 
-    answer = api.patch(f"{zone}/{three['id']}/rules/{rule['id']}", same).result
+    answer = api.patch(f"{rulesets}/{three['id']}/rules/{rule['id']}", same).result
 
     assert (answer["version"], answer["rules"][0]["version"]) == ("2", "1")
 
 
-def test_a_rule_is_deleted_and_the_ruleset_answered(api, zone, three):
-    gone = api.delete(f"{zone}/{three['id']}/rules/{three['rules'][1]['id']}")
+def test_a_rule_is_deleted_and_the_ruleset_answered(api, rulesets, three):
+    gone = api.delete(f"{rulesets}/{three['id']}/rules/{three['rules'][1]['id']}")
 
     assert (gone.status, names(gone.result), gone.result["version"]) == (200, "ac", "2")
 
@@ -329,20 +304,20 @@ def placed(position, ruleset):
 
 
 @pytest.mark.parametrize(("position", "order"), ADDED)
-def test_a_new_rule_goes_to_its_position(api, zone, three, position, order):
+def test_a_new_rule_goes_to_its_position(api, rulesets, three, position, order):
     rule = block(description="x")
     if position is not None:
         rule["position"] = placed(position, three)
 
-    answer = api.post(f"{zone}/{three['id']}/rules", rule)
+    answer = api.post(f"{rulesets}/{three['id']}/rules", rule)
 
     assert names(answer.result) == order
     assert "position" not in answer.body.decode()
 
 
 @pytest.mark.parametrize(("position", "order"), MOVED)
-def test_a_patch_with_a_position_alone_moves_and_changes_nothing(api, zone, three, position, order):
-    path = f"{zone}/{three['id']}/rules/{three['rules'][1]['id']}"
+def test_a_patch_with_a_position_alone_moves_and_changes_nothing(api, rulesets, three, position, order):
+    path = f"{rulesets}/{three['id']}/rules/{three['rules'][1]['id']}"
 
     answer = api.patch(path, {"position": placed(position, three)}).result
 
@@ -355,8 +330,8 @@ def names_of(rule) -> str:
     return rule["description"]
 
 
-def test_a_patch_may_move_and_change_at_once(api, zone, three):
-    path = f"{zone}/{three['id']}/rules/{three['rules'][1]['id']}"
+def test_a_patch_may_move_and_change_at_once(api, rulesets, three):
+    path = f"{rulesets}/{three['id']}/rules/{three['rules'][1]['id']}"
 
     answer = api.patch(path, block(description="B", position={"index": 1})).result
 
@@ -365,18 +340,18 @@ def test_a_patch_may_move_and_change_at_once(api, zone, three):
 
 
 @pytest.mark.parametrize(("position", "pointer", "code"), MISPLACED)
-def test_a_position_that_is_none_is_refused(api, zone, entrypoint, three, position, pointer, code):
-    answer = api.post(f"{zone}/{three['id']}/rules", block(position=position))
+def test_a_position_that_is_none_is_refused(api, rulesets, entrypoint, three, position, pointer, code):
+    answer = api.post(f"{rulesets}/{three['id']}/rules", block(position=position))
 
     (error,) = answer.json["errors"]
     assert (answer.status, error["code"], error["source"]["pointer"]) == (400, code, pointer)
     assert api.get(entrypoint).result == three
 
 
-def test_a_rule_has_no_place_next_to_itself(api, zone, three):
+def test_a_rule_has_no_place_next_to_itself(api, rulesets, three):
     rule_id = three["rules"][0]["id"]
 
-    answer = api.patch(f"{zone}/{three['id']}/rules/{rule_id}", {"position": {"after": rule_id}})
+    answer = api.patch(f"{rulesets}/{three['id']}/rules/{rule_id}", {"position": {"after": rule_id}})
 
     assert answer.codes == [20129]
 
@@ -384,8 +359,8 @@ def test_a_rule_has_no_place_next_to_itself(api, zone, three):
 # Versions
 
 
-def test_every_change_makes_a_version_that_stays_as_it_was(api, zone, entrypoint, three):
-    one = f"{zone}/{three['id']}"
+def test_every_change_makes_a_version_that_stays_as_it_was(api, rulesets, entrypoint, three):
+    one = f"{rulesets}/{three['id']}"
     api.delete(f"{one}/rules/{three['rules'][0]['id']}")
     api.put(one, {"rules": []})
 
@@ -399,8 +374,8 @@ def test_every_change_makes_a_version_that_stays_as_it_was(api, zone, entrypoint
     assert api.get(f"{entrypoint}/versions/1").result == three
 
 
-def test_an_old_version_can_be_deleted_the_current_one_cannot(api, zone, entrypoint, three):
-    one = f"{zone}/{three['id']}"
+def test_an_old_version_can_be_deleted_the_current_one_cannot(api, rulesets, entrypoint, three):
+    one = f"{rulesets}/{three['id']}"
     api.put(one, {"rules": []})
 
     assert api.delete(f"{one}/versions/1").status == 204
@@ -415,214 +390,18 @@ def test_versions_of_a_phase_without_an_entry_point_are_an_empty_list(api, entry
 
 
 @pytest.mark.parametrize("number", ["9", "x", "latest", "-1", "9" * 30, "%D9%A1"])
-def test_a_version_that_is_none_is_not_found(api, zone, three, number):
-    assert api.get(f"{zone}/{three['id']}/versions/{number}").codes == [10004]
-
-
-# The managed ruleset
-
-
-def test_the_managed_ruleset_shows_its_rules_without_expressions(api):
-    answer = api.get(f"{ACCOUNT}/{MANAGED.id}").result
-
-    first, *_, last = answer["rules"]
-    assert first == {
-        "id": ENTRIES[0].id,
-        "version": "7",
-        "action": "score",
-        "action_parameters": {"increment": 5},
-        "categories": ["paranoia-level-1", "attack-sqli"],
-        "description": "942100: Sample",
-        "last_updated": "2023-11-14T22:13:20.000000Z",
-        "ref": ENTRIES[0].id,
-        "enabled": True,
-    }
-    assert (last["id"], last["action"], last["score_threshold"]) == (ANOMALY.id, "block", 40)
-    assert "categories" not in last
-
-
-def test_the_managed_ruleset_has_one_version_and_its_tags(api):
-    one = f"{ACCOUNT}/{MANAGED.id}"
-
-    assert [row["version"] for row in api.get(f"{one}/versions").result] == ["7"]
-    assert api.get(f"{one}/versions/7").result == api.get(one).result
-    tagged = api.get(f"{one}/versions/latest/by_tag/attack-sqli").result["rules"]
-    assert [rule["id"] for rule in tagged] == [ENTRIES[0].id, ENTRIES[1].id]
-    assert api.get(f"{one}/versions/6").codes == [10004]
-
-
-def test_a_tag_that_no_rule_has_is_not_found(api):
-    answer = api.get(f"{ACCOUNT}/{MANAGED.id}/versions/7/by_tag/{'x' * 100}")
-
-    assert (answer.status, answer.codes) == (404, [10005])
-    assert answer.json["errors"][0]["message"] == (
-        f"could not find a rule with tag {'x' * 64} in ruleset {MANAGED.id}"
-    )
-    assert api.get(f"{ACCOUNT}/{MANAGED.id}/versions/6/by_tag/attack-sqli").codes == [10004]
-
-
-def test_only_managed_rulesets_have_tags(api):
-    custom = api.post(ACCOUNT, new("custom")).result["id"]
-
-    assert api.get(f"{ACCOUNT}/{custom}/versions/1/by_tag/a").codes == [10001]
-
-
-WRITES = [
-    ("PUT", "", {"rules": []}),
-    ("DELETE", "", None),
-    ("POST", "/rules", block()),
-    ("PATCH", f"/rules/{ANOMALY.id}", block()),
-    ("DELETE", f"/rules/{ANOMALY.id}", None),
-    ("DELETE", "/versions/7", None),
-]
-
-
-@pytest.mark.parametrize(("method", "path", "body"), WRITES)
-def test_the_managed_ruleset_cannot_be_written(api, scope, method, path, body):
-    answer = api.call(method, f"{scope[0]}/{MANAGED.id}{path}", body)
-
-    assert (answer.status, answer.codes) == (400, [20221])
-
-
-@pytest.mark.parametrize("path", ["", "/versions", "/versions/7"])
-def test_a_zone_reads_the_managed_ruleset_that_it_executes(api, zone, path):
-    assert api.get(f"{zone}/{MANAGED.id}{path}").result == api.get(f"{ACCOUNT}/{MANAGED.id}{path}").result
-    assert api.get(f"/zones/{NO_ID}/rulesets/{MANAGED.id}{path}").codes == [1001]
-
-
-# Executing custom rulesets
-
-
-def test_an_executed_ruleset_cannot_be_deleted_until_nobody_executes_it(api, entrypoint):
-    custom = api.post(ACCOUNT, new("custom", rules=[block()])).result["id"]
-    made = api.put(entrypoint, {"rules": [execute(custom, version="1")]}).result
-
-    refused = api.delete(f"{ACCOUNT}/{custom}")
-    api.put(entrypoint, {"rules": []})
-
-    assert made["rules"][0]["action_parameters"] == {"id": custom, "version": "1"}
-    assert refused.codes == [20222]
-    assert api.delete(f"{ACCOUNT}/{custom}").status == 204
-
-
-@pytest.mark.parametrize(
-    "naming",
-    [
-        lambda id_, rule_id: skip(rulesets=[id_]),
-        lambda id_, rule_id: skip(rules={id_: [rule_id]}),
-        lambda id_, rule_id: execute(id_),
-    ],
-)
-def test_a_ruleset_that_a_rule_names_cannot_be_deleted_until_none_does(api, entrypoint, naming):
-    custom = api.post(ACCOUNT, new("custom", rules=[block()])).result
-    path = f"{ACCOUNT}/{custom['id']}"
-    user = api.put(entrypoint, {"rules": [naming(custom["id"], custom["rules"][0]["id"])]}).result["id"]
-
-    refused = api.delete(path)
-    dry = api.delete(f"{path}?dry_run=true")
-
-    assert (refused.status, refused.codes, dry.json) == (400, [20222], refused.json)
-    assert refused.json["errors"][0]["message"] == (
-        f"ruleset {custom['id']} cannot be deleted because a rule of ruleset {user} executes or skips it"
-    )
-    assert api.get(path).result == custom
-    api.put(entrypoint, {"rules": []})
-    assert api.delete(path).status == 204
-
-
-def test_a_ruleset_that_only_skips_itself_can_be_deleted(api):
-    custom = api.post(ACCOUNT, new("custom")).result["id"]
-    api.put(f"{ACCOUNT}/{custom}", {"rules": [skip(rulesets=[custom])]})
-
-    assert api.delete(f"{ACCOUNT}/{custom}").status == 204
-
-
-def test_a_version_that_a_rule_executes_cannot_be_deleted_until_none_does(api, entrypoint):
-    custom = api.post(ACCOUNT, new("custom", rules=[block()])).result["id"]
-    for _ in range(2):
-        api.put(f"{ACCOUNT}/{custom}", {"rules": [block()]})
-    user = api.put(entrypoint, {"rules": [execute(custom, version="1"), execute(custom)]}).result["id"]
-
-    refused = api.delete(f"{ACCOUNT}/{custom}/versions/1")
-
-    assert (refused.status, refused.codes) == (400, [20224])
-    assert refused.json["errors"][0]["message"] == (
-        f"version 1 of ruleset {custom} cannot be deleted because a rule of ruleset {user} executes it"
-    )
-    assert api.delete(f"{ACCOUNT}/{custom}/versions/2").status == 204
-    api.put(entrypoint, {"rules": [execute(custom)]})
-    assert api.delete(f"{ACCOUNT}/{custom}/versions/1").status == 204
-
-
-# Dry runs
-
-
-@pytest.fixture
-def writes(zone, entrypoint, three):
-    """Every write of the API: method, path, body, and the status of its success."""
-    one, rule = f"{zone}/{three['id']}", three["rules"][0]["id"]
-    return [
-        ("POST", zone, new("zone") | {"phase": MANAGED_PHASE}, 200),
-        ("PUT", one, {"rules": []}, 200),
-        ("PUT", entrypoint, {"rules": []}, 200),
-        ("POST", f"{one}/rules", block(), 200),
-        ("PATCH", f"{one}/rules/{rule}", block(), 200),
-        ("DELETE", f"{one}/rules/{rule}", None, 200),
-        ("DELETE", one, None, 204),
-        ("POST", ACCOUNT, new("custom"), 200),
-    ]
-
-
-def test_a_dry_run_answers_null_and_changes_nothing(api, writes, zone):
-    before = [api.get(zone).result, api.get(ACCOUNT).result]
-
-    for method, path, body, status in writes:
-        answer = api.call(method, f"{path}?dry_run=true", body)
-        assert answer.status == status, (method, path, answer.body)
-        if status == 200:
-            assert answer.json == {"result": None, "success": True, "errors": [], "messages": []}
-
-    assert [api.get(zone).result, api.get(ACCOUNT).result] == before
-
-
-def test_a_dry_run_of_deleting_a_version_leaves_it(api, zone, three):
-    one = f"{zone}/{three['id']}"
-    api.put(one, {"rules": []})
-
-    assert api.delete(f"{one}/versions/1?dry_run=true").status == 204
-    assert api.delete(f"{one}/versions/2?dry_run=true").codes == [20223]
-    assert api.get(f"{one}/versions/1").result == three
-
-
-def test_a_dry_run_refuses_what_the_write_would_refuse(api, zone, entrypoint, three):
-    bad = {"rules": [block("http.hots eq 1")]}
-
-    dry, wet = api.put(f"{entrypoint}?dry_run=true", bad), api.put(entrypoint, bad)
-
-    assert (dry.status, dry.json) == (wet.status, wet.json)
-    assert dry.codes == [20127]
-    gone = f"{zone}/{NO_ID}?dry_run=true"
-    assert api.delete(gone).codes == [10001]
-
-
-@pytest.mark.parametrize("word", ["1", "yes", "TRUE", ""])
-def test_a_dry_run_is_true_or_false_and_nothing_else(api, entrypoint, three, word):
-    assert api.put(f"{entrypoint}?dry_run={word}", {"rules": []}).status == 400
-    assert api.get(entrypoint).result == three
-
-
-def test_dry_run_false_is_a_write(api, entrypoint, three):
-    assert api.put(f"{entrypoint}?dry_run=false", {"rules": []}).result["rules"] == []
+def test_a_version_that_is_none_is_not_found(api, rulesets, three, number):
+    assert api.get(f"{rulesets}/{three['id']}/versions/{number}").codes == [10004]
 
 
 # Size
 
 
-def test_a_thousand_rules_fit_and_one_more_does_not(api, zone, entrypoint):
+def test_a_thousand_rules_fit_and_one_more_does_not(api, rulesets, entrypoint):
     many = [block("true", description=str(number)) for number in range(RULES_PER_RULESET_MAX)]
     made = api.put(entrypoint, {"rules": many}).result
 
-    refused = api.post(f"{zone}/{made['id']}/rules", block())
+    refused = api.post(f"{rulesets}/{made['id']}/rules", block())
 
     assert len(made["rules"]) == RULES_PER_RULESET_MAX
     assert refused.codes == [20217]
@@ -632,19 +411,19 @@ def test_a_thousand_rules_fit_and_one_more_does_not(api, zone, entrypoint):
     assert api.put(entrypoint, {"rules": [*many, block()]}).codes == [20217]
 
 
-def test_a_ruleset_has_a_limit_of_regular_expressions(api, zone, entrypoint):
+def test_a_ruleset_has_a_limit_of_regular_expressions(api, rulesets, entrypoint):
     each = REGEXES_PER_RULESET_MAX // 20
     many = block(" or ".join(['http.host ~ "^a"'] * each))
     made = api.put(entrypoint, {"rules": [many] * 20}).result
 
     refused = api.put(entrypoint, {"rules": [many] * 20 + [block('http.host matches "a"')]})
-    added = api.post(f"{zone}/{made['id']}/rules", block('http.host matches "a"'))
+    added = api.post(f"{rulesets}/{made['id']}/rules", block('http.host matches "a"'))
 
     assert [(one.status, one.codes) for one in (refused, added)] == [(400, [20219])] * 2
     assert refused.json["errors"][0]["source"] == {"pointer": "/rules"}
     assert f"{REGEXES_PER_RULESET_MAX + 1} times" in added.json["errors"][0]["message"]
     assert api.get(entrypoint).result == made
-    assert api.post(f"{zone}/{made['id']}/rules", block()).status == 200
+    assert api.post(f"{rulesets}/{made['id']}/rules", block()).status == 200
 
 
 def test_rules_that_no_document_of_the_feed_could_hold_are_refused(api, entrypoint):
@@ -662,7 +441,7 @@ def test_rules_that_no_document_of_the_feed_could_hold_are_refused(api, entrypoi
 
 
 @pytest.mark.parametrize("named", [("id",), ("ref",), ("id", "ref"), ("id", "version", "last_updated")])
-def test_a_rule_that_is_only_named_stays_as_it_is(api, zone, scope, named):
+def test_a_rule_that_is_only_named_stays_as_it_is(api, rulesets, scope, named):
     path, kind = scope
     phase = f"{path}/phases/{MANAGED_PHASE}/entrypoint"
     (old,) = api.put(phase, {"rules": [execute() | {"ref": "mine", "enabled": False}]}).result["rules"]
@@ -675,15 +454,15 @@ def test_a_rule_that_is_only_named_stays_as_it_is(api, zone, scope, named):
     assert by_id["rules"] == [old]
 
 
-def test_a_rule_that_is_only_named_has_to_be_there(api, zone, entrypoint, three):
+def test_a_rule_that_is_only_named_has_to_be_there(api, rulesets, entrypoint, three):
     unknown = {"id": NO_ID}
     for body in ({"rules": [unknown]}, {"rules": [{"id": three["rules"][0]["id"]}, {"ref": "nobody"}]}):
         (error,) = api.put(entrypoint, body).json["errors"]
         assert (error["code"], error["message"].split(":")[0]) == (20114, "action is required")
         assert error["source"]["pointer"] == f"/rules/{len(body['rules']) - 1}/action"
-    assert api.put(f"{zone}/phases/http_ratelimit/entrypoint", {"rules": [unknown]}).codes == [20114]
-    assert api.post(zone, new("zone", phase="http_ratelimit", rules=[unknown])).codes == [20114]
-    assert api.post(f"{zone}/{three['id']}/rules", {"id": three["rules"][0]["id"]}).codes == [20114]
+    assert api.put(f"{rulesets}/phases/http_ratelimit/entrypoint", {"rules": [unknown]}).codes == [20114]
+    assert api.post(rulesets, new("zone", phase="http_ratelimit", rules=[unknown])).codes == [20114]
+    assert api.post(f"{rulesets}/{three['id']}/rules", {"id": three["rules"][0]["id"]}).codes == [20114]
     assert api.get(entrypoint).result == three
 
 
@@ -693,11 +472,3 @@ def test_a_rule_with_anything_else_is_defined_anew(api, entrypoint, three, more)
 
     assert answer.status == 400
     assert api.get(entrypoint).result == three
-
-
-@pytest.mark.parametrize("body", [b"", b"{", b'{"rules": [{}]}', b'{"rules": []}'])
-def test_a_dry_run_that_is_neither_true_nor_false_is_refused_whatever_the_body(api, entrypoint, body):
-    answer = api.put(f"{entrypoint}?dry_run=1", body)
-
-    assert answer.status == 400
-    assert "dry_run" in answer.json["errors"][0]["message"]

@@ -3,8 +3,9 @@
 import pytest
 
 from edgestead.model import ruleset_errors
-from edgestead.services.limits import CUSTOM_RULESETS_MAX, REFUSALS_ANSWERED_MAX
+from edgestead.services.limits import CUSTOM_RULESETS_MAX
 from edgestead.testing.api import CREDENTIALS
+from tests.api.refusals import refusal, words
 from tests.services.ruleset_samples import (
     ANOMALY,
     CUSTOM_PHASE,
@@ -26,23 +27,6 @@ PARAMETERS = f"{IN_FIRST}/action_parameters"
 @pytest.fixture
 def managed():
     return MANAGED
-
-
-@pytest.fixture
-def zone(zone_id) -> str:
-    return f"/zones/{zone_id}/rulesets"
-
-
-def refusal(answer) -> tuple[int, int, str | None]:
-    """Status, code and pointer of an answer with one error."""
-    (error,) = answer.json["errors"]
-    assert answer.json["result"] is None
-    assert answer.json["success"] is False
-    return answer.status, error["code"], error.get("source", {}).get("pointer")
-
-
-def words(answer) -> str:
-    return answer.json["errors"][0]["message"]
 
 
 # Bodies of PUT entrypoint in the custom phase: body, code, pointer, words
@@ -257,68 +241,68 @@ SKIPS = [
 ]
 
 
-def entrypoint(zone: str, phase: str = CUSTOM_PHASE) -> str:
-    return f"{zone}/phases/{phase}/entrypoint"
+def entrypoint(rulesets: str, phase: str = CUSTOM_PHASE) -> str:
+    return f"{rulesets}/phases/{phase}/entrypoint"
 
 
 @pytest.mark.parametrize(("body", "code", "pointer", "reason"), BODIES)
-def test_a_body_that_is_none_is_refused(api, zone, body, code, pointer, reason):
-    answer = api.put(entrypoint(zone), body)
+def test_a_body_that_is_none_is_refused(api, rulesets, body, code, pointer, reason):
+    answer = api.put(entrypoint(rulesets), body)
 
     assert refusal(answer) == (400, code, pointer)
     assert reason in words(answer)
-    assert api.get(entrypoint(zone)).status == 404
+    assert api.get(entrypoint(rulesets)).status == 404
 
 
 @pytest.mark.parametrize(("rule", "code", "pointer", "reason"), RULES)
-def test_a_rule_that_is_wrong_is_refused(api, zone, rule, code, pointer, reason):
-    answer = api.put(entrypoint(zone), {"rules": [rule]})
+def test_a_rule_that_is_wrong_is_refused(api, rulesets, rule, code, pointer, reason):
+    answer = api.put(entrypoint(rulesets), {"rules": [rule]})
 
     assert refusal(answer) == (400, code, pointer)
     assert reason in words(answer)
-    assert api.get(entrypoint(zone)).status == 404
+    assert api.get(entrypoint(rulesets)).status == 404
 
 
 @pytest.mark.parametrize(("parameters", "code", "pointer", "reason"), EXECUTES)
-def test_an_execute_that_is_wrong_is_refused(api, zone, parameters, code, pointer, reason):
+def test_an_execute_that_is_wrong_is_refused(api, rulesets, parameters, code, pointer, reason):
     whole = {"id": MANAGED.id, **parameters} if parameters else {}
     rule = {"action": "execute", "expression": "true", "action_parameters": whole}
-    answer = api.put(entrypoint(zone, MANAGED_PHASE), {"rules": [rule]})
+    answer = api.put(entrypoint(rulesets, MANAGED_PHASE), {"rules": [rule]})
 
     assert refusal(answer) == (400, code, PARAMETERS + pointer)
     assert reason in words(answer)
 
 
 @pytest.mark.parametrize(("parameters", "pointer", "reason"), SKIPS)
-def test_a_skip_that_is_wrong_is_refused(api, zone, parameters, pointer, reason):
+def test_a_skip_that_is_wrong_is_refused(api, rulesets, parameters, pointer, reason):
     rule = {"action": "skip", "expression": "true", "action_parameters": parameters}
 
-    answer = api.put(entrypoint(zone), {"rules": [rule]})
+    answer = api.put(entrypoint(rulesets), {"rules": [rule]})
 
     assert refusal(answer)[2] == PARAMETERS + pointer
     assert reason in words(answer)
 
 
-def test_a_rule_by_itself_has_pointers_without_the_list(api, zone):
-    made = api.put(entrypoint(zone), {"rules": [block()]}).result
-    rules = f"{zone}/{made['id']}/rules"
+def test_a_rule_by_itself_has_pointers_without_the_list(api, rulesets):
+    made = api.put(entrypoint(rulesets), {"rules": [block()]}).result
+    rules = f"{rulesets}/{made['id']}/rules"
 
     for answer in (
         api.post(rules, {"action": "block"}),
         api.patch(f"{rules}/{made['rules'][0]['id']}", {"action": "block", "enabled": True}),
     ):
         assert refusal(answer) == (400, 20125, "/expression")
-    assert api.get(entrypoint(zone)).result == made
+    assert api.get(entrypoint(rulesets)).result == made
 
 
 # Kinds and phases
 
 
-def test_a_second_entry_point_is_refused_with_the_known_code(api, zone):
+def test_a_second_entry_point_is_refused_with_the_known_code(api, rulesets):
     body = {"name": "second", "kind": "zone", "phase": MANAGED_PHASE}
-    api.put(entrypoint(zone, MANAGED_PHASE), {})
+    api.put(entrypoint(rulesets, MANAGED_PHASE), {})
 
-    answer = api.post(zone, body)
+    answer = api.post(rulesets, body)
 
     assert refusal(answer) == (400, 20217, "/kind")
     assert words(answer) == (
@@ -346,8 +330,8 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("scope", "kind"), KINDS)
-def test_each_scope_has_its_kinds(api, zone, scope, kind):
-    path = zone if scope == "zone" else ACCOUNT
+def test_each_scope_has_its_kinds(api, rulesets, scope, kind):
+    path = rulesets if scope == "zone" else ACCOUNT
 
     answer = api.post(path, {"name": "x", "kind": kind, "phase": CUSTOM_PHASE})
 
@@ -355,21 +339,23 @@ def test_each_scope_has_its_kinds(api, zone, scope, kind):
 
 
 @pytest.mark.parametrize("missing", ["name", "kind", "phase"])
-def test_a_new_ruleset_names_itself(api, zone, missing):
+def test_a_new_ruleset_names_itself(api, rulesets, missing):
     body = {"name": "x", "kind": "zone", "phase": CUSTOM_PHASE}
     del body[missing]
 
-    assert refusal(api.post(zone, body)) == (400, 10026, f"/{missing}")
+    assert refusal(api.post(rulesets, body)) == (400, 10026, f"/{missing}")
 
 
-def test_a_phase_that_is_none_is_refused(api, zone):
+def test_a_phase_that_is_none_is_refused(api, rulesets):
     for method in ("GET", "PUT"):
-        answer = api.call(method, entrypoint(zone, "http_request_nothing"), {} if method == "PUT" else None)
+        answer = api.call(
+            method, entrypoint(rulesets, "http_request_nothing"), {} if method == "PUT" else None
+        )
         assert refusal(answer) == (400, 20102, None)
         assert words(answer) == 'phase "http_request_nothing" is not accessible in this API'
-    assert refusal(api.get(f"{entrypoint(zone, 'x')}/versions")) == (400, 20102, None)
-    assert refusal(api.post(zone, {"name": "x", "kind": "zone", "phase": "x"})) == (400, 20102, "/phase")
-    assert refusal(api.put(entrypoint(zone, "ddos_l4"), {})) == (400, 20102, None)
+    assert refusal(api.get(f"{entrypoint(rulesets, 'x')}/versions")) == (400, 20102, None)
+    assert refusal(api.post(rulesets, {"name": "x", "kind": "zone", "phase": "x"})) == (400, 20102, "/phase")
+    assert refusal(api.put(entrypoint(rulesets, "ddos_l4"), {})) == (400, 20102, None)
 
 
 def test_a_root_of_a_firewall_phase_executes_and_skips_but_does_not_block(api):
@@ -386,36 +372,36 @@ def test_a_root_of_a_firewall_phase_executes_and_skips_but_does_not_block(api):
 
 
 @pytest.mark.parametrize(("member", "other"), [("name", "x"), ("kind", "root"), ("phase", MANAGED_PHASE)])
-def test_what_a_ruleset_is_never_changes(api, zone, member, other):
-    made = api.put(entrypoint(zone), {}).result
+def test_what_a_ruleset_is_never_changes(api, rulesets, member, other):
+    made = api.put(entrypoint(rulesets), {}).result
 
-    answer = api.put(f"{zone}/{made['id']}", {member: other, "rules": []})
+    answer = api.put(f"{rulesets}/{made['id']}", {member: other, "rules": []})
 
     assert refusal(answer) == (400, 20121, f"/{member}")
     assert f"it cannot change from '{made[member]}'" in words(answer)
 
 
-def test_an_entry_point_keeps_its_name(api, zone):
-    api.put(entrypoint(zone), {"name": "mine"})
+def test_an_entry_point_keeps_its_name(api, rulesets):
+    api.put(entrypoint(rulesets), {"name": "mine"})
 
-    assert api.put(entrypoint(zone), {"name": "mine"}).status == 200
-    assert refusal(api.put(entrypoint(zone), {"name": "other"})) == (400, 20121, "/name")
+    assert api.put(entrypoint(rulesets), {"name": "mine"}).status == 200
+    assert refusal(api.put(entrypoint(rulesets), {"name": "other"})) == (400, 20121, "/name")
 
 
 # Identity
 
 
-def test_two_rules_with_one_name_are_refused(api, zone):
-    made = api.put(entrypoint(zone), {"rules": [block(ref="a"), block(ref="b")]}).result
+def test_two_rules_with_one_name_are_refused(api, rulesets):
+    made = api.put(entrypoint(rulesets), {"rules": [block(ref="a"), block(ref="b")]}).result
     a, b = made["rules"]
-    path = f"{zone}/{made['id']}/rules"
+    path = f"{rulesets}/{made['id']}/rules"
 
-    assert refusal(api.put(entrypoint(zone), {"rules": [block(ref="a"), block(ref="a")]})) == (
+    assert refusal(api.put(entrypoint(rulesets), {"rules": [block(ref="a"), block(ref="a")]})) == (
         400,
         20130,
         "/rules/1/id",
     )
-    assert refusal(api.put(entrypoint(zone), {"rules": [block(ref="c"), block(ref="c")]})) == (
+    assert refusal(api.put(entrypoint(rulesets), {"rules": [block(ref="c"), block(ref="c")]})) == (
         400,
         20130,
         "/rules/1/ref",
@@ -424,30 +410,30 @@ def test_two_rules_with_one_name_are_refused(api, zone):
     assert refusal(api.post(path, block(id=b["id"]))) == (400, 20130, "/id")
     assert refusal(api.patch(f"{path}/{a['id']}", block(ref="b"))) == (400, 20130, "/ref")
     assert refusal(api.patch(f"{path}/{a['id']}", block(id=b["id"]))) == (400, 20130, "/id")
-    assert api.get(entrypoint(zone)).result == made
+    assert api.get(entrypoint(rulesets)).result == made
 
 
 # Not found
 
 
-def test_what_is_not_there_is_404(api, zone):
-    made = api.put(entrypoint(zone), {"rules": [block()]}).result
-    one = f"{zone}/{made['id']}"
+def test_what_is_not_there_is_404(api, rulesets):
+    made = api.put(entrypoint(rulesets), {"rules": [block()]}).result
+    one = f"{rulesets}/{made['id']}"
 
-    assert refusal(api.get(entrypoint(zone, MANAGED_PHASE))) == (404, 10003, None)
-    assert words(api.get(entrypoint(zone, MANAGED_PHASE))) == (
+    assert refusal(api.get(entrypoint(rulesets, MANAGED_PHASE))) == (404, 10003, None)
+    assert words(api.get(entrypoint(rulesets, MANAGED_PHASE))) == (
         f"could not find entrypoint ruleset in the {MANAGED_PHASE} phase"
     )
     for method, body in (("GET", None), ("PUT", {"rules": []}), ("DELETE", None)):
-        assert refusal(api.call(method, f"{zone}/{NO_ID}", body)) == (404, 10001, None)
-    assert refusal(api.post(f"{zone}/{NO_ID}/rules", block())) == (404, 10001, None)
+        assert refusal(api.call(method, f"{rulesets}/{NO_ID}", body)) == (404, 10001, None)
+    assert refusal(api.post(f"{rulesets}/{NO_ID}/rules", block())) == (404, 10001, None)
     assert refusal(api.patch(f"{one}/rules/{NO_ID}", block())) == (404, 10002, None)
     assert refusal(api.delete(f"{one}/rules/{NO_ID}")) == (404, 10002, None)
     assert refusal(api.delete(f"{one}/versions/9")) == (404, 10004, None)
-    assert api.get(f"{zone}/short").codes == [7003, 7000]
+    assert api.get(f"{rulesets}/short").codes == [7003, 7000]
 
 
-def test_a_zone_or_account_that_is_not_there(api, zone):
+def test_a_zone_or_account_that_is_not_there(api, rulesets):
     assert refusal(api.get(f"/zones/{NO_ID}/rulesets")) == (404, 1001, None)
     assert refusal(api.put(entrypoint(f"/zones/{NO_ID}/rulesets"), {})) == (404, 1001, None)
     assert refusal(api.get(f"/accounts/{NO_ID}/rulesets")) == (403, 10000, None)
@@ -463,28 +449,28 @@ def test_a_zone_or_account_that_is_not_there(api, zone):
 # References between rulesets
 
 
-def test_a_ruleset_executes_only_its_own_phase(api, zone):
+def test_a_ruleset_executes_only_its_own_phase(api, rulesets):
     other = api.post(ACCOUNT, {"name": "x", "kind": "custom", "phase": "http_ratelimit"}).result["id"]
 
     for id_ in (MANAGED.id, other):
-        answer = api.put(entrypoint(zone), {"rules": [execute(id_)]})
+        answer = api.put(entrypoint(rulesets), {"rules": [execute(id_)]})
         assert refusal(answer) == (400, 20128, f"{PARAMETERS}/id")
         assert "the ruleset is in phase" in words(answer)
 
 
-def test_a_version_of_more_than_64_bits_is_none(api, zone):
+def test_a_version_of_more_than_64_bits_is_none(api, rulesets):
     custom = api.post(ACCOUNT, {"name": "x", "kind": "custom", "phase": CUSTOM_PHASE}).result["id"]
 
-    answer = api.put(entrypoint(zone), {"rules": [execute(custom, version="9" * 19)]})
+    answer = api.put(entrypoint(rulesets), {"rules": [execute(custom, version="9" * 19)]})
 
     assert refusal(answer) == (400, 20121, f"{PARAMETERS}/version")
 
 
-def test_a_custom_ruleset_has_versions_and_no_overrides(api, zone):
+def test_a_custom_ruleset_has_versions_and_no_overrides(api, rulesets):
     custom = api.post(ACCOUNT, {"name": "x", "kind": "custom", "phase": CUSTOM_PHASE}).result["id"]
 
-    missing = api.put(entrypoint(zone), {"rules": [execute(custom, version="9" * 18)]})
-    overridden = api.put(entrypoint(zone), {"rules": [execute(custom, overrides={"enabled": False})]})
+    missing = api.put(entrypoint(rulesets), {"rules": [execute(custom, version="9" * 18)]})
+    overridden = api.put(entrypoint(rulesets), {"rules": [execute(custom, overrides={"enabled": False})]})
 
     assert refusal(missing) == (400, 20128, f"{PARAMETERS}/version")
     assert refusal(overridden) == (400, 20121, f"{PARAMETERS}/overrides")
@@ -500,101 +486,14 @@ def test_custom_rulesets_do_not_execute_one_another(api):
     assert api.post(ACCOUNT, {**body, "rules": [execute(MANAGED.id)]}).status == 200
 
 
-def test_the_account_of_another_zone_is_another_account(api, zone):
-    entry = api.put(entrypoint(zone), {}).result["id"]
+def test_the_account_of_another_zone_is_another_account(api, rulesets):
+    entry = api.put(entrypoint(rulesets), {}).result["id"]
 
-    assert refusal(api.put(entrypoint(zone), {"rules": [execute(entry)]})) == (400, 20128, f"{PARAMETERS}/id")
-
-
-# Many at once
-
-
-def test_each_wrong_rule_is_named_with_its_own_pointer(api, zone):
-    rules = [block("oops"), block(), {"action": "block"}, block(action="nope")]
-
-    errors = api.put(entrypoint(zone), {"rules": rules}).json["errors"]
-
-    assert [(error["code"], error["source"]["pointer"]) for error in errors] == [
-        (20127, "/rules/0/expression"),
-        (20125, "/rules/2/expression"),
-        (20120, "/rules/3/action"),
-    ]
-
-
-def test_every_name_that_means_nothing_is_listed_beside_the_other_mistakes(api, zone):
-    """In the order of the rules, in a dry run as in a write, for whoever brings a configuration along."""
-    known = ENTRIES[0].id
-    overrides = {
-        "sensitivity_level": "low",
-        "categories": [
-            {"category": "nothing", "enabled": False},
-            {"category": "attack-xss", "enabled": True},
-        ],
-        "rules": [{"id": NO_ID, "enabled": False}, {"id": known, "score_threshold": 9}],
-    }
-    rules = [
-        execute(version="6", overrides=overrides),
-        execute(NO_ID),
-        block(action="nope"),
-        execute() | {"ref": "a"},
-        execute() | {"ref": "a"},
-        skip(rulesets=[MANAGED.id, NO_ID]),
-        skip(rules={MANAGED.id: [known, NO_ID], NO_ID: [known, known]}),
-    ]
-    path = entrypoint(zone, MANAGED_PHASE)
-
-    for answer in (api.put(path, {"rules": rules}), api.put(f"{path}?dry_run=true", {"rules": rules})):
-        assert [(one["code"], one["source"]["pointer"]) for one in answer.json["errors"]] == [
-            (20128, "/rules/0/action_parameters/overrides/categories/0/category"),
-            (20128, "/rules/0/action_parameters/overrides/rules/0/id"),
-            (20121, "/rules/0/action_parameters/overrides/rules/1/score_threshold"),
-            (20121, "/rules/0/action_parameters/overrides/sensitivity_level"),
-            (20128, "/rules/0/action_parameters/version"),
-            (20128, "/rules/1/action_parameters/id"),
-            (20120, "/rules/2/action"),
-            (20130, "/rules/4/ref"),
-            (20128, "/rules/5/action_parameters/rulesets/1"),
-            (20128, f"/rules/6/action_parameters/rules/{MANAGED.id}/1"),
-            (20128, f"/rules/6/action_parameters/rules/{NO_ID}"),
-        ]
-    assert api.get(path).status == 404
-
-
-def test_a_name_that_changes_is_listed_beside_the_rules(api, zone):
-    api.put(entrypoint(zone), {"name": "mine"})
-
-    errors = api.put(entrypoint(zone), {"name": "other", "rules": [{"id": NO_ID}, block("oops")]}).json[
-        "errors"
-    ]
-
-    assert [one["source"]["pointer"] for one in errors] == ["/name", "/rules/0/action", "/rules/1/expression"]
-
-
-def test_rules_are_counted_as_numbers_not_as_words(api, zone):
-    rules = [block()] * 9 + [block("oops"), block("oops")] + [skip(rulesets=[NO_ID])]
-
-    errors = api.put(entrypoint(zone), {"rules": rules}).json["errors"]
-
-    assert [one["source"]["pointer"].split("/")[2] for one in errors] == ["9", "10", "11"]
-
-
-@pytest.mark.parametrize(
-    "rule", [{}, block("oops"), skip(rulesets=[NO_ID]), skip(rules={MANAGED.id: [NO_ID]})]
-)
-def test_every_kind_of_refusal_ends(api, zone, rule):
-    many = {"rules": [rule] * 50}
-    one = {"rules": [execute(overrides={"rules": [{"id": NO_ID, "enabled": True}] * 50})]}
-
-    assert len(api.put(entrypoint(zone), many).json["errors"]) == REFUSALS_ANSWERED_MAX
-    assert len(api.put(entrypoint(zone, MANAGED_PHASE), one).json["errors"]) == REFUSALS_ANSWERED_MAX
-
-
-def test_a_long_value_is_quoted_in_part(api, zone):
-    answer = api.put(entrypoint(zone), {"rules": [block(action="x" * 65)]})
-    unknown = api.put(entrypoint(zone), {"x" * 5_000: 1})
-
-    assert len(words(answer)) < 300
-    assert len(words(unknown)) < 300
+    assert refusal(api.put(entrypoint(rulesets), {"rules": [execute(entry)]})) == (
+        400,
+        20128,
+        f"{PARAMETERS}/id",
+    )
 
 
 # The table itself

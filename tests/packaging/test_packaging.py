@@ -1,21 +1,18 @@
 """What is handed out: the wheel and the sdist, systemd's units, the example configuration, the container."""
 
 import configparser
-import os
 import re
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tarfile
 import zipfile
-from pathlib import Path
 
 import pytest
 
 from edgestead import config
+from tests.packaging.conftest import ROOT, SECONDS_MAX, build
 
-ROOT = Path(__file__).resolve().parents[2]
 PACKAGING = ROOT / "packaging"
 SERVICE, SOCKET = (PACKAGING / "systemd" / f"edgestead.{kind}" for kind in ("service", "socket"))
 PACKAGE_FILES = sorted(
@@ -23,38 +20,6 @@ PACKAGE_FILES = sorted(
     for file in (ROOT / "src" / "edgestead").rglob("*")
     if file.is_file() and "__pycache__" not in file.parts
 )
-SECONDS_MAX = 120
-
-
-def run(*command, **more):
-    return subprocess.run(
-        command, check=True, capture_output=True, text=True, timeout=SECONDS_MAX, **more
-    ).stdout
-
-
-def build(kind, source, folder):
-    run(sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(folder), cwd=source)
-    (built,) = folder.iterdir()
-    return built
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    return build("wheel", ROOT, tmp_path_factory.mktemp("wheel"))
-
-
-@pytest.fixture(scope="module")
-def installed(wheel, tmp_path_factory):
-    """A new environment with the wheel and the packages it asks for, and nothing of this checkout."""
-    folder = tmp_path_factory.mktemp("environment")
-    run(sys.executable, "-m", "venv", "--without-pip", str(folder))
-    python = folder / "bin" / "python"
-    site = Path(run(str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
-    # Packages of the environment of the tests. A path file in there, which leads here, is not followed.
-    (site / "packages.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    pip = os.environ.get("PYTHON", "python3"), "-m", "pip", "--python", str(python)
-    run(*pip, "--disable-pip-version-check", "install", "--quiet", "--no-deps", "--no-index", str(wheel))
-    return folder / "bin"
 
 
 def test_the_wheel_has_every_file_of_the_package(wheel):
@@ -77,30 +42,6 @@ def test_the_sdist_builds_the_same_wheel(wheel, tmp_path):
         with zipfile.ZipFile(built) as archive:
             contents.append({name: archive.read(name) for name in archive.namelist()})
     assert contents[0] == contents[1]
-
-
-def test_an_installed_wheel_serves(installed, new_server, tmp_path, monkeypatch):
-    where = run(
-        str(installed / "python"), "-P", "-c", "import edgestead; print(edgestead.__file__)", cwd=tmp_path
-    )
-    assert Path(where.strip()).is_relative_to(installed.parent)
-    server = new_server()
-    with monkeypatch.context() as patched:
-        patched.setattr("edgestead.testing.server.environment", lambda: _outside())
-        patched.setattr(sys, "executable", str(installed / "python"))
-        server.start()
-
-    told = run(str(installed / "edgecli"), "env", "--data-dir", str(server.data_dir), env=_outside())
-
-    assert f"EDGE_TOKEN={server.ready['api_token']}" in told.replace("'", "")
-    assert server.make_record(server.make_zone("example.com"), "A", "www", "192.0.2.1").status == 200
-    assert server.dig("www.example.com") == ["192.0.2.1"]
-    assert server.stop() == 0
-
-
-def _outside():
-    """The environment of somebody who has no checkout."""
-    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
 
 def read_unit(file):

@@ -1,7 +1,7 @@
 """The reference pages of the REST face, written from its own tables.
 
 Owns  the text of `docs/reference/errors.md` and `docs/reference/routes.md`.
-Asks  `api.routing` for routes, `model.errors` for refusals.
+Asks  `api.routing` for routes, `model.errors` and `objects.http_errors` for refusals.
 Tells docs/generate.py.
 Not   anything at run time.
 """
@@ -15,6 +15,7 @@ from edgestead.api.declared import Parameter
 from edgestead.api.routing import BASE_PATH, ROUTES, Route
 from edgestead.model.errors import EdgeError
 
+_OBJECTS = "edgestead.objects.http_errors"  # what the objects' own address refuses
 _WRITTEN = "<!-- Written by docs/generate.py; change the code instead. -->\n"
 
 
@@ -22,6 +23,7 @@ def errors_page() -> str:
     """Every refusal: code, status, words, and what its class says of it. One heading per code."""
     for module in iter_modules(model.__path__, f"{model.__name__}."):
         import_module(module.name)  # a page must not depend on what happens to be loaded
+    import_module(_OBJECTS)
     lines = [
         "# Errors\n",
         _WRITTEN,
@@ -88,9 +90,10 @@ def _parameter_line(parameter: Parameter) -> str:
 
 
 def _refusals(base: type[EdgeError]) -> Iterator[type[EdgeError]]:
-    """Every class with words of its own. One that only groups others has its parent's, or a bare reason."""
+    """Every class with a code or words of its own; not those that only group others."""
     for child in base.__subclasses__():
-        is_ours = child.__module__.startswith(f"{model.__name__}.")
-        if is_ours and "wording" in child.__dict__ and child.wording != "{reason}":
+        is_ours = child.__module__.startswith((f"{model.__name__}.", _OBJECTS))
+        groups = child.wording == "{reason}" and child.__subclasses__()
+        if is_ours and not groups and {"code", "wording"} & set(child.__dict__):
             yield child
         yield from _refusals(child)

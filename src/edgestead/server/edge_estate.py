@@ -111,5 +111,6 @@ def start_of(
         events_fd=shared.events_fd,
         challenge_keys_fd=shared.challenge_keys.fd,
         rules_dir=shared.rules_dir,
+        managed_response_bytes=config.managed_response_bytes,
         **rules_of(config),
     )

@@ -14,12 +14,12 @@ Source: reference manual of ModSecurity v3, "Transformation functions"; CSS 2 §
 import re
 
 _PERCENT = re.compile(rb"%[uU]([0-9A-Fa-f]{4})|%([0-9A-Fa-f]{2})|%[uU]")
-_ENTITY = re.compile(rb"&(?:#[xX]([0-9A-Fa-f]+);?|#([0-9]+);?|([0-9A-Za-z]+);?)")
+_ENTITY = re.compile(rb"&(?:#[xX]([0-9A-Fa-f]+);?|#([0-9]+);?|(?i:(quot|amp|lt|gt|nbsp))[0-9A-Za-z]*;?)")
 _JS = re.compile(rb"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|([0-3][0-7]{0,2}|[4-7][0-7]?)|(.))", re.DOTALL)
 _C = re.compile(rb"\\(?:[xX]([0-9A-Fa-f]{2})|([0-7]{1,3})|(.))", re.DOTALL)
 _CSS = re.compile(rb"\\(?:([0-9A-Fa-f]{1,6})[ \t\n\v\f\r]?|\n|(.)|\Z)", re.DOTALL)
 _NOT_ASCII = re.compile(rb"[\x80-\xff]+")
-_ENTITIES = ((b"quot", b'"'), (b"amp", b"&"), (b"lt", b"<"), (b"gt", b">"), (b"nbsp", b"\xa0"))
+_ENTITIES = {b"quot": b'"', b"amp": b"&", b"lt": b"<", b"gt": b">", b"nbsp": b"\xa0"}
 _CONTROLS = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
 _BYTES = [bytes((byte,)) for byte in range(256)]
 _HEX_BYTES = {b"%02x" % byte: _BYTES[byte] for byte in range(256)}
@@ -67,8 +67,7 @@ def url_decode_uni(value: bytes) -> bytes:
 
 def _entity(found: re.Match[bytes]) -> bytes:
     if found[3] is not None:
-        name = found[3].lower()
-        return next((byte for prefix, byte in _ENTITIES if name.startswith(prefix)), found[0])
+        return _ENTITIES[found[3].lower()]
     digits, base = (found[1], 16) if found[1] is not None else (found[2], 10)
     # a number of any length counts as the largest that is counted: only its low byte is asked for
     significant = digits.lstrip(b"0")[:20] or b"0"

@@ -1,7 +1,7 @@
 """Requests in, verdicts out: a rule set with its scanner, policies, and inspections.
 
 Owns  policies and their plans; the order of phases; scores.
-Asks  `collections` for values, `scan` for candidates, `run` to run rules.
+Asks  `collections` for values, `search` for candidates, `run` to run rules.
 Tells the proxy a verdict, in steps that each take little time.
 Not   what happens to the request then (`proxy`), where a compiled database is kept (`server`).
 
@@ -14,19 +14,21 @@ Source: spec "Managed ruleset configuration"; design note 0017.
 from collections.abc import Generator, Iterable, Iterator
 from typing import Any, Final
 
+import msgspec
+
 from edgestead.crs import Effective
 
 from . import scan
 from .collections import add_body, add_response_body, request_values, response_values
 from .compile import CompiledRule, RuleSet
-from .gates import ARGUMENTS, BODY, FAMILY_OF, HEAD, RESPONSE, Candidates
-from .limits import HITS_MAX, STEP_UNITS, WORK_UNITS_MAX, Meter
-from .plan import Plan, Scanned
+from .gates import ARGUMENTS, BODY, HEAD, RESPONSE
+from .limits import HITS_MAX, RESPONSE_WORK_UNITS_MAX, STEP_UNITS, WORK_UNITS_MAX, Meter
+from .operators import number
+from .plan import Plan
 from .run import Found, Run
 from .scan import NoScanner, Scanner
-from .suspects import may_match
-from .transaction import PARANOIA_LEVELS, Hit, Pair, Policy, Refused, Request, Response, Values, Verdict
-from .variants import Texts
+from .search import Search
+from .transaction import PARANOIA_LEVELS, Hit, Policy, Refused, Request, Response, Values, Verdict
 
 PLANS_MAX = 64  # choices of rules with a plan kept; zones that choose alike share one
 Steps = Generator[None, None, Verdict]
@@ -36,8 +38,8 @@ _LEVEL_KEYS: Final = (
     b"executing_paranoia_level",
     b"paranoia_level",
 )
-# Groups whose values come again with other requests: names and values of headers.
-_REPEATED = frozenset((HEAD,))
+# The threshold of answers, as the rule set's setup file names it, and what the rule set takes without one.
+_OUTBOUND_KEY, _OUTBOUND_DEFAULT = b"outbound_anomaly_score_threshold", b"4"
 
 
 class Engine:
@@ -116,12 +118,13 @@ class Inspection:
     def __init__(self, engine: Engine, request: Request, policy: Policy, work_units_max: int) -> None:
         self._engine = engine
         self._request = request
-        self._policy = policy
+        self.policy = policy
         self._plan = engine.plan(policy)
         self._meter = Meter(work_units_max)
         self._run: Run | None = None
-        self._candidates: Candidates = set()
-        self._scanned: dict[tuple[str, str], list[Pair]] = {}  # what was scanned already
+        self._earlier: list[Found] = []  # before the parts of the body that are looked at now
+        self._of_request = 0  # of what was found
+        self._search = Search(engine.rule_set.chains, engine.scanner, self._plan, self._meter)
 
     def request(self) -> Steps:
         """Phases 1 and 2. Limits are verdicts, not exceptions."""
@@ -131,103 +134,93 @@ class Inspection:
             run = self._run = Run(self._engine.rule_set.chains, self._plan.tx, values, self._meter)
             run.values_changed()
             yield
-            yield from self._scan(run, (ARGUMENTS, HEAD))
+            yield from self._search.look(run, (ARGUMENTS, HEAD), early=1)
             yield from self._phase(run, 1)
             if request.body:
                 processor = run.processor or _first(values, "REQBODY_PROCESSOR")
                 add_body(values, request, processor, run.force_body)
                 run.values_changed()
                 yield
-                yield from self._scan(run, (ARGUMENTS, BODY))
+            yield from self._search.look(run, (ARGUMENTS, BODY, HEAD))
             yield from self._phase(run, 2)
         except Refused as refused:
             return self._verdict(refused)
         return self._verdict()
 
+    def late(self, parts: bytes) -> Steps:
+        """Parts of a multipart body that came after what `request` saw, as a small body of their own.
+
+        The verdict is on all that came so far: a rule that matched earlier counts, and counts once. Each time
+        has the whole budget of work. What rules make of several values together they make of these parts and
+        the head alone.
+        """
+        assert self._run is not None, "the request comes first"
+        self._earlier = self._found(self._run)
+        self._request = msgspec.structs.replace(
+            self._request, body=parts, body_complete=True, rest_follows=False
+        )
+        self._meter = Meter(self._meter.budget)
+        self._search = Search(self._engine.rule_set.chains, self._engine.scanner, self._plan, self._meter)
+        return self.request()
+
     def response(self, response: Response) -> Steps:
-        """Phases 3 and 4, and 5 for what is only logged. After `request`."""
+        """Phases 3 and 4, and 5 for what is only logged. After `request`, whose verdict let it pass.
+
+        The score is the outbound one; its threshold is the rule set's own, as there is none in the API.
+        """
         run = self._run
         assert run is not None, "the request comes first"
+        self._of_request = len(run.found)
+        self._meter.budget = self._meter.units + RESPONSE_WORK_UNITS_MAX
         try:
             run.values.update(response_values(response))
             run.values_changed()
-            yield from self._scan(run, (RESPONSE,))
+            yield from self._search.look(run, (RESPONSE,), early=3)
             yield from self._phase(run, 3)
             if response.body:
                 add_response_body(run.values, response)
                 run.values_changed()
-                yield from self._scan(run, (RESPONSE,))
+            yield from self._search.look(run, (RESPONSE,))
             for phase in (4, 5):
                 yield from self._phase(run, phase)
         except Refused as refused:
-            return self._verdict(refused)
-        return self._verdict()
+            return self._outbound(run, refused)
+        return self._outbound(run)
 
     def _phase(self, run: Run, phase: int) -> Iterator[None]:
-        places = {place for of, place in self._candidates if of == phase}
+        places = self._search.places(phase)
         units = self._meter.units
         for _ in run.phase(self._plan.phases[phase], places):
             if self._meter.units - units >= STEP_UNITS:
                 units = self._meter.units
                 yield
 
-    def _scan(self, run: Run, groups: tuple[str, ...]) -> Iterator[None]:
-        """Look for candidates in values that were not there before."""
-        for group in groups:
-            scanned = self._plan.scanned.get(group)
-            if scanned is None:
-                continue
-            fresh: dict[bytes, None] = {}
-            for variable, key in scanned.sources:
-                for value in self._fresh(run, group, variable, key):
-                    fresh[value] = None
-            left = list(fresh)
-            if group in _REPEATED:
-                left = []
-                for value in fresh:
-                    known = scanned.memory.known(value)
-                    if known is None:
-                        left.append(value)
-                    else:
-                        self._candidates |= known
-                for value in scanned.memory.repeated(left):
-                    left.remove(value)
-                    found = self._candidates_of([value], scanned, group)
-                    scanned.memory.remember(value, found)
-                    self._candidates |= found
-            if left:
-                self._candidates |= self._candidates_of(left, scanned, group)
-                yield
+    def _found(self, run: Run) -> list[Found]:
+        """What rules have found in the request, each of them once."""
+        if not self._earlier:
+            return run.found
+        known = {one.rule.rule.id for one in self._earlier}
+        return self._earlier + [one for one in run.found if one.rule.rule.id not in known]
 
-    def _candidates_of(self, values: list[bytes], scanned: Scanned, group: str) -> Candidates:
-        meter = self._meter
-        texts = Texts(self._engine.rule_set.chains, values)
-        text = texts.all_lines(scanned.chains, meter)
-        meter.spend(len(text))
-        found = self._engine.scanner.candidates(text, FAMILY_OF[group], group)
-        for soft in scanned.soft:
-            if any(
-                may_match(soft.link, part, stage, meter)
-                for stage in soft.link.stages
-                for part in texts.prepare(stage, meter)
-            ):
-                found.add((soft.phase, soft.place))
-        return found
-
-    def _fresh(self, run: Run, group: str, variable: str, key: bytes) -> list[bytes]:
-        """The values of a variable that were not scanned yet."""
-        if key:
-            if variable == "REQUEST_HEADERS":
-                return run.headers.get(key, [])
-            return [value for name, value in run.values.get(variable, ()) if name.lower() == key]
-        pairs = run.values.get(variable, [])
-        before = self._scanned.get((group, variable), [])
-        self._scanned[group, variable] = pairs
-        return [value for _, value in (pairs[len(before) :] if pairs[: len(before)] == before else pairs)]
+    def _outbound(self, run: Run, refused: Refused | None = None) -> Verdict:
+        """What the rules on answers make of one. Actions are the policy's, as for requests."""
+        found, policy = run.found[self._of_request :], self.policy
+        threshold = None if policy.threshold is None else number(run.tx.get(_OUTBOUND_KEY, _OUTBOUND_DEFAULT))
+        score = sum(one.rule.outbound for one in found)
+        over = threshold is not None and score >= threshold
+        return Verdict(
+            action=policy.action if over else "",
+            score=score,
+            threshold=threshold,
+            hits=tuple(_outbound_hit(one) for one in found[:HITS_MAX]),
+            refused=refused.reason if refused else "",
+            status=refused.status if refused else 403,
+            work_units=self._meter.units,
+        )
 
     def _verdict(self, refused: Refused | None = None) -> Verdict:
-        found = [] if self._run is None else self._run.found
-        policy, score, levels = self._policy, 0, [0] * len(PARANOIA_LEVELS)
+        found = [] if self._run is None else self._found(self._run)
+        policy, score, levels = self.policy, 0, [0] * len(PARANOIA_LEVELS)
         hits: list[Hit] = []
         own = ""
         for one in found:
@@ -269,6 +262,20 @@ def _hit(found: Found, policy: Policy) -> Hit:
         message=rule.rule.message,
         tags=rule.rule.tags,
         action=action,
+    )
+
+
+def _outbound_hit(found: Found) -> Hit:
+    rule = found.rule
+    return Hit(
+        rule_id=rule.rule.id,
+        phase=rule.phase,
+        score=rule.outbound,
+        paranoia_level=rule.level,
+        variable=found.variable.decode("utf-8", "replace"),
+        matched=found.matched,
+        message=rule.rule.message,
+        tags=rule.rule.tags,
     )
 
 

@@ -37,6 +37,7 @@ RX_FLAGS: Final = _DOTALL | _MULTILINE | _SINGLE | _EMPTY
 WORD_FLAGS: Final = _DOTALL | _SINGLE
 
 Candidates = set[tuple[int, int]]  # phase and place of rules
+Places = frozenset[tuple[int, int]]  # the same, of rules that look at something
 Source = tuple[str, bytes]  # variable; key, lower case, empty for all of it
 
 
@@ -80,6 +81,12 @@ def soft_gate(rule: CompiledRule) -> Soft | None:
         if link.kind in SOFT_KINDS and link.argument.constant is not None and (sources := _sources(link)):
             return Soft(rule.phase, rule.place, sources, link)
     return None
+
+
+def takes_line_ends(link: Link) -> bool:
+    """Whether the pattern is likely to begin at the line end before a scanned value, where none is in it."""
+    pattern = link.pattern
+    return pattern is not None and not pattern.anchored and b"\\n" in (link.argument.constant or b"")
 
 
 def matches_separators(link: Link) -> bool:

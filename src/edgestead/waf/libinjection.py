@@ -6,7 +6,8 @@ Tells `operators`; the engine `state()`, which it reports at start.
 Not   the rules that use them.
 
 Without the library both detectors never match. That weakens the rule set, so it is never silent: `state`
-says it in words. Each call takes about a microsecond. One thread at a time: the buffer is shared.
+says it in words. Each call takes about a microsecond; short values without SQL are remembered, as names of
+arguments come again and again. One thread at a time: the buffer is shared.
 
 Source: headers of libinjection 3.9 and 4.0.
 """
@@ -20,6 +21,9 @@ from typing import Any
 SONAME = "libmodsecurity.so.3"
 PACKAGE = "libmodsecurity3"
 _FINGERPRINT_BYTES = 8
+INNOCENT_MAX = 4_096  # values remembered
+INNOCENT_BYTES_MAX = 64  # of one of them
+_innocent: set[bytes] = set()
 
 
 @lru_cache(maxsize=1)
@@ -63,8 +67,14 @@ def state() -> str:
 
 def sql_injection(value: bytes) -> bytes | None:
     """The fingerprint of the SQL in a value, as ``s&1c``, or None."""
+    if value in _innocent:
+        return None
     library = _library()
     if library is None or not library.libinjection_sqli(value, len(value), _fingerprint):
+        if len(value) <= INNOCENT_BYTES_MAX:
+            if len(_innocent) >= INNOCENT_MAX:
+                _innocent.clear()
+            _innocent.add(value)
         return None
     return _fingerprint.value
 

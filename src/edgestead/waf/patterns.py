@@ -54,7 +54,7 @@ class Pattern:
         """Raises: ValueError when neither matcher takes it."""
         rewritten, relaxed = rewrite(text)
         self.wide, _ = rewrite(text, joined=True)
-        self.anchored = b"^" in self.wide or b"$" in self.wide
+        self.anchored = _anchored(self.wide)
         try:
             self._rx = _compile(rewritten)
             self._wide_rx = self._rx if self.wide == rewritten else _compile(self.wide)
@@ -72,6 +72,17 @@ class Pattern:
     def search_joined(self, text: bytes, start: int = 0) -> Any:
         """The first match from `start` on in joined values: where none begins, no value matches."""
         return self._wide_rx.search(text, start)
+
+
+def _anchored(text: bytes) -> bool:
+    """Whether ``^`` or ``$`` stands outside of brackets, unescaped."""
+    position = 0
+    while position < len(text):
+        byte = text[position : position + 1]
+        if byte in (b"^", b"$"):
+            return True
+        position = _class_end(text, position) if byte == b"[" else position + 1 + (byte == b"\\")
+    return False
 
 
 def _compile(text: bytes) -> Any:

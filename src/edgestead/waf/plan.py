@@ -17,10 +17,11 @@ from collections.abc import Callable, Iterable, Iterator
 
 from .compile import PHASES, CompiledRule, Link, RuleSet
 from .constants import Constants, Uses, acts, reads, writes
-from .gates import Candidates, Gate, Soft, Source, soft_gate
+from .gates import Candidates, Gate, Places, Soft, Source, soft_gate, takes_line_ends
 from .limits import Meter
 from .operators import number
 from .run import Outcomes, Run
+from .suspects import any_holds
 from .targets import STATE_VARIABLES, Target
 
 SEEN_VALUES_MAX = 4_096
@@ -110,9 +111,9 @@ class Memory:
     def known(self, value: bytes) -> Candidates | None:
         return self._known.get(value)
 
-    def repeated(self, values: list[bytes]) -> list[bytes]:
+    def repeated(self, values: list[bytes]) -> set[bytes]:
         """Those met before; the others are noted."""
-        again = [value for value in values if value in self._seen]
+        again = {value for value in values if value in self._seen}
         if len(self._seen) >= SEEN_VALUES_MAX:
             self._seen.clear()
         self._seen.update(value for value in values if len(value) <= SEEN_VALUE_BYTES_MAX)
@@ -125,21 +126,63 @@ class Memory:
 
 
 class Scanned:
-    """What is scanned of a group of values, and under which chains; `soft` links are asked one by one."""
+    """What is scanned of a group of values, and under which chains.
 
-    __slots__ = ("chains", "memory", "soft", "sources")
+    `soft` links are asked of all values, `keyed` ones only of those of the headers they name. `of_line_ends`
+    are links whose patterns may take the ends between values for their own, by rule. `variables` are what
+    rules look at of the group, by phase.
+    """
+
+    __slots__ = (
+        "_by_source",
+        "_looking",
+        "chains",
+        "keyed",
+        "memory",
+        "of_line_ends",
+        "soft",
+        "sources",
+        "variables",
+    )
 
     def __init__(self) -> None:
         self.soft: list[Soft] = []
+        self.keyed: list[Soft] = []
+        self.variables: dict[int, set[str]] = {}
+        self.of_line_ends: dict[tuple[int, int], Link] = {}
         self.memory = Memory()
+        self._by_source: dict[Source, set[tuple[int, int]]] = {}
+        self._looking: dict[tuple[Source, ...], Places] = {}
         self.sources: tuple[Source, ...] = ()
         self.chains: tuple[int, ...] = ()
 
-    def add(self, sources: Iterable[Source], chains: Iterable[int]) -> None:
+    def add(self, gate: Gate | Soft, sources: tuple[Source, ...]) -> None:
         """A source's keys are left out where all of it is scanned."""
+        rule = gate.phase, gate.place
+        self.variables.setdefault(gate.phase, set()).update(name for name, _ in sources)
+        for source in sources:
+            self._by_source.setdefault(source, set()).add(rule)
+        if isinstance(gate, Soft):
+            (self.keyed if all(key for _, key in sources) else self.soft).append(gate)
+            chains: tuple[int, ...] = ()
+        else:
+            chains = gate.link.stages
+            if takes_line_ends(gate.link):
+                self.of_line_ends[rule] = gate.link
         joined = dict.fromkeys((*self.sources, *sources))
         self.sources = tuple(s for s in joined if not s[1] or (s[0], b"") not in joined)
         self.chains = tuple(dict.fromkeys((*self.chains, *chains)))
+
+    def looking_at(self, sources: tuple[Source, ...]) -> Places:
+        """The rules that look at any of the sources."""
+        known = self._looking.get(sources)
+        if known is None:
+            if len(self._looking) >= SEEN_VALUES_MAX:
+                self._looking.clear()
+            both = {source for name, key in sources for source in ((name, key), (name, b""))}
+            known = frozenset(rule for source in both for rule in self._by_source.get(source, ()))
+            self._looking[sources] = known
+        return known
 
 
 class Plan:
@@ -155,15 +198,17 @@ class Plan:
         for phase in PHASES:
             plan = self.phases[phase] = PhasePlan(constants.left[phase], rule_set.markers[phase], gate_of)
             plan.sort(self.tx, rule_set)
-            plan.memories = {p: {} for p, rule in plan.rules.items() if _remembers(rule, constants)}
+            plan.memories = {
+                place: Outcomes(heard=constants.heard(rule))
+                for place, rule in plan.rules.items()
+                if _remembers(rule, constants)
+            }
             for gate in filter(None, map(gate_of, plan.rules.values())):
                 for group, sources in gate.sources.items():
-                    self.scanned.setdefault(group, Scanned()).add(sources, gate.link.stages)
+                    self.scanned.setdefault(group, Scanned()).add(gate, sources)
             for soft in plan.soft:
                 for group, sources in soft.sources.items():
-                    scanned = self.scanned.setdefault(group, Scanned())
-                    scanned.add(sources, ())
-                    scanned.soft.append(soft)
+                    self.scanned.setdefault(group, Scanned()).add(soft, sources)
 
 
 def _remembers(rule: CompiledRule, constants: Constants) -> bool:
@@ -186,11 +231,15 @@ def _rests(rule: CompiledRule, tx: dict[bytes, bytes], rule_set: RuleSet) -> Use
             return None
         uses.add(wanted)
     trial = Run(rule_set.chains, tx, {}, Meter())
-    held = trial.matches(rule)
+    trial.rule = rule
+    held = True
+    for link in rule.links:
+        if not trial.holds(link):
+            held = False
+            break
+        uses.add(writes(link))  # set to what they were: needed again once something else has set them
     if trial.dirty or (held and (acts(rule) or rule.rule.skip_after or rule.rule.skip)):
         return None
-    for link in rule.links:
-        uses.add(writes(link))
     return uses
 
 
@@ -211,10 +260,15 @@ def _quick(link: Link) -> Quick | None:
         return None
     values = [_values(target) for target in included]
     clean = link.clean
-    if len(values) == 1:
-        only = values[0]
-        return lambda run: not clean.issuperset(only(run))
-    return lambda run: any(not clean.issuperset(each(run)) for each in values)
+
+    def quick(run: Run) -> bool:
+        for each in values:
+            found = each(run)
+            if not clean.issuperset(found) and any_holds(link, found, run.meter):
+                return True
+        return False
+
+    return quick
 
 
 def _single(target: Target) -> bool:

@@ -13,7 +13,7 @@ which a client could choose by sending one more.
 Source: reference manual of ModSecurity v3, "Actions", "Variables".
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -22,12 +22,10 @@ from .limits import CAPTURES_MAX, MATCHED_BYTES_MAX, TX_KEYS_MAX, TX_VALUE_BYTES
 from .macros import Macro
 from .operators import number
 from .suspects import suspects
-from .targets import Item, Target, excludes
+from .targets import Item, Target, excludes, visible
 from .transaction import Pair, Values
 from .variants import Chains, Texts
 
-# What a rule set although it did not match, by the values it looked at.
-Outcomes = dict[tuple[bytes, ...], list[tuple[bytes, bytes | None]]]
 MEMORIES_MAX = 512  # outcomes of one rule
 MEMORY_KEY_BYTES_MAX = 4_096
 _END = Item("", b"", b"\0\0")  # between the values of two links
@@ -36,6 +34,9 @@ DYNAMIC_TESTS_MAX = 1_024
 _MATCHED = frozenset(("MATCHED_VAR", "MATCHED_VARS", "MATCHED_VAR_NAME", "MATCHED_VARS_NAMES"))
 _OF_LAST_LINK = frozenset(("MATCHED_VAR", "MATCHED_VAR_NAME"))
 _NUMBERS = [b"%d" % digit for digit in range(CAPTURES_MAX)]
+
+
+Match = tuple[Item, bytes, Any]  # the item, its transformed value, what the operator found
 
 
 class Selection:
@@ -62,6 +63,14 @@ class Found:
         self.rule = rule
         self.variable = variable
         self.matched = matched[:MATCHED_BYTES_MAX]
+
+
+class Outcomes(dict[tuple[bytes, ...], list[tuple[bytes, bytes | None]]]):
+    """What a rule set although it did not match, by the values looked at; nothing where nobody reads it."""
+
+    def __init__(self, *, heard: bool) -> None:
+        super().__init__()
+        self.heard = heard
 
 
 class PhaseRules(Protocol):
@@ -96,7 +105,7 @@ class Run:
         self._puts: list[tuple[bytes, bytes | None]] | None = None  # what a rule sets, while it is noted
         self._link_start = 0  # of the matches of the link before
         self._selections: dict[int, Selection] = {}
-        self._whole: dict[str, list[Item]] = {}
+        self._whole: dict[tuple[str, ...], list[Item]] = {}
         self._removed: list[Any] = []  # tests of a rule
         self._targets_removed: list[tuple[Any, Target]] = []
 
@@ -127,10 +136,11 @@ class Run:
     def header(self, key: bytes) -> Sequence[bytes]:
         return self.headers.get(key, ())
 
-    def whole(self, target: Target) -> list[Item]:
-        known = self._whole.get(target.variable)
+    def whole(self, target: Target, hidden: Sequence[Target]) -> list[Item]:
+        key = target.variable, *[each.name for each in hidden]
+        known = self._whole.get(key)
         if known is None:
-            known = self._whole[target.variable] = target.select(self)
+            known = self._whole[key] = visible(target.select(self), hidden)
         return known
 
     def macro(self, variable: str, key: bytes) -> bytes:
@@ -194,7 +204,7 @@ class Run:
         if not held and sum(map(len, key)) <= MEMORY_KEY_BYTES_MAX:
             if len(memory) >= MEMORIES_MAX:
                 memory.clear()
-            memory[key] = puts
+            memory[key] = puts if memory.heard else []
         return held
 
     def matches(self, rule: CompiledRule) -> bool:
@@ -251,15 +261,16 @@ class Run:
             known = self._selections[targets.number] = Selection(targets.select(self))
         return known
 
-    def _matches(self, link: Link, selection: Selection) -> Iterator[tuple[Item, bytes, Any]]:
-        """(item, transformed value, what the operator found) of each match."""
+    def _matches(self, link: Link, selection: Selection) -> Iterable[Match]:
         test = link.pattern.search if link.pattern is not None else link.test
         clean = link.clean
         if test is None:
             test, clean = _dynamic_test(link, link.argument.expand(self)), None
         if len(selection.items) <= FEW:
-            yield from self._few(link, selection.items, test, clean)
-            return
+            return self._few(link, selection.items, test, clean)
+        return self._many(link, selection, test)
+
+    def _many(self, link: Link, selection: Selection, test: Any) -> Iterator[Match]:
         negated = link.negated
         items = selection.items
         for place, value in self._suspects(link, selection):
@@ -268,37 +279,36 @@ class Run:
             if (found is None) == negated:
                 yield items[place], value, found
 
-    def _few(
-        self, link: Link, items: list[Item], test: Any, clean: set[bytes] | None
-    ) -> Iterator[tuple[Item, bytes, Any]]:
+    def _few(self, link: Link, items: list[Item], test: Any, clean: set[bytes] | None) -> list[Match]:
+        matches: list[Match] = []
         for item in items:
             start = item.value
             if clean is not None and start in clean:
                 continue
-            held = False
+            before = len(matches)
             for value in self._staged(link, start):
                 found = test(value)
                 if (found is None) == link.negated:
-                    held = True
-                    yield item, value, found
-            if not held and clean is not None and len(start) <= CLEAN_VALUE_BYTES_MAX:
+                    matches.append((item, value, found))
+            if len(matches) == before and clean is not None and len(start) <= CLEAN_VALUE_BYTES_MAX:
                 if len(clean) >= CLEAN_VALUES_MAX:
                     clean.clear()
                 clean.add(start)
+        return matches
 
-    def _staged(self, link: Link, value: bytes) -> Iterator[bytes]:
+    def _staged(self, link: Link, value: bytes) -> list[bytes]:
         """The value at the end of the chain; with multiMatch also each step that changes it."""
         self.meter.spend(len(value) * (len(link.steps) + 1) + 16)
         if len(link.stages) == 1:
             for step in link.steps:
                 value = step(value)
-            yield value
-            return
-        yield value
+            return [value]
+        stages = [value]
         for step in link.steps:
-            before, value = value, step(value)
-            if value != before:
-                yield value
+            value = step(value)
+            if value != stages[-1]:
+                stages.append(value)
+        return stages
 
     def _suspects(self, link: Link, selection: Selection) -> Iterator[tuple[int, bytes]]:
         """(place, transformed value) of the values that may match; all that do are among them."""

@@ -7,23 +7,28 @@ Not   the tests themselves.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
-from .compile import Link
+from .compile import CLEAN_VALUE_BYTES_MAX, CLEAN_VALUES_MAX, Link
 from .limits import Meter
 from .variants import SEPARATOR, Joined
 
 TRIES_MAX = 8  # joined matches followed to their values, before each value is looked at
-SOFT_KINDS = frozenset(("rx", "joined", "xss"))
+SOFT_KINDS = frozenset(("rx", "joined", "sqli", "xss"))
+_DETECTORS = frozenset(("sqli", "xss"))
 Suspect = tuple[int, bytes]  # place among the values, transformed value
 
 
 def may_match(link: Link, part: Joined, stage: int, meter: Meter) -> bool:
     """False only when none of the values matches at that stage. For links of `SOFT_KINDS`."""
-    if link.kind == "xss":
+    if link.kind in _DETECTORS:
         text = part.text(stage, meter)
-        return b"<" in text or b"=" in text
+        if link.kind == "xss" and b"<" not in text and b"=" not in text:
+            return False
+        test = link.test or bool
+        meter.spend(len(text))
+        return any(_suspicious(link, value) and test(value) for value in part.split(stage, meter))
     pattern = link.pattern
     if pattern is not None:
         text = part.lines(stage, meter) if pattern.anchored else part.text(stage, meter)
@@ -40,22 +45,53 @@ def may_match(link: Link, part: Joined, stage: int, meter: Meter) -> bool:
     return link.operator != "validateByteRange" or found != b"\n" * (len(part.values) - 1) or len(found) == 0
 
 
+def any_holds(link: Link, values: Iterable[bytes], meter: Meter) -> bool:
+    """Whether any of a few values matches, each by itself. For links whose test needs no request."""
+    clean = link.clean
+    assert clean is not None, "the argument has no macros"
+    for value in values:
+        if value not in clean:
+            if _holds(link, value, meter):
+                return True
+            if len(value) <= CLEAN_VALUE_BYTES_MAX:
+                if len(clean) >= CLEAN_VALUES_MAX:
+                    clean.clear()
+                clean.add(value)
+    return False
+
+
+def _holds(link: Link, value: bytes, meter: Meter) -> bool:
+    test = link.test if link.pattern is None else link.pattern.search
+    assert test is not None, "the argument has no macros"
+    meter.spend(len(value) * (len(link.steps) + 1) + 16)
+    if len(link.stages) == 1:
+        for step in link.steps:
+            value = step(value)
+        return _suspicious(link, value) and (test(value) is None) == link.negated
+    stages = {value: None}
+    for step in link.steps:
+        value = step(value)
+        stages[value] = None
+    return any(_suspicious(link, tried) and (test(tried) is None) == link.negated for tried in stages)
+
+
 def suspects(link: Link, part: Joined, stage: int, meter: Meter) -> Iterator[Suspect]:
     """The values that may match at that stage."""
     if link.kind == "rx":
         yield from _walk(link, part, stage, meter)
         return
-    if link.kind in SOFT_KINDS and not may_match(link, part, stage, meter):
+    if link.kind == "joined" and not may_match(link, part, stage, meter):
         return
     for place, value in zip(part.places, part.split(stage, meter), strict=True):
-        if link.kind == "sqli":
-            suspicious = not value.isalnum()  # one word is no SQL
-        elif link.kind == "xss":
-            suspicious = b"<" in value or b"=" in value
-        else:
-            suspicious = True
-        if suspicious:
+        if _suspicious(link, value):
             yield place, value
+
+
+def _suspicious(link: Link, value: bytes) -> bool:
+    """Whether a detector has to be asked."""
+    if link.kind == "sqli":
+        return not value.isalnum()  # one word is no SQL
+    return link.kind != "xss" or b"<" in value or b"=" in value
 
 
 def _walk(link: Link, part: Joined, stage: int, meter: Meter) -> Iterator[Suspect]:
@@ -68,7 +104,8 @@ def _walk(link: Link, part: Joined, stage: int, meter: Meter) -> Iterator[Suspec
     if found is None:
         return
     values = part.split(stage, meter)
-    starts = [0, *accumulate(len(value) + len(SEPARATOR) for value in values)]
+    gap = 1 if pattern.anchored else len(SEPARATOR)
+    starts = [0, *accumulate([len(value) + gap for value in values])]
     tries = 0
     while found is not None and tries < TRIES_MAX:
         at = bisect_right(starts, found.start(), 0, len(values)) - 1

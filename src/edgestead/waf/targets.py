@@ -45,17 +45,29 @@ class Holder(Protocol):
     def header(self, key: bytes) -> Sequence[bytes]:
         """The values of a request header, by its name in lower case."""
 
-    def whole(self, target: "Target") -> list[Item]:
-        """All items of a target without selector, made once where it does not change."""
+    def whole(self, target: "Target", hidden: Sequence["Target"]) -> list[Item]:
+        """All items of a target without selector that are not hidden, made once where it does not change."""
 
 
 class Target:
     """One variable of a rule. `key` is lower case."""
 
-    __slots__ = ("_keys", "_shown", "at_start", "count", "key", "pattern", "plain", "variable", "word")
+    __slots__ = (
+        "_keys",
+        "_shown",
+        "at_start",
+        "count",
+        "key",
+        "name",
+        "pattern",
+        "plain",
+        "variable",
+        "word",
+    )
 
     def __init__(self, variable: Variable) -> None:
         self.variable = variable.name
+        self.name = f"{variable.name}:{variable.selector}/{variable.pattern}"  # the same for the same target
         self._keys: dict[bytes, bool] = {}
         self.count = variable.count
         selector = self._shown = variable.selector.encode("utf-8", "surrogateescape")
@@ -111,27 +123,34 @@ class TargetSet:
     """The targets of a rule link. `number` is the same for the same targets; `static` ones never change while
     rules run."""
 
-    __slots__ = ("excluded", "included", "number", "static")
+    __slots__ = ("_hidden", "excluded", "included", "number", "static")
 
     def __init__(self, number: int, variables: Sequence[Variable]) -> None:
         self.number = number
         self.included = tuple(Target(variable) for variable in variables if not variable.excluded)
         self.excluded = tuple(Target(variable) for variable in variables if variable.excluded)
         self.static = all(target.variable not in STATE_VARIABLES for target in self.included)
+        self._hidden = tuple(
+            tuple(hidden for hidden in self.excluded if hidden.variable == target.variable)
+            for target in self.included
+        )
 
     def select(self, holder: Holder) -> list[Item]:
         """Once for each request where it is static; targets without a selector are shared between sets."""
         items: list[Item] = []
-        for target in self.included:
-            items += holder.whole(target) if target.plain else target.select(holder)
-        if not self.excluded:
-            return items
-        hidden = {target.variable for target in self.excluded}
-        return [
-            item
-            for item in items
-            if item[0] not in hidden or not any(excludes(target, item) for target in self.excluded)
-        ]
+        for target, hidden in zip(self.included, self._hidden, strict=True):
+            if target.plain:
+                items += holder.whole(target, hidden)
+            else:
+                items += visible(target.select(holder), hidden)
+        return items
+
+
+def visible(items: list[Item], hidden: Sequence[Target]) -> list[Item]:
+    """The items that no exclusion takes away."""
+    if not hidden:
+        return items
+    return [item for item in items if not any(excludes(target, item) for target in hidden)]
 
 
 def excludes(target: Target, item: Item) -> bool:

@@ -23,6 +23,7 @@ from . import encodings
 Transformation = Callable[[bytes], bytes]
 GROWTH_MAX = 4  # utf8toUnicode: two bytes become six; urlEncode: one becomes three
 SPACE = b" \t\n\v\f\r"  # isspace() of the C locale
+_NO_BLANK = SPACE[1:]
 _ALL = frozenset(range(256))
 _LOWER = bytes(byte + 32 if 65 <= byte <= 90 else byte for byte in range(256))
 _UPPER = bytes(byte - 32 if 97 <= byte <= 122 else byte for byte in range(256))
@@ -47,6 +48,8 @@ _COMMENT_MARK = re.compile(rb"/\*|\*/|<!--|-->|--|#")
 _CMD_SPACES = re.compile(rb" +")
 _CMD_BEFORE = re.compile(rb" (?=[/(])")
 _SQL_HEX = re.compile(rb"0[xX]((?:[0-9A-Fa-f]{2})+)")
+_BASE64 = re.compile(rb"[A-Za-z0-9+/]*={0,2}")
+_BASE64_BLANKS = frozenset(b"\n\0 ")  # may change the length that counts
 _BASE64_BLANK = re.compile(rb" +(?=\r?\n|\Z)|\r?\n")
 _BASE64_ALPHABET = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 _NOT_BASE64 = bytes(_ALL - _BASE64_ALPHABET)
@@ -74,6 +77,8 @@ def remove_whitespace(value: bytes) -> bytes:
 
 
 def compress_whitespace(value: bytes) -> bytes:
+    if b"  " not in value and len(value.translate(None, _NO_BLANK)) == len(value):
+        return value
     return _SPACES.sub(b" ", value)
 
 
@@ -120,8 +125,10 @@ def remove_comments_char(value: bytes) -> bytes:
 
 def command_line(value: bytes) -> bytes:
     """A command as any shell would see it: no quotes or escapes, separators as one blank, lower case."""
-    plain = _CMD_SPACES.sub(b" ", value.translate(_CMD_SPACED, _CMD_DROPPED))
-    return _CMD_BEFORE.sub(b"", plain)
+    plain = value.translate(_CMD_SPACED, _CMD_DROPPED)
+    if b"  " in plain:
+        plain = _CMD_SPACES.sub(b" ", plain)
+    return _CMD_BEFORE.sub(b"", plain) if b" /" in plain or b" (" in plain else plain
 
 
 def length(value: bytes) -> bytes:
@@ -170,12 +177,20 @@ def base64_decode(value: bytes) -> bytes:
     text = value
     if b"\n" in value or b"\0" in value or value.endswith(b" "):
         text = _BASE64_BLANK.sub(b"", value.partition(b"\0")[0])
-    if len(text) % 4:
+    if len(text) % 4 or _BASE64.fullmatch(text) is None:
         return value
     try:
         return binascii.a2b_base64(text, strict_mode=True)
     except binascii.Error:
         return value
+
+
+def base64_decode_each(values: list[bytes]) -> list[bytes]:
+    """`base64_decode` of many values, most of which are no base64 by their length."""
+    return [
+        value if len(value) & 3 and _BASE64_BLANKS.isdisjoint(value) else base64_decode(value)
+        for value in values
+    ]
 
 
 def base64_decode_ext(value: bytes) -> bytes:
@@ -318,6 +333,8 @@ TRANSFORMATIONS: dict[str, Transformation] = {
     "utf8toUnicode": encodings.utf8_to_unicode,
 }
 
+# Steps on whole values that are cheaper for many at once.
+EACH: dict[str, Callable[[list[bytes]], list[bytes]]] = {"base64Decode": base64_decode_each}
 _CAPITALS, _SMALL = frozenset(range(65, 91)), frozenset(range(97, 123))
 _HIGH = frozenset(range(128, 256))
 # A value with none of these bytes is left as it is. None: any value may change, the empty one included.

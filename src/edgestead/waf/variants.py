@@ -5,7 +5,7 @@ Asks  `transformations`.
 Tells `run` each value as a chain leaves it; `scan` all of them, each kind of text once.
 Not   what is looked for in them.
 
-Rules share 40 to 60 chains over the same arguments. Values are joined by a byte that is neither blank,
+Rules share 40 to 60 chains over the same arguments. Values are joined by bytes that are neither blank,
 letter nor digit, and each step runs once over the joined text instead of once for each value, as most steps
 look at a few neighbouring bytes. Three guards keep that the same as one by one: steps that look at whole
 values run on each; a text with a hazard of the step (a backslash just before a separator) does too; and a
@@ -15,14 +15,14 @@ Steps that cannot change a text are dropped before they run: the bytes that matt
 count as one) choose a plan, in which few chains are left, and their common beginnings are shared.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from .limits import Meter
-from .transformations import CHANGED_BY, TRANSFORMATIONS, Transformation
+from .transformations import CHANGED_BY, EACH, TRANSFORMATIONS, Transformation
 
 Chain = tuple[str, ...]
-SEPARATOR = b"\x1e"
+SEPARATOR = b"\x1e\x1d"  # two bytes: one alone is too often among what base64 decodes to
 PLANS_MAX = 2_048  # kinds of text that have their plan kept
 _AFTER_BACKSLASH = (b"\\" + SEPARATOR,)
 # Steps that see only neighbouring bytes, with what must not stand in a joined text for that to hold.
@@ -34,6 +34,7 @@ HAZARDS: dict[str, tuple[bytes, ...]] = {
     "htmlEntityDecode": (),
     "jsDecode": _AFTER_BACKSLASH,
     "lowercase": (),
+    "removeCommentsChar": (),
     "removeNulls": (),
     "removeWhitespace": (),
     "replaceComments": (b"/*",),
@@ -68,29 +69,44 @@ _ALL = frozenset(range(256))
 
 
 class Node(NamedTuple):
-    """One step behind a parent. `hazards` None: each value by itself; `harmless`: see `HARMLESS_WITHOUT`."""
+    """One step behind a parent. `hazards` None: each value by itself; `harmless`: see `HARMLESS_WITHOUT`;
+    `each`: the step on many values, where there is a faster way than one by one."""
 
     parent: int
     step: Transformation
     hazards: tuple[bytes, ...] | None
     harmless: tuple[bytes, ...]
+    each: Callable[[list[bytes]], list[bytes]] | None
 
 
 class Plan:
     """Steps for one kind of text: `node_of` is a node by chain."""
 
-    __slots__ = ("node_of", "nodes", "wanted")
+    __slots__ = ("_steps", "node_of", "nodes", "wanted")
 
     def __init__(self) -> None:
-        self.nodes: list[Node] = [Node(0, bytes, (), ())]
+        self.nodes: list[Node] = [Node(0, bytes, (), (), None)]
         self.node_of: list[int] = []
         self.wanted: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self._steps: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     def nodes_of(self, chains: tuple[int, ...]) -> tuple[int, ...]:
         """The nodes of some chains, each once."""
         found = self.wanted.get(chains)
         if found is None:
             found = self.wanted[chains] = tuple(dict.fromkeys(self.node_of[chain] for chain in chains))
+        return found
+
+    def steps_to(self, nodes: tuple[int, ...]) -> tuple[int, ...]:
+        """Those nodes and all before them, none before its parent."""
+        found = self._steps.get(nodes)
+        if found is None:
+            needed = {0}
+            for node in nodes:
+                while node not in needed:
+                    needed.add(node)
+                    node = self.nodes[node].parent
+            found = self._steps[nodes] = tuple(sorted(needed))  # parents have the lower numbers
         return found
 
 
@@ -133,10 +149,17 @@ class Chains:
                 if done not in known:
                     known[done] = len(plan.nodes)
                     harmless = HARMLESS_WITHOUT.get(name, ())
-                    plan.nodes.append(Node(node, TRANSFORMATIONS[name], HAZARDS.get(name), harmless))
+                    plan.nodes.append(
+                        Node(node, TRANSFORMATIONS[name], HAZARDS.get(name), harmless, EACH.get(name))
+                    )
                 node = known[done]
             plan.node_of.append(node)
         return plan
+
+
+def _node(parent: int, name: str) -> Node:
+    harmless = HARMLESS_WITHOUT.get(name, ())
+    return Node(parent, TRANSFORMATIONS[name], HAZARDS.get(name), harmless, EACH.get(name))
 
 
 def effective(chain: Chain, present: frozenset[int]) -> Chain:
@@ -185,36 +208,46 @@ class Joined:
 
     def holder(self, node: int, meter: Meter) -> int:
         """The node whose text is the node's: the same for the same text. Raises as `text`."""
-        found = self._same.get(node)
-        if found is None:
+        if node not in self._same:
+            self._make(self.plan.steps_to((node,)), meter)
+        return self._same[node]
+
+    def _make(self, nodes: tuple[int, ...], meter: Meter) -> None:
+        """The texts of nodes, none before its parent."""
+        same, texts, after = self._same, self._texts, self._after
+        units = 0
+        for node in nodes:
+            if node in same:
+                continue
             step = self.plan.nodes[node]
-            before = self._same.get(step[0])
-            if before is None:
-                before = self.holder(step[0], meter)
-            found = self._after.get((before, step[1]))
+            before = same[step[0]]
+            found = after.get((before, step[1]))
             if found is None:
-                text = self._texts[before]
+                text = texts[before]
                 stepped = self._stepped(text, step)
-                meter.spend(len(text) + 64)
-                found = before if stepped == text else node
-                if found == node:
-                    self._texts[node] = stepped
-                self._after[before, step[1]] = found
-            self._same[node] = found
-        return found
+                units += len(text) + 64
+                if stepped == text:
+                    found = before
+                else:
+                    found = node
+                    texts[node] = stepped
+                after[before, step[1]] = found
+            same[node] = found
+        meter.spend(units)
 
     def _stepped(self, text: bytes, node: Node) -> bytes:
-        _, step, hazards, harmless = node
+        _, step, hazards, harmless, together = node
         count = len(self.values)
         if count == 1:
             return step(text)
-        if hazards is not None and not (hazards and any(hazard in text for hazard in hazards)):
+        if hazards is not None and not _holds_any(text, hazards):
             stepped = step(text)
             if stepped.count(SEPARATOR) == count - 1:
                 return stepped
-        elif harmless and not text.startswith(b".") and not any(part in text for part in harmless):
+        elif harmless and not text.startswith(b".") and not _holds_any(text, harmless):
             return text
-        each = [step(value) for value in text.split(SEPARATOR)]
+        values = text.split(SEPARATOR)
+        each = [step(value) for value in values] if together is None else together(values)
         if leaks := [place for place, value in enumerate(each) if SEPARATOR in value]:
             raise _Leak(leaks)
         return SEPARATOR.join(each)
@@ -228,15 +261,25 @@ class Joined:
         text = self.text(chain, meter)
         return [text] if len(self.values) == 1 else text.split(SEPARATOR)
 
-    def distinct(self, chains: tuple[int, ...], meter: Meter) -> list[bytes]:
-        """The texts of some chains, each once, as lines. Raises as `text`."""
-        same = self._same
-        for node in self.plan.nodes_of(chains):
-            if node not in same:
-                self.holder(node, meter)
-        holders = dict.fromkeys([same[node] for node in self.plan.nodes_of(chains)])
-        texts = [self._texts[node] for node in holders]
-        return texts if len(self.values) == 1 else [text.replace(SEPARATOR, b"\n") for text in texts]
+    def distinct(self, chains: tuple[int, ...], meter: Meter) -> dict[bytes, None]:
+        """What the values become under some chains, each once. Raises as `text`."""
+        nodes, same = self.plan.nodes_of(chains), self._same
+        self._make(self.plan.steps_to(nodes), meter)
+        found: dict[bytes, None] = {}
+        for node in dict.fromkeys([same[node] for node in nodes]):
+            text = self._texts[node]
+            if len(self.values) == 1:
+                found[text] = None
+            else:
+                found.update(dict.fromkeys(text.split(SEPARATOR)))
+        return found
+
+
+def _holds_any(text: bytes, parts: tuple[bytes, ...]) -> bool:
+    for part in parts:  # no generator: most are empty or one
+        if part in text:
+            return True
+    return False
 
 
 class Texts:
@@ -247,8 +290,8 @@ class Texts:
     def __init__(self, chains: Chains, values: list[bytes]) -> None:
         self._chains = chains
         places = list(range(len(values)))
-        odd = [place for place in places if SEPARATOR in values[place]]
-        if odd and len(values) > 1:
+        if len(values) > 1 and SEPARATOR.join(values).count(SEPARATOR) >= len(values):
+            odd = [place for place in places if SEPARATOR in values[place]]
             self.parts = [Joined(chains, [values[place]], [place]) for place in odd]
             places = [place for place in places if SEPARATOR not in values[place]]
             if places:
@@ -278,12 +321,12 @@ class Texts:
         self.parts.extend(Joined(self._chains, [part.values[at]], [part.places[at]]) for at in leaks)
 
     def all_lines(self, chains: tuple[int, ...], meter: Meter) -> bytes:
-        """The values under every chain, each distinct text once: what the scan looks at."""
+        """The values under every chain, each distinct one once: what the scan looks at."""
         found: dict[bytes, None] = {}
         number = 0
         while number < len(self.parts):
             try:
-                found.update(dict.fromkeys(self.parts[number].distinct(chains, meter)))
+                found.update(self.parts[number].distinct(chains, meter))
             except _Leak as leak:
                 self._separate(number, leak.places)
             else:

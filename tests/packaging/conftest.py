@@ -1,0 +1,68 @@
+"""What is handed out, made of this checkout, and an environment that has nothing else of it."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from edgestead.testing.server import EdgeServer
+
+ROOT = Path(__file__).resolve().parents[2]
+SECONDS_MAX = 240
+
+
+def run(*command, **more):
+    return subprocess.run(
+        command, check=True, capture_output=True, text=True, timeout=SECONDS_MAX, **more
+    ).stdout
+
+
+def build(kind, source, folder):
+    run(sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(folder), cwd=source)
+    (built,) = folder.iterdir()
+    return built
+
+
+def outside(**more):
+    """The environment of somebody who has no checkout."""
+    ours = {"PYTHONPATH", "XDG_DATA_HOME"}
+    return {name: value for name, value in os.environ.items() if name not in ours} | more
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory):
+    return build("wheel", ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="session")
+def installed(wheel, tmp_path_factory):
+    """The `bin` of a new environment: the wheel, the packages it asks for, and nothing of this checkout."""
+    folder = tmp_path_factory.mktemp("environment")
+    run(sys.executable, "-m", "venv", "--without-pip", str(folder))
+    python = folder / "bin" / "python"
+    site = Path(run(str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
+    # Packages of the environment of the tests. A path file in there, which leads here, is not followed.
+    (site / "packages.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    pip = os.environ.get("PYTHON", "python3"), "-m", "pip", "--python", str(python)
+    run(*pip, "--disable-pip-version-check", "install", "--quiet", "--no-deps", "--no-index", str(wheel))
+    return folder / "bin"
+
+
+@pytest.fixture(scope="session")
+def start(installed):
+    """A function that starts a server of the installed wheel with a data folder and flags."""
+    made = []
+
+    def start(data_dir, *flags):
+        made.append(EdgeServer(data_dir, *flags))
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr("edgestead.testing.server.environment", outside)
+            patched.setattr(sys, "executable", str(installed / "python"))
+            return made[-1].start()
+
+    yield start
+    for server in made:
+        server.close()
