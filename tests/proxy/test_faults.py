@@ -3,7 +3,7 @@
 import json
 import socket
 import threading
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import pytest
 
@@ -39,6 +39,17 @@ def test_an_origin_that_hangs_up_is_a_520(site):
 
 def test_nobody_there_is_a_521(site):
     assert site.get(site.name(site.address())).status == 521
+
+
+def test_an_origin_that_takes_no_connection_is_a_522(site):
+    address = site.address()
+    with ExitStack() as held:
+        held.enter_context(socket.create_server((address, site.first.port), backlog=0))
+        for _ in range(4):  # its queue is full: the kernel answers nobody more
+            waiting = held.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex((address, site.first.port))
+        assert site.get(site.name(address)).status == 522
 
 
 def test_an_alias_without_addresses_is_a_530(site):
