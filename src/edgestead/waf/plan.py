@@ -129,8 +129,8 @@ class Scanned:
     """What is scanned of a group of values, and under which chains.
 
     `soft` links are asked of all values, `keyed` ones only of those of the headers they name. `of_line_ends`
-    are links whose patterns may take the ends between values for their own, by rule. `phases` are those of
-    the rules that look at the group.
+    are links whose patterns may take the ends between values for their own, by rule. `variables` are what
+    rules look at of the group, by phase.
     """
 
     __slots__ = (
@@ -140,15 +140,15 @@ class Scanned:
         "keyed",
         "memory",
         "of_line_ends",
-        "phases",
         "soft",
         "sources",
+        "variables",
     )
 
     def __init__(self) -> None:
         self.soft: list[Soft] = []
         self.keyed: list[Soft] = []
-        self.phases: set[int] = set()
+        self.variables: dict[int, set[str]] = {}
         self.of_line_ends: dict[tuple[int, int], Link] = {}
         self.memory = Memory()
         self._by_source: dict[Source, set[tuple[int, int]]] = {}
@@ -159,7 +159,7 @@ class Scanned:
     def add(self, gate: Gate | Soft, sources: tuple[Source, ...]) -> None:
         """A source's keys are left out where all of it is scanned."""
         rule = gate.phase, gate.place
-        self.phases.add(gate.phase)
+        self.variables.setdefault(gate.phase, set()).update(name for name, _ in sources)
         for source in sources:
             self._by_source.setdefault(source, set()).add(rule)
         if isinstance(gate, Soft):

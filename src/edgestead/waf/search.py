@@ -45,14 +45,14 @@ class Search:
     def look(self, run: Run, groups: Iterable[str], *, early: int = 0) -> Iterator[None]:
         """Search the values that were not there before. Gives way after each group that had any.
 
-        `early` is a phase after which there is another search of the groups: those that none of its rules
-        looks at can wait. Headers are searched once: they do not change.
+        `early` is a phase with another search of the groups after it: one can wait when its rules have
+        nothing to look at there. Headers are searched once: they do not change.
         """
         for group in groups:
             scanned = self._plan.scanned.get(group)
-            if scanned is None or (early and early not in scanned.phases):
+            if scanned is None or (group == HEAD and self._head_known):
                 continue
-            if group == HEAD and self._head_known:
+            if early and not any(run.values.get(name) for name in scanned.variables.get(early, ())):
                 continue
             work = self._head(run, scanned) if group == HEAD else self._values(run, scanned, group)
             if work:
