@@ -56,7 +56,6 @@ class Passage(msgspec.Struct, eq=False):
     _retried: bool = False
     _held: HeldAnswer | None = None  # while somebody looks at it
     _is_framed: bool = False  # the answer to the client is chunked
-    _held: HeldAnswer | None = None  # while somebody looks at it
     _origin: OriginConnection | None = None
     _connecting: asyncio.Task[None] | None = None
     _way: Way | None = None
