@@ -54,8 +54,8 @@ class Passage(msgspec.Struct, eq=False):
     _answered: bool = False
     _sent: bool = False
     _retried: bool = False
-    _is_framed: bool = False  # the answer to the client is chunked
     _held: HeldAnswer | None = None  # while somebody looks at it
+    _is_framed: bool = False  # the answer to the client is chunked
     _origin: OriginConnection | None = None
     _connecting: asyncio.Task[None] | None = None
     _way: Way | None = None
@@ -299,6 +299,8 @@ class Passage(msgspec.Struct, eq=False):
             return
         self.pause(False)
         self._tell(held.status, held.headers, held.length, held.bodyless)
+        if self.done:  # a phase had another answer
+            return
         for chunk in held.chunks:
             self.body(chunk)
         if held.ended:

@@ -84,6 +84,8 @@ class RulesPart:
             return
         self._managed.ready(Engine(found.rule_set), found.catalogue)
         if not scan.available():
+            if self._start.worker == 0:
+                _log.warning("managed rules: %s; each rule looks at each request by itself", scan.state())
             return
         await self._executed.wait()
         try:

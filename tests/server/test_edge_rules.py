@@ -1,0 +1,56 @@
+"""What an edge process says of rules that cannot work as they should, when it reads them."""
+
+import asyncio
+import logging
+from types import SimpleNamespace
+
+import pytest
+
+from edgestead.proxy.managed import ManagedRules
+from edgestead.server import edge_rules
+from edgestead.waf import libinjection, scan
+from tests.proxy.test_managed_server import RULES
+
+MORE = """
+SecRule REMOTE_ADDR "@geoLookup" "id:910100,phase:1,pass"
+SecRule ARGS "@detectSQLi" "id:942100,phase:2,pass"
+"""
+
+
+@pytest.fixture
+def read(tmp_path, monkeypatch, caplog):
+    """Words at a start, of worker `number`, without Hyperscan and libinjection."""
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "crs-setup.conf").write_text("")
+    (tmp_path / "rules" / "one.conf").write_text(RULES + MORE)
+    monkeypatch.setattr(scan, "available", lambda: False)
+    monkeypatch.setattr(scan, "state", lambda: "Hyperscan is not installed")
+    monkeypatch.setattr(libinjection, "_library", lambda: None)
+
+    def said(number):
+        start = SimpleNamespace(crs=str(tmp_path), worker=number, rules_dir=str(tmp_path))
+        managed = ManagedRules()
+        with caplog.at_level(logging.WARNING):
+            part = edge_rules.RulesPart(start, managed, lambda: True)
+            part.look()
+            asyncio.run(part.run())
+        assert managed.engine is not None
+        return caplog.text
+
+    return said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "@geoLookup never matches, there is no database of places: rules 910100",
+        "apt install libmodsecurity3",
+        "Hyperscan is not installed; each rule looks at each request by itself",
+    ],
+)
+def test_what_cannot_work_is_said_at_the_start(read, words):
+    assert words in read(0)
+
+
+def test_one_worker_says_it_for_all(read):
+    assert read(1) == ""
