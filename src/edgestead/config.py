@@ -81,6 +81,7 @@ class Config:
     crs: Path | None
     managed_ruleset_id: str | None
     anomaly_rule_id: str | None
+    managed_response_bytes: int
     api_quota: int
     api_connections_per_address: int
     barrier_ms: int

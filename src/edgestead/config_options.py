@@ -290,6 +290,15 @@ OPTIONS: tuple[Option, ...] = (
         fallback="the well-known one",
     ),
     Option(
+        "managed-response-bytes",
+        "N",
+        values.whole(0, 524_288),
+        "0",
+        "Bytes of an answer's body, where it is text, that managed rules inspect before the client gets"
+        " any of it; 0: no answer is inspected.",
+        flag=False,
+    ),
+    Option(
         "api-quota",
         "N",
         values.whole(0, 999_999_999),

@@ -1,6 +1,7 @@
 """Whatever can be asked for, set, refused, counted or exceeded has its heading in the reference."""
 
 import re
+from functools import cache
 from importlib import import_module
 from pkgutil import walk_packages
 
@@ -47,7 +48,9 @@ def commands(command, words=("edgecli",)):
             yield from commands(command.get_command(context, name), (*words, name))
 
 
+@cache
 def wanted():
+    """The names of everything, by the page of the reference that has their headings."""
     import_module("edgestead.api.app")
     return {
         "routes.md": {route.path.removeprefix(BASE_PATH) for route in ROUTES},

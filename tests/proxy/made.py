@@ -6,6 +6,7 @@ import msgspec
 
 from edgestead.model.ruleset_document import RulesetDocument
 from edgestead.proxy.exchange import Exchange, Response, ResponseHead, ZoneFacts
+from edgestead.proxy.heads import by_name
 from edgestead.proxy.phase import Tools, ZoneRules
 from edgestead.proxy.pipeline import Pipeline, compile_zone
 from edgestead.services.events import Decision
@@ -53,7 +54,8 @@ def ask(target: str = "/", **about: Any) -> Exchange:
         "arrived_us": NOW_US,
     }
     body = about.pop("body", None)
-    exchange = Exchange(**{**facts, **about})
+    facts.update(about)
+    exchange = Exchange(**facts, by_name=by_name(facts["headers"]))
     if body is not None:
         exchange.body, exchange.body_length = body, len(body)
     return exchange

@@ -178,3 +178,23 @@ def test_a_large_upload_passes_and_fields_behind_the_file_are_inspected(site, bo
     assert posted(site, host, TYPE, body) == status
     if status == 200:
         assert origin.requests[-1][1] == body
+
+
+def test_the_parts_of_an_upload_make_one_score(site):
+    """5 before the file and 3 behind it: neither alone reaches 8, and the same rule twice stays 5."""
+    host, _ = deployed(site, 8)
+    attack, quote, file = (
+        part("a", b"union select"),
+        part("b", b"quote"),
+        part("f", b"\0\n" * 300_000, "a.bin"),
+    )
+    for parts, status in (
+        ([attack, file, quote], 403),
+        ([file, attack, file, quote], 403),
+        ([quote, file, attack], 403),
+        ([attack, file, attack], 200),
+        ([file, quote, file, quote], 200),
+        ([attack, file], 200),
+    ):
+        body = b"".join(parts) + b"--XyZ--\r\n"
+        assert (status, posted(site, host, TYPE, body)) == (status, status)

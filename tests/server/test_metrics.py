@@ -1,10 +1,21 @@
 """What is counted beside requests: keys and values, commits and syncs, what waits."""
 
+import http.client
+import json
 from pathlib import Path
 
 import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+NOISE = """
+import os
+from edgestead import StatefulObject
+
+
+class Noise(StatefulObject):
+    async def make(self):
+        self.ctx.storage.put("noise", os.urandom(100_000))
+"""
 
 
 def sample(server, name, **labels):
@@ -51,3 +62,30 @@ def test_commits_of_objects_and_their_syncs_are_counted(new_server):
         <= sample(server, "edge_objects_log_records_total")
     )
     server.wait_until(lambda: sample(server, "edge_objects_log_waiting") == 0, 30)
+
+
+def test_the_past_of_objects_is_counted_and_stays_within_its_quota(new_server, tmp_path):
+    (tmp_path / "noise.py").write_text(NOISE)
+    settings = tmp_path / "edge.toml"
+    settings.write_text(f'objects-history-mib = 1\nobjects = ["{tmp_path}/noise.py"]\n')
+    server = new_server("--config", str(settings)).start()
+    first = None
+    for _ in range(20):
+        assert server.call_object("Noise/one/make").status == 200
+        moments = operate(server, "timeline?limit=1000")  # now the past is as new as the object
+        first = first or moments[0]["bookmark"]
+
+    server.wait_until(lambda: 0 < sample(server, "edge_objects_history_bytes") <= 1024 * 1024, 60)
+    left = operate(server, "timeline?limit=1000")
+
+    assert 0 < len(left) < 20
+    assert first not in {moment["bookmark"] for moment in left}
+
+
+def operate(server, what):
+    connection = http.client.HTTPConnection(server.ready["objects"], timeout=60)
+    headers = {"authorization": f"Bearer {server.ready['api_token']}"}
+    connection.request("GET", f"/operate/objects/Noise/one/{what}", headers=headers)
+    answer = json.loads(connection.getresponse().read())
+    connection.close()
+    return answer["result"]

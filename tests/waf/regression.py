@@ -5,6 +5,7 @@ forms that are not, give multipart bodies line ends of the network. Format: go-f
 """
 
 import base64
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -12,6 +13,9 @@ from urllib.parse import quote_plus
 
 from edgestead.waf.transaction import Request
 
+VARIABLE = "EDGESTEAD_TEST_CRS"
+RELEASES = [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
+FOLDERS = [path for path in RELEASES if (path / "tests/regression/tests").is_dir()]
 # Settings under which the tests are meant to run.
 SETTINGS = {
     b"arg_name_length": b"100",
@@ -22,18 +26,43 @@ SETTINGS = {
     b"combined_file_sizes": b"65535",
     b"crs_validate_utf8_encoding": b"1",
 }
-# Only the request phases: the others need an origin that answers as it is told.
-REQUEST_TESTS = "REQUEST-*/*.yaml"
+# Those of the response phases need an origin that answers as it is told (`reflected`).
+REQUEST_TESTS, ALL_TESTS = "REQUEST-*/*.yaml", "*/*.yaml"
 
 
 class Case(NamedTuple):
-    """One stage. `found` and `absent` are rule numbers; `status` is expected of whoever answers."""
+    """One stage. `found` and `absent` are rule numbers; `status` is expected of whoever answers.
+
+    `raw` is the request as bytes where the test is written so; it may be none that can be read.
+    """
 
     name: str
     request: Request | None
+    raw: bytes
     found: frozenset[int]
     absent: frozenset[int]
     status: int | None
+
+    @property
+    def host(self) -> bytes:
+        """What its Host header names, without a port."""
+        headers = () if self.request is None else self.request.headers
+        value = next((value for name, value in headers if name.lower() == b"host"), b"")
+        return value.partition(b":")[0]
+
+    def on_wire(self, hosts: dict[bytes, bytes]) -> bytes:
+        """The request in bytes, with another Host where `hosts` has one for it."""
+        host = hosts.get(self.host, self.host)
+        if self.raw or self.request is None:
+            return self.raw.replace(b"Host: " + self.host + b"\r\n", b"Host: " + host + b"\r\n")
+        asked = self.request
+        headers = [
+            (name, host + value[len(self.host) :] if name.lower() == b"host" else value)
+            for name, value in asked.headers
+        ]
+        lines = [b" ".join(filter(None, (asked.method, asked.target, asked.version)))]
+        lines += [name + b": " + value for name, value in headers]
+        return b"\r\n".join([*lines, b"", b""]) + asked.body
 
     def failure(self, ids: set[int], status: int) -> str:
         """Why the outcome is not as expected, empty when it is."""
@@ -53,11 +82,11 @@ class Target(Protocol):
         """(numbers of the rules that matched, status of the answer, 200 for a request that passed)."""
 
 
-def cases(folder: Path) -> Iterator[Case]:
-    """All stages of all request tests below a release's folder."""
+def cases(folder: Path, tests: str = REQUEST_TESTS) -> Iterator[Case]:
+    """All stages of the tests below a release's folder."""
     import yaml
 
-    for path in sorted((folder / "tests/regression/tests").glob(REQUEST_TESTS)):
+    for path in sorted((folder / "tests/regression/tests").glob(tests)):
         read = yaml.safe_load(path.read_text("utf-8")) or {}
         rule = read.get("rule_id", path.stem)
         for test in read.get("tests", ()):
@@ -71,6 +100,7 @@ def _case(name: str, stage: dict[str, Any]) -> Case:
     return Case(
         name,
         _request(stage["input"]),
+        base64.b64decode(stage["input"].get("encoded_request", "")),
         frozenset(log.get("expect_ids", ())),
         frozenset(log.get("no_expect_ids", ())),
         output.get("status"),

@@ -244,3 +244,11 @@ def test_what_cannot_work_is_said_at_start():
 def test_an_unusable_pattern_names_its_rule():
     with pytest.raises(ValueError, match="rule 7: unusable regular expression"):
         small_engine('SecRule ARGS "@rx (" "id:7,phase:2,pass"')
+
+
+def test_words_spelled_in_bytes_are_looked_for_as_bytes(run):
+    rule = 'SecRule ARGS "@pm |ff fe| th|20|ree" "id:1,phase:2,pass,t:none,t:urlDecode"'
+
+    assert run(rule, b"/?a=x%FF%FEy") == [1]
+    assert run(rule, b"/?a=th%20ree") == [1]
+    assert run(rule, b"/?a=th%20re|ff|%FF") == []

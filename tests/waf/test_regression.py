@@ -3,7 +3,6 @@
 The tests that fail are listed, each with its reason; any other that fails is an error.
 """
 
-import os
 from pathlib import Path
 
 import pytest
@@ -11,11 +10,8 @@ import pytest
 from edgestead.server import waf_part
 from edgestead.waf.engine import Engine
 from tests.waf.conftest import DATABASES, engine_of, ids, inspect
-from tests.waf.regression import SETTINGS, cases
+from tests.waf.regression import FOLDERS, SETTINGS, VARIABLE, cases
 
-VARIABLE = "EDGESTEAD_TEST_CRS"
-RELEASES = [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
-FOLDERS = [path for path in RELEASES if (path / "tests/regression/tests").is_dir()]
 _FRONT = "the server in front refuses such a request itself, with 400, before any rule"
 KNOWN = {
     "920181-1": _FRONT,

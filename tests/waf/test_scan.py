@@ -1,5 +1,6 @@
 """The scan may name too many rules, never too few; and rules come out the same without it."""
 
+import sys
 from random import Random
 
 import pytest
@@ -13,11 +14,14 @@ from edgestead.waf.search import confirmed
 from edgestead.waf.transaction import Request
 from edgestead.waf.transformations import TRANSFORMATIONS
 from edgestead.waf.variants import HARMLESS_WITHOUT, HAZARDS, SEPARATOR, Chains, Texts
-from tests.waf.conftest import ids, inspect, small_program
+from tests.waf.conftest import engine_of, ids, inspect, small_program
+from tests.waf.regression import FOLDERS
 from tests.waf.traffic import ATTACKS, Traffic
 
-BATCHES, BATCHES_LONG = 25, 5_000
-VALUES = 200  # of a batch, in the long run a million altogether
+BATCHES, VALUES = 25, 20
+SEEDS, VALUES_LONG = 4, 250_000  # a million altogether
+VALUES_RELEASE = 100_000  # through the rules of each release that is named
+SIZES = (1, 8, 32, 64)  # of batches: in a small one a rule that is named for one value hides no other's miss
 ODD = rb"\ %1e %5c &#30; &#92; /* */ -- # %u001e \x1e \\".split(b" ")
 ODD += [b"", b"\x1d", b"\x1e", SEPARATOR, b"\0", b"\n", b"\r", b"\t", b"\xff", b"\xc3", b"\xe2\x80"]
 FILLERS = (b"p", b" ", b"x ", b"ab", b"-", b"1")
@@ -119,7 +123,7 @@ def ends_engine():
 def test_no_match_is_missed_by_the_system_rules(engine):
     random = Random(1)
 
-    assert [miss for _ in range(BATCHES) for miss in missed(engine, values(random, VALUES // 10))] == []
+    assert [miss for _ in range(BATCHES) for miss in missed(engine, values(random, VALUES))] == []
 
 
 @needs_scan
@@ -129,17 +133,37 @@ def test_no_match_is_missed_at_the_ends_of_values(ends_engine):
     assert [miss for _ in range(300) for miss in missed(ends_engine, values(random, 8))] == []
 
 
+def through(engines, seed, count):
+    """Misses in that many values, and how many of the values were empty."""
+    random, seen, empty, misses = Random(seed), 0, 0, []
+    while seen < count:
+        batch = values(random, min(random.choice(SIZES), count - seen))
+        seen += len(batch)
+        empty += batch.count(b"")
+        misses += [miss for engine in engines for miss in missed(engine, batch)]
+    sys.stdout.write(f"seed {seed}: {seen} values, {empty} of them empty, {len(misses)} misses\n")
+    return misses, empty
+
+
 @needs_scan
 @pytest.mark.long
 @pytest.mark.timeout(7_200)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_no_match_is_missed_in_a_million_values(engine, ends_engine, seed):
-    random = Random(100 + seed)
+    misses, empty = through([engine, ends_engine], 100 + seed, VALUES_LONG)
 
-    for _ in range(BATCHES_LONG // 4):
-        batch = values(random, VALUES)
-        assert missed(engine, batch) == []
-        assert missed(ends_engine, batch[:20]) == []
+    assert misses == []
+    assert empty > VALUES_LONG / 100
+
+
+@needs_scan
+@pytest.mark.long
+@pytest.mark.timeout(7_200)
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
+def test_no_match_is_missed_by_a_release(folder):
+    misses, _ = through([engine_of(folder)], 200, VALUES_RELEASE)
+
+    assert misses == []
 
 
 @pytest.mark.parametrize("name", sorted(HAZARDS.keys() | HARMLESS_WITHOUT.keys()))

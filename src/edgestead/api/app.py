@@ -6,7 +6,7 @@ Tells uvicorn.
 Not   sockets and processes (`server`); what a route does.
 """
 
-from edgestead.api import (
+from edgestead.api import (  # noqa: F401 - importing them fills ROUTES
     accounts,
     custom_nameservers,
     deprecations,
@@ -32,28 +32,6 @@ from edgestead.api.context import AppContext
 from edgestead.api.exchange import Exchange
 from edgestead.api.pipeline import request_steps, run
 from edgestead.api.routing import ROUTES, Router
-
-HANDLERS = (
-    accounts,
-    custom_nameservers,
-    deprecations,
-    dns_records,
-    dns_settings,
-    ended,
-    health,
-    history,
-    kv_bulk,
-    kv_namespaces,
-    kv_values,
-    openapi_routes,
-    rulesets,
-    security_events,
-    tokens,
-    zone_extras,
-    zone_settings,
-    zone_files,
-    zones,
-)  # importing them filled ROUTES
 
 
 class Application:

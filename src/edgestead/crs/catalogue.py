@@ -34,6 +34,7 @@ INCREMENTS = {  # the rule set itself only uses critical to notice
     Severity.DEBUG: 2,
 }
 _SCORE_KEYS = ("anomaly_score_pl", "inbound_anomaly_score_pl")  # 3.x, 4.x
+_OUTBOUND_KEYS = ("outbound_anomaly_score_pl",)
 _CATEGORY_CHARS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 _PARANOIA_TAG = "paranoia-level/"
 
@@ -155,11 +156,22 @@ def paranoia_level(rule: Rule) -> int:
     return _score_level(rule) or 1
 
 
-def _score_level(rule: Rule) -> int | None:
+def outbound_increment(rule: Rule) -> int:
+    """What a rule on answers adds to the outbound anomaly score; 0 for any other rule."""
+    if rule.phase not in (3, 4) or _score_level(rule, _OUTBOUND_KEYS) is None:
+        return 0
+    return _increment(rule)
+
+
+def _increment(rule: Rule) -> int:
+    return INCREMENTS[Severity.CRITICAL if rule.severity is None else rule.severity]
+
+
+def _score_level(rule: Rule, keys: tuple[str, ...] = _SCORE_KEYS) -> int | None:
     for link in rule.links:
         for change in link.set_vars:
             prefix, level = change.key[:-1].lower(), change.key[-1:]
-            if change.op == "+" and prefix in _SCORE_KEYS and level.isdigit():
+            if change.op == "+" and prefix in keys and level.isdigit():
                 return int(level)
     return None
 
@@ -174,7 +186,7 @@ def _entry(rule: Rule, version: str) -> Entry:
         description=f"{rule.id}: {_title(rule.message)}",
         crs_id=rule.id,
         categories=tuple(dict.fromkeys((f"paranoia-level-{level}", *words))),
-        increment=INCREMENTS[Severity.CRITICAL if rule.severity is None else rule.severity],
+        increment=_increment(rule),
         paranoia_level=level,
     )
 

@@ -86,7 +86,7 @@ def _phrases(name: str, argument: str, read_data: ReadData) -> tuple[str, ...]:
     if name in tables.FILE_OPERATORS:
         phrases = tuple(line for file in argument.split() for line in data_lines(read_data(file)))
     elif name == "pm":
-        phrases = tuple(argument.split())
+        phrases = pm_phrases(argument)
     elif name == "validateByteRange" and "%{" not in argument:
         byte_ranges(argument)
     elif name in tables.NUMERIC_OPERATORS and "%{" not in argument and not _is_number(argument):
@@ -97,6 +97,39 @@ def _phrases(name: str, argument: str, read_data: ReadData) -> tuple[str, ...]:
     if len(phrases) > PHRASES_MAX:
         raise ValueError(f"more than {PHRASES_MAX} phrases")
     return phrases
+
+
+def pm_phrases(argument: str) -> tuple[str, ...]:
+    """The words of ``@pm``. Between two bars bytes may be spelled in hexadecimal: ``A|42 20|C``.
+
+    A space that is spelled so belongs to the word. Bars around anything else are themselves.
+    """
+    words: list[str] = [""]
+    parts = argument.replace("\t", " ").split("|")
+    place = 0
+    while place < len(parts):
+        first, *more = parts[place].split(" ")
+        words[-1] += first
+        words += more
+        place += 1
+        if place == len(parts):
+            break
+        octets = _octets(parts[place]) if place + 1 < len(parts) else None
+        if octets is None:
+            words[-1] += "|"
+        else:
+            words[-1] += octets
+            place += 1
+    return tuple(word for word in words if word)
+
+
+def _octets(text: str) -> str | None:
+    """Bytes spelled in pairs of digits, those beyond ASCII escaped; None for anything else."""
+    try:
+        octets = bytes.fromhex(text)
+    except ValueError:
+        return None
+    return octets.decode("ascii", "surrogateescape") or None
 
 
 def _is_number(text: str) -> bool:

@@ -56,6 +56,7 @@ class Instance:
         self.error: ObjectReset | None = None
         self.calls = 0  # not answered yet
         self.used_at = loop.time()
+        self.relaxed = False  # since it was last used
         self.gate = InputGate()
         self._loop, self._now_ms = loop, now_ms
         self._deliver, self._on_over, self._chance = deliver, on_over, chance
@@ -278,6 +279,7 @@ class Instance:
     def _leave(self) -> None:
         self.calls -= 1
         self.used_at = self._loop.time()
+        self.relaxed = False
 
     def _cancelled(self) -> Reply:
         return pack_error(self.error or ObjectReset("The call was cancelled."))

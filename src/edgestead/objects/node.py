@@ -464,7 +464,8 @@ class Node:
             idle_seconds = now - instance.used_at
             if idle_seconds >= self._idle_seconds:
                 count += self.evict(key)
-            elif idle_seconds >= UPKEEP_SECONDS:
+            elif idle_seconds >= UPKEEP_SECONDS and not instance.relaxed:
+                instance.relaxed = True
                 count += instance.engine.relax()
             if count >= at_once:
                 return True

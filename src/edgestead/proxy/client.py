@@ -245,6 +245,8 @@ class ClientConnection(asyncio.Protocol):
             arrived_us=time.time_ns() // 1000,
             tls=self._tls,
             by_name=read.found,
+            body_length=read.length,
+            body_complete=read.length == 0,
         )
         return Passage(
             self,
@@ -254,8 +256,9 @@ class ClientConnection(asyncio.Protocol):
             keep_alive=parser.should_keep_alive(),
             old=version == "1.0",
             upgrades=route.takes_websockets and _wants_websocket(read, method, version),
-            expects=b"expect" in read.found and _expects_continue(read, version),
-            added=added,
+            _expects=b"expect" in read.found and _expects_continue(read, version),
+            _added=added,
+            ended_body=read.length == 0,
         )
 
     def _check_version(self, tls: TlsFacts) -> None:

@@ -16,7 +16,7 @@ import msgspec
 
 from edgestead.http1.messages import Headers, Response
 from edgestead.language import View
-from edgestead.proxy import heads
+from edgestead.proxy.answer_watch import AnswerWatch
 from edgestead.proxy.late_body import LateBody
 
 __all__ = ["Exchange", "Headers", "OriginChoice", "Response", "ResponseHead", "TlsFacts", "ZoneFacts"]
@@ -66,88 +66,49 @@ class ResponseHead(msgspec.Struct):
     from_origin: bool = True
 
 
-class Exchange:
+class Exchange(msgspec.Struct, kw_only=True, eq=False):
     """One request. Bytes stay bytes; header names are in lower case, in the order of arrival.
 
     `client` is the address that counts (the peer's, or the one that a trusted proxy names), `peer` who is
     connected. `host` is without port and in lower case. `path` and `query` are the target's, as sent; `query`
     is empty when there is none. `by_name` are the headers by name (`heads.by_name`). `body` is the inspected
     prefix of the request's body: `body_complete` says whether it is all of it, `body_length` what
-    Content-Length says (None for chunked bodies). `late` looks at what of the body follows that prefix, where
-    somebody does. `ray` is the request's id, `arrived_us` when its head was complete (Unix time).
+    Content-Length says (None for chunked bodies). `late` looks at what of the body follows that prefix,
+    `watch` at the origin's answer, where somebody does. `ray` is the request's id, `arrived_us` when its head
+    was complete (Unix time).
     """
 
-    __slots__ = (
-        "_outgoing",
-        "arrived_us",
-        "body",
-        "body_complete",
-        "body_length",
-        "by_name",
-        "client",
-        "headers",
-        "host",
-        "keep",
-        "late",
-        "method",
-        "origin",
-        "path",
-        "peer",
-        "port",
-        "query",
-        "raw_target",
-        "ray",
-        "response",
-        "scheme",
-        "target",
-        "tls",
-        "version",
-        "view",
-        "zone",
-    )
+    client: str
+    peer: str
+    scheme: bytes  # b"http" or b"https"
+    port: int  # the edge's own, where the client connected
+    version: bytes  # b"HTTP/1.1"
+    method: bytes
+    target: bytes
+    headers: Headers
+    by_name: dict[bytes, bytes]
+    host: bytes
+    zone: ZoneFacts
+    ray: bytes
+    arrived_us: int
+    tls: TlsFacts | None = None
+    raw_target: bytes = b""
+    path: bytes = b""
+    query: bytes = b""
+    body: bytes = b""
+    body_length: int | None = 0
+    body_complete: bool = True
+    origin: OriginChoice | None = None
+    response: ResponseHead | None = None
+    view: View | None = None
+    keep: dict[str, Any] | None = None  # what phases leave for one another, by their own names
+    late: LateBody | None = None
+    watch: AnswerWatch | None = None
+    _outgoing: Headers | None = None
 
-    def __init__(
-        self,
-        *,
-        client: str,
-        peer: str,
-        scheme: bytes,
-        port: int,
-        version: bytes,
-        method: bytes,
-        target: bytes,
-        headers: Headers,
-        host: bytes,
-        zone: ZoneFacts,
-        ray: bytes,
-        arrived_us: int,
-        tls: TlsFacts | None = None,
-        by_name: dict[bytes, bytes] | None = None,
-    ) -> None:
-        self.client = client
-        self.peer = peer
-        self.scheme = scheme  # b"http" or b"https"
-        self.port = port  # the edge's own, where the client connected
-        self.version = version  # b"HTTP/1.1"
-        self.method = method
-        self.raw_target = self.target = target
+    def __post_init__(self) -> None:
+        self.raw_target = target = self.target
         self.path, _, self.query = target.partition(b"?")
-        self.headers = headers
-        self.by_name = heads.by_name(headers) if by_name is None else by_name
-        self.host = host
-        self.zone = zone
-        self.ray = ray
-        self.arrived_us = arrived_us
-        self.tls = tls
-        self.body = b""
-        self.body_length: int | None = 0
-        self.body_complete = True
-        self.origin: OriginChoice | None = None
-        self.response: ResponseHead | None = None
-        self.view: View | None = None
-        self.keep: dict[str, Any] | None = None  # what phases leave for one another, by their own names
-        self.late: LateBody | None = None
-        self._outgoing: Headers | None = None
 
     def header(self, name: bytes) -> bytes | None:
         """What `by_name` has for that lower-case name."""

@@ -24,12 +24,19 @@ NOT_READY = "the rules are not ready yet"
 class ManagedRules:
     """`engine` is None until the rules are ready; `reason` says why it is.
 
-    `ruleset_id` and `anomaly_rule_id` are those that the API shows.
+    `ruleset_id` and `anomaly_rule_id` are those that the API shows. `response_octets` is how much of an
+    answer's body is inspected; 0: answers are not.
     """
 
-    def __init__(self, ruleset_id: str = RULESET_ID, anomaly_rule_id: str = ANOMALY_RULE_ID) -> None:
+    def __init__(
+        self,
+        ruleset_id: str = RULESET_ID,
+        anomaly_rule_id: str = ANOMALY_RULE_ID,
+        response_octets: int = 0,
+    ) -> None:
         self.ruleset_id = ruleset_id
         self.anomaly_rule_id = anomaly_rule_id
+        self.response_octets = response_octets
         self.engine: Engine | None = None
         self.catalogue: Catalogue | None = None
         self.reason = NOT_LOADED

@@ -6,7 +6,7 @@ Tells `pipeline`; the observer, one event for each decision with the rules that 
 Not   inspecting (`waf`).
 
 Of a multipart body that is larger than the inspected prefix the later fields are held back until they were
-inspected, each with the head of the request again: their score is the head's and their own.
+inspected, and what they score is added to what the request has scored so far.
 
 No request passes uninspected: while the rules are not ready, or when a rule executes a ruleset that this
 server does not have, the zone's requests get 503. A body that cannot be inspected whole is refused with the
@@ -25,6 +25,7 @@ from edgestead.crs import Overrides
 from edgestead.crs.catalogue import ANOMALY_DESCRIPTION, entry_id
 from edgestead.language import View
 from edgestead.model.ruleset_document import RulesetDocument
+from edgestead.proxy import managed_answers
 from edgestead.proxy.acts import act_of
 from edgestead.proxy.challenges import challenge
 from edgestead.proxy.clearance import KINDS
@@ -32,6 +33,7 @@ from edgestead.proxy.exchange import Exchange, Response
 from edgestead.proxy.late_body import LateBody
 from edgestead.proxy.later import Later
 from edgestead.proxy.managed import overrides_of
+from edgestead.proxy.managed_answers import look
 from edgestead.proxy.phase import Silent, Step, Tools, ZoneRules
 from edgestead.proxy.refusals import stopped
 from edgestead.proxy.rules import (
@@ -47,7 +49,7 @@ from edgestead.proxy.rules import (
 from edgestead.proxy.skips import skips_of
 from edgestead.services.events import Contribution, Decision
 from edgestead.waf.bodies import processor_of
-from edgestead.waf.engine import Engine, finish
+from edgestead.waf.engine import Engine, Inspection, finish
 from edgestead.waf.limits import BODY_BYTES_MAX
 from edgestead.waf.transaction import Hit, Policy, Refused, Request, Verdict
 
@@ -127,12 +129,17 @@ class _Execute(NamedTuple):
     def _inspect(
         self, exchange: Exchange, engine: Engine, policy: Policy
     ) -> Generator[None, None, Response | None]:
+        managed = self.tools.managed
         request = request_of(exchange)
-        verdict = yield from engine.inspect(request, policy).request()
+        inspection = engine.inspect(request, policy)
+        verdict = yield from inspection.request()
         answer = self._answer(exchange, verdict, policy.action)
-        if answer is None and request.rest_follows and not verdict.refused:
-            return self._watch(exchange, request, engine, policy)
-        return answer
+        if answer is not None or verdict.refused:
+            return answer
+        if managed.response_octets:
+            observer = self.tools.observer
+            look(exchange, inspection, managed.response_octets, observer, self._decision_on_answer)
+        return self._watch(exchange, inspection) if request.rest_follows else None
 
     def _answer(self, exchange: Exchange, verdict: Verdict, action: str) -> Response | None:
         self.tools.managed.verdicts["refuse" if verdict.refused else verdict.action or "pass"] += 1
@@ -140,13 +147,12 @@ class _Execute(NamedTuple):
             return self._refused(exchange, verdict, action)
         return self._decided(exchange, verdict) if verdict.action else None
 
-    def _watch(self, exchange: Exchange, request: Request, engine: Engine, policy: Policy) -> Response | None:
+    def _watch(self, exchange: Exchange, inspection: Inspection) -> Response | None:
         """Have the later parts of a large multipart body inspected before they pass."""
+        policy = inspection.policy
 
         def inspect(parts: bytes) -> Response | None:
-            later = msgspec.structs.replace(request, body=parts, body_complete=True, rest_follows=False)
-            verdict = finish(engine.inspect(later, policy).request())
-            return self._answer(exchange, verdict, policy.action)
+            return self._answer(exchange, finish(inspection.late(parts)), policy.action)
 
         def refuse(refused: Refused) -> Response | None:
             verdict = Verdict(refused=refused.reason, status=refused.status, threshold=policy.threshold)
@@ -192,6 +198,15 @@ class _Execute(NamedTuple):
         )
         return stopped(exchange, BLOCK_STATUS, _BLOCKED) if action == "block" else None
 
+    def _decision_on_answer(self, verdict: Verdict, action: str, status: int) -> Decision:
+        self.tools.managed.verdicts[action] += 1
+        return msgspec.structs.replace(
+            self._decision(verdict, action, status),
+            phase=managed_answers.PHASE,
+            rule_id=self.tools.managed.anomaly_rule_id,
+            description=self._worded(managed_answers.DESCRIPTION),
+        )
+
     def _decision(self, verdict: Verdict, action: str, status: int) -> Decision:
         managed = self.tools.managed
         acting = next((hit for hit in verdict.hits if hit.action == action), None)
@@ -211,7 +226,9 @@ class _Execute(NamedTuple):
         )
 
     def _description(self, acting: Hit | None) -> str:
-        words = ANOMALY_DESCRIPTION if acting is None else f"{acting.rule_id}: {acting.message}"
+        return self._worded(ANOMALY_DESCRIPTION if acting is None else f"{acting.rule_id}: {acting.message}")
+
+    def _worded(self, words: str) -> str:
         return f"{words} ({self.rule.description})" if self.rule.description else words
 
 

@@ -12,8 +12,11 @@ callbacks of the two connections.
 import asyncio
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from edgestead.http1.messages import Headers
 from edgestead.proxy import answers, faults, heads, limits, pages
+from edgestead.proxy.answer_watch import HeldAnswer
 from edgestead.proxy.exchange import Exchange, Response, ResponseHead
 from edgestead.proxy.faults import Fault, OriginFault
 from edgestead.proxy.late_body import LateBody
@@ -29,76 +32,35 @@ _REPEATABLE = frozenset({b"GET", b"HEAD", b"OPTIONS", b"PUT", b"DELETE", b"TRACE
 _LAST_CHUNK = b"0\r\n\r\n"
 
 
-class Passage:
-    __slots__ = (
-        "_added",
-        "_answered",
-        "_chunked",
-        "_chunks",
-        "_client",
-        "_connecting",
-        "_decided",
-        "_expects",
-        "_framing",
-        "_host",
-        "_origin",
-        "_out",
-        "_pipeline",
-        "_read",
-        "_retried",
-        "_route",
-        "_sent",
-        "_tried",
-        "_way",
-        "body_bytes",
-        "body_bytes_max",
-        "done",
-        "ended_body",
-        "exchange",
-        "held_bytes",
-        "keep_alive",
-        "old",
-        "upgrades",
-    )
+class Passage(msgspec.Struct, eq=False):
+    """What `client` reads of a request, and what `route` says of it. Made for every request: in C."""
 
-    def __init__(
-        self,
-        client: "ClientConnection",
-        exchange: Exchange,
-        route: Route,
-        read: heads.Read,
-        *,
-        keep_alive: bool,
-        old: bool,
-        upgrades: bool,
-        expects: bool,
-        added: bytes,
-    ) -> None:
-        self._client = client
-        self.exchange = exchange
-        self._route = route
-        self._pipeline = route.pipeline
-        self._read = read
-        self.keep_alive = keep_alive
-        self.old = old  # HTTP/1.0: no chunks, no 1xx
-        self.upgrades = upgrades
-        self._expects = expects
-        self._added = added
-        self._chunked = read.length is None
-        self._chunks: list[bytes] = []
-        self._out: list[bytes] = []
-        self.held_bytes = self.body_bytes = 0
-        self.body_bytes_max = route.body_bytes_max
-        self.ended_body = read.length == 0
-        self.done = self._decided = self._answered = self._sent = self._retried = False
-        self._framing = b""  # "" as is, "chunked", "close" of the answer to the client
-        self._origin: OriginConnection | None = None
-        self._connecting: asyncio.Task[None] | None = None
-        self._way: Way | None = None
-        self._host: bytes | None = None
-        self._tried: tuple[str, ...] | None = None
-        exchange.body_length = read.length
-        exchange.body_complete = self.ended_body
+    _client: "ClientConnection"
+    exchange: Exchange
+    _route: Route
+    _read: heads.Read
+    keep_alive: bool
+    old: bool  # HTTP/1.0: no chunks, no 1xx
+    upgrades: bool
+    _expects: bool
+    _added: bytes
+    ended_body: bool
+    held_bytes: int = 0
+    body_bytes: int = 0
+    done: bool = False
+    _chunks: list[bytes] = []
+    _out: list[bytes] = []
+    _decided: bool = False
+    _answered: bool = False
+    _sent: bool = False
+    _retried: bool = False
+    _is_framed: bool = False  # the answer to the client is chunked
+    _held: HeldAnswer | None = None  # while somebody looks at it
+    _origin: OriginConnection | None = None
+    _connecting: asyncio.Task[None] | None = None
+    _way: Way | None = None
+    _host: bytes | None = None
+    _tried: tuple[str, ...] | None = None
 
     @property
     def length(self) -> int | None:
@@ -111,7 +73,7 @@ class Passage:
         if self.done:
             return
         self.body_bytes += len(chunk)
-        if self.body_bytes > self.body_bytes_max:
+        if self.body_bytes > self._route.body_bytes_max:
             self.refuse(413, "The request's body is larger than this zone takes.")
             return
         late = self.exchange.late
@@ -123,7 +85,9 @@ class Passage:
             chunk = passed
         if self._sent and self._origin is not None:
             if chunk:
-                self._origin.write(b"%x\r\n%b\r\n" % (len(chunk), chunk) if self._chunked else chunk)
+                self._origin.write(
+                    b"%x\r\n%b\r\n" % (len(chunk), chunk) if self._read.length is None else chunk
+                )
             self._client.expect_body()
         elif chunk:
             self._chunks.append(chunk)
@@ -134,7 +98,7 @@ class Passage:
         if self._ends_badly():
             return
         if self._sent and self._origin is not None:
-            if self._chunked:
+            if self._read.length is None:
                 self._origin.write(_LAST_CHUNK)
             self._client.expect_origin(self._route.head_seconds)
 
@@ -145,20 +109,20 @@ class Passage:
         if self._decided or self.done:
             return
         exchange = self.exchange
-        wanted = self._pipeline.body_octets
+        wanted = self._route.pipeline.body_octets
         if wanted and not self.ended_body and self.held_bytes < min(wanted, limits.INSPECTED_BYTES_MAX):
             self._continue()
             self._client.expect_body()
             return
         self._decided = True
-        if self._read.length is not None and self._read.length > self.body_bytes_max:
+        if self._read.length is not None and self._read.length > self._route.body_bytes_max:
             self.refuse(413, "The request's body is larger than this zone takes.")
             return
         if self._chunks:
             exchange.body = b"".join(self._chunks)
             self._chunks = [exchange.body]
         exchange.body_complete = self.ended_body
-        self._settle(self._pipeline.request(exchange))
+        self._settle(self._route.pipeline.request(exchange))
 
     def _settle(self, answer: Response | Later | None) -> None:
         if isinstance(answer, Later):
@@ -256,7 +220,7 @@ class Passage:
                 exchange.method, exchange.target, host or b"", exchange.to_send, self._read.connection, added
             )
         ]
-        if self._chunked:
+        if self._read.length is None:
             parts.append(b"transfer-encoding: chunked\r\n\r\n")
             parts += [b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in self._chunks]
             if self.ended_body:
@@ -305,12 +269,53 @@ class Passage:
         bodyless: bool,
     ) -> None:
         """`found` are the headers by name, the last one of each."""
-        self._answered = True
         headers = answers.end_to_end(headers, found)
+        watch = self.exchange.watch
+        if watch is None or status == 101:
+            self._tell(status, headers, length, bodyless)
+            return
+        self._held = watch.hold(status, headers, length, bodyless)
+        self._look()
+
+    def _look(self) -> None:
+        """Have the answer looked at, when enough of it is here."""
+        self._client.expect_origin(limits.ORIGIN_BODY_SECONDS_MAX)
+        held, watch = self._held, self.exchange.watch
+        assert held is not None
+        assert watch is not None
+        if held.is_enough and not held.is_decided:
+            held.is_decided = True
+            self.pause(True)
+            self._decide(watch.decide(held))
+
+    def _decide(self, answer: Response | Later | None) -> None:
+        if isinstance(answer, Later):
+            self._client.edge.loop.call_soon(self._decide_on, answer)
+            return
+        held, self._held = self._held, None
+        if answer is not None or held is None:
+            if answer is not None:
+                self.answer(answer)
+            return
+        self.pause(False)
+        self._tell(held.status, held.headers, held.length, held.bodyless)
+        for chunk in held.chunks:
+            self.body(chunk)
+        if held.ended:
+            self.ended()
+
+    def _decide_on(self, later: Later) -> None:
+        if not self.done and self._held is not None:
+            self._decide(later.go_on())
+            self.flush()
+
+    def _tell(self, status: int, headers: Headers, length: int | None, bodyless: bool) -> None:
+        """Say the answer's head to the client."""
+        self._answered = True
         exchange = self.exchange
-        if self._pipeline.has_response:
+        if self._route.pipeline.has_response:
             exchange.response = ResponseHead(status, headers)
-            answer = self._pipeline.response(exchange)
+            answer = self._route.pipeline.response(exchange)
             if answer is not None:
                 self._drop_origin()
                 self.answer(answer)
@@ -338,11 +343,14 @@ class Passage:
         if self.old:
             self.keep_alive = False
             return b""
-        self._framing = b"chunked"
+        self._is_framed = True
         return answers.CHUNKED
 
     def body(self, chunk: bytes) -> None:
-        if self._framing:
+        if self._held is not None:
+            self._held.add(chunk)
+            self._look()
+        elif self._is_framed:
             self._out.append(b"%x\r\n%b\r\n" % (len(chunk), chunk))
         else:
             self._out.append(chunk)
@@ -356,16 +364,31 @@ class Passage:
 
     def ended(self) -> None:
         """The answer is complete."""
-        if self._framing:
+        if self.done:
+            return
+        if self._held is not None:
+            self._ended_held(self._held)
+            return
+        if self._is_framed:
             self._out.append(_LAST_CHUNK)
         self.flush()
+        self._release_origin()
+        self._finish()
+
+    def _ended_held(self, held: HeldAnswer) -> None:
+        held.ended = True
+        self.pause(False)
+        self._release_origin()
+        self._look()
+
+    def _release_origin(self) -> None:
         origin, self._origin = self._origin, None
         if origin is not None:
             origin.release(self, usable=self.ended_body)
-        self._finish()
 
     def lost(self, fault: Fault) -> None:
         """The origin's connection ended before its answer did."""
+        self._held = None
         origin, self._origin = self._origin, None
         if self.done:
             return

@@ -11,6 +11,7 @@ import secrets
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TypedDict
 
 from edgestead.config import Config
 from edgestead.proxy import rates
@@ -21,6 +22,22 @@ from edgestead.server.listeners import Listeners, bound_address
 from edgestead.server.messages import EdgeStart
 
 _RATES_SECRET_OCTETS = 32
+
+
+class RulesTold(TypedDict):
+    """Which managed rules there are; control and edge have to be told the same."""
+
+    crs: str | None
+    managed_ruleset_id: str | None
+    anomaly_rule_id: str | None
+
+
+def rules_of(config: Config) -> RulesTold:
+    return {
+        "crs": None if config.crs is None else str(config.crs),
+        "managed_ruleset_id": config.managed_ruleset_id,
+        "anomaly_rule_id": config.anomaly_rule_id,
+    }
 
 
 def workers(config: Config) -> int:
@@ -93,8 +110,7 @@ def start_of(
         rates_secret=shared.rates_secret,
         events_fd=shared.events_fd,
         challenge_keys_fd=shared.challenge_keys.fd,
-        crs=None if config.crs is None else str(config.crs),
         rules_dir=shared.rules_dir,
-        managed_ruleset_id=config.managed_ruleset_id,
-        anomaly_rule_id=config.anomaly_rule_id,
+        managed_response_bytes=config.managed_response_bytes,
+        **rules_of(config),
     )

@@ -45,7 +45,11 @@ class Read(NamedTuple):
 
 
 def managed_of(start: EdgeStart) -> ManagedRules:
-    return ManagedRules(start.managed_ruleset_id or RULESET_ID, start.anomaly_rule_id or ANOMALY_RULE_ID)
+    return ManagedRules(
+        start.managed_ruleset_id or RULESET_ID,
+        start.anomaly_rule_id or ANOMALY_RULE_ID,
+        start.managed_response_bytes,
+    )
 
 
 def read(path: Path | None, ruleset_id: str, anomaly_rule_id: str) -> Read:

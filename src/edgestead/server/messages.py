@@ -150,6 +150,7 @@ class EdgeStart(Start, frozen=True, kw_only=True):
     rules_dir: str
     managed_ruleset_id: str | None
     anomaly_rule_id: str | None
+    managed_response_bytes: int
 
 
 class DnsStart(Start, frozen=True, kw_only=True):

@@ -27,6 +27,11 @@ from .transaction import Pair, Refused, Request, Response, Values
 _JSON = re.compile(rb"(?:application|text)/(?:[a-z0-9.\-]+\+)?json\b")
 _XML = re.compile(rb"(?:application|text)/(?:[a-z0-9.\-]+\+)?xml\b")
 TYPE_BYTES_MAX = 256  # of a Content-Type that are looked at to choose a processor
+# Of answers. Style sheets and programs are left out: large, always the same, and nobody's data.
+_TEXT_TYPES = frozenset(
+    (b"", b"text/html", b"text/plain", b"text/xml", b"application/json", b"application/xml")
+)  # "" is sniffed, as text where it looks like it
+_TEXT_SUFFIXES = (b"+json", b"+xml")
 
 
 def processor_of(content_type: bytes) -> str:
@@ -39,6 +44,12 @@ def processor_of(content_type: bytes) -> str:
     if _JSON.match(media_type):
         return "JSON"
     return "XML" if _XML.match(media_type) else ""
+
+
+def is_text(content_type: bytes) -> bool:
+    """Whether an answer of that type is inspected with its body."""
+    media_type = content_type[:TYPE_BYTES_MAX].partition(b";")[0].strip().lower()
+    return media_type in _TEXT_TYPES or media_type.endswith(_TEXT_SUFFIXES)
 
 
 def add_body(values: Values, request: Request, processor: str, force: bool) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from edgestead.crs import Catalogue, Marker, Program, Rule, Variable
+from edgestead.crs.catalogue import outbound_increment
 
 from . import libinjection
 from .macros import Macro
@@ -138,10 +139,21 @@ class CompiledRule:
     """A rule of a phase.
 
     `place` is its position among the rules and markers of its phase, `bit` its place in policies' masks: -1
-    when it does not score. `level` 0 runs at every level.
+    when it does not score. `level` 0 runs at every level. `outbound` is what a rule on answers adds.
     """
 
-    __slots__ = ("bit", "increment", "level", "links", "logged", "phase", "place", "rule", "score_level")
+    __slots__ = (
+        "bit",
+        "increment",
+        "level",
+        "links",
+        "logged",
+        "outbound",
+        "phase",
+        "place",
+        "rule",
+        "score_level",
+    )
 
     def __init__(self, rule: Rule, links: tuple[Link, ...], place: int, level: int) -> None:
         self.rule = rule
@@ -152,6 +164,7 @@ class CompiledRule:
         self.logged = rule.log is not False
         self.bit = -1
         self.increment = 0
+        self.outbound = outbound_increment(rule)
         self.score_level = 0
 
     def __repr__(self) -> str:

@@ -14,13 +14,16 @@ Source: spec "Managed ruleset configuration"; design note 0017.
 from collections.abc import Generator, Iterable, Iterator
 from typing import Any, Final
 
+import msgspec
+
 from edgestead.crs import Effective
 
 from . import scan
 from .collections import add_body, add_response_body, request_values, response_values
 from .compile import CompiledRule, RuleSet
 from .gates import ARGUMENTS, BODY, HEAD, RESPONSE
-from .limits import HITS_MAX, STEP_UNITS, WORK_UNITS_MAX, Meter
+from .limits import HITS_MAX, RESPONSE_WORK_UNITS_MAX, STEP_UNITS, WORK_UNITS_MAX, Meter
+from .operators import number
 from .plan import Plan
 from .run import Found, Run
 from .scan import NoScanner, Scanner
@@ -35,6 +38,8 @@ _LEVEL_KEYS: Final = (
     b"executing_paranoia_level",
     b"paranoia_level",
 )
+# The threshold of answers, as the rule set's setup file names it, and what the rule set takes without one.
+_OUTBOUND_KEY, _OUTBOUND_DEFAULT = b"outbound_anomaly_score_threshold", b"4"
 
 
 class Engine:
@@ -113,10 +118,12 @@ class Inspection:
     def __init__(self, engine: Engine, request: Request, policy: Policy, work_units_max: int) -> None:
         self._engine = engine
         self._request = request
-        self._policy = policy
+        self.policy = policy
         self._plan = engine.plan(policy)
         self._meter = Meter(work_units_max)
         self._run: Run | None = None
+        self._earlier: list[Found] = []  # before the parts of the body that are looked at now
+        self._of_request = 0  # of what was found
         self._search = Search(engine.rule_set.chains, engine.scanner, self._plan, self._meter)
 
     def request(self) -> Steps:
@@ -140,10 +147,31 @@ class Inspection:
             return self._verdict(refused)
         return self._verdict()
 
+    def late(self, parts: bytes) -> Steps:
+        """Parts of a multipart body that came after what `request` saw, as a small body of their own.
+
+        The verdict is on all that came so far: a rule that matched earlier counts, and counts once. Each time
+        has the whole budget of work. What rules make of several values together they make of these parts and
+        the head alone.
+        """
+        assert self._run is not None, "the request comes first"
+        self._earlier = self._found(self._run)
+        self._request = msgspec.structs.replace(
+            self._request, body=parts, body_complete=True, rest_follows=False
+        )
+        self._meter = Meter(self._meter.budget)
+        self._search = Search(self._engine.rule_set.chains, self._engine.scanner, self._plan, self._meter)
+        return self.request()
+
     def response(self, response: Response) -> Steps:
-        """Phases 3 and 4, and 5 for what is only logged. After `request`."""
+        """Phases 3 and 4, and 5 for what is only logged. After `request`, whose verdict let it pass.
+
+        The score is the outbound one; its threshold is the rule set's own, as there is none in the API.
+        """
         run = self._run
         assert run is not None, "the request comes first"
+        self._of_request = len(run.found)
+        self._meter.budget = self._meter.units + RESPONSE_WORK_UNITS_MAX
         try:
             run.values.update(response_values(response))
             run.values_changed()
@@ -156,8 +184,8 @@ class Inspection:
             for phase in (4, 5):
                 yield from self._phase(run, phase)
         except Refused as refused:
-            return self._verdict(refused)
-        return self._verdict()
+            return self._outbound(run, refused)
+        return self._outbound(run)
 
     def _phase(self, run: Run, phase: int) -> Iterator[None]:
         places = self._search.places(phase)
@@ -167,9 +195,32 @@ class Inspection:
                 units = self._meter.units
                 yield
 
+    def _found(self, run: Run) -> list[Found]:
+        """What rules have found in the request, each of them once."""
+        if not self._earlier:
+            return run.found
+        known = {one.rule.rule.id for one in self._earlier}
+        return self._earlier + [one for one in run.found if one.rule.rule.id not in known]
+
+    def _outbound(self, run: Run, refused: Refused | None = None) -> Verdict:
+        """What the rules on answers make of one. Actions are the policy's, as for requests."""
+        found, policy = run.found[self._of_request :], self.policy
+        threshold = None if policy.threshold is None else number(run.tx.get(_OUTBOUND_KEY, _OUTBOUND_DEFAULT))
+        score = sum(one.rule.outbound for one in found)
+        over = threshold is not None and score >= threshold
+        return Verdict(
+            action=policy.action if over else "",
+            score=score,
+            threshold=threshold,
+            hits=tuple(_outbound_hit(one) for one in found[:HITS_MAX]),
+            refused=refused.reason if refused else "",
+            status=refused.status if refused else 403,
+            work_units=self._meter.units,
+        )
+
     def _verdict(self, refused: Refused | None = None) -> Verdict:
-        found = [] if self._run is None else self._run.found
-        policy, score, levels = self._policy, 0, [0] * len(PARANOIA_LEVELS)
+        found = [] if self._run is None else self._found(self._run)
+        policy, score, levels = self.policy, 0, [0] * len(PARANOIA_LEVELS)
         hits: list[Hit] = []
         own = ""
         for one in found:
@@ -211,6 +262,20 @@ def _hit(found: Found, policy: Policy) -> Hit:
         message=rule.rule.message,
         tags=rule.rule.tags,
         action=action,
+    )
+
+
+def _outbound_hit(found: Found) -> Hit:
+    rule = found.rule
+    return Hit(
+        rule_id=rule.rule.id,
+        phase=rule.phase,
+        score=rule.outbound,
+        paranoia_level=rule.level,
+        variable=found.variable.decode("utf-8", "replace"),
+        matched=found.matched,
+        message=rule.rule.message,
+        tags=rule.rule.tags,
     )
 
 

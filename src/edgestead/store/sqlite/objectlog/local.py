@@ -228,8 +228,9 @@ class LocalObjectLog:
             raise self._writer.broken
         if self._upkeep.full and not upkeep:
             raise NoSpace("no space left for the object log")
-        if max(len(commit.body) for commit in commits) > COMMIT_BYTES_MAX:
-            raise NoSpace(f"one transaction changed more than {COMMIT_BYTES_MAX} bytes of pages")
+        for commit in commits:
+            if len(commit.body) > COMMIT_BYTES_MAX:
+                raise NoSpace(f"one transaction changed more than {COMMIT_BYTES_MAX} bytes of pages")
         group = self._writer.waiting
         if not known.named:
             self._name(known, group)
