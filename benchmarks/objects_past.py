@@ -85,9 +85,9 @@ async def bytes_a_commit(folder: str, method: str, seconds: float) -> None:
 
 
 async def thin_out(host: Host) -> None:
-    """Until nothing more is taken out for two seconds."""
+    """Until nothing more is taken out for ten seconds: a pass over an hour takes some."""
     seen, still = host.log.history_bytes, 0
-    while still < 200:
+    while still < 1_000:
         host.log.tend()
         await asyncio.sleep(0.01)
         still = still + 1 if host.log.history_bytes == seen else 0
