@@ -132,7 +132,8 @@ class Inspection:
         try:
             request = self._request
             values = request_values(request)
-            run = self._run = Run(self._engine.rule_set.chains, self._plan.tx, values, self._meter)
+            plan = self._plan
+            run = self._run = Run(self._engine.rule_set.chains, plan.tx, values, self._meter, plan.knowledge)
             run.has_body = bool(request.body)
             run.values_changed()
             yield
