@@ -24,8 +24,8 @@ from .run import Outcomes, Run
 from .suspects import any_holds
 from .targets import STATE_VARIABLES, Target
 
-SEEN_VALUES_MAX = 4_096
-SEEN_VALUE_BYTES_MAX = 512
+SEEN_VALUES_MAX = 4_096  # values whose candidate rules are remembered; all are forgotten at once
+SEEN_VALUE_BYTES_MAX = 512  # longer values seldom come again
 GateOf = Callable[[CompiledRule], Gate | None]
 Quick = Callable[[Run], bool]
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
