@@ -28,7 +28,7 @@ from .plan import Plan
 from .run import Found, Run
 from .scan import NoScanner, Scanner
 from .search import Search
-from .transaction import PARANOIA_LEVELS, Hit, Policy, Refused, Request, Response, Values, Verdict
+from .transaction import PARANOIA_LEVELS, PASSING, Hit, Policy, Refused, Request, Response, Values, Verdict
 
 PLANS_MAX = 64  # choices of rules with a plan kept; zones that choose alike share one
 Steps = Generator[None, None, Verdict]
@@ -227,12 +227,13 @@ class Inspection:
             hit = _hit(one, policy)
             score += hit.score
             levels[one.rule.score_level - 1] += hit.score
-            own = own or hit.action
+            if own in PASSING:  # what only logs hides nothing that stops
+                own = hit.action or own
             if len(hits) < HITS_MAX:
                 hits.append(hit)
         over = policy.threshold is not None and score >= policy.threshold
         return Verdict(
-            action=own or (policy.action if over else ""),
+            action=(policy.action or own) if over and own in PASSING else own,
             score=score,
             threshold=policy.threshold,
             hits=tuple(hits),
