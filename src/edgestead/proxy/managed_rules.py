@@ -63,7 +63,7 @@ _BLOCKED = "This request looks like an attack and was not let through."
 _UNAVAILABLE = "This site's protection is not ready. Please try again in a moment."
 _REFUSED = {
     400: "The request's body cannot be read as what it says it is.",
-    415: "The request's body is packed, and cannot be checked.",
+    415: "The request's body is packed or encoded, and cannot be checked.",
     413: "The request's body is too large or too deep to be checked.",
     414: "The request's address has too many arguments to be checked.",
     431: "The request has too many cookies to be checked.",

@@ -129,7 +129,7 @@ class Inspection:
     def request(self) -> Steps:
         """Phases 1 and 2. Limits are verdicts, not exceptions."""
         try:
-            request = self._request
+            request, trouble = self._request, None
             values = request_values(request)
             run = self._run = Run(self._engine.rule_set.chains, self._plan.tx, values, self._meter)
             run.values_changed()
@@ -138,14 +138,14 @@ class Inspection:
             yield from self._phase(run, 1)
             if request.body:
                 processor = run.processor or _first(values, "REQBODY_PROCESSOR")
-                add_body(values, request, processor, run.force_body)
+                trouble = add_body(values, request, processor, run.force_body)
                 run.values_changed()
                 yield
             yield from self._search.look(run, (ARGUMENTS, BODY, HEAD))
             yield from self._phase(run, 2)
         except Refused as refused:
             return self._verdict(refused)
-        return self._verdict()
+        return self._verdict(trouble)
 
     def late(self, parts: bytes) -> Steps:
         """Parts of a multipart body that came after what `request` saw, as a small body of their own.
