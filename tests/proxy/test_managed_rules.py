@@ -111,6 +111,14 @@ OVERRIDES = [
     ),
     ({"threshold": 60, "rules": [{"id": QUOTES, "action": "block"}]}, 403),
     ({"threshold": 5, "action": "log"}, None),
+    # a rule that only logs is no way around the score, nor around another rule
+    ({"threshold": 5, "rules": [{"id": QUOTES, "action": "log"}]}, 403),
+    ({"threshold": 9, "rules": [{"id": QUOTES, "action": "log"}]}, None),
+    (
+        {"threshold": 60, "rules": [{"id": SQL, "action": "log"}, {"id": QUOTES, "action": "block"}]},
+        403,
+    ),
+    ({"threshold": 5, "action": "log", "rules": [{"id": QUOTES, "action": "block"}]}, 403),
     ({"threshold": 5, "rules": [{"id": ANOMALY_RULE_ID, "action": "managed_challenge"}]}, 403),
     ({"threshold": 5, "rules": [{"id": ANOMALY_RULE_ID, "enabled": False}]}, None),
 ]
@@ -249,6 +257,14 @@ def test_what_only_logs_refuses_no_body_but_says_so(guarded: Edge) -> None:
 
     assert asked(guarded, "/", method=b"POST", headers=kind, body=b"{") is None
     assert [(one.action, one.reason) for one in guarded.seen.decisions] == [("log", "json-syntax")]
+
+
+def test_where_any_rule_blocks_a_body_that_cannot_be_inspected_is_refused(guarded: Edge) -> None:
+    served(guarded, execute(action="log", rules=[{"id": QUOTES, "action": "block"}]))
+    kind = [(b"content-type", b"application/json")]
+
+    assert asked(guarded, "/", method=b"POST", headers=kind, body=b"{").status == 400
+    assert guarded.seen.actions == ["refuse"]
 
 
 def test_the_body_is_waited_for_where_it_is_inspected_and_only_there(guarded: Edge) -> None:

@@ -63,7 +63,7 @@ _BLOCKED = "This request looks like an attack and was not let through."
 _UNAVAILABLE = "This site's protection is not ready. Please try again in a moment."
 _REFUSED = {
     400: "The request's body cannot be read as what it says it is.",
-    415: "The request's body is packed, and cannot be checked.",
+    415: "The request's body is packed or encoded, and cannot be checked.",
     413: "The request's body is too large or too deep to be checked.",
     414: "The request's address has too many arguments to be checked.",
     431: "The request has too many cookies to be checked.",
@@ -133,7 +133,7 @@ class _Execute(NamedTuple):
         request = request_of(exchange)
         inspection = engine.inspect(request, policy)
         verdict = yield from inspection.request()
-        answer = self._answer(exchange, verdict, policy.action)
+        answer = self._answer(exchange, verdict, policy)
         if answer is not None or verdict.refused:
             return answer
         if managed.response_octets:
@@ -141,10 +141,10 @@ class _Execute(NamedTuple):
             look(exchange, inspection, managed.response_octets, observer, self._decision_on_answer)
         return self._watch(exchange, inspection) if request.rest_follows else None
 
-    def _answer(self, exchange: Exchange, verdict: Verdict, action: str) -> Response | None:
+    def _answer(self, exchange: Exchange, verdict: Verdict, policy: Policy) -> Response | None:
         self.tools.managed.verdicts["refuse" if verdict.refused else verdict.action or "pass"] += 1
         if verdict.refused:
-            return self._refused(exchange, verdict, action)
+            return self._refused(exchange, verdict, policy)
         return self._decided(exchange, verdict) if verdict.action else None
 
     def _watch(self, exchange: Exchange, inspection: Inspection) -> Response | None:
@@ -152,11 +152,11 @@ class _Execute(NamedTuple):
         policy = inspection.policy
 
         def inspect(parts: bytes) -> Response | None:
-            return self._answer(exchange, finish(inspection.late(parts)), policy.action)
+            return self._answer(exchange, finish(inspection.late(parts)), policy)
 
         def refuse(refused: Refused) -> Response | None:
             verdict = Verdict(refused=refused.reason, status=refused.status, threshold=policy.threshold)
-            return self._refused(exchange, verdict, policy.action)
+            return self._refused(exchange, verdict, policy)
 
         if exchange.late is None:
             try:
@@ -179,9 +179,9 @@ class _Execute(NamedTuple):
         retry = [(b"retry-after", RETRY_SECONDS)]
         return stopped(exchange, UNAVAILABLE_STATUS, _UNAVAILABLE, retry)
 
-    def _refused(self, exchange: Exchange, verdict: Verdict, action: str) -> Response | None:
+    def _refused(self, exchange: Exchange, verdict: Verdict, policy: Policy) -> Response | None:
         """The inspection ended at a limit, or at a body that cannot be read."""
-        if action in ("", "log"):
+        if policy.only_logs:
             self.tools.observer.decided(exchange, self._decision(verdict, "log", 0))
             return None
         self.tools.observer.decided(exchange, self._decision(verdict, "refuse", verdict.status))
@@ -210,15 +210,13 @@ class _Execute(NamedTuple):
     def _decision(self, verdict: Verdict, action: str, status: int) -> Decision:
         managed = self.tools.managed
         acting = next((hit for hit in verdict.hits if hit.action == action), None)
-        over = verdict.threshold is not None and verdict.score >= verdict.threshold
-        own = acting is not None and not over
         return Decision(
             PHASE,
             action,
             status,
             ruleset_id=managed.ruleset_id,
-            rule_id=entry_id(acting.rule_id) if own and acting else managed.anomaly_rule_id,
-            description=self._description(acting if own else None),
+            rule_id=entry_id(acting.rule_id) if acting else managed.anomaly_rule_id,
+            description=self._description(acting),
             reason=verdict.refused,
             score=verdict.score,
             threshold=verdict.threshold,
@@ -247,7 +245,7 @@ def _contribution(hit: Hit) -> Contribution:
 
 
 def request_of(exchange: Exchange) -> Request:
-    """The request as its origin would get it."""
+    """The request as it arrived, with the target that rules have rewritten, as its origin gets it."""
     return Request(
         method=exchange.method,
         target=exchange.target,

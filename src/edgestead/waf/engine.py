@@ -28,9 +28,10 @@ from .plan import Plan
 from .run import Found, Run
 from .scan import NoScanner, Scanner
 from .search import Search
-from .transaction import PARANOIA_LEVELS, Hit, Policy, Refused, Request, Response, Values, Verdict
+from .transaction import PARANOIA_LEVELS, PASSING, Hit, Policy, Refused, Request, Response, Values, Verdict
 
 PLANS_MAX = 64  # choices of rules with a plan kept; zones that choose alike share one
+_OF_REQUEST: Final = (ARGUMENTS, BODY, HEAD)
 Steps = Generator[None, None, Verdict]
 _LEVEL_KEYS: Final = (
     b"detection_paranoia_level",
@@ -129,23 +130,23 @@ class Inspection:
     def request(self) -> Steps:
         """Phases 1 and 2. Limits are verdicts, not exceptions."""
         try:
-            request = self._request
+            request, trouble = self._request, None
             values = request_values(request)
             run = self._run = Run(self._engine.rule_set.chains, self._plan.tx, values, self._meter)
             run.values_changed()
             yield
-            yield from self._search.look(run, (ARGUMENTS, HEAD), early=1)
+            yield from self._search.look(run, _OF_REQUEST, early=1 if request.body else 0)
             yield from self._phase(run, 1)
             if request.body:
                 processor = run.processor or _first(values, "REQBODY_PROCESSOR")
-                add_body(values, request, processor, run.force_body)
+                trouble = add_body(values, request, processor, run.force_body)
                 run.values_changed()
                 yield
-            yield from self._search.look(run, (ARGUMENTS, BODY, HEAD))
+                yield from self._search.look(run, _OF_REQUEST)
             yield from self._phase(run, 2)
         except Refused as refused:
             return self._verdict(refused)
-        return self._verdict()
+        return self._verdict(trouble)
 
     def late(self, parts: bytes) -> Steps:
         """Parts of a multipart body that came after what `request` saw, as a small body of their own.
@@ -227,12 +228,13 @@ class Inspection:
             hit = _hit(one, policy)
             score += hit.score
             levels[one.rule.score_level - 1] += hit.score
-            own = own or hit.action
+            if own in PASSING:  # what only logs hides nothing that stops
+                own = hit.action or own
             if len(hits) < HITS_MAX:
                 hits.append(hit)
         over = policy.threshold is not None and score >= policy.threshold
         return Verdict(
-            action=own or (policy.action if over else ""),
+            action=(policy.action or own) if over and own in PASSING else own,
             score=score,
             threshold=policy.threshold,
             hits=tuple(hits),
