@@ -58,7 +58,7 @@ class OriginChoice(msgspec.Struct):
 class ResponseHead(msgspec.Struct):
     """The head that a client gets, before it is sent. `headers` may be changed in place.
 
-    `from_origin` is False for a page of the edge's own (52x).
+    `from_origin` is False for an answer of the edge's own: a block, a redirect, an error page.
     """
 
     status: int

@@ -39,7 +39,7 @@ _REASONS = {
     "cf.edge.l4": "not asked of the kernel",
     "cf.edge.server_ip": "a connection's own address is not kept for its requests",
     "cf.hostname.metadata": "there are no custom host names",
-    "cf.response": "pages of the edge's own do not meet rules",
+    "cf.response": "the edge's own pages are told apart by `http.response.code` alone",
     "cf.threat_score": "no reputations of addresses are kept",
     "cf.timings": "no request asks for the time on its way",
     "cf.timings.client_quic_rtt_msec": "no HTTP/3",
