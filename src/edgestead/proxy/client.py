@@ -52,6 +52,7 @@ class ClientConnection(asyncio.Protocol):
         "_port",
         "_receiving",
         "_scheme",
+        "_server",
         "_target",
         "_tls",
         "_transport",
@@ -69,6 +70,7 @@ class ClientConnection(asyncio.Protocol):
         self.edge = edge
         self._peer = peer
         self._port = port
+        self._server = ""
         self._hello = hello
         self._tls: TlsFacts | None = None
         self._scheme = b"http" if hello is None else b"https"
@@ -100,6 +102,8 @@ class ClientConnection(asyncio.Protocol):
         if not self._peer:
             found = transport.get_extra_info("peername")
             self._peer = plain(found[0]) if isinstance(found, tuple) else ""
+        own = transport.get_extra_info("sockname")
+        self._server = plain(own[0]) if isinstance(own, tuple) else ""
         if self._hello is not None:
             self._tls = _facts(transport, self._hello)
         self._trusted = self.edge.trust.trusts(self._peer)
@@ -259,6 +263,7 @@ class ClientConnection(asyncio.Protocol):
             client=client,
             peer=self._peer,
             scheme=scheme,
+            server=self._server,
             port=self._port,
             version=_VERSIONS[version],
             method=method,
