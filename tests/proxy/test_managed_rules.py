@@ -318,6 +318,22 @@ def test_a_long_inspection_gives_way_and_then_goes_on_with_the_rules_behind_it(g
     assert guarded.seen.decisions[-1].ruleset_id == "c" * 32
 
 
+def test_what_follows_the_start_of_an_upload_gives_way_too(guarded: Edge) -> None:
+    served(guarded, execute())
+    head = b"--XyZ\r\nContent-Disposition: form-data; "
+    start = head + b'name="f"; filename="f"\r\n\r\n' + b"\0" * 131_073
+    kind = [(b"content-type", b"multipart/form-data; boundary=XyZ")]
+    exchange = ask(method=b"POST", headers=kind, body=start, body_complete=False)
+    assert finish(guarded.pipeline.request(exchange)) is None
+    assert exchange.late is not None
+
+    fields = b"".join(b'%bname="a%d"\r\n\r\n%b\r\n' % (head, n, b"%41b'\\x<!--" * 90) for n in range(200))
+    outcome = exchange.late.feed(b"\r\n" + fields + b"--XyZ")
+
+    assert isinstance(outcome, Later)
+    assert finish(outcome).endswith(fields)
+
+
 def test_an_expression_decides_whether_it_is_executed(guarded: Edge) -> None:
     served(guarded, execute(expression='starts_with(http.request.uri.path, "/api")'))
 

@@ -49,7 +49,7 @@ from edgestead.proxy.rules import (
 from edgestead.proxy.skips import skips_of
 from edgestead.services.events import Contribution, Decision
 from edgestead.waf.bodies import processor_of
-from edgestead.waf.engine import Engine, Inspection, finish
+from edgestead.waf.engine import Engine, Inspection
 from edgestead.waf.limits import BODY_BYTES_MAX
 from edgestead.waf.transaction import Hit, Policy, Refused, Request, Verdict
 
@@ -151,8 +151,9 @@ class _Execute(NamedTuple):
         """Have the later parts of a large multipart body inspected before they pass."""
         policy = inspection.policy
 
-        def inspect(parts: bytes) -> Response | None:
-            return self._answer(exchange, finish(inspection.late(parts)), policy)
+        def inspect(parts: bytes) -> Generator[None, None, Response | None]:
+            verdict = yield from inspection.late(parts)
+            return self._answer(exchange, verdict, policy)
 
         def refuse(refused: Refused) -> Response | None:
             verdict = Verdict(refused=refused.reason, status=refused.status, threshold=policy.threshold)
