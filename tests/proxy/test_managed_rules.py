@@ -293,6 +293,24 @@ def test_a_ruleset_that_is_not_here_is_never_left_out(guarded: Edge) -> None:
     assert "no such managed ruleset" in guarded.seen.decisions[0].reason
 
 
+@pytest.mark.parametrize(
+    "broken",
+    [
+        execute(expression="another.release eq 1"),
+        execute(categories=[{"category": 7}]),
+        rule("execute", id="x", action_parameters={}),
+    ],
+)
+def test_a_rule_of_another_release_lets_nothing_pass_uninspected(guarded: Edge, broken: Any) -> None:
+    served(guarded, broken)
+
+    assert asked(guarded, "/").status == 503
+    assert "does not understand" in guarded.seen.decisions[0].reason
+
+    served(guarded, rule("log", "another.release eq 1"), execute())
+    assert (asked(guarded, "/"), asked(guarded).status) == (None, 403)
+
+
 def test_rules_that_become_ready_are_used_at_once(rules: ManagedRules) -> None:
     seen, managed = Seen(), ManagedRules()
     edge = served(Edge(local_tools(seen)._replace(managed=managed), seen), execute())
