@@ -31,6 +31,7 @@ from .search import Search
 from .transaction import PARANOIA_LEVELS, PASSING, Hit, Policy, Refused, Request, Response, Values, Verdict
 
 PLANS_MAX = 64  # choices of rules with a plan kept; zones that choose alike share one
+_OF_REQUEST: Final = (ARGUMENTS, BODY, HEAD)
 Steps = Generator[None, None, Verdict]
 _LEVEL_KEYS: Final = (
     b"detection_paranoia_level",
@@ -135,14 +136,14 @@ class Inspection:
             run = self._run = Run(self._engine.rule_set.chains, self._plan.tx, values, self._meter)
             run.values_changed()
             yield
-            yield from self._search.look(run, (ARGUMENTS, HEAD), early=1)
+            yield from self._search.look(run, _OF_REQUEST, early=1 if request.body else 0)
             yield from self._phase(run, 1)
             if request.body:
                 processor = run.processor or _first(values, "REQBODY_PROCESSOR")
                 trouble = add_body(values, request, processor, run.force_body)
                 run.values_changed()
                 yield
-            yield from self._search.look(run, (ARGUMENTS, BODY, HEAD))
+                yield from self._search.look(run, _OF_REQUEST)
             yield from self._phase(run, 2)
         except Refused as refused:
             return self._verdict(refused)

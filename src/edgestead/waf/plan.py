@@ -14,10 +14,12 @@ A rule runs when one of these holds, each cheaper than running it:
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import NamedTuple
 
 from .compile import PHASES, CompiledRule, Link, RuleSet
 from .constants import Constants, Uses, acts, reads, writes
-from .gates import Candidates, Gate, Places, Soft, Source, soft_gate, takes_line_ends
+from .gates import HEAD, Candidates, Gate, Places, Soft, Source, soft_gate, takes_line_ends
 from .limits import Meter
 from .operators import number
 from .run import Outcomes, Run
@@ -26,8 +28,11 @@ from .targets import STATE_VARIABLES, Target
 
 SEEN_VALUES_MAX = 4_096
 SEEN_VALUE_BYTES_MAX = 512
+NOTED_MAX = 64  # values of one request and group that are noted
+LEARNED_MAX = 4  # values of one request and group that are remembered: each costs a look of its own
 GateOf = Callable[[CompiledRule], Gate | None]
 Quick = Callable[[Run], bool]
+ValuesOf = Callable[[Run], list[bytes]]
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "eq": int.__eq__,
     "ge": int.__ge__,
@@ -100,88 +105,105 @@ class PhasePlan:
 
 
 class Memory:
-    """Candidates of values that came more than once."""
+    """Candidates of values that came more than once, as far as the value alone decides."""
 
-    __slots__ = ("_known", "_seen")
+    __slots__ = ("_seen", "known")
 
     def __init__(self) -> None:
-        self._known: dict[bytes, Candidates] = {}
+        self.known: dict[bytes, Candidates] = {}
         self._seen: set[bytes] = set()
 
-    def known(self, value: bytes) -> Candidates | None:
-        return self._known.get(value)
-
-    def repeated(self, values: list[bytes]) -> set[bytes]:
-        """Those met before; the others are noted."""
-        again = {value for value in values if value in self._seen}
-        if len(self._seen) >= SEEN_VALUES_MAX:
-            self._seen.clear()
-        self._seen.update(value for value in values if len(value) <= SEEN_VALUE_BYTES_MAX)
-        return again
+    def repeated(self, values: Iterable[bytes]) -> list[bytes]:
+        """A few of those met before, which are to be remembered; the others are noted."""
+        seen = self._seen
+        if len(seen) >= SEEN_VALUES_MAX:
+            seen.clear()
+        again = []
+        for value in islice(values, NOTED_MAX):
+            if value in seen:
+                again.append(value)
+            elif len(value) <= SEEN_VALUE_BYTES_MAX:
+                seen.add(value)
+        return again[:LEARNED_MAX]
 
     def remember(self, value: bytes, candidates: Candidates) -> None:
-        if len(self._known) >= SEEN_VALUES_MAX:
-            self._known.clear()
-        self._known[value] = candidates
+        if len(self.known) >= SEEN_VALUES_MAX:
+            self.known.clear()
+        self.known[value] = candidates
+
+
+class Keyed(NamedTuple):
+    """A link that is asked of the headers it names, each by itself."""
+
+    rule: tuple[int, int]
+    link: Link
+    values: tuple[ValuesOf, ...]
 
 
 class Scanned:
     """What is scanned of a group of values, and under which chains.
 
-    `soft` links are asked of all values, `keyed` ones only of those of the headers they name. `of_line_ends`
-    are links whose patterns may take the ends between values for their own, by rule. `variables` are what
-    rules look at of the group, by phase.
+    `rules` are all that look at the group. `soft` links are asked of all values, `keyed` ones only of the
+    headers they name. `of_line_ends` are links whose patterns may take the ends between values for their own,
+    by rule. `variables` are what rules look at of the group, `by_phase` those of each phase.
     """
 
     __slots__ = (
         "_by_source",
         "_looking",
+        "by_phase",
         "chains",
+        "group",
         "keyed",
         "memory",
         "of_line_ends",
+        "rules",
         "soft",
-        "sources",
         "variables",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, group: str) -> None:
+        self.group = group
         self.soft: list[Soft] = []
-        self.keyed: list[Soft] = []
-        self.variables: dict[int, set[str]] = {}
+        self.keyed: list[Keyed] = []
+        self.by_phase: dict[int, set[str]] = {}
         self.of_line_ends: dict[tuple[int, int], Link] = {}
         self.memory = Memory()
         self._by_source: dict[Source, set[tuple[int, int]]] = {}
-        self._looking: dict[tuple[Source, ...], Places] = {}
-        self.sources: tuple[Source, ...] = ()
+        self._looking: dict[Source, Places] = {}
+        self.rules: set[tuple[int, int]] = set()
+        self.variables: tuple[str, ...] = ()
         self.chains: tuple[int, ...] = ()
 
     def add(self, gate: Gate | Soft, sources: tuple[Source, ...]) -> None:
-        """A source's keys are left out where all of it is scanned."""
         rule = gate.phase, gate.place
-        self.variables.setdefault(gate.phase, set()).update(name for name, _ in sources)
+        names = dict.fromkeys(name for name, _ in sources)
+        self.by_phase.setdefault(gate.phase, set()).update(names)
         for source in sources:
             self._by_source.setdefault(source, set()).add(rule)
+        if isinstance(gate, Soft) and all(key for _, key in sources):
+            targets = [target for target in gate.link.targets.included if target.variable in names]
+            self.keyed.append(Keyed(rule, gate.link, tuple(map(_values, targets))))
+            return
+        self.rules.add(rule)
+        self.variables = tuple(dict.fromkeys((*self.variables, *names)))
         if isinstance(gate, Soft):
-            (self.keyed if all(key for _, key in sources) else self.soft).append(gate)
-            chains: tuple[int, ...] = ()
-        else:
-            chains = gate.link.stages
-            if takes_line_ends(gate.link):
-                self.of_line_ends[rule] = gate.link
-        joined = dict.fromkeys((*self.sources, *sources))
-        self.sources = tuple(s for s in joined if not s[1] or (s[0], b"") not in joined)
-        self.chains = tuple(dict.fromkeys((*self.chains, *chains)))
+            self.soft.append(gate)
+            return
+        self.chains = tuple(dict.fromkeys((*self.chains, *gate.link.stages)))
+        if takes_line_ends(gate.link):
+            self.of_line_ends[rule] = gate.link
 
-    def looking_at(self, sources: tuple[Source, ...]) -> Places:
-        """The rules that look at any of the sources."""
-        known = self._looking.get(sources)
+    def looking_at(self, variable: str, key: bytes) -> Places:
+        """The rules that look there; a key counts among headers alone."""
+        source = variable, key.lower() if self.group == HEAD else b""
+        known = self._looking.get(source)
         if known is None:
             if len(self._looking) >= SEEN_VALUES_MAX:
                 self._looking.clear()
-            both = {source for name, key in sources for source in ((name, key), (name, b""))}
-            known = frozenset(rule for source in both for rule in self._by_source.get(source, ()))
-            self._looking[sources] = known
+            both = {source, (variable, b"")}
+            known = frozenset(rule for each in both for rule in self._by_source.get(each, ()))
+            self._looking[source] = known
         return known
 
 
@@ -205,10 +227,13 @@ class Plan:
             }
             for gate in filter(None, map(gate_of, plan.rules.values())):
                 for group, sources in gate.sources.items():
-                    self.scanned.setdefault(group, Scanned()).add(gate, sources)
+                    self._of_group(group).add(gate, sources)
             for soft in plan.soft:
                 for group, sources in soft.sources.items():
-                    self.scanned.setdefault(group, Scanned()).add(soft, sources)
+                    self._of_group(group).add(soft, sources)
+
+    def _of_group(self, group: str) -> Scanned:
+        return self.scanned.setdefault(group, Scanned(group))
 
 
 def _remembers(rule: CompiledRule, constants: Constants) -> bool:
@@ -278,7 +303,7 @@ def _single(target: Target) -> bool:
     return target.variable not in _MANY and target.pattern is None and not target.key
 
 
-def _values(target: Target) -> Callable[[Run], list[bytes]]:
+def _values(target: Target) -> ValuesOf:
     if target.variable == "REQUEST_HEADERS":
         key = target.key
         return lambda run: run.headers.get(key, [])
