@@ -20,7 +20,7 @@ from typing import Any
 
 import re2
 
-BACKTRACK_BYTES_MAX = 512
+BACKTRACK_BYTES_MAX = 512  # longer values are not tried exactly: the cost stays bounded
 MEMORY_BYTES_MAX = 32 << 20  # of one automaton
 _CLASSES = {  # outside of brackets, inside
     ord("s"): (rb"[\t-\r ]", rb"\t-\r "),
