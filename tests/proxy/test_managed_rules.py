@@ -293,6 +293,24 @@ def test_a_ruleset_that_is_not_here_is_never_left_out(guarded: Edge) -> None:
     assert "no such managed ruleset" in guarded.seen.decisions[0].reason
 
 
+@pytest.mark.parametrize(
+    "broken",
+    [
+        execute(expression="another.release eq 1"),
+        execute(categories=[{"category": 7}]),
+        rule("execute", id="x", action_parameters={}),
+    ],
+)
+def test_a_rule_of_another_release_lets_nothing_pass_uninspected(guarded: Edge, broken: Any) -> None:
+    served(guarded, broken)
+
+    assert asked(guarded, "/").status == 503
+    assert "does not understand" in guarded.seen.decisions[0].reason
+
+    served(guarded, rule("log", "another.release eq 1"), execute())
+    assert (asked(guarded, "/"), asked(guarded).status) == (None, 403)
+
+
 def test_rules_that_become_ready_are_used_at_once(rules: ManagedRules) -> None:
     seen, managed = Seen(), ManagedRules()
     edge = served(Edge(local_tools(seen)._replace(managed=managed), seen), execute())
@@ -316,6 +334,22 @@ def test_a_long_inspection_gives_way_and_then_goes_on_with_the_rules_behind_it(g
     assert isinstance(outcome, Later)
     assert finish(outcome).status == 403
     assert guarded.seen.decisions[-1].ruleset_id == "c" * 32
+
+
+def test_what_follows_the_start_of_an_upload_gives_way_too(guarded: Edge) -> None:
+    served(guarded, execute())
+    head = b"--XyZ\r\nContent-Disposition: form-data; "
+    start = head + b'name="f"; filename="f"\r\n\r\n' + b"\0" * 131_073
+    kind = [(b"content-type", b"multipart/form-data; boundary=XyZ")]
+    exchange = ask(method=b"POST", headers=kind, body=start, body_complete=False)
+    assert finish(guarded.pipeline.request(exchange)) is None
+    assert exchange.late is not None
+
+    fields = b"".join(b'%bname="a%d"\r\n\r\n%b\r\n' % (head, n, b"%41b'\\x<!--" * 90) for n in range(200))
+    outcome = exchange.late.feed(b"\r\n" + fields + b"--XyZ")
+
+    assert isinstance(outcome, Later)
+    assert finish(outcome).endswith(fields)
 
 
 def test_an_expression_decides_whether_it_is_executed(guarded: Edge) -> None:

@@ -15,6 +15,7 @@ Source: spec "Events"; the reference's back-off: 2 s, doubling, with up to a qua
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextvars import Context
 
 import msgspec
 
@@ -149,7 +150,7 @@ class Alarms:
     def _begin(self, ref: ObjectRef) -> None:
         key = (ref.class_name, ref.id)
         if key not in self._running:  # else it is looked at when that run has ended
-            self._running[key] = self._loop.create_task(self._wait_for(key, ref))
+            self._running[key] = self._loop.create_task(self._wait_for(key, ref), context=Context())
 
     async def _wait_for(self, key: tuple[str, str], ref: ObjectRef) -> None:
         try:

@@ -16,6 +16,7 @@ BODY_SECONDS_MAX = http1.BODY_SECONDS_MAX  # without a byte of a body that is aw
 REQUESTS_WAITING_MAX = http1.REQUESTS_WAITING_MAX  # pipelined behind the one that is served
 WRITE_BUFFER_BYTES = http1.WRITE_BUFFER_BYTES  # sent and not taken yet: then the other side has to wait
 SWEEP_SECONDS = http1.SWEEP_SECONDS  # between two looks for connections that are late
+PIECE_BYTES = 16 * 1024  # parsed before it is looked at how many requests they were
 STALL_SECONDS_MAX = 60.0  # that a client takes nothing of an answer that waits for it
 LINGER_SECONDS_MAX = 2.0  # that a refused client's bytes are still read, so that it sees the refusal
 LINGER_BYTES_MAX = 1 << 20  # that are read in that time

@@ -22,7 +22,7 @@ from . import scan
 from .collections import add_body, add_response_body, request_values, response_values
 from .compile import CompiledRule, RuleSet
 from .gates import ARGUMENTS, BODY, HEAD, RESPONSE
-from .limits import HITS_MAX, RESPONSE_WORK_UNITS_MAX, STEP_UNITS, WORK_UNITS_MAX, Meter
+from .limits import HITS_MAX, LATE_WORK_UNITS_MAX, RESPONSE_WORK_UNITS_MAX, STEP_UNITS, WORK_UNITS_MAX, Meter
 from .operators import number
 from .plan import Plan
 from .run import Found, Run
@@ -124,6 +124,7 @@ class Inspection:
         self._meter = Meter(work_units_max)
         self._run: Run | None = None
         self._earlier: list[Found] = []  # before the parts of the body that are looked at now
+        self._is_late = False
         self._of_request = 0  # of what was found
         self._search = Search(engine.rule_set.chains, engine.scanner, self._plan, self._meter)
 
@@ -133,6 +134,7 @@ class Inspection:
             request, trouble = self._request, None
             values = request_values(request)
             run = self._run = Run(self._engine.rule_set.chains, self._plan.tx, values, self._meter)
+            run.has_body = bool(request.body)
             run.values_changed()
             yield
             yield from self._search.look(run, _OF_REQUEST, early=1 if request.body else 0)
@@ -151,16 +153,17 @@ class Inspection:
     def late(self, parts: bytes) -> Steps:
         """Parts of a multipart body that came after what `request` saw, as a small body of their own.
 
-        The verdict is on all that came so far: a rule that matched earlier counts, and counts once. Each time
-        has the whole budget of work. What rules make of several values together they make of these parts and
-        the head alone.
+        The verdict is on all that came so far: a rule that matched earlier counts, and counts once. All calls
+        together have a budget of work of their own. What rules make of several values together they make of
+        these parts and the head alone.
         """
         assert self._run is not None, "the request comes first"
         self._earlier = self._found(self._run)
         self._request = msgspec.structs.replace(
             self._request, body=parts, body_complete=True, rest_follows=False
         )
-        self._meter = Meter(self._meter.budget)
+        if not self._is_late:
+            self._is_late, self._meter = True, Meter(LATE_WORK_UNITS_MAX)
         self._search = Search(self._engine.rule_set.chains, self._engine.scanner, self._plan, self._meter)
         return self.request()
 

@@ -33,6 +33,7 @@ MACRO_BYTES_MAX = 65_536  # what one text with macros may expand to
 # hundred units are a microsecond.
 STEP_UNITS = 50_000  # about a millisecond: after so much the inspection gives way
 WORK_UNITS_MAX = 20_000_000  # one request; over it the request is refused
+LATE_WORK_UNITS_MAX = 100_000_000  # later parts of an upload, all together: each is seen with the head again
 RESPONSE_WORK_UNITS_MAX = 100_000_000  # one answer, beside its request: every rule may read all of its body
 
 
