@@ -14,7 +14,7 @@ the server goes on with the rules that it understands.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -181,10 +181,8 @@ class _Compiler(NamedTuple):
         if not ready:
             return None
         conditions, all_acts = zip(*ready, strict=True)
-        acts_of = matching(conditions, all_acts, SHORT)
 
-        def run(exchange: Exchange, rest: Iterable[Act] | None = None) -> Outcome:
-            acts = acts_of(exchange) if rest is None else rest
+        def run(exchange: Exchange, acts: Iterator[Act]) -> Outcome:
             for act in acts:
                 outcome = act(exchange, view_of(exchange))
                 if outcome is not None:
@@ -193,12 +191,12 @@ class _Compiler(NamedTuple):
                     return None if outcome is End.RULESET else outcome
             return None
 
-        def go_on(exchange: Exchange, acts: Iterable[Act], outcome: Outcome) -> Outcome:
+        def go_on(exchange: Exchange, acts: Iterator[Act], outcome: Outcome) -> Outcome:
             if outcome is not None:
                 return None if outcome is End.RULESET else outcome
             return run(exchange, acts)
 
-        return run
+        return matching(conditions, all_acts, run, SHORT)
 
     def _ready(self, document: RulesetDocument, place: Place) -> Iterator[_Ready]:
         for rule in rules_of(document):
