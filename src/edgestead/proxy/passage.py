@@ -461,7 +461,7 @@ class Passage(msgspec.Struct, eq=False):
         self._client.write(
             own_answer(
                 response,
-                self._client.edge.ray_line % self.exchange.ray,
+                self._client.edge.own_lines(self.exchange.ray),
                 head_only=self.exchange.method == b"HEAD",
                 keep_alive=self.keep_alive,
                 old=self.old,
@@ -522,11 +522,11 @@ class Passage(msgspec.Struct, eq=False):
         self._client.close()
 
 
-def own_answer(response: Response, ray_line: bytes, *, head_only: bool, keep_alive: bool, old: bool) -> bytes:
-    """The bytes of an answer that the edge gives itself."""
+def own_answer(response: Response, lines: bytes, *, head_only: bool, keep_alive: bool, old: bool) -> bytes:
+    """The bytes of an answer that the edge gives itself. `lines` are `Edge.own_lines`."""
     body = response.body
     assert isinstance(body, bytes)
-    added = ray_line
+    added = lines
     if response.status not in answers.NO_BODY:
         added += b"content-length: %d\r\n" % len(body)
     if not keep_alive:
