@@ -321,6 +321,10 @@ class ClientConnection(asyncio.Protocol):
         self.paused_by_origin = paused
         self._balance()
 
+    def read_on(self) -> None:
+        """Less is held than before."""
+        self._balance()
+
     def expect_body(self) -> None:
         self._deadline = self.edge.soon + limits.BODY_SECONDS_MAX
 

@@ -24,7 +24,7 @@ from edgestead.services.events import Contribution, Decision, Event
 EVENTS_PER_SECOND_MAX = 500  # written by one process; nobody reads more
 REDIRECTS_PER_SECOND_MAX = 50  # of them redirects: no flood of those may drive the others out of the files
 PENDING_OCTETS_MAX = 2 << 20  # waiting to be written
-FILE_OCTETS_MAX = 16 << 20
+FILE_OCTETS_MAX = 16 << 20  # of one file; each process keeps eight
 FILES_MAX = 8  # of one process: with FILE_OCTETS_MAX the most that it keeps
 CONTRIBUTIONS_MAX = 50  # of one event: more rules than any request of good will meets
 GATHER_SECONDS = 0.05  # events of this time are written together

@@ -16,8 +16,8 @@ import msgspec
 
 from edgestead.http1.messages import Headers
 
-LENGTH_DIGITS_MAX = 18
-HOST_OCTETS_MAX = 255
+LENGTH_DIGITS_MAX = 18  # fits in 64 bits
+HOST_OCTETS_MAX = 255  # the longest name, RFC 1035 §2.3.4
 HOSTS_KEPT_MAX = 4_096  # spellings of Host whose name is remembered
 
 HOP_BY_HOP = frozenset(
@@ -46,7 +46,12 @@ _LISTS = {
     **dict.fromkeys((b"connection", b"cdn-loop", b"x-forwarded-for", b"upgrade", b"accept-language"), b", "),
     b"cookie": b"; ",
 }
+# What the managed rules go by when they read a request: they have to see what the origin sees.
+_INSPECTED = frozenset(
+    {b"content-type", b"content-encoding", b"content-disposition", b"user-agent", b"cookie"}
+)
 _WRITTEN_ANEW = HOP_BY_HOP | FORGEABLE | {b"host", b"content-length"}
+_NOT_IMITATED = _WRITTEN_ANEW | _INSPECTED
 _HOST = re.compile(rb"([a-z0-9_.-]{1,253})(?::[0-9]{0,5})?")
 _ABSOLUTE = re.compile(rb"https?://([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL)
 
@@ -84,11 +89,13 @@ def read(version: str, target: bytes, headers: Headers) -> Read:
         target, host = _unusual(target, host)
     connection = found.get(b"connection")
     tokens = _NOTHING if connection is None else _tokens(connection)
+    if tokens and not tokens.isdisjoint(_INSPECTED):
+        raise Refused(400, "Connection names a header that is not the connection's")
     return Read(_host(host), target, length, tokens, found)
 
 
 def _imitates(name: bytes) -> bool:
-    return b"_" in name and name.replace(b"_", b"-") in _WRITTEN_ANEW
+    return b"_" in name and name.replace(b"_", b"-") in _NOT_IMITATED
 
 
 def by_name(headers: Headers) -> dict[bytes, bytes]:

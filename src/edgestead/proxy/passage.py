@@ -55,6 +55,8 @@ class Passage(msgspec.Struct, eq=False):
     _answered: bool = False
     _sent: bool = False
     _retried: bool = False
+    _behind: list[bytes] | None = None  # what came while the part before it is being inspected
+    _ends_late: bool = False  # and then the body ended
     _held: HeldAnswer | None = None  # while somebody looks at it
     _is_framed: bool = False  # the answer to the client is chunked
     _origin: OriginConnection | None = None
@@ -82,13 +84,12 @@ class Passage(msgspec.Struct, eq=False):
         if self.body_bytes > self._route.body_bytes_max:
             self.refuse(413, "The request's body is larger than this zone takes.")
             return
-        late = self.exchange.late
-        if late is not None:
-            passed = late.feed(chunk)
-            if isinstance(passed, Response):
-                self.answer(passed)
-                return
-            chunk = passed
+        if self.exchange.late is None:
+            self._pass(chunk)
+        else:
+            self._feed_late(chunk)
+
+    def _pass(self, chunk: bytes) -> None:
         if self._sent and self._origin is not None:
             if chunk:
                 self._origin.write(
@@ -99,7 +100,50 @@ class Passage(msgspec.Struct, eq=False):
             self._chunks.append(chunk)
             self.held_bytes += len(chunk)
 
+    def _feed_late(self, chunk: bytes) -> None:
+        """What follows an inspected prefix passes in order, and when it was looked at."""
+        late = self.exchange.late
+        assert late is not None
+        if self._behind is None:
+            self._settle_late(late.feed(chunk))
+        else:
+            self._behind.append(chunk)
+            self.held_bytes += len(chunk)
+
+    def _settle_late(self, passed: bytes | Response | Later) -> None:
+        if isinstance(passed, Later):
+            self._behind = []
+            self._client.edge.loop.call_soon(self._late_on, passed)
+        elif isinstance(passed, Response):
+            self.answer(passed)
+        else:
+            self._pass(passed)
+
+    def _late_on(self, later: Later) -> None:
+        """Others had their turn; then it is the turn of what came meanwhile."""
+        behind, self._behind = self._behind or [], None
+        if not self.done:
+            self._settle_late(later.go_on())
+        self._feed_again(behind)
+        if self.done or self._behind is not None:
+            return
+        if self._ends_late:
+            self.end_body()
+        if not self.done and not self._sent and self._connecting is None:
+            self._continue()
+            self._ask()
+        self._client.read_on()
+
+    def _feed_again(self, chunks: list[bytes]) -> None:
+        for chunk in chunks:
+            self.held_bytes -= len(chunk)
+            if not self.done:
+                self._feed_late(chunk)
+
     def end_body(self) -> None:
+        if self._behind is not None:
+            self._ends_late = True
+            return
         self.ended_body = True
         if self._ends_badly():
             return
@@ -135,21 +179,20 @@ class Passage(msgspec.Struct, eq=False):
             self._client.edge.loop.call_soon(self._go_on, answer)
         elif answer is not None:
             self.answer(answer)
-        elif self.exchange.late is None or self._let_late_pass(self.exchange.late):
-            self._continue()
-            self._ask()
+        else:
+            if self.exchange.late is not None:
+                self._let_late_pass(self.exchange.late)
+            if not self.done and self._behind is None:
+                self._continue()
+                self._ask()
 
-    def _let_late_pass(self, late: LateBody) -> bool:
-        """Of what is here already, keep what may pass; False when the request ends instead."""
-        follows, self._chunks = self._chunks[1:], [late.first]
-        for chunk in follows:
-            passed = late.feed(chunk)
-            if isinstance(passed, Response):
-                self.answer(passed)
-                return False
-            self._chunks.append(passed)
-        self._chunks = [chunk for chunk in self._chunks if chunk]
-        return not (self.ended_body and self._ends_badly())
+    def _let_late_pass(self, late: LateBody) -> None:
+        """Of what is here already, keep what may pass; or the request ends with another answer."""
+        follows, self._chunks = self._chunks[1:], [late.first] if late.first else []
+        has_ended, self.ended_body = self.ended_body, False
+        self._feed_again(follows)
+        if has_ended and not self.done:
+            self.end_body()
 
     def _ends_badly(self) -> bool:
         late = self.exchange.late
@@ -238,7 +281,7 @@ class Passage(msgspec.Struct, eq=False):
             parts.append(b"\r\n")
         if not self.ended_body:
             self._chunks = []  # the rest is passed on as it comes: there is no second try
-        self.held_bytes = 0
+        self.held_bytes = sum(map(len, self._behind or ()))
         if self.ended_body:
             self._client.expect_origin(self._route.head_seconds)
         else:
