@@ -119,6 +119,8 @@ URIS = [
     ),
     ({"path": {"expression": 'http.request.uri.args["p"][0]'}}, "/o", b"/o"),
     ({"origin": True}, "/o", b"/o"),
+    ({"path": {"value": "/new"}, "origin": True}, "/o", b"/new"),
+    ({"path": {"value": "/new"}, "origin": False}, "/o?a", b"/o?a"),
 ]
 
 
@@ -127,6 +129,14 @@ def test_a_rewrite_changes_the_target_for_the_origin(edge, uri, asked, target):
     exchange = edge.serve(TRANSFORM, zone=[rewrite(uri=uri)]).send(asked)
     assert exchange.target == target
     assert exchange.raw_target == asked.encode("latin-1")
+
+
+def test_a_rewrite_that_is_not_for_the_origin_is_for_later_rules(edge):
+    later = rule("log", 'http.request.uri.path eq "/new"')
+    rules = [rewrite(uri={"path": {"value": "/new"}, "origin": False})]
+    edge.serve(TRANSFORM, zone=rules, more={"http_request_firewall_custom": [later]})
+    assert edge.send("/o").target == b"/o"
+    assert edge.seen.actions == ["log"]
 
 
 def test_rules_of_one_phase_all_see_what_came_and_the_later_one_wins(edge):

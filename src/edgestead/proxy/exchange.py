@@ -127,13 +127,19 @@ class Exchange(msgspec.Struct, kw_only=True, eq=False):
         """`outgoing` for a reader, who copies nothing."""
         return self.headers if self._outgoing is None else self._outgoing
 
-    def rewrite(self, *, path: bytes | None = None, query: bytes | None = None) -> None:
-        """Give the request another path, another query, or both; an empty query removes it."""
+    def rewrite(
+        self, *, path: bytes | None = None, query: bytes | None = None, to_origin: bool = True
+    ) -> None:
+        """Give the request another path, another query, or both; an empty query removes it.
+
+        Without `to_origin` that is for expressions alone.
+        """
         if path is not None:
             self.path = path
         if query is not None:
             self.query = query
-        self.target = b"%b?%b" % (self.path, self.query) if self.query else self.path
+        if to_origin:
+            self.target = b"%b?%b" % (self.path, self.query) if self.query else self.path
         self.view = None  # what expressions see of the URI has changed
 
     def choose_origin(self) -> OriginChoice:
