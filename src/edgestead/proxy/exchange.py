@@ -17,6 +17,7 @@ import msgspec
 from edgestead.http1.messages import Headers, Response
 from edgestead.language import View
 from edgestead.proxy.answer_watch import AnswerWatch
+from edgestead.proxy.heads import passable
 from edgestead.proxy.late_body import LateBody
 
 __all__ = ["Exchange", "Headers", "OriginChoice", "Response", "ResponseHead", "TlsFacts", "ZoneFacts"]
@@ -117,9 +118,9 @@ class Exchange(msgspec.Struct, kw_only=True, eq=False):
 
     @property
     def outgoing(self) -> Headers:
-        """The request's headers as the origin gets them, to be changed in place."""
+        """The request's headers as the origin gets them, to be changed in place (`heads.passable`)."""
         if self._outgoing is None:
-            self._outgoing = list(self.headers)
+            self._outgoing = passable(self.headers, self.by_name)
         return self._outgoing
 
     @property

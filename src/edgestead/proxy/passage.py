@@ -264,10 +264,10 @@ class Passage(msgspec.Struct, eq=False):
         added = self._added
         if self.upgrades:
             added += b"connection: upgrade\r\nupgrade: websocket\r\n"
+        headers = exchange.to_send
+        connection = self._read.connection if headers is exchange.headers else None
         parts = [
-            heads.request_head(
-                exchange.method, exchange.target, host or b"", exchange.to_send, self._read.connection, added
-            )
+            heads.request_head(exchange.method, exchange.target, host or b"", headers, connection, added)
         ]
         if self._read.length is None:
             parts.append(b"transfer-encoding: chunked\r\n\r\n")
