@@ -62,12 +62,14 @@ def limits() -> Iterator[Limit]:
         room, *module = path.relative_to(PACKAGE).with_suffix("").parts
         if room not in TOOLS:
             lines = path.read_text().splitlines()
-            for node in ast.parse("\n".join(lines)).body:
+            body = ast.parse("\n".join(lines)).body
+            for node, following in zip(body, [*body[1:], ast.Pass()], strict=True):
                 name = _assigned(node)
                 if name and name.isupper() and (name.endswith(("_MAX", "_MIN")) or module[-1:] == ["limits"]):
                     value = getattr(import_module(".".join((edgestead.__name__, room, *module))), name)
                     if isinstance(value, int | float):
-                        yield Limit(room, ".".join(module), name, value, _comment(lines, node))
+                        words = _comment(lines, node) or _text(following)
+                        yield Limit(room, ".".join(module), name, value, words)
 
 
 def _assigned(node: ast.stmt) -> str:
@@ -87,6 +89,17 @@ def _comment(lines: list[str], node: ast.stmt) -> str:
             break
         above.insert(0, line.removeprefix("# "))
     return " ".join(above)
+
+
+def _text(node: ast.stmt) -> str:
+    """What a text that stands alone below the number says."""
+    if (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    ):
+        return " ".join(node.value.value.split())
+    return ""
 
 
 def limits_page() -> str:

@@ -66,7 +66,7 @@ def test_a_redirect_comes_before_the_firewall(edge):
         more={"http_request_firewall_custom": [rule("block")]},
     )
     assert edge.ask().status == 301
-    assert edge.seen.actions == []
+    assert edge.seen.actions == ["redirect"]
 
 
 def test_always_use_https_comes_before_every_rule(edge):

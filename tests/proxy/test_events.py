@@ -167,6 +167,22 @@ def test_more_events_than_anybody_reads_are_dropped_and_counted(open_log, folder
     assert counts.lost == 7
 
 
+def test_redirects_leave_room_for_other_events(open_log, folder, counts, monkeypatch):
+    monkeypatch.setattr(writing, "REDIRECTS_PER_SECOND_MAX", 2)
+    log = open_log(per_second_max=3)
+    for _ in range(10):
+        log.decided(ask(), Decision("always_use_https", "redirect", 301))
+    log.decided(ask(), BLOCK)
+    log.close()
+
+    assert [(event.action, event.dropped) for event in found(folder)] == [
+        ("block", 8),
+        ("redirect", 0),
+        ("redirect", 0),
+    ]
+    assert (len(counts.actions), counts.lost) == (11, 8)
+
+
 def test_what_cannot_be_written_is_counted_and_told_once(open_log, folder, counts, monkeypatch):
     told = []
     log = open_log(failed=told.append)

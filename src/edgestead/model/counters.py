@@ -59,6 +59,7 @@ EVENT_ACTIONS = (
     "challenge_failed",
     "log",
     "skip",
+    "redirect",
     "refuse",
     "fail",
     "other",

@@ -58,7 +58,7 @@ class OriginChoice(msgspec.Struct):
 class ResponseHead(msgspec.Struct):
     """The head that a client gets, before it is sent. `headers` may be changed in place.
 
-    `from_origin` is False for a page of the edge's own (52x).
+    `from_origin` is False for an answer of the edge's own: a block, a redirect, an error page.
     """
 
     status: int
@@ -70,12 +70,12 @@ class Exchange(msgspec.Struct, kw_only=True, eq=False):
     """One request. Bytes stay bytes; header names are in lower case, in the order of arrival.
 
     `client` is the address that counts (the peer's, or the one that a trusted proxy names), `peer` who is
-    connected. `host` is without port and in lower case. `path` and `query` are the target's, as sent; `query`
-    is empty when there is none. `by_name` are the headers by name (`heads.by_name`). `body` is the inspected
-    prefix of the request's body: `body_complete` says whether it is all of it, `body_length` what
-    Content-Length says (None for chunked bodies). `late` looks at what of the body follows that prefix,
-    `watch` at the origin's answer, where somebody does. `ray` is the request's id, `arrived_us` when its head
-    was complete (Unix time).
+    connected, `server` the edge's own address, "" where that is unknown. `host` is without port and in lower
+    case. `path` and `query` are the target's, as sent; `query` is empty when there is none. `by_name` are the
+    headers by name (`heads.by_name`). `body` is the inspected prefix of the request's body: `body_complete`
+    says whether it is all of it, `body_length` what Content-Length says (None for chunked bodies). `late`
+    looks at what of the body follows that prefix, `watch` at the origin's answer, where somebody does. `ray`
+    is the request's id, `arrived_us` when its head was complete (Unix time).
     """
 
     client: str
@@ -91,6 +91,7 @@ class Exchange(msgspec.Struct, kw_only=True, eq=False):
     zone: ZoneFacts
     ray: bytes
     arrived_us: int
+    server: str = ""
     tls: TlsFacts | None = None
     raw_target: bytes = b""
     path: bytes = b""

@@ -16,8 +16,8 @@ import msgspec
 
 from edgestead.http1.messages import Headers
 
-LENGTH_DIGITS_MAX = 18
-HOST_OCTETS_MAX = 255
+LENGTH_DIGITS_MAX = 18  # fits in 64 bits
+HOST_OCTETS_MAX = 255  # the longest name, RFC 1035 §2.3.4
 HOSTS_KEPT_MAX = 4_096  # spellings of Host whose name is remembered
 
 HOP_BY_HOP = frozenset(

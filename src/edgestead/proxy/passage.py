@@ -24,6 +24,7 @@ from edgestead.proxy.later import Later
 from edgestead.proxy.origin import OriginConnection
 from edgestead.proxy.origins import Way
 from edgestead.proxy.routing import Route
+from edgestead.services.events import Decision
 
 if TYPE_CHECKING:
     from edgestead.proxy.client import ClientConnection
@@ -68,6 +69,11 @@ class Passage(msgspec.Struct, eq=False):
     def length(self) -> int | None:
         """What Content-Length says; None for chunks."""
         return self._read.length
+
+    @property
+    def left_bytes(self) -> int:
+        """How many bytes of a body with a length are still to come, at most."""
+        return (self._read.length or 0) - self.body_bytes
 
     # the request's body
 
@@ -282,6 +288,8 @@ class Passage(msgspec.Struct, eq=False):
             self._client.expect_body()
             self._client.hold(False)  # what was held for its inspection is on its way: read on
         origin.begin(self, b"".join(parts), exchange.method == b"HEAD")
+        if self._client.is_stuffed:  # with answers to requests before this one
+            self.pause(True)
 
     def hold_client(self) -> None:
         self._client.hold(True)
@@ -457,7 +465,7 @@ class Passage(msgspec.Struct, eq=False):
 
     def _fail(self, fault: Fault) -> None:
         self._client.edge.tools.observer.failed(self.exchange, fault.status, fault.reason)
-        self.refuse(fault.status, fault.reason)
+        self._show(fault.status, fault.reason)
 
     def late(self) -> None:
         """A deadline is over."""
@@ -474,6 +482,12 @@ class Passage(msgspec.Struct, eq=False):
     # an answer of the edge's own
 
     def refuse(self, status: int, reason: str) -> None:
+        """What the request asks for, or how it is asked, is not taken: an event, and a page."""
+        decision = Decision("http", "refuse", status, reason=reason)
+        self._client.edge.tools.observer.decided(self.exchange, decision)
+        self._show(status, reason)
+
+    def _show(self, status: int, reason: str) -> None:
         exchange = self.exchange
         accept = exchange.header(b"accept")
         self.answer(pages.page(status, reason, ray=exchange.ray, host=exchange.host, accept=accept))
@@ -481,6 +495,8 @@ class Passage(msgspec.Struct, eq=False):
     def answer(self, response: Response) -> None:
         """Answer in the place of the origin, and be through."""
         self._drop_origin()
+        if self._route.pipeline.has_response and not self._answered:
+            response = self._shaped(response)
         self._answered = True
         self._client.edge.count(response.status)
         if not self.ended_body:
@@ -495,6 +511,16 @@ class Passage(msgspec.Struct, eq=False):
             )
         )
         self._finish()
+
+    def _shaped(self, response: Response) -> Response:
+        """What the zone's rules for answers make of one of the edge's own."""
+        exchange = self.exchange
+        head = exchange.response = ResponseHead(response.status, list(response.headers), from_origin=False)
+        other = self._route.pipeline.response(exchange)
+        if other is not None:
+            return other
+        headers = [header for header in head.headers if header[0] not in answers.FRAMING]
+        return Response(head.status, headers, response.body)
 
     def _finish(self) -> None:
         self.done = True

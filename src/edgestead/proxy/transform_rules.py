@@ -14,6 +14,7 @@ from typing import Any
 
 from edgestead.language import View
 from edgestead.proxy import texts
+from edgestead.proxy.challenges import is_challenge
 from edgestead.proxy.exchange import Exchange, Headers, Response, remove_header, set_header
 from edgestead.proxy.phase import Step, Tools, ZoneRules
 from edgestead.proxy.redirect_rules import value_of
@@ -109,8 +110,10 @@ def _change_request(exchange: Exchange, changes: _Changes) -> None:
 
 
 def _change_response(exchange: Exchange, changes: _Changes) -> None:
-    if exchange.response is not None:
-        _apply(exchange.response.headers, changes.headers)
+    """A challenge stays as it is: a policy of the site's own would keep its script from working."""
+    head = exchange.response
+    if head is not None and (head.from_origin or not is_challenge(exchange)):
+        _apply(head.headers, changes.headers)
 
 
 def _apply(headers: Headers, changes: list[HeaderChange]) -> None:

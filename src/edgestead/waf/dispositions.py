@@ -13,7 +13,7 @@ from typing import NamedTuple
 from .limits import BOUNDARY_BYTES_MAX
 
 SPACE = b" \t\n\v\f\r"
-CONTENT_TYPE_BYTES_MAX = 1_024
+CONTENT_TYPE_BYTES_MAX = 1_024  # a type and its boundary
 _ALNUM = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _BOUNDARY = frozenset(_ALNUM + b" '()+_,-./:=?")
 _CUTS = frozenset(b" ,")  # in a boundary without quotes: there some readers take it to end

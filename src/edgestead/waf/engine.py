@@ -134,6 +134,7 @@ class Inspection:
             request, trouble = self._request, None
             values = request_values(request)
             run = self._run = Run(self._engine.rule_set.chains, self._plan.tx, values, self._meter)
+            run.has_body = bool(request.body)
             run.values_changed()
             yield
             yield from self._search.look(run, _OF_REQUEST, early=1 if request.body else 0)

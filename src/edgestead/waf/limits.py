@@ -12,13 +12,13 @@ from .transaction import Refused
 BODY_BYTES_MAX = 131_072  # inspected body without files (SecRequestBodyNoFilesLimit); more is refused, 413
 UPLOAD_BYTES_MAX = 1 << 20  # inspected prefix of multipart: file contents after it are not looked at
 ARGUMENTS_MAX = 1_000  # arguments of query and body together (SecArgumentsLimit)
-COOKIES_MAX = 256
+COOKIES_MAX = 256  # RFC 6265 §6.1 asks browsers for 50 of one domain
 PARTS_MAX = 256  # parts of a multipart body
 PART_HEADER_BYTES_MAX = 8_192  # headers of one part
 BOUNDARY_BYTES_MAX = 70  # RFC 2046 §5.1.1
-JSON_DEPTH_MAX = 64
-XML_DEPTH_MAX = 64
-XML_NODES_MAX = 10_000
+JSON_DEPTH_MAX = 64  # arrays and objects inside one another
+XML_DEPTH_MAX = 64  # elements inside one another
+XML_NODES_MAX = 10_000  # elements and attributes
 RESPONSE_BYTES_MAX = 524_288  # inspected prefix of a response body (SecResponseBodyLimit)
 
 # What may be kept of what was found.

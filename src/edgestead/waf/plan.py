@@ -26,12 +26,13 @@ from .run import Outcomes, Run
 from .suspects import any_holds
 from .targets import STATE_VARIABLES, Target
 
-SEEN_VALUES_MAX = 4_096
-SEEN_VALUE_BYTES_MAX = 512
+SEEN_VALUES_MAX = 4_096  # values whose candidate rules are remembered; all are forgotten at once
+SEEN_VALUE_BYTES_MAX = 512  # longer values seldom come again
 NOTED_MAX = 64  # values of one request and group that are noted
-LEARNED_MAX = 4  # values of one request and group that are remembered: each costs a look of its own
+OFTEN = 3  # times a value came before it gets a look of its own
 GateOf = Callable[[CompiledRule], Gate | None]
 Quick = Callable[[Run], bool]
+LookAt = Callable[[bytes], Candidates]
 ValuesOf = Callable[[Run], list[bytes]]
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "eq": int.__eq__,
@@ -51,6 +52,28 @@ _MANY = frozenset(
 _COMING_AGAIN = frozenset("REQUEST_HEADERS REQUEST_HEADERS_NAMES REQUEST_METHOD REQUEST_PROTOCOL".split())
 
 
+class Rest:
+    """What wakes a rule at rest; names of variables come again, so each is looked at once."""
+
+    __slots__ = ("_known", "_uses")
+
+    def __init__(self, uses: Uses) -> None:
+        self._uses = uses
+        self._known: dict[bytes, bool] = {}
+
+    def ends(self, dirty: set[bytes]) -> bool:
+        known = self._known
+        for key in dirty:
+            wakes = known.get(key)
+            if wakes is None:
+                if len(known) >= SEEN_VALUES_MAX:
+                    known.clear()
+                wakes = known[key] = self._uses.touches((key,))
+            if wakes:
+                return True
+        return False
+
+
 class PhasePlan:
     """The rules of one phase by place."""
 
@@ -59,9 +82,10 @@ class PhasePlan:
         self.markers = markers
         self.gated: dict[int, Quick | None] = {}
         self.always: list[int] = []
+        self.for_body: list[int] = []
         self.quick: list[tuple[int, Quick]] = []
         self.soft: list[Soft] = []
-        self.state: list[tuple[int, Uses]] = []
+        self.state: list[tuple[int, Rest]] = []
         self.memories: dict[int, Outcomes] = {}
         self._state_places: list[int] = []
         self._gate_of = gate_of
@@ -69,16 +93,20 @@ class PhasePlan:
     def sort(self, tx: dict[bytes, bytes], rule_set: RuleSet) -> None:
         """Choose the test of each rule."""
         for place, rule in self.rules.items():
-            tests = [quick for link in rule.links if (quick := _quick(link)) is not None]
+            # headers that are seldom there are asked for first
+            links = sorted(rule.links, key=_of_every_request)
+            tests = [quick for link in links if (quick := _quick(link)) is not None]
             if self._gate_of(rule) is not None:
                 self.gated[place] = _all(tests) if tests else None
             elif (uses := _rests(rule, tx, rule_set)) is not None:
-                self.state.append((place, uses))
+                self.state.append((place, Rest(uses)))
             elif tests:
                 self.quick.append((place, _all(tests)))
             elif (soft := soft_gate(rule)) is not None:
                 self.gated[place] = None
                 self.soft.append(soft)
+            elif _only_forces_body(rule):
+                self.for_body.append(place)
             else:
                 self.always.append(place)
         self._state_places = [place for place, _ in self.state]
@@ -87,6 +115,8 @@ class PhasePlan:
         """The places to run, in order; those of rules at rest are not among them (`woken`)."""
         places = [place for place, quick in self.quick if quick(run)]
         places += self.always
+        if run.has_body:
+            places += self.for_body
         for place in self.gated.keys() & candidates:
             test = self.gated[place]
             if test is None or test(run):
@@ -99,8 +129,8 @@ class PhasePlan:
         if not run.dirty:
             return
         first = bisect_left(self._state_places, start + 1)
-        for place, uses in self.state[first : bisect_left(self._state_places, end)]:
-            if uses.touches(run.dirty):
+        for place, rest in self.state[first : bisect_left(self._state_places, end)]:
+            if rest.ends(run.dirty):
                 yield place
 
 
@@ -111,22 +141,27 @@ class Memory:
 
     def __init__(self) -> None:
         self.known: dict[bytes, Candidates] = {}
-        self._seen: set[bytes] = set()
+        self._seen: dict[bytes, int] = {}
 
-    def repeated(self, values: Iterable[bytes]) -> list[bytes]:
-        """A few of those met before, which are to be remembered; the others are noted."""
-        seen = self._seen
+    def learn(self, values: Iterable[bytes], found: Candidates, look: LookAt) -> None:
+        """Remember values that came before, by what was found in all of them together.
+
+        Where that is nothing it costs nothing; else one that came often is looked at by itself.
+        """
+        seen, looked = self._seen, False
         if len(seen) >= SEEN_VALUES_MAX:
             seen.clear()
-        again = []
         for value in islice(values, NOTED_MAX):
-            if value in seen:
-                again.append(value)
+            times = seen.get(value, 0)
+            if times and not found:
+                self._remember(value, found)
+            elif times >= OFTEN and not looked:
+                looked = True
+                self._remember(value, look(value))
             elif len(value) <= SEEN_VALUE_BYTES_MAX:
-                seen.add(value)
-        return again[:LEARNED_MAX]
+                seen[value] = times + 1
 
-    def remember(self, value: bytes, candidates: Candidates) -> None:
+    def _remember(self, value: bytes, candidates: Candidates) -> None:
         if len(self.known) >= SEEN_VALUES_MAX:
             self.known.clear()
         self.known[value] = candidates
@@ -247,6 +282,14 @@ def _remembers(rule: CompiledRule, constants: Constants) -> bool:
     return bool(names) and names <= _COMING_AGAIN and constants.alone(rule)
 
 
+def _only_forces_body(rule: CompiledRule) -> bool:
+    """Whether it only says that REQUEST_BODY is to be kept: nothing to say to a request without a body."""
+    options = {control.option for link in rule.links for control in link.controls}
+    sets = any(link.setters or link.capture for link in rule.links)
+    skips = rule.rule.skip_after or rule.rule.skip or rule.rule.disruptive == "allow"
+    return options == {"forceRequestBodyVariable"} and not (rule.logged or sets or skips)
+
+
 def _rests(rule: CompiledRule, tx: dict[bytes, bytes], rule_set: RuleSet) -> Uses | None:
     """What a rule depends on that does nothing while its variables are as at the start; else None."""
     uses = Uses()
@@ -271,7 +314,14 @@ def _rests(rule: CompiledRule, tx: dict[bytes, bytes], rule_set: RuleSet) -> Use
 def _all(tests: list[Quick]) -> Quick:
     if len(tests) == 1:
         return tests[0]
-    return lambda run: all(test(run) for test in tests)
+
+    def quick(run: Run) -> bool:
+        for test in tests:  # no generator: most end at the first
+            if not test(run):
+                return False
+        return True
+
+    return quick
 
 
 def _quick(link: Link) -> Quick | None:
@@ -289,11 +339,15 @@ def _quick(link: Link) -> Quick | None:
     def quick(run: Run) -> bool:
         for each in values:
             found = each(run)
-            if not clean.issuperset(found) and any_holds(link, found, run.meter):
+            if found and not clean.issuperset(found) and any_holds(link, found, run.meter):
                 return True
         return False
 
     return quick
+
+
+def _of_every_request(link: Link) -> bool:
+    return any(target.variable != "REQUEST_HEADERS" for target in link.targets.included)
 
 
 def _single(target: Target) -> bool:

@@ -20,7 +20,7 @@ from urllib.parse import urlencode, urlsplit
 from .transaction import Header, Request
 
 LINE_BYTES_MAX = 1 << 20  # of a log; longer lines are passed over
-HAR_ENTRIES_MAX = 100_000
+HAR_ENTRIES_MAX = 100_000  # requests of one file
 # What a log does not say and every browser sends.
 USUAL: tuple[Header, ...] = (
     (b"host", b"www.example.com"),

@@ -57,8 +57,7 @@ class Search:
                     self._candidates.add(keyed.rule)
             self._head_known |= group == HEAD
             if unknown := self._unknown(run, scanned):
-                self._learn(unknown, scanned)
-                self._join(unknown, scanned)
+                self._search(unknown, scanned)
                 yield
 
     def _unknown(self, run: Run, scanned: Scanned) -> dict[bytes, list[Source]]:
@@ -74,22 +73,12 @@ class Search:
                     self._candidates |= found & scanned.looking_at(variable, key)
         return unknown
 
-    def _learn(self, unknown: dict[bytes, list[Source]], scanned: Scanned) -> None:
-        """Take out what was met with requests before, and remember it."""
-        for value in scanned.memory.repeated(unknown):
-            found = self._of([value], scanned)
-            scanned.memory.remember(value, found)
-            self._add(found, unknown.pop(value), scanned)
-
-    def _join(self, unknown: dict[bytes, list[Source]], scanned: Scanned) -> None:
-        if unknown and (found := self._of(list(unknown), scanned)):
-            places = {place for places in unknown.values() for place in places}
-            self._add(found, places, scanned)
-
-    def _add(self, found: Candidates, places: Iterable[Source], scanned: Scanned) -> None:
-        """Those of the rules found that look at one of the places."""
-        for place in places if found else ():
-            self._candidates |= found & scanned.looking_at(*place)
+    def _search(self, unknown: dict[bytes, list[Source]], scanned: Scanned) -> None:
+        found = self._of(list(unknown), scanned)
+        if found:
+            for source in {place for places in unknown.values() for place in places}:
+                self._candidates |= found & scanned.looking_at(*source)
+        scanned.memory.learn(unknown, found, lambda value: self._of([value], scanned))
 
     def _fresh(self, run: Run, variable: str) -> Iterable[Pair]:
         """The pairs of a variable that were not searched yet."""
@@ -121,12 +110,11 @@ class Search:
 
 def confirmed(link: Link, texts: Texts, meter: Meter) -> bool:
     """False only when none of the values matches."""
-    asked: set[bytes] = set()  # stages that leave a text as it was need not be asked again
     for stage in link.stages:
-        for part in texts.prepare(stage, meter):
-            text = part.text(stage, meter)
-            if text not in asked:
-                if may_match(link, part, stage, meter):
-                    return True
-                asked.add(text)
+        parts = texts.prepare(stage, meter)
+    for part in parts:
+        # stages that leave a text as it was need not be asked again
+        for stage in part.distinct_stages(link.stages, meter):
+            if may_match(link, part, stage, meter):
+                return True
     return False
