@@ -14,8 +14,6 @@ pytestmark = pytest.mark.skipif(
     reason="curl, dig or the package modsecurity-crs is missing",
 )
 
-ANNS = {"1A": {"name": "ann", "sold": True}}
-
 
 def seats_of(printed):
     """What `edgecli` printed as JSON."""
