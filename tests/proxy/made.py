@@ -25,7 +25,9 @@ class Seen:
     def decided(self, exchange: Exchange, decision: Decision) -> None:
         self.decisions.append(decision)
 
-    def refused(self, client: str, ray: bytes, status: int, reason: str, host: bytes, target: bytes) -> None:
+    def refused(
+        self, client: str, ray: bytes, status: int, reason: str, method: bytes, host: bytes, target: bytes
+    ) -> None:
         self.decisions.append(Decision("http", "refuse", status, reason=reason))
 
     def failed(self, exchange: Exchange, status: int, reason: str) -> None:

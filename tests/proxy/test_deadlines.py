@@ -162,5 +162,8 @@ def test_each_answer_is_counted_once(bench):
 def test_connections_beyond_the_limit_are_closed(bench, monkeypatch):
     monkeypatch.setattr(limits, "CONNECTIONS_MAX", 1)
     another = Transport()
+    turned_away = []
+    bench.edge.turned_away = lambda: turned_away.append(1)
     ClientConnection(bench.edge, port=80).connection_made(another)
     assert another.state == "aborted"
+    assert turned_away == [1]

@@ -100,6 +100,15 @@ def test_an_origin_that_answers_before_it_has_read_does_not_stop_the_next_reques
     assert bench.server.state == "aborted", "who has not read one request is not asked the next one"
 
 
+@pytest.mark.parametrize("status", [103, 204])
+def test_what_has_no_body_says_no_length(bench, status):
+    bench.connection.data_received(GET)
+    bench.origin.data_received(b"HTTP/1.1 %d Hm\r\ncontent-length: 5\r\nx-a: 1\r\n\r\n" % status)
+    assert bench.client.status == status
+    assert b"x-a: 1" in bench.client.written
+    assert b"content-length" not in bench.client.written
+
+
 def test_the_refusal_of_a_head_request_has_no_body(bench):
     bench.connection.data_received(b"HEAD / HTTP/1.1\r\nHost: other.example\r\n\r\n")
     assert bench.client.status == 530

@@ -1,5 +1,7 @@
 """Answers that the edge gives itself: each is an event, and meets the zone's rules for answers."""
 
+import re
+
 import pytest
 
 from edgestead.proxy import limits
@@ -83,6 +85,7 @@ def test_it_meets_the_rules_for_answers(rules, happens, status, event):
     assert b"\r\nstrict-transport-security: max-age=1" in head
     assert b"cache-control" not in head
     assert head.count(b"content-length: %d" % len(body)) == 1
+    assert len(re.findall(rb"\r\ndate: \w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT", head)) == 1
 
 
 def test_a_rule_for_answers_sees_the_status_of_the_edges_own():

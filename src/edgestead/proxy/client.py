@@ -423,14 +423,15 @@ class ClientConnection(asyncio.Protocol):
             return
         ray = b"%016x" % _ray(64)
         host = next((value for name, value in self._headers if name == b"host"), b"")
-        self.edge.tools.observer.refused(self._peer, ray, status, reason, host, self._target)
+        method = self._parser.get_method() if self._target else b""
+        refused = self.edge.tools.observer.refused
+        refused(self._peer, ray, status, reason, method, host, self._target)
         self.edge.count(status)
         words = f"The request was refused: {reason}."
         accept = next((value for name, value in self._headers if name == b"accept"), None)
         answer = pages.page(status, words, ray=ray, accept=accept)
-        line = self.edge.ray_line % ray
-        head_only = bool(self._target) and self._parser.get_method() == b"HEAD"
-        self.write(own_answer(answer, line, head_only=head_only, keep_alive=False, old=False))
+        lines = self.edge.own_lines(ray)
+        self.write(own_answer(answer, lines, head_only=method == b"HEAD", keep_alive=False, old=False))
         self._end(drained=False)
 
     def _end(self, *, drained: bool) -> None:

@@ -157,10 +157,12 @@ class EventLog:
         )
         self._note(subject, decision)
 
-    def refused(self, client: str, ray: bytes, status: int, reason: str, host: bytes, target: bytes) -> None:
+    def refused(
+        self, client: str, ray: bytes, status: int, reason: str, method: bytes, host: bytes, target: bytes
+    ) -> None:
         """A request that could not be read, or that names nothing that is proxied here."""
         zone_id = self.zone_id_of(_name_of(host))
-        subject = _Subject(client, ray, host, target, zone_id=zone_id)
+        subject = _Subject(client, ray, host, target, zone_id=zone_id, method=method)
         self._note(subject, Decision("http", "refuse", status, reason=reason))
 
     def failed(self, exchange: Exchange, status: int, reason: str) -> None:

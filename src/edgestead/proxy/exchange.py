@@ -17,6 +17,7 @@ import msgspec
 from edgestead.http1.messages import Headers, Response
 from edgestead.language import View
 from edgestead.proxy.answer_watch import AnswerWatch
+from edgestead.proxy.heads import passable
 from edgestead.proxy.late_body import LateBody
 
 __all__ = ["Exchange", "Headers", "OriginChoice", "Response", "ResponseHead", "TlsFacts", "ZoneFacts"]
@@ -117,9 +118,9 @@ class Exchange(msgspec.Struct, kw_only=True, eq=False):
 
     @property
     def outgoing(self) -> Headers:
-        """The request's headers as the origin gets them, to be changed in place."""
+        """The request's headers as the origin gets them, to be changed in place (`heads.passable`)."""
         if self._outgoing is None:
-            self._outgoing = list(self.headers)
+            self._outgoing = passable(self.headers, self.by_name)
         return self._outgoing
 
     @property
@@ -127,13 +128,19 @@ class Exchange(msgspec.Struct, kw_only=True, eq=False):
         """`outgoing` for a reader, who copies nothing."""
         return self.headers if self._outgoing is None else self._outgoing
 
-    def rewrite(self, *, path: bytes | None = None, query: bytes | None = None) -> None:
-        """Give the request another path, another query, or both; an empty query removes it."""
+    def rewrite(
+        self, *, path: bytes | None = None, query: bytes | None = None, to_origin: bool = True
+    ) -> None:
+        """Give the request another path, another query, or both; an empty query removes it.
+
+        Without `to_origin` that is for expressions alone.
+        """
         if path is not None:
             self.path = path
         if query is not None:
             self.query = query
-        self.target = b"%b?%b" % (self.path, self.query) if self.query else self.path
+        if to_origin:
+            self.target = b"%b?%b" % (self.path, self.query) if self.query else self.path
         self.view = None  # what expressions see of the URI has changed
 
     def choose_origin(self) -> OriginChoice:

@@ -94,6 +94,7 @@ class Listener:
                 self._arriving[client] >= ARRIVALS_PER_ADDRESS_MAX and not trusted
             ):
                 accepted.close()
+                self._edge.turned_away()
                 continue
             arrival = _Arrival(self, accepted, client, listening.getsockname()[1], tls)
             self._arrivals.add(arrival)

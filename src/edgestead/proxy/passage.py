@@ -264,10 +264,10 @@ class Passage(msgspec.Struct, eq=False):
         added = self._added
         if self.upgrades:
             added += b"connection: upgrade\r\nupgrade: websocket\r\n"
+        headers = exchange.to_send
+        connection = self._read.connection if headers is exchange.headers else None
         parts = [
-            heads.request_head(
-                exchange.method, exchange.target, host or b"", exchange.to_send, self._read.connection, added
-            )
+            heads.request_head(exchange.method, exchange.target, host or b"", headers, connection, added)
         ]
         if self._read.length is None:
             parts.append(b"transfer-encoding: chunked\r\n\r\n")
@@ -504,7 +504,7 @@ class Passage(msgspec.Struct, eq=False):
         self._client.write(
             own_answer(
                 response,
-                self._client.edge.ray_line % self.exchange.ray,
+                self._client.edge.own_lines(self.exchange.ray),
                 head_only=self.exchange.method == b"HEAD",
                 keep_alive=self.keep_alive,
                 old=self.old,
@@ -565,11 +565,11 @@ class Passage(msgspec.Struct, eq=False):
         self._client.close()
 
 
-def own_answer(response: Response, ray_line: bytes, *, head_only: bool, keep_alive: bool, old: bool) -> bytes:
-    """The bytes of an answer that the edge gives itself."""
+def own_answer(response: Response, lines: bytes, *, head_only: bool, keep_alive: bool, old: bool) -> bytes:
+    """The bytes of an answer that the edge gives itself. `lines` are `Edge.own_lines`."""
     body = response.body
     assert isinstance(body, bytes)
-    added = ray_line
+    added = lines
     if response.status not in answers.NO_BODY:
         added += b"content-length: %d\r\n" % len(body)
     if not keep_alive:

@@ -31,10 +31,11 @@ _SAFE = {"path": texts.safe_path, "query": texts.safe_query}
 class _Changes:
     """What the rules of one phase want, so far."""
 
-    __slots__ = ("headers", "uri")
+    __slots__ = ("headers", "to_origin", "uri")
 
     def __init__(self) -> None:
         self.uri: dict[str, bytes] = {}
+        self.to_origin = True
         self.headers: list[HeaderChange] = []
 
 
@@ -71,6 +72,7 @@ def _rewrite(rule: Rule, place: Place) -> Act | None:
         for part, source in parameters.get("uri", {}).items()
         if part in _SAFE
     ]
+    to_origin = parameters.get("uri", {}).get("origin", True)
     headers = [
         (change["operation"], name.lower().encode("ascii"), _value(change, phase))
         for name, change in parameters.get("headers", {}).items()
@@ -80,7 +82,7 @@ def _rewrite(rule: Rule, place: Place) -> Act | None:
         changes = _changes_of(exchange)
         for part, get, safe in uri:
             if (value := get(view)) is not None:
-                changes.uri[part] = safe(value)
+                changes.uri[part], changes.to_origin = safe(value), to_origin
         for operation, name, get in headers:
             value = get(view)
             if value is None:  # computed from something that is not there: nothing is left to say
@@ -104,7 +106,8 @@ def _changes_of(exchange: Exchange) -> _Changes:
 
 def _change_request(exchange: Exchange, changes: _Changes) -> None:
     if changes.uri:
-        exchange.rewrite(path=changes.uri.get("path"), query=changes.uri.get("query"))
+        path, query = changes.uri.get("path"), changes.uri.get("query")
+        exchange.rewrite(path=path, query=query, to_origin=changes.to_origin)
     if changes.headers:
         _apply(exchange.outgoing, changes.headers)
 
