@@ -39,6 +39,7 @@ from edgestead.objects.errors import (
     UnknownClass,
     UnknownMethod,
 )
+from edgestead.objects.gates import hold_tasks
 from edgestead.objects.instance import Instance
 from edgestead.objects.operations import Operations
 from edgestead.objects.storage import settle
@@ -102,6 +103,7 @@ class Node:
         self.log = object_log
         self._files, self._vfs, self._logging = files, vfs, logging
         self._loop = asyncio.get_running_loop()
+        hold_tasks(self._loop)
         self._now_ms, self._random = now_ms, random
         self._idle_seconds, self._databases_max = idle_seconds, databases_max
         self._live: dict[Key, Instance] = {}

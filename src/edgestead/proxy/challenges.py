@@ -48,6 +48,12 @@ def challenge(exchange: Exchange, tools: Tools, decision: Decision) -> Response 
     )
 
 
+def is_challenge(exchange: Exchange) -> bool:
+    """Whether the edge's own answer to this request is part of a challenge, which only works as it is."""
+    head = exchange.response
+    return exchange.path == PATH or (head is not None and _MITIGATED in head.headers)
+
+
 def compile_answers(rules: ZoneRules, tools: Tools) -> Step:
     """The place where answers are sent to. No rule is asked before: it must not be challenged itself."""
     ttl_seconds = rules.facts.settings.get("challenge_ttl", TTL_SECONDS_DEFAULT)

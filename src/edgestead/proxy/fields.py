@@ -85,6 +85,11 @@ def _body(exchange: Exchange) -> bytes:
     return exchange.body[:BODY_OCTETS_SEEN_MAX]
 
 
+def _is_cut(exchange: Exchange) -> bool:
+    """Whether there is more of the body than expressions see."""
+    return not exchange.body_complete or len(exchange.body) > BODY_OCTETS_SEEN_MAX
+
+
 def _body_size(exchange: Exchange) -> int | None:
     if exchange.body_complete:
         return len(exchange.body)
@@ -109,7 +114,7 @@ def _of_parts(read: Callable[[Parts], Value]) -> Load:
         content_type = exchange.header(b"content-type") or b""
         if not texts.media_type(content_type).startswith(_MULTIPART):
             return None
-        return read(parts_of(content_type, _body(exchange), exchange.body_complete))
+        return read(parts_of(content_type, _body(exchange), not _is_cut(exchange)))
 
     return load
 
@@ -172,6 +177,7 @@ _REQUEST: Mapping[str, Load] = {
     "cf.zone.plan": lambda exchange: exchange.zone.plan.encode(),
     "cf.ray_id": attrgetter("ray"),
     "cf.random_seed": lambda exchange: os.urandom(_SEED_OCTETS),
+    "cf.edge.server_ip": lambda exchange: address(exchange.server) if exchange.server else None,
     "cf.edge.server_port": lambda exchange: exchange.port,
     "cf.edge.client_tcp": lambda exchange: True,
     "cf.tls_version": lambda exchange: exchange.tls.version if exchange.tls else None,
@@ -186,7 +192,7 @@ _REQUEST: Mapping[str, Load] = {
 }
 _BODY: Mapping[str, Load] = {
     "http.request.body.raw": _body,
-    "http.request.body.truncated": lambda exchange: not exchange.body_complete,
+    "http.request.body.truncated": _is_cut,
     "http.request.body.form": _of_form(texts.grouped),
     "http.request.body.form.names": _of_form(_names),
     "http.request.body.form.values": _of_form(_values),

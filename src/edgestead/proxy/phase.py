@@ -24,8 +24,10 @@ Step = Callable[[Exchange], Response | Later | None]
 class Observer(Protocol):
     """Who hears of what becomes of requests (`proxy.events`). Called on the loop: never waits."""
 
-    def refused(self, client: str, ray: bytes, status: int, reason: str, host: bytes, target: bytes) -> None:
-        """What could not be read, or names no zone of ours (`host` and `target` as far as they are known)."""
+    def refused(
+        self, client: str, ray: bytes, status: int, reason: str, method: bytes, host: bytes, target: bytes
+    ) -> None:
+        """What could not be read, or names no zone of ours; `method`, `host`, `target` as far as known."""
 
     def failed(self, exchange: Exchange, status: int, reason: str) -> None:
         """The origin did not answer: the client gets an error page of the edge."""
@@ -37,7 +39,9 @@ class Observer(Protocol):
 class Silent:
     """An observer that keeps nothing."""
 
-    def refused(self, client: str, ray: bytes, status: int, reason: str, host: bytes, target: bytes) -> None:
+    def refused(
+        self, client: str, ray: bytes, status: int, reason: str, method: bytes, host: bytes, target: bytes
+    ) -> None:
         pass
 
     def failed(self, exchange: Exchange, status: int, reason: str) -> None:

@@ -10,7 +10,7 @@ for `mitigation_timeout` once the limit is passed. What is held back by a mitiga
 
 A rule counts when a request comes, and so before it acts on it. It counts when an answer comes where its
 counting expression sees the answer, where a score is in it, or where only requests count that reach the
-origin; then it acts on the requests after that.
+origin; then it acts on the requests after that. An answer of the edge's own counts unless it is the latter.
 """
 
 from collections.abc import Callable

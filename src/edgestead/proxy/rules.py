@@ -10,7 +10,8 @@ Everything happens once for each change; a request only calls closures. Conditio
 an account's rules stand before the rules of each of its zones, and compiling one takes 100 µs.
 
 A rule that cannot be compiled here was checked by another release. It is left out and told to the operator:
-the server goes on with the rules that it understands.
+the server goes on with the rules that it understands. Where that would let requests pass uninspected, the
+phase says what acts in its place.
 """
 
 import logging
@@ -96,13 +97,18 @@ def rules_of(document: RulesetDocument) -> list[Rule]:
 
 
 def compile_phase(
-    rules: ZoneRules, phase: str, make: Make, asked_for: Callable[[Rule], str] = lambda rule: rule.expression
+    rules: ZoneRules,
+    phase: str,
+    make: Make,
+    asked_for: Callable[[Rule], str] = lambda rule: rule.expression,
+    instead: Make = lambda rule, place: None,
 ) -> Step | None:
     """The phase's rulesets as one step; None where no rule would ever act.
 
-    `asked_for` is the condition under which a rule's act is called.
+    `asked_for` is the condition under which a rule's act is called. `instead` makes an act for every request
+    in the place of a rule that cannot be compiled.
     """
-    compiler = _Compiler(rules, make, asked_for)
+    compiler = _Compiler(rules, make, asked_for, instead)
     levels = tuple(
         (level, run)
         for level, document in _entrypoints(rules, phase)
@@ -175,6 +181,7 @@ class _Compiler(NamedTuple):
     rules: ZoneRules
     make: Make
     asked_for: Callable[[Rule], str]
+    instead: Make
 
     def runner(self, document: RulesetDocument, place: Place) -> Run | None:
         ready = list(self._ready(document, place))
@@ -206,6 +213,8 @@ class _Compiler(NamedTuple):
                     yield condition(self.asked_for(rule), place.phase), _unless_skipped(rule, place, act)
             except (FilterError, KeyError, TypeError, ValueError) as error:
                 _log.error("rule %s of ruleset %s is left out: %s", rule.id, document.id, error)
+                if (act := self.instead(rule, place)) is not None:
+                    yield condition("true", place.phase), act
 
     def _execute(self, rule: Rule, place: Place) -> Act | None:
         """Run a custom ruleset. One inside of another is none that the API takes."""
