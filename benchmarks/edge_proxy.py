@@ -9,8 +9,8 @@ stream  a download of 64 MiB
 The proxy runs on one core; origin (nginx, a process of its own) and wrk (Debian's) share another. Rounds of
 the two sides alternate; medians are printed, with the processor time of the proxy for each request: on a
 machine that does other things meanwhile, the ratio of those is the steadier one. The p99 says something of a
-proxy only where it seldom waited for its core: beside it stands the share of the time in which it was ready and
-another process ran. What rules cost is benchmarks/edge_rules.py.
+proxy only where it seldom waited for its core: beside it stands the share of the time in which it was ready
+and another process ran. What rules cost is benchmarks/edge_rules.py.
 """
 
 import argparse
