@@ -25,6 +25,7 @@ class Client:
         self.counted: list[int] = []
         self.edge = SimpleNamespace(
             ray_line=b"edge-ray: %b\r\n",
+            own_lines=lambda ray: b"edge-ray: %b\r\n" % ray,
             is_ending=False,
             count=self.counted.append,
             tools=SimpleNamespace(observer=Silent()),

@@ -37,12 +37,14 @@ def _header(name: bytes) -> Load:
     return lambda exchange: exchange.by_name.get(name)
 
 
-def _normal(exchange: Exchange) -> bytes:
-    path = exchange.path
+def _is_normal(path: bytes) -> bool:
+    """Nearly every one is."""
     text = path.decode("latin-1")  # looking into a str takes a fifth of the time
-    if "%" in text or "//" in text or "/." in text or "\\" in text:
-        return texts.normal_path(path)
-    return path  # nearly every one
+    return not ("%" in text or "//" in text or "/." in text or "\\" in text)
+
+
+def _normal(exchange: Exchange) -> bytes:
+    return exchange.path if _is_normal(exchange.path) else texts.normal_path(exchange.path)
 
 
 def _with_query(path: bytes, query: bytes) -> bytes:
@@ -249,13 +251,15 @@ def view_of(exchange: Exchange) -> View:
     return view
 
 
+_PATH = FIELDS["http.request.uri.path"]
 # The fields that rules ask for most, as Python says them of an exchange (`language.inline`).
 SHORT = Shortcuts(
     view="view_of(r)",
     values={
         "http.host": "r.host",
         "http.request.method": "r.method",
-        "http.request.uri.path": "normal(r)",
+        # What takes work is kept by the view, for all rulesets.
+        "http.request.uri.path": f"r.path if is_normal(r.path) else view_of(r)[{_PATH.slot}]",
         "http.request.uri.query": "r.query",
         "http.cookie": 'r.by_name.get(b"cookie")',
         "http.referer": 'r.by_name.get(b"referer")',
@@ -264,7 +268,7 @@ SHORT = Shortcuts(
         "ip.src": "address(r.client)",
     },
     keys={"http.request.headers": "r.by_name"},
-    names={"address": address, "normal": _normal, "view_of": view_of},
+    names={"address": address, "is_normal": _is_normal, "view_of": view_of},
 )
 
 BODY_FIELDS = frozenset(_BODY)  # an expression with one of these wants the body
