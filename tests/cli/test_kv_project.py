@@ -18,7 +18,6 @@ from edgestead.store.kv import BLOB_GRACE_SECONDS
 from .conftest import call
 
 IDS = {name: name * 32 for name in "abcdef"}
-LOCAL = ("--local",)
 
 
 def put_and_ids(*options):

@@ -166,6 +166,10 @@ def test_keys_are_ordered_by_their_bytes_wherever_they_are(logs: Logs) -> None:
         assert list(await storage.list()) == ORDER
         assert list(await storage.list(reverse=True)) == ORDER[::-1]
         assert list(await storage.list(prefix="\ud7ff")) == ["\ud7ff"]
+        await storage.put({"\U0010ffff\U0010ffff": 1, "\U0010fffe": 1})
+        last = ["\U0010ffff", "\U0010ffff\U0010ffff"]
+        assert list(await storage.list(prefix=last[0])) == last, "nothing is behind them"
+        assert list(await storage.list(prefix=last[1])) == last[1:]
 
     with_storage(logs, body)
 

@@ -4,9 +4,8 @@ import pytest
 
 from edgestead.language import FIELDS, compile_filter
 from edgestead.proxy.exchange import TlsFacts
-from edgestead.proxy.fields import BODY_OCTETS_SEEN_MAX, KNOWN
+from edgestead.proxy.fields import BODY_OCTETS_SEEN_MAX, KNOWN, view_of
 from edgestead.proxy.fields_page import reference_page
-from edgestead.proxy.phase import view_of
 from tests.proxy.made import answer, ask
 
 HEADERS = [

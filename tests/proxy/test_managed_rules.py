@@ -249,6 +249,7 @@ def test_bodies_are_inspected_whole_or_refused(
 
     assert status == (None if answer is None else answer.status)
     assert [one.reason for one in guarded.seen.decisions] == ([] if reason is None else [reason])
+    assert all(bool(one.reason) == ("cannot be" in one.description) for one in guarded.seen.decisions)
 
 
 def test_what_only_logs_refuses_no_body_but_says_so(guarded: Edge) -> None:

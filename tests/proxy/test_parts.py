@@ -3,9 +3,8 @@
 import pytest
 
 from edgestead.language import compile_filter
-from edgestead.proxy.fields import BODY_OCTETS_SEEN_MAX
+from edgestead.proxy.fields import BODY_OCTETS_SEEN_MAX, view_of
 from edgestead.proxy.parts import Parts
-from edgestead.proxy.phase import view_of
 from tests.proxy.made import ask
 
 CONTENT_TYPE = b"multipart/form-data; boundary=x"

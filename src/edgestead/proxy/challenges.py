@@ -86,8 +86,10 @@ def compile_hiding(rules: ZoneRules, tools: Tools) -> Step:
 
 
 def _hide(exchange: Exchange) -> None:
-    if exchange.to_send is exchange.headers and COOKIE_PREFIX not in exchange.by_name.get(b"cookie", b""):
-        return
+    if exchange.to_send is exchange.headers:
+        cookies = exchange.by_name.get(b"cookie")
+        if cookies is None or cookies.find(COOKIE_PREFIX) < 0:
+            return
     for name, value in exchange.to_send:
         if name == b"cookie" and COOKIE_PREFIX in value:
             kept: Headers = []

@@ -1,8 +1,8 @@
 """What expressions see of an exchange: one loader per field.
 
-Owns  the table of loaders: which fields the edge knows.
+Owns  the table of loaders: which fields the edge knows; how an exchange gets its view.
 Asks  `language` for the fields' slots and defaults, `texts` for reading pieces of a request.
-Tells `proxy.phase`, which gives each exchange its view.
+Tells `proxy.rules`, and phases whose acts compute something.
 Not   what a field means in general (docs/reference/fields.md).
 
 A loader runs once per view, when an expression first asks for its field. Fields without one have their
@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from operator import attrgetter
 
-from edgestead.language import FIELDS, Loader, Shortcuts, Value, ip_value, loader_table
+from edgestead.language import FIELDS, Loader, Shortcuts, Value, View, ip_value, loader_table
 from edgestead.language.types import VALUE_BYTES_MAX
 from edgestead.proxy import texts
 from edgestead.proxy.exchange import Exchange, Headers, values_of
@@ -222,19 +222,6 @@ _RESPONSE: Mapping[str, Load] = {
 
 KNOWN = {**_REQUEST, **_BODY, **_ABOUT_BODY, **_RESPONSE}
 LOADERS = loader_table(KNOWN)
-# The fields that rules ask for most, as Python says them of an exchange (`language.inline`).
-SHORT = Shortcuts(
-    values={
-        "http.host": "r.host",
-        "http.request.method": "r.method",
-        "http.request.uri.query": "r.query",
-        "http.cookie": 'r.by_name.get(b"cookie")',
-        "http.referer": 'r.by_name.get(b"referer")',
-        "http.user_agent": 'r.by_name.get(b"user-agent")',
-        "http.x_forwarded_for": 'r.by_name.get(b"x-forwarded-for")',
-    },
-    keys={"http.request.headers": "r.by_name"},
-)
 
 
 class ExchangeView(dict[int, Value | None]):
@@ -253,6 +240,32 @@ class ExchangeView(dict[int, Value | None]):
         value = self[slot] = LOADERS[slot](self.request)
         return value
 
+
+def view_of(exchange: Exchange) -> View:
+    """What expressions see of an exchange; made when the first of them asks."""
+    view = exchange.view
+    if view is None:
+        view = exchange.view = ExchangeView(exchange)
+    return view
+
+
+# The fields that rules ask for most, as Python says them of an exchange (`language.inline`).
+SHORT = Shortcuts(
+    view="view_of(r)",
+    values={
+        "http.host": "r.host",
+        "http.request.method": "r.method",
+        "http.request.uri.path": "normal(r)",
+        "http.request.uri.query": "r.query",
+        "http.cookie": 'r.by_name.get(b"cookie")',
+        "http.referer": 'r.by_name.get(b"referer")',
+        "http.user_agent": 'r.by_name.get(b"user-agent")',
+        "http.x_forwarded_for": 'r.by_name.get(b"x-forwarded-for")',
+        "ip.src": "address(r.client)",
+    },
+    keys={"http.request.headers": "r.by_name"},
+    names={"address": address, "normal": _normal, "view_of": view_of},
+)
 
 BODY_FIELDS = frozenset(_BODY)  # an expression with one of these wants the body
 RESPONSE_FIELDS = frozenset(name for name, field in FIELDS.items() if field.direction == "response")

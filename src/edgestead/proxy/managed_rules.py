@@ -58,6 +58,7 @@ BLOCK_STATUS = 403
 UNAVAILABLE_STATUS = 503
 DOCUMENTS_KEPT_MAX = 16_384  # whose executed rulesets are remembered
 RETRY_SECONDS = b"5"  # rules from the cache are there sooner; compiled anew they take half a minute
+UNINSPECTED = "The request cannot be inspected"
 NOT_UNDERSTOOD = "this release does not understand the rule"
 _US = 1_000_000
 _BLOCKED = "This request looks like an attack and was not let through."
@@ -232,7 +233,7 @@ class _Execute(NamedTuple):
             status,
             ruleset_id=managed.ruleset_id,
             rule_id=entry_id(acting.rule_id) if acting else managed.anomaly_rule_id,
-            description=self._description(acting),
+            description=self._worded(UNINSPECTED) if verdict.refused else self._description(acting),
             reason=verdict.refused,
             score=verdict.score,
             threshold=verdict.threshold,

@@ -1,7 +1,7 @@
 """What a phase of the pipeline is, and what it is given.
 
-Owns  `Phase`, `ZoneRules`, `Tools`; how a phase gets an exchange's view.
-Asks  `fields` for what expressions see.
+Owns  `Phase`, `ZoneRules`, `Tools`.
+Asks  nobody.
 Tells `pipeline`, which lists the phases, and every module that is one.
 Not   the order of phases.
 """
@@ -10,11 +10,9 @@ import os
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
-from edgestead.language import View
 from edgestead.model.ruleset_document import RulesetDocument
 from edgestead.proxy.clearance import KEY_OCTETS, Clearances, Key
 from edgestead.proxy.exchange import Exchange, Response, ZoneFacts
-from edgestead.proxy.fields import ExchangeView
 from edgestead.proxy.later import Later
 from edgestead.proxy.managed import NO_RULES, ManagedRules
 from edgestead.proxy.rates import Rates, memory_octets
@@ -90,11 +88,3 @@ class Phase(NamedTuple):
     name: str
     compile: Callable[[ZoneRules, Tools], Step | None]
     body_octets: Callable[[ZoneRules], int] = lambda rules: 0
-
-
-def view_of(exchange: Exchange) -> View:
-    """What expressions see of an exchange; made when the first of them asks."""
-    view = exchange.view
-    if view is None:
-        view = exchange.view = ExchangeView(exchange)
-    return view

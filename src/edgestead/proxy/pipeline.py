@@ -90,10 +90,10 @@ class Pipeline:
 
 
 def _run(steps: Sequence[Step], exchange: Exchange) -> Response | Later | None:
-    for number, step in enumerate(steps, 1):
+    for step in steps:
         answer = step(exchange)
         if answer.__class__ is Later:
-            return answer.then(partial(_go_on, steps[number:], exchange))
+            return answer.then(partial(_go_on, steps[steps.index(step) + 1 :], exchange))
         if answer is not None:
             break
     else:

@@ -20,8 +20,8 @@ from edgestead.language import FilterError, Value, View, compile_value
 from edgestead.language.types import BOOL, INT, IP, IPV6_FLAG, STRING, array
 from edgestead.proxy.acts import act_of
 from edgestead.proxy.exchange import Exchange, Response, values_of
-from edgestead.proxy.fields import RESPONSE_FIELDS
-from edgestead.proxy.phase import Step, Tools, ZoneRules, view_of
+from edgestead.proxy.fields import RESPONSE_FIELDS, view_of
+from edgestead.proxy.phase import Step, Tools, ZoneRules
 from edgestead.proxy.rates import Rates
 from edgestead.proxy.rules import Act, Outcome, Place, Rule, all_rules, body_octets, compile_phase, condition
 from edgestead.services.rulesets_expressions import VISITOR
