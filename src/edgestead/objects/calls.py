@@ -95,7 +95,7 @@ def error_of(reply: Reply) -> Exception:
 
 def has_no_result(reply: Reply) -> bool:
     """Whether a reply that is not ok says that the method returned what cannot be sent."""
-    return decode(reply.data)[-1] == "result"
+    return bool(decode(reply.data)[-1] == "result")
 
 
 def is_reset(error: BaseException) -> bool:
