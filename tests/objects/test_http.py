@@ -203,6 +203,7 @@ def test_a_wrong_verb_is_told_the_right_ones(tmp_path: Path) -> None:
 def test_fetch_is_not_given_its_callers_credentials(tmp_path: Path) -> None:
     async def script(client: Client, host: Host) -> None:
         sent = {"authorization": "Bearer good", "X-Auth-Key": "key", "x-auth-email": "a@b", "x-mine": "1"}
+        sent |= {"Connection": "keep-alive", "Keep-Alive": "timeout=5"}
         status, raw = await client.ask("GET", "/objects/Echo/a/fetch/headers", **sent)
         assert (status, sorted(raw)) == (200, ["content-length", "host", "x-mine"])
 

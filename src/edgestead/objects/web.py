@@ -14,7 +14,10 @@ from urllib.parse import parse_qsl
 from edgestead.http1 import messages
 
 BODY_BYTES_MAX = 32 * 1024 * 1024  # of a request that is read whole
-_CREDENTIALS = frozenset({b"authorization", b"x-auth-email", b"x-auth-key"})
+_NOT_GIVEN = frozenset(
+    {b"authorization", b"x-auth-email", b"x-auth-key", b"connection", b"keep-alive", b"transfer-encoding"}
+)
+"""Whoever may call one object must not give it a token that may do more; the others are a connection's."""
 _REFUSED = frozenset({b"content-length", b"transfer-encoding", b"connection"})
 
 
@@ -22,7 +25,7 @@ class Request:
     """One HTTP request. `path` begins behind `/fetch` and is still percent-encoded.
 
     `headers` has lower-case names; of a name that occurs more than once the values are joined by ", ".
-    The caller's credentials for this platform are not among them.
+    The caller's credentials for this platform are not among them, nor what is about its connection.
     """
 
     def __init__(self, received: messages.Request, path: str, query: str) -> None:
@@ -32,8 +35,8 @@ class Request:
         self.client = received.client
         self.headers: dict[str, str] = {}
         for name, value in received.headers:
-            if name in _CREDENTIALS:
-                continue  # whoever may call one object must not give it a token that may do more
+            if name in _NOT_GIVEN:
+                continue
             key, text = name.decode("latin-1"), value.decode("latin-1")
             self.headers[key] = f"{self.headers[key]}, {text}" if key in self.headers else text
         self._body = received.body
