@@ -180,6 +180,8 @@ FORMS = [
     ),
     ("a keep-alive of HTTP/1.0", get(b"Connection: keep-alive", start=b"GET /ID-a HTTP/1.0"), PASSED),
     ("a client's address by underscores", get(b"X_Forwarded_For: 6.6.6.6"), REFUSED),
+    ("an inspected header by underscores", get(b"User_Agent: () { :; }"), REFUSED),
+    ("a type that its origin is not to see", get(b"Connection: Content-Type"), REFUSED),
 ]
 
 

@@ -53,7 +53,8 @@ def fields_and_files(bodies: list[bytes]) -> tuple[list[tuple[bytes, bytes]], li
 BODIES = [
     file("f", BIG) + field("late", b"1 union select") + END,
     field("a", b"1") + file("f", BIG) + field("b", b"") + file("g", b"") + field("c", b"x\r\ny") + END,
-    file("f", BIG) + END + b"behind",
+    file("f", BIG) + END + b"\r\n \n",
+    (file("f", BIG.replace(b"\r", b"")) + field("a", b"1") + END).replace(b"\r\n", b"\n"),
     file("f", BIG) + file("g", BIG) + field("z", b"z" * 3_000) + END.rstrip(),
     field("a", b"1" * 400) + file("f", BIG) + file("g", b"--Xy") + END,
 ]
@@ -101,6 +102,14 @@ REFUSED = [
     (b"--XyZ\r\nX: " + b"y" * 10_000, "part-headers", 413),
     (field("a", b"") * 300 + END, "parts", 413),
     (file("g", END) + END, "multipart-syntax", 400),
+    # what some origin reads as a part of its own
+    (END + field("q", b"attack") + END, "multipart-syntax", 400),
+    (END[:-2] + b"x", "multipart-syntax", 400),
+    (file("g", b"x--XyZ\r\n") + END, "multipart-syntax", 400),
+    (file("g", b"x\r--XyZ\r") + END, "multipart-syntax", 400),
+    (file("g", b"x\n--XyZ\n") + END, "multipart-syntax", 400),
+    (field("g", b"x\n--XyZ\n") + END, "multipart-syntax", 400),
+    (file("g", b"").replace(b"; f", b";\r\n f") + END, "multipart-syntax", 400),
 ]
 
 

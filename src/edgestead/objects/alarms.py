@@ -23,14 +23,14 @@ from edgestead.store.objectlog import ObjectLog, ObjectRef
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS_MAX = 1.0
+LOOK_SECONDS_MAX = 1.0  # between two looks at the clock: it may have been set
 TAKEN_AT_ONCE = 64  # begun in one turn of the loop, before others are served
 RUNNING_MAX = 4_096  # handlers at once; others are late
-RETRIES_MAX = 6
+RETRIES_MAX = 6  # of an alarm whose handler raised; then it is dropped, as in the reference runtime
 RETRY_SECONDS = 2.0
 JITTER = 0.25
 UNCOUNTED_SECONDS = 2.0  # until an alarm is tried again that failed for no fault of its object
-HANDLER_SECONDS_MAX = 15 * 60.0
+HANDLER_SECONDS_MAX = 15 * 60.0  # of one alarm, as in the reference runtime; then it counts as failed
 
 Seconds = float
 NEVER: Seconds = -1.0

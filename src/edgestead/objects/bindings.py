@@ -19,7 +19,7 @@ from edgestead.objects.errors import KeyValueError
 
 Ask = Callable[[bytes], Awaitable[bytes]]
 Kind = Literal["text", "json", "bytes"]
-LIST_KEYS_MAX = 1_000
+LIST_KEYS_MAX = 1_000  # of one page, as over REST
 
 
 class Get(msgspec.Struct, array_like=True, tag=1):

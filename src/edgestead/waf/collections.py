@@ -10,7 +10,8 @@ this or that. What ModSecurity computes is computed the same, with these differe
 seeing more or refusing earlier:
 
 * over a limit there is a refusal, where ModSecurity stops reading or goes on without the rest;
-* the processors JSON and XML are chosen by content type without a rule of the configuration.
+* the processors JSON and XML are chosen by content type without a rule of the configuration;
+* a POST that names no type is read as a form, as Rack does.
 
 Source: reference manual of ModSecurity v3, "Variables"; RFC 6265 §4.2 (cookies).
 """
@@ -72,6 +73,8 @@ def request_values(request: Request) -> Values:
     _add_headers(values, request)
     if request.body:
         _check_types(request)
+        if not values["REQBODY_PROCESSOR"][0][1] and bodies.is_form_by_default(request):
+            values["REQBODY_PROCESSOR"] = [(b"", b"URLENCODED")]
     return values
 
 

@@ -175,9 +175,9 @@ class Constants:
         return not any(uses.overlaps(writes(link)) for other in others for link in other.links)
 
     def heard(self, rule: CompiledRule) -> bool:
-        """Whether another rule that is left reads what this one sets."""
+        """Whether another rule that is left reads what this one sets before its last link holds, too."""
         others = [other for rules in self.left.values() for other in rules if other is not rule]
-        return any(writes(link).overlaps(from_others(other)) for other in others for link in rule.links)
+        return any(writes(link).overlaps(from_others(other)) for other in others for link in rule.links[:-1])
 
     def _phase(self, rules: list[CompiledRule], phase: int) -> None:
         resume_at = unsure_until = -1  # a rule that is left may skip to there

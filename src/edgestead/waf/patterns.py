@@ -15,11 +15,12 @@ Source: PCRE2 pattern syntax; RE2 syntax.
 
 import re
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import re2
 
-BACKTRACK_BYTES_MAX = 512
+BACKTRACK_BYTES_MAX = 512  # longer values are not tried exactly: the cost stays bounded
 MEMORY_BYTES_MAX = 32 << 20  # of one automaton
 _CLASSES = {  # outside of brackets, inside
     ord("s"): (rb"[\t-\r ]", rb"\t-\r "),
@@ -48,7 +49,7 @@ class Pattern:
     `anchored`: it may look at the ends of values; all others take any separator.
     """
 
-    __slots__ = ("_exact", "_rx", "_wide_rx", "anchored", "wide")
+    __slots__ = ("_exact", "_rx", "anchored", "search", "search_joined", "wide")
 
     def __init__(self, text: bytes) -> None:
         """Raises: ValueError when neither matcher takes it."""
@@ -57,21 +58,20 @@ class Pattern:
         self.anchored = _anchored(self.wide)
         try:
             self._rx = _compile(rewritten)
-            self._wide_rx = self._rx if self.wide == rewritten else _compile(self.wide)
+            wide_rx = self._rx if self.wide == rewritten else _compile(self.wide)
             self._exact = _backtracking(text) if relaxed else None
         except (re2.error, re.error) as error:
             raise ValueError(f"unusable regular expression: {error}") from None
+        # (value): a match object of `re` or `re2` (same methods), or None
+        self.search: Callable[[bytes], Any] = self._rx.search if self._exact is None else self._narrowed
+        # (text, start=0): the first match from there on in joined values: where none begins, no value matches
+        self.search_joined: Callable[..., Any] = wide_rx.search
 
-    def search(self, value: bytes) -> Any:
-        """A match object of `re` or `re2` (same methods), or None."""
+    def _narrowed(self, value: bytes) -> Any:
         found = self._rx.search(value)
         if found is None or self._exact is None or len(value) > BACKTRACK_BYTES_MAX:
             return found
         return self._exact.search(value)
-
-    def search_joined(self, text: bytes, start: int = 0) -> Any:
-        """The first match from `start` on in joined values: where none begins, no value matches."""
-        return self._wide_rx.search(text, start)
 
 
 def _anchored(text: bytes) -> bool:

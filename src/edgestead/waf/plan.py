@@ -14,20 +14,26 @@ A rule runs when one of these holds, each cheaper than running it:
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import NamedTuple
 
 from .compile import PHASES, CompiledRule, Link, RuleSet
 from .constants import Constants, Uses, acts, reads, writes
-from .gates import Candidates, Gate, Places, Soft, Source, soft_gate, takes_line_ends
+from .gates import HEAD, Candidates, Gate, Places, Soft, Source, soft_gate, takes_line_ends
 from .limits import Meter
 from .operators import number
 from .run import Outcomes, Run
 from .suspects import any_holds
 from .targets import STATE_VARIABLES, Target
 
-SEEN_VALUES_MAX = 4_096
-SEEN_VALUE_BYTES_MAX = 512
+SEEN_VALUES_MAX = 4_096  # values whose candidate rules are remembered; all are forgotten at once
+SEEN_VALUE_BYTES_MAX = 512  # longer values seldom come again
+NOTED_MAX = 64  # values of one request and group that are noted
+OFTEN = 3  # times a value came before it gets a look of its own
 GateOf = Callable[[CompiledRule], Gate | None]
 Quick = Callable[[Run], bool]
+LookAt = Callable[[bytes], Candidates]
+ValuesOf = Callable[[Run], list[bytes]]
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "eq": int.__eq__,
     "ge": int.__ge__,
@@ -46,6 +52,28 @@ _MANY = frozenset(
 _COMING_AGAIN = frozenset("REQUEST_HEADERS REQUEST_HEADERS_NAMES REQUEST_METHOD REQUEST_PROTOCOL".split())
 
 
+class Rest:
+    """What wakes a rule at rest; names of variables come again, so each is looked at once."""
+
+    __slots__ = ("_known", "_uses")
+
+    def __init__(self, uses: Uses) -> None:
+        self._uses = uses
+        self._known: dict[bytes, bool] = {}
+
+    def ends(self, dirty: set[bytes]) -> bool:
+        known = self._known
+        for key in dirty:
+            wakes = known.get(key)
+            if wakes is None:
+                if len(known) >= SEEN_VALUES_MAX:
+                    known.clear()
+                wakes = known[key] = self._uses.touches((key,))
+            if wakes:
+                return True
+        return False
+
+
 class PhasePlan:
     """The rules of one phase by place."""
 
@@ -54,9 +82,10 @@ class PhasePlan:
         self.markers = markers
         self.gated: dict[int, Quick | None] = {}
         self.always: list[int] = []
+        self.for_body: list[int] = []
         self.quick: list[tuple[int, Quick]] = []
         self.soft: list[Soft] = []
-        self.state: list[tuple[int, Uses]] = []
+        self.state: list[tuple[int, Rest]] = []
         self.memories: dict[int, Outcomes] = {}
         self._state_places: list[int] = []
         self._gate_of = gate_of
@@ -64,16 +93,20 @@ class PhasePlan:
     def sort(self, tx: dict[bytes, bytes], rule_set: RuleSet) -> None:
         """Choose the test of each rule."""
         for place, rule in self.rules.items():
-            tests = [quick for link in rule.links if (quick := _quick(link)) is not None]
+            # headers that are seldom there are asked for first
+            links = sorted(rule.links, key=_of_every_request)
+            tests = [quick for link in links if (quick := _quick(link)) is not None]
             if self._gate_of(rule) is not None:
                 self.gated[place] = _all(tests) if tests else None
             elif (uses := _rests(rule, tx, rule_set)) is not None:
-                self.state.append((place, uses))
+                self.state.append((place, Rest(uses)))
             elif tests:
                 self.quick.append((place, _all(tests)))
             elif (soft := soft_gate(rule)) is not None:
                 self.gated[place] = None
                 self.soft.append(soft)
+            elif _only_forces_body(rule):
+                self.for_body.append(place)
             else:
                 self.always.append(place)
         self._state_places = [place for place, _ in self.state]
@@ -82,6 +115,8 @@ class PhasePlan:
         """The places to run, in order; those of rules at rest are not among them (`woken`)."""
         places = [place for place, quick in self.quick if quick(run)]
         places += self.always
+        if run.has_body:
+            places += self.for_body
         for place in self.gated.keys() & candidates:
             test = self.gated[place]
             if test is None or test(run):
@@ -94,94 +129,116 @@ class PhasePlan:
         if not run.dirty:
             return
         first = bisect_left(self._state_places, start + 1)
-        for place, uses in self.state[first : bisect_left(self._state_places, end)]:
-            if uses.touches(run.dirty):
+        for place, rest in self.state[first : bisect_left(self._state_places, end)]:
+            if rest.ends(run.dirty):
                 yield place
 
 
 class Memory:
-    """Candidates of values that came more than once."""
+    """Candidates of values that came more than once, as far as the value alone decides."""
 
-    __slots__ = ("_known", "_seen")
+    __slots__ = ("_seen", "known")
 
     def __init__(self) -> None:
-        self._known: dict[bytes, Candidates] = {}
-        self._seen: set[bytes] = set()
+        self.known: dict[bytes, Candidates] = {}
+        self._seen: dict[bytes, int] = {}
 
-    def known(self, value: bytes) -> Candidates | None:
-        return self._known.get(value)
+    def learn(self, values: Iterable[bytes], found: Candidates, look: LookAt) -> None:
+        """Remember values that came before, by what was found in all of them together.
 
-    def repeated(self, values: list[bytes]) -> set[bytes]:
-        """Those met before; the others are noted."""
-        again = {value for value in values if value in self._seen}
-        if len(self._seen) >= SEEN_VALUES_MAX:
-            self._seen.clear()
-        self._seen.update(value for value in values if len(value) <= SEEN_VALUE_BYTES_MAX)
-        return again
+        Where that is nothing it costs nothing; else one that came often is looked at by itself.
+        """
+        seen, looked = self._seen, False
+        if len(seen) >= SEEN_VALUES_MAX:
+            seen.clear()
+        for value in islice(values, NOTED_MAX):
+            times = seen.get(value, 0)
+            if times and not found:
+                self._remember(value, found)
+            elif times >= OFTEN and not looked:
+                looked = True
+                self._remember(value, look(value))
+            elif len(value) <= SEEN_VALUE_BYTES_MAX:
+                seen[value] = times + 1
 
-    def remember(self, value: bytes, candidates: Candidates) -> None:
-        if len(self._known) >= SEEN_VALUES_MAX:
-            self._known.clear()
-        self._known[value] = candidates
+    def _remember(self, value: bytes, candidates: Candidates) -> None:
+        if len(self.known) >= SEEN_VALUES_MAX:
+            self.known.clear()
+        self.known[value] = candidates
+
+
+class Keyed(NamedTuple):
+    """A link that is asked of the headers it names, each by itself."""
+
+    rule: tuple[int, int]
+    link: Link
+    values: tuple[ValuesOf, ...]
 
 
 class Scanned:
     """What is scanned of a group of values, and under which chains.
 
-    `soft` links are asked of all values, `keyed` ones only of those of the headers they name. `of_line_ends`
-    are links whose patterns may take the ends between values for their own, by rule. `variables` are what
-    rules look at of the group, by phase.
+    `rules` are all that look at the group. `soft` links are asked of all values, `keyed` ones only of the
+    headers they name. `of_line_ends` are links whose patterns may take the ends between values for their own,
+    by rule. `variables` are what rules look at of the group, `by_phase` those of each phase.
     """
 
     __slots__ = (
         "_by_source",
         "_looking",
+        "by_phase",
         "chains",
+        "group",
         "keyed",
         "memory",
         "of_line_ends",
+        "rules",
         "soft",
-        "sources",
         "variables",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, group: str) -> None:
+        self.group = group
         self.soft: list[Soft] = []
-        self.keyed: list[Soft] = []
-        self.variables: dict[int, set[str]] = {}
+        self.keyed: list[Keyed] = []
+        self.by_phase: dict[int, set[str]] = {}
         self.of_line_ends: dict[tuple[int, int], Link] = {}
         self.memory = Memory()
         self._by_source: dict[Source, set[tuple[int, int]]] = {}
-        self._looking: dict[tuple[Source, ...], Places] = {}
-        self.sources: tuple[Source, ...] = ()
+        self._looking: dict[Source, Places] = {}
+        self.rules: set[tuple[int, int]] = set()
+        self.variables: tuple[str, ...] = ()
         self.chains: tuple[int, ...] = ()
 
     def add(self, gate: Gate | Soft, sources: tuple[Source, ...]) -> None:
-        """A source's keys are left out where all of it is scanned."""
         rule = gate.phase, gate.place
-        self.variables.setdefault(gate.phase, set()).update(name for name, _ in sources)
+        names = dict.fromkeys(name for name, _ in sources)
+        self.by_phase.setdefault(gate.phase, set()).update(names)
         for source in sources:
             self._by_source.setdefault(source, set()).add(rule)
+        if isinstance(gate, Soft) and all(key for _, key in sources):
+            targets = [target for target in gate.link.targets.included if target.variable in names]
+            self.keyed.append(Keyed(rule, gate.link, tuple(map(_values, targets))))
+            return
+        self.rules.add(rule)
+        self.variables = tuple(dict.fromkeys((*self.variables, *names)))
         if isinstance(gate, Soft):
-            (self.keyed if all(key for _, key in sources) else self.soft).append(gate)
-            chains: tuple[int, ...] = ()
-        else:
-            chains = gate.link.stages
-            if takes_line_ends(gate.link):
-                self.of_line_ends[rule] = gate.link
-        joined = dict.fromkeys((*self.sources, *sources))
-        self.sources = tuple(s for s in joined if not s[1] or (s[0], b"") not in joined)
-        self.chains = tuple(dict.fromkeys((*self.chains, *chains)))
+            self.soft.append(gate)
+            return
+        self.chains = tuple(dict.fromkeys((*self.chains, *gate.link.stages)))
+        if takes_line_ends(gate.link):
+            self.of_line_ends[rule] = gate.link
 
-    def looking_at(self, sources: tuple[Source, ...]) -> Places:
-        """The rules that look at any of the sources."""
-        known = self._looking.get(sources)
+    def looking_at(self, variable: str, key: bytes) -> Places:
+        """The rules that look there; a key counts among headers alone."""
+        source = variable, key.lower() if self.group == HEAD else b""
+        known = self._looking.get(source)
         if known is None:
             if len(self._looking) >= SEEN_VALUES_MAX:
                 self._looking.clear()
-            both = {source for name, key in sources for source in ((name, key), (name, b""))}
-            known = frozenset(rule for source in both for rule in self._by_source.get(source, ()))
-            self._looking[sources] = known
+            both = {source, (variable, b"")}
+            known = frozenset(rule for each in both for rule in self._by_source.get(each, ()))
+            self._looking[source] = known
         return known
 
 
@@ -205,10 +262,13 @@ class Plan:
             }
             for gate in filter(None, map(gate_of, plan.rules.values())):
                 for group, sources in gate.sources.items():
-                    self.scanned.setdefault(group, Scanned()).add(gate, sources)
+                    self._of_group(group).add(gate, sources)
             for soft in plan.soft:
                 for group, sources in soft.sources.items():
-                    self.scanned.setdefault(group, Scanned()).add(soft, sources)
+                    self._of_group(group).add(soft, sources)
+
+    def _of_group(self, group: str) -> Scanned:
+        return self.scanned.setdefault(group, Scanned(group))
 
 
 def _remembers(rule: CompiledRule, constants: Constants) -> bool:
@@ -220,6 +280,14 @@ def _remembers(rule: CompiledRule, constants: Constants) -> bool:
         if target.variable not in STATE_VARIABLES
     }
     return bool(names) and names <= _COMING_AGAIN and constants.alone(rule)
+
+
+def _only_forces_body(rule: CompiledRule) -> bool:
+    """Whether it only says that REQUEST_BODY is to be kept: nothing to say to a request without a body."""
+    options = {control.option for link in rule.links for control in link.controls}
+    sets = any(link.setters or link.capture for link in rule.links)
+    skips = rule.rule.skip_after or rule.rule.skip or rule.rule.disruptive == "allow"
+    return options == {"forceRequestBodyVariable"} and not (rule.logged or sets or skips)
 
 
 def _rests(rule: CompiledRule, tx: dict[bytes, bytes], rule_set: RuleSet) -> Uses | None:
@@ -246,7 +314,14 @@ def _rests(rule: CompiledRule, tx: dict[bytes, bytes], rule_set: RuleSet) -> Use
 def _all(tests: list[Quick]) -> Quick:
     if len(tests) == 1:
         return tests[0]
-    return lambda run: all(test(run) for test in tests)
+
+    def quick(run: Run) -> bool:
+        for test in tests:  # no generator: most end at the first
+            if not test(run):
+                return False
+        return True
+
+    return quick
 
 
 def _quick(link: Link) -> Quick | None:
@@ -264,11 +339,15 @@ def _quick(link: Link) -> Quick | None:
     def quick(run: Run) -> bool:
         for each in values:
             found = each(run)
-            if not clean.issuperset(found) and any_holds(link, found, run.meter):
+            if found and not clean.issuperset(found) and any_holds(link, found, run.meter):
                 return True
         return False
 
     return quick
+
+
+def _of_every_request(link: Link) -> bool:
+    return any(target.variable != "REQUEST_HEADERS" for target in link.targets.included)
 
 
 def _single(target: Target) -> bool:
@@ -278,7 +357,7 @@ def _single(target: Target) -> bool:
     return target.variable not in _MANY and target.pattern is None and not target.key
 
 
-def _values(target: Target) -> Callable[[Run], list[bytes]]:
+def _values(target: Target) -> ValuesOf:
     if target.variable == "REQUEST_HEADERS":
         key = target.key
         return lambda run: run.headers.get(key, [])

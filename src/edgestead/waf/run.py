@@ -27,10 +27,10 @@ from .transaction import Pair, Values
 from .variants import Chains, Texts
 
 MEMORIES_MAX = 512  # outcomes of one rule
-MEMORY_KEY_BYTES_MAX = 4_096
+MEMORY_KEY_BYTES_MAX = 4_096  # of a result that is remembered within one request
 _END = Item("", b"", b"\0\0")  # between the values of two links
 FEW = 2  # values that are looked at one by one at once
-DYNAMIC_TESTS_MAX = 1_024
+DYNAMIC_TESTS_MAX = 1_024  # operators whose argument is made while they run, the latest ones
 _MATCHED = frozenset(("MATCHED_VAR", "MATCHED_VARS", "MATCHED_VAR_NAME", "MATCHED_VARS_NAMES"))
 _OF_LAST_LINK = frozenset(("MATCHED_VAR", "MATCHED_VAR_NAME"))
 _NUMBERS = [b"%d" % digit for digit in range(CAPTURES_MAX)]
@@ -65,7 +65,10 @@ class Found:
         self.matched = matched[:MATCHED_BYTES_MAX]
 
 
-class Outcomes(dict[tuple[bytes, ...], list[tuple[bytes, bytes | None]]]):
+Puts = dict[bytes, bytes | None]  # by slot
+
+
+class Outcomes(dict[tuple[bytes, ...], Puts]):
     """What a rule set although it did not match, by the values looked at; nothing where nobody reads it."""
 
     def __init__(self, *, heard: bool) -> None:
@@ -99,10 +102,10 @@ class Run:
         self.found: list[Found] = []
         self.stopped = False
         self.processor: str | None = None  # of the body, when a rule chose one
-        self.force_body = False
+        self.force_body = self.has_body = False
         self.resume_at = -1
         self._first: tuple[bytes, bytes] | None = None
-        self._puts: list[tuple[bytes, bytes | None]] | None = None  # what a rule sets, while it is noted
+        self._puts: Puts | None = None  # what a rule sets, while it is noted
         self._link_start = 0  # of the matches of the link before
         self._selections: dict[int, Selection] = {}
         self._whole: dict[tuple[str, ...], list[Item]] = {}
@@ -195,16 +198,17 @@ class Run:
         )
         known = memory.get(key)
         if known is not None:
-            for slot_, value in known:
+            for slot_, value in known.items():
                 self._put(slot_, value)
             return False
-        puts = self._puts = []
+        puts: Puts = {}
+        self._puts = puts
         held = self.matches(rule)
         self._puts = None
         if not held and sum(map(len, key)) <= MEMORY_KEY_BYTES_MAX:
             if len(memory) >= MEMORIES_MAX:
                 memory.clear()
-            memory[key] = puts if memory.heard else []
+            memory[key] = puts if memory.heard else {}
         return held
 
     def matches(self, rule: CompiledRule) -> bool:
@@ -365,7 +369,7 @@ class Run:
 
     def _put(self, key: bytes, value: bytes | None) -> None:
         if self._puts is not None:
-            self._puts.append((key, value))
+            self._puts[key] = value
         if self.tx.get(key) == value:
             return
         self.dirty.add(key)

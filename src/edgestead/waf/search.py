@@ -12,7 +12,7 @@ none of these values; its pattern took the line ends between values for its own;
 from collections.abc import Iterable, Iterator
 
 from .compile import Link
-from .gates import FAMILY_OF, HEAD, Candidates, Places
+from .gates import FAMILY_OF, HEAD, Candidates, Source
 from .limits import Meter
 from .plan import Plan, Scanned
 from .run import Run
@@ -20,8 +20,6 @@ from .scan import NoScanner, Scanner
 from .suspects import any_holds, may_match
 from .transaction import Pair
 from .variants import Chains, Texts
-
-_ALL_HEADERS = ("REQUEST_HEADERS", b"")
 
 
 class Search:
@@ -36,7 +34,7 @@ class Search:
         self._meter = meter
         self._candidates: Candidates = set()
         self._head_known = False
-        self._seen: dict[tuple[str, str], list[Pair]] = {}
+        self._seen: dict[str, list[Pair]] = {}
 
     def places(self, phase: int) -> set[int]:
         """Of the rules of a phase that may match."""
@@ -52,96 +50,59 @@ class Search:
             scanned = self._plan.scanned.get(group)
             if scanned is None or (group == HEAD and self._head_known):
                 continue
-            if early and not any(run.values.get(name) for name in scanned.variables.get(early, ())):
+            if early and not any(run.values.get(name) for name in scanned.by_phase.get(early, ())):
                 continue
-            work = self._head(run, scanned) if group == HEAD else self._values(run, scanned, group)
-            if work:
+            for keyed in scanned.keyed:
+                if any(any_holds(keyed.link, values(run), self._meter) for values in keyed.values):
+                    self._candidates.add(keyed.rule)
+            self._head_known |= group == HEAD
+            if unknown := self._unknown(run, scanned):
+                self._search(unknown, scanned)
                 yield
 
-    def _values(self, run: Run, scanned: Scanned, group: str) -> bool:
-        """Search a group; whether there was anything new."""
-        fresh: dict[bytes, None] = {}
-        present = []
-        for source in scanned.sources:
-            if pairs := self._fresh(run, group, *source):
-                present.append(source)
-                for _, value in pairs:
-                    fresh[value] = None
-        if not fresh:
-            return False
-        found = self._of(list(fresh), scanned, group)
+    def _unknown(self, run: Run, scanned: Scanned) -> dict[bytes, list[Source]]:
+        """New values and where they stand, without those whose candidates are remembered."""
+        unknown: dict[bytes, list[Source]] = {}
+        known = scanned.memory.known
+        for variable in scanned.variables:
+            for key, value in self._fresh(run, variable):
+                found = known.get(value)
+                if found is None:
+                    unknown.setdefault(value, []).append((variable, key))
+                elif found:
+                    self._candidates |= found & scanned.looking_at(variable, key)
+        return unknown
+
+    def _search(self, unknown: dict[bytes, list[Source]], scanned: Scanned) -> None:
+        found = self._of(list(unknown), scanned)
         if found:
-            self._candidates |= found & scanned.looking_at(tuple(present))
-        return True
+            for source in {place for places in unknown.values() for place in places}:
+                self._candidates |= found & scanned.looking_at(*source)
+        scanned.memory.learn(unknown, found, lambda value: self._of([value], scanned))
 
-    def _head(self, run: Run, scanned: Scanned) -> bool:
-        """Search names and values of headers: most were met with requests before, and are remembered."""
-        origins = self._origins(run, scanned)
-        self._head_known = True
-        memory = scanned.memory
-        unknown = [value for value in origins if memory.known(value) is None]
-        again = memory.repeated(unknown)
-        for value in again:
-            memory.remember(value, self._of([value], scanned, HEAD))
-        for value, places in origins.items():
-            if known := memory.known(value):
-                for looking in places:
-                    self._candidates |= known & looking
-        new = {value: origins[value] for value in unknown if value not in again}
-        if new:
-            if found := self._of(list(new), scanned, HEAD, keyed=False):
-                self._candidates |= found & _all(new.values())
-            self._keyed(new, scanned)
-        return bool(unknown)
-
-    def _origins(self, run: Run, scanned: Scanned) -> dict[bytes, list[Places]]:
-        """Each value of the head, with the rules that look where it stands."""
-        origins: dict[bytes, list[Places]] = {}
-        for source in scanned.sources:
-            if source == _ALL_HEADERS:
-                for name, values in run.headers.items():
-                    looking = scanned.looking_at((("REQUEST_HEADERS", name),))
-                    for value in values:
-                        origins.setdefault(value, []).append(looking)
-            elif pairs := self._fresh(run, HEAD, *source):
-                looking = scanned.looking_at((source,))
-                for _, value in pairs:
-                    origins.setdefault(value, []).append(looking)
-        return origins
-
-    def _keyed(self, new: dict[bytes, list[Places]], scanned: Scanned) -> None:
-        """Ask the links on single headers of their own headers' values."""
-        for soft in scanned.keyed:
-            rule = soft.phase, soft.place
-            own = [value for value, places in new.items() if any(rule in looking for looking in places)]
-            if own and any_holds(soft.link, own, self._meter):
-                self._candidates.add(rule)
-
-    def _fresh(self, run: Run, group: str, variable: str, key: bytes) -> Iterable[Pair]:
+    def _fresh(self, run: Run, variable: str) -> Iterable[Pair]:
         """The pairs of a variable that were not searched yet."""
-        if key:
-            if variable == "REQUEST_HEADERS":
-                return [(key, value) for value in run.headers.get(key, ())]
-            return [pair for pair in run.values.get(variable, ()) if pair[0].lower() == key]
-        pairs = run.values.get(variable, [])
-        before = self._seen.get((group, variable))
-        self._seen[group, variable] = pairs
+        pairs = run.values.get(variable)
+        if not pairs:
+            return ()
+        before = self._seen.get(variable)
+        self._seen[variable] = pairs
         return pairs[len(before) :] if before and pairs[: len(before)] == before else pairs
 
-    def _of(self, values: list[bytes], scanned: Scanned, group: str, *, keyed: bool = True) -> Candidates:
-        """The candidates of some values of a group; `keyed`: also of links on single headers."""
-        meter = self._meter
+    def _of(self, values: list[bytes], scanned: Scanned) -> Candidates:
+        """The candidates of some values of a group."""
+        meter, group = self._meter, scanned.group
         texts = Texts(self._chains, values)
         text = texts.all_lines(scanned.chains, meter)
         meter.spend(len(text))
-        found = self._scanner.candidates(text, FAMILY_OF[group], group)
-        if not found.isdisjoint(scanned.of_line_ends):
+        found = self._scanner.candidates(text, FAMILY_OF[group], group) & scanned.rules
+        if found and not found.isdisjoint(scanned.of_line_ends):
             found = {
                 rule
                 for rule in found
                 if (link := scanned.of_line_ends.get(rule)) is None or confirmed(link, texts, meter)
             }
-        for soft in (*scanned.soft, *scanned.keyed) if keyed else scanned.soft:
+        for soft in scanned.soft:
             if confirmed(soft.link, texts, meter):
                 found.add((soft.phase, soft.place))
         return found
@@ -149,16 +110,11 @@ class Search:
 
 def confirmed(link: Link, texts: Texts, meter: Meter) -> bool:
     """False only when none of the values matches."""
-    asked: set[bytes] = set()  # stages that leave a text as it was need not be asked again
     for stage in link.stages:
-        for part in texts.prepare(stage, meter):
-            text = part.text(stage, meter)
-            if text not in asked:
-                if may_match(link, part, stage, meter):
-                    return True
-                asked.add(text)
+        parts = texts.prepare(stage, meter)
+    for part in parts:
+        # stages that leave a text as it was need not be asked again
+        for stage in part.distinct_stages(link.stages, meter):
+            if may_match(link, part, stage, meter):
+                return True
     return False
-
-
-def _all(origins: Iterable[list[Places]]) -> Places:
-    return frozenset(rule for places in origins for looking in places for rule in looking)

@@ -22,18 +22,13 @@ Suspect = tuple[int, bytes]  # place among the values, transformed value
 
 def may_match(link: Link, part: Joined, stage: int, meter: Meter) -> bool:
     """False only when none of the values matches at that stage. For links of `SOFT_KINDS`."""
-    if link.kind in _DETECTORS:
-        text = part.text(stage, meter)
-        if link.kind == "xss" and b"<" not in text and b"=" not in text:
-            return False
-        test = link.test or bool
-        meter.spend(len(text))
-        return any(_suspicious(link, value) and test(value) for value in part.split(stage, meter))
     pattern = link.pattern
     if pattern is not None:
         text = part.lines(stage, meter) if pattern.anchored else part.text(stage, meter)
         meter.spend(len(text))
         return pattern.search_joined(text) is not None
+    if link.kind in _DETECTORS:
+        return _detects(link, part, stage, meter)
     if link.test is None:
         return True
     text = part.lines(stage, meter)
@@ -45,13 +40,26 @@ def may_match(link: Link, part: Joined, stage: int, meter: Meter) -> bool:
     return link.operator != "validateByteRange" or found != b"\n" * (len(part.values) - 1) or len(found) == 0
 
 
+def _detects(link: Link, part: Joined, stage: int, meter: Meter) -> bool:
+    text = part.text(stage, meter)
+    if link.kind == "xss" and b"<" not in text and b"=" not in text:
+        return False
+    test = link.test or bool
+    meter.spend(len(text))
+    for value in part.split(stage, meter):
+        if _suspicious(link, value) and test(value):
+            return True
+    return False
+
+
 def any_holds(link: Link, values: Iterable[bytes], meter: Meter) -> bool:
     """Whether any of a few values matches, each by itself. For links whose test needs no request."""
     clean = link.clean
     assert clean is not None, "the argument has no macros"
     for value in values:
         if value not in clean:
-            if _holds(link, value, meter):
+            meter.spend(len(value) * (len(link.steps) + 1) + 16)
+            if _holds(link, value):
                 return True
             if len(value) <= CLEAN_VALUE_BYTES_MAX:
                 if len(clean) >= CLEAN_VALUES_MAX:
@@ -60,19 +68,21 @@ def any_holds(link: Link, values: Iterable[bytes], meter: Meter) -> bool:
     return False
 
 
-def _holds(link: Link, value: bytes, meter: Meter) -> bool:
+def _holds(link: Link, value: bytes) -> bool:
     test = link.test if link.pattern is None else link.pattern.search
     assert test is not None, "the argument has no macros"
-    meter.spend(len(value) * (len(link.steps) + 1) + 16)
     if len(link.stages) == 1:
         for step in link.steps:
             value = step(value)
-        return _suspicious(link, value) and (test(value) is None) == link.negated
+        return (test(value) is None) == link.negated
     stages = {value: None}
     for step in link.steps:
         value = step(value)
         stages[value] = None
-    return any(_suspicious(link, tried) and (test(tried) is None) == link.negated for tried in stages)
+    for value in stages:
+        if _suspicious(link, value) and (test(value) is None) == link.negated:
+            return True
+    return False
 
 
 def suspects(link: Link, part: Joined, stage: int, meter: Meter) -> Iterator[Suspect]:

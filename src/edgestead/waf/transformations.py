@@ -45,8 +45,7 @@ _COMMENT = re.compile(rb"/\*.*?(?:\*/|\Z)", re.DOTALL)
 _COMMENT_START = re.compile(rb"/\*|<!--|--|#")
 _COMMENT_END = re.compile(rb"\*/|-->")
 _COMMENT_MARK = re.compile(rb"/\*|\*/|<!--|-->|--|#")
-_CMD_SPACES = re.compile(rb" +")
-_CMD_BEFORE = re.compile(rb" (?=[/(])")
+_CMD_SPACES = re.compile(rb"  +")
 _SQL_HEX = re.compile(rb"0[xX]((?:[0-9A-Fa-f]{2})+)")
 _BASE64 = re.compile(rb"[A-Za-z0-9+/]*={0,2}")
 _BASE64_BLANKS = frozenset(b"\n\0 ")  # may change the length that counts
@@ -128,7 +127,7 @@ def command_line(value: bytes) -> bytes:
     plain = value.translate(_CMD_SPACED, _CMD_DROPPED)
     if b"  " in plain:
         plain = _CMD_SPACES.sub(b" ", plain)
-    return _CMD_BEFORE.sub(b"", plain) if b" /" in plain or b" (" in plain else plain
+    return plain.replace(b" /", b"/").replace(b" (", b"(")
 
 
 def length(value: bytes) -> bytes:

@@ -66,12 +66,19 @@ _ADDS: dict[str, frozenset[int]] = {
     "uppercase": frozenset(range(65, 91)),
 }
 _ALL = frozenset(range(256))
+# What a step adds where a byte is not there.
+_ADDS_WITHOUT: dict[str, tuple[int, frozenset[int]]] = {
+    "htmlEntityDecode": (ord("#"), frozenset(b'"&<>\xa0')),
+    "urlDecode": (ord("%"), frozenset(b" ")),
+    "urlDecodeUni": (ord("%"), frozenset(b" ")),
+}
 
 
 class Node(NamedTuple):
     """One step behind a parent. `hazards` None: each value by itself; `harmless`: see `HARMLESS_WITHOUT`;
     `each`: the step on many values, where there is a faster way than one by one."""
 
+    number: int
     parent: int
     step: Transformation
     hazards: tuple[bytes, ...] | None
@@ -85,10 +92,10 @@ class Plan:
     __slots__ = ("_steps", "node_of", "nodes", "wanted")
 
     def __init__(self) -> None:
-        self.nodes: list[Node] = [Node(0, bytes, (), (), None)]
+        self.nodes: list[Node] = [Node(0, 0, bytes, (), (), None)]
         self.node_of: list[int] = []
         self.wanted: dict[tuple[int, ...], tuple[int, ...]] = {}
-        self._steps: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self._steps: dict[tuple[int, ...], tuple[Node, ...]] = {}
 
     def nodes_of(self, chains: tuple[int, ...]) -> tuple[int, ...]:
         """The nodes of some chains, each once."""
@@ -97,8 +104,8 @@ class Plan:
             found = self.wanted[chains] = tuple(dict.fromkeys(self.node_of[chain] for chain in chains))
         return found
 
-    def steps_to(self, nodes: tuple[int, ...]) -> tuple[int, ...]:
-        """Those nodes and all before them, none before its parent."""
+    def steps_to(self, nodes: tuple[int, ...]) -> tuple[Node, ...]:
+        """The steps to those nodes, none before its parent's."""
         found = self._steps.get(nodes)
         if found is None:
             needed = {0}
@@ -106,7 +113,8 @@ class Plan:
                 while node not in needed:
                     needed.add(node)
                     node = self.nodes[node].parent
-            found = self._steps[nodes] = tuple(sorted(needed))  # parents have the lower numbers
+            # parents have the lower numbers
+            found = self._steps[nodes] = tuple(self.nodes[node] for node in sorted(needed - {0}))
         return found
 
 
@@ -118,6 +126,7 @@ class Chains:
         self.numbers = {chain: number for number, chain in enumerate(self.chains)}
         used = {name for chain in self.chains for name in chain}
         changing = [CHANGED_BY[name] or frozenset() for name in sorted(used)]
+        changing += [frozenset((byte,)) for byte, _ in _ADDS_WITHOUT.values()]
         # bytes that the same steps may change are one class, named by its smallest byte
         classes: dict[tuple[bool, ...], int] = {}
         table = bytearray(256)
@@ -148,18 +157,15 @@ class Chains:
                 done = (*done, name)
                 if done not in known:
                     known[done] = len(plan.nodes)
-                    harmless = HARMLESS_WITHOUT.get(name, ())
-                    plan.nodes.append(
-                        Node(node, TRANSFORMATIONS[name], HAZARDS.get(name), harmless, EACH.get(name))
-                    )
+                    plan.nodes.append(_node(len(plan.nodes), node, name))
                 node = known[done]
             plan.node_of.append(node)
         return plan
 
 
-def _node(parent: int, name: str) -> Node:
+def _node(number: int, parent: int, name: str) -> Node:
     harmless = HARMLESS_WITHOUT.get(name, ())
-    return Node(parent, TRANSFORMATIONS[name], HAZARDS.get(name), harmless, EACH.get(name))
+    return Node(number, parent, TRANSFORMATIONS[name], HAZARDS.get(name), harmless, EACH.get(name))
 
 
 def effective(chain: Chain, present: frozenset[int]) -> Chain:
@@ -170,6 +176,8 @@ def effective(chain: Chain, present: frozenset[int]) -> Chain:
         if changing is None or changing & present:
             left.append(name)
             adds = _ADDS.get(name)
+            if name in _ADDS_WITHOUT and _ADDS_WITHOUT[name][0] not in present:
+                adds = _ADDS_WITHOUT[name][1]
             present = _ALL if adds is None else present | adds
     return tuple(left)
 
@@ -200,49 +208,45 @@ class Joined:
 
     def text(self, chain: int, meter: Meter) -> bytes:
         """All values as the chain leaves them, with separators. Raises: _Leak; Refused."""
-        return self._texts[self.holder(self.plan.node_of[chain], meter)]
+        return self._texts[self.holder_of(chain, meter)]
 
     def holder_of(self, chain: int, meter: Meter) -> int:
-        """The same number for the same text. Raises as `text`."""
-        return self.holder(self.plan.node_of[chain], meter)
-
-    def holder(self, node: int, meter: Meter) -> int:
-        """The node whose text is the node's: the same for the same text. Raises as `text`."""
+        """The node whose text is the chain's: the same for the same text. Raises as `text`."""
+        node = self.plan.node_of[chain]
         if node not in self._same:
             self._make(self.plan.steps_to((node,)), meter)
         return self._same[node]
 
-    def _make(self, nodes: tuple[int, ...], meter: Meter) -> None:
-        """The texts of nodes, none before its parent."""
+    def _make(self, steps: tuple[Node, ...], meter: Meter) -> None:
+        """Take steps, none before its parent's."""
         same, texts, after = self._same, self._texts, self._after
         units = 0
-        for node in nodes:
-            if node in same:
+        for node in steps:
+            if node.number in same:
                 continue
-            step = self.plan.nodes[node]
-            before = same[step[0]]
-            found = after.get((before, step[1]))
+            before = same[node.parent]
+            found = after.get((before, node.step))
             if found is None:
                 text = texts[before]
-                stepped = self._stepped(text, step)
+                stepped = self._stepped(text, node)
                 units += len(text) + 64
                 if stepped == text:
                     found = before
                 else:
-                    found = node
-                    texts[node] = stepped
-                after[before, step[1]] = found
-            same[node] = found
+                    found = node.number
+                    texts[found] = stepped
+                after[before, node.step] = found
+            same[node.number] = found
         meter.spend(units)
 
     def _stepped(self, text: bytes, node: Node) -> bytes:
-        _, step, hazards, harmless, together = node
+        _, _, step, hazards, harmless, together = node
         count = len(self.values)
         if count == 1:
             return step(text)
         if hazards is not None and not _holds_any(text, hazards):
             stepped = step(text)
-            if stepped.count(SEPARATOR) == count - 1:
+            if stepped is text or stepped.count(SEPARATOR) == count - 1:
                 return stepped
         elif harmless and not text.startswith(b".") and not _holds_any(text, harmless):
             return text
@@ -261,18 +265,18 @@ class Joined:
         text = self.text(chain, meter)
         return [text] if len(self.values) == 1 else text.split(SEPARATOR)
 
+    def distinct_stages(self, stages: tuple[int, ...], meter: Meter) -> Iterable[int]:
+        """One of the stages for each text that they come to. Raises as `text`."""
+        if len(stages) == 1:
+            return stages
+        return {self.holder_of(stage, meter): stage for stage in stages}.values()
+
     def distinct(self, chains: tuple[int, ...], meter: Meter) -> dict[bytes, None]:
         """What the values become under some chains, each once. Raises as `text`."""
         nodes, same = self.plan.nodes_of(chains), self._same
         self._make(self.plan.steps_to(nodes), meter)
-        found: dict[bytes, None] = {}
-        for node in dict.fromkeys([same[node] for node in nodes]):
-            text = self._texts[node]
-            if len(self.values) == 1:
-                found[text] = None
-            else:
-                found.update(dict.fromkeys(text.split(SEPARATOR)))
-        return found
+        texts = [self._texts[holder] for holder in dict.fromkeys([same[node] for node in nodes])]
+        return dict.fromkeys(texts if len(self.values) == 1 else SEPARATOR.join(texts).split(SEPARATOR))
 
 
 def _holds_any(text: bytes, parts: tuple[bytes, ...]) -> bool:
