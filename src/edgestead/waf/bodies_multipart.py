@@ -3,7 +3,8 @@
 Owns  one walk over a body's lines, and the MULTIPART_… variables.
 Asks  `dispositions` for a part's names; `limits`.
 Tells `bodies`.
-Not   contents of files: they are measured, not looked at.
+Not   contents of files: they are measured, not looked at. A part that says it is JSON is none, whatever its
+      name: scripts send data so, and Spring reads it.
 
 A walk of our own, because the point is the flags: a reader that forgives tells nothing, and what two readers
 see differently is where attacks hide. What common frameworks are known to read otherwise is refused: our
@@ -18,8 +19,9 @@ Source: reference manual of ModSecurity v3, "MULTIPART_…"; RFC 2046 §5.1, RFC
 
 from typing import NoReturn
 
-from . import charsets, dispositions
+from . import bodies_json, charsets, dispositions
 from .limits import PART_HEADER_BYTES_MAX, PARTS_MAX
+from .media_types import processor_of
 from .transaction import Pair, Refused, Values
 
 SPACE = b" \t\n\v\f\r"
@@ -38,6 +40,7 @@ class Part:
         self.headers: dict[bytes, bytes] = {}
         self.lines: list[bytes] = []
         self.names = dispositions.Names(b"", b"", False)
+        self.is_file = self.is_json = False
 
 
 class Multipart:
@@ -115,7 +118,7 @@ class Multipart:
             part = Part()
             start = self.headers(body, end, part)
             if not complete and body.find(delimiter, start) < 0:
-                if not part.names.filename:
+                if not part.is_file:
                     return at
                 self._keep(part, b"", len(body) - start)
                 return len(body)
@@ -244,7 +247,9 @@ class Multipart:
             raise dispositions.Malformed
         part.names = dispositions.names_of(disposition, self.flags)
         name, filename = part.names.name, part.names.filename
-        if not filename:
+        part.is_json = processor_of(part.headers.get(b"content-type", b"")) == "JSON"
+        part.is_file = filename != b"" and not part.is_json
+        if not part.is_file:
             self.trouble = self.trouble or charsets.trouble_of_part(part.headers)
         self._names.append((name, name))
         if part.names.has_filename:
@@ -264,7 +269,7 @@ class Multipart:
         self._look_alike(body, start, found + 1, delimiter)
         end = found - 1 if found > start and body[found - 1] == 13 else found
         self.line_end(end < found)
-        self._keep(part, b"" if part.names.filename else body[start:end], end - start)
+        self._keep(part, b"" if part.is_file else body[start:end], end - start)
         return found + 1
 
     def _keep(self, part: Part, content: bytes, size: int) -> None:
@@ -272,5 +277,17 @@ class Multipart:
         if filename:
             self.files.append((name, filename))
             self.sizes.append((name, b"%d" % size))
-        else:
+        if not part.is_file:
             self.fields.append((name, content))
+        if part.is_json:
+            self.fields += _members(name, content)
+
+
+def _members(name: bytes, content: bytes) -> list[Pair]:
+    """What a part that says it is JSON holds, beside its text. Raises: Refused over a limit."""
+    try:
+        return [(b"%b.%b" % (name, path), value) for path, value in bodies_json.arguments(content)]
+    except Refused as refused:
+        if refused.status != 400:
+            raise
+        return []
