@@ -20,7 +20,6 @@ import json
 import os
 import secrets
 import shutil
-import socket
 import sqlite3
 import statistics
 import subprocess
@@ -30,6 +29,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
+from processes import free_port, wait_for
 from rest import LOAD_CORE, SERVER_CORE, TOKEN, Child
 
 SMALL = 1_000
@@ -99,21 +99,6 @@ class PowerDns:
     def close(self) -> None:
         self._process.terminate()
         self._process.wait()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
-
-
-def wait_for(port: int) -> None:
-    for _ in range(200):
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        except OSError:
-            time.sleep(0.05)
-    raise RuntimeError("PowerDNS did not start")
 
 
 def ours_posts(numbers: range, prefix: str = "host") -> list[dict[str, object]]:

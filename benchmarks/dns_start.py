@@ -20,6 +20,7 @@ from pathlib import Path
 from statistics import median
 
 import dns.message
+from processes import processor_seconds
 
 from edgestead.model import names
 from edgestead.model.records import TYPES
@@ -83,11 +84,6 @@ def memory(pid, field="VmRSS"):
     raise AssertionError(field)
 
 
-def cpu_seconds(pid):
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def start_seconds(server, query):
     """Kill the worker; from its successor's exec to an answer, and its CPU time till then."""
     before = server.children()["dns-0"]
@@ -103,7 +99,7 @@ def start_seconds(server, query):
         reply = sock.recv(4096)
         seconds = time.perf_counter() - began
     assert (reply[3] & 15, reply[7]) == (0, 1), "the first answer was none"
-    return seconds, cpu_seconds(server.children()["dns-0"])
+    return seconds, processor_seconds(server.children()["dns-0"])
 
 
 def starts(server, query, *, warm):

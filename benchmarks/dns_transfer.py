@@ -14,8 +14,9 @@ from pathlib import Path
 from statistics import median
 
 import dns.message
+from processes import processor_seconds
 
-from benchmarks.dns_start import cpu_seconds, fill
+from benchmarks.dns_start import fill
 from edgestead.testing.server import EdgeServer
 from tests.dns.secondaries import secondaries
 
@@ -45,10 +46,10 @@ def tree(pid):
 def measure(label, pids, host, port):
     times, cpus = [], []
     for _ in range(RUNS):
-        before, began = sum(map(cpu_seconds, pids)), time.perf_counter()
+        before, began = sum(map(processor_seconds, pids)), time.perf_counter()
         octets, messages = transfer(host, port)
         times.append(time.perf_counter() - began)
-        cpus.append(sum(map(cpu_seconds, pids)) - before)
+        cpus.append(sum(map(processor_seconds, pids)) - before)
     print(
         f"{label:5} {median(times) * 1000:7.0f} ms, CPU {sum(cpus) / RUNS * 1000:6.0f} ms,"
         f" {octets / 2**20:.1f} MiB in {messages} messages"

@@ -8,8 +8,9 @@ stream  a download of 64 MiB
 
 The proxy runs on one core; origin (nginx, a process of its own) and wrk (Debian's) share another. Rounds of
 the two sides alternate; medians are printed, with the processor time of the proxy for each request: on a
-machine that does other things meanwhile, the ratio of those is the steadier one. What rules cost is
-benchmarks/edge_rules.py.
+machine that does other things meanwhile, the ratio of those is the steadier one. The p99 says something of a
+proxy only where it seldom waited for its core: beside it stands the share of the time in which it was ready
+and another process ran. What rules cost is benchmarks/edge_rules.py.
 """
 
 import argparse
@@ -88,6 +89,7 @@ class Seen(NamedTuple):
     requests_per_second: float
     cpu_us: float
     p99_ms: float
+    waited: float
 
 
 def main() -> None:
@@ -190,7 +192,7 @@ def _compare(sides: Sides, arguments: argparse.Namespace, url: Callable[[Side], 
     for name, one in (("nginx", nginx), ("edge", edge)):
         print(
             f"  {name:6}{one.requests_per_second:>10,.0f} requests/s  {one.cpu_us:6.1f} µs of CPU a request"
-            f"  p99 {one.p99_ms:.2f} ms"
+            f"  p99 {one.p99_ms:.2f} ms, waiting for the core {one.waited:.0%} of the time"
         )
     print(f"  {edge.requests_per_second / nginx.requests_per_second:.2f} x nginx by rate")
     print(f"  {nginx.cpu_us / edge.cpu_us:.2f} x nginx by CPU")
@@ -217,14 +219,15 @@ def _load(url: str, pid: int, seconds: int) -> Seen:
     command = ["taskset", "-c", str(LOAD_CORE), "wrk", f"-c{CONNECTIONS}", "-t1", f"-d{seconds}", "--latency"]
     for line in (f"Host: {HOST}", *HEADERS):
         command += ["-H", line]
-    before = _cpu_seconds(pid)
+    before, waited, began = _cpu_seconds(pid), _waited_seconds(pid), time.perf_counter()
     done = subprocess.run([*command, url], capture_output=True, text=True, check=True)
+    waited = (_waited_seconds(pid) - waited) / (time.perf_counter() - began)
     text = done.stdout
     assert "Non-2xx" not in text, text
     assert "Socket errors" not in text, text
     count = int(_found(r"(\d+) requests in", text))
     cpu_us = (_cpu_seconds(pid) - before) / count * 1e6
-    return Seen(float(_found(r"Requests/sec:\s+([\d.]+)", text)), cpu_us, _milliseconds(text))
+    return Seen(float(_found(r"Requests/sec:\s+([\d.]+)", text)), cpu_us, _milliseconds(text), waited)
 
 
 def _found(pattern: str, text: str) -> str:
@@ -246,6 +249,10 @@ def _median(rows: list[Seen]) -> Seen:
 def _cpu_seconds(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _waited_seconds(pid: int) -> float:
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ requests a second is. Beside it the processor time of the ten rules alone.
 """
 
 import argparse
-import os
 import statistics
 import subprocess
 import sys
@@ -18,6 +17,8 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from processes import processor_seconds
 
 from edgestead.proxy.phase import local_tools
 from tests.proxy.conftest import Site
@@ -39,11 +40,6 @@ EXPRESSIONS = (
     'http.request.uri.path matches "(?i)/\\\\.(git|env|svn)"',
 )
 RULES = [{"id": f"{n:032x}", "action": "block", "expression": text} for n, text in enumerate(EXPRESSIONS)]
-
-
-def processor_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def requests_of(address: str, host: str, seconds: int) -> int:

@@ -18,15 +18,15 @@ import os
 import re
 import shutil
 import signal
-import socket
 import statistics
 import subprocess
 import tempfile
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+
+from processes import free_port, wait_for
 
 from edgestead.testing.server import EdgeServer
 
@@ -64,20 +64,6 @@ request = function() return wrk.format("GET", "PATH" .. "one") end
 
 def on_core(core: int, command: list[str]) -> list[str]:
     return ["taskset", "-c", str(core), *command]
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
-
-
-def wait_for(port: int) -> None:
-    for _ in range(300):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.1)
-    raise SystemExit(f"nothing answers on port {port}")
 
 
 @contextmanager

@@ -9,7 +9,6 @@ rounds; the ratio is reference time over ours, or our rate over the reference's.
 
 import argparse
 import re
-import socket
 import statistics
 import subprocess
 import sys
@@ -21,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+
+from processes import free_port, wait_for
 
 from edgestead.testing.server import EdgeServer
 
@@ -95,21 +96,6 @@ export default {
 """
 INSIDE = {"get": 100_000, "put": 100_000, "pk": 50_000, "insert": 50_000, "rows": 300}
 GOALS = {"get": 5.0, "put": 5.0, "pk": 2.0, "insert": 1.5, "rows": 1.0}
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as bound:
-        return int(bound.getsockname()[1])
-
-
-def wait_for(port: int) -> None:
-    for _ in range(200):
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        except OSError:
-            time.sleep(0.05)
-    raise SystemExit("a server did not start")
 
 
 def start_reference(binary: str, folder: Path) -> tuple["subprocess.Popen[bytes]", int]:

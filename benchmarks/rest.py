@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import uvicorn
+from processes import processor_seconds
 
 from edgestead.testing.server import EdgeServer
 
@@ -155,7 +156,7 @@ class Child:
         listener.close()
 
     def cpu_seconds(self) -> float:
-        return cpu_seconds_of(self._process.pid)
+        return processor_seconds(self._process.pid)
 
     def close(self) -> None:
         self._process.terminate()
@@ -172,16 +173,10 @@ class Whole:
         self.records = f"{self._server.ready['api_base']}/zones/{zone_id}/dns_records"
 
     def cpu_seconds(self) -> float:
-        return sum(map(cpu_seconds_of, self._server.children().values()))
+        return sum(map(processor_seconds, self._server.children().values()))
 
     def close(self) -> None:
         self._server.stop()
-
-
-def cpu_seconds_of(pid: int) -> float:
-    """Processor time so far, of all threads."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def call(url: str, body: object = None) -> bytes:

@@ -22,24 +22,35 @@ from edgestead.services import settings_page
 DOCS = Path(__file__).parent
 PACKAGE = Path(edgestead.__file__).parent
 TOOLS = {"cli", "testing"}  # what they limit is their own reading
-SECTIONS = {  # of the index, in its order: folder and heading
-    "how-to": "How to",
-    "explanation": "Explanation",
-    "reference": "Reference",
-    "design": "Design notes",
+HOW_TO = {  # what somebody wants to do, in the order in which they come to it
+    "Run a server": ("run", "operate", "tokens", "move-in", "dated-behaviours"),
+    "Zones and records": ("dns", "history", "name-servers", "secondaries"),
+    "Sites behind the edge": ("edge", "edge-rules", "waf-configuration", "waf-tuning"),
+    "Values and objects": ("key-value", "objects", "objects-in-time", "operate-objects"),
+    "Tests": ("test-against-edgestead", "test-objects"),
+}
+SECTIONS = {  # of the index, behind the how-tos: folder, heading and a remark
+    "explanation": ("Explanation", ""),
+    "reference": ("Reference", ""),
+    "design": ("Design notes", "Why it is built so. A number that is not here was never given."),
 }
 
 
 def index_page() -> str:
     """docs/index.md: every page under its title."""
     lines = ["# All pages", "", "* [The tutorial](tutorial.md)"]
-    lines += ["* [Differences from the service you know](differences.md)"]
-    for folder, heading in SECTIONS.items():
-        lines += ["", f"## {heading}", ""]
-        for path in sorted((DOCS / folder).glob("*.md")):
-            title = path.read_text().partition("\n")[0].removeprefix("# ")
-            lines.append(f"* [{title}]({folder}/{path.name})")
+    lines += ["* [Differences from the service you know](differences.md)", "", "## How to"]
+    for task, names in HOW_TO.items():
+        lines += ["", f"### {task}", "", *(_link(DOCS / "how-to" / f"{name}.md") for name in names)]
+    for folder, (heading, remark) in SECTIONS.items():
+        lines += ["", f"## {heading}", "", *([remark, ""] if remark else [])]
+        lines += map(_link, sorted((DOCS / folder).glob("*.md")))
     return "\n".join(lines) + "\n"
+
+
+def _link(path: Path) -> str:
+    title = path.read_text().partition("\n")[0].removeprefix("# ")
+    return f"* [{title}]({path.relative_to(DOCS)})"
 
 
 class Limit(NamedTuple):
@@ -62,12 +73,14 @@ def limits() -> Iterator[Limit]:
         room, *module = path.relative_to(PACKAGE).with_suffix("").parts
         if room not in TOOLS:
             lines = path.read_text().splitlines()
-            for node in ast.parse("\n".join(lines)).body:
+            body = ast.parse("\n".join(lines)).body
+            for node, following in zip(body, [*body[1:], ast.Pass()], strict=True):
                 name = _assigned(node)
                 if name and name.isupper() and (name.endswith(("_MAX", "_MIN")) or module[-1:] == ["limits"]):
                     value = getattr(import_module(".".join((edgestead.__name__, room, *module))), name)
                     if isinstance(value, int | float):
-                        yield Limit(room, ".".join(module), name, value, _comment(lines, node))
+                        words = _comment(lines, node) or _text(following)
+                        yield Limit(room, ".".join(module), name, value, words)
 
 
 def _assigned(node: ast.stmt) -> str:
@@ -87,6 +100,17 @@ def _comment(lines: list[str], node: ast.stmt) -> str:
             break
         above.insert(0, line.removeprefix("# "))
     return " ".join(above)
+
+
+def _text(node: ast.stmt) -> str:
+    """What a text that stands alone below the number says."""
+    if (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    ):
+        return " ".join(node.value.value.split())
+    return ""
 
 
 def limits_page() -> str:

@@ -10,6 +10,7 @@ repeated are arrays in the file; a flag on the command line replaces the file's 
 """
 
 import difflib
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,7 +35,8 @@ __all__ = [
     "reference_page",
 ]
 
-CONFIG_BYTES_MAX = 1 << 20
+CONFIG_BYTES_MAX = 1 << 20  # every setting, written many times over
+DATA_DIR_VARIABLE = "EDGE_DATA_DIR"  # `cli.source` reads it, too
 
 
 class ConfigError(ValueError):
@@ -119,7 +121,9 @@ _BY_KEY = {option.key: option for option in OPTIONS}
 
 
 def default_data_dir() -> Path:
-    """The folder that is used when nobody names one."""
+    """The folder that is used when neither a flag nor the file names one."""
+    if named := os.environ.get(DATA_DIR_VARIABLE):
+        return Path(named)
     import platformdirs
 
     return Path(platformdirs.user_data_dir("edgestead", appauthor=False))

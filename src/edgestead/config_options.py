@@ -41,7 +41,7 @@ OPTIONS: tuple[Option, ...] = (
         values.path,
         None,
         "Folder that holds everything the server keeps. One server at a time uses it.",
-        fallback="`edgestead` in the platform's folder for user data",
+        fallback="what `EDGE_DATA_DIR` says, else `edgestead` in the platform's folder for user data",
     ),
     Option("api", "HOST:PORT", values.address, "127.0.0.1:8787", "Where the REST API listens (TCP)."),
     Option("dns", "HOST:PORT", values.address, "127.0.0.1:5300", "Where DNS listens (UDP and TCP)."),

@@ -20,8 +20,8 @@ from edgestead.model.call import Profile
 from edgestead.model.ids import is_id
 from edgestead.model.limits import NAME_OCTETS_MAX
 
-WORKERS_MAX = 64
-LIST_ITEMS_MAX = 64
+WORKERS_MAX = 64  # more cores than one machine gives to one of its parts
+LIST_ITEMS_MAX = 64  # of one setting: each is looked at for each request or change
 DNS_TEXT_MAX = 255  # one character-string (RFC 1035 §3.3)
 
 

@@ -16,8 +16,6 @@ DAYS = (-1, 0, 1)
 DATED_HEADERS = {"deprecation", "sunset"}
 BY_SUBJECT = {change.subject: change for change in CHANGES}
 ENDED = [change for change in CHANGES if change.kind is Kind.ENDPOINT]
-LIVING = [change for change in CHANGES if change.kind in (Kind.ALIAS, Kind.SETTING)]
-ENDPOINTS = [(change, endpoint) for change in ENDED for endpoint in change.endpoints]
 DRAFTS = (
     "ECDHE-RSA-CHACHA20-POLY1305-OLD",
     "ECDHE-ECDSA-CHACHA20-POLY1305-D",

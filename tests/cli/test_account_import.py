@@ -108,6 +108,9 @@ def test_everything_comes_over_and_a_second_run_finds_it(there, here, bring_over
     assert set(report["made"]) == ALL
     assert everything(here) == everything(there)
 
+    uses = here.call("GET", f"/accounts/{here.ready['account_id']}/deprecations/usage")
+    assert uses.result == [], "a move uses nothing that a date ended"
+
     code, again = bring_over()
     assert (code, again["made"], again["refused"]) == (0, {}, [])
     assert again["here_already"]["records"] == len(RECORDS) + 2
@@ -118,7 +121,13 @@ def test_a_dry_run_says_the_same_and_does_nothing(here, bring_over):
 
     assert everything(here) == ({}, {})
     assert (code, plan["made"]["zones"], plan["made"]["records"]) == (0, 2, len(RECORDS) + 2)
-    assert plan["made"]["values"] == 2
+    assert bring_over()[1]["made"] == plan["made"]
+
+
+def test_a_dry_run_over_what_is_here_says_the_same(here, bring_over):
+    here.make_zone("example.com")
+
+    assert bring_over("--dry-run")[1]["made"] == bring_over()[1]["made"]
 
 
 def test_one_zone_and_one_kind_can_be_chosen(here, bring_over):

@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import platformdirs
 import pytest
 
+from edgestead import config
 from edgestead.cli import jsonc
 from edgestead.cli.failure import Failed
 from edgestead.cli.source import default_data_dir, find_source
@@ -17,7 +18,6 @@ from edgestead.store.kv import BLOB_GRACE_SECONDS
 from .conftest import call
 
 IDS = {name: name * 32 for name in "abcdef"}
-LOCAL = ("--local",)
 
 
 def put_and_ids(*options):
@@ -314,6 +314,14 @@ def test_the_servers_folder_is_where_the_platform_says(monkeypatch, home):
 
     expected = platformdirs.user_data_dir("edgestead", appauthor=False)
     assert str(default_data_dir({"XDG_DATA_HOME": home})) == expected
+
+
+def test_the_servers_folder_is_the_one_that_the_environment_names(monkeypatch):
+    monkeypatch.setenv("EDGE_DATA_DIR", "/srv/edge")
+
+    assert str(default_data_dir(os.environ)) == "/srv/edge"
+    assert config.default_data_dir() == config.load({}, None).data_dir == default_data_dir(os.environ)
+    assert str(config.load({"data-dir": "/elsewhere"}, None).data_dir) == "/elsewhere"
 
 
 def test_the_account_is_the_configurations_then_the_sources_then_the_only_one(

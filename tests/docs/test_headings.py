@@ -78,6 +78,10 @@ def test_a_limit_has_one_place():
     assert len(found) == len(set(found))
 
 
+def test_a_limit_says_of_what_or_why():
+    assert [f"{limit.room}.{limit.heading}" for limit in limits() if not limit.words] == []
+
+
 def test_every_option_of_a_command_stands_below_its_heading():
     text = (ROOT / "docs" / "reference" / "command-line.md").read_text()
     blocks = {block.partition("\n")[0]: block for block in text.split("\n## ")}

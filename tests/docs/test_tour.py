@@ -14,8 +14,6 @@ pytestmark = pytest.mark.skipif(
     reason="curl, dig or the package modsecurity-crs is missing",
 )
 
-ANNS = {"1A": {"name": "ann", "sold": True}}
-
 
 def seats_of(printed):
     """What `edgecli` printed as JSON."""
@@ -61,5 +59,7 @@ def test_the_readme_does_what_it_says(toured):
     assert "192.0.2.1" in lines
     assert "<h1>Hello from the origin</h1>" in lines
     assert [line for line in lines if re.fullmatch(r"\d{3}", line)] == promised_statuses("README.md")
-    assert re.search(r"block .*/\?q=1%27.* score \d+ of 25", printed)
+    predicted = re.search(r"^2 +(\d+) +stopped", printed, re.MULTILINE)[1]
+    assert re.search(rf"block .*/\?q=1%27.* score {predicted} of 25", printed)
+    assert "Still stopped with all of it: 0." in printed
     assert seats_of(printed) == [{"1A": {"name": "ann", "sold": False}}]

@@ -39,7 +39,7 @@ def test_the_steps_of_the_waf_page(edge_server, tmp_path):
     assert done.returncode == 0, done.stderr
     *_, custom, dry, back = given = list(answers(done.stdout))
     assert [one["success"] for one in given] == [True, True, True, True, True, False, True]
-    assert [rule["ref"] for rule in custom["result"]["rules"]] == ["admin", "robots"]
+    assert [rule["ref"] for rule in custom["result"]["rules"]] == ["admin", "robots", "types"]
     assert [error["code"] for error in dry["errors"]] == [20127]
     assert (
         given[2]["result"]["rules"][0]["action_parameters"]["overrides"]["rules"][0]["score_threshold"] == 25

@@ -69,11 +69,6 @@ BAD_METADATA = (
 )
 
 
-@pytest.fixture
-def stored_expiry(namespace):
-    return lambda key: namespace.keys().result[0].get("expiration")
-
-
 @pytest.mark.parametrize("key", KEYS)
 def test_a_key_is_one_encoded_segment_of_the_path(namespace, key):
     assert namespace.put(key, key.encode()).result == {}

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from edgestead.language.patterns import (
     compile_regex,
+    needed_text,
     regex_replacer,
     regex_test,
     replacement_pieces,
@@ -207,3 +208,48 @@ def test_a_replacement_is_split_at_its_references(
 def test_what_is_no_replacement_for_two_groups(template: bytes) -> None:
     with pytest.raises(ValueError, match=r"group|expected|references"):
         replacement_pieces(template, 2)
+
+
+NEEDED = {
+    r"^https?://spam[0-9]+\.test/": b"://spam",
+    r"(?i)/\.(git|env|svn)": b"/.",
+    "^/wp-login": b"/wp-login",
+    "ab+cd*e?": b"a",
+    "ab{2}cde": b"cde",
+    "(?:ab)+cd": b"cd",
+    "(a|b)[cd]ef.g": b"ef",
+    r"a\sbc": b"bc",
+    "a|bc": b"",
+    r"a\x41b": b"",
+    "ab{c": b"",
+    "ab{12": b"",
+    "a(?i)bc": b"",
+    "(?i)admin": b"",
+    "é": b"",
+    "": b"",
+}
+
+
+@pytest.mark.parametrize("pattern", NEEDED)
+def test_a_text_that_every_match_contains_is_seen(pattern):
+    assert needed_text(pattern) == NEEDED[pattern]
+
+
+_PIECES = st.sampled_from(
+    [
+        *("a", "b", "/", "é", ".", "^", "$", "|", "(", "(?:", "(?i)", "(?i:", ")", "[ab]", "[^|(]", "[]a]"),
+        *(r"\.", r"\|", r"\(", r"\\", r"\d", r"\x41", r"\101", r"\b", r"\z"),
+        *("*", "+", "?", "*?", "{2}", "{0,1}", "{0}", "{a", "{1", "}", ","),
+    ]
+)
+
+
+@settings(max_examples=3_000, derandomize=True, deadline=None)
+@given(st.lists(_PIECES, max_size=8).map("".join), st.text("abA/é.|(\\1{}a,", max_size=12))
+def test_nothing_matches_without_the_text_that_it_needs(pattern, text):
+    try:
+        compiled = compile_regex(pattern)
+    except ValueError:
+        return
+    value = text.encode()
+    assert needed_text(pattern) in value or compiled.search(value) is None, pattern

@@ -78,7 +78,6 @@ STRINGS = st.one_of(
 )
 INTS = st.integers(INT_MIN, INT_MAX)
 IPS = st.integers(0, 2**32 - 1) | st.integers(IPV6_FLAG, 2 * IPV6_FLAG - 1)
-PATTERN = re.compile(r"(\\.|[^\\])*", re.DOTALL)
 STARS = st.lists(st.sampled_from([b"*", b"\\*", b"\\\\", b"a", b'"', b"\xff", "é".encode()])).map(
     lambda parts: re.sub(rb"(?<!\\)((?:\\\\)*)\*+", rb"\1*", b"".join(parts))
 )

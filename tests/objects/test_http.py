@@ -12,6 +12,7 @@ from edgestead import Request, Response, StatefulObject
 from edgestead.http1 import messages
 from edgestead.model.errors import EdgeError, Unauthenticated
 from edgestead.objects import http_errors
+from edgestead.objects.errors import Overloaded
 from edgestead.objects.host import Host
 from edgestead.objects.jsonable import NotJson, to_json
 from tests.objects.hosts import Client, serve
@@ -46,7 +47,11 @@ REFUSALS: list[tuple[str, str, bytes, int, type[EdgeError] | None]] = [
     ("POST", "/objects/Echo/a/give", b'{"args": [1, 2, 3]}', 422, http_errors.CallRaised),
     ("POST", "/objects/Echo/a/fail", b"", 422, http_errors.CallRaised),
     ("POST", "/objects/Echo/a/give_set", b"", 422, http_errors.ResultNotJson),
+    ("POST", "/objects/Echo/a/give_object", b"", 422, http_errors.ResultNotJson),
+    ("POST", "/objects/Echo/a/store_object", b"", 422, http_errors.CallRaised),
     ("POST", "/objects/Echo/a/abort", b"", 503, http_errors.WasReset),
+    ("POST", "/objects/Echo/a/abort_another", b"", 422, http_errors.CallRaised),
+    ("POST", "/objects/Echo/a/be_busy", b"", 422, http_errors.CallRaised),
     ("GET", "/objects/Echo/a/fetch/raise", b"", 422, http_errors.CallRaised),
     ("GET", "/objects/Echo/a/fetch/wrong", b"", 422, http_errors.CallRaised),
 ]
@@ -87,10 +92,34 @@ class Echo(StatefulObject):
     async def abort(self) -> None:
         self.ctx.abort("on purpose")
 
+    async def give_object(self) -> Any:
+        return object()
+
+    async def store_object(self) -> None:
+        await self.ctx.storage.put("object", object())
+
+    async def abort_another(self) -> None:
+        await self.env.Echo["another"].abort()
+
+    async def be_busy(self) -> None:
+        raise Overloaded("on purpose")
+
+    async def fail_in_my_way(self) -> None:
+        raise type("MyError", (Exception,), {})("on purpose")
+
     async def _private(self) -> None:
         pass
 
     async def fetch(self, request: Request) -> Any:
+        if request.path == "/cookies":
+            pairs = [
+                ("Set-Cookie", "a=1"),
+                ("Set-Cookie", "b=2"),
+                ("Content-Type", "application/problem+json"),
+            ]
+            return Response.json({}, headers=pairs)
+        if request.path == "/headers":
+            return Response.json(request.headers)
         if request.path == "/raise":
             raise ValueError("on purpose")
         if request.path == "/wrong":
@@ -156,6 +185,45 @@ def test_what_a_method_wrote_stays_when_its_result_is_no_json(tmp_path: Path) ->
     async def script(client: Client, host: Host) -> None:
         assert (await client.ask("POST", "/objects/Echo/a/give_set"))[0] == 422
         assert await client.call("Echo/a/stored") is True
+
+    serve(tmp_path, script, Echo)
+
+
+def test_an_exception_is_called_what_its_class_is_called(tmp_path: Path) -> None:
+    async def script(client: Client, host: Host) -> None:
+        answer = (await client.ask("POST", "/objects/Echo/a/fail_in_my_way"))[1]
+        assert answer["errors"] == [{"code": 10466, "message": "MyError: on purpose"}]
+
+    serve(tmp_path, script, Echo)
+
+
+def test_a_wrong_verb_is_told_the_right_ones(tmp_path: Path) -> None:
+    async def script(client: Client, host: Host) -> None:
+        for path, allowed in (("/objects/Echo/a/give", "post"), ("/operate/objects/Echo/a", "get, delete")):
+            await client.send(f"PATCH {path} HTTP/1.1\r\nhost: test\r\n\r\n".encode())
+            status, headers, _ = await client.answer()
+            assert (status, headers["allow"]) == (405, allowed)
+
+    serve(tmp_path, script, Echo)
+
+
+def test_a_header_may_be_given_twice_and_the_type_once(tmp_path: Path) -> None:
+    async def script(client: Client, host: Host) -> None:
+        await client.send(b"GET /objects/Echo/a/fetch/cookies HTTP/1.1\r\nhost: test\r\n\r\n")
+        head = (await client.reader.readuntil(b"\r\n\r\n")).lower().split(b"\r\n")
+        for line in (b"set-cookie: a=1", b"set-cookie: b=2", b"content-type: application/problem+json"):
+            assert head.count(line) == 1
+        assert sum(line.startswith(b"content-type") for line in head) == 1
+
+    serve(tmp_path, script, Echo)
+
+
+def test_fetch_is_not_given_its_callers_credentials(tmp_path: Path) -> None:
+    async def script(client: Client, host: Host) -> None:
+        sent = {"authorization": "Bearer good", "X-Auth-Key": "key", "x-auth-email": "a@b", "x-mine": "1"}
+        sent |= {"Connection": "keep-alive", "Keep-Alive": "timeout=5"}
+        status, raw = await client.ask("GET", "/objects/Echo/a/fetch/headers", **sent)
+        assert (status, sorted(raw)) == (200, ["content-length", "host", "x-mine"])
 
     serve(tmp_path, script, Echo)
 

@@ -53,9 +53,25 @@ class Gate(StatefulObject):
         return before
 
 
+class Slow(StatefulObject):
+    async def on_start(self) -> None:
+        await asyncio.sleep(0.1)
+        self.ready = True
+
+    async def is_ready(self) -> bool:
+        return hasattr(self, "ready")
+
+
 async def another(client: Client) -> Client:
     """A second connection to the same host."""
     return Client(*await asyncio.open_connection(*client.writer.get_extra_info("peername")))
+
+
+def test_a_first_call_waits_for_the_start(tmp_path: Path) -> None:
+    async def script(client: Client, host: Host) -> None:
+        assert await client.call("Slow/a/is_ready") is True
+
+    serve(tmp_path, script, Slow)
 
 
 def test_a_reset_answers_each_waiting_call_and_keeps_its_connection(tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ BAD_CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any], type[Exception], str
     ("get", ("\ud800",), {}, TypeError, "surrogate"),
     ("get", (["k"] * 129,), {}, LimitError, "Maximum number of key value pairs is 128. 129 pairs"),
     ("get", (["k", 1],), {}, TypeError, "a key must be str"),
+    ("get", (["k"],), {"default": 1}, TypeError, "has no default"),
     ("get", ("k", 5), {}, TypeError, "options as a mapping"),
     ("get", ("k", {"noCache": 1}), {}, TypeError, "must be bool"),
     ("get", ("k", {"no_cache": True}), {"noCache": True}, TypeError, "twice"),
@@ -166,6 +167,10 @@ def test_keys_are_ordered_by_their_bytes_wherever_they_are(logs: Logs) -> None:
         assert list(await storage.list()) == ORDER
         assert list(await storage.list(reverse=True)) == ORDER[::-1]
         assert list(await storage.list(prefix="\ud7ff")) == ["\ud7ff"]
+        await storage.put({"\U0010ffff\U0010ffff": 1, "\U0010fffe": 1})
+        last = ["\U0010ffff", "\U0010ffff\U0010ffff"]
+        assert list(await storage.list(prefix=last[0])) == last, "nothing is behind them"
+        assert list(await storage.list(prefix=last[1])) == last[1:]
 
     with_storage(logs, body)
 

@@ -84,7 +84,6 @@ class Failing(StatefulObject):
 
 
 CLASSES = (Ledger, Plain, Alone, Failing)
-BLOB = {"base64": "AP8="}
 FAR_MS = 4_000_000_000_000
 Script = Callable[[Client, Host], Coroutine[Any, Any, Any]]
 

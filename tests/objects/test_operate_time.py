@@ -30,6 +30,11 @@ class Keys(StatefulObject):
     async def wait(self) -> None:
         await asyncio.sleep(60)
 
+    async def roll_back(self) -> None:
+        async with self.ctx.storage.transaction() as txn:
+            await asyncio.sleep(0.2)
+            txn.rollback()
+
     async def wake(self, time_ms: int) -> None:
         await self.ctx.storage.set_alarm(time_ms)
 
@@ -143,6 +148,18 @@ def test_calls_that_run_end_with_a_reset(tmp_path: Path) -> None:
         with pytest.raises(Exception, match="taken back") as caught:
             await waiting
         assert caught.value.reset
+
+    run(tmp_path, script)
+
+
+def test_an_alarm_that_was_set_is_not_part_of_a_transaction_that_runs(tmp_path: Path) -> None:
+    async def script(client: Client, host: Host) -> None:
+        await client.call("Keys/a/put", "key", 1)
+        running = asyncio.get_running_loop().create_task(host.node.env.Keys["a"].roll_back())
+        await asyncio.sleep(0.05)
+        await ask(client, "PUT", "objects/Keys/a/alarm", {"time": FAR_MS})
+        await running
+        assert (await ask(client, "GET", "objects/Keys/a/alarm"))["time"] == FAR_MS
 
     run(tmp_path, script)
 

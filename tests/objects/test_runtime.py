@@ -61,6 +61,9 @@ class Counter(StatefulObject):
     async def give_function(self) -> Any:
         return len
 
+    async def abort_another(self, name: str) -> None:
+        await self.env.Counter[name].abort()
+
     async def abort(self) -> None:
         await self.ctx.storage.put("n", 1_000)
         self.ctx.abort("because")
@@ -197,6 +200,30 @@ def test_what_a_method_raises_reaches_the_caller_and_resets_nothing(
         assert type(caught.value) is error
         assert getattr(caught.value, "code", "SQLITE_BUSY") == "SQLITE_BUSY"
         assert await counter.lives() == 1
+
+    run(logs, script, Counter)
+
+
+def test_the_log_says_which_method_raised(logs: Logs, caplog: pytest.LogCaptureFixture) -> None:
+    async def script(node: Node) -> None:
+        with pytest.raises(ValueError, match="bad"):
+            await node.env.Counter["a"].fail("value")
+
+    with caplog.at_level("INFO", logger="edgestead.objects"):
+        run(logs, script, Counter)
+
+    assert [record.getMessage() for record in caplog.records] == ["Counter a raised in fail"]
+
+
+def test_the_reset_of_another_object_is_not_the_reset_of_the_one_that_passes_it_on(logs: Logs) -> None:
+    async def script(node: Node) -> None:
+        counter = node.env.Counter["a"]
+        with pytest.raises(Aborted) as own:
+            await counter.abort()
+        assert (own.value.reset, own.value.retryable) == (True, True)
+        with pytest.raises(Aborted, match="because") as passed_on:
+            await counter.abort_another("b")
+        assert (passed_on.value.reset, passed_on.value.retryable) == (False, False), "what it did stays done"
 
     run(logs, script, Counter)
 

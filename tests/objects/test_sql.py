@@ -280,6 +280,20 @@ def test_columns_of_one_name(logs: Logs) -> None:
     with_storage(logs, body)
 
 
+@pytest.mark.parametrize("name", ["a b", "it's", '"', "a\nb", "{x}", "\\", "row[0]", "0", "é😀", "', 1: '"])
+def test_a_column_may_be_called_anything(logs: Logs, name: str) -> None:
+    quoted = '"{}"'.format(name.replace('"', '""'))
+
+    async def body(storage: Storage) -> None:
+        query = f"SELECT 1 AS {quoted}, 2 AS b"
+        assert storage.sql.exec(query).one() == {name: 1, "b": 2}
+        assert storage.sql.exec(query).next()["value"] == {name: 1, "b": 2}
+        assert [*storage.sql.exec(query)] == storage.sql.exec(query).to_list() == [{name: 1, "b": 2}]
+        assert storage.sql.exec(query).column_names == [name, "b"]
+
+    with_storage(logs, body)
+
+
 def test_names_are_known_without_rows(logs: Logs) -> None:
     async def body(storage: Storage) -> None:
         assert storage.sql.exec("SELECT a, 1 AS b FROM u WHERE a = ?", 1).column_names == ["a", "b"]

@@ -159,6 +159,9 @@ FORMS = [
     ("two hosts", get(b"Host: elsewhere.example"), REFUSED),
     ("two equal hosts", get(b"Host: HOST"), REFUSED),
     ("a list of hosts", get(host=b"Host: HOST, elsewhere.example\r\n"), REFUSED),
+    ("a host with an empty label", get(host=b"Host: a..HOST\r\n"), REFUSED),
+    ("a host that begins with a dot", get(host=b"Host: .HOST\r\n"), REFUSED),
+    ("a host with a label beyond 63 octets", get(host=b"Host: %b.HOST\r\n" % (b"x" * 64)), REFUSED),
     ("a host with a path", get(host=b"Host: HOST/elsewhere\r\n"), REFUSED),
     ("a host with a user", get(host=b"Host: elsewhere.example@HOST\r\n"), REFUSED),
     ("a host with a blank", get(host=b"Host: HOST elsewhere\r\n"), REFUSED),
@@ -180,6 +183,8 @@ FORMS = [
     ),
     ("a keep-alive of HTTP/1.0", get(b"Connection: keep-alive", start=b"GET /ID-a HTTP/1.0"), PASSED),
     ("a client's address by underscores", get(b"X_Forwarded_For: 6.6.6.6"), REFUSED),
+    ("an inspected header by underscores", get(b"User_Agent: () { :; }"), REFUSED),
+    ("a type that its origin is not to see", get(b"Connection: Content-Type"), REFUSED),
 ]
 
 

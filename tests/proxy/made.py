@@ -25,11 +25,13 @@ class Seen:
     def decided(self, exchange: Exchange, decision: Decision) -> None:
         self.decisions.append(decision)
 
-    def refused(self, *about: object) -> None:
-        raise AssertionError(about)
+    def refused(
+        self, client: str, ray: bytes, status: int, reason: str, method: bytes, host: bytes, target: bytes
+    ) -> None:
+        self.decisions.append(Decision("http", "refuse", status, reason=reason))
 
-    def failed(self, *about: object) -> None:
-        raise AssertionError(about)
+    def failed(self, exchange: Exchange, status: int, reason: str) -> None:
+        self.decisions.append(Decision("origin", "fail", status, reason=reason))
 
     @property
     def actions(self) -> list[str]:

@@ -1,7 +1,10 @@
 """Rules that change requests and answers: redirects, origins, transforms."""
 
+import re
+
 import pytest
 
+from tests.proxy.bench import GET, Bench
 from tests.proxy.made import answer, rule
 
 REDIRECT, ROUTE = "http_request_dynamic_redirect", "http_request_origin"
@@ -66,7 +69,7 @@ def test_a_redirect_comes_before_the_firewall(edge):
         more={"http_request_firewall_custom": [rule("block")]},
     )
     assert edge.ask().status == 301
-    assert edge.seen.actions == []
+    assert edge.seen.actions == ["redirect"]
 
 
 def test_always_use_https_comes_before_every_rule(edge):
@@ -119,6 +122,8 @@ URIS = [
     ),
     ({"path": {"expression": 'http.request.uri.args["p"][0]'}}, "/o", b"/o"),
     ({"origin": True}, "/o", b"/o"),
+    ({"path": {"value": "/new"}, "origin": True}, "/o", b"/new"),
+    ({"path": {"value": "/new"}, "origin": False}, "/o?a", b"/o?a"),
 ]
 
 
@@ -127,6 +132,14 @@ def test_a_rewrite_changes_the_target_for_the_origin(edge, uri, asked, target):
     exchange = edge.serve(TRANSFORM, zone=[rewrite(uri=uri)]).send(asked)
     assert exchange.target == target
     assert exchange.raw_target == asked.encode("latin-1")
+
+
+def test_a_rewrite_that_is_not_for_the_origin_is_for_later_rules(edge):
+    later = rule("log", 'http.request.uri.path eq "/new"')
+    rules = [rewrite(uri={"path": {"value": "/new"}, "origin": False})]
+    edge.serve(TRANSFORM, zone=rules, more={"http_request_firewall_custom": [later]})
+    assert edge.send("/o").target == b"/o"
+    assert edge.seen.actions == ["log"]
 
 
 def test_rules_of_one_phase_all_see_what_came_and_the_later_one_wins(edge):
@@ -186,6 +199,28 @@ def test_response_rules_see_the_answer(edge):
         exchange = answer(edge.send(), status)
         edge.pipeline.response(exchange)
         assert len(exchange.response.headers) == count
+
+
+SAID = [
+    b"X-Real-IP: 203.0.113.6",
+    b"Connection: x-key, x-real-ip, x-hop",
+    b"X-Hop: 1",
+    b"X-Forwarded-For: ::1",
+]
+
+
+def test_what_a_rule_sets_reaches_the_origin_whatever_the_client_says():
+    sets = {
+        "X-Real-IP": {"operation": "set", "expression": "to_string(ip.src)"},
+        "X-Key": {"operation": "set", "value": "secret"},
+    }
+    for rules, expected in (({}, []), ({TRANSFORM: [rewrite(headers=sets)]}, [b"192.0.2.9", b"secret"])):
+        bench = Bench(rules)
+        bench.connection.data_received(GET[:-2] + b"\r\n".join((*SAID, b"", b"")))
+        head = bench.server.written
+        assert re.findall(rb"(?:x-real-ip|x-key): (\S+)", head) == expected
+        assert b"x-hop" not in head
+        assert re.findall(rb"x-forwarded-for: (\S+)", head) == [b"192.0.2.9"]
 
 
 def test_changes_alone_decide_nothing(edge):

@@ -2,121 +2,9 @@
 
 import pytest
 
-from edgestead.model import edge as documents
-from edgestead.model import names
-from edgestead.model.call import Profile
 from edgestead.proxy import limits
-from edgestead.proxy.address import NAMES, Addresses, Trust
 from edgestead.proxy.client import ClientConnection
-from edgestead.proxy.edge import Edge
-from edgestead.proxy.origin import OriginConnection
-from edgestead.proxy.origins import Target
-from edgestead.proxy.phase import local_tools
-from edgestead.proxy.policy import Policy
-from edgestead.proxy.pool import Pool
-from edgestead.proxy.routing import Routes
-from edgestead.store.changes import Change
-
-ZONE = "5" * 32
-TARGET = Target("192.0.2.1", 80)
-GET = b"GET / HTTP/1.1\r\nHost: www.example.com\r\n\r\n"
-POST = b"POST / HTTP/1.1\r\nHost: www.example.com\r\nContent-Length: 5\r\n\r\n"
-HEAD_200 = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n"
-
-
-class Clock:
-    """As much of an event loop as deadlines need."""
-
-    def __init__(self):
-        self.now = 1_000.0
-
-    def time(self):
-        return self.now
-
-    def call_later(self, seconds, function, *arguments):
-        return None
-
-    def call_soon(self, function, *arguments):
-        function(*arguments)
-
-
-class Transport:
-    """Remembers what was written; `state` is open, closed or aborted."""
-
-    def __init__(self, peer="192.0.2.9"):
-        self.peer, self.written, self.state, self.is_paused = peer, b"", "open", False
-
-    def get_extra_info(self, name, default=None):
-        return (self.peer, 5) if name == "peername" else default
-
-    def set_write_buffer_limits(self, octets):
-        pass
-
-    def write(self, data):
-        self.written += data
-
-    def can_write_eof(self):
-        return False
-
-    def is_closing(self):
-        return self.state != "open"
-
-    def pause_reading(self):
-        self.is_paused = True
-
-    def resume_reading(self):
-        self.is_paused = False
-
-    def close(self):
-        self.state = "closed"
-
-    def abort(self):
-        self.state = "aborted"
-
-    @property
-    def status(self):
-        return int(self.written.split()[1]) if self.written else None
-
-
-class Bench:
-    """An edge with one proxied name, a client's connection, and a kept one to the origin."""
-
-    def __init__(self):
-        self.clock, tools = Clock(), local_tools()
-        routes = Routes(tools)
-        owner = names.wire_from_text("www.example.com")
-        zone = documents.EdgeZone("example.com", "a" * 32, "free", False, {})
-        name = documents.EdgeName(owner, (bytes((192, 0, 2, 1)),))
-        routes.load(
-            [
-                Change(1, ZONE, documents.KIND_EDGE_ZONE, "", documents.encode(zone)),
-                Change(2, ZONE, documents.KIND_EDGE_NAME, owner.hex(), documents.encode(name)),
-            ]
-        )
-        routes.swap()
-        pool = Pool(self.clock, Policy((), ()), None, None)
-        trust, spelled = Trust(()), NAMES[Profile.SPEC]
-        self.counted = []
-        self.edge = Edge(
-            self.clock,
-            routes=routes,
-            pool=pool,
-            trust=trust,
-            address=Addresses(trust, spelled, b"here"),
-            names=spelled,
-            tools=tools,
-            count=self.counted.append,
-        )
-        self.connection, self.client = ClientConnection(self.edge, port=80), Transport()
-        self.connection.connection_made(self.client)
-        self.origin, self.server = OriginConnection(pool, TARGET), Transport("192.0.2.1")
-        self.origin.connection_made(self.server)
-        self.edge.sweep()
-        pool.put(self.origin)
-
-    def wait(self, seconds):
-        self.clock.now += seconds
-        self.edge.sweep()
+from tests.proxy.bench import GET, HEAD_200, POST, Bench, Transport
 
 
 @pytest.fixture
@@ -202,6 +90,45 @@ def test_a_client_that_goes_on_taking_is_not(bench):
     assert bench.client.state == "open"
 
 
+def test_a_client_that_takes_a_little_is_not_either(bench):
+    bench.connection.data_received(GET)
+    bench.client.left = 300_000
+    bench.connection.pause_writing()
+    bench.origin.data_received(HEAD_200 + b"bo")
+    for left in (200_000, 100_000):
+        bench.client.left = left
+        bench.wait(limits.STALL_SECONDS_MAX + SLACK)
+        assert bench.client.state == "open"
+    bench.wait(limits.STALL_SECONDS_MAX + SLACK)
+    assert bench.client.state == bench.server.state == "aborted"
+
+
+@pytest.mark.parametrize("last", [b"", b"Connection: close\r\n"])
+def test_what_is_left_of_an_answer_is_not_waited_for_without_end(bench, last):
+    bench.connection.data_received(GET[:-2] + last + b"\r\n")
+    bench.client.left = 2_000
+    bench.origin.data_received(HEAD_200 + b"body")
+    assert bench.client.state == ("closed" if last else "open")
+    bench.client.left = 1_000
+    bench.wait(limits.IDLE_SECONDS_MAX + SLACK)
+    assert bench.client.state == ("closed" if last else "open")  # it takes its time, but it takes some
+    bench.wait(limits.STALL_SECONDS_MAX + SLACK)
+    assert bench.client.state == "aborted"
+
+
+def test_a_tunnel_that_was_stuffed_is_not_cut_sooner_than_others(bench):
+    bench.routes.find(b"www.example.com").takes_websockets = True
+    bench.connection.data_received(GET[:-2] + b"Connection: upgrade\r\nUpgrade: websocket\r\n\r\n")
+    bench.origin.data_received(b"HTTP/1.1 101 Hi\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n")
+    assert bench.client.status == 101
+    bench.connection.pause_writing()
+    bench.connection.resume_writing()
+    bench.wait(limits.TUNNEL_SECONDS_MAX - SLACK)
+    assert bench.client.state == "open"
+    bench.wait(2 * SLACK)
+    assert bench.client.state == "aborted"
+
+
 def test_a_kept_connection_is_closed_before_its_origin_would(bench):
     bench.wait(limits.IDLE_ORIGIN_SECONDS_MAX - SLACK / 2)
     assert bench.server.state == "open"
@@ -235,5 +162,8 @@ def test_each_answer_is_counted_once(bench):
 def test_connections_beyond_the_limit_are_closed(bench, monkeypatch):
     monkeypatch.setattr(limits, "CONNECTIONS_MAX", 1)
     another = Transport()
+    turned_away = []
+    bench.edge.turned_away = lambda: turned_away.append(1)
     ClientConnection(bench.edge, port=80).connection_made(another)
     assert another.state == "aborted"
+    assert turned_away == [1]

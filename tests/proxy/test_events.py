@@ -121,8 +121,8 @@ def test_a_managed_rules_decision_names_what_contributed(open_log, folder):
 def test_refusals_and_failures_are_events_too(open_log, folder, counts):
     log = open_log()
     log.zone_id_of = {b"www.example.com": ZONE_ID}.get
-    log.refused("192.0.2.9", b"ray-2", 400, "two lengths", b"\xffhost", b"/a?password=x")
-    log.refused("192.0.2.9", b"ray-3", 400, "two lengths", b"WWW.Example.com.:8080", b"/b")
+    log.refused("192.0.2.9", b"ray-2", 400, "two lengths", b"POST", b"\xffhost", b"/a?password=x")
+    log.refused("192.0.2.9", b"ray-3", 400, "two lengths", b"", b"WWW.Example.com.:8080", b"/b")
     log.failed(ask("/b"), 522, "the origin did not answer")
     log.close()
 
@@ -132,7 +132,8 @@ def test_refusals_and_failures_are_events_too(open_log, folder, counts):
         ("refuse", 400, ZONE_ID),
         ("fail", 522, ZONE_ID),
     ]
-    assert (lines[0]["host"], lines[0]["query"], lines[0]["reason"]) == (
+    assert (lines[0]["method"], lines[0]["host"], lines[0]["query"], lines[0]["reason"]) == (
+        "POST",
         "\\xffhost",
         "password=***",
         "two lengths",
@@ -165,6 +166,22 @@ def test_more_events_than_anybody_reads_are_dropped_and_counted(open_log, folder
     assert [event.dropped for event in found(folder)] == [7, 0, 0, 0]
     assert len(counts.actions) == 11
     assert counts.lost == 7
+
+
+def test_redirects_leave_room_for_other_events(open_log, folder, counts, monkeypatch):
+    monkeypatch.setattr(writing, "REDIRECTS_PER_SECOND_MAX", 2)
+    log = open_log(per_second_max=3)
+    for _ in range(10):
+        log.decided(ask(), Decision("always_use_https", "redirect", 301))
+    log.decided(ask(), BLOCK)
+    log.close()
+
+    assert [(event.action, event.dropped) for event in found(folder)] == [
+        ("block", 8),
+        ("redirect", 0),
+        ("redirect", 0),
+    ]
+    assert (len(counts.actions), counts.lost) == (11, 8)
 
 
 def test_what_cannot_be_written_is_counted_and_told_once(open_log, folder, counts, monkeypatch):

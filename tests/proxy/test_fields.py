@@ -4,9 +4,8 @@ import pytest
 
 from edgestead.language import FIELDS, compile_filter
 from edgestead.proxy.exchange import TlsFacts
-from edgestead.proxy.fields import KNOWN
+from edgestead.proxy.fields import BODY_OCTETS_SEEN_MAX, KNOWN, view_of
 from edgestead.proxy.fields_page import reference_page
-from edgestead.proxy.phase import view_of
 from tests.proxy.made import answer, ask
 
 HEADERS = [
@@ -47,12 +46,14 @@ HOLD = [
     'any(http.request.body.form.values[*] eq "x") and not http.request.body.truncated',
     "ip.src in {192.0.2.0/24} and ssl and cf.edge.client_tcp",
     'cf.zone.name eq "example.com" and cf.zone.plan eq "free" and cf.ray_id eq "ray-1"',
+    "cf.edge.server_ip in {198.51.100.0/24 2001:db8::/32}",
     "cf.edge.server_port eq 8443 and len(cf.random_seed) eq 16",
     'cf.tls_version eq "TLSv1.3" and cf.tls_cipher eq "AES"',
     # What this platform does not compute has its neutral value.
     "cf.threat_score eq 0 and cf.waf.score eq 100 and not cf.client.bot",
     'ip.src.country ne "DE" and not ip.src.is_in_european_union',
 ]
+SEEN = ('http.request.body.raw contains "y"', "http.request.body.truncated")
 RESPONSE = [
     "http.response.code eq 404",
     'http.response.headers["server"][0] eq "nginx"',
@@ -71,6 +72,7 @@ def request_view():
         method=b"POST",
         scheme=b"https",
         port=8443,
+        server="198.51.100.4",
         headers=HEADERS,
         body=b"user=me&pass=x",
         tls=TlsFacts(b"TLSv1.3", b"AES", b"www.example.com"),
@@ -104,10 +106,21 @@ def test_the_tables_above_ask_for_every_field_that_the_edge_knows():
 
 def test_what_a_request_lacks_is_missing():
     view = view_of(ask())
+    assert not compile_filter("cf.edge.server_ip in {0.0.0.0/0 ::/0}", "http_request_firewall_custom")(view)
     for text in ('http.user_agent eq ""', 'http.cookie eq ""', 'cf.tls_version eq ""', 'http.referer eq ""'):
         assert not compile_filter(text, "http_request_firewall_custom")(view)
     assert not compile_filter("http.response.code eq 200", "http_response_headers_transform")(view)
     assert not compile_filter('http.request.body.form["a"][0] eq ""', "http_request_firewall_custom")(view)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_a_body_is_shown_to_its_limit_and_called_truncated_where_there_is_more(more, is_complete):
+    exchange = ask(method=b"POST", body=b"x" * BODY_OCTETS_SEEN_MAX + b"y" * more)
+    exchange.body_complete = is_complete
+    view = view_of(exchange)
+    holds = {text: compile_filter(text, "http_request_firewall_custom")(view) for text in SEEN}
+    assert holds == dict(zip(SEEN, (False, more > 0 or not is_complete), strict=True))
 
 
 def test_a_rewritten_uri_is_what_later_expressions_see():

@@ -9,8 +9,8 @@ import pytest
 from edgestead.language import compile_filter
 from edgestead.proxy import hello
 from edgestead.proxy.exchange import TlsFacts
+from edgestead.proxy.fields import view_of
 from edgestead.proxy.fingerprints import ClientHello, hello_of
-from edgestead.proxy.phase import view_of
 from tests.proxy.made import ask
 
 RANDOM = bytes(range(32))

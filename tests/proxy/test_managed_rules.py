@@ -111,6 +111,14 @@ OVERRIDES = [
     ),
     ({"threshold": 60, "rules": [{"id": QUOTES, "action": "block"}]}, 403),
     ({"threshold": 5, "action": "log"}, None),
+    # a rule that only logs is no way around the score, nor around another rule
+    ({"threshold": 5, "rules": [{"id": QUOTES, "action": "log"}]}, 403),
+    ({"threshold": 9, "rules": [{"id": QUOTES, "action": "log"}]}, None),
+    (
+        {"threshold": 60, "rules": [{"id": SQL, "action": "log"}, {"id": QUOTES, "action": "block"}]},
+        403,
+    ),
+    ({"threshold": 5, "action": "log", "rules": [{"id": QUOTES, "action": "block"}]}, 403),
     ({"threshold": 5, "rules": [{"id": ANOMALY_RULE_ID, "action": "managed_challenge"}]}, 403),
     ({"threshold": 5, "rules": [{"id": ANOMALY_RULE_ID, "enabled": False}]}, None),
 ]
@@ -241,6 +249,7 @@ def test_bodies_are_inspected_whole_or_refused(
 
     assert status == (None if answer is None else answer.status)
     assert [one.reason for one in guarded.seen.decisions] == ([] if reason is None else [reason])
+    assert all(bool(one.reason) == ("cannot be" in one.description) for one in guarded.seen.decisions)
 
 
 def test_what_only_logs_refuses_no_body_but_says_so(guarded: Edge) -> None:
@@ -249,6 +258,14 @@ def test_what_only_logs_refuses_no_body_but_says_so(guarded: Edge) -> None:
 
     assert asked(guarded, "/", method=b"POST", headers=kind, body=b"{") is None
     assert [(one.action, one.reason) for one in guarded.seen.decisions] == [("log", "json-syntax")]
+
+
+def test_where_any_rule_blocks_a_body_that_cannot_be_inspected_is_refused(guarded: Edge) -> None:
+    served(guarded, execute(action="log", rules=[{"id": QUOTES, "action": "block"}]))
+    kind = [(b"content-type", b"application/json")]
+
+    assert asked(guarded, "/", method=b"POST", headers=kind, body=b"{").status == 400
+    assert guarded.seen.actions == ["refuse"]
 
 
 def test_the_body_is_waited_for_where_it_is_inspected_and_only_there(guarded: Edge) -> None:
@@ -277,6 +294,24 @@ def test_a_ruleset_that_is_not_here_is_never_left_out(guarded: Edge) -> None:
     assert "no such managed ruleset" in guarded.seen.decisions[0].reason
 
 
+@pytest.mark.parametrize(
+    "broken",
+    [
+        execute(expression="another.release eq 1"),
+        execute(categories=[{"category": 7}]),
+        rule("execute", id="x", action_parameters={}),
+    ],
+)
+def test_a_rule_of_another_release_lets_nothing_pass_uninspected(guarded: Edge, broken: Any) -> None:
+    served(guarded, broken)
+
+    assert asked(guarded, "/").status == 503
+    assert "does not understand" in guarded.seen.decisions[0].reason
+
+    served(guarded, rule("log", "another.release eq 1"), execute())
+    assert (asked(guarded, "/"), asked(guarded).status) == (None, 403)
+
+
 def test_rules_that_become_ready_are_used_at_once(rules: ManagedRules) -> None:
     seen, managed = Seen(), ManagedRules()
     edge = served(Edge(local_tools(seen)._replace(managed=managed), seen), execute())
@@ -300,6 +335,22 @@ def test_a_long_inspection_gives_way_and_then_goes_on_with_the_rules_behind_it(g
     assert isinstance(outcome, Later)
     assert finish(outcome).status == 403
     assert guarded.seen.decisions[-1].ruleset_id == "c" * 32
+
+
+def test_what_follows_the_start_of_an_upload_gives_way_too(guarded: Edge) -> None:
+    served(guarded, execute())
+    head = b"--XyZ\r\nContent-Disposition: form-data; "
+    start = head + b'name="f"; filename="f"\r\n\r\n' + b"\0" * 131_073
+    kind = [(b"content-type", b"multipart/form-data; boundary=XyZ")]
+    exchange = ask(method=b"POST", headers=kind, body=start, body_complete=False)
+    assert finish(guarded.pipeline.request(exchange)) is None
+    assert exchange.late is not None
+
+    fields = b"".join(b'%bname="a%d"\r\n\r\n%b\r\n' % (head, n, b"%41b'\\x<!--" * 90) for n in range(200))
+    outcome = exchange.late.feed(b"\r\n" + fields + b"--XyZ")
+
+    assert isinstance(outcome, Later)
+    assert finish(outcome).endswith(fields)
 
 
 def test_an_expression_decides_whether_it_is_executed(guarded: Edge) -> None:

@@ -171,6 +171,18 @@ UPLOADS = [
 ]
 
 
+SLOW = b"%41b'\\x<!--" * 10_000  # takes longer than one request may keep the others waiting
+UPLOADS += [
+    (UPLOADS[0][0].replace(b"--XyZ--", b"".join(part(f"n{n}", SLOW) for n in range(8)) + end), status)
+    for end, status in (
+        (b"--XyZ--", 200),
+        (part("z", b"union select") + b"--XyZ--", 403),
+        (b"--XyZ--\r\n--XyZ--", 400),
+        (b"", 400),
+    )
+]
+
+
 @pytest.mark.parametrize(("body", "status"), UPLOADS, ids=[str(number) for number in range(len(UPLOADS))])
 def test_a_large_upload_passes_and_fields_behind_the_file_are_inspected(site, body, status):
     host, origin = deployed(site)

@@ -3,8 +3,8 @@
 import pytest
 
 from edgestead.language import compile_filter
+from edgestead.proxy.fields import BODY_OCTETS_SEEN_MAX, view_of
 from edgestead.proxy.parts import Parts
-from edgestead.proxy.phase import view_of
 from tests.proxy.made import ask
 
 CONTENT_TYPE = b"multipart/form-data; boundary=x"
@@ -62,6 +62,22 @@ def test_of_a_body_that_is_cut_what_is_here_is_seen(end):
         assert full.startswith(seen) or seen.startswith(full)  # of a cut file the boundary may be seen, too
     if BODY[:end].endswith(b"<?php"):
         assert cut.values[2] == b"<?php"
+
+
+def test_of_a_body_beyond_the_limit_the_parts_that_begin_before_it_are_seen():
+    filler = b'--x\r\nContent-Disposition: form-data; name="big"\r\n\r\n' + b"y" * BODY_OCTETS_SEEN_MAX
+    first, last = BODY[: BODY.index(b"--x\r\n", 1)], BODY[BODY.rindex(b"--x\r\n") :]
+    body = first + filler + b"\r\n" + last
+    for complete in (True, False):
+        assert asked(f'{M}["user"][0] eq "root" and {M}["big"][0] contains "yyyy"', body, complete=complete)
+        assert asked("http.request.body.truncated", body, complete=complete)
+        assert not asked(f'any({M}.filenames[*][0] eq "a.php")', body, complete=complete)
+    assert asked(f'any({M}.filenames[*][0] eq "a.php")', first + last)
+
+
+def test_a_field_that_is_cut_shows_what_is_here():
+    cut = Parts(CONTENT_TYPE, BODY[: BODY.index(b"ot\r\n")], False)
+    assert (cut.names, cut.values) == ([[b"user"]], [b"ro"])
 
 
 DAMAGED = [

@@ -23,8 +23,12 @@ NEVER = [
     ("0.0.0.0", 80, "never"),
     ("::", 80, "never"),
     ("255.255.255.255", 80, "never"),
+    ("64:ff9b::a9fe:a9fe", 80, "never"),
+    ("2002:a9fe:a9fe::1", 80, "never"),
+    ("64:ff9b::7f00:1", 8080, "own"),
 ]
 PRIVATE = ["127.0.0.1", "::1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "fd00::1", "::ffff:10.1.2.3"]
+PRIVATE += ["100.64.0.1", "100.100.100.200", "64:ff9b::a00:1", "2002:a00:1::1"]
 
 
 @pytest.mark.parametrize(("address", "port", "words"), NEVER)
@@ -45,6 +49,6 @@ def test_a_prefix_allows_its_own_addresses_only():
     assert policy.fault("fd00::1", 80) is not None
 
 
-@pytest.mark.parametrize("address", ["8.8.8.8", "2606:4700::1"])
+@pytest.mark.parametrize("address", ["8.8.8.8", "2606:4700::1", "64:ff9b::808:808", "2002:808:808::1"])
 def test_the_world_is_asked(address):
     assert Policy(OWN, ()).fault(address, 80) is None

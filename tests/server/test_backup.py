@@ -207,6 +207,18 @@ def test_a_restore_that_is_killed_is_run_again(filled, new_server, tmp_path):
     assert again.dig("www.example.com") == ["192.0.2.1"]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files for others")
+def test_what_root_brings_back_belongs_to_the_user_of_the_service(filled, tmp_path):
+    backup, again = tmp_path / "backup", tmp_path / "again"
+    done("backup", backup, "--data-dir", filled.data_dir)
+    again.mkdir()
+    os.chown(again, 65_534, 65_534)
+
+    done("restore", backup, "--data-dir", again)
+
+    assert {path.stat().st_uid for path in (again, *again.rglob("*"))} == {65_534}
+
+
 def test_a_backup_that_is_interrupted_leaves_nothing(filled, tmp_path):
     command = [sys.executable, "-P", "-m", "edgestead", "backup", str(tmp_path / "backup")]
     running = subprocess.Popen([*command, "--data-dir", str(filled.data_dir)], env=environment())

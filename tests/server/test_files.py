@@ -7,6 +7,9 @@ import pytest
 
 from edgestead.server import files
 
+NOBODY = 65_534
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files for others")
+
 
 def test_a_replaced_file_is_private_and_leaves_no_part(tmp_path):
     path = tmp_path / "x"
@@ -44,3 +47,30 @@ def test_a_missing_file_reads_as_none_and_a_huge_one_is_refused(tmp_path):
     path.write_bytes(b"x" * (files.PRIVATE_FILE_BYTES_MAX + 1))
     with pytest.raises(ValueError, match="larger than"):
         files.read_private(path)
+
+
+@needs_root
+def test_what_root_makes_in_the_folder_of_another_user_is_that_users(tmp_path):
+    os.chown(tmp_path, NOBODY, NOBODY)
+
+    files.replace_private(tmp_path / "replaced", b"new")
+    os.close(files.open_private(tmp_path / "opened"))
+
+    assert {path.stat().st_uid for path in tmp_path.iterdir()} == {NOBODY}
+
+
+@needs_root
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_a_link_gives_nobody_the_file_of_another(tmp_path, link):
+    secret, folder = tmp_path / "secret", tmp_path / "folder"
+    secret.touch(mode=0o600)
+    folder.mkdir()
+    os.chown(folder, NOBODY, NOBODY)
+    link(secret, folder / "lock")
+
+    try:
+        os.close(files.open_private(folder / "lock"))
+    except OSError:
+        assert link is os.symlink
+
+    assert secret.stat().st_uid == 0

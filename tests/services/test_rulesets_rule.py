@@ -162,11 +162,14 @@ BAD = [
     ("http_response_headers_transform", "rewrite", {"uri": {"path": {"value": "/a"}}}, "/uri"),
     ("http_request_late_transform", "rewrite", {"headers": {}}, "/headers"),
     ("http_request_late_transform", "rewrite", {"headers": {"a b": {"operation": "remove"}}}, "/headers/a b"),
-    (
-        "http_request_late_transform",
-        "rewrite",
-        {"headers": {"Host": {"operation": "remove"}}},
-        "/headers/Host",
+    *(
+        (
+            "http_request_late_transform",
+            "rewrite",
+            {"headers": {name: {"operation": "remove"}}},
+            f"/headers/{name}",
+        )
+        for name in ("Host", "Expect", "X-Forwarded-For", "CF-Ray")
     ),
     (
         "http_request_late_transform",

@@ -40,7 +40,6 @@ KEEP_LARGEST = (
     "INSERT INTO notes (id, zone_id, body_folded, size, made_us) VALUES (?, ?, ?, ?, ?) "
     "ON CONFLICT (id) DO UPDATE SET size = excluded.size WHERE notes.size < excluded.size RETURNING size"
 )
-NAME_OF_THE_TABLE = "notes"
 
 
 def insert(tx: Transaction, row: Row) -> None:

@@ -115,6 +115,15 @@ def test_a_zone_that_was_there_gets_its_records_and_settings_back(platform):
         assert edge.get(f"{path}/settings/ssl").result["value"] == "off"
 
 
+def test_programs_find_the_platform_by_what_edgecli_env_prints(platform):
+    known = platform.edge.environment
+
+    assert known["EDGE_API_BASE"] == known["CLOUDFLARE_BASE_URL"] == platform.edge.api_base
+    assert (known["EDGE_EMAIL"], known["EDGE_KEY"]) == (platform.edge.email, platform.edge.key)
+    assert known["EDGE_PID"].isdigit()
+    assert "EDGE_HTTPS_ADDR" not in known, "it has no such listener"
+
+
 def test_objects_have_forgotten(platform):
     edge = platform.for_a_test()
     path = f"http://{edge.objects}/objects/Leaderboard/chess/submit"

@@ -25,6 +25,9 @@ REQUEST_BODY_LENGTH REQUEST_COOKIES REQUEST_COOKIES_NAMES REQUEST_FILENAME REQUE
 REQUEST_HEADERS_NAMES REQUEST_LINE REQUEST_METHOD REQUEST_PROTOCOL REQUEST_URI REQUEST_URI_RAW SERVER_ADDR
 SERVER_NAME SERVER_PORT XML:/* XML://@*""".split()
 ROUNDS = 400
+REFUSED_FLAGS = "CRLF_LF_LINES DATA_AFTER HEADER_FOLDING INVALID_PART".split()
+# Boundaries where none may be; it flags them as others than ours.
+REFUSED_SIGNS = (b"x--XyZ", b"---XyZ", b"--XyZ---", b" --XyZ", b"\r--XyZ")
 
 
 def request(
@@ -86,6 +89,7 @@ COOKIES = [
     (b"a=1; b=2", [(b"a", b"1"), (b"b", b"2")]),
     (b" a=1;b;;=c; d=e=f ", [(b"a", b"1"), (b"b", b""), (b"d", b"e=f")]),
     (b'a="1; 2"', [(b"a", b'"1'), (b'2"', b"")]),
+    (rb'a="1\047 \"\125"; b=\047', [(b"a", rb'"1\047 \"\125"'), (b"a", b'"1\' "U"'), (b"b", rb"\047")]),
     (b"", []),
 ]
 
@@ -114,10 +118,14 @@ BODIES = [
       "ARGS": [b"1.50", b"", b"\xc3\xa9", b"true"], "ARGS_POST": [], "REQUEST_BODY": [b""]}),
     (b"application/problem+json; charset=utf-8", b"[[7]]", {"ARGS_NAMES": [b"json.array_0.array_0"]}),
     (JSON, b'"\\ud800"', {"ARGS": [b"?"], "ARGS_NAMES": [b"json"]}),
-    (XML, b'<a b="1" xmlns="u">t<c d="&#39;2">u</c><![CDATA[<v>]]></a>', {"XML": [b"tu<v>", b"1", b"'2"]}),
-    (b"application/soap+xml", b"<a/>", {"XML": [b""]}),
+    (XML, b'<a b="1" xmlns="u">t<c d="&#39;2">u</c><![CDATA[<v>]]></a>',
+     {"XML": [b"tu<v>", b"t", b"u", b"<v>", b"1", b"'2"]}),
+    (XML, b"<a xmlnsid='1' xmlns:b='u'>\n <b>7</b>\n</a>", {"XML": [b"\n 7\n", b"1"]}),
+    (b"application/soap+xml", b"<!DOCTYPE a [<!ELEMENT a ANY>]><a/>", {"XML": [b""]}),
     (b"application/octet-stream", b"a=1&b=2", {"ARGS": [], "REQUEST_BODY": [b"a=1&b=2"]}),
-    (b"", b"a=1", {"ARGS": [], "REQUEST_BODY": [b"a=1"]}),
+    (b"", b"a=%31", {"ARGS": [b"1"], "REQUEST_BODY": [b"a=%31"]}),
+    (b"application/x_y+json", b"[1]", {"ARGS": [b"1"]}),
+    (b"application/a+b+json", b"[1]", {"ARGS": [b"1"]}),
     (b"application/jsonx", b"{", {"ARGS": [], "REQUEST_BODY": [b"{"]}),
     (MULTIPART,
      b'--XyZ\r\nContent-Disposition: form-data; name="a"\r\n\r\none\r\ntwo\r\n'
@@ -140,11 +148,50 @@ def test_a_body_is_read_as(kind: bytes, body: bytes, expected: dict[str, list[by
     assert found["REQBODY_ERROR"] == [(b"", b"0")]
 
 
+JSON_PART = (
+    b'--XyZ\r\nContent-Disposition: form-data; name="d"; filename="blob"\r\n'
+    b"Content-Type: application/json\r\n\r\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "fields"),
+    [
+        (b'{"a": "\\u0027"}', [(b"d", b'{"a": "\\u0027"}'), (b"d.json.a", b"'")]),
+        (b"{", [(b"d", b"{")]),
+    ],
+)
+def test_a_part_that_says_it_is_json_is_no_opaque_file(
+    content: bytes, fields: list[tuple[bytes, bytes]]
+) -> None:
+    found = values(request(body=JSON_PART + content + b"\r\n--XyZ--\r\n", kind=MULTIPART))
+
+    assert (found["ARGS_POST"], found["FILES"]) == (fields, [(b"d", b"blob")])
+
+
 def test_a_rule_can_ask_for_the_body_itself() -> None:
     assert values(request(body=b"[1]", kind=JSON), force=True)["REQUEST_BODY"] == [(b"", b"[1]")]
 
 
 PART = b'--XyZ\r\nContent-Disposition: form-data; name="a"\r\n\r\n'
+END, FILE = b"\r\n--XyZ--\r\n", PART.replace(b'"\r', b'"; filename="b"\r')
+# Each hides a field from whoever reads as RFC 7578 says, and shows it to Django, Werkzeug, PHP or busboy.
+HIDDEN = b'Content-Disposition: form-data; name="q"\r\n\r\nattack'
+AMBIGUOUS = [
+    PART + b"1" + END + b"--XyZ\r\n" + HIDDEN + END,
+    FILE + b"x--XyZ\r\n" + HIDDEN + b"--XyZ--" + END,
+    PART + b"x--XyZ\r\n" + HIDDEN + b"--XyZ--" + END,
+    FILE + b"x\r--XyZ\r" + HIDDEN.replace(b"\n", b"") + b"\r--XyZ--\r" + END,
+    FILE + b"--XyZ\r\n" + HIDDEN + END,
+    b"x--XyZ\r\n" + HIDDEN + b"\r\n" + PART + END,
+    b"--XyZ\r\n" + HIDDEN.replace(b"; n", b";\r\n n") + END,
+    FILE.replace(b"; f", b";\r\n f") + b"attack" + END,
+    FILE.replace(b'"b"', b'"\rb"') + b"attack" + END,
+    PART + b"1\n--XyZ\n" + FILE[7:].replace(b"\r", b"") + b"attack" + END,
+]
+AMBIGUOUS_TYPES = [
+    b"multipart/form-data; boundary=XyZ" + end for end in (b",b", b" b", b'"', b"; boundary=b")
+]
 REFUSED = [
     (FORM, b"a" * (limits.BODY_BYTES_MAX + 1), "body-size", 413),
     (FORM, b"&" * (limits.ARGUMENTS_MAX + 1), "arguments", 413),
@@ -158,11 +205,15 @@ REFUSED = [
     (XML, b"<a", "xml-syntax", 400),
     (XML, b'<!DOCTYPE a [<!ENTITY e "x">]><a>&e;</a>', "xml-entities", 400),
     (XML, b'<!DOCTYPE a [<!ENTITY e SYSTEM "file:///etc/passwd">]><a>&e;</a>', "xml-entities", 400),
+    (XML, b'<!DOCTYPE a SYSTEM "http://evil.example/e.dtd"><a>&e;</a>', "xml-entities", 400),
+    (XML, b'<!DOCTYPE a PUBLIC "p" "e.dtd"><a/>', "xml-entities", 400),
     (XML, b"<a>" * 65 + b"</a>" * 65, "xml-depth", 413),
     (XML, b"<a>" + b"<b/>" * limits.XML_NODES_MAX + b"</a>", "xml-nodes", 413),
     (MULTIPART, b"no boundary", "multipart-syntax", 400),
     (MULTIPART, PART + b"x\r\n", "multipart-syntax", 400),
     (MULTIPART, (PART + b"\r\n") * 300 + b"--XyZ--", "parts", 413),
+    *((MULTIPART, body, "multipart-syntax", 400) for body in AMBIGUOUS),
+    *((kind, PART + b"1\r\n--XyZ--\r\n", "multipart-syntax", 400) for kind in AMBIGUOUS_TYPES),
     (MULTIPART, PART[:-2] + b"X: " + b"y" * 9_000 + b"\r\n\r\n\r\n--XyZ--", "part-headers", 413),
     (MULTIPART, b"x" * (limits.UPLOAD_BYTES_MAX + 1), "body-size", 413),
 ]
@@ -189,6 +240,40 @@ def test_a_packed_body_is_refused(coding: bytes, passes: bool) -> None:
         assert values(one)["ARGS"] == [(b"a", b"1")]
     else:
         assert refusal(one) == ("content-encoding", 415)
+
+
+ENCODED = [
+    (FORM + b"; charset=utf-7", b"a=+ADw-", "charset"),
+    (FORM + b"; charset=utf-16le", b"a\0=\x001\0", "charset"),
+    (FORM + b'; x=y; Charset = "IBM037"', b"\x81~\xf1", "charset"),
+    (FORM + b"; charset=utf-8; charset=utf-7", b"a=1", "charset"),
+    (FORM + b"; charset*=''utf-7", b"a=1", "charset"),
+    (FORM, b"_charset_=utf-7&a=1", "charset"),
+    (JSON + b"; charset=utf-7", b"[1]", "charset"),
+    (XML + b"; charset=utf-32", b"<a/>", "charset"),
+    (MULTIPART + b"; charset=utf-7", PART + b"1" + END, "charset"),
+    (MULTIPART, PART[:-2] + b"Content-Type: text/plain; charset=utf-16\r\n\r\n1" + END, "charset"),
+    (MULTIPART, PART[:-2] + b"Content-Transfer-Encoding: Base64\r\n\r\nMQ==" + END, "transfer-encoding"),
+    (FORM + b"; charset=UTF-8", b"a=1", None),
+    (FORM + b"; charset=", b"a=1&_charset_=windows-1252", None),
+    (JSON + b';charset="utf-8"', b"[1]", None),
+    (XML + b"; charset=iso-8859-15", b"<a/>", None),
+    (MULTIPART, PART[:-2] + b"Content-Type: text/plain; charset=UTF-8\r\n\r\n1" + END, None),
+    (MULTIPART, PART[:-2] + b"Content-Transfer-Encoding: 8bit\r\n\r\n1" + END, None),
+    (MULTIPART, FILE[:-2] + b"Content-Transfer-Encoding: base64\r\n\r\n1" + END, None),
+    (b"text/plain; charset=utf-7", b"a=1", None),
+]
+
+
+@pytest.mark.parametrize(("kind", "body", "reason"), ENCODED)
+def test_a_body_that_means_another_text_to_who_believes_its_encoding_is_told(
+    kind: bytes, body: bytes, reason: str | None
+) -> None:
+    one = request(body=body, kind=kind)
+    found = collections.request_values(one)
+    trouble = collections.add_body(found, one, found["REQBODY_PROCESSOR"][0][1].decode(), False)
+
+    assert (trouble.reason if trouble else None, trouble.status if trouble else 415) == (reason, 415)
 
 
 def test_a_body_of_two_types_is_refused() -> None:
@@ -231,8 +316,10 @@ def compared(one: Request) -> None:
     headers = [(name.decode(), value) for name, value in one.headers]
     told = peer.seen(witness, [*COMPARED, "REQBODY_ERROR"], uri=one.target, headers=headers, body=one.body)
     found = values_or_none(one)
-    if found is None and told["MULTIPART_INVALID_PART"] == [b"1"]:
-        return  # a file that begins with a boundary is refused here
+    if found is None and any(told[f"MULTIPART_{flag}"] == [b"1"] for flag in REFUSED_FLAGS):
+        return  # here its flags are refusals, as they are in its recommended configuration
+    if found is None and any(sign in one.body or sign in one.headers[-1][1] for sign in REFUSED_SIGNS):
+        return
     assert (found is None) == (told["REQBODY_ERROR"] == [b"1"])
     if found is None:
         return
@@ -241,6 +328,8 @@ def compared(one: Request) -> None:
         bare, _, path = name.partition(":")
         mine = [value for key, value in found.get(bare, []) if not path or key == path.encode()]
         theirs = told[name]
+        if name == "XML:/*":
+            mine = mine[:1]  # all text; there is no more of it there
         if bare == "ARGS_COMBINED_SIZE":
             if multipart:
                 continue  # ModSecurity does not count fields of multipart

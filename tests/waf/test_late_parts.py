@@ -53,7 +53,8 @@ def fields_and_files(bodies: list[bytes]) -> tuple[list[tuple[bytes, bytes]], li
 BODIES = [
     file("f", BIG) + field("late", b"1 union select") + END,
     field("a", b"1") + file("f", BIG) + field("b", b"") + file("g", b"") + field("c", b"x\r\ny") + END,
-    file("f", BIG) + END + b"behind",
+    file("f", BIG) + END + b"\r\n \n",
+    (file("f", BIG.replace(b"\r", b"")) + field("a", b"1") + END).replace(b"\r\n", b"\n"),
     file("f", BIG) + file("g", BIG) + field("z", b"z" * 3_000) + END.rstrip(),
     field("a", b"1" * 400) + file("f", BIG) + file("g", b"--Xy") + END,
 ]
@@ -87,6 +88,16 @@ def test_a_field_passes_only_when_it_is_whole() -> None:
     assert fields_and_files([seen]) == ([(b"late", b"attack")], [])
 
 
+def test_a_late_part_that_says_it_is_json_is_held_like_a_field() -> None:
+    parts = LateParts(TYPE, file("f", BIG))
+    data = file("d", b'{"a": "attack"}').replace(b"\r\n\r\n", b"\r\nContent-Type: text/json\r\n\r\n", 1)
+
+    assert b"attack" not in parts.feed(data)[0]
+    passes, seen = parts.feed(END)
+    assert b"attack" in passes
+    assert (b"d.json.a", b"attack") in fields_and_files([seen])[0]
+
+
 def test_a_long_file_is_not_kept() -> None:
     parts = LateParts(TYPE, file("f", BIG)[:900])
     for _ in range(50):
@@ -101,6 +112,14 @@ REFUSED = [
     (b"--XyZ\r\nX: " + b"y" * 10_000, "part-headers", 413),
     (field("a", b"") * 300 + END, "parts", 413),
     (file("g", END) + END, "multipart-syntax", 400),
+    # what some origin reads as a part of its own
+    (END + field("q", b"attack") + END, "multipart-syntax", 400),
+    (END[:-2] + b"x", "multipart-syntax", 400),
+    (file("g", b"x--XyZ\r\n") + END, "multipart-syntax", 400),
+    (file("g", b"x\r--XyZ\r") + END, "multipart-syntax", 400),
+    (file("g", b"x\n--XyZ\n") + END, "multipart-syntax", 400),
+    (field("g", b"x\n--XyZ\n") + END, "multipart-syntax", 400),
+    (file("g", b"").replace(b"; f", b";\r\n f") + END, "multipart-syntax", 400),
 ]
 
 

@@ -26,8 +26,17 @@ RAW = [
         b"\n\nb",
     ),
     (b"GET http://h/a?b HTTP/1.1\n\n", b"GET", b"/a?b", [], b""),
-]
+    *(
+        (b"POST / HTTP/1.1\nTransfer-Encoding: chunked\n\n" + body, b"POST", b"/",
+         [(b"transfer-encoding", b"chunked")], b"a=1 b\n")
+        for body in (b"3;x\r\na=1\r\n3\r\n b\n\r\n0\r\nX: y\r\n\r\n", b"3\na=1\n003\n b\n\n0\n\n")
+    ),
+]  # fmt: skip
 NO_REQUEST = [b"", b"GET / HTTP/1.1 x\n\n", b"hello\n", b"GET /\n\n", b"GET / HTTP/1.1\nno colon\n\n"]
+NO_REQUEST += [
+    b"POST / HTTP/1.1\nTransfer-Encoding: chunked\n\n" + body
+    for body in (b"", b"a=1", b"3\na=1\n", b"-1\na\n0\n", b"999999999\n0\n", b"z\n")
+]
 AGENT = b"Agent/1"
 LINES = [
     (b'192.0.2.7 - - [day] "GET /a?b=%20 HTTP/1.1" 200 5 "-" "Agent/1"', b"GET", b"/a?b=%20", b""),
@@ -101,8 +110,29 @@ def test_a_har_file_is_read_with_its_bodies():
 
     assert samples.is_har(content[:40])
     assert [one.target for one in found] == [b"/a?b=1"] * 3
-    assert found[0].headers == ((b"host", b"shop.example"), (b"x-a", "ä".encode()))
+    headers = [(b"host", b"shop.example"), (b"x-a", "ä".encode()), (b"content-length", b"3")]
+    assert list(found[0].headers) == headers
     assert [one.body for one in found] == [b"a=1", b"\0\xff", b""]
+
+
+def test_a_har_files_fields_are_a_form_and_a_body_has_the_type_that_stands_beside_it():
+    multipart = [{"name": "Content-Type", "value": "multipart/form-data; boundary=x"}]
+    fields = [{"name": "a b", "value": "1' or"}, {"name": "f", "fileName": "x.png"}, {"name": "c"}]
+    posted = [
+        entry(headers=multipart, postData={"mimeType": "multipart/form-data", "params": fields}),
+        entry(postData={"mimeType": "application/json", "text": "[1]", "params": fields}),
+    ]
+
+    found = [
+        one.request
+        for one in samples.requests_of_har(json.dumps({"log": {"entries": posted}}).encode(), "har")
+    ]
+
+    assert [one.body for one in found] == [b"a+b=1%27+or&c=", b"[1]"]
+    assert [dict(one.headers)[b"content-type"] for one in found] == [
+        b"application/x-www-form-urlencoded",
+        b"application/json",
+    ]
 
 
 @pytest.mark.parametrize(

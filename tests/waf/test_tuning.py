@@ -50,6 +50,26 @@ def test_one_inspection_tells_the_score_of_every_level(engine, target, scores):
         assert (level, alone.score) == (level, score)
 
 
+PART = b"--B\r\nContent-Disposition: form-data; name=%b\r\n\r\n%b\r\n"
+FILE = PART % (b"f; filename=x", b"\0" * 2_000_000)
+UPLOADS = [
+    (FILE + PART % (b"a", b"one") + b"--B--", (5, 5, 5, 5), ""),
+    (PART % (b"a", b"two") + FILE + PART % (b"a", b"one") + b"--B--", (5, 8, 8, 8), ""),
+    (FILE + b"--B--", (0, 0, 0, 0), ""),
+    (FILE + PART % (b"a", b"x" * 200_000) + b"--B--", (0, 0, 0, 0), "body-size"),
+    (FILE, (0, 0, 0, 0), "multipart-syntax"),
+]
+
+
+@pytest.mark.parametrize(("body", "scores", "refused"), UPLOADS, ids=range(len(UPLOADS)))
+def test_a_large_upload_is_told_as_the_edge_inspects_it(engine, body, scores, refused):
+    kind = (b"content-type", b"multipart/form-data; boundary=B")
+
+    outcome = Judge(engine).outcome(Request(method=b"POST", target=b"/", headers=(kind,), body=body))
+
+    assert (outcome.scores, outcome.refused) == (scores, refused)
+
+
 def test_a_rule_that_is_off_adds_nothing(engine):
     assert Judge(engine, without=frozenset({1001})).outcome(asked(b"/?a=one+two")).scores == (0, 3, 3, 3)
 

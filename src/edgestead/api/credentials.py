@@ -23,8 +23,8 @@ from edgestead.model.access_errors import (
 )
 from edgestead.services.access import AccessTable, Family, Identity
 
-SECRET_CHARACTERS_MIN = 20
-SECRET_CHARACTERS_MAX = 128
+SECRET_CHARACTERS_MIN = 20  # ours have 40; shorter ones are no secrets
+SECRET_CHARACTERS_MAX = 128  # longer ones are not even hashed
 EMAIL_CHARACTERS_MAX = 254  # RFC 5321 §4.5.3.1.3, less the brackets
 _BEARER = b"Bearer "
 _VISIBLE = bytes(range(0x21, 0x7F))

@@ -31,7 +31,7 @@ PORTION_BYTES = 524_288  # one hop to a thread costs as much as writing 100 KiB
 SENT_BYTES = 65_536  # in one turn of the loop, which copies them into the kernel itself
 SPOOL_IN_MEMORY_BYTES = 262_144
 THREADS = 8
-OWNERS_MAX = 4_096
+OWNERS_MAX = 4_096  # namespaces whose account is remembered; all are forgotten at once
 GIVE_WAY_SECONDS = 0.000_05  # as long as a thread takes to wake
 
 _GETS = slot("edge_kv_operations_total", "get")

@@ -24,6 +24,7 @@ RECORD_MEMBERS = (
 # What tells records of one name apart; a comment that differs makes no second record.
 IDENTITY = ("type", "name", "content", "priority")
 DNS_SETTINGS = ("flatten_all_cnames", "multi_provider", "ns_ttl")
+VIEWS = {"cname_flattening": "flatten_all_cnames"}  # a zone setting that is an older view of a DNS setting
 RULE_MEMBERS = (
     *("action", "action_parameters", "description", "enabled", "expression", "logging", "ref"),
     *("ratelimit", "exposed_credential_check"),
@@ -145,49 +146,38 @@ def _import_settings(
     there: Api, here: Api, their_id: str, our_id: str | None, name: str, report: Report
 ) -> None:
     theirs = {one["id"]: one for one in _optional(there, f"/zones/{their_id}/settings") or ()}
-    ours = (
-        {one["id"]: one for one in here.call("GET", f"/zones/{our_id}/settings")["result"]} if our_id else {}
-    )
+    if our_id is None:  # a dry run: what nobody changed there is what a new zone has
+        report.made("settings", sum(1 for one in theirs.values() if one.get("modified_on")))
+        return
+    dns = _import_dns_settings(there, here, their_id, our_id, name, report)
+    ours = {one["id"]: one for one in here.call("GET", f"/zones/{our_id}/settings")["result"]}
     for id_, setting in theirs.items():
-        if our_id is None:
-            report.made("settings")
-            continue
-        if id_ not in ours or not setting.get("editable", True):
+        if id_ not in ours or not setting.get("editable", True) or VIEWS.get(id_) in dns:
             continue
         if ours[id_]["value"] == setting["value"]:
             report.was_there("settings")
             continue
-        _put(
-            here,
-            "PATCH",
-            f"/zones/{our_id}/settings/{segment(id_)}",
-            {"value": setting["value"]},
-            f"setting {id_} of {name}",
-            "settings",
-            report,
-        )
-    _import_dns_settings(there, here, their_id, our_id, name, report)
+        path, body = f"/zones/{our_id}/settings/{segment(id_)}", {"value": setting["value"]}
+        _put(here, "PATCH", path, body, f"setting {id_} of {name}", "settings", report)
 
 
 def _import_dns_settings(
-    there: Api, here: Api, their_id: str, our_id: str | None, name: str, report: Report
-) -> None:
+    there: Api, here: Api, their_id: str, our_id: str, name: str, report: Report
+) -> frozenset[str]:
+    """Those that the other server has."""
     theirs = _optional(there, f"/zones/{their_id}/dns_settings")
-    if our_id is None or not isinstance(theirs, dict):
-        return
-    ours = here.call("GET", f"/zones/{our_id}/dns_settings")["result"]
-    for member in DNS_SETTINGS:
-        if member in theirs and theirs[member] != ours.get(member):
+    if not isinstance(theirs, dict):
+        return frozenset()
+    path = f"/zones/{our_id}/dns_settings"
+    ours = here.call("GET", path)["result"]
+    known = [member for member in DNS_SETTINGS if member in theirs]
+    for member in known:
+        if theirs[member] == ours.get(member):
+            report.was_there("settings")
+        else:
             body = {member: theirs[member]}
-            _put(
-                here,
-                "PATCH",
-                f"/zones/{our_id}/dns_settings",
-                body,
-                f"{member} of {name}",
-                "settings",
-                report,
-            )
+            _put(here, "PATCH", path, body, f"{member} of {name}", "settings", report)
+    return frozenset(known)
 
 
 def import_rulesets(

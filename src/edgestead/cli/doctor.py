@@ -22,7 +22,7 @@ import click
 
 from edgestead.cli import doctor_machine
 from edgestead.cli.doctor_machine import BROKEN, FINE, WARNING, Finding
-from edgestead.cli.failure import Failed
+from edgestead.cli.failure import Failed, counted
 from edgestead.cli.folder import data_dir, folder_options
 from edgestead.cli.target import JSON, Command, Json, pages
 
@@ -72,7 +72,9 @@ def _examine(folder: Path) -> Iterator[Finding]:
     patient = _patient(folder)
     if patient is None:
         yield Finding(
-            BROKEN, f"no server runs on the data folder {folder}", "Start one with `edgecli serve`."
+            BROKEN,
+            f"no server runs on the data folder {folder}",
+            "Start one with `edgecli serve`; --data-dir DIR or EDGE_DATA_DIR names another folder.",
         )
         return
     yield from _elsewhere(patient)
@@ -183,7 +185,8 @@ def _zones(patient: Patient) -> Iterator[Finding]:
         yield from _addresses(patient, zone)
     first = "the first " if len(zones) > len(examined) else ""
     more = "" if not examined else "; `edgecli dns check ZONE` looks at one's records"
-    yield Finding(FINE, f"{first}{len(examined)} zones were examined{more}")
+    were = "was" if len(examined) == 1 else "were"
+    yield Finding(FINE, f"{first}{counted(len(examined), 'zone')} {were} examined{more}")
 
 
 def _addresses(patient: Patient, zone: Json) -> Iterator[Finding]:

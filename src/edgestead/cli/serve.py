@@ -6,6 +6,7 @@ Tells the shell one line when the server cannot start.
 Not   defaults and parsing: `config`.
 """
 
+import os
 import shlex
 import sys
 from contextlib import suppress
@@ -78,7 +79,7 @@ def _env_command(data_dir: Path) -> str:
     """What prints this very server's addresses and credentials, whether or not edgecli is on the path."""
     beside = Path(sys.executable).with_name("edgecli")
     words = [str(beside) if beside.exists() else "edgecli", "env"]
-    if data_dir != config.default_data_dir():
+    if data_dir != config.default_data_dir() or config.DATA_DIR_VARIABLE in os.environ:  # not in every shell
         words += ["--data-dir", str(data_dir)]
     return f'eval "$({shlex.join(words)})"'
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from edgestead.cli.failure import Failed
 
 STATE_BYTES_MAX = 1 << 20
+DATA_DIR_VARIABLE = "EDGE_DATA_DIR"  # the same as in `config`, which is slow to import
 
 
 class Source(NamedTuple):
@@ -144,6 +145,8 @@ def default_data_dir(environ: Mapping[str, str]) -> Path:
         from edgestead.config import default_data_dir as ask_platform
 
         return ask_platform()
+    if named := environ.get(DATA_DIR_VARIABLE):
+        return Path(named)
     base = environ.get("XDG_DATA_HOME", "").strip()
     return Path(base or os.path.expanduser("~/.local/share"), "edgestead")
 

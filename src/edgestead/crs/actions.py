@@ -15,8 +15,8 @@ from .rules import Control, SetVar, Severity
 from .targets import read_target
 
 Pairs = Iterable[tuple[str, str]]
-ID_MAX = (1 << 31) - 1
-SKIP_MAX = 1_000
+ID_MAX = (1 << 31) - 1  # fits in 31 bits, as everywhere else ids are kept
+SKIP_MAX = 1_000  # rules that one match may jump over
 ITEMS_PER_RULE_MAX = 512  # tags, set variables, controls of one rule
 
 

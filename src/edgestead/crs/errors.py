@@ -6,7 +6,7 @@ Tells whoever loads rules what to say to the operator.
 Not   the REST API: nothing of this reaches a client.
 """
 
-SHOWN_CHARS_MAX = 60
+SHOWN_CHARS_MAX = 60  # of what a message quotes
 
 
 def shown(text: str) -> str:

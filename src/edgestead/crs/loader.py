@@ -26,10 +26,10 @@ from .errors import RulesMissing, RulesUnreadable
 
 SYSTEM_RULES = Path("/usr/share/modsecurity-crs")  # Debian's package modsecurity-crs
 SYSTEM_SETUP = Path("/etc/modsecurity/crs")
-FILES_MAX = 1_000
-FILE_BYTES_MAX = 4 << 20
-TOTAL_BYTES_MAX = 64 << 20
-ARCHIVE_MEMBERS_MAX = 50_000
+FILES_MAX = 1_000  # a release has about 60
+FILE_BYTES_MAX = 4 << 20  # the largest of a release has 70 KB
+TOTAL_BYTES_MAX = 64 << 20  # a release has 0.7 MB
+ARCHIVE_MEMBERS_MAX = 50_000  # a release has some thousands, tests included
 ARCHIVE_BYTES_MAX = 256 << 20  # unpacked, everything counted
 _SETUPS = ("crs-setup.conf", "crs-setup.conf.example")
 

@@ -23,10 +23,10 @@ from .lexer import arguments, directives, split_actions
 from .rules import Marker, Operator, Program, Rule, Variable
 from .targets import read_operator, read_targets
 
-INCLUDE_DEPTH_MAX = 16
-RULES_MAX = 50_000
-CHAIN_LINKS_MAX = 64
-SECONDS_MAX = 365 * 86_400
+INCLUDE_DEPTH_MAX = 16  # files inside one another; a ring ends here
+RULES_MAX = 50_000  # a release has about 650
+CHAIN_LINKS_MAX = 64  # rules that have to hold together; releases have under ten
+SECONDS_MAX = 365 * 86_400  # a year
 
 
 class _Draft(msgspec.Struct):

@@ -13,8 +13,8 @@ from typing import Final, Protocol
 
 from edgestead.model.served import KIND_JOURNAL, ServedChange, decode_change
 
-ROWS_MAX: Final = 65_536
-OCTETS_MAX: Final = 16 * 1024 * 1024
+ROWS_MAX: Final = 65_536  # changes of all zones that a secondary may fetch alone; then it fetches whole zones
+OCTETS_MAX: Final = 16 * 1024 * 1024  # the same in memory, of each process
 """Of all rows together, as documents. The oldest go first, whichever zone they belong to."""
 
 _SERIAL: Final = slice(-20, -16)  # RFC 1035 §3.3.13: five numbers end an SOA, the serial is the first

@@ -15,8 +15,8 @@ from typing import Final, TypeVar
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-ENTRIES_MAX: Final = 65_536
-OCTETS_MAX: Final = 16 * 1024 * 1024
+ENTRIES_MAX: Final = 65_536  # answers that are kept in wire format; all are forgotten at once
+OCTETS_MAX: Final = 16 * 1024 * 1024  # the same in memory, of each process
 
 
 class Kept(dict[K, V]):

@@ -21,7 +21,7 @@ from edgestead.dns.outcome import AA, NOERROR, NOT_ALLOWED, NXDOMAIN, SERVFAIL, 
 from edgestead.dns.zone import WILDCARD, Zone
 from edgestead.model.served import PENDING
 
-ALIASES_MAX: Final = 16
+ALIASES_MAX: Final = 16  # CNAMEs behind one another; a ring ends where it closes
 _DENIALS_PER_ZONE_MAX: Final = 32
 _QUESTION_AT: Final = 12
 _APEX: Final = b""

@@ -25,7 +25,7 @@ READY: Final = 1 + _RRSET.size
 KIND: Final = slice(READY + 2, READY + 6)
 _RR_OWNER_OCTETS: Final = 2
 TTL_SECONDS_MAX: Final = 2**31 - 1  # RFC 2181 §8
-RECORDS_MAX: Final = 65_535
+RECORDS_MAX: Final = 65_535  # the count in a message has 16 bits
 
 
 def pack(rrsets: Iterable[ServedRRset]) -> bytes:

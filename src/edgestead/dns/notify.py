@@ -37,7 +37,7 @@ DELAY_SECONDS: Final = 0.02
 GAP_SECONDS: Final = 1.0
 RETRY_SECONDS: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 """How long to wait for each answer; then the secondary is left to its refresh timer (RFC 1996 §3.6)."""
-SENDS_PER_TURN_MAX: Final = 20
+SENDS_PER_TURN_MAX: Final = 20  # then queries have their turn
 TURN_SECONDS: Final = 0.1
 
 _NOTIFY: Final = 4 << 11

@@ -12,8 +12,6 @@ from typing import Final
 import msgspec
 
 SECRET_OCTETS: Final = 32
-TEXT_OCTETS_MAX: Final = 255
-"""The longest character-string of a TXT record (RFC 1035 §3.3), and long for an NSID."""
 
 
 def new_secret() -> bytes:

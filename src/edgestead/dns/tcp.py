@@ -36,8 +36,8 @@ from edgestead.dns.watch import Watch
 
 log = logging.getLogger(__name__)
 
-QUERY_OCTETS_MIN: Final = 12
-QUERY_OCTETS_MAX: Final = 4096
+QUERY_OCTETS_MIN: Final = 12  # a header, RFC 1035 §4.1.1
+QUERY_OCTETS_MAX: Final = 4096  # a question with every option that is known has under 1,000
 """A query is a name and a few options; a longer frame ends the connection."""
 TURN_OCTETS: Final = 64 * 1024
 """Queries and replies of one turn, about a millisecond; and the most of unsent replies, give or take one."""

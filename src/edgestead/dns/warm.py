@@ -26,7 +26,7 @@ from edgestead import __version__
 
 FORMAT: Final = 1
 """To be raised with every change of what a zone or node looks like."""
-FILE_OCTETS_MAX: Final = 4 << 30
+FILE_OCTETS_MAX: Final = 4 << 30  # a larger file is not read: the start is a cold one
 MAGIC: Final = b"edgestead-warm\r\n"
 
 _DIGEST_AT: Final = len(MAGIC)

@@ -20,9 +20,9 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 from edgestead.dns import wire
 
-NAMES_MAX: Final = 2000
-GROUPS_MAX: Final = 4000
-SAMPLE_MAX: Final = 1000
+NAMES_MAX: Final = 2000  # names that are counted at a time, the most asked ones
+GROUPS_MAX: Final = 4000  # clients and answers that are counted at a time, the most frequent ones
+SAMPLE_MAX: Final = 1000  # the last queries, which `edgecli dns` shows
 SHARE: Final = 64
 PAUSE_SECONDS: Final = 0.005
 

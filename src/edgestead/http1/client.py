@@ -17,7 +17,7 @@ import msgspec
 from edgestead.http1 import limits
 from edgestead.http1.messages import Body, Headers
 
-CONNECT_SECONDS_MAX = 10.0
+CONNECT_SECONDS_MAX = 10.0  # to one address, TLS included
 HOP_BY_HOP = frozenset(
     {b"connection", b"keep-alive", b"proxy-connection", b"te", b"transfer-encoding", b"upgrade", b"expect"}
 )

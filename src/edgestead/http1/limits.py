@@ -7,7 +7,7 @@ Not   limits of an application, which it checks itself.
 """
 
 HEAD_BYTES_MAX = 64 * 1024  # request line and headers together
-HEADERS_MAX = 128
+HEADERS_MAX = 128  # browsers send about 20, proxies add some
 HEAD_SECONDS_MAX = 10.0  # from the first byte of a head to its last
 IDLE_SECONDS_MAX = 75.0  # between two requests
 BODY_SECONDS_MAX = 60.0  # without a byte of a body that is awaited

@@ -17,7 +17,7 @@ from .tree import Field, Literal, ValueNode
 from .types import BOOL, INT, IP, STRING, Type, array
 
 Run = Callable[..., Any]
-SPLIT_ITEMS_MAX = 128
+SPLIT_ITEMS_MAX = 128  # contract "Expressions": the limit of split
 
 
 class Kind(Enum):

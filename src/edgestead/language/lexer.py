@@ -23,7 +23,7 @@ _HEX_DIGITS = frozenset("0123456789abcdefABCDEF")
 _OCTAL_DIGITS = frozenset("01234567")
 _ADDRESS_CHARS = _HEX_DIGITS | frozenset(":./")
 _BYTE_SEPARATORS = frozenset(":-.")
-RAW_HASHES_MAX = 255
+RAW_HASHES_MAX = 255  # around one raw string; its message is the known one
 
 
 class Cursor:

@@ -16,23 +16,18 @@ class Ranges:
     Networks are ranges too, so one list serves addresses, networks and ranges of both families.
     """
 
-    __slots__ = ("_firsts", "_lasts")
+    __slots__ = ("bounds",)
 
     def __init__(self, ranges: Iterable[tuple[int, int]]) -> None:
-        self._firsts: list[int] = []
-        self._lasts: list[int] = []
+        self.bounds: list[int] = []  # where a range begins, where it is over, in turns
         for first, last in sorted(ranges):
-            if self._lasts and first <= self._lasts[-1] + 1:
-                self._lasts[-1] = max(self._lasts[-1], last)
+            if self.bounds and first <= self.bounds[-1]:
+                self.bounds[-1] = max(self.bounds[-1], last + 1)
             else:
-                self._firsts.append(first)
-                self._lasts.append(last)
+                self.bounds += (first, last + 1)
 
     def __contains__(self, value: object) -> bool:
-        if not isinstance(value, int):
-            return False
-        place = bisect_right(self._firsts, value)
-        return place > 0 and value <= self._lasts[place - 1]
+        return isinstance(value, int) and bisect_right(self.bounds, value) & 1 == 1
 
 
 def item_set(items: Iterable[bytes | tuple[int, int]]) -> Container[object]:

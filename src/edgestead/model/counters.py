@@ -59,6 +59,7 @@ EVENT_ACTIONS = (
     "challenge_failed",
     "log",
     "skip",
+    "redirect",
     "refuse",
     "fail",
     "other",
@@ -258,6 +259,12 @@ METRICS: tuple[Metric, ...] = (
         VERDICTS,
     ),
     Metric("edge_http_connections_open", "gauge", _EDGE, "Connections of clients open now."),
+    Metric(
+        "edge_http_connections_refused_total",
+        "counter",
+        _EDGE,
+        "Connections of clients closed at once, at a limit of all or of one address.",
+    ),
     Metric("edge_http_zones", "gauge", _EDGE, "Zones that this process can serve."),
     Metric(
         "edge_rules_missing",

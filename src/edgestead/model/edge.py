@@ -1,8 +1,9 @@
 """What the edge serves from: the documents that travel from control to the edge processes.
 
-Owns  the shape of the feed's documents for zones and proxied names at the edge, and their bytes.
+Owns  the shape of the feed's documents for zones and proxied names at the edge, and their bytes; which
+      headers the edge itself writes.
 Asks  nobody.
-Tells `services.edge_feed` what to emit and `proxy.routing` what to read.
+Tells `services.edge_feed` what to emit and `proxy.routing` what to read; both sides what no rule may write.
 Not   rulesets (`model.ruleset_document`); what DNS serves (`model.served`).
 
 The scope of both is the zone's id. Origins are in these documents and in no others: DNS never hears of them.
@@ -14,6 +15,12 @@ import msgspec
 
 KIND_EDGE_ZONE = "edge:zone"
 KIND_EDGE_NAME = "edge:name"
+OWN_HEADERS = frozenset(
+    {
+        *("x-forwarded-for", "x-forwarded-proto", "cdn-loop"),
+        *("edge-connecting-ip", "edge-ray", "cf-connecting-ip", "cf-ray"),
+    }
+)
 
 
 class EdgeZone(msgspec.Struct, frozen=True, array_like=True):

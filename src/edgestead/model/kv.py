@@ -21,11 +21,11 @@ METADATA_BYTES_MAX = 1_024  # compact JSON as UTF-8; spec "Limits"
 METADATA_TEXT_BYTES_MAX = 16_384  # before it is made compact
 TTL_SECONDS_MIN = 60  # spec "Limits"
 EXPIRES_AT_S_MAX = 253_402_300_799  # 9999-12-31T23:59:59Z, the last second that ISO 8601 can write
-BULK_PAIRS_MAX = 10_000
+BULK_PAIRS_MAX = 10_000  # contract "Key-value store": of one request
 BULK_BYTES_MAX = 104_857_600  # 100 MB, read as MiB like the value's limit
-BULK_GET_KEYS_MAX = 100
-TITLE_CHARACTERS_MAX = 512
-NAMESPACES_PER_ACCOUNT_MAX = 1_000
+BULK_GET_KEYS_MAX = 100  # contract "Key-value store": of one request
+TITLE_CHARACTERS_MAX = 512  # contract "Key-value store"
+NAMESPACES_PER_ACCOUNT_MAX = 1_000  # contract "Key-value store"
 
 # Control characters, separators, surrogates; blanks apart (`Profile.CLIENTS` allows those).
 _UNPRINTABLE = re.compile(

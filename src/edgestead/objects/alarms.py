@@ -15,6 +15,7 @@ Source: spec "Events"; the reference's back-off: 2 s, doubling, with up to a qua
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextvars import Context
 
 import msgspec
 
@@ -22,14 +23,14 @@ from edgestead.store.objectlog import ObjectLog, ObjectRef
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS_MAX = 1.0
+LOOK_SECONDS_MAX = 1.0  # between two looks at the clock: it may have been set
 TAKEN_AT_ONCE = 64  # begun in one turn of the loop, before others are served
 RUNNING_MAX = 4_096  # handlers at once; others are late
-RETRIES_MAX = 6
+RETRIES_MAX = 6  # of an alarm whose handler raised; then it is dropped, as in the reference runtime
 RETRY_SECONDS = 2.0
 JITTER = 0.25
 UNCOUNTED_SECONDS = 2.0  # until an alarm is tried again that failed for no fault of its object
-HANDLER_SECONDS_MAX = 15 * 60.0
+HANDLER_SECONDS_MAX = 15 * 60.0  # of one alarm, as in the reference runtime; then it counts as failed
 
 Seconds = float
 NEVER: Seconds = -1.0
@@ -149,7 +150,7 @@ class Alarms:
     def _begin(self, ref: ObjectRef) -> None:
         key = (ref.class_name, ref.id)
         if key not in self._running:  # else it is looked at when that run has ended
-            self._running[key] = self._loop.create_task(self._wait_for(key, ref))
+            self._running[key] = self._loop.create_task(self._wait_for(key, ref), context=Context())
 
     async def _wait_for(self, key: tuple[str, str], ref: ObjectRef) -> None:
         try:

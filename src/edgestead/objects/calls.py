@@ -9,7 +9,7 @@ Arguments and results are cloned, also inside one process: what an object gives 
 it, and a call behaves the same wherever the object lives.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -22,6 +22,8 @@ _OWN: dict[str, type[Exception]] = {
     for name, kind in vars(errors).items()
     if isinstance(kind, type) and issubclass(kind, Exception) and kind.__module__ == errors.__name__
 }
+
+Origin = Literal["platform", "method", "result"]
 
 NOTHING = encode(None)
 """The data of a reply without a result, as most writes give one."""
@@ -49,18 +51,22 @@ def pack_result(result: Any) -> Reply:
     try:
         return Reply(True, _limited(encode(result), "Result"))
     except (DataCloneError, LimitError) as error:
-        return pack_error(error)
+        return pack_error(error, origin="result")
 
 
-def pack_error(error: BaseException) -> Reply:
-    """The reply of a method that raised."""
+def pack_error(error: BaseException, origin: Origin = "platform") -> Reply:
+    """The reply of a call that failed: the platform refused it, its method raised, or its result is none.
+
+    What a method raised was raised by an object that lives on, even if it is the reset of another one.
+    """
     if type(error).__name__ in _OWN and type(error) is _OWN[type(error).__name__]:
         code = getattr(error, "code", None)
-        return Reply(False, encode(["own", type(error).__name__, str(error), code]))
+        return Reply(False, encode(["own", type(error).__name__, str(error), code, origin]))
     try:
         return Reply(False, encode(["built-in", error]))
     except DataCloneError:
-        return Reply(False, encode(["own", "RemoteError", f"{type(error).__name__}: {error}", None]))
+        words = f"{type(error).__name__}: {error}"
+        return Reply(False, encode(["own", "RemoteError", words, None, origin]))
 
 
 def unpack(reply: Reply) -> Any:
@@ -76,13 +82,20 @@ def error_of(reply: Reply) -> Exception:
     if kind == "built-in":
         error = rest[0]
         return error if isinstance(error, Exception) else RemoteError(str(error))
-    name, message, code = rest
+    name, message, code, origin = rest
     made = _OWN.get(name, RemoteError)
     own = made.__new__(made)
     Exception.__init__(own, message)
     if code is not None and isinstance(own, errors.SqlError | errors.KeyValueError):
         own.code = code
+    if origin != "platform" and isinstance(own, ObjectError):
+        own.reset = own.retryable = False
     return own
+
+
+def has_no_result(reply: Reply) -> bool:
+    """Whether a reply that is not ok says that the method returned what cannot be sent."""
+    return bool(decode(reply.data)[-1] == "result")
 
 
 def is_reset(error: BaseException) -> bool:

@@ -20,7 +20,7 @@ from edgestead.objects.errors import ObjectError
 
 PAGES_AT_ONCE = 256  # copied in one turn of the loop
 BUSY_SECONDS = 0.002  # between two looks at a transaction that is still open
-BUSY_SECONDS_MAX = 60.0
+BUSY_SECONDS_MAX = 60.0  # that a copy waits for a database that is written to
 ROOM_LEFT_BYTES = 64 * 1024 * 1024  # of the disk, for the log: a copy is not to stop anybody's commits
 _MIB = 1024 * 1024
 

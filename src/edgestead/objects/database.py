@@ -20,6 +20,7 @@ from typing import Any, Protocol
 import apsw
 
 from edgestead.objects import limits
+from edgestead.objects.columns import Columns
 from edgestead.objects.errors import SqlError
 from edgestead.objects.guard import HIDDEN_PREFIX, Guard, is_hidden
 from edgestead.store.objectlog import FRAME_HEADER_BYTES, PAGE_BYTES
@@ -135,7 +136,7 @@ class Database:
         self._frames = self._read = 0  # frames in the write-ahead log, and how many of them were read out
         self._cursors: weakref.WeakSet[OpenCursor] | None = None
         self.latest: OpenCursor | None = None  # nearly all are read to the end before the next one is opened
-        self.names: dict[str, list[str]] = {}  # statement → its columns' names, until the schema changes
+        self.columns: dict[str, Columns] = {}  # by statement, until the schema changes
         self.guard = Guard()
         self.connection = apsw.Connection(path, vfs=vfs or None, statementcachesize=32)
         self.total_changes = self.connection.total_changes
@@ -283,12 +284,12 @@ class Database:
         self._do(f"{_MARK} RELEASE level_{level}")
 
     def roll_back_to(self, level: int) -> None:
-        self.names.clear()
+        self.columns.clear()
         self._do(f"{_MARK} ROLLBACK TO level_{level}")
         self._do(f"{_MARK} RELEASE level_{level}")
 
     def roll_back(self) -> None:
-        self.names.clear()
+        self.columns.clear()
         if self.connection.in_transaction:
             self._do(_ROLLBACK)
         self._began = False
@@ -339,7 +340,7 @@ class Database:
             self.connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)
             self.connection.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 0)
         self.has_table = self._has_own = False
-        self.names.clear()
+        self.columns.clear()
         self._do(_BEGIN)
         return self.commit()
 
@@ -424,7 +425,7 @@ class Database:
             source.close()
         self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         self._frames = self._read = 0
-        self.names.clear()
+        self.columns.clear()
         self.has_table = bool(self._run_once(_HAS))
 
     # facts

@@ -112,7 +112,7 @@ class Engine:
             self._trim()
         return value
 
-    def put(self, key: str, value: bytes | None, *, confirmed: bool = True) -> None:
+    def put(self, key: str, value: bytes | None, confirmed: bool = True) -> None:
         """Store an encoded value, or delete with None."""
         if self._levels:
             self._remember(key)

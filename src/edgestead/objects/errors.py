@@ -26,8 +26,6 @@ Not   the REST refusals of the platform (`model.errors`).
         └── Aborted             `ctx.abort()`
 """
 
-from typing import ClassVar
-
 
 class DataCloneError(TypeError):
     """The value holds something that the value codec does not carry (spec: "any structured-clone type")."""
@@ -40,10 +38,11 @@ class LimitError(ValueError):
 class ObjectError(Exception):
     """The root of what objects refuse.
 
-    `reset` tells whether the object was reset, `retryable` whether the call may simply be repeated.
+    `reset` tells whether the object that was called was reset, `retryable` whether the call may simply be
+    repeated: neither when its method passed on what another object's call had raised.
     """
 
-    reset: ClassVar[bool] = False
+    reset: bool = False
     retryable: bool = False
 
 

@@ -7,20 +7,22 @@ Not   the output gate: that is `Engine.when_confirmed`, awaited before anything 
 
 Storage operations never wait here, so the gate is shut only during `block_concurrency_while` and
 `transaction`. Code of the object that awaits anything else is held when it would go on during another's
-block: `gated` looks each time a coroutine is resumed.
+block: `gated` looks each time a coroutine is resumed, by a result or by a cancellation. Tasks that user code
+starts (`asyncio.gather`, `create_task`) are held like the event that started them: `hold_tasks`.
 """
 
 import asyncio
 import contextlib
 import types
 from collections.abc import AsyncIterator, Coroutine, Generator
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from typing import Any, TypeVar
 
 from edgestead.objects import limits
-from edgestead.objects.errors import ObjectError
+from edgestead.objects.errors import ObjectError, TransactionError
 
 T = TypeVar("T")
+_NO_WAITING = "A transaction_sync() block cannot wait: use transaction() around code that awaits."
 
 
 class Block:
@@ -36,6 +38,7 @@ class InputGate:
     """The gate of one live object."""
 
     def __init__(self) -> None:
+        self.unwaiting = 0  # stretches, one inside another, in which nobody may wait for anything
         self._blocks: list[Block] = []
         self._waiting: list[asyncio.Future[None]] = []
 
@@ -69,8 +72,14 @@ class InputGate:
             yield
         finally:
             _block.set(before)
-            self._blocks.remove(block)
+            if block in self._blocks:
+                self._blocks.remove(block)
             self._wake()
+
+    def open(self) -> None:
+        """The object's life is over: nobody is held any more, so that everybody learns of it."""
+        self._blocks.clear()
+        self._wake()
 
     def _wake(self) -> None:
         waiting, self._waiting = self._waiting, []
@@ -79,20 +88,60 @@ class InputGate:
                 future.set_result(None)
 
 
+_gate: ContextVar[InputGate | None] = ContextVar("gate", default=None)  # of the object whose code runs
+
+
 @types.coroutine
 def gated(gate: InputGate, coroutine: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
     """Drive a coroutine, holding it at the gate each time it is resumed."""
+    before = _gate.get()
+    _gate.set(gate)
     error: BaseException | None = None
     value: Any = None
-    while True:
-        try:
-            step = coroutine.send(value) if error is None else coroutine.throw(error)
-        except StopIteration as stop:
-            return stop.value  # type: ignore[no-any-return]
-        error = value = None
-        try:
-            value = yield step
+    try:
+        while True:
+            try:
+                step = coroutine.send(value) if error is None else coroutine.throw(error)
+            except StopIteration as stop:
+                return stop.value  # type: ignore[no-any-return]
+            error = value = None
+            if gate.unwaiting:
+                error = TransactionError(_NO_WAITING)
+                continue
+            try:
+                value = yield step
+            except GeneratorExit:
+                coroutine.close()
+                raise
+            except BaseException as raised:
+                error = raised
             if gate.is_shut:
-                yield from gate.wait().__await__()
-        except BaseException as raised:
-            error = raised
+                try:
+                    yield from gate.wait().__await__()
+                except BaseException as raised:
+                    error = raised
+    finally:
+        _gate.set(before)
+
+
+def hold_tasks(loop: asyncio.AbstractEventLoop) -> None:
+    """From now on hold the tasks that objects' own code starts on this loop like the code itself.
+
+    A task with a context of its own is the platform's, and nobody's.
+    """
+    loop.set_task_factory(_make_task)
+
+
+def _make_task(
+    loop: asyncio.AbstractEventLoop, coroutine: Any, *, context: Context | None = None, **more: Any
+) -> asyncio.Task[Any]:
+    gate = _gate.get() if context is None else context.get(_gate)
+    work = coroutine if gate is None else held(gate, coroutine)
+    return asyncio.Task(work, loop=loop, context=context, **more)
+
+
+async def held(gate: InputGate, coroutine: Coroutine[Any, Any, T]) -> T:
+    """A coroutine that is held at the gate, before it begins too."""
+    if gate.is_shut:
+        await gate.wait()
+    return await gated(gate, coroutine)

@@ -15,7 +15,7 @@ from hashlib import blake2b
 from edgestead.objects.errors import LimitError
 from edgestead.store.objectlog import ObjectRef
 
-NAME_BYTES_MAX = 1_024
+NAME_BYTES_MAX = 1_024  # of an object, in UTF-8: it stands in paths of requests
 _OWN_BYTES, _CLASS_BYTES = 24, 8
 _OWNER_DIGITS = 8  # of an id, which is random or a hash
 

@@ -24,7 +24,7 @@ from edgestead.objects.context import Context
 from edgestead.objects.engine import Engine
 from edgestead.objects.env import Env
 from edgestead.objects.errors import ObjectReset, Overloaded
-from edgestead.objects.gates import InputGate, gated
+from edgestead.objects.gates import InputGate, gated, held
 from edgestead.objects.storage import Storage, settle
 from edgestead.objects.web import Request, Response
 from edgestead.store.objectlog import ObjectRef
@@ -121,6 +121,7 @@ class Instance:
         self.state, self.error = "over", error
         if self._engine is not None:
             self._engine.break_off(error)
+        self.gate.open()
         for task in tuple(self._tasks):
             task.cancel()
         if self._started is not None and not self._started.done():
@@ -213,7 +214,7 @@ class Instance:
             await self.confirmed()
             await chunks.put(None)
 
-        task = self._spawn(gated(self.gate, pump()))
+        task = self._spawn(held(self.gate, pump()))
         try:
             while (chunk := await self._next_chunk(chunks, task)) is not None:
                 yield chunk
@@ -294,8 +295,11 @@ class Instance:
         try:
             result = await gated(self.gate, run(*arguments))
         except Exception as error:
-            result = pack_error(error)
-            log.info("%s %s raised", self.ref.class_name, self.ref.name or self.ref.id, exc_info=error)
+            result = pack_error(error, "method" if self.error is None else "platform")
+            where = f" in {arguments[0]}" if arguments else ""
+            log.info(
+                "%s %s raised%s", self.ref.class_name, self.ref.name or self.ref.id, where, exc_info=error
+            )
         engine = self.engine
         if not engine.is_confirmed:
             try:

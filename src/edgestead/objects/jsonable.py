@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-DEPTH_MAX = 100
+DEPTH_MAX = 100  # lists and dictionaries inside one another
 
 _write = msgspec.json.Encoder().encode
 

@@ -18,7 +18,7 @@ IDLE_SECONDS = 10.0  # an object without calls leaves memory after this
 
 CACHE_BYTES_MAX = 2 * 1024 * 1024  # values that one object keeps in memory
 UNFLUSHED_KEYS_MAX = 1_024  # keys that are in the log and not in the database yet
-UNFLUSHED_BYTES_MAX = 1024 * 1024
+UNFLUSHED_BYTES_MAX = 1024 * 1024  # the same in bytes: with the log, what a start has to go through
 PAGE_CACHE_KIB_MAX = 2_000  # of one database
 CHECKPOINT_FRAMES = 1_000  # pages in the write-ahead log before they go to the database file
 DATABASE_PAGES_MAX = 10 * 1024 * 1024 * 1024 // 4_096  # 10 GiB an object
@@ -29,12 +29,12 @@ SPLITS_MAX = 256  # query texts whose parts are remembered
 
 # What the reference runtime allows a connection.
 SQL_BYTES_MAX = 100_000
-SQL_STRING_BYTES_MAX = 4 * 1024 * 1024
-SQL_COLUMNS_MAX = 100
-SQL_EXPRESSION_DEPTH_MAX = 100
-SQL_COMPOUND_MAX = 5
-SQL_OPS_MAX = 25_000
-SQL_ARGUMENTS_MAX = 127
-SQL_LIKE_BYTES_MAX = 50
-SQL_VARIABLES_MAX = 100
-SQL_TRIGGER_DEPTH_MAX = 10
+SQL_STRING_BYTES_MAX = 4 * 1024 * 1024  # one text or blob
+SQL_COLUMNS_MAX = 100  # of a table or a result
+SQL_EXPRESSION_DEPTH_MAX = 100  # operators inside one another
+SQL_COMPOUND_MAX = 5  # SELECTs joined by UNION and the like
+SQL_OPS_MAX = 25_000  # operations of one compiled statement
+SQL_ARGUMENTS_MAX = 127  # of one function
+SQL_LIKE_BYTES_MAX = 50  # a pattern of LIKE or GLOB
+SQL_VARIABLES_MAX = 100  # ? in one statement
+SQL_TRIGGER_DEPTH_MAX = 10  # triggers that start one another

@@ -25,7 +25,7 @@ from edgestead.store.objectlog import ObjectRef
 
 T = TypeVar("T")
 READ, WRITE, INVOKE = "Objects Read", "Objects Write", "Objects Invoke"
-BODY_BYTES_MAX = 1024 * 1024
+BODY_BYTES_MAX = 1024 * 1024  # a statement with its parameters
 MS_MAX, _DIGITS_MAX = 8_640_000_000_000_000, 16  # the largest time of an ECMAScript Date
 ITEMS_MAX, ITEMS_USUAL = 1_000, 100
 Query = Mapping[str, str]

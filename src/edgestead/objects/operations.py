@@ -8,7 +8,7 @@ Not   HTTP, permissions; SQL of operators.
 Both backends and both durabilities have a past: only user code of the key-value backend cannot name it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -55,6 +55,8 @@ class Running(Protocol):
     alarms: Alarms
 
     async def with_storage(self, ref: ObjectRef, use: Callable[[Engine], T]) -> T: ...
+
+    async def visit(self, ref: ObjectRef, run: Callable[[Engine], Awaitable[T]]) -> T: ...
 
     async def take_back(self, ref: ObjectRef) -> None: ...
 
@@ -130,7 +132,11 @@ class Operations:
     async def set_alarm(self, ref: ObjectRef, time_ms: int | None) -> None:
         """Set it, whether or not the class has a handler, or delete it with None. Durable when it returns."""
         alarm_us = None if time_ms is None else pack_time(max(time_ms, self._node.now_ms()))
-        await self._node.with_storage(ref, lambda engine: engine.set_alarm(alarm_us))
+
+        async def set_it(engine: Engine) -> None:
+            engine.set_alarm(alarm_us)
+
+        await self._node.visit(ref, set_it)  # as an event: not inside a transaction that may be rolled back
 
     async def run_alarm(self, ref: ObjectRef) -> bool:
         """Run the handler now, whenever it is due, and wait for its end. False when no alarm is set.

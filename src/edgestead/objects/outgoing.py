@@ -18,9 +18,9 @@ from edgestead.http1.messages import Headers
 from edgestead.objects.errors import FetchError
 from edgestead.objects.web import BODY_BYTES_MAX, header
 
-REDIRECTS_MAX = 20
+REDIRECTS_MAX = 20  # as browsers follow (Fetch standard)
 HEAD_SECONDS_MAX = 60.0  # from the request to the head of its answer
-URL_CHARACTERS_MAX = 8_192
+URL_CHARACTERS_MAX = 8_192  # servers refuse longer ones
 _PORTS = {"http": 80, "https": 443}
 _KEPT = "/%:=&?~+!$,;'@()*[]-._"  # what a target may hold beside letters and digits
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})

@@ -23,9 +23,9 @@ from edgestead.model import envelope
 from edgestead.model.errors import EdgeError
 from edgestead.model.request_errors import Unreadable
 from edgestead.objects import http_errors, ids, limits, web
-from edgestead.objects.calls import NOTHING, Reply, error_of, pack_arguments
+from edgestead.objects.calls import NOTHING, Reply, error_of, has_no_result, pack_arguments
 from edgestead.objects.classes import ClassInfo
-from edgestead.objects.errors import LimitError, ObjectError
+from edgestead.objects.errors import LimitError, ObjectError, RemoteError
 from edgestead.objects.jsonable import NotJson, to_json
 from edgestead.objects.node import Node
 from edgestead.objects.operate import Operator
@@ -148,13 +148,15 @@ class ObjectsHttp:
 
     def _answer(self, reply: Reply) -> Response:
         if not reply.ok:
-            return refused(_refusal(error_of(reply)))
+            error = error_of(reply)
+            unsent = has_no_result(reply)
+            return refused(http_errors.ResultNotJson(reason=str(error)) if unsent else _refusal(error))
         if reply.data == NOTHING:
             return _DONE
         try:
             return Response(200, _JSON, envelope.success(to_json(decode(reply.data))))
-        except NotJson as error:
-            return refused(http_errors.ResultNotJson(reason=str(error)))
+        except NotJson as unfit:
+            return refused(http_errors.ResultNotJson(reason=str(unfit)))
 
     # fetch
 
@@ -188,8 +190,10 @@ class PassedOnHttp(ObjectsHttp):
 
 
 def refused(error: EdgeError) -> Response:
-    """A refusal as an answer."""
-    return Response(error.status, _JSON, envelope.failure(error))
+    """A refusal as an answer. RFC 9110 §15.5.6: 405 names the methods that there are."""
+    allowed = str(error.facts.get("methods", "POST")).encode()
+    headers = [*_JSON, (b"allow", allowed)] if error.status == 405 else _JSON
+    return Response(error.status, headers, envelope.failure(error))
 
 
 def unreadable(status: int, reason: str) -> Response:
@@ -202,4 +206,5 @@ def _refusal(error: Exception) -> EdgeError:
         return http_errors.WasReset(reason=str(error))
     if isinstance(error, ObjectError) and error.retryable:
         return http_errors.Busy(reason=str(error))
-    return http_errors.CallRaised(reason=f"{type(error).__name__}: {error}")
+    named = str(error) if isinstance(error, RemoteError) else f"{type(error).__name__}: {error}"
+    return http_errors.CallRaised(reason=named)

@@ -14,14 +14,15 @@ from typing import Any, NoReturn
 import apsw
 
 from edgestead.objects import limits
+from edgestead.objects.columns import Columns, Row, columns
 from edgestead.objects.database import CRITICAL, Database
 from edgestead.objects.engine import Engine
 from edgestead.objects.errors import SqlError
 from edgestead.objects.statements import Statement, split
 
-Row = dict[str, Any]
 _TOO_LARGE = f"out of memory, or a statement of more than {limits.SQL_OPS_MAX} operations"
-_splits: dict[str, tuple[Statement, ...]] = {}
+_NO_ROW = columns(())  # of a statement without a row, until somebody asks
+_splits: dict[str, tuple[tuple[Statement, ...], Statement]] = {}  # all but the last one, and the last
 
 
 class SqlStorage:
@@ -39,26 +40,22 @@ class SqlStorage:
         Raises SqlError: refused by SQLite, not allowed, or no statement; earlier statements of the text
         stay done unless the transaction is rolled back. TypeError for a binding of another type.
         """
-        statements = _splits.get(query)
-        if statements is None:
-            statements = _remember(query)
-        if len(statements) > 1:
-            for statement in statements[:-1]:
-                self._run(statement, ()).close()
-        return self._run(statements[-1], bindings)
+        before, statement = _splits.get(query) or _remember(query)
+        if before:
+            for earlier in before:
+                self._run(earlier, ()).close()
+        return self._run(statement, bindings)
 
     def _run(self, statement: Statement, bindings: tuple[Any, ...]) -> "Cursor":
         engine = self._engine
-        if statement.writes:
-            return self._change(engine.begin_sql(), statement, bindings)
-        database = engine.database
-        if database is None or engine.broken is not None:
-            database = engine.open()
-        return Cursor(engine, database, statement, bindings)
-
-    def _change(self, database: Database, statement: Statement, bindings: tuple[Any, ...]) -> "Cursor":
+        if not statement.writes:
+            database = engine.database
+            if database is None or engine.broken is not None:
+                database = engine.open()
+            return Cursor(engine, database, statement, bindings)
+        database = engine.begin_sql()
         if not statement.rows_only:
-            database.names.clear()  # what the columns of a remembered statement are called may change
+            database.columns.clear()  # what those of a remembered statement are called may change
             if statement.word == "ALTER":
                 return self._alter(database, statement, bindings)
         return self._write(database, statement, bindings)
@@ -95,13 +92,14 @@ class SqlStorage:
     databaseSize = database_size
 
 
-def _remember(query: str) -> tuple[Statement, ...]:
+def _remember(query: str) -> tuple[tuple[Statement, ...], Statement]:
     if not isinstance(query, str):
         raise TypeError(f"exec() takes SQL text, not {type(query).__name__}")
     if len(_splits) >= limits.SPLITS_MAX:
         _splits.clear()
-    statements = _splits[query] = split(query)
-    return statements
+    *before, last = split(query)
+    found = _splits[query] = (tuple(before), last)
+    return found
 
 
 def _refuse(engine: Engine, database: Database, error: Exception) -> NoReturn:
@@ -135,10 +133,10 @@ class Cursor:
         "__weakref__",
         "_bindings",
         "_cancelled",
+        "_columns",
         "_database",
         "_engine",
         "_left",
-        "_names",
         "_rows",
         "_statement",
         "rows_read",
@@ -154,7 +152,7 @@ class Cursor:
         self.rows_read = self.rows_written = 0
         self._cancelled = False
         self._left: list[tuple[Any, ...]] | None = None
-        self._names: list[str] | None = None
+        self._columns = _NO_ROW
         rows, database.spare = database.spare, None
         if rows is None:
             rows = database.connection.cursor()
@@ -167,19 +165,19 @@ class Cursor:
         if statement.silent:
             self._left, database.spare = [], rows
         else:
-            self._names = database.names.get(statement.text) or self._remember_names(rows)
+            self._columns = database.columns.get(statement.text) or self._remember_columns(rows)
             before, database.latest = database.latest, self
             if before is not None and before.is_open:
                 database.note_open(before)
 
-    def _remember_names(self, rows: apsw.Cursor) -> list[str] | None:
+    def _remember_columns(self, rows: apsw.Cursor) -> Columns:
         try:
-            names = [column[0] for column in rows.description]
+            found = columns(tuple(column[0] for column in rows.description))
         except apsw.ExecutionCompleteError:
-            return None  # no row at all: looked up when somebody asks
-        if len(self._database.names) < limits.SPLITS_MAX:
-            self._database.names[self._statement.text] = names
-        return names
+            return _NO_ROW
+        if len(self._database.columns) < limits.SPLITS_MAX:
+            self._database.columns[self._statement.text] = found
+        return found
 
     # rows
 
@@ -222,6 +220,8 @@ class Cursor:
             self.close()
             _refuse(self._engine, database, error)
         database.spare = self._rows  # nobody asks it anything any more
+        if database.latest is self:
+            database.latest = None
         return rows
 
     @property
@@ -254,11 +254,11 @@ class Cursor:
     @property
     def column_names(self) -> list[str]:
         """The columns' names, in the order of raw rows; empty for a statement that gives no rows."""
-        if self._names is None:
-            self._names = self._describe()
-        return list(self._names)
+        if self._columns is _NO_ROW:
+            self._columns = self._describe()
+        return list(self._columns.names)
 
-    def _describe(self) -> list[str]:
+    def _describe(self) -> Columns:
         names: list[str] = []
 
         def look(cursor: apsw.Cursor, sql: str, bindings: object) -> bool:
@@ -269,25 +269,20 @@ class Cursor:
         cursor.exec_trace = look
         with contextlib.suppress(apsw.Error):  # our own "do not run it", or a schema that has changed since
             cursor.execute(self._statement.text, self._bindings)
-        return names
+        return columns(tuple(names))
 
     def next(self) -> dict[str, Any]:
         """`{"done": False, "value": row}`, or `{"done": True}` behind the last row."""
         row = self._take()
-        return {"done": True} if row is None else {"done": False, "value": self._mapping(row)}
-
-    def _mapping(self, row: tuple[Any, ...]) -> Row:
-        return dict(zip(self._names or self.column_names, row, strict=True))
+        return {"done": True} if row is None else {"done": False, "value": self._columns.mapping(row)}
 
     def to_list(self) -> list[Row]:
         """The rows that are left. Of columns with one name the last one wins."""
-        rows = self._take_all()
-        names = self._names or []
-        return [dict(zip(names, row)) for row in rows]  # noqa: B905 - SQLite gives one value per column
+        return list(map(self._columns.mapping, self._take_all()))
 
     def one(self) -> Row:
         """The row, if exactly one is left. Raises SqlError otherwise."""
-        return dict(zip(self._names or self.column_names, self._only()))  # noqa: B905 - as in `to_list`
+        return self._columns.mapping(self._only())
 
     def _only(self) -> tuple[Any, ...]:
         rows = self._take_all()
@@ -307,7 +302,7 @@ class Cursor:
         row = self._take()
         if row is None:
             raise StopIteration
-        return self._mapping(row)
+        return self._columns.mapping(row)
 
     toArray = to_array = to_list
     columnNames = column_names

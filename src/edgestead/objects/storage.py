@@ -15,6 +15,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -49,9 +50,7 @@ class _Nothing:
     """`_Done(None)`, shared and quicker."""
 
     __slots__ = ()
-
-    def __await__(self) -> Any:
-        return iter(())
+    __await__ = partial(iter, ())  # no call of Python code
 
 
 DONE = _Nothing()
@@ -82,6 +81,8 @@ class Keys:
         else:
             cache = not read_options("get", options, named).get("no_cache", False)
             if not isinstance(key, str):
+                if default is not None:
+                    raise TypeError("get() of many keys has no default: those that do not exist are left out")
                 return _ready(self._get_many(key_list("get", key), cache))
             value = self._engine.get(check_key(key), cache=cache)
         return _ready(default if value is None else decode(value))
@@ -214,7 +215,8 @@ class Storage(Keys):
     def transaction_sync(self, callback: Callable[[], Any] | None = None) -> Any:
         """Run `callback()` as one transaction and give its result, or `with storage.transaction_sync():`.
 
-        SQL backend only. Raises TypeError for an async callback, before it runs.
+        SQL backend only. Raises TypeError for an async callback, before it runs; TransactionError at an
+        `await` in the block that would really wait.
         """
         self._needs_sql("transaction_sync()")
         if callback is None:
@@ -233,12 +235,16 @@ class Storage(Keys):
     def _transaction_block(self) -> Iterator[None]:
         self._engine.begin()
         depth = self._engine.depth
+        self._gate.unwaiting += 1
         try:
             yield
         except BaseException:
             _end(self._engine, depth, commit=False)
             raise
-        _end(self._engine, depth, commit=True)
+        else:
+            _end(self._engine, depth, commit=True)
+        finally:
+            self._gate.unwaiting -= 1
 
     # the alarm
 

@@ -13,6 +13,7 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
+from contextvars import Context
 from struct import Struct
 from typing import cast
 
@@ -116,7 +117,8 @@ class Asker:
     async def _connect(self) -> _Asking:
         """One connection, however many ask for it at once."""
         if self._connecting is None:
-            self._connecting = asyncio.get_running_loop().create_task(self._open())
+            # in a context of its own: the connection is everybody's, not the first object's that asks
+            self._connecting = asyncio.get_running_loop().create_task(self._open(), context=Context())
             self._connecting.add_done_callback(self._connected)
         return await asyncio.shield(self._connecting)
 

@@ -56,4 +56,6 @@ def words(status: int) -> str:
 def head(status: int, headers: Headers, added: bytes) -> bytes:
     """`added` are whole lines. Reason phrases of origins are not passed on (RFC 9112 §4)."""
     line = _LINES.get(status) or b"HTTP/1.1 %d \r\n" % status
+    if status < 200 or status == 204:  # RFC 9110 §8.6: they have no length
+        headers = [header for header in headers if header[0] != b"content-length"]
     return line + b"".join([name + b": " + value + b"\r\n" for name, value in headers]) + added + b"\r\n"

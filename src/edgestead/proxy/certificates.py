@@ -22,9 +22,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-FILES_MAX = 20_000
-FILE_BYTES_MAX = 1 << 20
-CONTEXTS_MAX = 20_000
+FILES_MAX = 20_000  # entries of the folder: all are looked at every two seconds
+FILE_BYTES_MAX = 1 << 20  # a chain with its key has under 20 KB
+CONTEXTS_MAX = 20_000  # that are loaded at a time; all are forgotten at once
 DEFAULT = "default"
 # RFC 8996 deprecates what is older than 1.2; the values "1.0" and "1.1" mean 1.2.
 VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}

@@ -48,6 +48,12 @@ def challenge(exchange: Exchange, tools: Tools, decision: Decision) -> Response 
     )
 
 
+def is_challenge(exchange: Exchange) -> bool:
+    """Whether the edge's own answer to this request is part of a challenge, which only works as it is."""
+    head = exchange.response
+    return exchange.path == PATH or (head is not None and _MITIGATED in head.headers)
+
+
 def compile_answers(rules: ZoneRules, tools: Tools) -> Step:
     """The place where answers are sent to. No rule is asked before: it must not be challenged itself."""
     ttl_seconds = rules.facts.settings.get("challenge_ttl", TTL_SECONDS_DEFAULT)
@@ -80,8 +86,10 @@ def compile_hiding(rules: ZoneRules, tools: Tools) -> Step:
 
 
 def _hide(exchange: Exchange) -> None:
-    if exchange.to_send is exchange.headers and COOKIE_PREFIX not in exchange.by_name.get(b"cookie", b""):
-        return
+    if exchange.to_send is exchange.headers:
+        cookies = exchange.by_name.get(b"cookie")
+        if cookies is None or cookies.find(COOKIE_PREFIX) < 0:
+            return
     for name, value in exchange.to_send:
         if name == b"cookie" and COOKIE_PREFIX in value:
             kept: Headers = []

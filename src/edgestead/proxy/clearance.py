@@ -27,7 +27,7 @@ from edgestead.language.types import IPV6_FLAG
 
 KEY_OCTETS = 32
 TOKEN_SECONDS = 300  # to answer a challenge
-TOKEN_OCTETS_MAX = 128
+TOKEN_OCTETS_MAX = 128  # ours have under 100; longer ones are not read
 SOLUTION_OCTETS_MAX = 20  # the digits of 64 bits
 IPV4_PREFIX_BITS, IPV6_PREFIX_BITS = 24, 56  # who moves within a network stays cleared
 COOKIE_PREFIX = b"edge_clearance_"

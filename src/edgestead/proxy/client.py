@@ -45,13 +45,14 @@ class ClientConnection(asyncio.Protocol):
         "_hello",
         "_is_closing",
         "_is_repeating",
-        "_is_stuffed",
+        "_left_bytes",
         "_lingered",
         "_parser",
         "_peer",
         "_port",
         "_receiving",
         "_scheme",
+        "_server",
         "_target",
         "_tls",
         "_transport",
@@ -59,6 +60,7 @@ class ClientConnection(asyncio.Protocol):
         "_tunnel",
         "_waiting",
         "edge",
+        "is_stuffed",
         "paused_by_origin",
         "reading_paused",
     )
@@ -68,6 +70,7 @@ class ClientConnection(asyncio.Protocol):
         self.edge = edge
         self._peer = peer
         self._port = port
+        self._server = ""
         self._hello = hello
         self._tls: TlsFacts | None = None
         self._scheme = b"http" if hello is None else b"https"
@@ -81,11 +84,13 @@ class ClientConnection(asyncio.Protocol):
         self._active: Passage | None = None
         self._waiting: deque[Passage] = deque()
         self._tunnel: Passage | None = None
-        self._held: list[bytes] | None = None  # what came behind a request to upgrade
+        self._held: list[bytes] | None = None  # not parsed yet: behind a request to upgrade, or behind many
         self._fault: tuple[int, str] | None = None  # what to say when the requests before are answered
-        self._is_closing = self._is_repeating = self._is_stuffed = False
+        self._is_closing = self._is_repeating = False
         self._bodied: Passage | None = None  # asks for an upgrade, with a body that llhttp does not see
         self._lingered = -1
+        self._left_bytes = 0  # of answers that the client has not taken, when they were looked at last
+        self.is_stuffed = False  # there are so many of them that it has to take some first
         self.reading_paused = self.paused_by_origin = False
         self._deadline = edge.soon + limits.HEAD_SECONDS_MAX
 
@@ -97,6 +102,8 @@ class ClientConnection(asyncio.Protocol):
         if not self._peer:
             found = transport.get_extra_info("peername")
             self._peer = plain(found[0]) if isinstance(found, tuple) else ""
+        own = transport.get_extra_info("sockname")
+        self._server = plain(own[0]) if isinstance(own, tuple) else ""
         if self._hello is not None:
             self._tls = _facts(transport, self._hello)
         self._trusted = self.edge.trust.trusts(self._peer)
@@ -112,16 +119,22 @@ class ClientConnection(asyncio.Protocol):
             active.abandon()
 
     def pause_writing(self) -> None:
-        self._is_stuffed = True
+        self.is_stuffed = True
+        self._expect_taking()
         if self._active is not None:
             self._active.pause(True)
-            self._deadline = self.edge.soon + limits.STALL_SECONDS_MAX
 
     def resume_writing(self) -> None:
-        self._is_stuffed = False
-        if self._active is not None:
-            self._active.pause(False)
-            self._deadline = self.edge.soon + limits.ORIGIN_BODY_SECONDS_MAX
+        self.is_stuffed = False
+        if self._is_closing:
+            return
+        if self._active is None:
+            self._deadline = self.edge.soon + limits.IDLE_SECONDS_MAX
+            self._go_to_next()
+            return
+        self._active.pause(False)
+        tunnels = self._tunnel is not None
+        self.expect_origin(limits.TUNNEL_SECONDS_MAX if tunnels else limits.ORIGIN_BODY_SECONDS_MAX)
 
     def eof_received(self) -> bool:
         return False
@@ -134,10 +147,44 @@ class ClientConnection(asyncio.Protocol):
         elif self._held is not None:
             self._held.append(data)
             self._balance()
+        elif len(data) > limits.PIECE_BYTES and not self._is_in_body(len(data)):
+            self._take_pieces(data)
         else:
             self._parse(data)
 
+    def _is_in_body(self, octets: int) -> bool:
+        """Whether the next so many bytes can be nothing but the body of the request that is being read."""
+        passage = self._receiving
+        return passage is not None and passage.length is not None and passage.left_bytes >= octets
+
+    def _take_pieces(self, data: bytes) -> None:
+        """One read may hold thousands of small requests, and each costs a hundred times its own bytes."""
+        at = 0
+        while at < len(data) and self._held is None and not self._is_closing:
+            if len(self._waiting) > limits.REQUESTS_WAITING_MAX:
+                self._held = []
+                break
+            end = len(data) if self._is_in_body(len(data) - at) else at + limits.PIECE_BYTES
+            self._feed(data[at:end])
+            at = end
+        rest = data[at:]
+        if self._is_closing:
+            self._linger(len(rest))
+        elif self._held is not None and rest:
+            self._held.append(rest)
+        self._go_and_balance()
+
     def _parse(self, data: bytes) -> None:
+        self._feed(data)
+        self._go_and_balance()
+
+    def _go_and_balance(self) -> None:
+        if self._active is not None:
+            self._active.go()
+        if self.reading_paused or self._receiving is not None or self._waiting or self._held:
+            self._balance()
+
+    def _feed(self, data: bytes) -> None:
         if self._receiving is None:
             self._head_bytes += len(data)
         try:
@@ -150,10 +197,6 @@ class ClientConnection(asyncio.Protocol):
         else:
             if self._head_bytes > limits.HEAD_BYTES_MAX:
                 self._give_up(431, f"its head is larger than {limits.HEAD_BYTES_MAX} bytes")
-        if self._active is not None:
-            self._active.go()
-        if self.reading_paused or self._receiving is not None or self._waiting or self._held:
-            self._balance()
 
     def _paused_for_upgrade(self, rest: bytes) -> None:
         """llhttp stops behind a head that asks for another protocol, whether or not a body follows it."""
@@ -162,13 +205,13 @@ class ClientConnection(asyncio.Protocol):
             self._receiving = bodied
             self._parser = self._parser_in_body(bodied.length)
             if rest:
-                self._parse(rest)
+                self._feed(rest)
             return
         newest = self._waiting[-1] if self._waiting else self._active
         if newest is not None and newest.upgrades:
             self._held = [rest] if rest else []
         elif rest:
-            self._parse(rest)
+            self._feed(rest)
 
     def _parser_in_body(self, length: int | None) -> httptools.HttpRequestParser:
         """A parser to which the head was said again without the upgrade: it waits for the body."""
@@ -207,7 +250,7 @@ class ClientConnection(asyncio.Protocol):
         self._receiving = passage
         if self._parser.should_upgrade() and passage.length != 0:
             self._bodied = passage
-        if self._active is None:
+        if self._active is None and not self.is_stuffed:
             self._active = passage
         else:
             self._waiting.append(passage)
@@ -234,6 +277,7 @@ class ClientConnection(asyncio.Protocol):
             client=client,
             peer=self._peer,
             scheme=scheme,
+            server=self._server,
             port=self._port,
             version=_VERSIONS[version],
             method=method,
@@ -291,11 +335,15 @@ class ClientConnection(asyncio.Protocol):
         self.paused_by_origin = paused
         self._balance()
 
+    def read_on(self) -> None:
+        """Less is held than before."""
+        self._balance()
+
     def expect_body(self) -> None:
         self._deadline = self.edge.soon + limits.BODY_SECONDS_MAX
 
     def expect_origin(self, seconds: float) -> None:
-        if not self._is_stuffed:  # then it is the client that is waited for
+        if not self.is_stuffed:  # then it is the client that is waited for
             self._deadline = self.edge.soon + seconds
 
     def through(self, passage: Passage) -> None:
@@ -303,25 +351,40 @@ class ClientConnection(asyncio.Protocol):
         if passage is not self._active or self._transport is None:
             return
         self._active = None
+        self.paused_by_origin = False
         if not passage.keep_alive or self.edge.is_ending:
             self._end(drained=passage.ended_body)
             return
-        if self._waiting:
+        self._deadline = self.edge.soon + limits.IDLE_SECONDS_MAX
+        self._go_to_next()
+
+    def _go_to_next(self) -> None:
+        """Begin what has waited, unless the client has to take answers first."""
+        if self.is_stuffed:
+            self._expect_taking()
+        elif self._waiting:
             self._active = self._waiting.popleft()
             self.edge.loop.call_soon(self._go_on)
-            return
-        held, self._held = self._held, None
-        self._deadline = self.edge.soon + limits.IDLE_SECONDS_MAX
-        if held:
-            self.edge.loop.call_soon(self._parse, b"".join(held))
         elif self._fault is not None:
             self._give_up(*self._fault)
-        elif self.reading_paused:
-            self._balance()
+        elif self._held:
+            self.edge.loop.call_soon(self._take_held)
+        else:
+            self._held = None
+            if self.reading_paused:
+                self._balance()
 
     def _go_on(self) -> None:
         if self._active is not None:
             self._active.go()
+        self._balance()
+
+    def _take_held(self) -> None:
+        if self._active is not None:
+            return
+        held, self._held = self._held, None
+        if held:
+            self.data_received(b"".join(held))
         self._balance()
 
     def tunnel(self, passage: Passage) -> None:
@@ -362,24 +425,27 @@ class ClientConnection(asyncio.Protocol):
 
     def _give_up(self, status: int, reason: str) -> None:
         """Refuse what cannot be read, and close: nobody knows where the next request begins."""
-        if self._active is not None and not self._active.done:
-            if self._receiving is self._active:  # its own body is what cannot be read
-                self._receiving = None
-                self._fault = None
-                self._active.refuse(status, f"The request was refused: {reason}.")
+        if self._active is not None or self._waiting:
+            broken, self._receiving = self._receiving, None
+            if broken is not None and broken is self._active:  # its own body is what cannot be read
+                broken.refuse(status, f"The request was refused: {reason}.")
                 return
+            if broken is not None:
+                self._waiting.remove(broken)
             self._fault = (status, reason)
             self._held = []
             return
         ray = b"%016x" % _ray(64)
         host = next((value for name, value in self._headers if name == b"host"), b"")
-        self.edge.tools.observer.refused(self._peer, ray, status, reason, host, self._target)
+        method = self._parser.get_method() if self._target else b""
+        refused = self.edge.tools.observer.refused
+        refused(self._peer, ray, status, reason, method, host, self._target)
         self.edge.count(status)
         words = f"The request was refused: {reason}."
         accept = next((value for name, value in self._headers if name == b"accept"), None)
         answer = pages.page(status, words, ray=ray, accept=accept)
-        line = self.edge.ray_line % ray
-        self.write(own_answer(answer, line, head_only=False, keep_alive=False, old=False))
+        lines = self.edge.own_lines(ray)
+        self.write(own_answer(answer, lines, head_only=method == b"HEAD", keep_alive=False, old=False))
         self._end(drained=False)
 
     def _end(self, *, drained: bool) -> None:
@@ -390,7 +456,8 @@ class ClientConnection(asyncio.Protocol):
         if self._transport is None:
             return
         if drained and self._receiving is None:
-            self._transport.close()
+            self._expect_taking()
+            self._transport.close()  # when all is taken
             return
         self._lingered = 0
         self._deadline = self.edge.soon + limits.LINGER_SECONDS_MAX
@@ -404,19 +471,34 @@ class ClientConnection(asyncio.Protocol):
             self.break_off()
 
     def close_if_late(self, now: float) -> None:
-        if now <= self._deadline or self._transport is None:
+        if now <= self._deadline or self._transport is None or self._is_taking(now):
             return
-        if self._is_closing:
-            self._transport.abort()
-        elif self._tunnel is not None:
+        if self._is_closing or self._tunnel is not None:
             self._transport.abort()
         elif self._active is not None:
             self._deadline = now + limits.STALL_SECONDS_MAX
             self._active.late()
         elif self._head_bytes:
             self._give_up(408, "its head takes too long")
+        elif self._left_bytes:
+            self._transport.abort()  # to close would wait until they are taken
         else:
             self._transport.close()
+
+    def _expect_taking(self) -> None:
+        """From now on it is the client that is waited for: until it takes what was said to it."""
+        if self._transport is not None:
+            self._left_bytes = self._transport.get_write_buffer_size()
+            self._deadline = self.edge.soon + limits.STALL_SECONDS_MAX
+
+    def _is_taking(self, now: float) -> bool:
+        """Whether the client has taken some of its answer since the last look. Then it has time again."""
+        assert self._transport is not None
+        before, self._left_bytes = self._left_bytes, self._transport.get_write_buffer_size()
+        if not self._left_bytes or 0 < before <= self._left_bytes:
+            return False
+        self._deadline = now + limits.STALL_SECONDS_MAX
+        return True
 
     def finish(self) -> None:
         """The worker ends: close once what is being served is."""

@@ -9,6 +9,7 @@ Not   accepting connections (`listener`); requests.
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from email.utils import formatdate
 from typing import TYPE_CHECKING
 
 from edgestead.proxy import limits
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 
 
 class Edge:
-    """`origin_port` None means 80, and 443 for TLS. `count` is told the status of every answer."""
+    """`origin_port` None means 80, and 443 for TLS. `count` is told the status of every answer, `turned_away`
+    of every connection that there is no room for.
+    """
 
     def __init__(
         self,
@@ -35,6 +38,7 @@ class Edge:
         names: Names,
         tools: Tools,
         count: Callable[[int], None],
+        turned_away: Callable[[], None] = lambda: None,
         origin_port: int | None = None,
         per_address_max: int = 1_024,
     ) -> None:
@@ -47,11 +51,13 @@ class Edge:
         self.ray_line = names.ray_line
         self.tools = tools
         self.count = count
+        self.turned_away = turned_away
         self.origin_port = origin_port
         self.is_ending = False
         # The time of the next sweep. Deadlines count from it: exact enough for seconds, never too early, and
         # no request asks for the time.
         self.soon = loop.time() + limits.SWEEP_SECONDS
+        self._date_line = b""
         self._per_address_max = per_address_max
         self._clients: set[ClientConnection] = set()
         self._by_address: dict[str, int] = {}
@@ -62,12 +68,15 @@ class Edge:
     def connections(self) -> int:
         return len(self._clients)
 
+    def own_lines(self, ray: bytes) -> bytes:
+        """What every answer of the edge's own says: its request's id, and the time (RFC 9110 §6.6.1)."""
+        return self.ray_line % ray + self._date_line
+
     def admit(self, client: "ClientConnection", peer: str, *, trusted: bool) -> bool:
         """Whether there is room for another connection, of this address. A trusted proxy has many clients."""
-        if len(self._clients) >= limits.CONNECTIONS_MAX:
-            return False
         count = self._by_address.get(peer, 0)
-        if count >= self._per_address_max and not trusted:
+        if len(self._clients) >= limits.CONNECTIONS_MAX or (count >= self._per_address_max and not trusted):
+            self.turned_away()
             return False
         self._by_address[peer] = count + 1
         self._clients.add(client)
@@ -88,6 +97,7 @@ class Edge:
         """Look for late connections, now and every SWEEP_SECONDS."""
         now = self.loop.time()
         self.soon = now + limits.SWEEP_SECONDS
+        self._date_line = b"date: %b\r\n" % formatdate(usegmt=True).encode()
         for client in tuple(self._clients):
             client.close_if_late(now)
         self.pool.sweep(now)

@@ -22,8 +22,9 @@ from edgestead.services import events
 from edgestead.services.events import Contribution, Decision, Event
 
 EVENTS_PER_SECOND_MAX = 500  # written by one process; nobody reads more
+REDIRECTS_PER_SECOND_MAX = 50  # of them redirects: no flood of those may drive the others out of the files
 PENDING_OCTETS_MAX = 2 << 20  # waiting to be written
-FILE_OCTETS_MAX = 16 << 20
+FILE_OCTETS_MAX = 16 << 20  # of one file; each process keeps eight
 FILES_MAX = 8  # of one process: with FILE_OCTETS_MAX the most that it keeps
 CONTRIBUTIONS_MAX = 50  # of one event: more rules than any request of good will meets
 GATHER_SECONDS = 0.05  # events of this time are written together
@@ -131,6 +132,7 @@ class EventLog:
         self._last_us = 0
         self._second = 0
         self._in_second = 0
+        self._redirects = 0  # of them
         self._dropped = 0  # since the last event that was kept
         self._pending: list[tuple[str, bytes]] = []
         self._pending_octets = 0
@@ -155,10 +157,12 @@ class EventLog:
         )
         self._note(subject, decision)
 
-    def refused(self, client: str, ray: bytes, status: int, reason: str, host: bytes, target: bytes) -> None:
+    def refused(
+        self, client: str, ray: bytes, status: int, reason: str, method: bytes, host: bytes, target: bytes
+    ) -> None:
         """A request that could not be read, or that names nothing that is proxied here."""
         zone_id = self.zone_id_of(_name_of(host))
-        subject = _Subject(client, ray, host, target, zone_id=zone_id)
+        subject = _Subject(client, ray, host, target, zone_id=zone_id, method=method)
         self._note(subject, Decision("http", "refuse", status, reason=reason))
 
     def failed(self, exchange: Exchange, status: int, reason: str) -> None:
@@ -177,7 +181,7 @@ class EventLog:
         self._counts.event(decision.action)
         if self._unwritten:
             self._count_unwritten()
-        now_us = self._admitted()
+        now_us = self._admitted(decision.action)
         if now_us is None:
             return
         self._count += 1
@@ -196,14 +200,16 @@ class EventLog:
         for _ in range(unwritten):
             self._counts.dropped()
 
-    def _admitted(self) -> int | None:
+    def _admitted(self, action: str) -> int | None:
         """The time of an event that is kept; None for one that is dropped."""
         now_us = max(self._last_us, self._now_us())  # ids never go back, even when the clock does
         second = now_us // _US
         if second != self._second:
-            self._second, self._in_second = second, 0
-        self._in_second += 1
-        if self._in_second > self._per_second_max or self._pending_octets > PENDING_OCTETS_MAX:
+            self._second, self._in_second, self._redirects = second, 0, 0
+        self._redirects += action == "redirect"
+        too_many = action == "redirect" and self._redirects > REDIRECTS_PER_SECOND_MAX
+        self._in_second += not too_many
+        if too_many or self._in_second > self._per_second_max or self._pending_octets > PENDING_OCTETS_MAX:
             self._dropped += 1
             self._counts.dropped()
             return None

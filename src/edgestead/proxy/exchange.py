@@ -17,6 +17,7 @@ import msgspec
 from edgestead.http1.messages import Headers, Response
 from edgestead.language import View
 from edgestead.proxy.answer_watch import AnswerWatch
+from edgestead.proxy.heads import passable
 from edgestead.proxy.late_body import LateBody
 
 __all__ = ["Exchange", "Headers", "OriginChoice", "Response", "ResponseHead", "TlsFacts", "ZoneFacts"]
@@ -58,7 +59,7 @@ class OriginChoice(msgspec.Struct):
 class ResponseHead(msgspec.Struct):
     """The head that a client gets, before it is sent. `headers` may be changed in place.
 
-    `from_origin` is False for a page of the edge's own (52x).
+    `from_origin` is False for an answer of the edge's own: a block, a redirect, an error page.
     """
 
     status: int
@@ -70,12 +71,12 @@ class Exchange(msgspec.Struct, kw_only=True, eq=False):
     """One request. Bytes stay bytes; header names are in lower case, in the order of arrival.
 
     `client` is the address that counts (the peer's, or the one that a trusted proxy names), `peer` who is
-    connected. `host` is without port and in lower case. `path` and `query` are the target's, as sent; `query`
-    is empty when there is none. `by_name` are the headers by name (`heads.by_name`). `body` is the inspected
-    prefix of the request's body: `body_complete` says whether it is all of it, `body_length` what
-    Content-Length says (None for chunked bodies). `late` looks at what of the body follows that prefix,
-    `watch` at the origin's answer, where somebody does. `ray` is the request's id, `arrived_us` when its head
-    was complete (Unix time).
+    connected, `server` the edge's own address, "" where that is unknown. `host` is without port and in lower
+    case. `path` and `query` are the target's, as sent; `query` is empty when there is none. `by_name` are the
+    headers by name (`heads.by_name`). `body` is the inspected prefix of the request's body: `body_complete`
+    says whether it is all of it, `body_length` what Content-Length says (None for chunked bodies). `late`
+    looks at what of the body follows that prefix, `watch` at the origin's answer, where somebody does. `ray`
+    is the request's id, `arrived_us` when its head was complete (Unix time).
     """
 
     client: str
@@ -91,6 +92,7 @@ class Exchange(msgspec.Struct, kw_only=True, eq=False):
     zone: ZoneFacts
     ray: bytes
     arrived_us: int
+    server: str = ""
     tls: TlsFacts | None = None
     raw_target: bytes = b""
     path: bytes = b""
@@ -116,9 +118,9 @@ class Exchange(msgspec.Struct, kw_only=True, eq=False):
 
     @property
     def outgoing(self) -> Headers:
-        """The request's headers as the origin gets them, to be changed in place."""
+        """The request's headers as the origin gets them, to be changed in place (`heads.passable`)."""
         if self._outgoing is None:
-            self._outgoing = list(self.headers)
+            self._outgoing = passable(self.headers, self.by_name)
         return self._outgoing
 
     @property
@@ -126,13 +128,19 @@ class Exchange(msgspec.Struct, kw_only=True, eq=False):
         """`outgoing` for a reader, who copies nothing."""
         return self.headers if self._outgoing is None else self._outgoing
 
-    def rewrite(self, *, path: bytes | None = None, query: bytes | None = None) -> None:
-        """Give the request another path, another query, or both; an empty query removes it."""
+    def rewrite(
+        self, *, path: bytes | None = None, query: bytes | None = None, to_origin: bool = True
+    ) -> None:
+        """Give the request another path, another query, or both; an empty query removes it.
+
+        Without `to_origin` that is for expressions alone.
+        """
         if path is not None:
             self.path = path
         if query is not None:
             self.query = query
-        self.target = b"%b?%b" % (self.path, self.query) if self.query else self.path
+        if to_origin:
+            self.target = b"%b?%b" % (self.path, self.query) if self.query else self.path
         self.view = None  # what expressions see of the URI has changed
 
     def choose_origin(self) -> OriginChoice:

@@ -1,8 +1,8 @@
 """What expressions see of an exchange: one loader per field.
 
-Owns  the table of loaders: which fields the edge knows.
+Owns  the table of loaders: which fields the edge knows; how an exchange gets its view.
 Asks  `language` for the fields' slots and defaults, `texts` for reading pieces of a request.
-Tells `proxy.phase`, which gives each exchange its view.
+Tells `proxy.rules`, and phases whose acts compute something.
 Not   what a field means in general (docs/reference/fields.md).
 
 A loader runs once per view, when an expression first asks for its field. Fields without one have their
@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from operator import attrgetter
 
-from edgestead.language import FIELDS, Loader, Shortcuts, Value, ip_value, loader_table
+from edgestead.language import FIELDS, Loader, Shortcuts, Value, View, ip_value, loader_table
 from edgestead.language.types import VALUE_BYTES_MAX
 from edgestead.proxy import texts
 from edgestead.proxy.exchange import Exchange, Headers, values_of
@@ -37,12 +37,14 @@ def _header(name: bytes) -> Load:
     return lambda exchange: exchange.by_name.get(name)
 
 
-def _normal(exchange: Exchange) -> bytes:
-    path = exchange.path
+def _is_normal(path: bytes) -> bool:
+    """Nearly every one is."""
     text = path.decode("latin-1")  # looking into a str takes a fifth of the time
-    if "%" in text or "//" in text or "/." in text or "\\" in text:
-        return texts.normal_path(path)
-    return path  # nearly every one
+    return not ("%" in text or "//" in text or "/." in text or "\\" in text)
+
+
+def _normal(exchange: Exchange) -> bytes:
+    return exchange.path if _is_normal(exchange.path) else texts.normal_path(exchange.path)
 
 
 def _with_query(path: bytes, query: bytes) -> bytes:
@@ -85,6 +87,11 @@ def _body(exchange: Exchange) -> bytes:
     return exchange.body[:BODY_OCTETS_SEEN_MAX]
 
 
+def _is_cut(exchange: Exchange) -> bool:
+    """Whether there is more of the body than expressions see."""
+    return not exchange.body_complete or len(exchange.body) > BODY_OCTETS_SEEN_MAX
+
+
 def _body_size(exchange: Exchange) -> int | None:
     if exchange.body_complete:
         return len(exchange.body)
@@ -109,7 +116,7 @@ def _of_parts(read: Callable[[Parts], Value]) -> Load:
         content_type = exchange.header(b"content-type") or b""
         if not texts.media_type(content_type).startswith(_MULTIPART):
             return None
-        return read(parts_of(content_type, _body(exchange), exchange.body_complete))
+        return read(parts_of(content_type, _body(exchange), not _is_cut(exchange)))
 
     return load
 
@@ -172,6 +179,7 @@ _REQUEST: Mapping[str, Load] = {
     "cf.zone.plan": lambda exchange: exchange.zone.plan.encode(),
     "cf.ray_id": attrgetter("ray"),
     "cf.random_seed": lambda exchange: os.urandom(_SEED_OCTETS),
+    "cf.edge.server_ip": lambda exchange: address(exchange.server) if exchange.server else None,
     "cf.edge.server_port": lambda exchange: exchange.port,
     "cf.edge.client_tcp": lambda exchange: True,
     "cf.tls_version": lambda exchange: exchange.tls.version if exchange.tls else None,
@@ -186,7 +194,7 @@ _REQUEST: Mapping[str, Load] = {
 }
 _BODY: Mapping[str, Load] = {
     "http.request.body.raw": _body,
-    "http.request.body.truncated": lambda exchange: not exchange.body_complete,
+    "http.request.body.truncated": _is_cut,
     "http.request.body.form": _of_form(texts.grouped),
     "http.request.body.form.names": _of_form(_names),
     "http.request.body.form.values": _of_form(_values),
@@ -216,19 +224,6 @@ _RESPONSE: Mapping[str, Load] = {
 
 KNOWN = {**_REQUEST, **_BODY, **_ABOUT_BODY, **_RESPONSE}
 LOADERS = loader_table(KNOWN)
-# The fields that rules ask for most, as Python says them of an exchange (`language.inline`).
-SHORT = Shortcuts(
-    values={
-        "http.host": "r.host",
-        "http.request.method": "r.method",
-        "http.request.uri.query": "r.query",
-        "http.cookie": 'r.by_name.get(b"cookie")',
-        "http.referer": 'r.by_name.get(b"referer")',
-        "http.user_agent": 'r.by_name.get(b"user-agent")',
-        "http.x_forwarded_for": 'r.by_name.get(b"x-forwarded-for")',
-    },
-    keys={"http.request.headers": "r.by_name"},
-)
 
 
 class ExchangeView(dict[int, Value | None]):
@@ -247,6 +242,34 @@ class ExchangeView(dict[int, Value | None]):
         value = self[slot] = LOADERS[slot](self.request)
         return value
 
+
+def view_of(exchange: Exchange) -> View:
+    """What expressions see of an exchange; made when the first of them asks."""
+    view = exchange.view
+    if view is None:
+        view = exchange.view = ExchangeView(exchange)
+    return view
+
+
+_PATH = FIELDS["http.request.uri.path"]
+# The fields that rules ask for most, as Python says them of an exchange (`language.inline`).
+SHORT = Shortcuts(
+    view="view_of(r)",
+    values={
+        "http.host": "r.host",
+        "http.request.method": "r.method",
+        # What takes work is kept by the view, for all rulesets.
+        "http.request.uri.path": f"r.path if is_normal(r.path) else view_of(r)[{_PATH.slot}]",
+        "http.request.uri.query": "r.query",
+        "http.cookie": 'r.by_name.get(b"cookie")',
+        "http.referer": 'r.by_name.get(b"referer")',
+        "http.user_agent": 'r.by_name.get(b"user-agent")',
+        "http.x_forwarded_for": 'r.by_name.get(b"x-forwarded-for")',
+        "ip.src": "address(r.client)",
+    },
+    keys={"http.request.headers": "r.by_name"},
+    names={"address": address, "is_normal": _is_normal, "view_of": view_of},
+)
 
 BODY_FIELDS = frozenset(_BODY)  # an expression with one of these wants the body
 RESPONSE_FIELDS = frozenset(name for name, field in FIELDS.items() if field.direction == "response")

@@ -16,8 +16,11 @@ _HEAD = f"""# Fields at the edge
 Which [fields](fields.md) have a request's value at the edge, and which only their default, for the
 reason that stands beside it. A rule that asks for one of the latter is taken and does what its default says.
 
-Where a rule asks for a body, the edge holds up to {BODY_OCTETS_SEEN_MAX:,} bytes of it before it decides;
-`http.request.body.truncated` tells whether there is more. Requests that no rule looks into are not held.
+Where a rule asks for a body, the edge holds up to {BODY_OCTETS_SEEN_MAX:,} bytes of it before it decides,
+and that is what the fields show: of a form or a multipart body the parts that begin there, the last one as
+far as it is there. What follows goes to the origin unseen by expressions (managed rules look at later parts,
+too), so a rule that must not be passed by asks for more: `… or http.request.body.truncated`. Requests that no
+rule looks into are not held.
 
 ## With a value
 
@@ -37,11 +40,10 @@ _REASONS = {
     "cf.client.bot": "no lists of good programs are kept",
     "cf.colo": "there is one location, and it has no name",
     "cf.edge.l4": "not asked of the kernel",
-    "cf.edge.server_ip": "a connection's own address is not kept for its requests",
     "cf.hostname.metadata": "there are no custom host names",
-    "cf.response": "pages of the edge's own do not meet rules",
+    "cf.response": "the edge's own pages are told apart by `http.response.code` alone",
     "cf.threat_score": "no reputations of addresses are kept",
-    "cf.timings": "no request asks for the time on its way",
+    "cf.timings": "not measured: no request asks for the time on its way",
     "cf.timings.client_quic_rtt_msec": "no HTTP/3",
     "cf.timings.worker_msec": "no programs run at the edge",
     "cf.tls_client_auth": "no client certificates are asked for",

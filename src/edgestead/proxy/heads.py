@@ -15,9 +15,11 @@ from functools import lru_cache
 import msgspec
 
 from edgestead.http1.messages import Headers
+from edgestead.model.edge import OWN_HEADERS
 
-LENGTH_DIGITS_MAX = 18
-HOST_OCTETS_MAX = 255
+LENGTH_DIGITS_MAX = 18  # fits in 64 bits
+HOST_OCTETS_MAX = 255  # the longest name, RFC 1035 §2.3.4
+LABEL_OCTETS_MAX = 63  # of it between two dots, RFC 1035 §2.3.4
 HOSTS_KEPT_MAX = 4_096  # spellings of Host whose name is remembered
 
 HOP_BY_HOP = frozenset(
@@ -26,16 +28,13 @@ HOP_BY_HOP = frozenset(
         *(b"trailer", b"transfer-encoding", b"upgrade", b"expect"),
     }
 )
-# Said by the edge itself; whoever sends one of these says nothing. With `_` for `-` many origins cannot tell
-# them apart (RFC 3875 §4.1.18 turns both into `_`), so such names are refused.
-FORGEABLE = frozenset(
-    {
-        *(b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host", b"x-forwarded-port"),
-        *(b"x-real-ip", b"forwarded", b"true-client-ip", b"cdn-loop"),
-        *(b"edge-connecting-ip", b"edge-ray", b"cf-connecting-ip", b"cf-connecting-ipv6", b"cf-ray"),
-        *(b"cf-visitor", b"cf-ipcountry", b"cf-pseudo-ipv4"),
-    }
-)
+OWN = frozenset(name.encode() for name in OWN_HEADERS)
+# Whoever sends one of these says nothing; what the edge does not say itself, a rule may. With `_` for `-`
+# many origins cannot tell them apart (RFC 3875 §4.1.18 turns both into `_`), so such names are refused.
+FORGEABLE = OWN | {
+    *(b"x-forwarded-host", b"x-forwarded-port", b"x-real-ip", b"forwarded", b"true-client-ip"),
+    *(b"cf-connecting-ipv6", b"cf-visitor", b"cf-ipcountry", b"cf-pseudo-ipv4"),
+}
 _READ = frozenset(
     {
         *(b"host", b"content-length", b"transfer-encoding", b"connection", b"upgrade", b"expect"),
@@ -46,7 +45,13 @@ _LISTS = {
     **dict.fromkeys((b"connection", b"cdn-loop", b"x-forwarded-for", b"upgrade", b"accept-language"), b", "),
     b"cookie": b"; ",
 }
-_WRITTEN_ANEW = HOP_BY_HOP | FORGEABLE | {b"host", b"content-length"}
+# What the managed rules go by when they read a request: they have to see what the origin sees.
+_INSPECTED = frozenset(
+    {b"content-type", b"content-encoding", b"content-disposition", b"user-agent", b"cookie"}
+)
+_NO_RULES = HOP_BY_HOP | OWN | {b"host", b"content-length"}
+_WRITTEN_ANEW = _NO_RULES | FORGEABLE
+_NOT_IMITATED = _WRITTEN_ANEW | _INSPECTED
 _HOST = re.compile(rb"([a-z0-9_.-]{1,253})(?::[0-9]{0,5})?")
 _ABSOLUTE = re.compile(rb"https?://([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL)
 
@@ -84,11 +89,13 @@ def read(version: str, target: bytes, headers: Headers) -> Read:
         target, host = _unusual(target, host)
     connection = found.get(b"connection")
     tokens = _NOTHING if connection is None else _tokens(connection)
+    if tokens and not tokens.isdisjoint(_INSPECTED):
+        raise Refused(400, "Connection names a header that is not the connection's")
     return Read(_host(host), target, length, tokens, found)
 
 
 def _imitates(name: bytes) -> bool:
-    return b"_" in name and name.replace(b"_", b"-") in _WRITTEN_ANEW
+    return b"_" in name and name.replace(b"_", b"-") in _NOT_IMITATED
 
 
 def by_name(headers: Headers) -> dict[bytes, bytes]:
@@ -132,11 +139,12 @@ def _length(version: str, found: dict[bytes, bytes]) -> int | None:
 
 @lru_cache(HOSTS_KEPT_MAX)
 def _host(value: bytes) -> bytes:
-    """The name alone. Raises Refused."""
+    """The name alone, one that TLS and DNS can ask for. Raises Refused."""
     match = _HOST.fullmatch(value.strip(b" \t").lower()) if len(value) <= HOST_OCTETS_MAX else None
-    if match is None:
+    name = match[1].removesuffix(b".") if match is not None else b""
+    if not all(0 < len(label) <= LABEL_OCTETS_MAX for label in name.split(b".")):
         raise Refused(400, "Host is not a name")
-    return match[1].removesuffix(b".")
+    return name
 
 
 def _unusual(target: bytes, host: bytes) -> tuple[bytes, bytes]:
@@ -164,11 +172,29 @@ def _tokens(value: bytes) -> frozenset[bytes]:
     return frozenset(token.strip().lower() for token in value.split(b","))
 
 
+def passable(headers: Headers, found: dict[bytes, bytes]) -> Headers:
+    """Those of a client's headers that go on, for rules to change. `found` are the same by name.
+
+    What a rule then sets goes to the origin whatever the client says: in `Connection`, or under that name.
+    """
+    dropped = _WRITTEN_ANEW | _tokens(found.get(b"connection", b""))
+    return [header for header in headers if header[0] not in dropped]
+
+
 def request_head(
-    method: bytes, target: bytes, host: bytes, headers: Headers, connection: frozenset[bytes], added: bytes
+    method: bytes,
+    target: bytes,
+    host: bytes,
+    headers: Headers,
+    connection: frozenset[bytes] | None,
+    added: bytes,
 ) -> bytes:
-    """A request's head but for its last empty line. `added` are whole lines that the edge says itself."""
+    """A request's head but for its last empty line. `added` are whole lines that the edge says itself.
+
+    `connection` None: the headers are what rules made of those that may go on.
+    """
     if connection:
         headers = [header for header in headers if header[0] not in connection]
-    lines = [name + b": " + value + b"\r\n" for name, value in headers if name not in _WRITTEN_ANEW]
+    dropped = _NO_RULES if connection is None else _WRITTEN_ANEW
+    lines = [name + b": " + value + b"\r\n" for name, value in headers if name not in dropped]
     return b"%b %b HTTP/1.1\r\nhost: %b\r\n%b%b" % (method, target, host, b"".join(lines), added)

@@ -8,7 +8,7 @@ Not   TLS: the same bytes go to OpenSSL, which judges them.
 
 from typing import NamedTuple
 
-HELLO_BYTES_MAX = 32 * 1024
+HELLO_BYTES_MAX = 32 * 1024  # with keys of post-quantum exchanges they have under 4 KB
 _RECORD_HEAD, _HANDSHAKE, _CLIENT_HELLO, _SERVER_NAME, _HOST_NAME = 5, 22, 1, 0, 0
 
 

@@ -6,13 +6,14 @@ Tells the passage of the request: octets to send on, or the answer that ends it.
 Not   inspecting; connections.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 from edgestead.http1.messages import Response
+from edgestead.proxy.later import Later
 from edgestead.waf.late_parts import LateParts
 from edgestead.waf.transaction import Refused
 
-Inspect = Callable[[bytes], Response | None]
+Inspect = Callable[[bytes], Generator[None, None, Response | None]]
 Refuse = Callable[[Refused], Response | None]
 
 
@@ -36,18 +37,24 @@ class LateBody:
         """What of the inspected prefix may pass."""
         return self._parts.first
 
-    def feed(self, chunk: bytes) -> bytes | Response:
+    def feed(self, chunk: bytes) -> bytes | Response | Later:
+        """What may pass, or the answer; `Later` where inspecting takes time. Nothing may be fed meanwhile."""
         if self._blind:
             return chunk
         try:
             passes, late = self._parts.feed(chunk)
         except Refused as refused:
             return self._refused(refused) or self._let_go(chunk)
-        if late:
-            for inspect, _ in self._inspectors:
-                answer = inspect(late)
-                if answer is not None:
-                    return answer
+        if not late:
+            return passes
+        outcome: bytes | Response | Later = Later(self._inspect(late, passes)).go_on()
+        return outcome
+
+    def _inspect(self, late: bytes, passes: bytes) -> Generator[None, None, bytes | Response]:
+        for inspect, _ in self._inspectors:
+            answer = yield from inspect(late)
+            if answer is not None:
+                return answer
         return passes
 
     def end(self) -> Response | None:

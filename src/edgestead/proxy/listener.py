@@ -13,6 +13,7 @@ import asyncio
 import logging
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Callable
 
 from edgestead.proxy import hello, limits, proxy_header
@@ -23,7 +24,8 @@ from edgestead.proxy.edge import Edge
 
 BACKLOG = 1_024
 ACCEPTS_AT_ONCE = 64  # before other things on the loop get their turn
-ARRIVALS_MAX = 2_048  # connections whose first bytes are awaited
+ARRIVALS_MAX = 2_048  # connections whose first bytes, or the rest of whose handshake, are awaited
+ARRIVALS_PER_ADDRESS_MAX = 256  # of them, unless it is a trusted proxy's
 PAUSE_SECONDS = 0.5  # when there are no descriptors left
 LOOK_SECONDS = 2.0  # between two looks at the folder of certificates
 
@@ -40,6 +42,7 @@ class Listener:
         self._servers: list[asyncio.Server] = []
         self._sockets: list[socket.socket] = []
         self._arrivals: set[_Arrival] = set()
+        self._arriving: Counter[str] = Counter()  # by address
         self._looking: asyncio.TimerHandle | None = None
 
     async def open(self, http: socket.socket, https: socket.socket | None) -> None:
@@ -85,13 +88,18 @@ class Listener:
                 self._edge.loop.call_later(PAUSE_SECONDS, self._accept_by_hand_again, listening, tls)
                 return
             accepted.setblocking(False)
-            if len(self._arrivals) >= ARRIVALS_MAX:
-                accepted.close()
-                continue
             client = plain(peer[0])
+            trusted = self._edge.trust.trusts(client)
+            if len(self._arrivals) >= ARRIVALS_MAX or (
+                self._arriving[client] >= ARRIVALS_PER_ADDRESS_MAX and not trusted
+            ):
+                accepted.close()
+                self._edge.turned_away()
+                continue
             arrival = _Arrival(self, accepted, client, listening.getsockname()[1], tls)
             self._arrivals.add(arrival)
-            arrival.start(announced=self._proxy_protocol and self._edge.trust.trusts(client))
+            self._arriving[client] += 1
+            arrival.start(announced=self._proxy_protocol and trusted)
 
     def _accept_by_hand_again(self, listening: socket.socket, tls: bool) -> None:
         if not self._edge.is_ending and listening.fileno() >= 0:
@@ -119,20 +127,24 @@ class Listener:
 
     def forget(self, arrival: "_Arrival") -> None:
         self._arrivals.discard(arrival)
+        self._arriving[arrival.address] -= 1
+        if not self._arriving[arrival.address]:
+            del self._arriving[arrival.address]
 
     def connection(self, peer: str, port: int, begun: hello.Hello | None) -> ClientConnection:
         return ClientConnection(self._edge, peer, port=port, hello=begun)
 
 
 class _Arrival:
-    """A connection of which only the first bytes are of interest yet."""
+    """A connection of which only the first bytes are of interest yet, or that agrees on TLS."""
 
     def __init__(self, listener: Listener, accepted: socket.socket, peer: str, port: int, tls: bool) -> None:
         self._listener = listener
         self._socket = accepted
-        self._peer = peer
+        self.address = self._peer = peer
         self._port = port
         self._tls = tls
+        self._handing: asyncio.Task[None] | None = None
         self._reads: Callable[[bytes], bool] = self._read_hello
         self._late = listener.loop.call_later(limits.HANDSHAKE_SECONDS_MAX, self.drop)
 
@@ -145,12 +157,14 @@ class _Arrival:
         self._listener.loop.add_reader(self._socket, self._look)
 
     def drop(self) -> None:
-        self._leave()
-        self._socket.close()
+        """Close, unless the handshake has begun: that has a limit of its own."""
+        if self._handing is None:
+            self._leave()
+            self._listener.forget(self)
+            self._socket.close()
 
     def _leave(self) -> None:
         self._late.cancel()
-        self._listener.forget(self)
         if self._socket.fileno() >= 0:
             self._listener.loop.remove_reader(self._socket)
 
@@ -210,3 +224,5 @@ class _Arrival:
             )
         except (OSError, asyncio.CancelledError):
             self._socket.close()  # the handshake failed, or the client left: its own affair
+        finally:
+            self._listener.forget(self)

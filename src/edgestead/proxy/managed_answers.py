@@ -17,8 +17,8 @@ from edgestead.proxy.phase import Observer
 from edgestead.proxy.refusals import stopped
 from edgestead.services.events import Decision
 from edgestead.waf.engine import Inspection
+from edgestead.waf.transaction import PASSING, Verdict
 from edgestead.waf.transaction import Response as Answer
-from edgestead.waf.transaction import Verdict
 
 PHASE = "http_response_firewall_managed"
 STATUS = 403
@@ -44,7 +44,7 @@ def look(
         action = verdict.action or ("refuse" if verdict.refused else "")
         if not action:
             return None
-        logs = inspection.policy.action in ("", "log")
+        logs = inspection.policy.action in PASSING
         shown = "log" if logs else "refuse" if verdict.refused else "block"
         observer.decided(exchange, decide(verdict, shown, 0 if logs else STATUS))
         return None if logs else stopped(exchange, STATUS, _WORDS)

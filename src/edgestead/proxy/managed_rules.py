@@ -9,8 +9,8 @@ Of a multipart body that is larger than the inspected prefix the later fields ar
 inspected, and what they score is added to what the request has scored so far.
 
 No request passes uninspected: while the rules are not ready, or when a rule executes a ruleset that this
-server does not have, the zone's requests get 503. A body that cannot be inspected whole is refused with the
-inspection's own status, unless the zone only logs.
+server does not have, or cannot be compiled, the zone's requests get 503. A body that cannot be inspected
+whole is refused with the inspection's own status, unless the zone only logs.
 
 Source: docs/explanation/crs.md; contract "Rulesets" §4 and §5.
 """
@@ -48,9 +48,9 @@ from edgestead.proxy.rules import (
 )
 from edgestead.proxy.skips import skips_of
 from edgestead.services.events import Contribution, Decision
-from edgestead.waf.bodies import processor_of
-from edgestead.waf.engine import Engine, Inspection, finish
+from edgestead.waf.engine import Engine, Inspection
 from edgestead.waf.limits import BODY_BYTES_MAX
+from edgestead.waf.media_types import processor_of
 from edgestead.waf.transaction import Hit, Policy, Refused, Request, Verdict
 
 PHASE = "http_request_firewall_managed"
@@ -58,12 +58,14 @@ BLOCK_STATUS = 403
 UNAVAILABLE_STATUS = 503
 DOCUMENTS_KEPT_MAX = 16_384  # whose executed rulesets are remembered
 RETRY_SECONDS = b"5"  # rules from the cache are there sooner; compiled anew they take half a minute
+UNINSPECTED = "The request cannot be inspected"
+NOT_UNDERSTOOD = "this release does not understand the rule"
 _US = 1_000_000
 _BLOCKED = "This request looks like an attack and was not let through."
 _UNAVAILABLE = "This site's protection is not ready. Please try again in a moment."
 _REFUSED = {
     400: "The request's body cannot be read as what it says it is.",
-    415: "The request's body is packed, and cannot be checked.",
+    415: "The request's body is packed or encoded, and cannot be checked.",
     413: "The request's body is too large or too deep to be checked.",
     414: "The request's address has too many arguments to be checked.",
     431: "The request has too many cookies to be checked.",
@@ -71,7 +73,12 @@ _REFUSED = {
 
 
 def compile_rules(rules: ZoneRules, tools: Tools) -> Step | None:
-    return compile_phase(rules, PHASE, lambda rule, place: _make(rule, place, tools))
+    return compile_phase(
+        rules,
+        PHASE,
+        lambda rule, place: _make(rule, place, tools),
+        instead=lambda rule, place: _refuse_all(rule, place, tools),
+    )
 
 
 def octets(rules: ZoneRules) -> int:
@@ -102,6 +109,15 @@ def _make(rule: Rule, place: Place, tools: Tools) -> Act | None:
     return act_of(rule, place, tools, block_status=BLOCK_STATUS)
 
 
+def _refuse_all(rule: Rule, place: Place, tools: Tools) -> Act | None:
+    """In the place of an `execute` that cannot be compiled: whom it would have inspected nobody knows."""
+    if rule.action != "execute":
+        return None
+    unready = _Execute(rule, place, tools, Overrides())
+    ruleset_id = str(rule.action_parameters.get("id", ""))
+    return lambda exchange, view: unready.unavailable(exchange, ruleset_id, NOT_UNDERSTOOD)
+
+
 class _Execute(NamedTuple):
     """One rule that executes the managed ruleset."""
 
@@ -121,7 +137,7 @@ class _Execute(NamedTuple):
             skipped = frozenset(skips.rules.get(ruleset_id, ()))
         reason = managed.unusable(ruleset_id)
         if reason or managed.engine is None:
-            return self._unavailable(exchange, ruleset_id, reason)
+            return self.unavailable(exchange, ruleset_id, reason)
         policy = managed.policy(self.overrides, skipped)
         outcome: Outcome = Later(self._inspect(exchange, managed.engine, policy)).go_on()
         return outcome
@@ -133,7 +149,7 @@ class _Execute(NamedTuple):
         request = request_of(exchange)
         inspection = engine.inspect(request, policy)
         verdict = yield from inspection.request()
-        answer = self._answer(exchange, verdict, policy.action)
+        answer = self._answer(exchange, verdict, policy)
         if answer is not None or verdict.refused:
             return answer
         if managed.response_octets:
@@ -141,22 +157,23 @@ class _Execute(NamedTuple):
             look(exchange, inspection, managed.response_octets, observer, self._decision_on_answer)
         return self._watch(exchange, inspection) if request.rest_follows else None
 
-    def _answer(self, exchange: Exchange, verdict: Verdict, action: str) -> Response | None:
+    def _answer(self, exchange: Exchange, verdict: Verdict, policy: Policy) -> Response | None:
         self.tools.managed.verdicts["refuse" if verdict.refused else verdict.action or "pass"] += 1
         if verdict.refused:
-            return self._refused(exchange, verdict, action)
+            return self._refused(exchange, verdict, policy)
         return self._decided(exchange, verdict) if verdict.action else None
 
     def _watch(self, exchange: Exchange, inspection: Inspection) -> Response | None:
         """Have the later parts of a large multipart body inspected before they pass."""
         policy = inspection.policy
 
-        def inspect(parts: bytes) -> Response | None:
-            return self._answer(exchange, finish(inspection.late(parts)), policy.action)
+        def inspect(parts: bytes) -> Generator[None, None, Response | None]:
+            verdict = yield from inspection.late(parts)
+            return self._answer(exchange, verdict, policy)
 
         def refuse(refused: Refused) -> Response | None:
             verdict = Verdict(refused=refused.reason, status=refused.status, threshold=policy.threshold)
-            return self._refused(exchange, verdict, policy.action)
+            return self._refused(exchange, verdict, policy)
 
         if exchange.late is None:
             try:
@@ -166,7 +183,7 @@ class _Execute(NamedTuple):
         exchange.late.add(inspect, refuse)
         return None
 
-    def _unavailable(self, exchange: Exchange, ruleset_id: str, reason: str) -> Response:
+    def unavailable(self, exchange: Exchange, ruleset_id: str, reason: str) -> Response:
         decision = Decision(
             PHASE,
             "refuse",
@@ -179,9 +196,9 @@ class _Execute(NamedTuple):
         retry = [(b"retry-after", RETRY_SECONDS)]
         return stopped(exchange, UNAVAILABLE_STATUS, _UNAVAILABLE, retry)
 
-    def _refused(self, exchange: Exchange, verdict: Verdict, action: str) -> Response | None:
+    def _refused(self, exchange: Exchange, verdict: Verdict, policy: Policy) -> Response | None:
         """The inspection ended at a limit, or at a body that cannot be read."""
-        if action in ("", "log"):
+        if policy.only_logs:
             self.tools.observer.decided(exchange, self._decision(verdict, "log", 0))
             return None
         self.tools.observer.decided(exchange, self._decision(verdict, "refuse", verdict.status))
@@ -210,15 +227,13 @@ class _Execute(NamedTuple):
     def _decision(self, verdict: Verdict, action: str, status: int) -> Decision:
         managed = self.tools.managed
         acting = next((hit for hit in verdict.hits if hit.action == action), None)
-        over = verdict.threshold is not None and verdict.score >= verdict.threshold
-        own = acting is not None and not over
         return Decision(
             PHASE,
             action,
             status,
             ruleset_id=managed.ruleset_id,
-            rule_id=entry_id(acting.rule_id) if own and acting else managed.anomaly_rule_id,
-            description=self._description(acting if own else None),
+            rule_id=entry_id(acting.rule_id) if acting else managed.anomaly_rule_id,
+            description=self._worded(UNINSPECTED) if verdict.refused else self._description(acting),
             reason=verdict.refused,
             score=verdict.score,
             threshold=verdict.threshold,
@@ -247,7 +262,7 @@ def _contribution(hit: Hit) -> Contribution:
 
 
 def request_of(exchange: Exchange) -> Request:
-    """The request as its origin would get it."""
+    """The request as it arrived, with the target that rules have rewritten, as its origin gets it."""
     return Request(
         method=exchange.method,
         target=exchange.target,

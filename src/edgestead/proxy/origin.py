@@ -116,7 +116,8 @@ class OriginConnection(asyncio.Protocol):
         self.passage = None
         if self.transport is None:
             return
-        if not (usable and self.keep_alive and self._done) or self._surplus or self.transport.is_closing():
+        usable = usable and self.keep_alive and self._done and not self.writing_paused
+        if not usable or self._surplus or self.transport.is_closing():
             self.transport.abort()
             return
         if self._head_only:  # the parser still waits for the body that a HEAD's answer only speaks of

@@ -9,13 +9,14 @@ Not   what a damaged body means: the parts before the damage are there, those be
 from functools import lru_cache
 
 from edgestead.waf.bodies_multipart import Multipart, Part
+from edgestead.waf.dispositions import Malformed
 from edgestead.waf.transaction import Refused
 
 BODIES_KEPT_MAX = 4  # several fields of one request ask for the same parts
 
 
 class _Reader(Multipart):
-    """Keeps contents, of files too, as far as the body is here."""
+    """Keeps contents, of files too, as far as the body is here; so it does of a part that is cut."""
 
     def __init__(self, content_type: bytes) -> None:
         super().__init__(content_type)
@@ -32,6 +33,13 @@ class _Reader(Multipart):
         self.values.append(body[start : max(start, end - 1)].removesuffix(b"\r"))
         return end
 
+    def read_cut(self, body: bytes, at: int) -> None:
+        """The part that begins at `at` and has no end yet. Raises Malformed, Refused: nor its headers."""
+        part = Part()
+        start = self.headers(body, self._boundary(body, at, self.delimiter)[0], part)
+        self.parts.append(part)
+        self.values.append(body[start:])
+
 
 class Parts:
     """What could be read of a body; `complete` says whether all of it is here. Raises nothing."""
@@ -39,8 +47,10 @@ class Parts:
     def __init__(self, content_type: bytes, body: bytes, complete: bool) -> None:
         reader = _Reader(content_type)
         try:
-            reader.read(body, complete=complete)
-        except Refused:
+            at = reader.read(body, complete=complete)
+            if at < len(body):
+                reader.read_cut(body, at)
+        except (Refused, Malformed):
             pass
         self._parts, self.values = reader.parts, reader.values
         if len(self.values) < len(self._parts):  # the start of a file

@@ -24,6 +24,7 @@ from edgestead.proxy.later import Later
 from edgestead.proxy.origin import OriginConnection
 from edgestead.proxy.origins import Way
 from edgestead.proxy.routing import Route
+from edgestead.services.events import Decision
 
 if TYPE_CHECKING:
     from edgestead.proxy.client import ClientConnection
@@ -54,6 +55,8 @@ class Passage(msgspec.Struct, eq=False):
     _answered: bool = False
     _sent: bool = False
     _retried: bool = False
+    _behind: list[bytes] | None = None  # what came while the part before it is being inspected
+    _ends_late: bool = False  # and then the body ended
     _held: HeldAnswer | None = None  # while somebody looks at it
     _is_framed: bool = False  # the answer to the client is chunked
     _origin: OriginConnection | None = None
@@ -67,6 +70,11 @@ class Passage(msgspec.Struct, eq=False):
         """What Content-Length says; None for chunks."""
         return self._read.length
 
+    @property
+    def left_bytes(self) -> int:
+        """How many bytes of a body with a length are still to come, at most."""
+        return (self._read.length or 0) - self.body_bytes
+
     # the request's body
 
     def feed(self, chunk: bytes) -> None:
@@ -76,13 +84,12 @@ class Passage(msgspec.Struct, eq=False):
         if self.body_bytes > self._route.body_bytes_max:
             self.refuse(413, "The request's body is larger than this zone takes.")
             return
-        late = self.exchange.late
-        if late is not None:
-            passed = late.feed(chunk)
-            if isinstance(passed, Response):
-                self.answer(passed)
-                return
-            chunk = passed
+        if self.exchange.late is None:
+            self._pass(chunk)
+        else:
+            self._feed_late(chunk)
+
+    def _pass(self, chunk: bytes) -> None:
         if self._sent and self._origin is not None:
             if chunk:
                 self._origin.write(
@@ -93,7 +100,50 @@ class Passage(msgspec.Struct, eq=False):
             self._chunks.append(chunk)
             self.held_bytes += len(chunk)
 
+    def _feed_late(self, chunk: bytes) -> None:
+        """What follows an inspected prefix passes in order, and when it was looked at."""
+        late = self.exchange.late
+        assert late is not None
+        if self._behind is None:
+            self._settle_late(late.feed(chunk))
+        else:
+            self._behind.append(chunk)
+            self.held_bytes += len(chunk)
+
+    def _settle_late(self, passed: bytes | Response | Later) -> None:
+        if isinstance(passed, Later):
+            self._behind = []
+            self._client.edge.loop.call_soon(self._late_on, passed)
+        elif isinstance(passed, Response):
+            self.answer(passed)
+        else:
+            self._pass(passed)
+
+    def _late_on(self, later: Later) -> None:
+        """Others had their turn; then it is the turn of what came meanwhile."""
+        behind, self._behind = self._behind or [], None
+        if not self.done:
+            self._settle_late(later.go_on())
+        self._feed_again(behind)
+        if self.done or self._behind is not None:
+            return
+        if self._ends_late:
+            self.end_body()
+        if not self.done and not self._sent and self._connecting is None:
+            self._continue()
+            self._ask()
+        self._client.read_on()
+
+    def _feed_again(self, chunks: list[bytes]) -> None:
+        for chunk in chunks:
+            self.held_bytes -= len(chunk)
+            if not self.done:
+                self._feed_late(chunk)
+
     def end_body(self) -> None:
+        if self._behind is not None:
+            self._ends_late = True
+            return
         self.ended_body = True
         if self._ends_badly():
             return
@@ -129,21 +179,20 @@ class Passage(msgspec.Struct, eq=False):
             self._client.edge.loop.call_soon(self._go_on, answer)
         elif answer is not None:
             self.answer(answer)
-        elif self.exchange.late is None or self._let_late_pass(self.exchange.late):
-            self._continue()
-            self._ask()
+        else:
+            if self.exchange.late is not None:
+                self._let_late_pass(self.exchange.late)
+            if not self.done and self._behind is None:
+                self._continue()
+                self._ask()
 
-    def _let_late_pass(self, late: LateBody) -> bool:
-        """Of what is here already, keep what may pass; False when the request ends instead."""
-        follows, self._chunks = self._chunks[1:], [late.first]
-        for chunk in follows:
-            passed = late.feed(chunk)
-            if isinstance(passed, Response):
-                self.answer(passed)
-                return False
-            self._chunks.append(passed)
-        self._chunks = [chunk for chunk in self._chunks if chunk]
-        return not (self.ended_body and self._ends_badly())
+    def _let_late_pass(self, late: LateBody) -> None:
+        """Of what is here already, keep what may pass; or the request ends with another answer."""
+        follows, self._chunks = self._chunks[1:], [late.first] if late.first else []
+        has_ended, self.ended_body = self.ended_body, False
+        self._feed_again(follows)
+        if has_ended and not self.done:
+            self.end_body()
 
     def _ends_badly(self) -> bool:
         late = self.exchange.late
@@ -188,7 +237,7 @@ class Passage(msgspec.Struct, eq=False):
         self._connect()
 
     def _connect(self) -> None:
-        self._client.expect_origin(float("inf"))  # the pool has a deadline of its own
+        self._client.expect_origin(2 * limits.CONNECTS_SECONDS_MAX)  # the pool has a deadline of its own
         self._connecting = self._client.edge.loop.create_task(self._connected())
 
     async def _connected(self) -> None:
@@ -215,10 +264,10 @@ class Passage(msgspec.Struct, eq=False):
         added = self._added
         if self.upgrades:
             added += b"connection: upgrade\r\nupgrade: websocket\r\n"
+        headers = exchange.to_send
+        connection = self._read.connection if headers is exchange.headers else None
         parts = [
-            heads.request_head(
-                exchange.method, exchange.target, host or b"", exchange.to_send, self._read.connection, added
-            )
+            heads.request_head(exchange.method, exchange.target, host or b"", headers, connection, added)
         ]
         if self._read.length is None:
             parts.append(b"transfer-encoding: chunked\r\n\r\n")
@@ -232,13 +281,15 @@ class Passage(msgspec.Struct, eq=False):
             parts.append(b"\r\n")
         if not self.ended_body:
             self._chunks = []  # the rest is passed on as it comes: there is no second try
-        self.held_bytes = 0
+        self.held_bytes = sum(map(len, self._behind or ()))
         if self.ended_body:
             self._client.expect_origin(self._route.head_seconds)
         else:
             self._client.expect_body()
             self._client.hold(False)  # what was held for its inspection is on its way: read on
         origin.begin(self, b"".join(parts), exchange.method == b"HEAD")
+        if self._client.is_stuffed:  # with answers to requests before this one
+            self.pause(True)
 
     def hold_client(self) -> None:
         self._client.hold(True)
@@ -414,7 +465,7 @@ class Passage(msgspec.Struct, eq=False):
 
     def _fail(self, fault: Fault) -> None:
         self._client.edge.tools.observer.failed(self.exchange, fault.status, fault.reason)
-        self.refuse(fault.status, fault.reason)
+        self._show(fault.status, fault.reason)
 
     def late(self) -> None:
         """A deadline is over."""
@@ -431,6 +482,12 @@ class Passage(msgspec.Struct, eq=False):
     # an answer of the edge's own
 
     def refuse(self, status: int, reason: str) -> None:
+        """What the request asks for, or how it is asked, is not taken: an event, and a page."""
+        decision = Decision("http", "refuse", status, reason=reason)
+        self._client.edge.tools.observer.decided(self.exchange, decision)
+        self._show(status, reason)
+
+    def _show(self, status: int, reason: str) -> None:
         exchange = self.exchange
         accept = exchange.header(b"accept")
         self.answer(pages.page(status, reason, ray=exchange.ray, host=exchange.host, accept=accept))
@@ -438,6 +495,8 @@ class Passage(msgspec.Struct, eq=False):
     def answer(self, response: Response) -> None:
         """Answer in the place of the origin, and be through."""
         self._drop_origin()
+        if self._route.pipeline.has_response and not self._answered:
+            response = self._shaped(response)
         self._answered = True
         self._client.edge.count(response.status)
         if not self.ended_body:
@@ -445,13 +504,23 @@ class Passage(msgspec.Struct, eq=False):
         self._client.write(
             own_answer(
                 response,
-                self._client.edge.ray_line % self.exchange.ray,
+                self._client.edge.own_lines(self.exchange.ray),
                 head_only=self.exchange.method == b"HEAD",
                 keep_alive=self.keep_alive,
                 old=self.old,
             )
         )
         self._finish()
+
+    def _shaped(self, response: Response) -> Response:
+        """What the zone's rules for answers make of one of the edge's own."""
+        exchange = self.exchange
+        head = exchange.response = ResponseHead(response.status, list(response.headers), from_origin=False)
+        other = self._route.pipeline.response(exchange)
+        if other is not None:
+            return other
+        headers = [header for header in head.headers if header[0] not in answers.FRAMING]
+        return Response(head.status, headers, response.body)
 
     def _finish(self) -> None:
         self.done = True
@@ -496,11 +565,11 @@ class Passage(msgspec.Struct, eq=False):
         self._client.close()
 
 
-def own_answer(response: Response, ray_line: bytes, *, head_only: bool, keep_alive: bool, old: bool) -> bytes:
-    """The bytes of an answer that the edge gives itself."""
+def own_answer(response: Response, lines: bytes, *, head_only: bool, keep_alive: bool, old: bool) -> bytes:
+    """The bytes of an answer that the edge gives itself. `lines` are `Edge.own_lines`."""
     body = response.body
     assert isinstance(body, bytes)
-    added = ray_line
+    added = lines
     if response.status not in answers.NO_BODY:
         added += b"content-length: %d\r\n" % len(body)
     if not keep_alive:

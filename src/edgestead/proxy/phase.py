@@ -1,7 +1,7 @@
 """What a phase of the pipeline is, and what it is given.
 
-Owns  `Phase`, `ZoneRules`, `Tools`; how a phase gets an exchange's view.
-Asks  `fields` for what expressions see.
+Owns  `Phase`, `ZoneRules`, `Tools`.
+Asks  nobody.
 Tells `pipeline`, which lists the phases, and every module that is one.
 Not   the order of phases.
 """
@@ -10,11 +10,9 @@ import os
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
-from edgestead.language import View
 from edgestead.model.ruleset_document import RulesetDocument
 from edgestead.proxy.clearance import KEY_OCTETS, Clearances, Key
 from edgestead.proxy.exchange import Exchange, Response, ZoneFacts
-from edgestead.proxy.fields import ExchangeView
 from edgestead.proxy.later import Later
 from edgestead.proxy.managed import NO_RULES, ManagedRules
 from edgestead.proxy.rates import Rates, memory_octets
@@ -26,8 +24,10 @@ Step = Callable[[Exchange], Response | Later | None]
 class Observer(Protocol):
     """Who hears of what becomes of requests (`proxy.events`). Called on the loop: never waits."""
 
-    def refused(self, client: str, ray: bytes, status: int, reason: str, host: bytes, target: bytes) -> None:
-        """What could not be read, or names no zone of ours (`host` and `target` as far as they are known)."""
+    def refused(
+        self, client: str, ray: bytes, status: int, reason: str, method: bytes, host: bytes, target: bytes
+    ) -> None:
+        """What could not be read, or names no zone of ours; `method`, `host`, `target` as far as known."""
 
     def failed(self, exchange: Exchange, status: int, reason: str) -> None:
         """The origin did not answer: the client gets an error page of the edge."""
@@ -39,7 +39,9 @@ class Observer(Protocol):
 class Silent:
     """An observer that keeps nothing."""
 
-    def refused(self, client: str, ray: bytes, status: int, reason: str, host: bytes, target: bytes) -> None:
+    def refused(
+        self, client: str, ray: bytes, status: int, reason: str, method: bytes, host: bytes, target: bytes
+    ) -> None:
         pass
 
     def failed(self, exchange: Exchange, status: int, reason: str) -> None:
@@ -86,11 +88,3 @@ class Phase(NamedTuple):
     name: str
     compile: Callable[[ZoneRules, Tools], Step | None]
     body_octets: Callable[[ZoneRules], int] = lambda rules: 0
-
-
-def view_of(exchange: Exchange) -> View:
-    """What expressions see of an exchange; made when the first of them asks."""
-    view = exchange.view
-    if view is None:
-        view = exchange.view = ExchangeView(exchange)
-    return view

@@ -9,8 +9,8 @@ A phase compiles what concerns it into a step, or None when it has nothing to do
 costs a request nothing. Steps are plain functions: whatever a phase knows, it has in memory.
 
 A request meets `Pipeline.request` when its head, and of its body the first `body_octets` (or all of it), are
-there and before its origin is contacted. The answer's head meets `Pipeline.response` before a byte of it is
-sent; it may be changed in place, or replaced by returning another answer.
+there and before its origin is contacted. The answer's head, the origin's or of the edge's own, meets
+`Pipeline.response` before a byte of it is sent; it may be changed in place, or replaced by another answer.
 """
 
 from collections.abc import Sequence
@@ -28,11 +28,13 @@ from edgestead.proxy import (
 from edgestead.proxy.exchange import Exchange, Response, ZoneFacts
 from edgestead.proxy.later import Later, finish
 from edgestead.proxy.phase import Phase, Step, Tools, ZoneRules
+from edgestead.services.events import Decision
 
 
 def _always_use_https(rules: ZoneRules, tools: Tools) -> Step | None:
     if rules.facts.settings.get("always_use_https") != "on":
         return None
+    decision = Decision("always_use_https", "redirect", 301)
 
     def step(exchange: Exchange) -> Response | None:
         """To our own port where the client named one: without, a port is what its network makes of 443."""
@@ -41,6 +43,7 @@ def _always_use_https(rules: ZoneRules, tools: Tools) -> Step | None:
         named = b":" in (exchange.header(b"host") or b"")
         port = b":%d" % tools.https_port if named and tools.https_port != 443 else b""
         where = b"https://" + exchange.host + port + exchange.raw_target
+        tools.observer.decided(exchange, decision)
         return Response(301, [(b"location", where)])
 
     return step
@@ -87,10 +90,10 @@ class Pipeline:
 
 
 def _run(steps: Sequence[Step], exchange: Exchange) -> Response | Later | None:
-    for number, step in enumerate(steps, 1):
+    for step in steps:
         answer = step(exchange)
         if answer.__class__ is Later:
-            return answer.then(partial(_go_on, steps[number:], exchange))
+            return answer.then(partial(_go_on, steps[steps.index(step) + 1 :], exchange))
         if answer is not None:
             break
     else:

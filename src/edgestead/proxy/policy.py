@@ -5,8 +5,9 @@ Asks  the kernel whether an address is this machine's.
 Tells `proxy.pool`.
 Not   what a record may say when it is written (`services.record_draft`).
 
-Never: the platform's own listeners, link-local, multicast, unspecified and reserved addresses. Loopback and
-private ones as the operator allows (`--origin-allow`).
+Never: the platform's own listeners, link-local, multicast, unspecified and reserved addresses. Loopback,
+private and shared ones as the operator allows (`--origin-allow`). An IPv6 address that leads to an IPv4
+address (mapped, NAT64, 6to4) is held to the rules for that one.
 """
 
 import socket
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
 Network = IPv4Network | IPv6Network
+_NAT64 = IPv6Network("64:ff9b::/96")  # RFC 6052 §2.1
 
 
 class Policy:
@@ -28,19 +30,25 @@ class Policy:
 
     def fault(self, address: str, port: int) -> str | None:
         """Why nothing may connect there; None when it may."""
-        ip = ip_address(address)
-        if isinstance(ip, IPv6Address) and ip.ipv4_mapped is not None:
-            ip = ip.ipv4_mapped
+        ip = _meant(ip_address(address))
         if (str(ip), port) in self._own or (port in self._wild and _is_local(ip)):
             return "it is one of this server's own addresses"
         if ip.is_link_local or ip.is_multicast or ip.is_unspecified or _is_broadcast(ip):
             return "such addresses are never origins"
-        if (ip.is_loopback or ip.is_private) and not self._allows(ip):
+        if not ip.is_global and not self._allows(ip):
             return "private and loopback addresses are origins only as --origin-allow says"
         return None
 
     def _allows(self, ip: IPv4Address | IPv6Address) -> bool:
         return any(ip.version == network.version and ip in network for network in self._allowed)
+
+
+def _meant(ip: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    if ip.version == 4:
+        return ip
+    if ip in _NAT64:
+        return IPv4Address(ip.packed[-4:])
+    return ip.ipv4_mapped or ip.sixtofour or ip
 
 
 def _is_wildcard(host: str) -> bool:

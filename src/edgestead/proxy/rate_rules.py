@@ -10,7 +10,7 @@ for `mitigation_timeout` once the limit is passed. What is held back by a mitiga
 
 A rule counts when a request comes, and so before it acts on it. It counts when an answer comes where its
 counting expression sees the answer, where a score is in it, or where only requests count that reach the
-origin; then it acts on the requests after that.
+origin; then it acts on the requests after that. An answer of the edge's own counts unless it is the latter.
 """
 
 from collections.abc import Callable
@@ -20,8 +20,8 @@ from edgestead.language import FilterError, Value, View, compile_value
 from edgestead.language.types import BOOL, INT, IP, IPV6_FLAG, STRING, array
 from edgestead.proxy.acts import act_of
 from edgestead.proxy.exchange import Exchange, Response, values_of
-from edgestead.proxy.fields import RESPONSE_FIELDS
-from edgestead.proxy.phase import Step, Tools, ZoneRules, view_of
+from edgestead.proxy.fields import RESPONSE_FIELDS, view_of
+from edgestead.proxy.phase import Step, Tools, ZoneRules
 from edgestead.proxy.rates import Rates
 from edgestead.proxy.rules import Act, Outcome, Place, Rule, all_rules, body_octets, compile_phase, condition
 from edgestead.services.rulesets_expressions import VISITOR

@@ -30,7 +30,7 @@ _CELLS: Final = 4
 _BUCKET_CELLS: Final = PLACES * _CELLS
 _TABLE_CELLS: Final = BUCKETS * _BUCKET_CELLS
 CELL_OCTETS: Final = 8
-COUNT_MAX: Final = (1 << 63) - 1
+COUNT_MAX: Final = (1 << 63) - 1  # a counter has 64 bits
 _COUNT, _WINDOW, _MITIGATION, _KEY = range(_CELLS)
 
 

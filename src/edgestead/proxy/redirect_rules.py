@@ -2,7 +2,7 @@
 
 Owns  the act of `redirect` with `from_value`.
 Asks  `language` for computed targets, `texts` for what a Location may hold.
-Tells `pipeline`.
+Tells `pipeline`; the observer of every redirect of a rule that logs.
 Not   redirects from lists: there are none, such a rule never acts.
 """
 
@@ -11,8 +11,9 @@ from typing import Any
 
 from edgestead.language import View, compile_value
 from edgestead.proxy import texts
+from edgestead.proxy.acts import decision_of
 from edgestead.proxy.exchange import Exchange, Response
-from edgestead.proxy.phase import Step, Tools, ZoneRules
+from edgestead.proxy.phase import Silent, Step, Tools, ZoneRules
 from edgestead.proxy.rules import Act, Outcome, Place, Rule, body_octets, compile_phase
 
 PHASE = "http_request_dynamic_redirect"
@@ -20,7 +21,7 @@ STATUS_DEFAULT = 301
 
 
 def compile_rules(rules: ZoneRules, tools: Tools) -> Step | None:
-    return compile_phase(rules, PHASE, _redirect)
+    return compile_phase(rules, PHASE, lambda rule, place: _redirect(rule, place, tools))
 
 
 def octets(rules: ZoneRules) -> int:
@@ -35,13 +36,15 @@ def value_of(source: dict[str, Any], phase: str) -> Callable[[View], bytes | Non
     return lambda view: value
 
 
-def _redirect(rule: Rule, place: Place) -> Act | None:
+def _redirect(rule: Rule, place: Place, tools: Tools) -> Act | None:
     from_value = rule.action_parameters.get("from_value")
     if rule.action != "redirect" or from_value is None:
         return None
     target_of = value_of(from_value["target_url"], place.phase)
     status = from_value.get("status_code", STATUS_DEFAULT)
     keeps_query = from_value.get("preserve_query_string", False)
+    decision = decision_of(rule, place, status)
+    decided = tools.observer.decided if rule.logs else Silent().decided
 
     def act(exchange: Exchange, view: View) -> Outcome:
         target = target_of(view)
@@ -49,6 +52,7 @@ def _redirect(rule: Rule, place: Place) -> Act | None:
             return None
         if keeps_query and exchange.query:
             target = _with_query(target, exchange.query)
+        decided(exchange, decision)
         return Response(status, [(b"location", texts.safe_location(target))])
 
     return act

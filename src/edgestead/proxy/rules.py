@@ -10,11 +10,12 @@ Everything happens once for each change; a request only calls closures. Conditio
 an account's rules stand before the rules of each of its zones, and compiling one takes 100 µs.
 
 A rule that cannot be compiled here was checked by another release. It is left out and told to the operator:
-the server goes on with the rules that it understands.
+the server goes on with the rules that it understands. Where that would let requests pass uninspected, the
+phase says what acts in its place.
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -24,9 +25,9 @@ import msgspec
 from edgestead.language import Filter, FilterError, View, compile_filter, matching
 from edgestead.model.ruleset_document import RulesetDocument, pinned_key
 from edgestead.proxy.exchange import Exchange, Response
-from edgestead.proxy.fields import BODY_FIELDS, BODY_OCTETS_SEEN_MAX, SHORT
+from edgestead.proxy.fields import BODY_FIELDS, BODY_OCTETS_SEEN_MAX, SHORT, view_of
 from edgestead.proxy.later import Later
-from edgestead.proxy.phase import Step, ZoneRules, view_of
+from edgestead.proxy.phase import Step, ZoneRules
 from edgestead.proxy.skips import Level, add_skips, skips_of
 
 FILTERS_KEPT_MAX = 4_096  # compiled conditions, of all zones and accounts together
@@ -43,6 +44,7 @@ class End(Enum):
 
 Outcome = Response | End | Later | None
 Act = Callable[[Exchange, View], Outcome]
+Run = Callable[[Exchange], Outcome]
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -95,36 +97,39 @@ def rules_of(document: RulesetDocument) -> list[Rule]:
 
 
 def compile_phase(
-    rules: ZoneRules, phase: str, make: Make, asked_for: Callable[[Rule], str] = lambda rule: rule.expression
+    rules: ZoneRules,
+    phase: str,
+    make: Make,
+    asked_for: Callable[[Rule], str] = lambda rule: rule.expression,
+    instead: Make = lambda rule, place: None,
 ) -> Step | None:
     """The phase's rulesets as one step; None where no rule would ever act.
 
-    `asked_for` is the condition under which a rule's act is called.
+    `asked_for` is the condition under which a rule's act is called. `instead` makes an act for every request
+    in the place of a rule that cannot be compiled.
     """
-    compiler = _Compiler(rules, make, asked_for)
-    levels = [
+    compiler = _Compiler(rules, make, asked_for, instead)
+    levels = tuple(
         (level, run)
         for level, document in _entrypoints(rules, phase)
         if (run := compiler.runner(document, Place(level, phase, document.id))) is not None
-    ]
+    )
     if not levels:
         return None
 
-    def step(exchange: Exchange, first: int = 0) -> Response | Later | None:
-        view = view_of(exchange)
-        for number in range(first, len(levels)):
-            level, run = levels[number]
+    def step(exchange: Exchange, todo: Sequence[tuple[Level, Run]] = levels) -> Response | Later | None:
+        for level, run in todo:
             if exchange.keep is not None and _skips_phase(exchange, level, phase):
                 continue
-            outcome = run(exchange, view)
+            outcome = run(exchange)
             if outcome.__class__ is Response:
                 return outcome
             if outcome.__class__ is Later:
-                return outcome.then(partial(go_on, exchange, number + 1))
+                return outcome.then(partial(go_on, exchange, todo[todo.index((level, run)) + 1 :]))
         return None
 
-    def go_on(exchange: Exchange, first: int, outcome: Outcome) -> Outcome:
-        return outcome if outcome.__class__ is Response else step(exchange, first)
+    def go_on(exchange: Exchange, rest: Sequence[tuple[Level, Run]], outcome: Outcome) -> Outcome:
+        return outcome if outcome.__class__ is Response else step(exchange, rest)
 
     return step
 
@@ -176,30 +181,29 @@ class _Compiler(NamedTuple):
     rules: ZoneRules
     make: Make
     asked_for: Callable[[Rule], str]
+    instead: Make
 
-    def runner(self, document: RulesetDocument, place: Place) -> Act | None:
+    def runner(self, document: RulesetDocument, place: Place) -> Run | None:
         ready = list(self._ready(document, place))
         if not ready:
             return None
         conditions, all_acts = zip(*ready, strict=True)
-        acts_of = matching(conditions, all_acts, SHORT)
 
-        def run(exchange: Exchange, view: View, rest: Iterator[Act] | None = None) -> Outcome:
-            acts = acts_of(view) if rest is None else rest
+        def run(exchange: Exchange, acts: Iterator[Act]) -> Outcome:
             for act in acts:
-                outcome = act(exchange, view)
+                outcome = act(exchange, view_of(exchange))
                 if outcome is not None:
                     if outcome.__class__ is Later:
-                        return outcome.then(partial(go_on, exchange, view, acts))
+                        return outcome.then(partial(go_on, exchange, acts))
                     return None if outcome is End.RULESET else outcome
             return None
 
-        def go_on(exchange: Exchange, view: View, acts: Iterator[Act], outcome: Outcome) -> Outcome:
+        def go_on(exchange: Exchange, acts: Iterator[Act], outcome: Outcome) -> Outcome:
             if outcome is not None:
                 return None if outcome is End.RULESET else outcome
-            return run(exchange, view, acts)
+            return run(exchange, acts)
 
-        return run
+        return matching(conditions, all_acts, run, SHORT)
 
     def _ready(self, document: RulesetDocument, place: Place) -> Iterator[_Ready]:
         for rule in rules_of(document):
@@ -209,6 +213,8 @@ class _Compiler(NamedTuple):
                     yield condition(self.asked_for(rule), place.phase), _unless_skipped(rule, place, act)
             except (FilterError, KeyError, TypeError, ValueError) as error:
                 _log.error("rule %s of ruleset %s is left out: %s", rule.id, document.id, error)
+                if (act := self.instead(rule, place)) is not None:
+                    yield condition("true", place.phase), act
 
     def _execute(self, rule: Rule, place: Place) -> Act | None:
         """Run a custom ruleset. One inside of another is none that the API takes."""
@@ -228,7 +234,7 @@ class _Compiler(NamedTuple):
                 skips = skips_of(exchange, place.level)
                 if skips is not None and ruleset_id in skips.rulesets:
                     return None
-            return run(exchange, view)
+            return run(exchange)
 
         return act
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from edgestead.language import View
 from edgestead.proxy import texts
+from edgestead.proxy.challenges import is_challenge
 from edgestead.proxy.exchange import Exchange, Headers, Response, remove_header, set_header
 from edgestead.proxy.phase import Step, Tools, ZoneRules
 from edgestead.proxy.redirect_rules import value_of
@@ -30,10 +31,11 @@ _SAFE = {"path": texts.safe_path, "query": texts.safe_query}
 class _Changes:
     """What the rules of one phase want, so far."""
 
-    __slots__ = ("headers", "uri")
+    __slots__ = ("headers", "to_origin", "uri")
 
     def __init__(self) -> None:
         self.uri: dict[str, bytes] = {}
+        self.to_origin = True
         self.headers: list[HeaderChange] = []
 
 
@@ -70,6 +72,7 @@ def _rewrite(rule: Rule, place: Place) -> Act | None:
         for part, source in parameters.get("uri", {}).items()
         if part in _SAFE
     ]
+    to_origin = parameters.get("uri", {}).get("origin", True)
     headers = [
         (change["operation"], name.lower().encode("ascii"), _value(change, phase))
         for name, change in parameters.get("headers", {}).items()
@@ -79,7 +82,7 @@ def _rewrite(rule: Rule, place: Place) -> Act | None:
         changes = _changes_of(exchange)
         for part, get, safe in uri:
             if (value := get(view)) is not None:
-                changes.uri[part] = safe(value)
+                changes.uri[part], changes.to_origin = safe(value), to_origin
         for operation, name, get in headers:
             value = get(view)
             if value is None:  # computed from something that is not there: nothing is left to say
@@ -103,14 +106,17 @@ def _changes_of(exchange: Exchange) -> _Changes:
 
 def _change_request(exchange: Exchange, changes: _Changes) -> None:
     if changes.uri:
-        exchange.rewrite(path=changes.uri.get("path"), query=changes.uri.get("query"))
+        path, query = changes.uri.get("path"), changes.uri.get("query")
+        exchange.rewrite(path=path, query=query, to_origin=changes.to_origin)
     if changes.headers:
         _apply(exchange.outgoing, changes.headers)
 
 
 def _change_response(exchange: Exchange, changes: _Changes) -> None:
-    if exchange.response is not None:
-        _apply(exchange.response.headers, changes.headers)
+    """A challenge stays as it is: a policy of the site's own would keep its script from working."""
+    head = exchange.response
+    if head is not None and (head.from_origin or not is_challenge(exchange)):
+        _apply(head.headers, changes.headers)
 
 
 def _apply(headers: Headers, changes: list[HeaderChange]) -> None:

@@ -16,8 +16,8 @@ import msgspec
 
 from edgestead.server.errors import StartError
 
-LINE_BYTES_MAX = 4096
-REPLY_SECONDS_MAX = 30.0
+LINE_BYTES_MAX = 4096  # a question is a word, an answer a sentence
+REPLY_SECONDS_MAX = 30.0  # renewing waits for every process
 _ASK_SECONDS_MAX = 5.0  # from connection to whole question: the caller is a program of ours
 
 _log = logging.getLogger("edgestead.server")

@@ -132,6 +132,7 @@ def restore(source: Path, folder: Path, advance: Advance, adopt_objects: Callabl
             store.write(lambda tx: restored.mark(tx, time.time_ns() // 1_000)).result()
         finally:
             store.close()
+        files.give_all_to_owner(folder)
         (folder / RESTORING).unlink()
         sync_folder(folder)
     finally:

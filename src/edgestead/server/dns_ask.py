@@ -24,10 +24,10 @@ from edgestead.dns.watch import Seen, Watch
 from edgestead.model.limits import NAME_OCTETS_MAX
 from edgestead.server.errors import StartError
 
-LINE_BYTES_MAX: Final = 4096
-REPLY_BYTES_MAX: Final = 4 << 20
-SECONDS_MAX: Final = 5.0
-ROWS_MAX: Final = 1000
+LINE_BYTES_MAX: Final = 4096  # a question is a name and some options
+REPLY_BYTES_MAX: Final = 4 << 20  # as many rows as ROWS_MAX
+SECONDS_MAX: Final = 5.0  # that a command waits for one process
+ROWS_MAX: Final = 1000  # of one answer
 
 _log = logging.getLogger("edgestead.server")
 

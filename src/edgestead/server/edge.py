@@ -41,6 +41,7 @@ KEYS_SECONDS = 1.0  # between two looks at the keys of clearances
 
 _ANSWERS = slot("edge_http_requests_total", "1xx") - 1  # plus the first digit of the status
 _OPEN = slot("edge_http_connections_open")
+_REFUSED = slot("edge_http_connections_refused_total")
 _ZONES = slot("edge_http_zones")
 _SEQUENCE = slot("edge_feed_sequence")
 _RULES_MISSING = slot("edge_rules_missing")
@@ -98,6 +99,7 @@ def _edge(
         names=names,
         tools=tools,
         count=lambda status: page.add(_ANSWERS + status // 100),
+        turned_away=lambda: page.add(_REFUSED),
         origin_port=start.origin_port,
         per_address_max=start.connections_per_address,
     )

@@ -1,15 +1,18 @@
-"""Writing small files that are either the old or the new one, never half of it.
+"""Writing small files that are either the old or the new one, never half of it; whose they are.
 
-Owns  temporary file, sync, rename.
+Owns  temporary file, sync, rename, and that what root makes in another user's folder becomes that user's.
 Asks  nobody.
-Tells `server.folder`, `server.credentials` and the ready file.
+Tells `server.folder`, `server.credentials`, `server.backup` and the ready file.
 Not   what is written.
+
+An operator runs commands as root on the folder of a server that is not root. If what they leave there stayed
+root's, the server could not open it.
 """
 
 import os
 from pathlib import Path
 
-PRIVATE_FILE_BYTES_MAX = 1 << 16
+PRIVATE_FILE_BYTES_MAX = 1 << 16  # such files hold credentials, keys, addresses
 
 
 def replace_private(path: Path, content: bytes) -> None:
@@ -22,6 +25,7 @@ def replace_private(path: Path, content: bytes) -> None:
     try:
         file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
+            give_to_owner(file, path.parent)
             os.write(file, content)
             os.fsync(file)
         finally:
@@ -31,6 +35,35 @@ def replace_private(path: Path, content: bytes) -> None:
         part.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
+
+
+def open_private(path: Path) -> int:
+    """Open a file for reading and writing; it is made (0600) where there is none. Raises OSError."""
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        made = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return os.open(path, flags)
+    give_to_owner(made, path.parent)
+    return made
+
+
+def give_to_owner(descriptor: int, folder: Path) -> None:
+    """Make a file that this process has just made the folder's owner's, when root runs this.
+
+    Only what was made here: whoever owns the folder may have put a link to a file of others in its place.
+    """
+    if os.geteuid() == 0:
+        owner = folder.stat()
+        os.fchown(descriptor, owner.st_uid, owner.st_gid)
+
+
+def give_all_to_owner(folder: Path) -> None:
+    """The same for everything in a folder that nobody else uses meanwhile."""
+    if os.geteuid() == 0:
+        owner = folder.stat()
+        for path in folder.rglob("*"):
+            os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
 
 
 def read_private(path: Path) -> bytes | None:

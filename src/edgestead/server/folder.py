@@ -53,7 +53,7 @@ class DataFolder:
         self.path = path
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self.lock_fd = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self.lock_fd = files.open_private(path / "lock")
         except OSError as error:
             raise StartError(f"data folder {path} cannot be used: {error.strerror}") from None
         try:

@@ -16,7 +16,7 @@ from collections.abc import MutableMapping
 from edgestead.config import Address
 
 _FIRST_FD = 3
-SOCKETS_MAX = 64
+SOCKETS_MAX = 64  # what a start looks at, whatever LISTEN_FDS says
 
 
 def adopt(environment: MutableMapping[str, str]) -> list[socket.socket]:

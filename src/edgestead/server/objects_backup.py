@@ -22,7 +22,7 @@ from pathlib import Path
 import msgspec
 
 from edgestead.objects import layout
-from edgestead.server import admin, credentials
+from edgestead.server import admin, credentials, files
 from edgestead.server.backup import BackupError
 from edgestead.server.folder import State, read_state
 from edgestead.server.verifying import Fault
@@ -84,6 +84,7 @@ def objects_faults(folder: Path) -> Iterator[Fault]:
 @contextmanager
 def _resting(source: Path) -> Iterator[None]:
     """No process begins to use the folder meanwhile."""
+    os.close(files.open_private(source / "lock"))
     with layout.locked(source / "lock"):
         yield
 
@@ -109,7 +110,7 @@ def _copy_used(data_dir: Path, state: State, target: Path) -> None:
 @contextmanager
 def _kept(path: str) -> Iterator[None]:
     """Keep a log from shortening itself."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = files.open_private(Path(path))
     try:
         end = time.monotonic() + KEEP_SECONDS_MAX
         while True:

@@ -24,7 +24,7 @@ START_BYTES_MAX = 1 << 16  # the capacity of a pipe: the supervisor never waits 
 READY = b"ready"
 CREDENTIALS = b"credentials"
 FAILED = b"failed "
-REASON_OCTETS_MAX = 500
+REASON_OCTETS_MAX = 500  # fits in one line to the supervisor
 _GC_OBJECTS_YOUNG = 20_000  # allocations between collections; Python's own 700 cost a tenth of a small GET
 
 _PR_SET_PDEATHSIG = 1  # <linux/prctl.h>

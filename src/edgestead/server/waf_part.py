@@ -24,7 +24,7 @@ from edgestead.waf.compile import RuleSet
 from edgestead.waf.engine import Engine
 
 DATABASES_MAX = 4  # kept; the oldest go
-DATABASE_BYTES_MAX = 256 << 20
+DATABASE_BYTES_MAX = 256 << 20  # a larger file is not read: the patterns are compiled again
 _SUFFIX = ".patterns"
 _log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from edgestead.model import served
 from edgestead.model.served import Owned, ServedChange, ServedRRset, ServedZone
 
-ROW_OCTETS_MAX = 256 * 1024
+ROW_OCTETS_MAX = 256 * 1024  # of the feed: secondaries of a larger change fetch the whole zone
 """Of a row. A larger change is journaled as a gap: fetching the zone anew costs little more."""
 
 

@@ -34,7 +34,7 @@ from edgestead.services.platform import Platform
 from edgestead.tables.records import RecordRow
 from edgestead.tables.zones import ZoneRow
 
-APEXES_KEPT_MAX = 1024
+APEXES_KEPT_MAX = 1024  # zones whose names were read lately
 
 
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True):

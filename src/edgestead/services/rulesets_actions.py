@@ -12,6 +12,7 @@ Source: contract "Rulesets" §3 and §4.
 from typing import Any, NamedTuple
 
 from edgestead.language import PHASES, Direction
+from edgestead.model.edge import OWN_HEADERS
 from edgestead.model.ids import is_id
 from edgestead.services.limits import (
     HEADER_VALUE_CHARACTERS_MAX,
@@ -45,7 +46,10 @@ _NAME = text(256)
 _TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 # A rule that sets one of these could make one message into two (RFC 9112 §6), or send it to another host.
 _FRAMING = frozenset(
-    ("connection", "content-length", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade")
+    (
+        *("connection", "content-length", "expect", "host", "keep-alive", "proxy-authorization"),
+        *("proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"),
+    )
 )
 
 
@@ -75,6 +79,8 @@ def header_name(value: Any, place: Place) -> str:
         place.refuse(value, "it is not the name of a header")
     if name.lower() in _FRAMING:
         place.refuse(value, "this header frames or routes the message and cannot be changed")
+    if name.lower() in OWN_HEADERS:
+        place.refuse(value, "this header is the edge's own word on who asks and cannot be changed")
     return name
 
 

@@ -17,7 +17,7 @@ import msgspec
 
 from edgestead.model.ruleset_errors import InvalidJson, UnknownField, ValueRefused
 
-VALUE_SHOWN_CHARACTERS_MAX = 200
+VALUE_SHOWN_CHARACTERS_MAX = 200  # of what a message quotes
 
 
 class Place(msgspec.Struct, frozen=True):

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Protocol
 
 from edgestead.model.names import InvalidValue
 
-TEXT_ITEMS_MAX = 64
-TEXT_CHARACTERS_MAX = 128
+TEXT_ITEMS_MAX = 64  # more than there are cipher suites
+TEXT_CHARACTERS_MAX = 128  # of one of them
 _DIGITS_MAX = 10
 
 # RFC 7905 §2 and RFC 8446 §B.4 without TLS_ and _SHA256, as IANA and as OpenSSL write them.

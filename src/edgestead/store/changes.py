@@ -18,7 +18,7 @@ import msgspec
 
 DOC_BYTES_MAX = 1 << 20  # of one document; a frame of the wire holds several
 TAIL_ROWS_MAX = 65_536  # of the tail that a restarted control resumes consumers from
-TAIL_BYTES_MAX = 32 << 20
+TAIL_BYTES_MAX = 32 << 20  # of the feed that is kept in memory; who is further behind reads the database
 LIVES_MAX = 64  # openings of the database that are remembered
 SLICE_ROWS_MAX = 512  # rows that a snapshot hands over at a time
 

@@ -43,7 +43,6 @@ SELECT_ACCOUNTS = (
     "select id, name, type, zone_count, created_us from accounts order by created_us, id limit ? offset ?"
 )
 SELECT_ALL_ACCOUNTS = "select id, name, type, zone_count, created_us from accounts order by created_us, id"
-COUNT_ACCOUNTS = "select count(*) from accounts"
 COUNT_ZONES = "select sum(zone_count) from accounts"
 UPDATE_NAME = "update accounts set name = ? where id = ?"
 CHANGE_ZONE_COUNT = "update accounts set zone_count = zone_count + ? where id = ?"
@@ -120,10 +119,6 @@ def accounts(reader: Reader, limit: int, offset: int) -> list[AccountRow]:
 
 def all_accounts(reader: Reader) -> list[AccountRow]:
     return [AccountRow(*found) for found in reader.rows(SELECT_ALL_ACCOUNTS)]
-
-
-def account_count(reader: Reader) -> int:
-    return _number(reader, COUNT_ACCOUNTS)
 
 
 def set_name(tx: Transaction, account_id: str, name: str) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from edgestead.api.app import Application, create_app
 from edgestead.api.barrier import StoreBarrier
@@ -36,6 +36,7 @@ from edgestead.store.sqlite.control import SqliteControlStore
 from edgestead.store.sqlite.kv import SqliteKvStore
 from edgestead.store.writes import Writes
 from edgestead.tables.schema import MIGRATIONS
+from edgestead.testing import edge
 
 CREDENTIALS = Credentials(
     account_id="a" * 32,
@@ -49,24 +50,8 @@ _CONTROL = "control.db"
 FIRST_US = 1_767_323_045_678_901  # 2026-01-02T03:04:05.678901Z
 
 
-class Answer(NamedTuple):
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-    @property
-    def result(self) -> Any:
-        """What a success holds; a failure fails the test that expected one."""
-        assert self.status == 200, self.body
-        return self.json["result"]
-
-    @property
-    def codes(self) -> list[int]:
-        return [error["code"] for error in self.json["errors"]]
+class Answer(edge.Answer):
+    """One answer, at any date."""
 
     @property
     def causes(self) -> list[int]:

@@ -1,7 +1,7 @@
 """A started platform as a test sees it: REST, zones, key-values and DNS.
 
 Owns  `Edge`, `Zone`, `Namespace` and `Dns`.
-Asks  the platform's addresses; dnspython for DNS.
+Asks  the platform's addresses; dnspython for DNS; `cli.env` for the names of variables.
 Tells tests, through the fixtures of `testing.plugin_edge`.
 Not   starting and emptying the platform (`testing.platforms`).
 """
@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
+from edgestead.cli.env import VARIABLES
+
 if TYPE_CHECKING:
     import dns.message
     import dns.resolver
@@ -19,20 +21,6 @@ if TYPE_CHECKING:
 CALL_SECONDS_MAX = 60.0
 DNS_SECONDS_MAX = 2.0  # of one try
 DNS_TRIES_MAX = 5
-# What clients read from their environment, and the member of the ready-file that it holds. `edgecli env`
-# prints these and more.
-VARIABLES = (
-    ("EDGE_API_BASE", "api_base"),
-    ("EDGE_DNS_ADDR", "dns"),
-    ("EDGE_HTTP_ADDR", "http"),
-    ("EDGE_OBJECTS_ADDR", "objects"),
-    ("EDGE_ACCOUNT_ID", "account_id"),
-    ("EDGE_TOKEN", "api_token"),
-    ("CLOUDFLARE_BASE_URL", "api_base"),
-    ("CLOUDFLARE_API_BASE_URL", "api_base"),
-    ("CLOUDFLARE_API_TOKEN", "api_token"),
-    ("CLOUDFLARE_ACCOUNT_ID", "account_id"),
-)
 
 
 class Answer(NamedTuple):
@@ -75,8 +63,9 @@ class Edge:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables by which command-line clients find the platform, for a process of the test's own."""
-        return {name: self._ready[member] for name, member in VARIABLES if self._ready[member] is not None}
+        """What `edgecli env` prints, for a process of the test's own."""
+        known = ((name, self._ready[member]) for name, member in VARIABLES)
+        return {name: str(value) for name, value in known if value is not None}
 
     def call(
         self,

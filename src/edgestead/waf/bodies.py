@@ -1,7 +1,7 @@
-"""Bodies: which reader a body gets, and what rules see of it.
+"""Bodies: what rules see of them.
 
-Owns  the choice of processor, REQUEST_BODY and the variables on errors.
-Asks  `bodies_json`, `bodies_multipart`, `bodies_xml`, `form`.
+Owns  REQUEST_BODY, the variables on errors, which bodies are text.
+Asks  `charsets`, `bodies_json`, `bodies_multipart`, `bodies_xml`, `form`.
 Tells `collections`, and so the engine, before phases 2 and 4.
 Not   reading from the network; the event and the answer for a refusal (the proxy's).
 
@@ -16,17 +16,14 @@ files as text.
 Source: reference manual of ModSecurity v3, "REQBODY_PROCESSOR", "REQUEST_BODY".
 """
 
-import re
 from collections.abc import Callable
 
-from . import bodies_json, bodies_multipart, bodies_xml
+from . import bodies_json, bodies_multipart, bodies_xml, charsets
 from .form import arguments, set_all, set_arguments
 from .limits import ARGUMENTS_MAX, BODY_BYTES_MAX, UPLOAD_BYTES_MAX
+from .media_types import TYPE_BYTES_MAX
 from .transaction import Pair, Refused, Request, Response, Values
 
-_JSON = re.compile(rb"(?:application|text)/(?:[a-z0-9.\-]+\+)?json\b")
-_XML = re.compile(rb"(?:application|text)/(?:[a-z0-9.\-]+\+)?xml\b")
-TYPE_BYTES_MAX = 256  # of a Content-Type that are looked at to choose a processor
 # Of answers. Style sheets and programs are left out: large, always the same, and nobody's data.
 _TEXT_TYPES = frozenset(
     (b"", b"text/html", b"text/plain", b"text/xml", b"application/json", b"application/xml")
@@ -34,16 +31,9 @@ _TEXT_TYPES = frozenset(
 _TEXT_SUFFIXES = (b"+json", b"+xml")
 
 
-def processor_of(content_type: bytes) -> str:
-    """URLENCODED, MULTIPART, JSON, XML, or "" for a body that is opaque."""
-    media_type = content_type[:TYPE_BYTES_MAX].lower()
-    if media_type.startswith(b"application/x-www-form-urlencoded"):
-        return "URLENCODED"
-    if media_type.startswith(b"multipart/form-data"):
-        return "MULTIPART"
-    if _JSON.match(media_type):
-        return "JSON"
-    return "XML" if _XML.match(media_type) else ""
+def is_form_by_default(request: Request) -> bool:
+    """A POST whose body has no type: some take it for a form."""
+    return request.method == b"POST" and not content_type_of(request).strip()
 
 
 def is_text(content_type: bytes) -> bool:
@@ -52,8 +42,8 @@ def is_text(content_type: bytes) -> bool:
     return media_type in _TEXT_TYPES or media_type.endswith(_TEXT_SUFFIXES)
 
 
-def add_body(values: Values, request: Request, processor: str, force: bool) -> None:
-    """Add what the body says: phase 2.
+def add_body(values: Values, request: Request, processor: str, force: bool) -> Refused | None:
+    """Add what the body says: phase 2. Why an application may read another text than rules do, 415, or None.
 
     Raises: Refused, 413 for a body, a number of arguments or parts, a depth over its limit, 400 for a body
     that its processor cannot read, 415 for a packed one. REQBODY_ERROR and REQBODY_ERROR_MSG are set before.
@@ -67,15 +57,22 @@ def add_body(values: Values, request: Request, processor: str, force: bool) -> N
         values["REQUEST_BODY_LENGTH"] = [(b"", b"%d" % len(body))]
         if force or processor in ("", "URLENCODED"):
             values["REQUEST_BODY"] = [(b"", body[:BODY_BYTES_MAX])]
+    trouble = None
     try:
         if read is not None and body:
             _check_coding(request)
             _check_size(request, processor)
-            read(values, request)
+            trouble = read(values, request) or charsets.trouble_of_type(content_type_of(request))
     except Refused as error:
         _set_error(values, b"1", error.reason.encode())
         raise
     _set_error(values, b"0", b"")
+    return trouble
+
+
+def content_type_of(request: Request) -> bytes:
+    """The first one; of several a body is refused."""
+    return next((value for name, value in request.headers if name.lower() == b"content-type"), b"")
 
 
 def _check_coding(request: Request) -> None:
@@ -105,16 +102,17 @@ def _check_count(values: Values, found: list[Pair]) -> None:
         raise Refused("arguments", 413)
 
 
-def _set_posted(values: Values, posted: list[Pair]) -> None:
+def _set_posted(values: Values, posted: list[Pair]) -> Refused | None:
     _check_count(values, posted)
     set_arguments(values, values["ARGS_GET"], posted)
+    return charsets.trouble_of_fields(posted)
 
 
-def _read_form(values: Values, request: Request) -> None:
+def _read_form(values: Values, request: Request) -> Refused | None:
     posted, bad = arguments(request.body)
     if bad:
         values["URLENCODED_ERROR"] = [(b"", b"1")]
-    _set_posted(values, posted)
+    return _set_posted(values, posted)
 
 
 def _read_json(values: Values, request: Request) -> None:
@@ -125,21 +123,20 @@ def _read_json(values: Values, request: Request) -> None:
 
 
 def _read_xml(values: Values, request: Request) -> None:
-    text, attributes = bodies_xml.contents(request.body)
-    values["XML"] = [(b"/*", text), *((b"//@*", value) for value in attributes)]
+    texts, attributes = bodies_xml.contents(request.body)
+    values["XML"] = [*((b"/*", text) for text in texts), *((b"//@*", value) for value in attributes)]
 
 
-def _read_multipart(values: Values, request: Request) -> None:
-    content_type = next((value for name, value in request.headers if name.lower() == b"content-type"), b"")
-    found = bodies_multipart.Multipart(content_type)
+def _read_multipart(values: Values, request: Request) -> Refused | None:
+    found = bodies_multipart.Multipart(content_type_of(request))
     try:
         found.read(request.body, complete=request.body_complete)
     finally:
         values.update(found.variables())
-    _set_posted(values, found.fields)
+    return _set_posted(values, found.fields) or found.trouble
 
 
-_PROCESSORS: dict[str, Callable[[Values, Request], None]] = {
+_PROCESSORS: dict[str, Callable[[Values, Request], Refused | None]] = {
     "JSON": _read_json,
     "MULTIPART": _read_multipart,
     "URLENCODED": _read_form,

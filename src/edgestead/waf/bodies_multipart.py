@@ -3,10 +3,13 @@
 Owns  one walk over a body's lines, and the MULTIPART_… variables.
 Asks  `dispositions` for a part's names; `limits`.
 Tells `bodies`.
-Not   contents of files: they are measured, not looked at.
+Not   contents of files: they are measured, not looked at. A part that says it is JSON is none, whatever its
+      name: scripts send data so, and Spring reads it.
 
 A walk of our own, because the point is the flags: a reader that forgives tells nothing, and what two readers
-see differently is where attacks hide. The flags are ModSecurity's, which rules know:
+see differently is where attacks hide. What common frameworks are known to read otherwise is refused: our
+boundary in the middle of a line or behind the last one, header lines that are folded or hold a CR, line ends
+of both kinds, a field that is encoded. The flags are ModSecurity's, which rules know:
 
 MULTIPART_STRICT_ERROR     any of the others but CRLF_LF_LINES and UNMATCHED_BOUNDARY
 MULTIPART_UNMATCHED_BOUNDARY  1 a line that looks like another boundary, 2 ours came too, so it may be content
@@ -14,10 +17,13 @@ MULTIPART_UNMATCHED_BOUNDARY  1 a line that looks like another boundary, 2 ours 
 Source: reference manual of ModSecurity v3, "MULTIPART_…"; RFC 2046 §5.1, RFC 7578.
 """
 
+from typing import NoReturn
+
 import re2
 
-from . import dispositions
+from . import bodies_json, charsets, dispositions
 from .limits import PART_HEADER_BYTES_MAX, PARTS_MAX
+from .media_types import processor_of
 from .transaction import Pair, Refused, Values
 
 SPACE = b" \t\n\v\f\r"
@@ -44,8 +50,8 @@ class Part:
     def __init__(self) -> None:
         self.headers: dict[bytes, bytes] = {}
         self.lines: list[bytes] = []
-        self.last = b""  # name of the header being read, lower case
         self.names = dispositions.Names(b"", b"", False)
+        self.is_file = self.is_json = False
 
 
 class Multipart:
@@ -58,10 +64,11 @@ class Multipart:
         self.part_headers: list[Pair] = []
         self.flags = dict.fromkeys(_FLAGS, 0)
         self.failed = False
+        self.trouble: Refused | None = None  # why an application may read fields otherwise
         self.delimiter = b""
         self.ended = False  # whether the last boundary was met
         self._content_type = content_type
-        self._crlf_seen = False
+        self._crlf_seen = self._lf_seen = False
         self._names: list[Pair] = []
         self._filenames: list[Pair] = []
 
@@ -115,15 +122,14 @@ class Multipart:
             count += 1
             if is_final:
                 self.ended = True
-                if end < len(body):
-                    self.flags["DATA_AFTER"] = 1
+                self.epilogue(body[end:])
                 return len(body)
             if count > PARTS_MAX:
                 raise Refused("parts", 413)
             part = Part()
             start = self.headers(body, end, part)
-            if not complete and body.find(b"\n" + delimiter, start) < 0:
-                if not part.names.filename:
+            if not complete and body.find(delimiter, start) < 0:
+                if not part.is_file:
                     return at
                 self._keep(part, b"", len(body) - start)
                 return len(body)
@@ -154,9 +160,12 @@ class Multipart:
             at = end
 
     def _look_alike(self, body: bytes, start: int, end: int, delimiter: bytes) -> None:
-        """Note lines that look like a boundary. Raises: Malformed where only blanks or quotes differ."""
+        """Note lines that look like a boundary. Raises: Malformed where only blanks or quotes differ, and
+        for ours within a line, which ends a part for Django, and behind a bare CR for Werkzeug.
+        """
         if body.find(delimiter, start, end) >= 0:
             self.flags["UNMATCHED_BOUNDARY"] = 1
+            raise dispositions.Malformed
         at = start
         while body.startswith(b"--", at) or (at := _next_dashes(body, at, end)):
             line_end = body.find(b"\n", at, end) + 1 or end
@@ -181,10 +190,29 @@ class Multipart:
             return after + 2, is_final
         if body.startswith(b"\n", after):
             self.flags["LF_LINE"] = 1
+            self._lf_seen |= not is_final
             return after + 1, is_final
         if is_final and after == len(body):
             return after, True
         raise dispositions.Malformed
+
+    def epilogue(self, rest: bytes) -> None:
+        """What stands behind the last boundary. Raises: Malformed: parts there are parts for Django."""
+        self.flags["DATA_AFTER"] |= rest != b""
+        if rest.strip(SPACE):
+            raise dispositions.Malformed
+
+    def line_end(self, is_crlf: bool) -> None:
+        """How a line around content ended. Raises: Malformed: to those who know CRLF alone, a boundary behind
+        LF is content.
+        """
+        if is_crlf:
+            self._crlf_seen = True
+        else:
+            self.flags["LF_LINE"] = 1
+            self._lf_seen = True
+        if self._crlf_seen and self._lf_seen:
+            raise dispositions.Malformed
 
     # Headers of a part
 
@@ -198,20 +226,16 @@ class Multipart:
                     raise Refused("part-headers", 413)
                 raise dispositions.Malformed
             line = body[at:end]
-            if line.endswith(b"\r\n"):
-                self._crlf_seen = True
-            else:
-                self.flags["LF_LINE"] = 1
-            if b"\0" in line:
+            self.line_end(line.endswith(b"\r\n"))
+            if b"\0" in line or b"\r" in line[:-2]:
                 raise dispositions.Malformed
             at = end
             if line in (b"\r\n", b"\n"):
                 self._name(part)
                 return at
             if line[:1].isspace():
-                self._folded(part, line)
-            else:
-                self._header(part, line)
+                self._folded(line)
+            self._header(part, line)
 
     def _header(self, part: Part, line: bytes) -> None:
         name, colon, value = line.partition(b":")
@@ -219,19 +243,14 @@ class Multipart:
         if not colon or not name or key in part.headers or min(name) < 33 or max(name) > 126:
             raise dispositions.Malformed
         part.headers[key] = value.lstrip(b" \t").rstrip(b"\r\n")
-        part.last = key
         part.lines.append(line[:-2] if line.endswith(b"\r\n") else line[:-1])
 
-    def _folded(self, part: Part, line: bytes) -> None:
+    def _folded(self, line: bytes) -> NoReturn:
+        """Django drops the line, and with it what makes a part a file."""
         self.flags["HEADER_FOLDING"] = 1
-        rest = line.lstrip(SPACE)
-        if line[: len(line) - len(rest)].strip(b" \t"):
+        if line[: len(line) - len(line.lstrip(SPACE))].strip(b" \t"):
             self.flags["INVALID_HEADER_FOLDING"] = 1
-        if not part.last:
-            raise dispositions.Malformed
-        value = part.headers[part.last] + b" " + rest.rstrip(b"\r\n")
-        part.headers[part.last] = value
-        part.lines[-1] = part.lines[-1].partition(b":")[0] + b": " + value
+        raise dispositions.Malformed
 
     def _name(self, part: Part) -> None:
         disposition = part.headers.get(b"content-disposition")
@@ -239,6 +258,10 @@ class Multipart:
             raise dispositions.Malformed
         part.names = dispositions.names_of(disposition, self.flags)
         name, filename = part.names.name, part.names.filename
+        part.is_json = processor_of(part.headers.get(b"content-type", b"")) == "JSON"
+        part.is_file = filename != b"" and not part.is_json
+        if not part.is_file:
+            self.trouble = self.trouble or charsets.trouble_of_part(part.headers)
         self._names.append((name, name))
         if part.names.has_filename:
             self._filenames.append((filename, filename))
@@ -248,23 +271,16 @@ class Multipart:
 
     def _content(self, body: bytes, start: int, delimiter: bytes, part: Part) -> int:
         """Take a part's content; where the boundary behind it starts."""
-        at = start
         if body.startswith(delimiter, start):
-            self.flags["INVALID_PART"] = 1  # a boundary where content should begin counts as content
-            if part.names.filename:
-                raise dispositions.Malformed  # else the next part, for others, would hide in a file
-            at = body.find(b"\n", start)
-            if at < 0:  # but at the very end it is the last one
-                self._keep(part, b"", 0)
-                return start
-        found = body.find(b"\n" + delimiter, at)
+            self.flags["INVALID_PART"] = 1  # some take it for content, others for the next part
+            raise dispositions.Malformed
+        found = body.find(b"\n" + delimiter, start)
         if found < 0:
             raise dispositions.Malformed
-        self._look_alike(body, at + (at > start), found + 1, delimiter)
+        self._look_alike(body, start, found + 1, delimiter)
         end = found - 1 if found > start and body[found - 1] == 13 else found
-        if end == found:
-            self.flags["LF_LINE"] = 1
-        self._keep(part, b"" if part.names.filename else body[start:end], end - start)
+        self.line_end(end < found)
+        self._keep(part, b"" if part.is_file else body[start:end], end - start)
         return found + 1
 
     def _keep(self, part: Part, content: bytes, size: int) -> None:
@@ -272,5 +288,17 @@ class Multipart:
         if filename:
             self.files.append((name, filename))
             self.sizes.append((name, b"%d" % size))
-        else:
+        if not part.is_file:
             self.fields.append((name, content))
+        if part.is_json:
+            self.fields += _members(name, content)
+
+
+def _members(name: bytes, content: bytes) -> list[Pair]:
+    """What a part that says it is JSON holds, beside its text. Raises: Refused over a limit."""
+    try:
+        return [(b"%b.%b" % (name, path), value) for path, value in bodies_json.arguments(content)]
+    except Refused as refused:
+        if refused.status != 400:
+            raise
+        return []

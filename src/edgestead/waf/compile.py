@@ -25,7 +25,7 @@ from .variants import Chain, Chains
 
 PHASES: Final = (1, 2, 3, 4, 5)
 CLEAN_VALUES_MAX = 1_024  # values of one link remembered as not matching
-CLEAN_VALUE_BYTES_MAX = 512
+CLEAN_VALUE_BYTES_MAX = 512  # longer values seldom come again, and are not remembered
 _GATES = frozenset(("DETECTION_PARANOIA_LEVEL", "EXECUTING_PARANOIA_LEVEL"))
 # Operators whose test on joined values fails whenever it fails on each of them.
 JOINABLE = frozenset(

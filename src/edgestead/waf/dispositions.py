@@ -13,9 +13,10 @@ from typing import NamedTuple
 from .limits import BOUNDARY_BYTES_MAX
 
 SPACE = b" \t\n\v\f\r"
-CONTENT_TYPE_BYTES_MAX = 1_024
+CONTENT_TYPE_BYTES_MAX = 1_024  # a type and its boundary
 _ALNUM = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _BOUNDARY = frozenset(_ALNUM + b" '()+_,-./:=?")
+_CUTS = frozenset(b" ,")  # in a boundary without quotes: there some readers take it to end
 _TOKEN = frozenset(range(33, 127)) - frozenset(b'()<>@,;:\\"/[]?=')
 _CHARSET = frozenset(_ALNUM + b"!#$%&+-^_`{}~")
 _ATTRIBUTE = frozenset(_ALNUM + b"!#$&+-.^_`~")
@@ -61,6 +62,8 @@ def boundary_of(content_type: bytes) -> tuple[bytes, dict[str, int]]:
     if not _valid_boundary(value):
         value = value.partition(b";")[0]  # a parameter behind it, which some frameworks add
     if _mentions(value.lower()) or not _valid_boundary(value):
+        raise Malformed
+    if not flags["BOUNDARY_QUOTED"] and not _CUTS.isdisjoint(value):
         raise Malformed
     return value, flags
 

@@ -22,13 +22,13 @@ from . import scan
 from .collections import add_body, add_response_body, request_values, response_values
 from .compile import CompiledRule, RuleSet
 from .gates import ARGUMENTS, BODY, HEAD, RESPONSE
-from .limits import HITS_MAX, RESPONSE_WORK_UNITS_MAX, STEP_UNITS, WORK_UNITS_MAX, Meter
+from .limits import HITS_MAX, LATE_WORK_UNITS_MAX, RESPONSE_WORK_UNITS_MAX, STEP_UNITS, WORK_UNITS_MAX, Meter
 from .operators import number
 from .plan import Plan
 from .run import Found, Run
 from .scan import NoScanner, Scanner
 from .search import Search
-from .transaction import PARANOIA_LEVELS, Hit, Policy, Refused, Request, Response, Values, Verdict
+from .transaction import PARANOIA_LEVELS, PASSING, Hit, Policy, Refused, Request, Response, Values, Verdict
 
 PLANS_MAX = 64  # choices of rules with a plan kept; zones that choose alike share one
 _OF_REQUEST: Final = (ARGUMENTS, BODY, HEAD)
@@ -124,13 +124,14 @@ class Inspection:
         self._meter = Meter(work_units_max)
         self._run: Run | None = None
         self._earlier: list[Found] = []  # before the parts of the body that are looked at now
+        self._is_late = False
         self._of_request = 0  # of what was found
         self._search = Search(engine.rule_set.chains, engine.scanner, self._plan, self._meter)
 
     def request(self) -> Steps:
         """Phases 1 and 2. Limits are verdicts, not exceptions."""
         try:
-            request = self._request
+            request, trouble = self._request, None
             values = request_values(request)
             plan = self._plan
             run = self._run = Run(self._engine.rule_set.chains, plan.tx, values, self._meter, plan.knowledge)
@@ -141,28 +142,29 @@ class Inspection:
             yield from self._phase(run, 1)
             if request.body:
                 processor = run.processor or _first(values, "REQBODY_PROCESSOR")
-                add_body(values, request, processor, run.force_body)
+                trouble = add_body(values, request, processor, run.force_body)
                 run.values_changed()
                 yield
                 yield from self._search.look(run, _OF_REQUEST)
             yield from self._phase(run, 2)
         except Refused as refused:
             return self._verdict(refused)
-        return self._verdict()
+        return self._verdict(trouble)
 
     def late(self, parts: bytes) -> Steps:
         """Parts of a multipart body that came after what `request` saw, as a small body of their own.
 
-        The verdict is on all that came so far: a rule that matched earlier counts, and counts once. Each time
-        has the whole budget of work. What rules make of several values together they make of these parts and
-        the head alone.
+        The verdict is on all that came so far: a rule that matched earlier counts, and counts once. All calls
+        together have a budget of work of their own. What rules make of several values together they make of
+        these parts and the head alone.
         """
         assert self._run is not None, "the request comes first"
         self._earlier = self._found(self._run)
         self._request = msgspec.structs.replace(
             self._request, body=parts, body_complete=True, rest_follows=False
         )
-        self._meter = Meter(self._meter.budget)
+        if not self._is_late:
+            self._is_late, self._meter = True, Meter(LATE_WORK_UNITS_MAX)
         self._search = Search(self._engine.rule_set.chains, self._engine.scanner, self._plan, self._meter)
         return self.request()
 
@@ -230,12 +232,13 @@ class Inspection:
             hit = _hit(one, policy)
             score += hit.score
             levels[one.rule.score_level - 1] += hit.score
-            own = own or hit.action
+            if own in PASSING:  # what only logs hides nothing that stops
+                own = hit.action or own
             if len(hits) < HITS_MAX:
                 hits.append(hit)
         over = policy.threshold is not None and score >= policy.threshold
         return Verdict(
-            action=own or (policy.action if over else ""),
+            action=(policy.action or own) if over and own in PASSING else own,
             score=score,
             threshold=policy.threshold,
             hits=tuple(hits),

@@ -51,14 +51,15 @@ class LateParts:
 
     def feed(self, chunk: bytes) -> tuple[bytes, bytes]:
         """(what may pass, a multipart body to inspect before it does, or nothing)."""
-        if self._done:
-            return chunk, b""
         self._before = self._held
         self._held += chunk
         passes: list[bytes] = []
         late: list[bytes] = []
-        while self._step(passes, late):
-            pass
+        try:
+            while self._step(passes, late):
+                pass
+        except dispositions.Malformed:
+            raise Refused(MALFORMED, 400) from None
         if late:
             late.append(self._delimiter + b"--\r\n")
         return b"".join(passes), b"".join(late)
@@ -71,8 +72,8 @@ class LateParts:
     def _step(self, passes: list[bytes], late: list[bytes]) -> bool:
         """Take the next piece off what is held; False when more has to come first."""
         if self._done:
-            passes.append(self._held)
-            self._held = b""
+            self._reader.epilogue(self._held)
+            self._pass(len(self._held), passes)
             return False
         return self._file(passes) if self._in_file else self._part(passes, late)
 
@@ -84,21 +85,30 @@ class LateParts:
     def _file(self, passes: list[bytes]) -> bool:
         if self._begins:
             if self._held.startswith(self._delimiter):
-                raise Refused(MALFORMED, 400)  # as `Multipart` does
+                raise dispositions.Malformed  # as `Multipart` does
             if self._delimiter.startswith(self._held):
                 return False
             self._begins = False
-        found = self._held.find(b"\n" + self._delimiter)
+        found = self._held.find(self._delimiter)  # wherever it stands, as `Multipart` does
         if found < 0:
             self._pass(max(len(self._held) - self._kept_back, 0), passes)
             return False
-        self._pass(found + 1, passes)
+        self._line_end(found)
+        self._pass(found, passes)
         self._in_file = False
         return True
+
+    def _line_end(self, at: int) -> None:
+        """Note how the line before a boundary ended. Raises: Malformed where there is none."""
+        if not self._held.endswith(b"\n", 0, at):
+            raise dispositions.Malformed
+        self._reader.line_end(self._held.endswith(b"\r\n", 0, at))
 
     def _part(self, passes: list[bytes], late: list[bytes]) -> bool:
         """What is held begins with a boundary."""
         if not self._head_octets and not self._head():
+            if self._done:
+                self._pass(len(self._delimiter) + 2, passes)
             return self._done
         if self._is_file:
             late.append(self._pass(self._head_octets, passes) + b"\r\n")
@@ -110,6 +120,7 @@ class LateParts:
             if found < 0:
                 self._searched = max(len(self._held) - self._kept_back, self._head_octets)
                 return False
+            self._line_end(found + 1)
             late.append(self._pass(found + 1, passes))
         self._head_octets = 0
         return True
@@ -130,11 +141,8 @@ class LateParts:
         if self._parts > PARTS_MAX:
             raise Refused("parts", 413)
         part = Part()
-        try:
-            self._reader.headers(held, line_end, part)
-        except dispositions.Malformed:
-            raise Refused(MALFORMED, 400) from None
-        self._is_file = part.names.filename != b""
+        self._reader.headers(held, line_end, part)
+        self._is_file = part.is_file
         self._head_octets = self._searched = head_octets
         return True
 

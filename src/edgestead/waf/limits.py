@@ -12,13 +12,13 @@ from .transaction import Refused
 BODY_BYTES_MAX = 131_072  # inspected body without files (SecRequestBodyNoFilesLimit); more is refused, 413
 UPLOAD_BYTES_MAX = 1 << 20  # inspected prefix of multipart: file contents after it are not looked at
 ARGUMENTS_MAX = 1_000  # arguments of query and body together (SecArgumentsLimit)
-COOKIES_MAX = 256
+COOKIES_MAX = 256  # RFC 6265 §6.1 asks browsers for 50 of one domain
 PARTS_MAX = 256  # parts of a multipart body
 PART_HEADER_BYTES_MAX = 8_192  # headers of one part
 BOUNDARY_BYTES_MAX = 70  # RFC 2046 §5.1.1
-JSON_DEPTH_MAX = 64
-XML_DEPTH_MAX = 64
-XML_NODES_MAX = 10_000
+JSON_DEPTH_MAX = 64  # arrays and objects inside one another
+XML_DEPTH_MAX = 64  # elements inside one another
+XML_NODES_MAX = 10_000  # elements and attributes
 RESPONSE_BYTES_MAX = 524_288  # inspected prefix of a response body (SecResponseBodyLimit)
 
 # What may be kept of what was found.
@@ -33,6 +33,7 @@ MACRO_BYTES_MAX = 65_536  # what one text with macros may expand to
 # hundred units are a microsecond.
 STEP_UNITS = 50_000  # about a millisecond: after so much the inspection gives way
 WORK_UNITS_MAX = 20_000_000  # one request; over it the request is refused
+LATE_WORK_UNITS_MAX = 100_000_000  # later parts of an upload, all together: each is seen with the head again
 RESPONSE_WORK_UNITS_MAX = 100_000_000  # one answer, beside its request: every rule may read all of its body
 
 

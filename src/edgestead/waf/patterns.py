@@ -21,7 +21,7 @@ from typing import Any
 
 import re2
 
-BACKTRACK_BYTES_MAX = 512
+BACKTRACK_BYTES_MAX = 512  # longer values are not tried exactly: the cost stays bounded
 MEMORY_BYTES_MAX = 32 << 20  # of one automaton
 EITHER_MAX = 64  # alternatives kept
 _CLASSES = {  # outside of brackets, inside

@@ -40,8 +40,8 @@ from .run import Knowledge, Outcomes, Run
 from .suspects import any_holds
 from .targets import STATE_VARIABLES, Target
 
-SEEN_VALUES_MAX = 4_096
-SEEN_VALUE_BYTES_MAX = 512
+SEEN_VALUES_MAX = 4_096  # values whose candidate rules are remembered; all are forgotten at once
+SEEN_VALUE_BYTES_MAX = 512  # longer values seldom come again
 NOTED_MAX = 64  # values of one request and group that are noted
 OFTEN = 3  # times a value came before it gets a look of its own
 GateOf = Callable[[CompiledRule], Gate | None]

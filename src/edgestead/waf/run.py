@@ -27,11 +27,11 @@ from .transaction import Pair, Values
 from .variants import Chains, Texts
 
 MEMORIES_MAX = 512  # outcomes of one rule
-MEMORY_KEY_BYTES_MAX = 4_096
+MEMORY_KEY_BYTES_MAX = 4_096  # of a result that is remembered within one request
 _END = Item("", b"", b"\0\0")  # between the values of two links
 FEW = 2  # values that are looked at one by one at once
 FEW_DETECTED = 16  # the same for detectors, which look at each anyway
-DYNAMIC_TESTS_MAX = 1_024
+DYNAMIC_TESTS_MAX = 1_024  # operators whose argument is made while they run, the latest ones
 _MATCHED = frozenset(("MATCHED_VAR", "MATCHED_VARS", "MATCHED_VAR_NAME", "MATCHED_VARS_NAMES"))
 _OF_LAST_LINK = frozenset(("MATCHED_VAR", "MATCHED_VAR_NAME"))
 _NUMBERS = [b"%d" % digit for digit in range(CAPTURES_MAX)]

@@ -15,18 +15,20 @@ import json
 from base64 import b64decode
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from .transaction import Header, Request
 
 LINE_BYTES_MAX = 1 << 20  # of a log; longer lines are passed over
-HAR_ENTRIES_MAX = 100_000
+HAR_ENTRIES_MAX = 100_000  # requests of one file
 # What a log does not say and every browser sends.
 USUAL: tuple[Header, ...] = (
     (b"host", b"www.example.com"),
     (b"user-agent", b"Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"),
     (b"accept", b"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"),
 )
+_FORM = b"application/x-www-form-urlencoded"
+_WITH_BODY = ("POST", "PUT", "PATCH")
 _JSON_TEXT = {"user_agent": b"user-agent", "host": b"host", "referer": b"referer", "cookie": b"cookie"}
 
 
@@ -45,8 +47,8 @@ def one_request(text: bytes, source: str = "") -> Sample:
     """A request as it was sent: its line, headers, an empty line, a body.
 
     Lines of the head may end in LF alone, as editors leave them. Where no length is given, the body is what
-    stands behind the head, without the line end that editors add, and gets its length.
-    Raises: NotARequest.
+    stands behind the head, without the line end that editors add, and gets its length. A chunked one is put
+    together, as the edge does. Raises: NotARequest.
     """
     head, gap, body = text.partition(b"\r\n\r\n")
     other = text.partition(b"\n\n")
@@ -63,12 +65,30 @@ def one_request(text: bytes, source: str = "") -> Sample:
             raise NotARequest(f"no header: {line[:80].decode('latin-1')!r}")
         headers.append((name.lower(), value.strip()))
     names = dict(headers)
-    if (length := names.get(b"content-length", b"")).isdigit():
+    if names.get(b"transfer-encoding", b"").lower() == b"chunked":
+        body = _unchunked(body)
+    elif (length := names.get(b"content-length", b"")).isdigit():
         body = body[: int(length)]
     elif body and b"transfer-encoding" not in names:
         body = body.removesuffix(b"\n").removesuffix(b"\r")
         headers.append((b"content-length", b"%d" % len(body)))
     return Sample(_request(words[0], words[1], tuple(headers), body, version=words[2]), source)
+
+
+def _unchunked(body: bytes) -> bytes:
+    """RFC 9112 §7.1, without extensions and trailers. Raises: NotARequest."""
+    out: list[bytes] = []
+    at = 0
+    while (end := body.find(b"\n", at)) >= 0:
+        size = body[at:end].partition(b";")[0].strip()
+        if not size or len(size) > 8 or not _is_hex(size):
+            break
+        at = end + 1 + int(size, 16)
+        if at == end + 1:
+            return b"".join(out)
+        out.append(body[end + 1 : at])
+        at += 2 if body.startswith(b"\r\n", at) else 1
+    raise NotARequest("its body is said to be chunked, and is not")
 
 
 def requests_of(lines: Iterable[bytes], source: str = "") -> Iterator[Sample | None]:
@@ -111,10 +131,31 @@ def _of_har(one: dict[str, Any]) -> Request:
     if not any(name == b"host" for name, _ in headers):
         headers.insert(0, (b"host", _bytes(url.netloc.rpartition("@")[2])))
     target = _bytes(url.path or "/") + (b"?" + _bytes(url.query) if url.query else b"")
-    posted = one.get("postData") or {}
-    body = posted.get("text") or ""
-    content = b64decode(body) if posted.get("encoding") == "base64" else _bytes(body)
-    return _request(_bytes(one["method"]), target, tuple(headers), content)
+    content = _posted(one.get("postData") or {}, headers)
+    return _request(_bytes(one["method"]), target, _with_length(one["method"], headers, content), content)
+
+
+def _posted(posted: dict[str, Any], headers: list[Header]) -> bytes:
+    """The body, whose type is added where no header says it. Fields that stand there one by one are a form,
+    also those of a multipart body: its files are not there.
+    """
+    text, params = posted.get("text") or "", posted.get("params") or ()
+    kind = _bytes(posted.get("mimeType") or "")
+    if params and not text:
+        fields = [(one["name"], one.get("value") or "") for one in params if not one.get("fileName")]
+        text, kind = urlencode(fields, errors="surrogatepass"), _FORM
+        headers[:] = [header for header in headers if header[0] not in (b"content-type", b"content-length")]
+    if text and kind and not any(name == b"content-type" for name, _ in headers):
+        headers.append((b"content-type", kind))
+    return b64decode(text) if posted.get("encoding") == "base64" else _bytes(text)
+
+
+def _with_length(method: str, headers: Iterable[Header], body: bytes) -> tuple[Header, ...]:
+    """Over HTTP/1.1, which the edge speaks, clients say how long a body is; logs and HTTP/3 do not."""
+    known = tuple(headers)
+    if not (body or method in _WITH_BODY) or {b"content-length", b"transfer-encoding"} & dict(known).keys():
+        return known
+    return (*known, (b"content-length", b"%d" % len(body)))
 
 
 def _of_json(text: bytes) -> Request | None:
@@ -133,7 +174,9 @@ def _of_json(text: bytes) -> Request | None:
         texts = {name: one.get(key) for key, name in _JSON_TEXT.items()}
         given += [(name, _bytes(text)) for name, text in texts.items() if isinstance(text, str)]
         body = one.get("body")
-        return _request(_bytes(method), _bytes(target), _filled(given), _bytes(body) if body else b"")
+        content = _bytes(body) if body else b""
+        headers = _with_length(method, _filled(given), content)
+        return _request(_bytes(method), _bytes(target), headers, content)
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
 
@@ -152,7 +195,8 @@ def _of_log(text: bytes) -> Request | None:
             if value not in (b"-", b"")
         ]
     client = text.split(b" ", 1)[0].decode("latin-1")
-    return _request(words[0], words[1], _filled(given), b"", version=words[2], client=client)
+    headers = _with_length(words[0].decode("latin-1"), _filled(given), b"")
+    return _request(words[0], words[1], headers, b"", version=words[2], client=client)
 
 
 def _quoted(text: bytes) -> list[bytes]:

@@ -32,7 +32,7 @@ except ImportError:  # no wheel for this machine: every rule is run, with the sa
 hyperscan: Any = _installed
 
 FORMAT: Final = 3  # of what `compile_database` makes
-PATTERN_BYTES_MAX = 32_768
+PATTERN_BYTES_MAX = 32_768  # the longest line of a release has 6,600
 SLOW_NS_PER_BYTE = 6.0  # a pattern that costs more on plain words is left to RE2
 _PLAIN = b"the new order of red summer shoes has 2 items and a note for you\n" * 32
 # Vectorscan 5.4.12 does not find this beyond the first 64 bytes: found by tests/waf/test_regression.py.

@@ -24,6 +24,7 @@ Pair = tuple[bytes, bytes]
 Values = dict[str, list[Pair]]
 
 PARANOIA_LEVELS: Final = (1, 2, 3, 4)
+PASSING: Final = ("", "log")  # what ends no request
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +74,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     threshold: int | None
     action: str
     actions: dict[int, str] = {}
+
+    @property
+    def only_logs(self) -> bool:
+        """Whether nothing that matches is ever stopped: neither by the score nor by a rule of its own."""
+        return self.action in PASSING and all(action in PASSING for action in self.actions.values())
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):

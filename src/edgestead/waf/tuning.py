@@ -13,10 +13,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from edgestead.crs import Catalogue
 
+from .bodies import content_type_of
 from .engine import Engine, finish
-from .transaction import PARANOIA_LEVELS, Hit, Policy, Request
+from .late_parts import LateParts
+from .limits import BODY_BYTES_MAX
+from .media_types import processor_of
+from .transaction import PARANOIA_LEVELS, Hit, Policy, Refused, Request, Verdict
 
 EVIDENCE_MAX = 3  # requests shown for a proposal
 PATHS_LISTED_MAX = 8  # in one exception; a rule that is in the way on more paths is turned off
@@ -43,11 +49,38 @@ class Judge:
         self._policy = Policy(enabled=whole.enabled & ~off, level=whole.level, threshold=None, action="log")
 
     def outcome(self, request: Request) -> Outcome:
-        verdict = finish(self._engine.inspect(request, self._policy).request())
+        """As the edge inspects it: of a large upload a start, then its later parts."""
+        is_upload = (
+            processor_of(content_type_of(request)) == "MULTIPART" and len(request.body) > BODY_BYTES_MAX
+        )
+        verdict = self._of_upload(request) if is_upload else self._of_whole(request)
         first, second, third, fourth = verdict.level_scores
         scores = (first, first + second, first + second + third, first + second + third + fourth)
         hits = tuple(hit for hit in verdict.hits if hit.score)
         return Outcome(scores, hits, verdict.refused, verdict.status)
+
+    def _of_whole(self, request: Request) -> Verdict:
+        verdict: Verdict = finish(self._engine.inspect(request, self._policy).request())
+        return verdict
+
+    def _of_upload(self, request: Request) -> Verdict:
+        start, rest = request.body[: BODY_BYTES_MAX + 1], request.body[BODY_BYTES_MAX + 1 :]
+        known = msgspec.structs.replace(request, body=start, body_complete=not rest, rest_follows=bool(rest))
+        inspection = self._engine.inspect(known, self._policy)
+        verdict: Verdict = finish(inspection.request())
+        if verdict.refused or not rest:
+            return verdict
+        try:
+            parts = LateParts(content_type_of(request), start)
+            for at in range(0, len(rest), BODY_BYTES_MAX):
+                _, late = parts.feed(rest[at : at + BODY_BYTES_MAX])
+                verdict = finish(inspection.late(late)) if late else verdict
+                if verdict.refused:
+                    return verdict
+            parts.end()
+        except Refused as refused:
+            return msgspec.structs.replace(verdict, refused=refused.reason, status=refused.status)
+        return verdict
 
 
 class Table:

@@ -19,7 +19,7 @@ from edgestead.model.records.wire import WireReader
 from edgestead.model.records.words import quoted_ascii, string_octets, words
 
 KEY_MAX = 65_534  # 65535 is the invalid key, RFC 9460 §14.3.2
-VALUE_OCTETS_MAX = 65_535
+VALUE_OCTETS_MAX = 65_535  # its length has 16 bits, RFC 9460 §2.2
 
 Params = dict[int, bytes]  # key number → value octets, in ascending order of keys
 

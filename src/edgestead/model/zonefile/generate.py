@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from edgestead.model.names import InvalidValue, shown
 
 GENERATED_MAX = 10_000  # records of one directive
-NUMBER_MAX = 2**31 - 1
-WIDTH_MAX = 64
-PATTERN_CHARACTERS_MAX = 4_096
+NUMBER_MAX = 2**31 - 1  # fits in 31 bits, as in BIND
+WIDTH_MAX = 64  # more digits than a label has characters
+PATTERN_CHARACTERS_MAX = 4_096  # more than the longest record that one makes
 _BASES = {"d": "d", "o": "o", "x": "x", "X": "X"}
 
 

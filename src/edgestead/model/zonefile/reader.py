@@ -24,7 +24,7 @@ from edgestead.model.zonefile.generate import Pattern, numbers
 from edgestead.model.zonefile.lines import Line, lines
 
 TTL_SECONDS_MAX = 2**31 - 1  # RFC 2181 §8
-TTL_CHARACTERS_MAX = 32
+TTL_CHARACTERS_MAX = 32  # a number with units, such as `1w2d`, and then some
 TTL_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _CLASSES = frozenset(("IN", "CH", "HS", "CS"))
 

@@ -24,10 +24,10 @@ import msgspec
 
 from edgestead.store.changes import Change, change_bytes
 
-FRAME_BYTES_MAX = 8 << 20
+FRAME_BYTES_MAX = 8 << 20  # one change, with its documents
 BATCH_BYTES_MAX = 256 << 10  # of changes in one frame, but always one change
 NAME_CHARS_MAX = 64  # of a group, a consumer or a kind
-KINDS_MAX = 64
+KINDS_MAX = 64  # of documents that one consumer wants
 
 _LENGTH = Layout(">I")
 

@@ -38,7 +38,7 @@ from edgestead.store.feed.protocol import (
 )
 from edgestead.store.feed.waiters import Waiters
 
-CONSUMERS_MAX = 256
+CONSUMERS_MAX = 256  # processes: 64 of each of four parts
 REGISTER_MS_MAX = 5_000  # for a new connection to say who it is
 APPLIED_MS_MAX = 10_000  # then a write answers whatever the consumers do: it is durable
 RECOVERED_MS_MAX = (

@@ -36,7 +36,6 @@ _ENTRY = struct.Struct("<QQBBqI")  # object, position, kind, alarm flag, alarm_u
 
 RECORD_HEADER_BYTES = _RECORD.size
 ENTRY_HEADER_BYTES = _ENTRY.size
-RECORD_BYTES_MAX = 2**32 - 1
 
 KIND_NAME = 0
 """An entry that says which object a number stands for; its body is msgpack `[class, id, name]`."""

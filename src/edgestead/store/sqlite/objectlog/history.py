@@ -273,12 +273,6 @@ class History:
         query = "SELECT DISTINCT number FROM blocks WHERE number > ? ORDER BY number LIMIT ?"
         return [number for (number,) in self._run(query, (after, limit))]
 
-    def stored_bytes(self, number: int) -> int:
-        """What the past of one object takes."""
-        blocks = "SELECT ifnull(sum(length(body)), 0) FROM blocks WHERE number = ?"
-        snapshots = "SELECT ifnull(sum(bytes), 0) FROM snapshots WHERE number = ?"
-        return int(self._run(blocks, (number,))[0][0] + self._run(snapshots, (number,))[0][0])
-
     def largest(self) -> int | None:
         """The object whose blocks take most."""
         rows = self._run("SELECT number FROM blocks GROUP BY number ORDER BY sum(length(body)) DESC LIMIT 1")

@@ -37,7 +37,7 @@ RECENT_US = 24 * 3600 * SECOND_US  # of which every commit is kept
 BLOCKS_AT_ONCE = 64
 OBJECTS_AT_ONCE = 64
 BLOCK_RAW_BYTES = 4 * 1024 * 1024
-BYTES_MAX = 16 * 1024**3
+BYTES_MAX = 16 * 1024**3  # the past that one process keeps, unless a setting says otherwise
 
 
 class Keeping(msgspec.Struct, frozen=True):

@@ -1,1 +1,0 @@
-"""The dashboard's place (not built yet)."""
