@@ -3,6 +3,7 @@
 import pytest
 
 from edgestead.waf.engine import finish
+from edgestead.waf.patterns import Pattern
 from edgestead.waf.transaction import Request
 from tests.waf.conftest import ids, inspect, small_engine
 
@@ -273,3 +274,20 @@ def test_words_spelled_in_bytes_are_looked_for_as_bytes(run):
     assert run(rule, b"/?a=x%FF%FEy") == [1]
     assert run(rule, b"/?a=th%20ree") == [1]
     assert run(rule, b"/?a=th%20re|ff|%FF") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "groups"),
+    [
+        (rb"(\d+)-(\d+)", {1, 2}),
+        (rb"(?:x|y)a(b)", {1}),
+        (rb"(a(b))c", {1}),
+        (rb"[(](a)\)", {1}),
+        (rb"a(b)?(c)+", {2}),
+        (rb"a(b){0,2}(c)*", set()),
+        (rb"(a)|b", set()),
+        (rb"(a)(?!b)", set()),
+    ],
+)
+def test_groups_that_take_part_in_every_match(text, groups):
+    assert Pattern(text).sure_groups == groups

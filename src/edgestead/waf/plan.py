@@ -8,6 +8,7 @@ Not   the scan (`scan`), which names candidates among the rules it can gate.
 A rule runs when one of these holds, each cheaper than running it:
 - it is gated, and the scan met one of its patterns, or its link may match the joined texts;
 - it only depends on variables of rules, and one of those has changed: unchanged, it was found to do nothing;
+- all that it does is to keep a body, and there is one;
 - its counts are right, and a value of each single target is not known to fail the test;
 - none of that can be said of it.
 """
