@@ -3,15 +3,17 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from edgestead.objects.alarms import AlarmInfo
     from edgestead.objects.bindings import KeyValues
     from edgestead.objects.classes import StatefulObject
     from edgestead.objects.env import Namespace
     from edgestead.objects.web import Request, Response
 
-__all__ = ["KeyValues", "Namespace", "Request", "Response", "StatefulObject"]
+__all__ = ["AlarmInfo", "KeyValues", "Namespace", "Request", "Response", "StatefulObject"]
 __version__ = "0.1.0"
 
 _PUBLIC = {
+    "AlarmInfo": "edgestead.objects.alarms",
     "KeyValues": "edgestead.objects.bindings",
     "Namespace": "edgestead.objects.env",
     "StatefulObject": "edgestead.objects.classes",

@@ -4,9 +4,12 @@ import json
 import sqlite3
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
+from edgestead.cli import object_read
+from edgestead.cli.http import Refused
 from edgestead.cli.object import COMMANDS
 from edgestead.testing.server import EdgeServer, environment
 from tests.cli.conftest import call
@@ -139,6 +142,26 @@ def test_an_export_is_whole_or_not_there(edgecli, clean_environment):
     assert edgecli("object", "export", "Notes", "export", "-").bytes[:15] == b"SQLite format 3"
     assert edgecli("object", "export", "Notes", "missing", "other.sqlite").code == 1
     assert [path.name for path in clean_environment.iterdir()] == ["notes.sqlite"]
+
+
+def test_verify_goes_on_behind_an_object_that_cannot_be_checked(capsys):
+    class Server:
+        """Refuses the first of two."""
+
+        def call(self, method: str, path: str, **more: Any) -> dict[str, Any]:
+            if method == "GET":
+                found = [{"class": "Notes", "name": name, "id": name} for name in ("bad", "good")]
+                return {"result": found, "result_info": {"count": 2, "cursor": ""}}
+            if "bad" in path:
+                raise Refused("POST", 422, [{"code": 10472, "message": "no room"}], "", "the test")
+            return {"result": {"pages": 1, "keys": 2, "problems": []}}
+
+    verdicts = list(object_read._verdicts(Server(), None, None, False, show=True))
+
+    assert [verdict["problems"] for verdict in verdicts] == [["not checked: no room [code: 10472]"], []]
+    assert capsys.readouterr().out == "Notes bad: not checked: no room [code: 10472]\n"
+    with pytest.raises(Refused):
+        list(object_read._verdicts(Server(), "Notes", "bad", False, show=True))
 
 
 def test_verify_looks_at_one_or_all(edgecli):

@@ -111,6 +111,13 @@ class Echo(StatefulObject):
         pass
 
     async def fetch(self, request: Request) -> Any:
+        if request.path == "/cookies":
+            pairs = [
+                ("Set-Cookie", "a=1"),
+                ("Set-Cookie", "b=2"),
+                ("Content-Type", "application/problem+json"),
+            ]
+            return Response.json({}, headers=pairs)
         if request.path == "/headers":
             return Response.json(request.headers)
         if request.path == "/raise":
@@ -200,9 +207,21 @@ def test_a_wrong_verb_is_told_the_right_ones(tmp_path: Path) -> None:
     serve(tmp_path, script, Echo)
 
 
+def test_a_header_may_be_given_twice_and_the_type_once(tmp_path: Path) -> None:
+    async def script(client: Client, host: Host) -> None:
+        await client.send(b"GET /objects/Echo/a/fetch/cookies HTTP/1.1\r\nhost: test\r\n\r\n")
+        head = (await client.reader.readuntil(b"\r\n\r\n")).lower().split(b"\r\n")
+        for line in (b"set-cookie: a=1", b"set-cookie: b=2", b"content-type: application/problem+json"):
+            assert head.count(line) == 1
+        assert sum(line.startswith(b"content-type") for line in head) == 1
+
+    serve(tmp_path, script, Echo)
+
+
 def test_fetch_is_not_given_its_callers_credentials(tmp_path: Path) -> None:
     async def script(client: Client, host: Host) -> None:
         sent = {"authorization": "Bearer good", "X-Auth-Key": "key", "x-auth-email": "a@b", "x-mine": "1"}
+        sent |= {"Connection": "keep-alive", "Keep-Alive": "timeout=5"}
         status, raw = await client.ask("GET", "/objects/Echo/a/fetch/headers", **sent)
         assert (status, sorted(raw)) == (200, ["content-length", "host", "x-mine"])
 

@@ -58,6 +58,7 @@ BAD_CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any], type[Exception], str
     ("get", ("\ud800",), {}, TypeError, "surrogate"),
     ("get", (["k"] * 129,), {}, LimitError, "Maximum number of key value pairs is 128. 129 pairs"),
     ("get", (["k", 1],), {}, TypeError, "a key must be str"),
+    ("get", (["k"],), {"default": 1}, TypeError, "has no default"),
     ("get", ("k", 5), {}, TypeError, "options as a mapping"),
     ("get", ("k", {"noCache": 1}), {}, TypeError, "must be bool"),
     ("get", ("k", {"no_cache": True}), {"noCache": True}, TypeError, "twice"),

@@ -7,9 +7,12 @@ import sys
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+import edgestead
+import edgestead.testing
 from edgestead import StatefulObject
 from edgestead.objects.errors import (
     FetchError,
@@ -18,9 +21,7 @@ from edgestead.objects.errors import (
     UnknownClass,
     UnknownMethod,
 )
-from edgestead.testing import ObjectNode
-from edgestead.testing.answers import Answer
-from edgestead.testing.lives import Stuck
+from edgestead.testing import Answer, ObjectNode, Stuck
 from tests.objects.kit_classes import CLASSES, Counter
 
 SRC = Path(__file__).parents[2] / "src"
@@ -34,6 +35,13 @@ def object_classes() -> list[type[StatefulObject]]:
 @pytest.fixture
 def counter(objects: ObjectNode):
     return objects.Counter["a"]
+
+
+@pytest.mark.parametrize("module", [edgestead, edgestead.testing], ids=lambda module: module.__name__)
+def test_what_the_docs_import_is_there(module: ModuleType) -> None:
+    assert {name: getattr(module, name) for name in module.__all__}.keys() == set(module.__all__)
+    with pytest.raises(AttributeError, match="nothing"):
+        module.nothing  # noqa: B018
 
 
 # calls

@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime
+from typing import Any
 
 import apsw
 import pytest
@@ -314,6 +315,27 @@ def test_objects_reach_key_value_namespaces(objects: ObjectNode) -> None:
     assert cache.keys() == ["outside"]
     objects.rollback(snapshot)
     assert cache.keys(prefix="a") == ["a"]
+
+
+def test_metadata_is_as_long_as_its_shortest_json(objects: ObjectNode) -> None:
+    longest = ["é" * 500, 1234567, "x" * 9]  # 1,024 bytes without blanks and escapes
+
+    async def write(env: Any) -> Any:
+        await env.CACHE.put("k", "v", metadata=longest)
+        with pytest.raises(KeyValueError):
+            await env.CACHE.put("k", "v", metadata=[*longest, "y"])
+        return await env.CACHE.get_with_metadata("k")
+
+    assert objects.run(write) == {"value": "v", "metadata": longest}
+
+
+@pytest.mark.parametrize("method", ["get", "get_with_metadata"])
+def test_another_type_is_refused_whether_or_not_there_is_a_value(objects: ObjectNode, method: str) -> None:
+    async def ask(env: Any) -> None:
+        with pytest.raises(TypeError, match='"text", "json" or "bytes"'):
+            await getattr(env.CACHE, method)("nothing", type="xml")
+
+    objects.run(ask)
 
 
 @pytest.mark.parametrize(("key", "value", "ttl"), [("", "x", None), ("k" * 513, "x", None), ("k", "x", 5)])

@@ -204,6 +204,17 @@ def test_what_a_method_raises_reaches_the_caller_and_resets_nothing(
     run(logs, script, Counter)
 
 
+def test_the_log_says_which_method_raised(logs: Logs, caplog: pytest.LogCaptureFixture) -> None:
+    async def script(node: Node) -> None:
+        with pytest.raises(ValueError, match="bad"):
+            await node.env.Counter["a"].fail("value")
+
+    with caplog.at_level("INFO", logger="edgestead.objects"):
+        run(logs, script, Counter)
+
+    assert [record.getMessage() for record in caplog.records] == ["Counter a raised in fail"]
+
+
 def test_the_reset_of_another_object_is_not_the_reset_of_the_one_that_passes_it_on(logs: Logs) -> None:
     async def script(node: Node) -> None:
         counter = node.env.Counter["a"]

@@ -83,6 +83,14 @@ def test_a_body_in_large_pieces_is_not_cut_into_small_ones(bench):
     assert [len(one) for one in writes] == [size]
 
 
+def test_what_is_here_of_a_request_is_one_write(bench):
+    writes = []
+    bench.server.write = writes.append
+    size = 10 * limits.PIECE_BYTES
+    bench.connection.data_received(POST.replace(b"5", b"%d" % size) + b"x" * size)
+    assert [one.count(b"x" * size) for one in writes] == [1]
+
+
 def test_a_waiting_request_whose_body_cannot_be_read_never_begins(bench):
     bench.connection.data_received(GET + CHUNKS + b"5\r\nhel")
     bench.connection.data_received(b"lo\r\nZZ\r\n")

@@ -89,6 +89,7 @@ COOKIES = [
     (b"a=1; b=2", [(b"a", b"1"), (b"b", b"2")]),
     (b" a=1;b;;=c; d=e=f ", [(b"a", b"1"), (b"b", b""), (b"d", b"e=f")]),
     (b'a="1; 2"', [(b"a", b'"1'), (b'2"', b"")]),
+    (rb'a="1\047 \"\125"; b=\047', [(b"a", rb'"1\047 \"\125"'), (b"a", b'"1\' "U"'), (b"b", rb"\047")]),
     (b"", []),
 ]
 
@@ -145,6 +146,27 @@ def test_a_body_is_read_as(kind: bytes, body: bytes, expected: dict[str, list[by
 
     assert expected == {name: [value for _, value in found[name]] for name in expected}
     assert found["REQBODY_ERROR"] == [(b"", b"0")]
+
+
+JSON_PART = (
+    b'--XyZ\r\nContent-Disposition: form-data; name="d"; filename="blob"\r\n'
+    b"Content-Type: application/json\r\n\r\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "fields"),
+    [
+        (b'{"a": "\\u0027"}', [(b"d", b'{"a": "\\u0027"}'), (b"d.json.a", b"'")]),
+        (b"{", [(b"d", b"{")]),
+    ],
+)
+def test_a_part_that_says_it_is_json_is_no_opaque_file(
+    content: bytes, fields: list[tuple[bytes, bytes]]
+) -> None:
+    found = values(request(body=JSON_PART + content + b"\r\n--XyZ--\r\n", kind=MULTIPART))
+
+    assert (found["ARGS_POST"], found["FILES"]) == (fields, [(b"d", b"blob")])
 
 
 def test_a_rule_can_ask_for_the_body_itself() -> None:

@@ -53,6 +53,27 @@ CASES = [
         [2],
     ),
     (
+        "captures are there for the chain",
+        'SecRule ARGS:x "@rx a(b+)" "id:1,phase:2,pass,capture,chain"\n SecRule ARGS:y "@streq %{tx.1}"',
+        b"/?x=abb&y=bb",
+        [1],
+    ),
+    (
+        "a group without a part keeps what another rule captured",
+        'SecRule ARGS:x "@rx a(b)" "id:1,phase:2,pass,nolog,capture"\n'
+        'SecRule ARGS:x "@rx a(c)?" "id:2,phase:2,pass,nolog,capture,setvar:tx.got=%{tx.1}"\n'
+        'SecRule TX:GOT "@streq b" "id:3,phase:2,pass"',
+        b"/?x=ab",
+        [3],
+    ),
+    (
+        "a variable set twice by one rule",
+        'SecRule ARGS:x "@rx a" "id:1,phase:2,pass,nolog,setvar:tx.a=1,setvar:tx.b=%{tx.a}2"\n'
+        'SecRule TX:B "@streq 12" "id:2,phase:2,pass"',
+        b"/?x=a",
+        [2],
+    ),
+    (
         "setvar counts each value that matches",
         'SecRule ARGS "@rx x" "id:1,phase:2,pass,nolog,setvar:tx.n=+2"\n'
         'SecRule TX:n "@eq 4" "id:2,phase:2,pass"',

@@ -88,6 +88,16 @@ def test_a_field_passes_only_when_it_is_whole() -> None:
     assert fields_and_files([seen]) == ([(b"late", b"attack")], [])
 
 
+def test_a_late_part_that_says_it_is_json_is_held_like_a_field() -> None:
+    parts = LateParts(TYPE, file("f", BIG))
+    data = file("d", b'{"a": "attack"}').replace(b"\r\n\r\n", b"\r\nContent-Type: text/json\r\n\r\n", 1)
+
+    assert b"attack" not in parts.feed(data)[0]
+    passes, seen = parts.feed(END)
+    assert b"attack" in passes
+    assert (b"d.json.a", b"attack") in fields_and_files([seen])[0]
+
+
 def test_a_long_file_is_not_kept() -> None:
     parts = LateParts(TYPE, file("f", BIG)[:900])
     for _ in range(50):

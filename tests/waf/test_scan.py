@@ -233,6 +233,23 @@ def test_values_that_come_again_are_judged_as_the_first_time(engine):
     assert found[1] == found[3] != found[0]
 
 
+def test_what_is_remembered_of_a_value_is_true_wherever_it_stands(engine, plain_engine):
+    policy = engine.level_policy(2, 40)
+    texts = [b"x", b"1' or 1=1-- -", b"text/html", b"/etc/passwd", b"<script>alert(1)</script>", b"a\nb", b""]
+    names = (b"User-Agent", b"Cookie", b"Content-Type", b"X-Any")
+    places = [lambda text, name=name: {"target": b"/", "headers": ((name, text),)} for name in names]
+    places.append(lambda text: {"target": b"/?a=" + text.replace(b" ", b"+").replace(b"\n", b"%0a")})
+    random = Random(5)
+    sent = [random.choice(places)(random.choice(texts)) for _ in range(300)]
+    asked = {repr(each): each for each in sent}
+    expected = {
+        key: ids(inspect(plain_engine, Request(method=b"GET", **each), policy)) for key, each in asked.items()
+    }
+
+    for each in sent:
+        assert ids(inspect(engine, Request(method=b"GET", **each), policy)) == expected[repr(each)]
+
+
 @needs_scan
 def test_a_database_of_other_rules_is_refused(ends_engine, engine):
     stored = scan.compile_database(ends_engine.rule_set)

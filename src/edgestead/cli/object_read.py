@@ -122,8 +122,8 @@ def _write(target: BinaryIO, chunks: Iterable[bytes]) -> int:
 def verify(class_name: str | None, name: str | None, by_id: bool, as_json: bool) -> None:
     """Check every page, index, row and record of one object, of all of a CLASS, or of all.
 
-    Ends with 1 when something is damaged. Objects go on meanwhile; each is checked in a copy, for which the
-    server's disk needs room.
+    Ends with 1 when something is damaged, or cannot be checked. Objects go on meanwhile; each is checked in
+    a copy, for which the server's disk needs room.
 
     \b
       edgecli object verify
@@ -152,8 +152,15 @@ def _verdicts(
             (one["class"], one["name"] or one["id"], path_of(one["class"], one["id"], True, "verify"))
             for one in objects(server, class_name)
         ]
+    from edgestead.cli.http import Refused
+
     for of_class, called, path in meant:
-        verdict = server.call("POST", path)["result"]
+        try:
+            verdict = server.call("POST", path)["result"]
+        except Refused as refusal:
+            if len(meant) == 1 or refusal.status not in (422, 503):
+                raise
+            verdict = {"pages": 0, "keys": 0, "problems": [f"not checked: {refusal.messages[0]}"]}
         if show:
             for problem in verdict["problems"]:
                 click.echo(f"{of_class} {words(called)}: {words(problem)}")

@@ -94,6 +94,7 @@ def _follow(
     line: Callable[["Json"], str],
 ) -> None:
     seen = {event["id"] for event in shown}
+    oldest_id = min(seen, default="")  # what the limit cut off stays away
     last_us = int(shown[0]["id"][:16], 16) if shown else time.time_ns() // 1_000
     while True:
         since = _time_text(last_us - int(REACH_BACK_SECONDS * 1_000_000))
@@ -101,7 +102,7 @@ def _follow(
         while True:
             answer = server.call("GET", path, query=query)
             for event in answer["result"]:
-                if event["id"] not in seen:
+                if event["id"] not in seen and event["id"] > oldest_id:
                     seen.add(event["id"])
                     click.echo(line(event))
             cursors = answer["result_info"].get("cursors")

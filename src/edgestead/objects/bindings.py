@@ -19,6 +19,7 @@ from edgestead.objects.errors import KeyValueError
 
 Ask = Callable[[bytes], Awaitable[bytes]]
 Kind = Literal["text", "json", "bytes"]
+_KINDS = frozenset({"text", "json", "bytes"})
 LIST_KEYS_MAX = 1_000  # of one page, as over REST
 
 
@@ -103,12 +104,12 @@ class KeyValues:
 
     async def get(self, key: str, type: Kind = "text") -> Any:
         """The value as text, as what its JSON says, or as bytes; None when there is no such key."""
-        found = await self._say(Get(self._id, _key(key)))
+        found = await self._say(Get(self._id, _key(key)), type)
         return _read(found.content, type)
 
     async def get_with_metadata(self, key: str, type: Kind = "text") -> dict[str, Any]:
         """`{"value": …, "metadata": …}`, both None when there is no such key."""
-        found = await self._say(Get(self._id, _key(key)))
+        found = await self._say(Get(self._id, _key(key)), type)
         return {"value": _read(found.content, type), "metadata": _json(found.metadata)}
 
     async def put(
@@ -127,7 +128,7 @@ class KeyValues:
         if not isinstance(value, str | bytes):
             raise TypeError(f"a value is str or bytes, not {type(value).__name__}")
         content = value.encode() if isinstance(value, str) else value
-        text = None if metadata is None else json.dumps(metadata, allow_nan=False)
+        text = None if metadata is None else _write(metadata)
         ttl = camel.get("expirationTtl", expiration_ttl)
         await self._say(Put(self._id, _key(key), content, expiration, ttl, text))
 
@@ -146,7 +147,9 @@ class KeyValues:
 
     getWithMetadata = get_with_metadata
 
-    async def _say(self, question: Get | Put | Delete | List) -> Any:
+    async def _say(self, question: Get | Put | Delete | List, kind: Kind = "text") -> Any:
+        if kind not in _KINDS:
+            raise TypeError(f'type is "text", "json" or "bytes", not {kind!r}')
         await self._confirmed()
         try:
             reply = _read_reply(await self._ask(encode(question)))
@@ -168,11 +171,12 @@ def _read(content: bytes | None, kind: Kind) -> Any:
         return None
     if kind == "text":
         return content.decode("utf-8", "replace")
-    if kind == "json":
-        return json.loads(content)
-    if kind == "bytes":
-        return content
-    raise TypeError(f'type is "text", "json" or "bytes", not {kind!r}')
+    return json.loads(content) if kind == "json" else content
+
+
+def _write(metadata: object) -> str:
+    """Without what JSON does not need: its length has a limit. Raises TypeError, ValueError."""
+    return json.dumps(metadata, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def _json(text: bytes | None) -> Any:

@@ -296,7 +296,10 @@ class Instance:
             result = await gated(self.gate, run(*arguments))
         except Exception as error:
             result = pack_error(error, "method" if self.error is None else "platform")
-            log.info("%s %s raised", self.ref.class_name, self.ref.name or self.ref.id, exc_info=error)
+            where = f" in {arguments[0]}" if arguments else ""
+            log.info(
+                "%s %s raised%s", self.ref.class_name, self.ref.name or self.ref.id, where, exc_info=error
+            )
         engine = self.engine
         if not engine.is_confirmed:
             try:

@@ -11,7 +11,7 @@ Runs on the loop it was made on: the real one, or a simulated one. `start` begin
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import apsw
 
@@ -260,7 +260,7 @@ class Node:
             log.warning("visiting %s/%s: %s", ref.class_name, ref.name or ref.id, error)
 
         info = self.classes.get(ref.class_name)
-        return self._make_engine(ref, broken, info.durability if info else "found")
+        return self._make_engine(ref, broken, info.durability if info else "log", as_found=True)
 
     async def with_storage(self, ref: ObjectRef, use: Callable[[Engine], T]) -> T:
         """The same, for what takes no time: an object in memory does not take it as an event.
@@ -352,13 +352,18 @@ class Node:
         self,
         ref: ObjectRef,
         on_broken: Callable[[ObjectReset], None],
-        durability: Durability | Literal["found"] | None = None,
+        durability: Durability | None = None,
+        *,
+        as_found: bool = False,
     ) -> Engine:
-        """The storage of an object; without a `durability` only for its base to be moved."""
+        """The storage of an object; without a `durability` only for its base to be moved.
+
+        `as_found`: of one that was written with the other durability, too.
+        """
         lease = self.log.acquire(ref)
         key = (ref.class_name, ref.id)
-        if durability == "found":
-            durability = own.durability_of(lease, self._files)
+        if as_found and durability is not None:
+            durability = own.durability_of(lease, self._files, durability)
         if durability is not None and (reason := own.mixed(lease, self._files, durability)):
             self.log.release(lease, lease.tail)
             raise ObjectError(reason)

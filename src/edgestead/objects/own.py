@@ -68,9 +68,13 @@ def mixed(lease: Lease, files: Files, durability: Literal["log", "sqlite"]) -> s
     return f'The object was written with durability = "{was}"; a class with objects cannot change it.'
 
 
-def durability_of(lease: Lease, files: Files) -> Literal["log", "sqlite"]:
-    """Which one an object was written with, its class unknown."""
-    return "sqlite" if files.exists(own_path(lease.path)) else "log"
+def durability_of(
+    lease: Lease, files: Files, otherwise: Literal["log", "sqlite"]
+) -> Literal["log", "sqlite"]:
+    """Which one an object was written with, whatever its class says; `otherwise` if it has nothing yet."""
+    if files.exists(own_path(lease.path)):
+        return "sqlite"
+    return "log" if lease.has_file or lease.tail else otherwise
 
 
 class OwnEngine(Engine):

@@ -81,6 +81,8 @@ class Keys:
         else:
             cache = not read_options("get", options, named).get("no_cache", False)
             if not isinstance(key, str):
+                if default is not None:
+                    raise TypeError("get() of many keys has no default: those that do not exist are left out")
                 return _ready(self._get_many(key_list("get", key), cache))
             value = self._engine.get(check_key(key), cache=cache)
         return _ready(default if value is None else decode(value))

@@ -7,14 +7,17 @@ Not   calls of methods.
 """
 
 import json
-from collections.abc import AsyncIterable, Mapping
+from collections.abc import AsyncIterable, Iterable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
 from edgestead.http1 import messages
 
 BODY_BYTES_MAX = 32 * 1024 * 1024  # of a request that is read whole
-_CREDENTIALS = frozenset({b"authorization", b"x-auth-email", b"x-auth-key"})
+_NOT_GIVEN = frozenset(
+    {b"authorization", b"x-auth-email", b"x-auth-key", b"connection", b"keep-alive", b"transfer-encoding"}
+)
+"""Whoever may call one object must not give it a token that may do more; the others are a connection's."""
 _REFUSED = frozenset({b"content-length", b"transfer-encoding", b"connection"})
 
 
@@ -22,7 +25,7 @@ class Request:
     """One HTTP request. `path` begins behind `/fetch` and is still percent-encoded.
 
     `headers` has lower-case names; of a name that occurs more than once the values are joined by ", ".
-    The caller's credentials for this platform are not among them.
+    The caller's credentials for this platform are not among them, nor what is about its connection.
     """
 
     def __init__(self, received: messages.Request, path: str, query: str) -> None:
@@ -32,8 +35,8 @@ class Request:
         self.client = received.client
         self.headers: dict[str, str] = {}
         for name, value in received.headers:
-            if name in _CREDENTIALS:
-                continue  # whoever may call one object must not give it a token that may do more
+            if name in _NOT_GIVEN:
+                continue
             key, text = name.decode("latin-1"), value.decode("latin-1")
             self.headers[key] = f"{self.headers[key]}, {text}" if key in self.headers else text
         self._body = received.body
@@ -60,6 +63,10 @@ class Request:
         return self._body
 
 
+Headers = Mapping[str, str] | Iterable[tuple[str, str]]
+"""As a mapping, or as pairs where a name occurs more than once (`Set-Cookie`)."""
+
+
 class Response:
     """An answer: bytes, text, or an async iterable of bytes that is sent as it comes.
 
@@ -70,7 +77,7 @@ class Response:
         self,
         body: bytes | str | AsyncIterable[bytes] = b"",
         status: int = 200,
-        headers: Mapping[str, str] | None = None,
+        headers: Headers | None = None,
     ) -> None:
         if not 200 <= status <= 599:
             raise ValueError(f"status must be 200 to 599, not {status}")
@@ -78,15 +85,27 @@ class Response:
         self.body = body.encode() if isinstance(body, str) else body
         if not isinstance(self.body, bytes | AsyncIterable):
             raise TypeError(f"a body is bytes, str or an async iterable, not {type(body).__name__}")
-        self.headers = [header(name, value) for name, value in (headers or {}).items()]
-        if isinstance(body, str) and not any(name == b"content-type" for name, _ in self.headers):
-            self.headers.append((b"content-type", b"text/plain; charset=utf-8"))
+        self.headers = _sent(headers)
+        if isinstance(body, str):
+            self._set_type(b"text/plain; charset=utf-8")
 
     @classmethod
-    def json(cls, value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> "Response":
+    def json(cls, value: Any, status: int = 200, headers: Headers | None = None) -> "Response":
         """A JSON answer. Raises TypeError, ValueError for a value that JSON cannot hold."""
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        return cls(text.encode(), status, {"content-type": "application/json"} | dict(headers or {}))
+        made = cls(text.encode(), status, headers)
+        made._set_type(b"application/json")
+        return made
+
+    def _set_type(self, usual: bytes) -> None:
+        """Say what the body is, unless the headers do."""
+        if not any(name == b"content-type" for name, _ in self.headers):
+            self.headers.append((b"content-type", usual))
+
+
+def _sent(headers: Headers | None) -> list[tuple[bytes, bytes]]:
+    pairs = headers.items() if isinstance(headers, Mapping) else headers or ()
+    return [header(name, value) for name, value in pairs]
 
 
 def header(name: str, value: str) -> tuple[bytes, bytes]:

@@ -158,15 +158,33 @@ class ClientConnection(asyncio.Protocol):
         return passage is not None and passage.length is not None and passage.left_bytes >= octets
 
     def _take_pieces(self, data: bytes) -> None:
-        """One piece may hold thousands of small requests, and each costs a hundred times its own bytes."""
-        for at in range(0, len(data), limits.PIECE_BYTES):
-            if self._held is None and len(self._waiting) > limits.REQUESTS_WAITING_MAX:
-                self._held = [data[at:]]
-                self._balance()
-                return
-            self.data_received(data[at : at + limits.PIECE_BYTES])
+        """One read may hold thousands of small requests, and each costs a hundred times its own bytes."""
+        at = 0
+        while at < len(data) and self._held is None and not self._is_closing:
+            if len(self._waiting) > limits.REQUESTS_WAITING_MAX:
+                self._held = []
+                break
+            end = len(data) if self._is_in_body(len(data) - at) else at + limits.PIECE_BYTES
+            self._feed(data[at:end])
+            at = end
+        rest = data[at:]
+        if self._is_closing:
+            self._linger(len(rest))
+        elif self._held is not None and rest:
+            self._held.append(rest)
+        self._go_and_balance()
 
     def _parse(self, data: bytes) -> None:
+        self._feed(data)
+        self._go_and_balance()
+
+    def _go_and_balance(self) -> None:
+        if self._active is not None:
+            self._active.go()
+        if self.reading_paused or self._receiving is not None or self._waiting or self._held:
+            self._balance()
+
+    def _feed(self, data: bytes) -> None:
         if self._receiving is None:
             self._head_bytes += len(data)
         try:
@@ -179,10 +197,6 @@ class ClientConnection(asyncio.Protocol):
         else:
             if self._head_bytes > limits.HEAD_BYTES_MAX:
                 self._give_up(431, f"its head is larger than {limits.HEAD_BYTES_MAX} bytes")
-        if self._active is not None:
-            self._active.go()
-        if self.reading_paused or self._receiving is not None or self._waiting or self._held:
-            self._balance()
 
     def _paused_for_upgrade(self, rest: bytes) -> None:
         """llhttp stops behind a head that asks for another protocol, whether or not a body follows it."""
@@ -191,13 +205,13 @@ class ClientConnection(asyncio.Protocol):
             self._receiving = bodied
             self._parser = self._parser_in_body(bodied.length)
             if rest:
-                self._parse(rest)
+                self._feed(rest)
             return
         newest = self._waiting[-1] if self._waiting else self._active
         if newest is not None and newest.upgrades:
             self._held = [rest] if rest else []
         elif rest:
-            self._parse(rest)
+            self._feed(rest)
 
     def _parser_in_body(self, length: int | None) -> httptools.HttpRequestParser:
         """A parser to which the head was said again without the upgrade: it waits for the body."""

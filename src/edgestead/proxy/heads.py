@@ -19,6 +19,7 @@ from edgestead.model.edge import OWN_HEADERS
 
 LENGTH_DIGITS_MAX = 18  # fits in 64 bits
 HOST_OCTETS_MAX = 255  # the longest name, RFC 1035 §2.3.4
+LABEL_OCTETS_MAX = 63  # of it between two dots, RFC 1035 §2.3.4
 HOSTS_KEPT_MAX = 4_096  # spellings of Host whose name is remembered
 
 HOP_BY_HOP = frozenset(
@@ -138,11 +139,12 @@ def _length(version: str, found: dict[bytes, bytes]) -> int | None:
 
 @lru_cache(HOSTS_KEPT_MAX)
 def _host(value: bytes) -> bytes:
-    """The name alone. Raises Refused."""
+    """The name alone, one that TLS and DNS can ask for. Raises Refused."""
     match = _HOST.fullmatch(value.strip(b" \t").lower()) if len(value) <= HOST_OCTETS_MAX else None
-    if match is None:
+    name = match[1].removesuffix(b".") if match is not None else b""
+    if not all(0 < len(label) <= LABEL_OCTETS_MAX for label in name.split(b".")):
         raise Refused(400, "Host is not a name")
-    return match[1].removesuffix(b".")
+    return name
 
 
 def _unusual(target: bytes, host: bytes) -> tuple[bytes, bytes]:

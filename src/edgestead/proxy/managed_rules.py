@@ -48,9 +48,9 @@ from edgestead.proxy.rules import (
 )
 from edgestead.proxy.skips import skips_of
 from edgestead.services.events import Contribution, Decision
-from edgestead.waf.bodies import processor_of
 from edgestead.waf.engine import Engine, Inspection
 from edgestead.waf.limits import BODY_BYTES_MAX
+from edgestead.waf.media_types import processor_of
 from edgestead.waf.transaction import Hit, Policy, Refused, Request, Verdict
 
 PHASE = "http_request_firewall_managed"

@@ -237,7 +237,7 @@ class Passage(msgspec.Struct, eq=False):
         self._connect()
 
     def _connect(self) -> None:
-        self._client.expect_origin(float("inf"))  # the pool has a deadline of its own
+        self._client.expect_origin(2 * limits.CONNECTS_SECONDS_MAX)  # the pool has a deadline of its own
         self._connecting = self._client.edge.loop.create_task(self._connected())
 
     async def _connected(self) -> None:

@@ -99,12 +99,16 @@ class Pool:
                         origins.failed(address, self._loop.time())
         except TimeoutError:
             fault = faults.NO_CONNECTION
+        except ValueError:  # a name that DNS cannot ask for
+            fault = faults.UNRESOLVED
         raise OriginFault(fault)
 
     async def _open(self, target: Target) -> OriginConnection:
         if self._policy.fault(target.address, target.port) is not None:
             raise OriginFault(faults.FORBIDDEN)
         context = self._contexts(target.tls) if target.tls else None
+        if context and not _can_be_asked_for(target.server_name):
+            raise OriginFault(faults.NO_TLS)
         async with asyncio.timeout(limits.CONNECT_SECONDS_MAX):
             _, connection = await self._loop.create_connection(
                 lambda: OriginConnection(self, target),
@@ -119,3 +123,11 @@ class Pool:
     @property
     def idle(self) -> Iterable[OriginConnection]:
         return [one for kept in self._idle.values() for one in kept]
+
+
+def _can_be_asked_for(name: str) -> bool:
+    """Whether TLS takes the name: else it would fail when there is a connection already, which then stays."""
+    try:
+        return bool(name.encode("idna"))
+    except UnicodeError:
+        return False

@@ -9,12 +9,19 @@ Not   fixtures: those are the pytest plugin's (`plugin`).
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from edgestead.testing.answers import Answer
+    from edgestead.testing.lives import Stuck
     from edgestead.testing.node import ObjectNode
     from edgestead.testing.snapshots import Snapshot
 
-__all__ = ["ObjectNode", "Snapshot"]
+__all__ = ["Answer", "ObjectNode", "Snapshot", "Stuck"]
 
-_PUBLIC = {"ObjectNode": "edgestead.testing.node", "Snapshot": "edgestead.testing.snapshots"}
+_PUBLIC = {
+    "Answer": "edgestead.testing.answers",
+    "ObjectNode": "edgestead.testing.node",
+    "Snapshot": "edgestead.testing.snapshots",
+    "Stuck": "edgestead.testing.lives",
+}
 
 
 def __getattr__(name: str) -> Any:

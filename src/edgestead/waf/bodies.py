@@ -1,7 +1,7 @@
-"""Bodies: which reader a body gets, and what rules see of it.
+"""Bodies: what rules see of them.
 
-Owns  the choice of processor, REQUEST_BODY and the variables on errors.
-Asks  `bodies_json`, `bodies_multipart`, `bodies_xml`, `form`.
+Owns  REQUEST_BODY, the variables on errors, which bodies are text.
+Asks  `charsets`, `bodies_json`, `bodies_multipart`, `bodies_xml`, `form`.
 Tells `collections`, and so the engine, before phases 2 and 4.
 Not   reading from the network; the event and the answer for a refusal (the proxy's).
 
@@ -16,35 +16,19 @@ files as text.
 Source: reference manual of ModSecurity v3, "REQBODY_PROCESSOR", "REQUEST_BODY".
 """
 
-import re
 from collections.abc import Callable
 
 from . import bodies_json, bodies_multipart, bodies_xml, charsets
 from .form import arguments, set_all, set_arguments
 from .limits import ARGUMENTS_MAX, BODY_BYTES_MAX, UPLOAD_BYTES_MAX
+from .media_types import TYPE_BYTES_MAX
 from .transaction import Pair, Refused, Request, Response, Values
 
-# Whatever stands before the suffix: frameworks ask how the type begins and how it ends.
-_JSON = re.compile(rb"(?:application|text)/(?:[^;,]*\+)?json\b")
-_XML = re.compile(rb"(?:application|text)/(?:[^;,]*\+)?xml\b")
-TYPE_BYTES_MAX = 256  # of a Content-Type that are looked at to choose a processor
 # Of answers. Style sheets and programs are left out: large, always the same, and nobody's data.
 _TEXT_TYPES = frozenset(
     (b"", b"text/html", b"text/plain", b"text/xml", b"application/json", b"application/xml")
 )  # "" is sniffed, as text where it looks like it
 _TEXT_SUFFIXES = (b"+json", b"+xml")
-
-
-def processor_of(content_type: bytes) -> str:
-    """URLENCODED, MULTIPART, JSON, XML, or "" for a body that is opaque."""
-    media_type = content_type[:TYPE_BYTES_MAX].lower()
-    if media_type.startswith(b"application/x-www-form-urlencoded"):
-        return "URLENCODED"
-    if media_type.startswith(b"multipart/form-data"):
-        return "MULTIPART"
-    if _JSON.match(media_type):
-        return "JSON"
-    return "XML" if _XML.match(media_type) else ""
 
 
 def is_form_by_default(request: Request) -> bool:

@@ -3,7 +3,8 @@
 Owns  one walk over a body's lines, and the MULTIPART_… variables.
 Asks  `dispositions` for a part's names; `limits`.
 Tells `bodies`.
-Not   contents of files: they are measured, not looked at.
+Not   contents of files: they are measured, not looked at. A part that says it is JSON is none, whatever its
+      name: scripts send data so, and Spring reads it.
 
 A walk of our own, because the point is the flags: a reader that forgives tells nothing, and what two readers
 see differently is where attacks hide. What common frameworks are known to read otherwise is refused: our
@@ -18,8 +19,11 @@ Source: reference manual of ModSecurity v3, "MULTIPART_…"; RFC 2046 §5.1, RFC
 
 from typing import NoReturn
 
-from . import charsets, dispositions
+import re2
+
+from . import bodies_json, charsets, dispositions
 from .limits import PART_HEADER_BYTES_MAX, PARTS_MAX
+from .media_types import processor_of
 from .transaction import Pair, Refused, Values
 
 SPACE = b" \t\n\v\f\r"
@@ -29,6 +33,15 @@ _FLAGS = (
 ).split()
 _NOT_STRICT = frozenset(("UNMATCHED_BOUNDARY",))
 MALFORMED = "multipart-syntax"
+_LATIN1 = re2.Options()
+_LATIN1.encoding = re2.Options.Encoding.LATIN1
+_DASHES = re2.compile(rb"\n--", _LATIN1)  # ten times as fast as bytes.find in a file of 100 KB
+
+
+def _next_dashes(body: bytes, at: int, end: int) -> int:
+    """Where the next line starts that begins with two hyphens; 0 when there is none."""
+    found = _DASHES.search(body, at, end)
+    return found.start() + 1 if found else 0
 
 
 class Part:
@@ -38,6 +51,7 @@ class Part:
         self.headers: dict[bytes, bytes] = {}
         self.lines: list[bytes] = []
         self.names = dispositions.Names(b"", b"", False)
+        self.is_file = self.is_json = False
 
 
 class Multipart:
@@ -115,7 +129,7 @@ class Multipart:
             part = Part()
             start = self.headers(body, end, part)
             if not complete and body.find(delimiter, start) < 0:
-                if not part.names.filename:
+                if not part.is_file:
                     return at
                 self._keep(part, b"", len(body) - start)
                 return len(body)
@@ -153,7 +167,7 @@ class Multipart:
             self.flags["UNMATCHED_BOUNDARY"] = 1
             raise dispositions.Malformed
         at = start
-        while body.startswith(b"--", at) or (at := body.find(b"\n--", at, end) + 1):
+        while body.startswith(b"--", at) or (at := _next_dashes(body, at, end)):
             line_end = body.find(b"\n", at, end) + 1 or end
             if line_end - at > 3:
                 rest = body[at + 2 : min(line_end, at + 2 + len(delimiter) + 64)]
@@ -244,7 +258,9 @@ class Multipart:
             raise dispositions.Malformed
         part.names = dispositions.names_of(disposition, self.flags)
         name, filename = part.names.name, part.names.filename
-        if not filename:
+        part.is_json = processor_of(part.headers.get(b"content-type", b"")) == "JSON"
+        part.is_file = filename != b"" and not part.is_json
+        if not part.is_file:
             self.trouble = self.trouble or charsets.trouble_of_part(part.headers)
         self._names.append((name, name))
         if part.names.has_filename:
@@ -264,7 +280,7 @@ class Multipart:
         self._look_alike(body, start, found + 1, delimiter)
         end = found - 1 if found > start and body[found - 1] == 13 else found
         self.line_end(end < found)
-        self._keep(part, b"" if part.names.filename else body[start:end], end - start)
+        self._keep(part, b"" if part.is_file else body[start:end], end - start)
         return found + 1
 
     def _keep(self, part: Part, content: bytes, size: int) -> None:
@@ -272,5 +288,17 @@ class Multipart:
         if filename:
             self.files.append((name, filename))
             self.sizes.append((name, b"%d" % size))
-        else:
+        if not part.is_file:
             self.fields.append((name, content))
+        if part.is_json:
+            self.fields += _members(name, content)
+
+
+def _members(name: bytes, content: bytes) -> list[Pair]:
+    """What a part that says it is JSON holds, beside its text. Raises: Refused over a limit."""
+    try:
+        return [(b"%b.%b" % (name, path), value) for path, value in bodies_json.arguments(content)]
+    except Refused as refused:
+        if refused.status != 400:
+            raise
+        return []

@@ -11,6 +11,7 @@ seeing more or refusing earlier:
 
 * over a limit there is a refusal, where ModSecurity stops reading or goes on without the rest;
 * the processors JSON and XML are chosen by content type without a rule of the configuration;
+* a cookie in quotes with escapes is seen unescaped, too, as Django and Werkzeug read it;
 * a POST that names no type is read as a form, as Rack does.
 
 Source: reference manual of ModSecurity v3, "Variables"; RFC 6265 §4.2 (cookies).
@@ -20,9 +21,10 @@ from functools import lru_cache
 from time import gmtime
 
 from . import bodies
-from .encodings import percent_decode
+from .encodings import percent_decode, unquote_cookie
 from .form import arguments, set_arguments
 from .limits import ARGUMENTS_MAX, COOKIES_MAX
+from .media_types import processor_of
 from .transaction import Pair, Refused, Request, Response, Values
 
 SPACE = b" \t\n\v\f\r"
@@ -128,6 +130,8 @@ def _cookie(values: Values, header: bytes) -> None:
         name = name.lstrip(SPACE)
         if name:
             pairs.append((name, value))
+            if b"\\" in value and value.strip(SPACE)[:1] == b'"':
+                pairs.append((name, unquote_cookie(value)))
     if len(pairs) > COOKIES_MAX:
         raise Refused("cookies", 431)
     values["REQUEST_COOKIES_NAMES"] = [(name, name) for name, _ in pairs]
@@ -144,7 +148,7 @@ def _authorization(values: Values, header: bytes) -> None:
 
 
 def _content_type(values: Values, header: bytes) -> None:
-    if processor := bodies.processor_of(header):
+    if processor := processor_of(header):
         values["REQBODY_PROCESSOR"] = [(b"", processor.encode())]
 
 

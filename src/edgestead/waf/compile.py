@@ -56,7 +56,8 @@ class Link:
 
     `stages` are numbers of chains: one, or with multiMatch every beginning of it. `kind` says how many values
     are tested at once: rx, joined, sqli, xss, each, always. `test` is None where the argument has macros.
-    `clean` remembers values known not to match, where nothing but the value counts.
+    `clean` remembers values known not to match, where nothing but the value counts. `origin` is the link that
+    this one is a copy of, with macros filled in; else itself.
     """
 
     __slots__ = (
@@ -67,6 +68,7 @@ class Link:
         "kind",
         "negated",
         "operator",
+        "origin",
         "pattern",
         "phrases",
         "rule",
@@ -79,6 +81,7 @@ class Link:
 
     def __init__(self, rule: Rule, targets: TargetSet, chains: Chains) -> None:
         self.rule = rule
+        self.origin = self
         self.targets = targets
         self.operator = rule.operator.name
         self.negated = rule.operator.negated

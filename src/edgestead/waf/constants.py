@@ -14,14 +14,14 @@ rule with one that is known not to hold is left out whole.
 from collections.abc import Iterable
 from copy import copy
 
-from .compile import PHASES, CompiledRule, Link, RuleSet
+from .compile import PHASES, CompiledRule, Link, RuleSet, Setter
 from .limits import Meter
 from .macros import Macro, Name
 from .run import Run, slot
 from .targets import STATE_VARIABLES, Target
 
 _KEYED = frozenset(("TX", "IP", "GLOBAL", "RESOURCE", "SESSION", "USER"))  # what setvar can change
-_CAPTURES = frozenset(b"%d" % digit for digit in range(10))
+CAPTURES = frozenset(b"%d" % digit for digit in range(10))
 
 
 class Uses:
@@ -90,7 +90,7 @@ def writes(link: Link) -> Uses:
     """Which variables it may set."""
     uses = Uses()
     if link.capture:
-        uses.keys |= _CAPTURES
+        uses.keys |= CAPTURES
     for setter in link.setters:
         if setter.key.constant is not None:
             uses.keys.add(slot(setter.collection, setter.key.constant.lower()))
@@ -110,8 +110,7 @@ def from_others(rule: CompiledRule) -> Uses:
     """What a rule reads that it has not set itself: a link may use what the links before it always set."""
     uses, own = Uses(), Uses()
     for link in rule.links:
-        if link.capture:
-            own.keys |= _CAPTURES
+        own.keys |= _captured(link)
         wanted = reads(link)
         wanted.keys -= own.keys
         uses.add(wanted)
@@ -119,6 +118,13 @@ def from_others(rule: CompiledRule) -> Uses:
             slot(s.collection, s.key.constant.lower()) for s in link.setters if s.key.constant and s.op == "="
         }
     return uses
+
+
+def _captured(link: Link) -> set[bytes]:
+    """Captures that every match of a link sets."""
+    if not link.capture or link.negated:
+        return set()
+    return {b"%d" % group for group in (0, *(link.pattern.sure_groups if link.pattern else ()))}
 
 
 def _reads_matched(link: Link) -> bool:
@@ -179,6 +185,13 @@ class Constants:
         others = [other for rules in self.left.values() for other in rules if other is not rule]
         return any(writes(link).overlaps(from_others(other)) for other in others for link in rule.links[:-1])
 
+    def capturing(self) -> set[tuple[int, int]]:
+        """The rules left whose captures somebody reads: often nobody but the rule itself."""
+        rules = [rule for rules in self.left.values() for rule in rules]
+        if not any(from_others(rule).touches(CAPTURES) for rule in rules):
+            rules = [rule for rule in rules if any(reads(link).touches(CAPTURES) for link in rule.links)]
+        return {(rule.phase, rule.place) for rule in rules}
+
     def _phase(self, rules: list[CompiledRule], phase: int) -> None:
         resume_at = unsure_until = -1  # a rule that is left may skip to there
         for rule in rules:
@@ -237,23 +250,36 @@ class Constants:
     def _bound(self, rule: CompiledRule, links: tuple[Link, ...]) -> CompiledRule:
         """A copy with those links, macros of constants filled in."""
         bound = copy(rule)
-        bound.links = tuple(self._filled(link) for link in links)
+        own = Uses()
+        for link in links:
+            own.add(writes(link))
+        bound.links = tuple(self._filled(link, own) for link in links)
         return bound
 
-    def _filled(self, link: Link) -> Link:
-        argument = link.argument.filled(self._value)
-        if argument is link.argument or argument.constant is None:
-            return link
+    def _filled(self, link: Link, own: Uses) -> Link:
+        """The link with macros of constants filled in, but none that its own rule sets."""
+
+        def known(name: Name) -> bytes | None:
+            return self._value(name, own)
+
+        setters = tuple(
+            Setter(each.collection, each.key.filled(known), each.op, each.value.filled(known))
+            for each in link.setters
+        )
+        argument = link.argument.filled(known)
         filled = copy(link)
-        filled.bind(argument)
+        filled.setters = setters
+        if argument is not link.argument and argument.constant is not None:
+            filled.bind(argument)
         return filled
 
-    def _value(self, name: Name) -> bytes | None:
+    def _value(self, name: Name, own: Uses) -> bytes | None:
         uses = Uses()
         if name[0] not in _KEYED:
             return None
         uses.keys.add(slot(*name))
-        return self._run.tx.get(slot(*name), b"") if self._known(uses) else None
+        known = self._known(uses) and not uses.overlaps(own)
+        return self._run.tx.get(slot(*name), b"") if known else None
 
     def _keep(self, rule: CompiledRule, phase: int) -> None:
         self.left[phase].append(rule)

@@ -1,6 +1,6 @@
 """Decoding what browsers, servers and languages decode: URL, HTML, JavaScript, CSS and C escapes.
 
-Owns  six decoders and one encoder, bytes to bytes.
+Owns  seven decoders and one encoder, bytes to bytes.
 Asks  nobody.
 Tells `transformations`.
 Not   which rule uses which.
@@ -18,6 +18,7 @@ _ENTITY = re.compile(rb"&(?:#[xX]([0-9A-Fa-f]+);?|#([0-9]+);?|(?i:(quot|amp|lt|g
 _JS = re.compile(rb"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|([0-3][0-7]{0,2}|[4-7][0-7]?)|(.))", re.DOTALL)
 _C = re.compile(rb"\\(?:[xX]([0-9A-Fa-f]{2})|([0-7]{1,3})|(.))", re.DOTALL)
 _CSS = re.compile(rb"\\(?:([0-9A-Fa-f]{1,6})[ \t\n\v\f\r]?|\n|(.)|\Z)", re.DOTALL)
+_COOKIE = re.compile(rb"\\(?:([0-3][0-7][0-7])|(.))", re.DOTALL)
 _NOT_ASCII = re.compile(rb"[\x80-\xff]+")
 _ENTITIES = {b"quot": b'"', b"amp": b"&", b"lt": b"<", b"gt": b">", b"nbsp": b"\xa0"}
 _CONTROLS = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
@@ -103,6 +104,11 @@ def _c(found: re.Match[bytes]) -> bytes:
     if found[2] is not None:
         return _BYTES[int(found[2], 8) & 0xFF]
     return _HEX_BYTES[found[1].lower()]
+
+
+def unquote_cookie(value: bytes) -> bytes:
+    """``\\012`` and a backslash before any other byte, as Python's library reads them (RFC 2109 §4.1)."""
+    return _COOKIE.sub(lambda found: _BYTES[int(found[1], 8)] if found[1] else found[2], value)
 
 
 def escape_sequence_decode(value: bytes) -> bytes:

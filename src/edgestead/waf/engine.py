@@ -133,7 +133,8 @@ class Inspection:
         try:
             request, trouble = self._request, None
             values = request_values(request)
-            run = self._run = Run(self._engine.rule_set.chains, self._plan.tx, values, self._meter)
+            plan = self._plan
+            run = self._run = Run(self._engine.rule_set.chains, plan.tx, values, self._meter, plan.knowledge)
             run.has_body = bool(request.body)
             run.values_changed()
             yield

@@ -19,7 +19,7 @@ from .variants import SEPARATOR
 ARGUMENTS, BODY, HEAD, RESPONSE = "arguments", "body", "head", "response"
 FAMILY_OF: Final = {ARGUMENTS: ARGUMENTS, BODY: ARGUMENTS, HEAD: HEAD, RESPONSE: RESPONSE}
 FAMILIES: Final = (ARGUMENTS, HEAD, RESPONSE)
-_ARGUMENTS = frozenset(
+ARGUMENT_VARIABLES: Final = frozenset(
     """ARGS ARGS_NAMES ARGS_GET ARGS_GET_NAMES ARGS_POST ARGS_POST_NAMES REQUEST_COOKIES
     REQUEST_COOKIES_NAMES FILES FILES_NAMES MULTIPART_PART_HEADERS MULTIPART_FILENAME MULTIPART_NAME XML
     REQUEST_FILENAME REQUEST_BASENAME PATH_INFO""".split()
@@ -78,9 +78,15 @@ def _gate(rule: CompiledRule) -> Gate | None:
 def soft_gate(rule: CompiledRule) -> Soft | None:
     """Its first link of a kind that joined texts can exclude."""
     for link in rule.links:
-        if link.kind in SOFT_KINDS and link.argument.constant is not None and (sources := _sources(link)):
+        asked = link.kind in SOFT_KINDS and link.argument.constant is not None and not says_nothing(link)
+        if asked and (sources := _sources(link)):
             return Soft(rule.phase, rule.place, sources, link)
     return None
+
+
+def says_nothing(link: Link) -> bool:
+    """Whether the pattern is met in every value, as the empty one already has it."""
+    return link.pattern is not None and link.pattern.search(b"") is not None
 
 
 def takes_line_ends(link: Link) -> bool:
@@ -126,7 +132,7 @@ def _sources(link: Link) -> dict[str, tuple[Source, ...]]:
 
 
 def _group(variable: str) -> str:
-    if variable in _ARGUMENTS:
+    if variable in ARGUMENT_VARIABLES:
         return ARGUMENTS
     if variable in _HEAD:
         return HEAD

@@ -142,7 +142,7 @@ class LateParts:
             raise Refused("parts", 413)
         part = Part()
         self._reader.headers(held, line_end, part)
-        self._is_file = part.names.filename != b""
+        self._is_file = part.is_file
         self._head_octets = self._searched = head_octets
         return True
 

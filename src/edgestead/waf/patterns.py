@@ -46,16 +46,18 @@ _RE2 = _options()
 class Pattern:
     """One expression. `wide` is its text for the scan: no narrower than `search` on any value.
 
-    `anchored`: it may look at the ends of values; all others take any separator.
+    `anchored`: it may look at the ends of values; all others take any separator. `sure_groups` are numbers of
+    groups that take part in every match.
     """
 
-    __slots__ = ("_exact", "_rx", "anchored", "search", "search_joined", "wide")
+    __slots__ = ("_exact", "_rx", "anchored", "search", "search_joined", "sure_groups", "wide")
 
     def __init__(self, text: bytes) -> None:
         """Raises: ValueError when neither matcher takes it."""
         rewritten, relaxed = rewrite(text)
         self.wide, _ = rewrite(text, joined=True)
         self.anchored = _anchored(self.wide)
+        self.sure_groups = frozenset() if relaxed else _sure_groups(text)
         try:
             self._rx = _compile(rewritten)
             wide_rx = self._rx if self.wide == rewritten else _compile(self.wide)
@@ -83,6 +85,31 @@ def _anchored(text: bytes) -> bool:
             return True
         position = _class_end(text, position) if byte == b"[" else position + 1 + (byte == b"\\")
     return False
+
+
+def _sure_groups(text: bytes) -> frozenset[int]:
+    """Groups by number that stand in no other one and no alternative, and need not be repeated."""
+    sure: set[int] = set()
+    number = depth = top = position = 0
+    while position < len(text):
+        byte = text[position : position + 1]
+        if byte == b"[":
+            position = _class_end(text, position)
+            continue
+        if byte == b"|" and not depth:
+            return frozenset()
+        if byte == b"(":
+            captures = text[position + 1 : position + 2] != b"?"
+            number += captures
+            if not depth:
+                top = number if captures else 0
+            depth += 1
+        elif byte == b")":
+            depth -= 1
+            if not depth and top and text[position + 1 : position + 2] not in (b"?", b"*", b"{"):
+                sure.add(top)
+        position += 2 if byte == b"\\" else 1
+    return frozenset() if b"(?P<" in text else frozenset(sure)
 
 
 def _compile(text: bytes) -> Any:

@@ -19,10 +19,22 @@ from typing import NamedTuple
 
 from .compile import PHASES, CompiledRule, Link, RuleSet
 from .constants import Constants, Uses, acts, reads, writes
-from .gates import HEAD, Candidates, Gate, Places, Soft, Source, soft_gate, takes_line_ends
+from .gates import (
+    ARGUMENT_VARIABLES,
+    ARGUMENTS,
+    HEAD,
+    Candidates,
+    Gate,
+    Places,
+    Soft,
+    Source,
+    says_nothing,
+    soft_gate,
+    takes_line_ends,
+)
 from .limits import Meter
 from .operators import number
-from .run import Outcomes, Run
+from .run import Knowledge, Outcomes, Run
 from .suspects import any_holds
 from .targets import STATE_VARIABLES, Target
 
@@ -87,6 +99,7 @@ class PhasePlan:
         self.soft: list[Soft] = []
         self.state: list[tuple[int, Rest]] = []
         self.memories: dict[int, Outcomes] = {}
+        self.capturing: set[int] = set()
         self._state_places: list[int] = []
         self._gate_of = gate_of
 
@@ -134,39 +147,6 @@ class PhasePlan:
                 yield place
 
 
-class Memory:
-    """Candidates of values that came more than once, as far as the value alone decides."""
-
-    __slots__ = ("_seen", "known")
-
-    def __init__(self) -> None:
-        self.known: dict[bytes, Candidates] = {}
-        self._seen: dict[bytes, int] = {}
-
-    def learn(self, values: Iterable[bytes], found: Candidates, look: LookAt) -> None:
-        """Remember values that came before, by what was found in all of them together.
-
-        Where that is nothing it costs nothing; else one that came often is looked at by itself.
-        """
-        seen, looked = self._seen, False
-        if len(seen) >= SEEN_VALUES_MAX:
-            seen.clear()
-        for value in islice(values, NOTED_MAX):
-            times = seen.get(value, 0)
-            if times and not found:
-                self._remember(value, found)
-            elif times >= OFTEN and not looked:
-                looked = True
-                self._remember(value, look(value))
-            elif len(value) <= SEEN_VALUE_BYTES_MAX:
-                seen[value] = times + 1
-
-    def _remember(self, value: bytes, candidates: Candidates) -> None:
-        if len(self.known) >= SEEN_VALUES_MAX:
-            self.known.clear()
-        self.known[value] = candidates
-
-
 class Keyed(NamedTuple):
     """A link that is asked of the headers it names, each by itself."""
 
@@ -178,19 +158,23 @@ class Keyed(NamedTuple):
 class Scanned:
     """What is scanned of a group of values, and under which chains.
 
-    `rules` are all that look at the group. `soft` links are asked of all values, `keyed` ones only of the
-    headers they name. `of_line_ends` are links whose patterns may take the ends between values for their own,
-    by rule. `variables` are what rules look at of the group, `by_phase` those of each phase.
+    `rules` are all that look at the group, `links` those of them that are searched for. `soft` links are
+    asked of all values, `keyed` ones only of the headers they name. `of_line_ends` are links whose patterns
+    may take the ends between values for their own, by rule. `known` are values that came before, with all
+    candidates that they can have. `variables` are what rules look at of the group,
+    `by_phase` those of each phase.
     """
 
     __slots__ = (
         "_by_source",
         "_looking",
+        "_times",
         "by_phase",
         "chains",
         "group",
         "keyed",
-        "memory",
+        "known",
+        "links",
         "of_line_ends",
         "rules",
         "soft",
@@ -203,10 +187,12 @@ class Scanned:
         self.keyed: list[Keyed] = []
         self.by_phase: dict[int, set[str]] = {}
         self.of_line_ends: dict[tuple[int, int], Link] = {}
-        self.memory = Memory()
+        self.known: dict[bytes, Candidates] = {}
+        self._times: dict[bytes, int] = {}
         self._by_source: dict[Source, set[tuple[int, int]]] = {}
         self._looking: dict[Source, Places] = {}
         self.rules: set[tuple[int, int]] = set()
+        self.links: set[Link] = set()
         self.variables: tuple[str, ...] = ()
         self.chains: tuple[int, ...] = ()
 
@@ -221,6 +207,7 @@ class Scanned:
             self.keyed.append(Keyed(rule, gate.link, tuple(map(_values, targets))))
             return
         self.rules.add(rule)
+        self.links.add(gate.link.origin)
         self.variables = tuple(dict.fromkeys((*self.variables, *names)))
         if isinstance(gate, Soft):
             self.soft.append(gate)
@@ -241,6 +228,30 @@ class Scanned:
             self._looking[source] = known
         return known
 
+    def learn(self, values: dict[bytes, list[Source]], found: Candidates, look: LookAt) -> None:
+        """Remember values that came before: what was found in all of them together is all that each can have.
+
+        That is done where nobody looks for it at the value's place, else it would be run in vain each time;
+        one such value that came often is looked at by itself.
+        """
+        times, looked = self._times, False
+        if len(times) >= SEEN_VALUES_MAX:
+            times.clear()
+        for value in islice(values, NOTED_MAX):
+            before = times.get(value, 0)
+            if before and not (found and any(found & self.looking_at(*place) for place in values[value])):
+                self._remember(value, found)
+            elif before >= OFTEN and not looked:
+                looked = True
+                self._remember(value, look(value))
+            elif len(value) <= SEEN_VALUE_BYTES_MAX:
+                times[value] = before + 1
+
+    def _remember(self, value: bytes, candidates: Candidates) -> None:
+        if len(self.known) >= SEEN_VALUES_MAX:
+            self.known.clear()
+        self.known[value] = candidates
+
 
 class Plan:
     """All phases for one choice of rules; `scanned` by group of values."""
@@ -249,12 +260,15 @@ class Plan:
         self, rule_set: RuleSet, chosen: Iterable[CompiledRule], tx: dict[bytes, bytes], gate_of: GateOf
     ) -> None:
         constants = Constants(rule_set, chosen, tx)
+        gate_of = _telling(gate_of)
         self.tx = constants.tx
         self.phases: dict[int, PhasePlan] = {}
         self.scanned: dict[str, Scanned] = {}
+        capturing = constants.capturing()
         for phase in PHASES:
             plan = self.phases[phase] = PhasePlan(constants.left[phase], rule_set.markers[phase], gate_of)
             plan.sort(self.tx, rule_set)
+            plan.capturing = {place for of, place in capturing if of == phase}
             plan.memories = {
                 place: Outcomes(heard=constants.heard(rule))
                 for place, rule in plan.rules.items()
@@ -266,9 +280,21 @@ class Plan:
             for soft in plan.soft:
                 for group, sources in soft.sources.items():
                     self._of_group(group).add(soft, sources)
+        arguments = self._of_group(ARGUMENTS)
+        self.knowledge = Knowledge(frozenset(arguments.links), ARGUMENT_VARIABLES, arguments.known)
 
     def _of_group(self, group: str) -> Scanned:
         return self.scanned.setdefault(group, Scanned(group))
+
+
+def _telling(gate_of: GateOf) -> GateOf:
+    """Only gates that say something."""
+
+    def telling(rule: CompiledRule) -> Gate | None:
+        gate = gate_of(rule)
+        return None if gate is None or says_nothing(gate.link) else gate
+
+    return telling
 
 
 def _remembers(rule: CompiledRule, constants: Constants) -> bool:

@@ -13,15 +13,15 @@ which a client could choose by sending one more.
 Source: reference manual of ModSecurity v3, "Actions", "Variables".
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from .compile import CLEAN_VALUE_BYTES_MAX, CLEAN_VALUES_MAX, CompiledRule, Control, Link
 from .limits import CAPTURES_MAX, MATCHED_BYTES_MAX, TX_KEYS_MAX, TX_VALUE_BYTES_MAX, Meter
 from .macros import Macro
 from .operators import number
-from .suspects import suspects
+from .suspects import DETECTORS, suspects
 from .targets import Item, Target, excludes, visible
 from .transaction import Pair, Values
 from .variants import Chains, Texts
@@ -30,6 +30,7 @@ MEMORIES_MAX = 512  # outcomes of one rule
 MEMORY_KEY_BYTES_MAX = 4_096  # of a result that is remembered within one request
 _END = Item("", b"", b"\0\0")  # between the values of two links
 FEW = 2  # values that are looked at one by one at once
+FEW_DETECTED = 16  # the same for detectors, which look at each anyway
 DYNAMIC_TESTS_MAX = 1_024  # operators whose argument is made while they run, the latest ones
 _MATCHED = frozenset(("MATCHED_VAR", "MATCHED_VARS", "MATCHED_VAR_NAME", "MATCHED_VARS_NAMES"))
 _OF_LAST_LINK = frozenset(("MATCHED_VAR", "MATCHED_VAR_NAME"))
@@ -40,18 +41,38 @@ Match = tuple[Item, bytes, Any]  # the item, its transformed value, what the ope
 
 
 class Selection:
-    """The items of one target set, and their texts once somebody asks."""
+    """The items of one target set; their texts once somebody asks; those of them that may match at all."""
 
-    __slots__ = ("items", "texts")
+    __slots__ = ("items", "open", "texts")
 
     def __init__(self, items: list[Item]) -> None:
         self.items = items
         self.texts: Texts | None = None
+        self.open: Selection | None = None
 
-    def joined(self, chains: Chains) -> Texts:
+    def joined(self, chains: Chains, made: Iterable[Texts]) -> Texts:
+        """Texts with all their values, the search's own where they are among them."""
         if self.texts is None:
-            self.texts = Texts(chains, [item.value for item in self.items])
+            values = {item.value: None for item in self.items}
+            texts = (texts for texts in made if values.keys() <= set(texts.values))
+            self.texts = next(texts, None) or Texts(chains, list(values))
         return self.texts
+
+
+class Knowledge(NamedTuple):
+    """What earlier requests taught: values of some variables that none of some links matches.
+
+    Those are the values that can have no `candidates`.
+    """
+
+    links: frozenset[Link] = frozenset()
+    variables: frozenset[str] = frozenset()
+    candidates: Mapping[bytes, Set[tuple[int, int]]] = {}
+
+    def open(self, items: list[Item]) -> list[Item]:
+        """The items that may match."""
+        known = self.candidates
+        return [item for item in items if item[0] not in self.variables or known.get(item[2], True)]
 
 
 class Found:
@@ -77,9 +98,11 @@ class Outcomes(dict[tuple[bytes, ...], Puts]):
 
 
 class PhaseRules(Protocol):
-    """What `Run.phase` needs of a phase's plan. `memories` are by place, of rules worth remembering."""
+    """What `Run.phase` needs of a phase's plan. `memories` are by place, of rules worth remembering;
+    `capturing` are places of rules whose captures somebody reads."""
 
     rules: dict[int, CompiledRule]
+    capturing: set[int]
     memories: dict[int, Outcomes]
     markers: dict[str, int]
 
@@ -87,15 +110,29 @@ class PhaseRules(Protocol):
     def woken(self, run: "Run", start: int, end: int) -> Iterator[int]: ...
 
 
-class Run:
-    """State of one transaction. `tx` starts as the plan's constants; `dirty` are its keys changed since."""
+_NOTHING_KNOWN = Knowledge()
 
-    def __init__(self, chains: Chains, tx: dict[bytes, bytes], values: Values, meter: Meter) -> None:
+
+class Run:
+    """State of one transaction. `tx` starts as the plan's constants; `dirty` are its keys changed since;
+    `made` are texts of the search in which there are candidates."""
+
+    def __init__(
+        self,
+        chains: Chains,
+        tx: dict[bytes, bytes],
+        values: Values,
+        meter: Meter,
+        knowledge: Knowledge = _NOTHING_KNOWN,
+    ) -> None:
         self.chains = chains
         self.tx = dict(tx)
         self.dirty: set[bytes] = set()
         self.values = values
         self.meter = meter
+        self.made: list[Texts] = []
+        self._knowledge = knowledge
+        self._captures = True  # of the rule at work: somebody reads them
         self.headers: dict[bytes, list[bytes]] = {}
         self.matched: list[Pair] = []
         self.rule: CompiledRule | None = None
@@ -180,6 +217,7 @@ class Run:
         rule = rules.rules[place]
         if self._removed and any(removes(rule) for removes in self._removed):
             return
+        self._captures = place in rules.capturing
         memory = rules.memories.get(place)
         if memory is None or self._targets_removed:
             held = self.matches(rule)
@@ -270,18 +308,27 @@ class Run:
         clean = link.clean
         if test is None:
             test, clean = _dynamic_test(link, link.argument.expand(self)), None
-        if len(selection.items) <= FEW:
+        if link.origin in self._knowledge.links:
+            selection = self._open(selection)
+        if len(selection.items) <= (FEW_DETECTED if link.kind in DETECTORS else FEW):
             return self._few(link, selection.items, test, clean)
         return self._many(link, selection, test)
 
+    def _open(self, selection: Selection) -> Selection:
+        """Without the values that are known not to match."""
+        if selection.open is None:
+            selection.open = Selection(self._knowledge.open(selection.items))
+        return selection.open
+
     def _many(self, link: Link, selection: Selection, test: Any) -> Iterator[Match]:
         negated = link.negated
-        items = selection.items
-        for place, value in self._suspects(link, selection):
-            found = test(value)
-            self.meter.spend(len(value) + 16)
-            if (found is None) == negated:
-                yield items[place], value, found
+        suspects = self._suspects(link, selection)
+        for item in selection.items if suspects else ():
+            for value in suspects.get(item.value, ()):
+                found = test(value)
+                self.meter.spend(len(value) + 16)
+                if (found is None) == negated:
+                    yield item, value, found
 
     def _few(self, link: Link, items: list[Item], test: Any, clean: set[bytes] | None) -> list[Match]:
         matches: list[Match] = []
@@ -314,23 +361,17 @@ class Run:
                 stages.append(value)
         return stages
 
-    def _suspects(self, link: Link, selection: Selection) -> Iterator[tuple[int, bytes]]:
-        """(place, transformed value) of the values that may match; all that do are among them."""
-        texts = selection.joined(self.chains)
-        if len(link.stages) == 1:
-            for part in texts.prepare(link.stages[0], self.meter):
-                yield from suspects(link, part, link.stages[0], self.meter)
-            return
-        seen: set[tuple[int, bytes]] = set()
-        done: set[tuple[int, int]] = set()  # texts that a step left as they were
+    def _suspects(self, link: Link, selection: Selection) -> dict[bytes, dict[bytes, None]]:
+        """What values become that may match then, by value; all that do are among them."""
+        texts = selection.joined(self.chains, self.made)
         for stage in link.stages:
-            for part in tuple(texts.prepare(stage, self.meter)):
-                text = part.places[0], part.holder_of(stage, self.meter)
-                if text not in done:
-                    done.add(text)
-                    fresh = [s for s in suspects(link, part, stage, self.meter) if s not in seen]
-                    seen.update(fresh)
-                    yield from fresh
+            parts = texts.prepare(stage, self.meter)
+        found: dict[bytes, dict[bytes, None]] = {}
+        for part in parts:
+            for stage in part.distinct_stages(link.stages, self.meter):
+                for place, value in suspects(link, part, stage, self.meter):
+                    found.setdefault(texts.values[place], {})[value] = None
+        return found
 
     # Actions
 
@@ -339,7 +380,7 @@ class Run:
         part = value
         if found is not None:
             part = found if isinstance(found, bytes) else found.group(0)
-            if link.capture:
+            if link.capture and self._captures:
                 self._capture(found)
         if self._first is None or (self._first[0].startswith((b"TX:", b"&")) and not name.startswith(b"TX:")):
             self._first = name, part

@@ -57,13 +57,13 @@ class Search:
                     self._candidates.add(keyed.rule)
             self._head_known |= group == HEAD
             if unknown := self._unknown(run, scanned):
-                self._search(unknown, scanned)
+                self._search(run, unknown, scanned)
                 yield
 
     def _unknown(self, run: Run, scanned: Scanned) -> dict[bytes, list[Source]]:
         """New values and where they stand, without those whose candidates are remembered."""
         unknown: dict[bytes, list[Source]] = {}
-        known = scanned.memory.known
+        known = scanned.known
         for variable in scanned.variables:
             for key, value in self._fresh(run, variable):
                 found = known.get(value)
@@ -73,12 +73,16 @@ class Search:
                     self._candidates |= found & scanned.looking_at(variable, key)
         return unknown
 
-    def _search(self, unknown: dict[bytes, list[Source]], scanned: Scanned) -> None:
-        found = self._of(list(unknown), scanned)
+    def _search(self, run: Run, unknown: dict[bytes, list[Source]], scanned: Scanned) -> None:
+        texts = Texts(self._chains, list(unknown))
+        found = self._of(texts, scanned)
         if found:
-            for source in {place for places in unknown.values() for place in places}:
-                self._candidates |= found & scanned.looking_at(*source)
-        scanned.memory.learn(unknown, found, lambda value: self._of([value], scanned))
+            places = {place for places in unknown.values() for place in places}
+            looked_for = {rule for place in places for rule in found & scanned.looking_at(*place)}
+            if looked_for:
+                self._candidates |= looked_for
+                run.made.append(texts)
+        scanned.learn(unknown, found, lambda value: self._of(Texts(self._chains, [value]), scanned))
 
     def _fresh(self, run: Run, variable: str) -> Iterable[Pair]:
         """The pairs of a variable that were not searched yet."""
@@ -89,10 +93,9 @@ class Search:
         self._seen[variable] = pairs
         return pairs[len(before) :] if before and pairs[: len(before)] == before else pairs
 
-    def _of(self, values: list[bytes], scanned: Scanned) -> Candidates:
+    def _of(self, texts: Texts, scanned: Scanned) -> Candidates:
         """The candidates of some values of a group."""
         meter, group = self._meter, scanned.group
-        texts = Texts(self._chains, values)
         text = texts.all_lines(scanned.chains, meter)
         meter.spend(len(text))
         found = self._scanner.candidates(text, FAMILY_OF[group], group) & scanned.rules

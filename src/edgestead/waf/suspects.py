@@ -16,7 +16,7 @@ from .variants import SEPARATOR, Joined
 
 TRIES_MAX = 8  # joined matches followed to their values, before each value is looked at
 SOFT_KINDS = frozenset(("rx", "joined", "sqli", "xss"))
-_DETECTORS = frozenset(("sqli", "xss"))
+DETECTORS = frozenset(("sqli", "xss"))
 Suspect = tuple[int, bytes]  # place among the values, transformed value
 
 
@@ -27,7 +27,7 @@ def may_match(link: Link, part: Joined, stage: int, meter: Meter) -> bool:
         text = part.lines(stage, meter) if pattern.anchored else part.text(stage, meter)
         meter.spend(len(text))
         return pattern.search_joined(text) is not None
-    if link.kind in _DETECTORS:
+    if link.kind in DETECTORS:
         return _detects(link, part, stage, meter)
     if link.test is None:
         return True

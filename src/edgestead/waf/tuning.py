@@ -17,10 +17,11 @@ import msgspec
 
 from edgestead.crs import Catalogue
 
-from .bodies import content_type_of, processor_of
+from .bodies import content_type_of
 from .engine import Engine, finish
 from .late_parts import LateParts
 from .limits import BODY_BYTES_MAX
+from .media_types import processor_of
 from .transaction import PARANOIA_LEVELS, Hit, Policy, Refused, Request, Verdict
 
 EVIDENCE_MAX = 3  # requests shown for a proposal

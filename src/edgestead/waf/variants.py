@@ -289,10 +289,11 @@ def _holds_any(text: bytes, parts: tuple[bytes, ...]) -> bool:
 class Texts:
     """Any values, in as few `Joined` as can be: one, and one for each value that holds a separator."""
 
-    __slots__ = ("_chains", "parts")
+    __slots__ = ("_chains", "parts", "values")
 
     def __init__(self, chains: Chains, values: list[bytes]) -> None:
         self._chains = chains
+        self.values = values
         places = list(range(len(values)))
         if len(values) > 1 and SEPARATOR.join(values).count(SEPARATOR) >= len(values):
             odd = [place for place in places if SEPARATOR in values[place]]
