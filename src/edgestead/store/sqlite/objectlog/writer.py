@@ -17,7 +17,7 @@ from edgestead.store.objectlog import LogBroken, LogError, NoSpace
 from edgestead.store.sqlite.objectlog.directory import Known
 from edgestead.store.sqlite.objectlog.files import NO_SPACE_ERRNOS
 from edgestead.store.sqlite.objectlog.format import RECORD_HEADER_BYTES, pack_record
-from edgestead.store.sqlite.objectlog.runner import InlineRunner, Runner
+from edgestead.store.sqlite.objectlog.runner import Runner, TimedRunner
 from edgestead.store.sqlite.objectlog.segments import Segment
 
 Done = Callable[[LogError | None], None]
@@ -74,12 +74,13 @@ class GroupWriter:
         fatal: Failed,
         sequence: int,
         time_us: int,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         """`sequence` and `time_us` are those of the last record there is.
 
         `next_segment(length)` seals the active segment and gives one with that much room; None when it is
         not ready yet (it calls `flush` when it is); it raises NoSpace. `look_for_space` is called when a
-        write found the disk full.
+        write found the disk full. Without a `clock`, in seconds, `syncs_quickly` stays false.
         """
         self.waiting = LocalGroup()
         self.in_flight: LocalGroup | None = None
@@ -89,7 +90,7 @@ class GroupWriter:
         self.records = 0  # in them
         self._choosing = False  # a spare that is ready at once calls `flush` from within
         self._runner = runner
-        self._inline = InlineRunner()
+        self._inline = TimedRunner(clock)
         self._now_us = now_us
         self._next_segment = next_segment
         self._look_for_space = look_for_space
@@ -107,8 +108,13 @@ class GroupWriter:
             return
         self.in_flight, self.waiting = group, LocalGroup()
         self._time_us = max(self._time_us, self._now_us())
-        runner: Runner = self._inline if inline else self._runner
+        runner: Runner = self._inline if inline or self._inline.is_due() else self._runner
         runner.run(self._job(group, segment, self._sequence + 1, self._time_us), self._done)
+
+    @property
+    def syncs_quickly(self) -> bool:
+        """Whether `inline` is quicker even when there is something else to do."""
+        return self._inline.is_quick
 
     def when_decided(self, then: Done) -> None:
         """Call back when everything that was appended is durable or refused; at once when all of it is."""
@@ -163,7 +169,7 @@ class GroupWriter:
             self.groups += 1
             self.records += group.count
             self._tell(group)
-            self.flush()
+            self.flush(inline=self.syncs_quickly)
         elif isinstance(error, NoSpace):
             group.finish(error)
             # its objects may have appended more since: positions would have a gap
