@@ -16,7 +16,7 @@ from typing import Any, Literal
 from edgestead.store.objectlog import LogBroken, LogError, NoSpace
 from edgestead.store.sqlite.objectlog.directory import Known
 from edgestead.store.sqlite.objectlog.files import NO_SPACE_ERRNOS
-from edgestead.store.sqlite.objectlog.format import RECORD_HEADER_BYTES, pack_record
+from edgestead.store.sqlite.objectlog.format import BLOCK_BYTES, RECORD_HEADER_BYTES, pack_record
 from edgestead.store.sqlite.objectlog.runner import Runner, TimedRunner
 from edgestead.store.sqlite.objectlog.segments import Segment
 
@@ -130,15 +130,30 @@ class GroupWriter:
             return self.segment
         self._choosing = True
         try:
+            self._mark_unused()
             segment = self._next_segment(length)
         except NoSpace as error:
             self._refuse(error)
+            return None
+        except OSError as error:
+            self._break(error)
             return None
         finally:
             self._choosing = False
         if segment is not None:
             self.segment = segment
         return segment
+
+    def _mark_unused(self) -> None:
+        """A segment that is left before anything was written to it gets an empty record.
+
+        Without any it would look, before later ones, as if it had lost them. Raises NoSpace, OSError.
+        """
+        segment = self.segment
+        if segment is not None and segment.offset == BLOCK_BYTES:
+            job = self._job(LocalGroup(), segment, self._sequence + 1, self._time_us)
+            segment.offset += job()
+            self._sequence += 1
 
     @property
     def idle(self) -> bool:
@@ -176,10 +191,15 @@ class GroupWriter:
             self._refuse(error)
             self._look_for_space()
         else:
-            self.broken = LogBroken(f"object log: {error}")
+            self._break(error, group)
+
+    def _break(self, error: Exception, *groups: LocalGroup) -> None:
+        """What is on disk is unknown."""
+        self.broken = LogBroken(f"object log: {error}")
+        for group in groups:
             group.finish(self.broken)
-            self._refuse(self.broken)
-            self._fatal(error)
+        self._refuse(self.broken)
+        self._fatal(error)
 
     def _tell(self, group: LocalGroup) -> None:
         try:
