@@ -32,6 +32,7 @@ def make_node(logs: Logs, loop: SimulatedLoop, *classes: type[StatefulObject], *
         vfs=logs.vfs,
         segment_bytes=options.pop("segment_bytes", SEGMENT_BYTES * 4),
         keeping=options.pop("keeping", KEEPING),
+        clock=options.pop("clock", None),
     )
     logs.opened.append(log)
     node = Node(

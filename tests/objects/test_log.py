@@ -23,7 +23,7 @@ from edgestead.store.sqlite.objectlog.files import LocalFiles
 from edgestead.store.sqlite.objectlog.format import BLOCK_BYTES, pack_entry, pack_record, seed_of
 from edgestead.store.sqlite.objectlog.local import LocalObjectLog
 from edgestead.testing.disks import SimulatedDisk
-from tests.objects.logs import Logs, keys, put, ref
+from tests.objects.logs import SEGMENT_BYTES, Logs, keys, put, ref
 
 
 def pages(total: int, **images: bytes) -> Commit:
@@ -493,3 +493,15 @@ def test_any_history_comes_back_as_it_was_acknowledged(logs: Logs, seed: int) ->
 
     for which, state in model.items():
         assert log.acquire(which).tail == state
+
+
+def test_a_group_that_is_too_large_for_a_segment_nothing_was_written_to_is_recovered(logs: Logs) -> None:
+    log = logs.open()
+    lease = log.acquire(ref())
+    assert put(log, lease, keys(a=b"x" * SEGMENT_BYTES * 2)).state == "durable"
+    put(log, lease, keys(b=b"1"))
+    logs.killed()
+
+    again = logs.open()
+    assert again.acquire(ref()).tail == {"a": b"x" * SEGMENT_BYTES * 2, "b": b"1"}
+    assert logs.fatal == []

@@ -98,11 +98,6 @@ def has_no_result(reply: Reply) -> bool:
     return bool(decode(reply.data)[-1] == "result")
 
 
-def is_reset(error: BaseException) -> bool:
-    """Whether the object was reset: the mark that callers see."""
-    return isinstance(error, ObjectError) and error.reset
-
-
 def _limited(data: bytes, what: str) -> bytes:
     if len(data) > limits.MESSAGE_BYTES_MAX:
         raise LimitError(f"{what} of a call cannot be larger than {limits.MESSAGE_BYTES_MAX} bytes.")

@@ -94,6 +94,7 @@ class Host:
             past=ThreadRunner(loop.call_soon_threadsafe, "object-past"),
             keeping=keeping,
             now_us=lambda: time.time_ns() // 1_000,
+            clock=time.monotonic,
             random=secrets.token_bytes,
             fatal=fatal,
             segment_bytes=segment_bytes,

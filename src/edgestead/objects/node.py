@@ -108,7 +108,7 @@ class Node:
         self._idle_seconds, self._databases_max = idle_seconds, databases_max
         self._live: dict[Key, Instance] = {}
         self._ending: dict[Key, asyncio.Future[None]] = {}
-        self._turns = Turns(object_log, self._loop.call_soon, self._is_alone)
+        self._turns = Turns(object_log, self._loop.call_soon, lambda: self._events)
         self._events = 0
         self._opened: dict[Key, None] = {}  # objects with an open database, oldest first
         self._closed = False
@@ -285,9 +285,6 @@ class Node:
 
     def _deliver(self, ref: ObjectRef, method: str, arguments: bytes) -> Awaitable[Reply]:
         return self.deliver(ref, method, arguments)
-
-    def _is_alone(self) -> bool:
-        return self._events <= 1
 
     async def _find(self, ref: ObjectRef, info: ClassInfo) -> Instance:
         key = (ref.class_name, ref.id)

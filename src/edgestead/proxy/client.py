@@ -26,7 +26,6 @@ from edgestead.proxy.passage import Passage, own_answer
 if TYPE_CHECKING:
     from edgestead.proxy.edge import Edge
 
-_FOREVER = float("inf")
 _ray = random.Random(os.urandom(32)).getrandbits  # a name, no secret: no system call for each
 _VERSIONS = {"1.1": b"HTTP/1.1", "1.0": b"HTTP/1.0"}
 
@@ -504,10 +503,6 @@ class ClientConnection(asyncio.Protocol):
         """The worker ends: close once what is being served is."""
         if self._active is None and self._transport is not None:
             self._transport.close()
-
-    @property
-    def is_serving(self) -> bool:
-        return self._active is not None
 
 
 def _facts(transport: asyncio.BaseTransport, hello: Hello) -> TlsFacts:

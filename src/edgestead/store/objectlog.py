@@ -213,6 +213,11 @@ class ObjectLog(Protocol):
         """
         ...
 
+    @property
+    def syncs_quickly(self) -> bool:
+        """Whether the latest groups took less time to sync than to hand to another thread and back."""
+        ...
+
     def settle(self) -> None:
         """Wait, on this thread, until every group is decided."""
         ...

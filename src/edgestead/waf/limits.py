@@ -19,7 +19,6 @@ BOUNDARY_BYTES_MAX = 70  # RFC 2046 §5.1.1
 JSON_DEPTH_MAX = 64  # arrays and objects inside one another
 XML_DEPTH_MAX = 64  # elements inside one another
 XML_NODES_MAX = 10_000  # elements and attributes
-RESPONSE_BYTES_MAX = 524_288  # inspected prefix of a response body (SecResponseBodyLimit)
 
 # What may be kept of what was found.
 HITS_MAX = 256  # rules named in a verdict; the score counts all

@@ -16,12 +16,14 @@ Source: PCRE2 pattern syntax; RE2 syntax.
 import re
 import warnings
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import re2
 
 BACKTRACK_BYTES_MAX = 512  # longer values are not tried exactly: the cost stays bounded
 MEMORY_BYTES_MAX = 32 << 20  # of one automaton
+EITHER_MAX = 64  # alternatives kept
 _CLASSES = {  # outside of brackets, inside
     ord("s"): (rb"[\t-\r ]", rb"\t-\r "),
     ord("S"): (rb"[^\t-\r ]", rb"\x00-\x08\x0e-\x1f!-\xff"),
@@ -74,6 +76,12 @@ class Pattern:
         if found is None or self._exact is None or len(value) > BACKTRACK_BYTES_MAX:
             return found
         return self._exact.search(value)
+
+
+@lru_cache(EITHER_MAX)
+def either(wide: tuple[bytes, ...]) -> Pattern:
+    """One that is met in joined values where any of some wide ones is."""
+    return Pattern(b"|".join(b"(?:" + each + b")" for each in wide))
 
 
 def _anchored(text: bytes) -> bool:

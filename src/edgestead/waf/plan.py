@@ -14,6 +14,7 @@ A rule runs when one of these holds, each cheaper than running it:
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from itertools import islice
 from typing import NamedTuple
 
@@ -34,6 +35,7 @@ from .gates import (
 )
 from .limits import Meter
 from .operators import number
+from .patterns import either
 from .run import Knowledge, Outcomes, Run
 from .suspects import any_holds
 from .targets import STATE_VARIABLES, Target
@@ -155,13 +157,38 @@ class Keyed(NamedTuple):
     values: tuple[ValuesOf, ...]
 
 
+class Asked(NamedTuple):
+    """Links that are asked of joined texts; of several, `first` matches where any of them does."""
+
+    first: Link
+    each: tuple[Soft, ...]
+
+
+def _asked(softs: list[Soft]) -> tuple[Asked, ...]:
+    together: dict[tuple[object, ...], list[Soft]] = {}
+    for soft in softs:
+        link = soft.link
+        alone = link.pattern is None or len(link.stages) > 1
+        key = (link,) if alone else (link.stages, link.pattern and link.pattern.anchored)
+        together.setdefault(key, []).append(soft)
+    return tuple(Asked(_any_of([soft.link for soft in each]), tuple(each)) for each in together.values())
+
+
+def _any_of(links: list[Link]) -> Link:
+    if len(links) == 1:
+        return links[0]
+    first = copy(links[0])
+    first.pattern = either(tuple(link.pattern.wide for link in links if link.pattern is not None))
+    return first
+
+
 class Scanned:
     """What is scanned of a group of values, and under which chains.
 
     `rules` are all that look at the group, `links` those of them that are searched for. `soft` links are
-    asked of all values, `keyed` ones only of the headers they name. `of_line_ends` are links whose patterns
-    may take the ends between values for their own, by rule. `known` are values that came before, with all
-    candidates that they can have. `variables` are what rules look at of the group,
+    asked of all values, as `asked` says; `keyed` ones only of the headers they name. `of_line_ends` are links
+    whose patterns may take the ends between values for their own, by rule. `known` are values that came
+    before, with all candidates that they can have. `variables` are what rules look at of the group,
     `by_phase` those of each phase.
     """
 
@@ -169,6 +196,7 @@ class Scanned:
         "_by_source",
         "_looking",
         "_times",
+        "asked",
         "by_phase",
         "chains",
         "group",
@@ -184,6 +212,7 @@ class Scanned:
     def __init__(self, group: str) -> None:
         self.group = group
         self.soft: list[Soft] = []
+        self.asked: tuple[Asked, ...] = ()
         self.keyed: list[Keyed] = []
         self.by_phase: dict[int, set[str]] = {}
         self.of_line_ends: dict[tuple[int, int], Link] = {}
@@ -211,6 +240,7 @@ class Scanned:
         self.variables = tuple(dict.fromkeys((*self.variables, *names)))
         if isinstance(gate, Soft):
             self.soft.append(gate)
+            self.asked = _asked(self.soft)
             return
         self.chains = tuple(dict.fromkeys((*self.chains, *gate.link.stages)))
         if takes_line_ends(gate.link):

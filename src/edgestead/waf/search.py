@@ -105,9 +105,13 @@ class Search:
                 for rule in found
                 if (link := scanned.of_line_ends.get(rule)) is None or confirmed(link, texts, meter)
             }
-        for soft in scanned.soft:
-            if confirmed(soft.link, texts, meter):
-                found.add((soft.phase, soft.place))
+        for first, each in scanned.asked:
+            if confirmed(first, texts, meter):
+                found.update(
+                    (soft.phase, soft.place)
+                    for soft in each
+                    if len(each) == 1 or confirmed(soft.link, texts, meter)
+                )
         return found
 
 

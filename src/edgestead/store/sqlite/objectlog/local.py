@@ -112,6 +112,7 @@ class LocalObjectLog:
         segment_bytes: int = SEGMENT_BYTES,
         past: Runner | None = None,
         keeping: Keeping = KEEPING,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self._files, self._runners, self._past_runner = files, (commits, upkeep), past or upkeep
         self.folder, self._log_folder, self._data_folder = folder, log_folder(folder), data_folder(folder)
@@ -140,6 +141,7 @@ class LocalObjectLog:
                 fatal,
                 found.sequence,
                 max(found.time_us, self._chronicle.cursor.time_us),  # of segments that are gone, too
+                clock,
             )
             self._begin(upkeep)
             undo.pop_all()
@@ -282,6 +284,10 @@ class LocalObjectLog:
 
     def flush(self, *, inline: bool = False) -> None:
         self._writer.flush(inline=inline)
+
+    @property
+    def syncs_quickly(self) -> bool:
+        return self._writer.syncs_quickly
 
     def put_base(self, lease: Lease, position: int) -> None:
         known = self._held(lease)

@@ -12,6 +12,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
+QUICK_SECONDS = 0.0004
+"""What a busy loop loses by handing a job to a thread: the thread waits for the interpreter before and after
+each call that lets go of it, and the loop is woken."""
+TRY_EVERY = 64  # jobs
+
 Job = Callable[[], Any]
 Done = Callable[[Any, Exception | None], None]
 
@@ -49,6 +54,37 @@ class InlineRunner:
 
     def close(self) -> None:
         pass
+
+
+class TimedRunner(InlineRunner):
+    """The same, and it knows how long jobs take on the owner's thread.
+
+    `clock` gives seconds. Without one nobody knows, and `is_quick` stays false, so that runs can be repeated.
+    """
+
+    def __init__(self, clock: Callable[[], float] | None) -> None:
+        self._clock = clock
+        self._seconds = 0.0  # an average that forgets
+        self._elsewhere = 0  # jobs that another runner got meanwhile
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether a job takes less time here than handing it to a thread."""
+        return self._clock is not None and self._seconds < QUICK_SECONDS
+
+    def is_due(self) -> bool:
+        """Whether one of the jobs that would go elsewhere is to be tried here. Asked once for each."""
+        self._elsewhere += 1
+        return self._clock is not None and self._elsewhere % TRY_EVERY == 0
+
+    def run(self, job: Job, done: Done) -> None:
+        if self._clock is None:
+            return super().run(job, done)
+        began = self._clock()
+        result = attempt(job)
+        seconds = min(self._clock() - began, 2 * QUICK_SECONDS)  # one that is late is not many that are slow
+        self._seconds += (seconds - self._seconds) / 8
+        done(*result)
 
 
 class ThreadRunner:

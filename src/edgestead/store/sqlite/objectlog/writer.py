@@ -16,8 +16,8 @@ from typing import Any, Literal
 from edgestead.store.objectlog import LogBroken, LogError, NoSpace
 from edgestead.store.sqlite.objectlog.directory import Known
 from edgestead.store.sqlite.objectlog.files import NO_SPACE_ERRNOS
-from edgestead.store.sqlite.objectlog.format import RECORD_HEADER_BYTES, pack_record
-from edgestead.store.sqlite.objectlog.runner import InlineRunner, Runner
+from edgestead.store.sqlite.objectlog.format import BLOCK_BYTES, RECORD_HEADER_BYTES, pack_record
+from edgestead.store.sqlite.objectlog.runner import Runner, TimedRunner
 from edgestead.store.sqlite.objectlog.segments import Segment
 
 Done = Callable[[LogError | None], None]
@@ -74,12 +74,13 @@ class GroupWriter:
         fatal: Failed,
         sequence: int,
         time_us: int,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         """`sequence` and `time_us` are those of the last record there is.
 
         `next_segment(length)` seals the active segment and gives one with that much room; None when it is
         not ready yet (it calls `flush` when it is); it raises NoSpace. `look_for_space` is called when a
-        write found the disk full.
+        write found the disk full. Without a `clock`, in seconds, `syncs_quickly` stays false.
         """
         self.waiting = LocalGroup()
         self.in_flight: LocalGroup | None = None
@@ -89,7 +90,7 @@ class GroupWriter:
         self.records = 0  # in them
         self._choosing = False  # a spare that is ready at once calls `flush` from within
         self._runner = runner
-        self._inline = InlineRunner()
+        self._inline = TimedRunner(clock)
         self._now_us = now_us
         self._next_segment = next_segment
         self._look_for_space = look_for_space
@@ -107,8 +108,13 @@ class GroupWriter:
             return
         self.in_flight, self.waiting = group, LocalGroup()
         self._time_us = max(self._time_us, self._now_us())
-        runner: Runner = self._inline if inline else self._runner
+        runner: Runner = self._inline if inline or self._inline.is_due() else self._runner
         runner.run(self._job(group, segment, self._sequence + 1, self._time_us), self._done)
+
+    @property
+    def syncs_quickly(self) -> bool:
+        """Whether `inline` is quicker even when there is something else to do."""
+        return self._inline.is_quick
 
     def when_decided(self, then: Done) -> None:
         """Call back when everything that was appended is durable or refused; at once when all of it is."""
@@ -124,15 +130,30 @@ class GroupWriter:
             return self.segment
         self._choosing = True
         try:
+            self._mark_unused()
             segment = self._next_segment(length)
         except NoSpace as error:
             self._refuse(error)
+            return None
+        except OSError as error:
+            self._break(error)
             return None
         finally:
             self._choosing = False
         if segment is not None:
             self.segment = segment
         return segment
+
+    def _mark_unused(self) -> None:
+        """A segment that is left before anything was written to it gets an empty record.
+
+        Without any it would look, before later ones, as if it had lost them. Raises NoSpace, OSError.
+        """
+        segment = self.segment
+        if segment is not None and segment.offset == BLOCK_BYTES:
+            job = self._job(LocalGroup(), segment, self._sequence + 1, self._time_us)
+            segment.offset += job()
+            self._sequence += 1
 
     @property
     def idle(self) -> bool:
@@ -163,17 +184,22 @@ class GroupWriter:
             self.groups += 1
             self.records += group.count
             self._tell(group)
-            self.flush()
+            self.flush(inline=self.syncs_quickly)
         elif isinstance(error, NoSpace):
             group.finish(error)
             # its objects may have appended more since: positions would have a gap
             self._refuse(error)
             self._look_for_space()
         else:
-            self.broken = LogBroken(f"object log: {error}")
+            self._break(error, group)
+
+    def _break(self, error: Exception, *groups: LocalGroup) -> None:
+        """What is on disk is unknown."""
+        self.broken = LogBroken(f"object log: {error}")
+        for group in groups:
             group.finish(self.broken)
-            self._refuse(self.broken)
-            self._fatal(error)
+        self._refuse(self.broken)
+        self._fatal(error)
 
     def _tell(self, group: LocalGroup) -> None:
         try:
