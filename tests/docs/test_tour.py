@@ -59,6 +59,8 @@ def test_the_readme_does_what_it_says(toured):
     assert "192.0.2.1" in lines
     assert "<h1>Hello from the origin</h1>" in lines
     assert [line for line in lines if re.fullmatch(r"\d{3}", line)] == promised_statuses("README.md")
+    for told in (r"redirect .*/old", r"block .*/login", r"managed_challenge .*/signup"):
+        assert re.search(told, printed), "the events tell the story"
     predicted = re.search(r"^2 +(\d+) +stopped", printed, re.MULTILINE)[1]
     assert re.search(rf"block .*/\?q=1%27.* score {predicted} of 25", printed)
     assert "Still stopped with all of it: 0." in printed
