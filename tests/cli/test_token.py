@@ -120,7 +120,7 @@ WRONG = [
 
 
 def names_of_tokens(edgecli):
-    """Not all of the list: the token that asks for it was used just now, and that may be in another second."""
+    """Not all of the list: the token that asks for it was used just now, maybe in another second."""
     return [(token["id"], token["name"]) for token in json.loads(edgecli("token", "list", "--json").out)]
 
 
