@@ -94,21 +94,21 @@ def test_a_power_cut_loses_nothing_acknowledged(logs: Logs, durability: Durabili
     assert verdict(logs, told) == []
 
 
-def test_the_very_first_start_may_be_cut_off_anywhere(logs: Logs) -> None:
+@pytest.mark.parametrize("seed", range(3))
+def test_the_very_first_start_may_be_cut_off_anywhere(logs: Logs, seed: int) -> None:
     logs.open().close()
     operations = logs.disk.operations
     assert operations > 100
     for operation in range(1, operations + 1):
-        for seed in range(3):
-            disk = SimulatedDisk()
-            with disk.vfs(f"first-{operation}-{seed}") as vfs:
-                new = Logs(disk, vfs)
-                disk.fail_at = operation
-                with contextlib.suppress(PowerCut, Exception):
-                    new.open()
-                new.power_cut(seed)
-                put(log := new.open(), log.acquire(ref()), keys(a=b"1"))
-                new.abandon()
+        disk = SimulatedDisk()
+        with disk.vfs(f"first-{operation}-{seed}") as vfs:
+            new = Logs(disk, vfs)
+            disk.fail_at = operation
+            with contextlib.suppress(PowerCut, Exception):
+                new.open()
+            new.power_cut(seed)
+            put(log := new.open(), log.acquire(ref()), keys(a=b"1"))
+            new.abandon()
 
 
 @pytest.mark.long
