@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from edgestead.model.token_text import new_token_text
 from edgestead.server import files
 from edgestead.server.errors import StartError
 
@@ -55,7 +56,7 @@ def renewed(old: Credentials, *, revoke_others: bool) -> Credentials:
     return msgspec.structs.replace(
         old,
         api_key=secrets.token_hex(19)[:37],
-        api_token=secrets.token_urlsafe(30),
+        api_token=new_token_text(),
         revoke_others=revoke_others,
     )
 

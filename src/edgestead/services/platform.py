@@ -6,11 +6,10 @@ Tells every use case that renders or refuses something because of where it runs.
 Not   who calls (`model.call`); where the facts come from (the server's configuration).
 """
 
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 
+from edgestead.model.token_text import new_token_text
 from edgestead.services.rulesets_managed import ManagedRuleset
 from edgestead.services.serving import Renderer
 
@@ -22,7 +21,7 @@ class Platform:
     `nameservers` and addresses are text. `edge_addresses` are answered for proxied names; with none, no
     record can be proxied. `own_addresses` are refused as content (spec "Content rules" 1): those that the
     operator named, not a loopback default. `new_id` gives 32 random hex digits, `new_secret` the text of an
-    API token: 40 characters of [A-Za-z0-9_-] (contract "Authentication").
+    API token.
     `managed` is the managed OWASP ruleset, None where no rule set is loaded.
     Raises InvalidName, ValueError: a name server or address that is none.
     """
@@ -32,7 +31,7 @@ class Platform:
     own_addresses: frozenset[str]
     new_id: Callable[[], str]
     managed: ManagedRuleset | None = None
-    new_secret: Callable[[], str] = field(default=partial(secrets.token_urlsafe, 30))
+    new_secret: Callable[[], str] = field(default=new_token_text)
     renderer: Renderer = field(init=False)
 
     def __post_init__(self) -> None:
