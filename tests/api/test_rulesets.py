@@ -3,7 +3,7 @@
 import pytest
 
 from edgestead.services.limits import REGEXES_PER_RULESET_MAX, RULES_PER_RULESET_MAX
-from edgestead.testing.api import CREDENTIALS
+from tests.api.rulesets import ACCOUNT, NO_ID, new
 from tests.services.ruleset_samples import (
     CUSTOM_PHASE,
     MANAGED,
@@ -13,9 +13,6 @@ from tests.services.ruleset_samples import (
     skip,
 )
 
-ACCOUNT = f"/accounts/{CREDENTIALS.account_id}/rulesets"
-NO_ID = "f" * 32
-
 
 @pytest.fixture
 def managed():
@@ -24,10 +21,6 @@ def managed():
 
 def names(ruleset) -> str:
     return "".join(rule["description"] for rule in ruleset["rules"])
-
-
-def new(kind: str, **more: object) -> dict[str, object]:
-    return {"name": "mine", "kind": kind, "phase": CUSTOM_PHASE, **more}
 
 
 # Entry points

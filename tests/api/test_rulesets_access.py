@@ -8,11 +8,11 @@ from edgestead.model.permissions import BY_NAME
 from edgestead.services.access import secret_hash
 from edgestead.tables import tokens
 from edgestead.tables.tokens import TokenRow
-from edgestead.testing.api import CREDENTIALS, FIRST_US
+from edgestead.testing.api import FIRST_US
+from tests.api.rulesets import ACCOUNT
 from tests.services.ruleset_samples import CUSTOM_PHASE, block
 
 SECRET = "Another-token_0123456789ABCDEFabcdef0123"
-ACCOUNT = f"/accounts/{CREDENTIALS.account_id}/rulesets"
 # permission group, and whether it lets read and write a zone's rulesets, then the account's
 GROUPS = [
     ("Zone WAF Read", (True, False), (False, False)),

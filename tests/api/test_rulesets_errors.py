@@ -4,8 +4,8 @@ import pytest
 
 from edgestead.model import ruleset_errors
 from edgestead.services.limits import CUSTOM_RULESETS_MAX
-from edgestead.testing.api import CREDENTIALS
 from tests.api.refusals import refusal, words
+from tests.api.rulesets import ACCOUNT, NO_ID, entrypoint_of
 from tests.services.ruleset_samples import (
     ANOMALY,
     CUSTOM_PHASE,
@@ -17,8 +17,6 @@ from tests.services.ruleset_samples import (
     skip,
 )
 
-ACCOUNT = f"/accounts/{CREDENTIALS.account_id}/rulesets"
-NO_ID = "f" * 32
 IN_FIRST = "/rules/0"
 CUSTOM = {"name": "x", "kind": "custom", "phase": CUSTOM_PHASE}
 PARAMETERS = f"{IN_FIRST}/action_parameters"
@@ -241,33 +239,29 @@ SKIPS = [
 ]
 
 
-def entrypoint(rulesets: str, phase: str = CUSTOM_PHASE) -> str:
-    return f"{rulesets}/phases/{phase}/entrypoint"
-
-
 @pytest.mark.parametrize(("body", "code", "pointer", "reason"), BODIES)
 def test_a_body_that_is_none_is_refused(api, rulesets, body, code, pointer, reason):
-    answer = api.put(entrypoint(rulesets), body)
+    answer = api.put(entrypoint_of(rulesets), body)
 
     assert refusal(answer) == (400, code, pointer)
     assert reason in words(answer)
-    assert api.get(entrypoint(rulesets)).status == 404
+    assert api.get(entrypoint_of(rulesets)).status == 404
 
 
 @pytest.mark.parametrize(("rule", "code", "pointer", "reason"), RULES)
 def test_a_rule_that_is_wrong_is_refused(api, rulesets, rule, code, pointer, reason):
-    answer = api.put(entrypoint(rulesets), {"rules": [rule]})
+    answer = api.put(entrypoint_of(rulesets), {"rules": [rule]})
 
     assert refusal(answer) == (400, code, pointer)
     assert reason in words(answer)
-    assert api.get(entrypoint(rulesets)).status == 404
+    assert api.get(entrypoint_of(rulesets)).status == 404
 
 
 @pytest.mark.parametrize(("parameters", "code", "pointer", "reason"), EXECUTES)
 def test_an_execute_that_is_wrong_is_refused(api, rulesets, parameters, code, pointer, reason):
     whole = {"id": MANAGED.id, **parameters} if parameters else {}
     rule = {"action": "execute", "expression": "true", "action_parameters": whole}
-    answer = api.put(entrypoint(rulesets, MANAGED_PHASE), {"rules": [rule]})
+    answer = api.put(entrypoint_of(rulesets, MANAGED_PHASE), {"rules": [rule]})
 
     assert refusal(answer) == (400, code, PARAMETERS + pointer)
     assert reason in words(answer)
@@ -277,14 +271,14 @@ def test_an_execute_that_is_wrong_is_refused(api, rulesets, parameters, code, po
 def test_a_skip_that_is_wrong_is_refused(api, rulesets, parameters, pointer, reason):
     rule = {"action": "skip", "expression": "true", "action_parameters": parameters}
 
-    answer = api.put(entrypoint(rulesets), {"rules": [rule]})
+    answer = api.put(entrypoint_of(rulesets), {"rules": [rule]})
 
     assert refusal(answer)[2] == PARAMETERS + pointer
     assert reason in words(answer)
 
 
 def test_a_rule_by_itself_has_pointers_without_the_list(api, rulesets):
-    made = api.put(entrypoint(rulesets), {"rules": [block()]}).result
+    made = api.put(entrypoint_of(rulesets), {"rules": [block()]}).result
     rules = f"{rulesets}/{made['id']}/rules"
 
     for answer in (
@@ -292,7 +286,7 @@ def test_a_rule_by_itself_has_pointers_without_the_list(api, rulesets):
         api.patch(f"{rules}/{made['rules'][0]['id']}", {"action": "block", "enabled": True}),
     ):
         assert refusal(answer) == (400, 20125, "/expression")
-    assert api.get(entrypoint(rulesets)).result == made
+    assert api.get(entrypoint_of(rulesets)).result == made
 
 
 # Kinds and phases
@@ -300,7 +294,7 @@ def test_a_rule_by_itself_has_pointers_without_the_list(api, rulesets):
 
 def test_a_second_entry_point_is_refused_with_the_known_code(api, rulesets):
     body = {"name": "second", "kind": "zone", "phase": MANAGED_PHASE}
-    api.put(entrypoint(rulesets, MANAGED_PHASE), {})
+    api.put(entrypoint_of(rulesets, MANAGED_PHASE), {})
 
     answer = api.post(rulesets, body)
 
@@ -349,20 +343,20 @@ def test_a_new_ruleset_names_itself(api, rulesets, missing):
 def test_a_phase_that_is_none_is_refused(api, rulesets):
     for method in ("GET", "PUT"):
         answer = api.call(
-            method, entrypoint(rulesets, "http_request_nothing"), {} if method == "PUT" else None
+            method, entrypoint_of(rulesets, "http_request_nothing"), {} if method == "PUT" else None
         )
         assert refusal(answer) == (400, 20102, None)
         assert words(answer) == 'phase "http_request_nothing" is not accessible in this API'
-    assert refusal(api.get(f"{entrypoint(rulesets, 'x')}/versions")) == (400, 20102, None)
+    assert refusal(api.get(f"{entrypoint_of(rulesets, 'x')}/versions")) == (400, 20102, None)
     assert refusal(api.post(rulesets, {"name": "x", "kind": "zone", "phase": "x"})) == (400, 20102, "/phase")
-    assert refusal(api.put(entrypoint(rulesets, "ddos_l4"), {})) == (400, 20102, None)
+    assert refusal(api.put(entrypoint_of(rulesets, "ddos_l4"), {})) == (400, 20102, None)
 
 
 def test_a_root_of_a_firewall_phase_executes_and_skips_but_does_not_block(api):
     for rule in (execute(api.post(ACCOUNT, CUSTOM).result["id"]), skip(phases=["http_ratelimit"])):
-        assert api.put(entrypoint(ACCOUNT), {"rules": [rule]}).status == 200
+        assert api.put(entrypoint_of(ACCOUNT), {"rules": [rule]}).status == 200
 
-    answer = api.put(entrypoint(ACCOUNT), {"rules": [block()]})
+    answer = api.put(entrypoint_of(ACCOUNT), {"rules": [block()]})
 
     assert refusal(answer) == (400, 20120, f"{IN_FIRST}/action")
     assert words(answer) == (
@@ -373,7 +367,7 @@ def test_a_root_of_a_firewall_phase_executes_and_skips_but_does_not_block(api):
 
 @pytest.mark.parametrize(("member", "other"), [("name", "x"), ("kind", "root"), ("phase", MANAGED_PHASE)])
 def test_what_a_ruleset_is_never_changes(api, rulesets, member, other):
-    made = api.put(entrypoint(rulesets), {}).result
+    made = api.put(entrypoint_of(rulesets), {}).result
 
     answer = api.put(f"{rulesets}/{made['id']}", {member: other, "rules": []})
 
@@ -382,26 +376,26 @@ def test_what_a_ruleset_is_never_changes(api, rulesets, member, other):
 
 
 def test_an_entry_point_keeps_its_name(api, rulesets):
-    api.put(entrypoint(rulesets), {"name": "mine"})
+    api.put(entrypoint_of(rulesets), {"name": "mine"})
 
-    assert api.put(entrypoint(rulesets), {"name": "mine"}).status == 200
-    assert refusal(api.put(entrypoint(rulesets), {"name": "other"})) == (400, 20121, "/name")
+    assert api.put(entrypoint_of(rulesets), {"name": "mine"}).status == 200
+    assert refusal(api.put(entrypoint_of(rulesets), {"name": "other"})) == (400, 20121, "/name")
 
 
 # Identity
 
 
 def test_two_rules_with_one_name_are_refused(api, rulesets):
-    made = api.put(entrypoint(rulesets), {"rules": [block(ref="a"), block(ref="b")]}).result
+    made = api.put(entrypoint_of(rulesets), {"rules": [block(ref="a"), block(ref="b")]}).result
     a, b = made["rules"]
     path = f"{rulesets}/{made['id']}/rules"
 
-    assert refusal(api.put(entrypoint(rulesets), {"rules": [block(ref="a"), block(ref="a")]})) == (
+    assert refusal(api.put(entrypoint_of(rulesets), {"rules": [block(ref="a"), block(ref="a")]})) == (
         400,
         20130,
         "/rules/1/id",
     )
-    assert refusal(api.put(entrypoint(rulesets), {"rules": [block(ref="c"), block(ref="c")]})) == (
+    assert refusal(api.put(entrypoint_of(rulesets), {"rules": [block(ref="c"), block(ref="c")]})) == (
         400,
         20130,
         "/rules/1/ref",
@@ -410,18 +404,18 @@ def test_two_rules_with_one_name_are_refused(api, rulesets):
     assert refusal(api.post(path, block(id=b["id"]))) == (400, 20130, "/id")
     assert refusal(api.patch(f"{path}/{a['id']}", block(ref="b"))) == (400, 20130, "/ref")
     assert refusal(api.patch(f"{path}/{a['id']}", block(id=b["id"]))) == (400, 20130, "/id")
-    assert api.get(entrypoint(rulesets)).result == made
+    assert api.get(entrypoint_of(rulesets)).result == made
 
 
 # Not found
 
 
 def test_what_is_not_there_is_404(api, rulesets):
-    made = api.put(entrypoint(rulesets), {"rules": [block()]}).result
+    made = api.put(entrypoint_of(rulesets), {"rules": [block()]}).result
     one = f"{rulesets}/{made['id']}"
 
-    assert refusal(api.get(entrypoint(rulesets, MANAGED_PHASE))) == (404, 10003, None)
-    assert words(api.get(entrypoint(rulesets, MANAGED_PHASE))) == (
+    assert refusal(api.get(entrypoint_of(rulesets, MANAGED_PHASE))) == (404, 10003, None)
+    assert words(api.get(entrypoint_of(rulesets, MANAGED_PHASE))) == (
         f"could not find entrypoint ruleset in the {MANAGED_PHASE} phase"
     )
     for method, body in (("GET", None), ("PUT", {"rules": []}), ("DELETE", None)):
@@ -435,7 +429,7 @@ def test_what_is_not_there_is_404(api, rulesets):
 
 def test_a_zone_or_account_that_is_not_there(api, rulesets):
     assert refusal(api.get(f"/zones/{NO_ID}/rulesets")) == (404, 1001, None)
-    assert refusal(api.put(entrypoint(f"/zones/{NO_ID}/rulesets"), {})) == (404, 1001, None)
+    assert refusal(api.put(entrypoint_of(f"/zones/{NO_ID}/rulesets"), {})) == (404, 1001, None)
     assert refusal(api.get(f"/accounts/{NO_ID}/rulesets")) == (403, 10000, None)
     assert refusal(
         api.post(f"/accounts/{NO_ID}/rulesets", {"name": "x", "kind": "root", "phase": CUSTOM_PHASE})
@@ -453,7 +447,7 @@ def test_a_ruleset_executes_only_its_own_phase(api, rulesets):
     other = api.post(ACCOUNT, {"name": "x", "kind": "custom", "phase": "http_ratelimit"}).result["id"]
 
     for id_ in (MANAGED.id, other):
-        answer = api.put(entrypoint(rulesets), {"rules": [execute(id_)]})
+        answer = api.put(entrypoint_of(rulesets), {"rules": [execute(id_)]})
         assert refusal(answer) == (400, 20128, f"{PARAMETERS}/id")
         assert "the ruleset is in phase" in words(answer)
 
@@ -461,7 +455,7 @@ def test_a_ruleset_executes_only_its_own_phase(api, rulesets):
 def test_a_version_of_more_than_64_bits_is_none(api, rulesets):
     custom = api.post(ACCOUNT, {"name": "x", "kind": "custom", "phase": CUSTOM_PHASE}).result["id"]
 
-    answer = api.put(entrypoint(rulesets), {"rules": [execute(custom, version="9" * 19)]})
+    answer = api.put(entrypoint_of(rulesets), {"rules": [execute(custom, version="9" * 19)]})
 
     assert refusal(answer) == (400, 20121, f"{PARAMETERS}/version")
 
@@ -469,8 +463,8 @@ def test_a_version_of_more_than_64_bits_is_none(api, rulesets):
 def test_a_custom_ruleset_has_versions_and_no_overrides(api, rulesets):
     custom = api.post(ACCOUNT, {"name": "x", "kind": "custom", "phase": CUSTOM_PHASE}).result["id"]
 
-    missing = api.put(entrypoint(rulesets), {"rules": [execute(custom, version="9" * 18)]})
-    overridden = api.put(entrypoint(rulesets), {"rules": [execute(custom, overrides={"enabled": False})]})
+    missing = api.put(entrypoint_of(rulesets), {"rules": [execute(custom, version="9" * 18)]})
+    overridden = api.put(entrypoint_of(rulesets), {"rules": [execute(custom, overrides={"enabled": False})]})
 
     assert refusal(missing) == (400, 20128, f"{PARAMETERS}/version")
     assert refusal(overridden) == (400, 20121, f"{PARAMETERS}/overrides")
@@ -487,9 +481,9 @@ def test_custom_rulesets_do_not_execute_one_another(api):
 
 
 def test_the_account_of_another_zone_is_another_account(api, rulesets):
-    entry = api.put(entrypoint(rulesets), {}).result["id"]
+    entry = api.put(entrypoint_of(rulesets), {}).result["id"]
 
-    assert refusal(api.put(entrypoint(rulesets), {"rules": [execute(entry)]})) == (
+    assert refusal(api.put(entrypoint_of(rulesets), {"rules": [execute(entry)]})) == (
         400,
         20128,
         f"{PARAMETERS}/id",

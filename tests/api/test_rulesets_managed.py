@@ -2,10 +2,9 @@
 
 import pytest
 
-from edgestead.testing.api import CREDENTIALS
+from tests.api.rulesets import ACCOUNT, NO_ID, new
 from tests.services.ruleset_samples import (
     ANOMALY,
-    CUSTOM_PHASE,
     ENTRIES,
     MANAGED,
     MANAGED_PHASE,
@@ -14,17 +13,10 @@ from tests.services.ruleset_samples import (
     skip,
 )
 
-ACCOUNT = f"/accounts/{CREDENTIALS.account_id}/rulesets"
-NO_ID = "f" * 32
-
 
 @pytest.fixture
 def managed():
     return MANAGED
-
-
-def new(kind: str, **more: object) -> dict[str, object]:
-    return {"name": "mine", "kind": kind, "phase": CUSTOM_PHASE, **more}
 
 
 # The managed ruleset

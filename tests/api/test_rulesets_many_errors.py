@@ -3,10 +3,9 @@
 import pytest
 
 from edgestead.services.limits import REFUSALS_ANSWERED_MAX
-from edgestead.testing.api import CREDENTIALS
 from tests.api.refusals import words
+from tests.api.rulesets import NO_ID, entrypoint_of
 from tests.services.ruleset_samples import (
-    CUSTOM_PHASE,
     ENTRIES,
     MANAGED,
     MANAGED_PHASE,
@@ -15,23 +14,16 @@ from tests.services.ruleset_samples import (
     skip,
 )
 
-ACCOUNT = f"/accounts/{CREDENTIALS.account_id}/rulesets"
-NO_ID = "f" * 32
-
 
 @pytest.fixture
 def managed():
     return MANAGED
 
 
-def entrypoint(rulesets: str, phase: str = CUSTOM_PHASE) -> str:
-    return f"{rulesets}/phases/{phase}/entrypoint"
-
-
 def test_each_wrong_rule_is_named_with_its_own_pointer(api, rulesets):
     rules = [block("oops"), block(), {"action": "block"}, block(action="nope")]
 
-    errors = api.put(entrypoint(rulesets), {"rules": rules}).json["errors"]
+    errors = api.put(entrypoint_of(rulesets), {"rules": rules}).json["errors"]
 
     assert [(error["code"], error["source"]["pointer"]) for error in errors] == [
         (20127, "/rules/0/expression"),
@@ -60,7 +52,7 @@ def test_every_name_that_means_nothing_is_listed_beside_the_other_mistakes(api, 
         skip(rulesets=[MANAGED.id, NO_ID]),
         skip(rules={MANAGED.id: [known, NO_ID], NO_ID: [known, known]}),
     ]
-    path = entrypoint(rulesets, MANAGED_PHASE)
+    path = entrypoint_of(rulesets, MANAGED_PHASE)
 
     for answer in (api.put(path, {"rules": rules}), api.put(f"{path}?dry_run=true", {"rules": rules})):
         assert [(one["code"], one["source"]["pointer"]) for one in answer.json["errors"]] == [
@@ -80,11 +72,11 @@ def test_every_name_that_means_nothing_is_listed_beside_the_other_mistakes(api, 
 
 
 def test_a_name_that_changes_is_listed_beside_the_rules(api, rulesets):
-    api.put(entrypoint(rulesets), {"name": "mine"})
+    api.put(entrypoint_of(rulesets), {"name": "mine"})
 
-    errors = api.put(entrypoint(rulesets), {"name": "other", "rules": [{"id": NO_ID}, block("oops")]}).json[
-        "errors"
-    ]
+    errors = api.put(
+        entrypoint_of(rulesets), {"name": "other", "rules": [{"id": NO_ID}, block("oops")]}
+    ).json["errors"]
 
     assert [one["source"]["pointer"] for one in errors] == ["/name", "/rules/0/action", "/rules/1/expression"]
 
@@ -92,7 +84,7 @@ def test_a_name_that_changes_is_listed_beside_the_rules(api, rulesets):
 def test_rules_are_counted_as_numbers_not_as_words(api, rulesets):
     rules = [block()] * 9 + [block("oops"), block("oops")] + [skip(rulesets=[NO_ID])]
 
-    errors = api.put(entrypoint(rulesets), {"rules": rules}).json["errors"]
+    errors = api.put(entrypoint_of(rulesets), {"rules": rules}).json["errors"]
 
     assert [one["source"]["pointer"].split("/")[2] for one in errors] == ["9", "10", "11"]
 
@@ -104,13 +96,13 @@ def test_every_kind_of_refusal_ends(api, rulesets, rule):
     many = {"rules": [rule] * 50}
     one = {"rules": [execute(overrides={"rules": [{"id": NO_ID, "enabled": True}] * 50})]}
 
-    assert len(api.put(entrypoint(rulesets), many).json["errors"]) == REFUSALS_ANSWERED_MAX
-    assert len(api.put(entrypoint(rulesets, MANAGED_PHASE), one).json["errors"]) == REFUSALS_ANSWERED_MAX
+    assert len(api.put(entrypoint_of(rulesets), many).json["errors"]) == REFUSALS_ANSWERED_MAX
+    assert len(api.put(entrypoint_of(rulesets, MANAGED_PHASE), one).json["errors"]) == REFUSALS_ANSWERED_MAX
 
 
 def test_a_long_value_is_quoted_in_part(api, rulesets):
-    answer = api.put(entrypoint(rulesets), {"rules": [block(action="x" * 65)]})
-    unknown = api.put(entrypoint(rulesets), {"x" * 5_000: 1})
+    answer = api.put(entrypoint_of(rulesets), {"rules": [block(action="x" * 65)]})
+    unknown = api.put(entrypoint_of(rulesets), {"x" * 5_000: 1})
 
     assert len(words(answer)) < 300
     assert len(words(unknown)) < 300

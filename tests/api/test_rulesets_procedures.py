@@ -4,10 +4,9 @@ import pytest
 
 from edgestead.crs import RulesMissing
 from edgestead.services.rulesets_managed import load_managed
-from edgestead.testing.api import CREDENTIALS
+from tests.api.rulesets import ACCOUNT
 from tests.services.ruleset_samples import MANAGED, MANAGED_PHASE
 
-ACCOUNT = f"/accounts/{CREDENTIALS.account_id}/rulesets"
 ACTIONS = ("block", "managed_challenge", "js_challenge", "log", "challenge")
 
 

@@ -2,10 +2,9 @@
 
 import pytest
 
-from edgestead.testing.api import CREDENTIALS
+from tests.api.rulesets import ACCOUNT
 from tests.services.ruleset_samples import CUSTOM_PHASE, MANAGED, MANAGED_PHASE, block
 
-ACCOUNT = f"/accounts/{CREDENTIALS.account_id}/rulesets"
 NAMING = [
     (MANAGED_PHASE, "execute", {"id": MANAGED.id}, "/rules/0/action_parameters/id"),
     (CUSTOM_PHASE, "skip", {"rulesets": [MANAGED.id]}, "/rules/0/action_parameters/rulesets/0"),
