@@ -1,8 +1,6 @@
 """One HTTP/1.1 request to somebody else, and the answer to it.
 
 Owns  the bytes of a request, parsing of the answer, back-pressure both ways, deadlines.
-Asks  httptools (llhttp) to parse; asyncio to connect.
-Tells who asked: status, headers, and the body as it arrives.
 Not   redirects, proxies, cookies, decompression; keeping connections: each carries one exchange.
 """
 
@@ -15,13 +13,16 @@ import httptools
 import msgspec
 
 from edgestead.http1 import limits
-from edgestead.http1.messages import Body, Headers
+from edgestead.http1.head import Headers
+from edgestead.http1.messages import Body
+from edgestead.http1.overhead import Overhead
 
 CONNECT_SECONDS_MAX = 10.0  # to one address, TLS included
 HOP_BY_HOP = frozenset(
     {b"connection", b"keep-alive", b"proxy-connection", b"te", b"transfer-encoding", b"upgrade", b"expect"}
 )
 _NO_BODY = frozenset({204, 304})
+_FRAMING = frozenset({b"content-length", b"transfer-encoding"})
 
 
 class Tcp(NamedTuple):
@@ -101,6 +102,7 @@ class _Exchange(asyncio.Protocol):
         self._head_only = head_only
         self._headers: Headers = []
         self._head_bytes = 0
+        self._overhead = Overhead()
         self._interim = self._until_end = self._paused = False
         self._drained: asyncio.Future[None] | None = None
         self._body = Body(self._balance)
@@ -128,7 +130,8 @@ class _Exchange(asyncio.Protocol):
             drained.set_result(None)
 
     def data_received(self, data: bytes) -> None:
-        if not self.head.done():
+        in_body = self.head.done()
+        if not in_body:
             self._head_bytes += len(data)
         try:
             self._parser.feed_data(data)
@@ -136,6 +139,8 @@ class _Exchange(asyncio.Protocol):
             self._fail(f"the answer cannot be parsed: {error}")
         if not self.head.done() and self._head_bytes > limits.HEAD_BYTES_MAX:
             self._fail(f"the answer's head is larger than {limits.HEAD_BYTES_MAX} bytes")
+        elif in_body and not self._body.ended and self._overhead.is_too_much(len(data)):
+            self._fail("there is too much around the answer's chunks, or too many trailers")
 
     def _fail(self, reason: str) -> None:
         if not self.head.done():
@@ -193,16 +198,19 @@ class _Exchange(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
         headers, self._headers = self._headers, []
+        framing = [value for name, value in headers if name in _FRAMING]
         self._interim = status < 200
+        if self._interim and (status < 100 or any(value != b"0" for value in framing)):
+            raise ValueError("no status, or an interim answer that speaks of a body (RFC 9110 §15.2)")
         if self._interim or self.head.done():
             return
-        framed = {name for name, _ in headers} & {b"content-length", b"transfer-encoding"}
-        self._until_end = not framed and status not in _NO_BODY
+        self._until_end = not framing and status not in _NO_BODY
         self.head.set_result((status, headers))
         if self._head_only:
             self._finish()
 
     def on_body(self, chunk: bytes) -> None:
+        self._overhead.content_bytes += len(chunk)
         self._body.feed(chunk)
         self._balance()
 

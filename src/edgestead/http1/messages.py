@@ -1,20 +1,23 @@
 """A request as it arrives, and the answer to it.
 
-Owns  `Request`, its `Body`, `Response`.
-Asks  `connection` to pause and go on while a body is read.
-Tells an application's handler.
-Not   routing; the bytes on the wire (`connection`).
+Owns  `Request`, its `Body`, `Response` and the bytes of its head.
+Not   routing; the order of requests and answers (`connection`).
 """
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
+from http import HTTPStatus
+from typing import Any
 
 import msgspec
 
 from edgestead.http1 import limits
+from edgestead.http1.head import Headers
 
-Headers = list[tuple[bytes, bytes]]
-"""Names in lower case, in the order of arrival; a name may occur more than once."""
+_STATUS_LINES = {
+    status.value: b"HTTP/1.1 %d %s\r\n" % (status.value, status.phrase.encode()) for status in HTTPStatus
+}
+_NO_BODY = frozenset({204, 304})
 
 
 class BodyTooLarge(Exception):
@@ -26,21 +29,28 @@ class BodyBroken(Exception):
 
 
 class Body:
-    """A request's body as a stream. `taken` is told how many bytes the reader took."""
+    """A request's body as a stream for one reader.
 
-    __slots__ = ("_broken", "_chunks", "_taken", "_waiter", "ended", "waiting_bytes")
+    `taken` is called when the reader took bytes, `wanted` once when it has to wait for the first of them.
+    `guard` is awaited with each portion that is read and at the end; what it raises the reader gets.
+    """
 
-    def __init__(self, taken: Callable[[], None]) -> None:
+    __slots__ = ("_broken", "_chunks", "_taken", "_waiter", "ended", "guard", "waiting_bytes", "wanted")
+
+    def __init__(self, taken: Callable[[], None], wanted: Callable[[], None] | None = None) -> None:
         self._chunks: list[bytes] = []
         self._waiter: asyncio.Future[None] | None = None
         self._taken = taken
         self._broken = False
+        self.wanted = wanted
+        self.guard: Callable[[], Awaitable[None]] | None = None
         self.ended = False
         self.waiting_bytes = 0
 
     def feed(self, chunk: bytes) -> None:
         self._chunks.append(chunk)
         self.waiting_bytes += len(chunk)
+        self.wanted = None
         self._wake()
 
     def end(self) -> None:
@@ -57,29 +67,45 @@ class Body:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._iterate()
-
-    async def _iterate(self) -> AsyncIterator[bytes]:
-        while True:
-            while self._chunks:
-                chunk = self._chunks.pop(0)
-                self.waiting_bytes -= len(chunk)
-                self._taken()
-                yield chunk
-            if self.ended:
-                return
+    async def portion(self) -> bytes:
+        """What arrived next, b"" at the end; however long that takes. Raises BodyBroken."""
+        while not self._chunks and not self.ended:
             if self._broken:
                 raise BodyBroken
+            if self.wanted is not None:
+                wanted, self.wanted = self.wanted, None
+                wanted()
             self._waiter = asyncio.get_running_loop().create_future()
-            try:
-                async with asyncio.timeout(limits.BODY_SECONDS_MAX):
-                    await self._waiter
-            except TimeoutError:
-                raise BodyBroken from None
+            await self._waiter
+        chunk = b""
+        if self._chunks:
+            chunk = self._chunks.pop(0)
+            self.waiting_bytes -= len(chunk)
+            self._taken()
+        if self.guard is not None:
+            await self.guard()
+        return chunk
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """Its portions, each within BODY_SECONDS_MAX. Raises BodyBroken."""
+        while True:
+            if self._chunks or self.ended:
+                chunk = await self.portion()
+            else:
+                try:
+                    async with asyncio.timeout(limits.BODY_SECONDS_MAX):
+                        chunk = await self.portion()
+                except TimeoutError:
+                    raise BodyBroken from None
+            if not chunk:
+                return
+            yield chunk
 
     def taken_whole(self, bytes_max: int) -> bytes | None:
-        """All of it, if all of it is here and not too large: most bodies come with their head."""
+        """All of it, if all of it is here and not too large: most bodies come with their head.
+
+        Past the guard: for a reader that has just asked what it would ask.
+        """
         if not self.ended or self.waiting_bytes > bytes_max:
             return None
         whole = b"".join(self._chunks)
@@ -89,8 +115,7 @@ class Body:
 
     async def read(self, bytes_max: int) -> bytes:
         """All of it. Raises BodyTooLarge, BodyBroken."""
-        whole = self.taken_whole(bytes_max)
-        if whole is not None:
+        if self.guard is None and (whole := self.taken_whole(bytes_max)) is not None:
             return whole
         parts, total = [], 0
         async for chunk in self:
@@ -100,15 +125,26 @@ class Body:
             parts.append(chunk)
         return b"".join(parts)
 
+    async def arrived(self, bytes_max: int) -> None:
+        """Wait until all of it is here for `taken_whole`. Raises BodyTooLarge, BodyBroken."""
+        self._chunks = [await self.read(bytes_max)]
+        self.waiting_bytes = len(self._chunks[0])
+
 
 class Request(msgspec.Struct):
-    """One request. `target` is the request target as sent; `client` the peer's address."""
+    """One request. `target` is a path with its query, `client` the peer's address, `found` `head.by_name`.
+
+    `keep_alive` is what the client asks for, `is_old` a client of HTTP/1.0.
+    """
 
     method: str
     target: bytes
     headers: Headers
     client: str
     body: Body
+    found: dict[bytes, bytes] = {}
+    keep_alive: bool = True
+    is_old: bool = False
 
     def header(self, name: bytes) -> bytes | None:
         """The first header of that lower-case name."""
@@ -118,9 +154,41 @@ class Request(msgspec.Struct):
         return None
 
 
+def _nothing(error: BaseException | None) -> None: ...
+
+
 class Response(msgspec.Struct):
-    """An answer. A body that is no bytes is streamed: in chunks, or to the connection's end for HTTP/1.0."""
+    """An answer. A body that is no bytes is streamed.
+
+    A stream goes with its `length` where that is known, else in chunks, or to the connection's end for
+    HTTP/1.0. `done` is called when it is sent, or will not be sent to its end; with the error of its source.
+    `close` ends the connection behind it. Names of headers are in lower case.
+    """
 
     status: int = 200
     headers: Headers = []
     body: bytes | AsyncIterable[bytes] = b""
+    length: int | None = None
+    close: bool = False
+    done: Callable[[BaseException | None], Any] = _nothing
+
+    def head(self, *, keep_alive: bool, is_old: bool = False, date_line: bytes = b"") -> bytes:
+        """Its bytes before the body."""
+        head = _STATUS_LINES.get(self.status) or b"HTTP/1.1 %d \r\n" % self.status
+        for name, value in self.headers:
+            head += name + b": " + value + b"\r\n"
+        body = self.body
+        if isinstance(body, bytes):
+            if self.status not in _NO_BODY:  # RFC 9110 §8.6
+                head += b"content-length: %d\r\n" % len(body)
+        elif self.length is not None:
+            head += b"content-length: %d\r\n" % self.length
+        elif not is_old:
+            head += b"transfer-encoding: chunked\r\n"
+        if b"\r\ndate: " not in head:
+            head += date_line
+        if not keep_alive:
+            head += b"connection: close\r\n"
+        elif is_old:
+            head += b"connection: keep-alive\r\n"
+        return head + b"\r\n"

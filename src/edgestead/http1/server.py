@@ -1,55 +1,113 @@
 """Listening sockets to connections.
 
-Owns  the set of open connections, the sweep of late ones, an orderly end.
-Asks  the loop to accept.
-Tells nobody.
-Not   sockets being made (the supervisor hands them in); what requests mean.
+Owns  the set of open connections, the sweep of late ones, the date of answers, an orderly end.
+Not   making sockets (the supervisor hands them in); what requests mean.
 """
 
 import asyncio
+import contextlib
 import socket
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
+from email.utils import formatdate
 
 from edgestead.http1 import limits
-from edgestead.http1.connection import Connection, Handler, Refuse
+from edgestead.http1.connection import Refuse
+from edgestead.http1.connections import Connections
+from edgestead.http1.head import Refused
+from edgestead.http1.protocol import Handler, Protocol
 
 BACKLOG = 1_024
+CANCELLED_SECONDS_MAX = 1.0  # that requests have for their last words when the time to drain is over
 
 
 class Server:
-    """Serves HTTP/1.1 on sockets that are already bound."""
+    """Serves HTTP/1.1 on sockets that are already bound. Made on the running loop.
 
-    def __init__(self, handler: Handler, refuse: Refuse) -> None:
-        self._handler, self._refuse = handler, refuse
-        self._connections: set[Connection] = set()
+    `refuse` words what is refused before `handler` is asked. `connections` None are as many as come.
+    `stalled` is told of clients that do not take their answers.
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        refuse: Refuse,
+        *,
+        connections: Connections | None = None,
+        stalled: Callable[[str], None] = lambda client: None,
+    ) -> None:
+        self.handler, self.refuse, self.stalled = handler, refuse, stalled
+        self.loop = asyncio.get_running_loop()
+        self._connections = connections
+        self._open: dict[Protocol, Refused | None] = {}
+        self._refused = 0  # of them, that were turned away and wait for their answer
         self._servers: list[asyncio.Server] = []
         self._sweep: asyncio.TimerHandle | None = None
+        self._date_line = b""
+        self._emptied: asyncio.Event | None = None  # while it ends
 
     async def open(self, sockets: Iterable[socket.socket]) -> None:
-        loop = asyncio.get_running_loop()
-
-        def connection() -> Connection:
-            return Connection(self._handler, self._refuse, loop, self._connections)
-
         for bound in sockets:
-            self._servers.append(await loop.create_server(connection, sock=bound, backlog=BACKLOG))
+            self._servers.append(
+                await self.loop.create_server(lambda: Protocol(self), sock=bound, backlog=BACKLOG)
+            )
         self._sweep_late()
 
+    def date_line(self) -> bytes:
+        """RFC 9110 §6.6.1. Made by each sweep, of which there is one a second."""
+        return self._date_line
+
     def _sweep_late(self) -> None:
-        loop = asyncio.get_running_loop()
-        now = loop.time()
-        for connection in tuple(self._connections):
-            connection.close_if_late(now)
-        self._sweep = loop.call_later(limits.SWEEP_SECONDS, self._sweep_late)
+        now = self.loop.time()
+        self._date_line = b"date: %b\r\n" % formatdate(time.time(), usegmt=True).encode("ascii")
+        for protocol in tuple(self._open):
+            protocol.sweep(now)
+        self._sweep = self.loop.call_later(limits.SWEEP_SECONDS, self._sweep_late)
+
+    # what protocols ask
+
+    def enter(self, protocol: Protocol, client: str) -> Refused | None:
+        """Take one more connection, or say why not."""
+        refused = None if self._connections is None else self._connections.enter(client)
+        self._open[protocol] = refused
+        if refused is not None:
+            self._refused += 1
+            if self._refused > limits.CONNECTIONS_REFUSED_MAX:
+                status, reason = refused.args
+                self.refuse(status, reason, client)
+                protocol.abort()
+        return refused
+
+    def leave(self, protocol: Protocol, client: str) -> None:
+        refused = self._open.pop(protocol)
+        if self._emptied is not None and not self._open:
+            self._emptied.set()
+        if refused is not None:
+            self._refused -= 1
+        elif self._connections is not None:
+            self._connections.leave(client)
+
+    # the end
 
     async def close(self, drain_seconds: float) -> None:
-        """Accept nothing more, let what is being served finish, then close."""
+        """Accept no more, let what is being served finish, then end it."""
         for server in self._servers:
             server.close()
         if self._sweep is not None:
             self._sweep.cancel()
-        serving = [task for one in tuple(self._connections) if (task := one.serving) is not None]
-        for connection in tuple(self._connections):
-            connection.finish()
-        if serving:
-            await asyncio.wait([asyncio.ensure_future(task) for task in serving], timeout=drain_seconds)
+        for protocol in tuple(self._open):
+            protocol.finish()
+        if not await self._is_empty_within(drain_seconds):
+            for protocol in tuple(self._open):
+                if protocol.task is not None:
+                    protocol.task.cancel()
+            await self._is_empty_within(CANCELLED_SECONDS_MAX)
+        for protocol in tuple(self._open):
+            protocol.abort()
+
+    async def _is_empty_within(self, seconds: float) -> bool:
+        self._emptied = asyncio.Event()
+        if self._open:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._emptied.wait(), seconds)
+        return not self._open

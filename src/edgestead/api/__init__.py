@@ -1,1 +1,0 @@
-"""The REST face: one request pipeline, typed routes."""

@@ -1,0 +1,238 @@
+"""A connection's driver on asyncio: its transport, its tasks, its deadlines.
+
+Owns  carrying out the actions of `connection`, tasks of requests that have to wait, streams, slow readers.
+Not   what happens when (`connection`); sockets (`server`).
+"""
+
+import asyncio
+import contextvars
+import logging
+from collections.abc import AsyncIterable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, cast
+
+from edgestead.http1 import limits
+from edgestead.http1.connection import Action, Connection, State
+from edgestead.http1.messages import Request, Response
+
+if TYPE_CHECKING:
+    from edgestead.http1.server import Server
+
+log = logging.getLogger(__name__)
+_NOTHING = contextvars.Context()  # what a request inherits from the one before it
+_WRITE, _SERVE, _SERVE_SOON, _READ_SOON, _PAUSE, _RESUME, _END_WRITING, _, _ABORT = Action
+
+Handler = Callable[[Request], Response | Coroutine[Any, Any, Response | None]]
+"""Answers a request and never raises: at once, or later by a coroutine, which runs in a task. None is no
+answer: the connection is closed."""
+
+
+class Protocol(asyncio.Protocol):
+    """One client's connection to a `server`."""
+
+    __slots__ = (
+        "_client",
+        "_connection",
+        "_deadline",
+        "_drained",
+        "_entered",
+        "_is_acting",
+        "_loop",
+        "_next",
+        "_server",
+        "_stall_deadline",
+        "_transport",
+        "_unread_bytes",
+        "task",
+    )
+
+    def __init__(self, server: "Server") -> None:
+        self._server, self._loop = server, server.loop
+        self._transport: asyncio.Transport | None = None
+        self._client = ""
+        self._connection: Connection
+        self._entered = -1
+        self._deadline = float("inf")
+        self._drained: asyncio.Future[None] | None = None  # while the client does not take what is sent
+        self._unread_bytes, self._stall_deadline = 0, float("inf")
+        self._next: Request | None = None  # waits until it does
+        self._is_acting = False
+        self.task: asyncio.Task[None] | None = None  # of the request that is served
+
+    # the transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(limits.WRITE_BUFFER_BYTES)
+        peer = transport.get_extra_info("peername")
+        self._client = peer[0] if isinstance(peer, tuple) else ""
+        server = self._server
+        turned_away = server.enter(self, self._client)
+        self._connection = Connection(
+            server.refuse, self._client, turned_away=turned_away, wake=self._act, date_line=server.date_line
+        )
+        self._act()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._server.leave(self, self._client)
+        self._transport = self._next = None
+        self._connection.lost()
+        self.resume_writing()
+
+    def pause_writing(self) -> None:
+        self._drained = self._loop.create_future()
+        self._watch_reader(self._loop.time())
+
+    def resume_writing(self) -> None:
+        drained, self._drained = self._drained, None
+        self._stall_deadline = float("inf")
+        if drained is not None and not drained.done():
+            drained.set_result(None)
+        request, self._next = self._next, None
+        if request is not None:
+            self._serve(request)
+
+    def data_received(self, data: bytes) -> None:
+        self._connection.receive(data)
+        self._act()
+
+    # actions
+
+    def _act(self) -> None:
+        if self._is_acting:
+            return
+        self._is_acting = True
+        connection = self._connection
+        try:
+            while connection.actions and self._transport is not None:
+                actions, connection.actions = connection.actions, []
+                for action, value in actions:
+                    if action is _WRITE:
+                        self._transport.write(value)
+                    elif action is _SERVE:
+                        self._serve(value)
+                    else:
+                        self._do(action, value, self._transport)
+        finally:
+            self._is_acting = False
+        if connection.entered != self._entered:
+            self._entered, seconds = connection.entered, connection.seconds
+            self._deadline = float("inf") if seconds is None else self._loop.time() + seconds
+
+    def _do(self, action: Action, value: Any, transport: asyncio.Transport) -> None:
+        if action is _SERVE_SOON:
+            self._loop.call_soon(self._serve, value)
+        elif action is _READ_SOON:
+            self._loop.call_soon(self._read_on)
+        elif action is _ABORT:
+            transport.abort()
+        elif transport.is_closing():
+            return
+        elif action is _PAUSE:
+            transport.pause_reading()
+        elif action is _RESUME:
+            transport.resume_reading()
+        elif action is _END_WRITING:
+            transport.write_eof()
+        else:
+            transport.close()
+
+    def _read_on(self) -> None:
+        self._connection.read_on()
+        self._act()
+
+    # serving
+
+    def _serve(self, request: Request) -> None:
+        if not self._connection.is_serving(request):
+            return  # its client is gone, or was told why its body cannot be read
+        if self._drained is not None:
+            self._next = request
+            return
+        try:
+            answer = self._server.handler(request)
+        except Exception:
+            log.exception("serving %s", request.method)
+            self._connection.break_off()
+            self._act()
+            return
+        if isinstance(answer, Response):
+            self._send(answer)
+        else:
+            self.task = self._loop.create_task(self._serve_later(answer), context=_NOTHING.copy())
+
+    def _send(self, response: Response) -> None:
+        self._connection.answer(response)
+        self._act()
+        if self._connection.state is State.SENDING:
+            self.task = self._loop.create_task(self._stream(response), context=_NOTHING.copy())
+        else:
+            response.done(None)
+
+    async def _serve_later(self, answer: Coroutine[Any, Any, Response | None]) -> None:
+        response = None
+        try:
+            response = await answer
+        except Exception:
+            log.exception("serving a request")
+        finally:
+            self.task = None
+            if response is None:
+                self._connection.break_off()
+                self._act()
+        if response is not None:
+            self._send(response)
+
+    async def _stream(self, response: Response) -> None:
+        error: BaseException | None = None
+        try:
+            await self._send_portions(cast(AsyncIterable[bytes], response.body))
+        except BaseException as fault:
+            error = fault
+            if not isinstance(fault, Exception):
+                raise
+            log.warning("a streamed answer broke off", exc_info=fault)
+        finally:
+            self.task = None
+            response.done(error)
+            if error is None:
+                self._connection.end_answer()
+            else:  # too late for another answer: the client has to see that this one is not complete
+                self._connection.break_off()
+            self._act()
+
+    async def _send_portions(self, body: AsyncIterable[bytes]) -> None:
+        async for portion in body:
+            if self._transport is None:
+                return
+            self._transport.write(self._connection.portion(portion))
+            if self._drained is not None:
+                await self._drained
+
+    # time
+
+    def sweep(self, now: float) -> None:
+        """Look for what is late."""
+        if now > self._stall_deadline and self._transport is not None:
+            if self._transport.get_write_buffer_size() > self._unread_bytes - limits.STALL_BYTES_MIN:
+                self._server.stalled(self._client)
+                self._transport.abort()
+            else:
+                self._watch_reader(now)
+        elif now > self._deadline:
+            self._deadline = float("inf")
+            self._connection.late()
+            self._act()
+
+    def _watch_reader(self, now: float) -> None:
+        if self._transport is not None:
+            self._unread_bytes = self._transport.get_write_buffer_size()
+            self._stall_deadline = now + limits.STALL_SECONDS_MAX
+
+    def finish(self) -> None:
+        """The server ends: close once what is being served is answered."""
+        self._connection.finish()
+        self._act()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
