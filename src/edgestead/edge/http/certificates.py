@@ -1,0 +1,189 @@
+"""The certificates of the edge: a folder, read again when it changes.
+
+Owns  which file belongs to which name, contexts by name and terms, taking up what has changed.
+Not   a zone's settings, which come in as terms; TLS itself.
+
+    NAME.pem               certificate, chain and key in one file
+    NAME.crt + NAME.key    the same in two
+    NAME/fullchain.pem + NAME/privkey.pem    the folder of an ACME client
+
+NAME is a host name; `_.example.com` (or `*.example.com`) is the wildcard, `default` serves whoever names no
+host, or one without a certificate. Files that cannot be read are logged; what was there before stays in use.
+A change takes effect for new connections: those that are open keep what they began with.
+"""
+
+import logging
+import os
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+FILES_MAX = 20_000  # entries of the folder: all are looked at every two seconds
+FILE_BYTES_MAX = 1 << 20  # a chain with its key has under 20 KB
+CONTEXTS_MAX = 20_000  # that are loaded at a time; all are forgotten at once
+DEFAULT = "default"
+# RFC 8996 deprecates what is older than 1.2; the values "1.0" and "1.1" mean 1.2.
+VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
+# RFC 9325 §4.2: forward secrecy and authenticated encryption.
+MODERN_CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
+
+log = logging.getLogger(__name__)
+
+
+class Terms(NamedTuple):
+    """What a zone asks of TLS. `ciphers` are OpenSSL's names, for TLS 1.2; none means the modern ones."""
+
+    minimum: str = "1.2"
+    ciphers: tuple[str, ...] = ()
+
+
+class _Files(NamedTuple):
+    """Where a name's certificate and key are, and what tells a change."""
+
+    chain: Path
+    key: Path
+    stamp: tuple[tuple[int, int, int], ...]
+
+
+class _Content(NamedTuple):
+    """What was read of a name's files, kept so that a file that breaks later takes nothing away."""
+
+    chain: bytes
+    key: bytes
+
+
+class Certificates:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: dict[str, _Files] = {}
+        self._good: dict[str, _Content] = {}
+        self._bad: dict[str, _Files] = {}  # what was read in vain: once is enough
+        self._contexts: dict[tuple[str, Terms], ssl.SSLContext] = {}
+        self._fault: str | None = None  # of the folder; told when it begins
+        self.look()
+
+    def look(self) -> None:
+        """Take up what has changed in the folder. What was never asked for is read when it is."""
+        before, self._files = self._files, dict(self._find())
+        for name in self._good.keys() - self._files.keys():
+            self._forget(name)
+            del self._good[name]
+        for name in before.keys() & self._files.keys():
+            if self._files[name] != before[name] and self._read(name):
+                self._forget(name)
+
+    def context(self, host: str, terms: Terms) -> ssl.SSLContext | None:
+        """What a connection to a host (lower case) is served with; None when nothing fits."""
+        for name in (host, "_." + host.partition(".")[2], DEFAULT):
+            if name in self._files:
+                return self._contexts.get((name, terms)) or self._make(name, terms)
+        return None
+
+    def _make(self, name: str, terms: Terms) -> ssl.SSLContext | None:
+        if name not in self._good and not self._read(name):
+            return None
+        if len(self._contexts) >= CONTEXTS_MAX:
+            self._contexts.clear()
+        context = self._contexts[name, terms] = _context(self._good[name], terms)
+        return context
+
+    def _read(self, name: str) -> bool:
+        """Read a name's files; False, with what was there before still in use, when they are no good."""
+        files = self._files[name]
+        if self._bad.get(name) == files:
+            return False
+        try:
+            content = _Content(_bounded(files.chain), _bounded(files.key))
+            _context(content, Terms())
+        except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+            log.error("the certificate of %s cannot be used: %s", name, error)
+            self._bad[name] = files
+            return False
+        self._bad.pop(name, None)
+        self._good[name] = content
+        return True
+
+    def _tell(self, error: OSError) -> None:
+        """Once for each fault: the folder is looked at every other second."""
+        words = f"the folder of certificates {self._folder} cannot be read: {error.strerror}"
+        if isinstance(error, FileNotFoundError):
+            words = (
+                f"the folder of certificates {self._folder} does not exist yet: put certificates there, "
+                f"or make one for development with `edgecli tls dev NAME --tls-dir {self._folder}`"
+            )
+        if words != self._fault:
+            self._fault = words
+            log.warning("%s", words)
+
+    def _forget(self, name: str) -> None:
+        self._contexts = {key: context for key, context in self._contexts.items() if key[0] != name}
+
+    def _find(self) -> Iterator[tuple[str, _Files]]:
+        try:
+            entries = sorted(self._folder.iterdir())[:FILES_MAX]
+        except OSError as error:
+            self._tell(error)
+            yield from self._files.items()
+            return
+        self._fault = None
+        for entry in entries:
+            pair = pair_of(entry)
+            if pair is None:
+                continue
+            try:
+                stats = [path.stat() for path in pair]
+            except OSError:
+                continue  # half of a pair: the other one is still to come
+            stamp = tuple((one.st_mtime_ns, one.st_size, one.st_ino) for one in stats)
+            name = (entry.name if entry.is_dir() else entry.stem).lower().replace("*.", "_.", 1)
+            yield name, _Files(*pair, stamp)
+
+
+def pair_of(entry: Path) -> tuple[Path, Path] | None:
+    """The certificate and the key that an entry of the folder stands for; None when it is neither."""
+    if entry.is_dir():
+        return entry / "fullchain.pem", entry / "privkey.pem"
+    if entry.suffix == ".pem":
+        return entry, entry
+    if entry.suffix == ".crt":
+        return entry, entry.with_suffix(".key")
+    return None
+
+
+def _bounded(path: Path) -> bytes:
+    """Raises OSError, ValueError."""
+    with path.open("rb") as stream:
+        content = stream.read(FILE_BYTES_MAX + 1)
+    if len(content) > FILE_BYTES_MAX:
+        raise ValueError(f"{path.name} is larger than {FILE_BYTES_MAX} bytes")
+    return content
+
+
+def _context(content: _Content, terms: Terms) -> ssl.SSLContext:
+    """Raises OSError: what is no certificate with its key."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = VERSIONS.get(terms.minimum, ssl.TLSVersion.TLSv1_2)
+    context.set_ciphers(MODERN_CIPHERS)
+    if terms.ciphers:
+        try:
+            context.set_ciphers(":".join(terms.ciphers))
+        except ssl.SSLError:
+            log.error("none of a zone's ciphers is known: %s", ":".join(terms.ciphers)[:200])
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION | ssl.OP_CIPHER_SERVER_PREFERENCE
+    context.set_alpn_protocols(["http/1.1"])
+    with _in_memory(content.chain) as chain, _in_memory(content.key) as key:
+        context.load_cert_chain(chain, key, password="")  # never asks at a terminal
+    return context
+
+
+@contextmanager
+def _in_memory(content: bytes) -> Iterator[str]:
+    """A path to bytes: OpenSSL's interface here takes files only."""
+    descriptor = os.memfd_create("edgestead-certificate", os.MFD_CLOEXEC)
+    try:
+        os.write(descriptor, content)
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)

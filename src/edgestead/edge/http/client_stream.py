@@ -1,0 +1,103 @@
+"""One request's side of a client's HTTP/1 connection: the answer as bytes.
+
+Owns  how an answer's body is framed, whether the connection is kept behind it, one write for each read.
+Not   the connection itself (`client`); what is said, and when (`machine`, whose `Client` this is).
+"""
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from edgestead.edge.http import answers
+from edgestead.edge.http.exchange import Response
+from edgestead.http1.head import Headers
+
+if TYPE_CHECKING:
+    from edgestead.edge.http.client import ClientConnection
+
+_LAST_CHUNK = b"0\r\n\r\n"
+
+
+class ClientStream(msgspec.Struct, eq=False):
+    """`old` is HTTP/1.0: no chunks, no 1xx. `expects`: the client sends the body behind a 100."""
+
+    connection: "ClientConnection"
+    ray: bytes
+    keep_alive: bool
+    old: bool
+    expects: bool
+    head_only: bool
+    is_chunked: bool = False
+    out: list[bytes] = []
+
+    def go_on(self) -> None:
+        if self.expects:
+            self.expects = False
+            self.connection.write(answers.CONTINUE)
+
+    def interim(self, status: int, headers: Headers) -> None:
+        if not self.old:
+            self.out.append(answers.head(status, headers, b""))
+
+    def head(
+        self, status: int, headers: Headers, length: int | None, *, bodyless: bool, drained: bool
+    ) -> None:
+        edge = self.connection.edge
+        added = edge.ray_line % self.ray
+        if status == 101:
+            added += b"connection: upgrade\r\nupgrade: websocket\r\n"
+        elif length is None and not bodyless:
+            if self.old:
+                self.keep_alive = False
+            else:
+                self.is_chunked = True
+                added += answers.CHUNKED
+        if not drained or edge.is_ending:
+            self.keep_alive = False
+        if not self.keep_alive and status != 101:
+            added += answers.CLOSE
+        elif self.old:
+            added += answers.KEEP_ALIVE
+        self.out.append(answers.head(status, headers, added))
+
+    def piece(self, piece: bytes) -> None:
+        self.out.append(b"%x\r\n%b\r\n" % (len(piece), piece) if self.is_chunked else piece)
+
+    def flush(self) -> bool:
+        out = self.out
+        if not out:
+            return False
+        self.out = []
+        self.connection.write(out[0] if len(out) == 1 else b"".join(out))
+        return True
+
+    def end(self, *, drained: bool) -> None:
+        if self.is_chunked:
+            self.out.append(_LAST_CHUNK)
+        self.flush()
+        self.connection.through(keep_alive=self.keep_alive, drained=drained)
+
+    def answer(self, response: Response, *, drained: bool) -> None:
+        self.keep_alive = self.keep_alive and drained
+        lines = self.connection.edge.own_lines(self.ray)
+        self.connection.write(
+            answers.own_answer(
+                response, lines, head_only=self.head_only, keep_alive=self.keep_alive, old=self.old
+            )
+        )
+        self.connection.through(keep_alive=self.keep_alive, drained=drained)
+
+    def switch(self) -> None:
+        self.connection.tunnel()
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def abort(self) -> None:
+        self.connection.break_off()
+
+    def wait(self, seconds: float) -> None:
+        self.connection.wait(seconds)
+
+    def balance(self) -> None:
+        self.connection.balance()

@@ -1,0 +1,47 @@
+"""Limits of the edge, each with its unit.
+
+Owns  the numbers. Per worker unless it says otherwise.
+Not   limits of a head and of a connection that objects share (`http1.limits`).
+"""
+
+from edgestead.http1 import limits as http1
+
+HEAD_BYTES_MAX = http1.HEAD_BYTES_MAX  # request line and headers together
+HEADERS_MAX = http1.HEADERS_MAX  # browsers send about 20, proxies add some
+HEAD_SECONDS_MAX = http1.HEAD_SECONDS_MAX  # from the first byte of a head to its last
+IDLE_SECONDS_MAX = http1.IDLE_SECONDS_MAX  # between two requests
+BODY_SECONDS_MAX = http1.BODY_SECONDS_MAX  # without a byte of a body that is awaited
+BODY_BYTES_PER_SECOND_MIN = 500  # of a request's body, as Apache's mod_reqtimeout has it
+SLOW_BODY_SECONDS_MAX = 120.0  # in which it may come more slowly
+REQUESTS_WAITING_MAX = http1.REQUESTS_WAITING_MAX  # pipelined behind the one that is served
+WRITE_BUFFER_BYTES = http1.WRITE_BUFFER_BYTES  # sent and not taken yet: then the other side has to wait
+SWEEP_SECONDS = http1.SWEEP_SECONDS  # between two looks for connections that are late
+PIECE_BYTES = 16 * 1024  # parsed before it is looked at how many requests they were
+INSPECTION_SECONDS_MAX = 60.0  # that a request, its late parts or its answer waits for its inspection to end
+STALL_SECONDS_MAX = 60.0  # that a client takes nothing of an answer that waits for it; an origin, of a body
+LINGER_SECONDS_MAX = 2.0  # that a refused client's bytes are still read, so that it sees the refusal
+LINGER_BYTES_MAX = 1 << 20  # that are read in that time
+CONNECTIONS_MAX = 8_192  # of clients
+HANDSHAKE_SECONDS_MAX = 10.0  # of TLS and of a PROXY header, together with the wait for its first byte
+
+CONNECT_SECONDS_MAX = 5.0  # to one address of an origin, TLS included
+ORIGIN_HANDSHAKE_SECONDS_MAX = 4.0  # of it, TLS
+CONNECTS_SECONDS_MAX = 15.0  # to all of them that are tried for one request
+ADDRESSES_TRIED_MAX = 4  # of an origin for one request
+RETRIES_MAX = 1  # of a request whose kept connection its origin closed just as it was taken
+DOWN_SECONDS = 10.0  # that an address which did not answer is asked last
+ORIGIN_BODY_SECONDS_MAX = 100.0  # without a byte of an answer that has begun
+IDLE_ORIGIN_SECONDS_MAX = 4.0  # of a kept connection; common servers close theirs after 5
+IDLE_ORIGIN_MAX = 64  # kept connections to one origin
+INTERIM_MAX = 100  # 1xx answers before one answer
+TUNNEL_SECONDS_MAX = 600.0  # without a byte on an upgraded connection
+
+INSPECTED_BYTES_MAX = 129 * 1024  # of a request's body that is held: what is inspected, and one more
+CHUNKS_HELD_MAX = 1_024  # pieces in which it is held: then they are joined
+ROUTES_KEPT_MAX = 10_000  # spellings of Host that are remembered with what they lead to
+RESOLVED_NAMES_MAX = 4_096  # remembered targets of CNAME origins
+RESOLVED_SECONDS_MIN = 1.0  # however short the TTL: one question a second
+RESOLVED_SECONDS_MAX = 300.0  # however long the TTL: who moves is found
+RESOLVED_STALE_SECONDS_MAX = 3_600.0  # that old addresses serve while nobody answers for new ones
+ALIASES_FOLLOWED_MAX = 8  # through proxied names of our own
+LOOPS_HOPS_MAX = 16  # entries of CDN-Loop

@@ -1,0 +1,23 @@
+"""The phase http_request_firewall_custom: what an operator's own rules stop, challenge, log or skip.
+
+Owns  the phase's name and its step.
+Not   rate limits, the managed ruleset.
+"""
+
+from edgestead.edge.phases.acts import act_of
+from edgestead.edge.phases.phase import Step, Tools, ZoneRules
+from edgestead.edge.phases.rules import body_octets, compile_phase
+
+PHASE = "http_request_firewall_custom"
+BLOCK_STATUS = 403
+
+
+def compile_rules(rules: ZoneRules, tools: Tools) -> Step | None:
+    return compile_phase(
+        rules, PHASE, lambda rule, place: act_of(rule, place, tools, block_status=BLOCK_STATUS)
+    )
+
+
+def octets(rules: ZoneRules) -> int:
+    """How much of a body the rules look at."""
+    return body_octets(rules, PHASE)

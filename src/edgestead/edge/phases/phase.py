@@ -1,0 +1,88 @@
+"""What a phase of the pipeline is, and what it is given.
+
+Owns  `Phase`, `ZoneRules`, `Tools`.
+Not   the order of phases.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, Protocol
+
+from edgestead.edge.challenge.clearance import KEY_OCTETS, Clearances, Key
+from edgestead.edge.http.exchange import Exchange, Response, ZoneFacts
+from edgestead.edge.http.later import Later
+from edgestead.edge.managed.engines import NO_RULES, ManagedRules
+from edgestead.edge.phases.rates import Rates, memory_octets
+from edgestead.model.events import Decision
+from edgestead.model.ruleset_document import RulesetDocument
+
+Step = Callable[[Exchange], Response | Later | None]
+
+
+class Observer(Protocol):
+    """Who hears of what becomes of requests (`edge.events`). Called on the loop: never waits."""
+
+    def refused(
+        self, client: str, ray: bytes, status: int, reason: str, method: bytes, host: bytes, target: bytes
+    ) -> None:
+        """What could not be read, or names no zone of ours; `method`, `host`, `target` as far as known."""
+
+    def failed(self, exchange: Exchange, status: int, reason: str) -> None:
+        """The origin did not answer: the client gets an error page of the edge."""
+
+    def decided(self, exchange: Exchange, decision: Decision) -> None:
+        """A phase decided about a request, whether or not that ended it."""
+
+
+class Silent:
+    """An observer that keeps nothing."""
+
+    def refused(
+        self, client: str, ray: bytes, status: int, reason: str, method: bytes, host: bytes, target: bytes
+    ) -> None:
+        pass
+
+    def failed(self, exchange: Exchange, status: int, reason: str) -> None:
+        pass
+
+    def decided(self, exchange: Exchange, decision: Decision) -> None:
+        pass
+
+
+class Tools(NamedTuple):
+    """What a worker has, once, for all zones: what phases need beside their rules."""
+
+    clearances: Clearances
+    rates: Rates
+    worker: int = 0
+    workers: int = 1
+    observer: Observer = Silent()
+    https_port: int = 443  # where this server's own TLS is, for who came by a port
+    managed: ManagedRules = NO_RULES
+
+
+def local_tools(observer: Observer | None = None) -> Tools:
+    """Tools of a worker that is alone and whose clearances end with it."""
+    keys = [Key("00000001", os.urandom(KEY_OCTETS))]
+    rates = Rates(memoryview(bytearray(memory_octets(1))), os.urandom(KEY_OCTETS))
+    return Tools(Clearances(lambda: keys), rates, observer=observer or Silent())
+
+
+class ZoneRules(NamedTuple):
+    """What a zone's pipeline is compiled from. Account rulesets act before the zone's own.
+
+    `account` and `zone` are entry points by phase; `by_id` are all rulesets that `execute` may name.
+    """
+
+    facts: ZoneFacts
+    account: Mapping[str, RulesetDocument] = {}
+    zone: Mapping[str, RulesetDocument] = {}
+    by_id: Mapping[str, RulesetDocument] = {}
+
+
+class Phase(NamedTuple):
+    """A row of the list. `body_octets` says how much of a body the compiled step wants to see."""
+
+    name: str
+    compile: Callable[[ZoneRules, Tools], Step | None]
+    body_octets: Callable[[ZoneRules], int] = lambda rules: 0

@@ -1,0 +1,120 @@
+"""What all connections of one worker share.
+
+Owns  the set of clients' connections, their limits, the sweep of late ones, an orderly end, counting.
+Not   accepting connections (`listener`); requests.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from email.utils import formatdate
+from typing import TYPE_CHECKING
+
+from edgestead.edge import limits
+from edgestead.edge.http.address import Addresses, Names, Trust
+from edgestead.edge.http.pool import Pool
+from edgestead.edge.managed.turns import Turns
+from edgestead.edge.phases.phase import Tools
+from edgestead.edge.routing import Routes
+
+if TYPE_CHECKING:
+    from edgestead.edge.http.client import ClientConnection
+
+
+class Edge:
+    """`origin_port` None means 80, and 443 for TLS. `count` is told the status of every answer, `turned_away`
+    of every connection that there is no room for.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        routes: Routes,
+        pool: Pool,
+        trust: Trust,
+        address: Addresses,
+        names: Names,
+        tools: Tools,
+        count: Callable[[int], None],
+        turned_away: Callable[[], None] = lambda: None,
+        origin_port: int | None = None,
+        per_address_max: int = 1_024,
+    ) -> None:
+        self.loop = loop
+        self.routes = routes
+        self.pool = pool
+        self.trust = trust
+        self.address = address
+        self.names = names
+        self.ray_line = names.ray_line
+        self.tools = tools
+        self.observer = tools.observer
+        self.count = count
+        self.turned_away = turned_away
+        self.origin_port = origin_port
+        self.turns = Turns(loop.call_soon)
+        self.is_ending = False
+        # The time of the next sweep. Deadlines count from it: exact enough for seconds, never too early, and
+        # no request asks for the time.
+        self.soon = loop.time() + limits.SWEEP_SECONDS
+        self.date = b""  # as headers say it; behind by as much as a sweep is away
+        self._per_address_max = per_address_max
+        self._clients: set[ClientConnection] = set()
+        self._by_address: dict[str, int] = {}
+        self._empty = asyncio.Event()
+        self._sweeping: asyncio.TimerHandle | None = None
+
+    @property
+    def connections(self) -> int:
+        return len(self._clients)
+
+    def own_lines(self, ray: bytes) -> bytes:
+        """What every answer of the edge's own says: its request's id, and the time (RFC 9110 §6.6.1)."""
+        return self.ray_line % ray + b"date: %b\r\n" % self.date
+
+    def admit(self, client: "ClientConnection", peer: str, *, trusted: bool) -> bool:
+        """Whether there is room for another connection, of this address. A trusted proxy has many clients."""
+        count = self._by_address.get(peer, 0)
+        if len(self._clients) >= limits.CONNECTIONS_MAX or (count >= self._per_address_max and not trusted):
+            self.turned_away()
+            return False
+        self._by_address[peer] = count + 1
+        self._clients.add(client)
+        return True
+
+    def dismiss(self, client: "ClientConnection", peer: str) -> None:
+        if client in self._clients:
+            self._clients.discard(client)
+            left = self._by_address.get(peer, 1) - 1
+            if left:
+                self._by_address[peer] = left
+            else:
+                self._by_address.pop(peer, None)
+            if self.is_ending and not self._clients:
+                self._empty.set()
+
+    def sweep(self) -> None:
+        """Look for late connections, now and every SWEEP_SECONDS."""
+        now = self.loop.time()
+        self.soon = now + limits.SWEEP_SECONDS
+        self.date = formatdate(usegmt=True).encode()
+        for client in tuple(self._clients):
+            client.close_if_late(now)
+        self.pool.sweep(now)
+        self._sweeping = self.loop.call_later(limits.SWEEP_SECONDS, self.sweep)
+
+    async def close(self, drain_seconds: float) -> None:
+        """Let what is being served finish, then close. Accept nothing more before."""
+        self.is_ending = True
+        for client in tuple(self._clients):
+            client.finish()
+        if self._clients:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(drain_seconds):
+                    await self._empty.wait()
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        for client in tuple(self._clients):
+            client.break_off()
+        self.pool.close()

@@ -1,0 +1,107 @@
+"""Connections that are nobody's yet: how many may be there at once, through real sockets."""
+
+import asyncio
+import socket
+import ssl
+from contextlib import suppress
+from datetime import UTC, datetime
+from ipaddress import ip_network
+
+import pytest
+
+from edgestead.cli.server.authority import Authority
+from edgestead.edge.http import listener
+from edgestead.edge.http.address import Trust
+from edgestead.edge.http.certificates import Certificates
+from tests.edge.bench import Bench
+from tests.edge.talk import PATIENCE_SECONDS
+
+HOST = "www.example.com"
+ROOM = 2
+
+
+@pytest.fixture
+def certificates(tmp_path):
+    (tmp_path / f"{HOST}.pem").write_bytes(
+        Authority.new(datetime.now(UTC)).issue([HOST], datetime.now(UTC)).pem
+    )
+    return Certificates(tmp_path)
+
+
+def first_message():
+    """What a client of TLS says first."""
+    out = ssl.MemoryBIO()
+    context = ssl.create_default_context()
+    with suppress(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), out, server_hostname=HOST).do_handshake()
+    return out.read()
+
+
+def arrive(certificates, monkeypatch, said, *, trusted=False):
+    """Whether each of ROOM + 1 connections that say `said` and then nothing is left open, and the next one
+    after one of them has gone."""
+    monkeypatch.setattr(listener, "ARRIVALS_PER_ADDRESS_MAX", ROOM)
+
+    async def talk():
+        bench = Bench()
+        edge = bench.edge
+        edge.loop = asyncio.get_running_loop()
+        edge.trust = Trust([ip_network("127.0.0.0/8")] if trusted else [])
+        turned_away = []
+        edge.turned_away = lambda: turned_away.append(1)
+        http, https = socket.create_server(("127.0.0.1", 0)), socket.create_server(("127.0.0.1", 0))
+        address = https.getsockname()
+        served = listener.Listener(edge, proxy_protocol=False, certificates=certificates)
+        await served.open(http, https)
+        opened = [await _connect(address, said) for _ in range(ROOM + 1)]
+        left = [await _is_open(served, reader, number) for number, (reader, _) in enumerate(opened, 1)]
+        opened[0][1].close()
+        for _ in range(PATIENCE_SECONDS * 100):
+            if len(served._arrivals) < ROOM + trusted:
+                break
+            await asyncio.sleep(0.01)
+        reader, writer = await _connect(address, said)
+        left.append(await _is_open(served, reader, ROOM + trusted))
+        for _, one in (*opened, (reader, writer)):
+            one.close()
+        served.close()
+        return left, len(turned_away)
+
+    return asyncio.run(talk())
+
+
+async def _connect(address, said):
+    reader, writer = await asyncio.open_connection(*address)
+    writer.write(said)
+    return reader, writer
+
+
+async def _is_open(served, reader, number):
+    """When so many have arrived it is open; a connection that was turned away ends."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            if reader.at_eof():
+                return False
+            if reader.exception() is not None:
+                return False
+            if len(served._arrivals) >= number:
+                return True
+            with suppress(TimeoutError, ConnectionError):
+                await asyncio.wait_for(reader.read(1), 0.02)
+
+
+SAID = [pytest.param(b"", id="nothing"), pytest.param(first_message(), id="half a handshake")]
+
+
+@pytest.mark.parametrize("said", SAID)
+def test_one_address_cannot_take_all_the_room(certificates, monkeypatch, said):
+    left, turned_away = arrive(certificates, monkeypatch, said)
+    assert left == [True, True, False, True]
+    assert turned_away == 1
+
+
+@pytest.mark.parametrize("said", SAID)
+def test_a_trusted_proxy_has_many_clients(certificates, monkeypatch, said):
+    left, turned_away = arrive(certificates, monkeypatch, said, trusted=True)
+    assert left == [True, True, True, True]
+    assert turned_away == 0
