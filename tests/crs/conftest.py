@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,11 +24,11 @@ def only_rule(text: str, **others: str) -> Rule:
 
 
 VARIABLE = "EDGESTEAD_TEST_CRS"
-RELEASES = [name for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
+RELEASES: list[Any] = [name for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
 NO_RELEASE = pytest.param(None, id="no-release", marks=pytest.mark.long)
 
 
-@pytest.fixture(scope="session", params=["system", *(RELEASES or [NO_RELEASE])])
+@pytest.fixture(scope="session", params=("system", *(RELEASES or [NO_RELEASE])))
 def installed(request: pytest.FixtureRequest) -> Program:
     """The rule set of Debian's package modsecurity-crs, 3.3, and each that `EDGESTEAD_TEST_CRS` names.
 

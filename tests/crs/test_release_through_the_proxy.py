@@ -13,9 +13,9 @@ import sys
 import pytest
 
 from edgestead.crs import ANOMALY_RULE_ID, RULESET_ID
-from edgestead.services import events
-from tests.proxy.conftest import Site
-from tests.proxy.talk import read_answer
+from edgestead.model import events
+from tests.edge.conftest import Site
+from tests.edge.talk import read_answer
 from tests.waf.regression import ALL_TESTS, FOLDERS, SETTINGS, cases
 
 PHASE = "http_request_firewall_managed"
@@ -101,7 +101,7 @@ class Proxy:
         found, dropped = {}, 0
         for path in sorted((self.site.server.data_dir / "events").glob(f"*{events.SUFFIX}")):
             for line in path.read_bytes().splitlines():
-                event = events._decode(line)
+                event = events.decode(line)
                 dropped += event.dropped
                 ids = {number(event.description)} | {number(one.description) for one in event.contributions}
                 found.setdefault(event.ray_id, set()).update(ids - {0})

@@ -9,8 +9,8 @@ import pytest
 
 from edgestead.crs import Catalogue, Program, build_catalogue, load, parse
 from edgestead.server import waf_part
-from edgestead.waf.compile import RuleSet
 from edgestead.waf.engine import Engine, finish
+from edgestead.waf.load.compile import RuleSet
 from edgestead.waf.transaction import Policy, Request, Verdict
 
 # Compiling takes longer than all tests of the room; the file is named by what it is made from.

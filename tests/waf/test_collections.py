@@ -7,7 +7,10 @@ from random import Random
 import pytest
 
 from edgestead.crs import tables
-from edgestead.waf import collections, limits
+from edgestead.waf import limits
+from edgestead.waf.bodies.charsets import CHARSETS_MAX
+from edgestead.waf.limits import at_once
+from edgestead.waf.run import collections
 from edgestead.waf.transaction import Header, Refused, Request, Response, Values
 from tests.waf import peer, random_bodies
 
@@ -50,8 +53,8 @@ def request(
 
 
 def values(one: Request, force: bool = False) -> Values:
-    found = collections.request_values(one)
-    collections.add_body(found, one, found["REQBODY_PROCESSOR"][0][1].decode(), force)
+    found = at_once(collections.request_values(one))
+    at_once(collections.add_body(found, one, found["REQBODY_PROCESSOR"][0][1].decode(), force))
     return found
 
 
@@ -103,7 +106,7 @@ def test_cookies_are_read_as(header: bytes, expected: list[tuple[bytes, bytes]])
 
 
 def test_every_variable_with_one_value_is_there_from_the_start() -> None:
-    found = collections.request_values(request())
+    found = at_once(collections.request_values(request()))
     engine = {"DURATION", "HIGHEST_SEVERITY", "MATCHED_VAR", "MATCHED_VAR_NAME"}
     sets = {"MULTIPART_FILENAME", "MULTIPART_NAME", "REMOTE_USER"}
 
@@ -254,6 +257,8 @@ ENCODED = [
     (MULTIPART + b"; charset=utf-7", PART + b"1" + END, "charset"),
     (MULTIPART, PART[:-2] + b"Content-Type: text/plain; charset=utf-16\r\n\r\n1" + END, "charset"),
     (MULTIPART, PART[:-2] + b"Content-Transfer-Encoding: Base64\r\n\r\nMQ==" + END, "transfer-encoding"),
+    (FORM + b"; charset=utf-8" * (CHARSETS_MAX + 1), b"a=1", "charset"),
+    (FORM + b"; charset=utf-8" * CHARSETS_MAX, b"a=1", None),
     (FORM + b"; charset=UTF-8", b"a=1", None),
     (FORM + b"; charset=", b"a=1&_charset_=windows-1252", None),
     (JSON + b';charset="utf-8"', b"[1]", None),
@@ -270,8 +275,8 @@ def test_a_body_that_means_another_text_to_who_believes_its_encoding_is_told(
     kind: bytes, body: bytes, reason: str | None
 ) -> None:
     one = request(body=body, kind=kind)
-    found = collections.request_values(one)
-    trouble = collections.add_body(found, one, found["REQBODY_PROCESSOR"][0][1].decode(), False)
+    found = at_once(collections.request_values(one))
+    trouble = at_once(collections.add_body(found, one, found["REQBODY_PROCESSOR"][0][1].decode(), False))
 
     assert (trouble.reason if trouble else None, trouble.status if trouble else 415) == (reason, 415)
 
@@ -296,9 +301,9 @@ def test_too_many_arguments_or_cookies_are_refused() -> None:
 
 def test_a_refusal_leaves_word_of_itself_in_the_variables() -> None:
     one = request(body=b"{", kind=JSON)
-    found = collections.request_values(one)
+    found = at_once(collections.request_values(one))
     with pytest.raises(Refused):
-        collections.add_body(found, one, "JSON", False)
+        at_once(collections.add_body(found, one, "JSON", False))
 
     assert (found["REQBODY_ERROR"], found["REQBODY_ERROR_MSG"]) == ([(b"", b"1")], [(b"", b"json-syntax")])
 

@@ -3,7 +3,7 @@
 import pytest
 
 from edgestead.waf.engine import finish
-from edgestead.waf.patterns import Pattern
+from edgestead.waf.load.patterns import Pattern
 from edgestead.waf.transaction import Request
 from tests.waf.conftest import ids, inspect, small_engine
 

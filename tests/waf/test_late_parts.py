@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
-from edgestead.waf import late_parts
-from edgestead.waf.bodies_multipart import Multipart
-from edgestead.waf.late_parts import LateParts
+from edgestead.waf.bodies import late_parts
+from edgestead.waf.bodies.late_parts import LateParts
+from edgestead.waf.bodies.multipart import Multipart
 from edgestead.waf.transaction import Refused
 
 TYPE = b"multipart/form-data; boundary=XyZ"

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from edgestead.waf import samples
-from edgestead.waf.samples import NotARequest
+from edgestead.cli.waf import samples
+from edgestead.cli.waf.samples import NotARequest
 
 RAW = [
     (b"GET /a?b HTTP/1.1\r\nHost: x\r\n\r\n", b"GET", b"/a?b", [(b"host", b"x")], b""),

@@ -5,15 +5,15 @@ from random import Random
 
 import pytest
 
-from edgestead.waf import scan
-from edgestead.waf.compile import RuleSet
 from edgestead.waf.engine import Engine
-from edgestead.waf.gates import ARGUMENTS, gates_of, soft_gate, takes_line_ends
 from edgestead.waf.limits import Meter
-from edgestead.waf.search import confirmed
+from edgestead.waf.load.compile import RuleSet
+from edgestead.waf.load.gates import ARGUMENTS, gates_of, soft_gate, takes_line_ends
+from edgestead.waf.plan import scan
+from edgestead.waf.plan.search import confirmed
+from edgestead.waf.plan.variants import HARMLESS_WITHOUT, HAZARDS, SEPARATOR, Chains, Texts
+from edgestead.waf.run.transformations import TRANSFORMATIONS
 from edgestead.waf.transaction import Request
-from edgestead.waf.transformations import TRANSFORMATIONS
-from edgestead.waf.variants import HARMLESS_WITHOUT, HAZARDS, SEPARATOR, Chains, Texts
 from tests.waf.conftest import engine_of, ids, inspect, small_program
 from tests.waf.regression import FOLDERS
 from tests.waf.traffic import ATTACKS, Traffic
@@ -78,7 +78,8 @@ def missed(engine, batch):
     """(rule, value) of every match whose rule the scan did not name."""
     rule_set, meter = engine.rule_set, Meter(1 << 60)
     everything = tuple(range(len(rule_set.chains.chains)))
-    text = Texts(rule_set.chains, batch).all_lines(everything, meter)
+    texts = Texts(rule_set.chains, batch).scannable(everything, meter)
+    text = b"\n".join(text for text in texts if text is not None)
     named = engine.scanner.candidates(text, ARGUMENTS, ARGUMENTS)
     transformed = {}
     misses = []

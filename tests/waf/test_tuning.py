@@ -2,11 +2,11 @@
 
 import pytest
 
+from edgestead.cli.waf.tuning import PATHS_LISTED_MAX, Judge, Suggester, Table
 from edgestead.crs import build_catalogue, parse
-from edgestead.waf.compile import RuleSet
 from edgestead.waf.engine import Engine, finish
+from edgestead.waf.load.compile import RuleSet
 from edgestead.waf.transaction import Request
-from edgestead.waf.tuning import PATHS_LISTED_MAX, Judge, Suggester, Table
 
 RULE = (
     'SecRule ARGS "@contains {word}" "id:{id},phase:2,block,t:none,msg:\'{word}\',severity:{severity},'

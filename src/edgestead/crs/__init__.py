@@ -1,11 +1,19 @@
 """SecLang text to typed rules and a catalogue of them. Only `loader` touches the disk."""
 
-from .catalogue import ANOMALY_RULE_ID, RULESET_ID, Catalogue, Entry, build_catalogue, paranoia_level, scores
-from .errors import RuleError, RulesMissing, RulesUnreadable
-from .loader import RuleFiles, load
-from .overrides import CategoryOverride, Effective, Overrides, RuleOverride, apply_overrides
-from .parser import parse
-from .rules import Control, Marker, Operator, Program, Rule, SetVar, Severity, Variable
+from edgestead.crs.catalogue import (
+    ANOMALY_RULE_ID,
+    RULESET_ID,
+    Catalogue,
+    Entry,
+    build_catalogue,
+    paranoia_level,
+    scores,
+)
+from edgestead.crs.errors import RuleError, RulesMissing, RulesUnreadable
+from edgestead.crs.loader import RuleFiles, load
+from edgestead.crs.overrides import CategoryOverride, Effective, Overrides, RuleOverride, apply_overrides
+from edgestead.crs.parser import parse
+from edgestead.crs.rules import Control, Marker, Operator, Program, Rule, SetVar, Severity, Variable
 
 __all__ = [
     "ANOMALY_RULE_ID",

@@ -1,18 +1,16 @@
 """A rule's actions: pairs of text to the fields of a `Rule`.
 
 Owns  one reader per action, checked values, inheritance from SecDefaultAction.
-Asks  `tables`, `targets`.
-Tells the parser keyword arguments for `Rule`; refuses with `ValueError`.
 Not   where the text came from.
 """
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from . import tables
-from .errors import shown
-from .rules import Control, SetVar, Severity
-from .targets import read_target
+from edgestead.crs import tables
+from edgestead.crs.errors import shown
+from edgestead.crs.rules import Control, SetVar, Severity
+from edgestead.crs.targets import read_target
 
 Pairs = Iterable[tuple[str, str]]
 ID_MAX = (1 << 31) - 1  # fits in 31 bits, as everywhere else ids are kept

@@ -1,9 +1,7 @@
 """The managed OWASP ruleset as the API shows it: one entry per scoring rule, the anomaly rule last.
 
 Owns  ids, increments, categories and descriptions of the entries.
-Asks  a parsed `Program`.
-Tells `services` what to list and what an override may name; `waf` which rule counts how much.
-Not   JSON (`api`), overrides (`services`), running rules (`waf`).
+Not   JSON (`rest`), overrides (`usecases`), running rules (`waf`).
 
 An entry stands for a rule of a request phase that adds to the inbound anomaly score. Initialisation,
 paranoia gates and response rules have none: they are machinery, not choices.
@@ -15,7 +13,7 @@ from hashlib import blake2s
 
 import msgspec
 
-from .rules import Program, Rule, Severity
+from edgestead.crs.rules import Program, Rule, Severity
 
 RULESET_ID = "4814384a9e5d4991b9815dcfc25d2f1f"
 ANOMALY_RULE_ID = "6179ae15870a4bb7b2d480d4843b323c"

@@ -1,8 +1,6 @@
 """The refusals of this room.
 
 Owns  `RuleError`, with file and line, and `RulesUnreadable` for what cannot be loaded at all or is not there.
-Asks  nobody.
-Tells whoever loads rules what to say to the operator.
 Not   the REST API: nothing of this reaches a client.
 """
 

@@ -1,8 +1,6 @@
 """SecLang text into directives, arguments, targets and actions.
 
 Owns  continuation lines, comments, quotes and separators.
-Asks  nobody.
-Tells the parser strings; refuses with `ValueError`, to which the parser adds file and line.
 Not   what the words mean.
 
 A directive ends at a line end without a backslash, and so does a comment: rules are commented out by one #

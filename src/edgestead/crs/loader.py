@@ -1,8 +1,6 @@
 """Rule files from a folder or a release archive. The only module of the room that touches the disk.
 
 Owns  where rule sets lie, which of their files matter and in which order, limits on what is read.
-Asks  the file system.
-Tells `parser` texts by name.
 Not   understanding them.
 
 A rule set is a setup file (``crs-setup.conf``, else its ``.example``), ``rules/*.conf`` with data files, and
@@ -22,7 +20,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from .errors import RulesMissing, RulesUnreadable
+from edgestead.crs.errors import RulesMissing, RulesUnreadable
 
 SYSTEM_RULES = Path("/usr/share/modsecurity-crs")  # Debian's package modsecurity-crs
 SYSTEM_SETUP = Path("/etc/modsecurity/crs")

@@ -1,9 +1,7 @@
 """What is left of the managed ruleset once a zone's overrides are applied.
 
 Owns  the precedence of overrides.
-Asks  `catalogue`.
-Tells `waf` which rules run, how each counts, the threshold and the action.
-Not   decoding or refusing overrides (`services`): unknown ids and categories are simply not met here.
+Not   decoding or refusing overrides (`usecases`): unknown ids and categories are simply not met here.
 
 A rule override beats categories, categories beat the ruleset, each property on its own. Of several
 categories that a rule has, and of several items about one rule, the last one listed wins. What is absent
@@ -17,7 +15,7 @@ Source: spec "Managed ruleset configuration"; docs/explanation/crs.md.
 
 import msgspec
 
-from .catalogue import THRESHOLD_DEFAULT, Catalogue, Entry
+from edgestead.crs.catalogue import THRESHOLD_DEFAULT, Catalogue, Entry
 
 
 class CategoryOverride(msgspec.Struct, frozen=True, kw_only=True):

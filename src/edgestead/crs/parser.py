@@ -1,8 +1,6 @@
 """SecLang files to a `Program`.
 
 Owns  directives, chains, includes, later updates of earlier rules, and the checks over all rules.
-Asks  `lexer`, `targets`, `actions`.
-Tells `catalogue` and `waf` typed rules; refuses with `RuleError` (file and line) whatever it does not know.
 Not   reading the disk: the texts come in (`loader`).
 
 Rules are kept as drafts until the last line, because SecRuleUpdate… and SecRuleRemove… may name any earlier
@@ -16,12 +14,12 @@ from pathlib import PurePosixPath
 import msgspec
 import re2
 
-from . import tables
-from .actions import read_actions, rule_fields, whole_number
-from .errors import RuleError, shown
-from .lexer import arguments, directives, split_actions
-from .rules import Marker, Operator, Program, Rule, Variable
-from .targets import read_operator, read_targets
+from edgestead.crs import tables
+from edgestead.crs.actions import read_actions, rule_fields, whole_number
+from edgestead.crs.errors import RuleError, shown
+from edgestead.crs.lexer import arguments, directives, split_actions
+from edgestead.crs.rules import Marker, Operator, Program, Rule, Variable
+from edgestead.crs.targets import read_operator, read_targets
 
 INCLUDE_DEPTH_MAX = 16  # files inside one another; a ring ends here
 RULES_MAX = 50_000  # a release has about 650

@@ -1,8 +1,6 @@
 """SecLang rules as typed, frozen structs: what `waf` runs and the catalogue lists.
 
 Owns  the shapes.
-Asks  nobody.
-Tells `waf` (engine) and `catalogue`.
 Not   reading text (`parser`); meaning of operators and transformations (`waf`).
 
 Names are in their canonical spelling (`tables`), collections and variables upper-case, keys of setvar and

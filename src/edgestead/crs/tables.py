@@ -1,8 +1,6 @@
 """The words of SecLang, version 3 of the language: everything else is an error.
 
 Owns  names of directives, variables, operators, transformations, actions and control options.
-Asks  nobody.
-Tells the parser.
 Not   what they do.
 
 Each table maps a folded name to its canonical spelling. Source: reference manual of ModSecurity v3; the two

@@ -1,18 +1,16 @@
 """Targets and operators of a rule: text to `Variable` and `Operator`.
 
 Owns  how selectors, patterns, counts and exclusions are written, and which operator takes what.
-Asks  `tables`, `lexer`.
-Tells the parser; refuses with `ValueError`.
 Not   reading data files: a callback does.
 """
 
 from collections.abc import Callable
 from ipaddress import ip_network
 
-from . import tables
-from .errors import shown
-from .lexer import split_targets
-from .rules import Operator, Variable
+from edgestead.crs import tables
+from edgestead.crs.errors import shown
+from edgestead.crs.lexer import split_targets
+from edgestead.crs.rules import Operator, Variable
 
 TARGETS_MAX = 256  # targets of one rule
 PHRASES_MAX = 100_000  # phrases of one operator

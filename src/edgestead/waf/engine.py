@@ -1,9 +1,7 @@
 """Requests in, verdicts out: a rule set with its scanner, policies, and inspections.
 
 Owns  policies and their plans; the order of phases; scores.
-Asks  `collections` for values, `search` for candidates, `run` to run rules.
-Tells the proxy a verdict, in steps that each take little time.
-Not   what happens to the request then (`proxy`), where a compiled database is kept (`server`).
+Not   what happens to the request then (`edge`), where a compiled database is kept (`server`).
 
 Scores count each rule once, whatever number of values it matched; the rule set's own counting goes on beside
 it in TX, and its rules that deny by it are only logged here: the policy decides.
@@ -11,28 +9,47 @@ it in TX, and its rules that deny by it are only logged here: the policy decides
 Source: spec "Managed ruleset configuration"; design note 0017.
 """
 
-from collections.abc import Generator, Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Generator, Iterable
+from typing import Final
 
 import msgspec
 
 from edgestead.crs import Effective
-
-from . import scan
-from .collections import add_body, add_response_body, request_values, response_values
-from .compile import CompiledRule, RuleSet
-from .gates import ARGUMENTS, BODY, HEAD, RESPONSE
-from .limits import HITS_MAX, LATE_WORK_UNITS_MAX, RESPONSE_WORK_UNITS_MAX, STEP_UNITS, WORK_UNITS_MAX, Meter
-from .operators import number
-from .plan import Plan
-from .run import Found, Run
-from .scan import NoScanner, Scanner
-from .search import Search
-from .transaction import PARANOIA_LEVELS, PASSING, Hit, Policy, Refused, Request, Response, Values, Verdict
+from edgestead.waf.bodies.body import content_type_of
+from edgestead.waf.bodies.late_parts import LateParts
+from edgestead.waf.limits import (
+    HITS_MAX,
+    LATE_WORK_UNITS_MAX,
+    RESPONSE_WORK_UNITS_MAX,
+    WORK_UNITS_MAX,
+    Meter,
+    at_once,
+)
+from edgestead.waf.load.compile import CompiledRule, RuleSet
+from edgestead.waf.load.gates import ARGUMENTS, BODY, HEAD, RESPONSE
+from edgestead.waf.plan import scan
+from edgestead.waf.plan.plan import Plan
+from edgestead.waf.plan.scan import NoScanner, Scanner
+from edgestead.waf.plan.search import Search
+from edgestead.waf.run.collections import add_body, add_response_body, request_values, response_values
+from edgestead.waf.run.operators import number
+from edgestead.waf.run.run import Found, Run
+from edgestead.waf.transaction import (
+    PARANOIA_LEVELS,
+    PASSING,
+    Hit,
+    Policy,
+    Refused,
+    Request,
+    Response,
+    Values,
+    Verdict,
+)
 
 PLANS_MAX = 64  # choices of rules with a plan kept; zones that choose alike share one
 _OF_REQUEST: Final = (ARGUMENTS, BODY, HEAD)
 Steps = Generator[None, None, Verdict]
+_Making = Generator[None, None, Plan]
 _LEVEL_KEYS: Final = (
     b"detection_paranoia_level",
     b"blocking_paranoia_level",
@@ -41,6 +58,29 @@ _LEVEL_KEYS: Final = (
 )
 # The threshold of answers, as the rule set's setup file names it, and what the rule set takes without one.
 _OUTBOUND_KEY, _OUTBOUND_DEFAULT = b"outbound_anomaly_score_threshold", b"4"
+
+
+class Planning:
+    """A plan, None until it is made: whoever waits for it goes on with the making, one step each."""
+
+    __slots__ = ("_making", "plan")
+
+    def __init__(self, making: _Making) -> None:
+        self._making = making
+        self.plan: Plan | None = None
+
+    def waiting(self) -> _Making:
+        """Ends with the plan. Others may be waiting for it, too, and may leave before it is made."""
+        while self.plan is None:
+            try:
+                next(self._making)
+            except StopIteration as stop:
+                if stop.value is None:  # an error ended it before, and would end it again
+                    raise RuntimeError("these rules cannot be prepared") from None
+                self.plan = stop.value
+            else:
+                yield
+        return self.plan
 
 
 class Engine:
@@ -62,7 +102,7 @@ class Engine:
         self.notes = rule_set.notes
         self._tx = tx or {}
         self._policies: dict[Policy, Policy] = {}
-        self._plans: dict[tuple[int, int], Plan] = {}
+        self._plans: dict[tuple[int, int], Planning] = {}
 
     def policy(self, effective: Effective) -> Policy:
         """What a zone's overrides leave, as a mask."""
@@ -92,15 +132,20 @@ class Engine:
         return Policy(enabled=enabled, level=level, threshold=threshold, action=action)
 
     def plan(self, policy: Policy) -> Plan:
-        """The plan of a policy; 50 to 200 ms for a choice of rules that was not met before."""
+        """The plan of a policy, where nobody else waits: see `planning`."""
+        return at_once(self.planning(policy).waiting())
+
+    def planning(self, policy: Policy) -> Planning:
+        """The plan of a policy, made already or not: 50 to 80 ms for a choice of rules that was not met."""
         key = policy.enabled, policy.level
-        plan = self._plans.get(key)
-        if plan is None:
+        planning = self._plans.get(key)
+        if planning is None:
             if len(self._plans) >= PLANS_MAX:
                 self._plans.pop(next(iter(self._plans)))
             tx = self._tx | dict.fromkeys(_LEVEL_KEYS, b"%d" % policy.level)
-            plan = self._plans[key] = Plan(self.rule_set, self._chosen(policy), tx, self.scanner.gate)
-        return plan
+            making = Plan.making(self.rule_set, self._chosen(policy), tx, self.scanner.gate)
+            planning = self._plans[key] = Planning(making)
+        return planning
 
     def _chosen(self, policy: Policy) -> Iterable[CompiledRule]:
         for rule in self.rule_set.rules:
@@ -120,36 +165,46 @@ class Inspection:
         self._engine = engine
         self._request = request
         self.policy = policy
-        self._plan = engine.plan(policy)
+        self._planning = engine.planning(policy)
         self._meter = Meter(work_units_max)
         self._run: Run | None = None
         self._earlier: list[Found] = []  # before the parts of the body that are looked at now
         self._is_late = False
         self._of_request = 0  # of what was found
-        self._search = Search(engine.rule_set.chains, engine.scanner, self._plan, self._meter)
+        self._search: Search | None = None
+
+    @property
+    def longest_units(self) -> int:
+        """The most work so far between two turns of others."""
+        return self._meter.longest
 
     def request(self) -> Steps:
         """Phases 1 and 2. Limits are verdicts, not exceptions."""
         try:
-            request, trouble = self._request, None
-            values = request_values(request)
-            plan = self._plan
-            run = self._run = Run(self._engine.rule_set.chains, plan.tx, values, self._meter, plan.knowledge)
+            request, trouble, chains = self._request, None, self._engine.rule_set.chains
+            plan = yield from self._planning.waiting()
+            search = self._search = Search(chains, self._engine.scanner, plan, self._meter)
+            values = yield from self._meter.toiling(request_values(request))
+            run = self._run = Run(chains, plan.tx, values, self._meter, plan.knowledge)
             run.has_body = bool(request.body)
             run.values_changed()
-            yield
-            yield from self._search.look(run, _OF_REQUEST, early=1 if request.body else 0)
-            yield from self._phase(run, 1)
+            yield from search.look(run, _OF_REQUEST, early=1 if request.body else 0)
+            yield from search.phase(run, 1)
             if request.body:
                 processor = run.processor or _first(values, "REQBODY_PROCESSOR")
-                trouble = add_body(values, request, processor, run.force_body)
+                reading = add_body(values, request, processor, run.force_body)
+                trouble = yield from self._meter.toiling(reading)
                 run.values_changed()
-                yield
-                yield from self._search.look(run, _OF_REQUEST)
-            yield from self._phase(run, 2)
+                yield from search.look(run, _OF_REQUEST)
+            yield from search.phase(run, 2)
         except Refused as refused:
             return self._verdict(refused)
         return self._verdict(trouble)
+
+    def late_parts(self) -> Generator[None, None, LateParts]:
+        """The walk over what follows the body that `request` saw. Raises: Refused, as `LateParts`."""
+        kind = content_type_of(self._request)
+        return (yield from self._meter.toiling(LateParts.reading(kind, self._request.body)))
 
     def late(self, parts: bytes) -> Steps:
         """Parts of a multipart body that came after what `request` saw, as a small body of their own.
@@ -165,7 +220,6 @@ class Inspection:
         )
         if not self._is_late:
             self._is_late, self._meter = True, Meter(LATE_WORK_UNITS_MAX)
-        self._search = Search(self._engine.rule_set.chains, self._engine.scanner, self._plan, self._meter)
         return self.request()
 
     def response(self, response: Response) -> Steps:
@@ -173,32 +227,25 @@ class Inspection:
 
         The score is the outbound one; its threshold is the rule set's own, as there is none in the API.
         """
-        run = self._run
+        run, search = self._run, self._search
         assert run is not None, "the request comes first"
+        assert search is not None
         self._of_request = len(run.found)
         self._meter.budget = self._meter.units + RESPONSE_WORK_UNITS_MAX
         try:
             run.values.update(response_values(response))
             run.values_changed()
-            yield from self._search.look(run, (RESPONSE,), early=3)
-            yield from self._phase(run, 3)
+            yield from search.look(run, (RESPONSE,), early=3)
+            yield from search.phase(run, 3)
             if response.body:
                 add_response_body(run.values, response)
                 run.values_changed()
-            yield from self._search.look(run, (RESPONSE,))
+            yield from search.look(run, (RESPONSE,))
             for phase in (4, 5):
-                yield from self._phase(run, phase)
+                yield from search.phase(run, phase)
         except Refused as refused:
             return self._outbound(run, refused)
         return self._outbound(run)
-
-    def _phase(self, run: Run, phase: int) -> Iterator[None]:
-        places = self._search.places(phase)
-        units = self._meter.units
-        for _ in run.phase(self._plan.phases[phase], places):
-            if self._meter.units - units >= STEP_UNITS:
-                units = self._meter.units
-                yield
 
     def _found(self, run: Run) -> list[Found]:
         """What rules have found in the request, each of them once."""
@@ -285,10 +332,4 @@ def _outbound_hit(found: Found) -> Hit:
     )
 
 
-def finish(steps: Generator[None, None, Any]) -> Any:
-    """Drive steps to their end at once, where nobody else waits."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            return stop.value
+finish = at_once

@@ -1,12 +1,15 @@
 """How much of a request is looked at, and how much work it may cost.
 
 Owns  every named limit of the room, with its unit; the meter of work.
-Asks  `transaction` for the refusal.
-Tells collections, bodies, engine.
 Not   what happens over a limit: the module that meets it says so in its docstring.
 """
 
-from .transaction import Refused
+from collections.abc import Generator
+from typing import Any, TypeVar
+
+from edgestead.waf.transaction import Refused
+
+T = TypeVar("T")
 
 # What is read of a request. The defaults of ModSecurity's recommended configuration, where it has one.
 BODY_BYTES_MAX = 131_072  # inspected body without files (SecRequestBodyNoFilesLimit); more is refused, 413
@@ -28,25 +31,73 @@ TX_VALUE_BYTES_MAX = 65_536  # of one of them
 CAPTURES_MAX = 10  # TX:0 to TX:9
 MACRO_BYTES_MAX = 65_536  # what one text with macros may expand to
 
-# What it may cost. A unit of work is about one byte looked at by one pattern or transformation, and ten to a
-# hundred units are a microsecond.
-STEP_UNITS = 50_000  # about a millisecond: after so much the inspection gives way
+# What it may cost. A unit of work is about one byte looked at by one pattern or transformation: 10 ns, on a
+# quiet machine (`benchmarks/waf_portions.py` prints how near that is).
+STEP_UNITS = 25_000  # a quarter of a millisecond: after so much the inspection gives way at its next chance
+PORTION_UNITS_MAX = 300_000  # between two chances, counted for the worst; two milliseconds, as measured
+PART_BYTES = 8_192  # of values that are transformed together; a larger value is taken in portions
+PART_VALUES = 256  # the same, in values
+SMALL_BYTES = 1_024  # values of no more are transformed in one go, under all chains
+SLICE_BYTES = 8_192  # that are scanned at once
+CALL_UNITS = 30  # of a function of Python, called for a value or an escape
 WORK_UNITS_MAX = 20_000_000  # one request; over it the request is refused
 LATE_WORK_UNITS_MAX = 100_000_000  # later parts of an upload, all together: each is seen with the head again
 RESPONSE_WORK_UNITS_MAX = 100_000_000  # one answer, beside its request: every rule may read all of its body
 
 
-class Meter:
-    """What one request has cost so far, in units of work."""
+def at_once(steps: Generator[Any, None, T]) -> T:
+    """What steps end with, where nobody else waits."""
+    try:
+        while True:
+            next(steps)
+    except StopIteration as stop:
+        outcome: T = stop.value
+        return outcome
 
-    __slots__ = ("budget", "units")
+
+class Meter:
+    """What one request has cost so far, in units of work, and what of it since others had their turn."""
+
+    __slots__ = ("_beside", "_longest", "_mark", "budget", "units")
 
     def __init__(self, budget: int = WORK_UNITS_MAX) -> None:
         self.units = 0
         self.budget = budget
+        self._longest = 0
+        self._beside = 0
+        self._mark = 0
 
     def spend(self, units: int) -> None:
         """Raises: Refused when the budget is used up."""
         self.units += units
         if self.units > self.budget:
             raise Refused("work", 403)
+
+    def toil(self, units: int) -> None:
+        """Work that counts for the portion alone, as the request's size bounds it anyway."""
+        self._beside += units
+
+    def toiling(self, steps: Generator[int, None, T]) -> Generator[None, None, T]:
+        """Steps that tell the units of work of each portion; gives way between them."""
+        while True:
+            try:
+                self.toil(next(steps))
+            except StopIteration as stop:
+                outcome: T = stop.value
+                return outcome
+            if self.is_due():
+                yield
+
+    def is_due(self) -> bool:
+        """Whether it is others' turn; whoever asks gives way then, and a new portion begins."""
+        done = self.units + self._beside
+        if done - self._mark < STEP_UNITS:
+            return False
+        self._longest = max(self._longest, done - self._mark)
+        self._mark = done
+        return True
+
+    @property
+    def longest(self) -> int:
+        """The units of the largest portion so far."""
+        return max(self._longest, self.units + self._beside - self._mark)

@@ -1,8 +1,6 @@
 """The seams of the room: what comes in, how values are held, what comes out.
 
 Owns  `Request`, `Response`, `Values`, `Policy`, `Hit`, `Verdict`.
-Asks  nobody.
-Tells `collections` and `bodies` how to hold values; `engine` and the proxy what they exchange.
 Not   parsing (`collections`, `bodies`), rules (`compile`, `engine`).
 """
 

@@ -1,0 +1,1 @@
+"""From a parsed rule set to rules that run."""

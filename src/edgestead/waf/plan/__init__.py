@@ -1,0 +1,1 @@
+"""Which rules a request needs at all, and one search for all of their patterns."""
