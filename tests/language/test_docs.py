@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from edgestead.language import FUNCTIONS, compile_filter, compile_value, types
-from edgestead.language.page import reference_page
 
 from .conftest import FILTERS, VALUES
 
@@ -16,10 +15,6 @@ EXPRESSIONS = (REFERENCE / "expressions.md").read_text()
 def blocks(kind: str) -> list[str]:
     texts = EXPRESSIONS.split(f"```{kind}\n")[1:]
     return [line for text in texts for line in text.split("```")[0].splitlines()]
-
-
-def test_the_page_of_fields_is_the_tables() -> None:
-    assert (REFERENCE / "fields.md").read_text() == reference_page()
 
 
 @pytest.mark.parametrize("text", blocks("text"))

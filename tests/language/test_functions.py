@@ -143,7 +143,7 @@ def test_a_timed_hmac_holds_for_its_key_message_and_time(
 BODIES = [b"{", b"[" * 100_000, b'{"a": 1.0}', b'{"a": true}', b'{"a": null}', b"[1]", b'{"a": "\xff"}', b""]
 
 
-@pytest.mark.parametrize("body", BODIES, ids=[body[:12] for body in BODIES])
+@pytest.mark.parametrize("body", BODIES, ids=range(len(BODIES)))
 def test_a_json_document_without_that_integer_is_a_missing_value(body: bytes) -> None:
     lookup = compile_value('to_string(lookup_json_integer(http.request.body.raw, "a"))', VALUES)
 

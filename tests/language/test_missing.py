@@ -5,30 +5,30 @@ from collections.abc import Callable
 import pytest
 
 TRUE = [
-    'http.referer ne "a"',
+    'http.request.body.mime ne "a"',
     'http.request.headers["nope"][0] != "a"',
     'http.request.headers["accept"][9] ne "a"',
     'http.request.headers["x-empty"][0] ne "a"',
-    'not http.referer == "a"',
-    'lower(http.referer) ne "a"',
+    'not http.request.body.mime == "a"',
+    'lower(http.request.body.mime) ne "a"',
     'all(http.request.headers["x-empty"][*] == "a")',
-    'not starts_with(http.referer, "a")',
-    'concat("a", http.referer) eq "a"',
+    'not starts_with(http.request.body.mime, "a")',
+    'concat("a", http.request.body.mime) eq "a"',
     'lookup_json_integer(http.request.body.raw, "huge") ne 1',
 ]
 FALSE = [
-    'http.referer eq "a"',
-    'http.referer < "a"',
-    'http.referer >= ""',
-    'http.referer contains ""',
-    'http.referer matches ".*"',
-    'http.referer matches "a"',
-    'http.referer wildcard "*"',
-    'http.referer in {"a"}',
+    'http.request.body.mime eq "a"',
+    'http.request.body.mime < "a"',
+    'http.request.body.mime >= ""',
+    'http.request.body.mime contains ""',
+    'http.request.body.mime matches ".*"',
+    'http.request.body.mime matches "a"',
+    'http.request.body.mime wildcard "*"',
+    'http.request.body.mime in {"a"}',
     'ip.src.metro_code eq "1"',
     "cf.edge.server_ip in {0.0.0.0/0 ::/0}",
-    "len(http.referer) ge 0",
-    'starts_with(http.referer, "")',
+    "len(http.request.body.mime) ge 0",
+    'starts_with(http.request.body.mime, "")',
     'any(http.request.headers["nope"][*] != "a")',
     'all(http.request.headers["nope"][*] != "a")',
     'any(not http.request.headers["nope"][*] == "a")',
@@ -51,7 +51,7 @@ def test_every_other_comparison_is_false(holds: Callable[[str], bool], text: str
 
 
 def test_a_value_expression_of_a_missing_value_is_missing(value_of: Callable[[str], object]) -> None:
-    assert value_of("http.referer") is None
-    assert value_of("lower(http.referer)") is None
-    assert value_of('concat("a", http.referer, "b")') == b"ab"
-    assert value_of("concat(http.referer)") is None
+    assert value_of("http.request.body.mime") is None
+    assert value_of("lower(http.request.body.mime)") is None
+    assert value_of('concat("a", http.request.body.mime, "b")') == b"ab"
+    assert value_of("concat(http.request.body.mime)") is None

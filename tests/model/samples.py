@@ -4,7 +4,7 @@
 
 from typing import Any, NamedTuple
 
-from edgestead.model.record_errors import (
+from edgestead.model.refusals.record import (
     ContentRefused,
     ContentTooLong,
     FieldMissing,

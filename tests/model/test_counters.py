@@ -2,7 +2,6 @@
 
 import pytest
 
-from edgestead.model import counters
 from edgestead.model.counters import METRICS, PAGE_BYTES, Page, private_page, render, slot
 
 
@@ -109,9 +108,3 @@ def test_a_page_refuses_a_count_beyond_its_cell():
 
     with pytest.raises(ValueError, match="invalid value"):
         page.add(0)
-
-
-def test_the_reference_names_every_metric():
-    page = counters.reference_page()
-
-    assert all(f"## {metric.name}\n" in page for metric in METRICS)

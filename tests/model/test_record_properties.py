@@ -7,7 +7,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from edgestead.model.names import InvalidValue, absolute_text, wire_from_labels
-from edgestead.model.record_errors import RecordRefused
 from edgestead.model.records import TYPES, folded_content, folded_query, from_wire, parse
 from edgestead.model.records.kinds import (
     Address,
@@ -24,6 +23,7 @@ from edgestead.model.records.kinds import (
 from edgestead.model.records.svcb import ServiceParams
 from edgestead.model.records.txt import Strings
 from edgestead.model.records.words import quoted, quoted_ascii, string_octets, words
+from edgestead.model.refusals.record import RecordRefused
 
 IN = dns.rdataclass.IN
 type_names = st.sampled_from(sorted(TYPES))
@@ -78,6 +78,21 @@ VALUES = {
 }
 
 
+@st.composite
+def substitutions(draw):
+    """The regex of NAPTR. Of octets by chance hardly any is one, and to draw until one is fails by itself."""
+    delimiter = draw(st.sampled_from("!/#"))
+    pattern = draw(
+        st.lists(st.sampled_from(["a", ".*", "é", r"\(", "[(]", "\\" + delimiter, "(x)"]), max_size=12)
+    )
+    references = [f"\\{number}" for number in range(1, min(pattern.count("(x)"), 9) + 1)]
+    replacement = draw(st.lists(st.sampled_from(["sip:", "é", r"\\", *references]), max_size=8))
+    flags = draw(st.sampled_from(["", "i"]))
+    return delimiter.join(["", "".join(pattern), "".join(replacement), flags]).encode()
+
+
+SPECIAL = {("NAPTR", "regex"): substitutions() | st.just(b"")}
+
 # The peer wants the length that belongs to these kinds of digest; the samples have such digests.
 PEER_KINDS = {"DS": "digest_type", "TLSA": "matching_type", "SMIMEA": "matching_type", "SSHFP": "type"}
 # It reads decimals as floats and cuts them: 34.87 m become 3486 cm. The samples have plain numbers.
@@ -87,7 +102,9 @@ PEER_ROUNDS = {"LOC"}
 @st.composite
 def rdatas(draw, type_name):
     row = TYPES[type_name]
-    rdata = row.rdata(*[draw(VALUES[type(field.kind)](field.kind)) for field in row.fields])
+    usual = [VALUES[type(field.kind)](field.kind) for field in row.fields]
+    fields = zip(row.fields, usual, strict=True)
+    rdata = row.rdata(*[draw(SPECIAL.get((type_name, field.name), some)) for field, some in fields])
     try:
         rdata.check()
     except InvalidValue:

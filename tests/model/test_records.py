@@ -7,8 +7,8 @@ import pytest
 
 from edgestead.model.call import Profile
 from edgestead.model.names import ROOT, wire_from_text
-from edgestead.model.record_errors import ContentRefused, NameRefused, RecordRefused, UnknownType
 from edgestead.model.records import TYPES, TYPES_BY_NUMBER, from_wire, parse
+from edgestead.model.refusals.record import ContentRefused, NameRefused, RecordRefused, UnknownType
 from tests.model.samples import BAD, GOOD, Bad, Good
 
 SPEC_TYPES = set(

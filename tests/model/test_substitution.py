@@ -2,8 +2,8 @@
 
 import pytest
 
-from edgestead.model.record_errors import ContentRefused
 from edgestead.model.records import parse
+from edgestead.model.refusals.record import ContentRefused
 
 GOOD = (
     "",

@@ -2,8 +2,8 @@
 
 import pytest
 
-from edgestead.model.record_errors import ContentTooLong
 from edgestead.model.records import TXT, from_wire, parse
+from edgestead.model.refusals.record import ContentTooLong
 
 STRINGS = [
     ("abc", (b"abc",)),

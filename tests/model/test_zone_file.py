@@ -5,7 +5,7 @@ import pytest
 from edgestead.model import names
 from edgestead.model.call import Profile
 from edgestead.model.names import InvalidValue
-from edgestead.model.zone_file_errors import LineUnreadable
+from edgestead.model.refusals.record import LineUnreadable
 from edgestead.model.zonefile import Notes, read, read_notes, write_notes
 from edgestead.model.zonefile.generate import GENERATED_MAX
 from edgestead.model.zonefile.lines import LINE_CHARACTERS_MAX, WORDS_MAX

@@ -1,8 +1,6 @@
 """A typed tree to Python closures that run on a view.
 
 Owns  `Filter` and `ValueExpression`, how each node runs, what a missing value does.
-Asks  `parser` for trees, `fields` for slots, `functions`, `patterns`, `sets`.
-Tells `proxy` and `services` something to call; nothing is parsed per request.
 Not   where a request's fields come from (`view`).
 
 Missing values: a comparison of one is false, `!=` is true; a function of one is missing, except that
@@ -16,13 +14,13 @@ import operator
 from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
-from . import patterns
-from .errors import FilterError
-from .fields import FIELDS
-from .functions import FUNCTIONS
-from .parser import parse_filter, parse_value
-from .sets import item_set
-from .tree import (
+from edgestead.language import patterns
+from edgestead.language.errors import FilterError
+from edgestead.language.fields import FIELDS
+from edgestead.language.functions import FUNCTIONS
+from edgestead.language.parser import parse_filter, parse_value
+from edgestead.language.sets import item_set
+from edgestead.language.tree import (
     EACH,
     Call,
     Compare,
@@ -41,8 +39,8 @@ from .tree import (
     ValueNode,
     Wildcard,
 )
-from .types import STRING, Type
-from .view import View
+from edgestead.language.types import STRING, Type
+from edgestead.language.view import View
 
 Lists = Callable[[str, Type], Container[Any] | None]
 Run = Callable[[View], bool]

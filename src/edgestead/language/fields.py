@@ -1,8 +1,6 @@
 """Every field an expression can name: one row each.
 
 Owns  name, type, direction, slot and default of each field; old names that still work.
-Asks  `types`, `phases`.
-Tells the parser what a name means; `proxy` which slot to fill.
 Not   how a request yields a value.
 
 A `slot` is the row's place in the table, for this process only. `default` is the value where nothing fills
@@ -11,8 +9,8 @@ the field: this platform computes no bot score, yet rules that mention one load 
 
 import msgspec
 
-from .phases import PHASES, Direction
-from .types import BOOL, INT, IP, STRING, Type, Value, array, map_of
+from edgestead.language.phases import PHASES, Direction
+from edgestead.language.types import BOOL, INT, IP, STRING, Type, Value, array, map_of
 
 _STRINGS = array(STRING)
 _MULTI = map_of(_STRINGS)
@@ -108,8 +106,10 @@ _RESPONSE: dict[Type, str] = {
     """,
     _MULTI: "http.response.headers raw.http.response.headers",
 }
+# Headers with fields of their own are empty where absent: `http.user_agent eq ""` finds who sends none.
 # Neutral values of what this platform does not compute: no threat seen, "not scored" (100), human (99).
 _DEFAULTS: dict[str, Value] = {
+    **dict.fromkeys(("http.cookie", "http.referer", "http.user_agent", "http.x_forwarded_for"), b""),
     "cf.threat_score": 0,
     "cf.waf.score": 100,
     "cf.waf.score.sqli": 100,

@@ -1,8 +1,6 @@
 """Every function of the language: one row each.
 
 Owns  names, parameters, result types, where a function may be used, which constants it refuses.
-Asks  `library` for what they compute, `patterns` for replacements.
-Tells the parser how a call must look, the compiler what to run.
 Not   `any` and `all`: they are part of the grammar, because they take conditions.
 """
 
@@ -12,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from . import library, patterns
-from .tree import Field, Literal, ValueNode
-from .types import BOOL, INT, IP, STRING, Type, array
+from edgestead.language import library, patterns
+from edgestead.language.tree import Field, Literal, ValueNode
+from edgestead.language.types import BOOL, INT, IP, STRING, Type, array
 
 Run = Callable[..., Any]
 SPLIT_ITEMS_MAX = 128  # contract "Expressions": the limit of split

@@ -1,8 +1,6 @@
 """Many filters as one function.
 
 Owns  the Python source that a list of filters becomes.
-Asks  `compiler` for what has no short source, `fields`, `patterns` and `sets`.
-Tells whoever runs the same list of filters for every request.
 Not   what a condition means: `compiler` defines it, and tests hold this module to it.
 
 A closure for each comparison costs more than the comparison. So the usual conditions on plain fields are
@@ -21,13 +19,13 @@ from bisect import bisect_right
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from . import patterns
-from .compiler import Filter, _Compiler, no_lists
-from .errors import FilterError
-from .fields import FIELDS
-from .functions import FUNCTIONS
-from .sets import Ranges, item_set
-from .tree import (
+from edgestead.language import patterns
+from edgestead.language.compiler import Filter, _Compiler, no_lists
+from edgestead.language.errors import FilterError
+from edgestead.language.fields import FIELDS
+from edgestead.language.functions import FUNCTIONS
+from edgestead.language.sets import Ranges, item_set
+from edgestead.language.tree import (
     Call,
     Compare,
     Condition,

@@ -1,8 +1,6 @@
 """Reading the small pieces of an expression: names, words, numbers, strings, addresses, patterns.
 
 Owns  `Cursor`: the text, the place in it, and one reader per kind of literal.
-Asks  `types`, `errors`.
-Tells the parser values; refuses with `FilterError` at the exact place.
 Not   what may follow what (`parser`); whether a regular expression compiles (`patterns`).
 
 There are no tokens: what ``61:62`` or ``010`` means depends on the type it is compared with, so the parser
@@ -12,8 +10,8 @@ asks for what it expects. Blanks are space, carriage return and line feed, as in
 from ipaddress import ip_address, ip_network
 from typing import NoReturn
 
-from .errors import FilterError
-from .types import INT_MAX, INT_MIN, IPV6_FLAG, ip_value
+from edgestead.language.errors import FilterError
+from edgestead.language.types import INT_MAX, INT_MIN, IPV6_FLAG, ip_value
 
 _BLANKS = " \r\n"
 _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")

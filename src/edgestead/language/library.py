@@ -1,8 +1,6 @@
 """What the functions of the language compute, on plain values.
 
 Owns  the algorithms: base64, URL and JSON reading, networks, timed HMACs, query arguments.
-Asks  `types`.
-Tells `functions`, which names and types them.
 Not   missing values: a function only runs when all of its arguments are there.
 
 Every function is total: on a value it cannot work with it answers None, which is a missing value. Results
@@ -19,7 +17,15 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
-from .types import INT_MAX, INT_MIN, IPV6_FLAG, VALUE_BYTES_MAX, VALUE_ITEMS_MAX, Value, ip_text
+from edgestead.language.types import (
+    INT_MAX,
+    INT_MIN,
+    IPV6_FLAG,
+    VALUE_BYTES_MAX,
+    VALUE_ITEMS_MAX,
+    Value,
+    ip_text,
+)
 
 URL_DECODE_ROUNDS_MAX = 16  # recursive decoding; each round shortens the value
 TIMESTAMP_DIGITS = 10

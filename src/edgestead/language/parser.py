@@ -1,8 +1,6 @@
 """An expression's text to its typed tree.
 
 Owns  the grammar and every check that makes a tree well typed.
-Asks  `lexer` for literals, `fields` and `functions` for names, `patterns` whether a pattern is one.
-Tells the compiler a tree that needs no further checks; refuses with `FilterError`.
 Not   running anything; which lists exist (`compiler`).
 
 Precedence, tightest first: `not`, `and`, `xor`, `or`. Names and literals depend on one another's types, so
@@ -14,12 +12,12 @@ own limit however deep the caller stands.
 
 from difflib import get_close_matches
 
-from . import fields, patterns
-from .errors import FilterError
-from .functions import FUNCTIONS, Function, Kind, Parameter
-from .lexer import Cursor
-from .phases import PHASES
-from .tree import (
+from edgestead.language import fields, patterns
+from edgestead.language.errors import FilterError
+from edgestead.language.functions import FUNCTIONS, Function, Kind, Parameter
+from edgestead.language.lexer import Cursor
+from edgestead.language.phases import PHASES
+from edgestead.language.tree import (
     EACH,
     Call,
     Compare,
@@ -38,7 +36,7 @@ from .tree import (
     ValueNode,
     Wildcard,
 )
-from .types import (
+from edgestead.language.types import (
     BOOL,
     EXPRESSION_CHARS_MAX,
     INT,

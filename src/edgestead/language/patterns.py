@@ -1,8 +1,6 @@
 r"""Patterns on request bytes: regular expressions and wildcards, in linear time.
 
 Owns  how a pattern becomes a test or a replacement.
-Asks  RE2 for regular expressions.
-Tells the parser whether a pattern is one, the compiler how to run it.
 Not   reading patterns from an expression (`lexer`).
 
 RE2 never backtracks, and its memory and program are bounded (`REGEX_MEMORY_BYTES_MAX`,
@@ -21,7 +19,7 @@ from weakref import WeakValueDictionary
 
 import re2
 
-from .types import (
+from edgestead.language.types import (
     REGEX_INSTRUCTIONS_MAX,
     REGEX_MEMORY_BYTES_MAX,
     REGEX_REPETITIONS_MAX,

@@ -1,9 +1,7 @@
 """The phases of rules, as far as expressions care.
 
 Owns  which phases exist, in order of execution, and whether a phase sees requests, responses or packets.
-Asks  nobody.
-Tells `fields` and `functions` where they are available.
-Not   which actions a phase allows (`services`).
+Not   which actions a phase allows (`usecases`).
 """
 
 from enum import StrEnum

@@ -1,8 +1,6 @@
 """Sets for `in { … }`: membership in constant or logarithmic time.
 
 Owns  how a list of items becomes something that `in` works on.
-Asks  nobody.
-Tells the compiler.
 Not   named lists: those come ready from outside.
 """
 

@@ -1,8 +1,6 @@
 """The typed tree of an expression; `str()` of any node is its normal form.
 
 Owns  the node classes and how they print.
-Asks  `types`.
-Tells the compiler what to run, and whoever shows an expression how to write it.
 Not   checking: the parser only builds trees whose types fit.
 
 Normal form: words rather than symbols for logic, symbols for comparisons, double-quoted strings, decimal
@@ -15,7 +13,7 @@ from typing import Literal as Choice
 
 import msgspec
 
-from .types import BOOL, IP, IPV6_FLAG, Type, array, ip_text
+from edgestead.language.types import BOOL, IP, IPV6_FLAG, Type, array, ip_text
 
 EACH = "*"
 

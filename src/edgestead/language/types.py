@@ -1,8 +1,6 @@
 """The types of values in an expression, and the limits that hold for every value.
 
 Owns  `Type`, the forms values take at run time, how an IP address becomes one integer, the room's limits.
-Asks  nobody.
-Tells the parser what may be compared, the compiler and `view` what they will meet.
 Not   which field has which type (`fields`).
 
 At run time a String is `bytes`, an Int and an Ip are `int`, a Bool is `bool`, an Array is a list or tuple, a

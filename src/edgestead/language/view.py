@@ -1,8 +1,6 @@
 """What an expression sees of a request.
 
 Owns  the protocol between compiled expressions and whoever holds a request, and a lazy implementation.
-Asks  `fields` for slots and defaults, `types` for the cut.
-Tells compiled expressions one field at a time.
 Not   how a request yields a field: the holder passes a loader per field.
 
 A view is subscripted with a slot and answers the value, or None where it is missing. Values must be of the
@@ -12,8 +10,8 @@ field's type (`types` says in which form) and already cut.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
-from .fields import ALIASES, FIELDS
-from .types import Value, clip
+from edgestead.language.fields import ALIASES, FIELDS
+from edgestead.language.types import Value, clip
 
 R = TypeVar("R")
 Loader = Callable[[R], Value | None]

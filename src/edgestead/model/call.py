@@ -1,8 +1,6 @@
 """Who calls, and as of when: the first argument of every use case.
 
 Owns  `Call` and `Actor`.
-Asks  nobody.
-Tells `services` everything that a decision may depend on besides the data.
 Not   HTTP.
 """
 

@@ -1,8 +1,6 @@
 """Counters that outlive the process that counts, and their prometheus text.
 
 Owns  the table of metrics, the layout of a counter page, the exposition format.
-Asks  nobody: the buffer under a page comes in as a parameter.
-Tells `api` the text of `/metrics`; every room which slot is its own.
 Not   making or sharing the memory (`server`); deciding what is worth counting.
 
 A page is PAGE_BYTES of unsigned 64-bit cells in the machine's byte order, one page per process name. The
@@ -69,6 +67,18 @@ _BOUNDS_US = (100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_00
 
 METRICS: tuple[Metric, ...] = (
     Metric("edge_process_starts_total", "counter", _EVERY, "Times the supervisor started this process."),
+    Metric(
+        "edge_process_silences_total",
+        "counter",
+        _CONTROL,
+        "Times the supervisor ended this process because it gave no sign of life.",
+    ),
+    Metric(
+        "edge_process_unstable_seconds",
+        "gauge",
+        _EVERY,
+        "When the last end but two was that nobody asked for, since the epoch; 0 before there were three.",
+    ),
     Metric("edge_api_requests_total", "counter", _CONTROL, "REST requests answered.", "status", _STATUSES),
     Metric(
         "edge_api_request_seconds",
@@ -76,6 +86,12 @@ METRICS: tuple[Metric, ...] = (
         _CONTROL,
         "Time from a REST request's head to its answer's last byte.",
         bounds_us=_BOUNDS_US,
+    ),
+    Metric(
+        "edge_api_refused_credentials_total",
+        "counter",
+        _CONTROL,
+        "REST requests with credentials that nobody has. Missing ones and tokens that are over do not count.",
     ),
     Metric(
         "edge_api_unreadable_total",
@@ -87,6 +103,10 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric("edge_store_commits_total", "counter", _CONTROL, "Commits of the control database."),
     Metric("edge_store_writes_total", "counter", _CONTROL, "Writes in those commits."),
+    Metric("edge_disk_free_bytes", "gauge", _CONTROL, "Free where the data is, beside the reserve."),
+    Metric("edge_disk_reserve_bytes", "gauge", _CONTROL, "Kept for deletions and starts on a full disk."),
+    Metric("edge_disk_full", "gauge", _CONTROL, "1 while nothing can be added, for want of room."),
+    Metric("edge_store_failing", "gauge", _CONTROL, "1 while control.db or kv.db cannot be written."),
     Metric("edge_store_writes_waiting", "gauge", _CONTROL, "Writes that wait for their turn."),
     Metric(
         "edge_kv_operations_total",
@@ -184,6 +204,12 @@ METRICS: tuple[Metric, ...] = (
         "DNS queries with a cookie that proves the client's address.",
     ),
     Metric(
+        "edge_objects_refused_credentials_total",
+        "counter",
+        _OBJECTS,
+        "HTTP requests to stateful objects with credentials that nobody has.",
+    ),
+    Metric(
         "edge_objects_requests_total",
         "counter",
         _OBJECTS,
@@ -219,6 +245,12 @@ METRICS: tuple[Metric, ...] = (
         "gauge",
         _OBJECTS,
         "1 while the disk is full: objects can be read, and nothing is written.",
+    ),
+    Metric(
+        "edge_objects_quarantined",
+        "gauge",
+        _OBJECTS,
+        "Objects that are not run because their code ended three processes; `edgecli object list` has them.",
     ),
     Metric(
         "edge_objects_blocked_total",
@@ -372,24 +404,3 @@ def _histogram(metric: Metric, process: str, page: Page, first: int) -> Iterator
     sum_us = page.cells[first + len(bounds)]
     yield f'{metric.name}_sum{{process="{process}"}} {sum_us / _MICROSECONDS:.6f}'
     yield f'{metric.name}_count{{process="{process}"}} {total}'
-
-
-def reference_page() -> str:
-    """docs/reference/metrics.md."""
-    lines = [
-        "# Metrics",
-        "",
-        "`GET /metrics` on the API's address answers the prometheus text format, version 0.0.4. Every sample",
-        "carries `process`, the name of the process that counted (`control`, `dns-0`, …, `dns-tcp`):",
-        "sum over it for the whole server. Counters survive the restart of a process and start at zero with",
-        "the server.",
-    ]
-    for metric in METRICS:
-        lines += ["", f"## {metric.name}", "", f"{metric.help}", "", f"- kind: {metric.kind}"]
-        lines.append("- processes: " + ", ".join(metric.roles))
-        if metric.values:
-            lines.append(f"- label `{metric.label}`: " + ", ".join(metric.values))
-        if metric.bounds_us:
-            bounds = ", ".join(f"{bound / _MICROSECONDS:g}" for bound in metric.bounds_us)
-            lines.append(f"- buckets in seconds: {bounds}")
-    return "\n".join(lines) + "\n"

@@ -2,8 +2,6 @@
 
 Owns  the shape of the feed's documents for zones and proxied names at the edge, and their bytes; which
       headers the edge itself writes.
-Asks  nobody.
-Tells `services.edge_feed` what to emit and `proxy.routing` what to read; both sides what no rule may write.
 Not   rulesets (`model.ruleset_document`); what DNS serves (`model.served`).
 
 The scope of both is the zone's id. Origins are in these documents and in no others: DNS never hears of them.

@@ -1,8 +1,6 @@
 """The one shape of every REST answer.
 
 Owns  the envelope's bytes, the error object, paging facts.
-Asks  `model.errors` for what an error knows.
-Tells `api`.
 Not   HTTP headers; what a result holds.
 
 Spec "Response envelope"; contract: `result` first, then `success`, `errors`, `messages`, `result_info`.
@@ -13,10 +11,11 @@ from typing import Any
 
 import msgspec
 
-from edgestead.model.errors import EdgeError
+from edgestead.model.refusals import EdgeError
 
 encode = msgspec.json.Encoder().encode
 
+REMARK = 10_000  # the code of a message that refuses nothing
 _TAIL = b',"success":true,"errors":[],"messages":[]}'
 _TAIL_BEFORE_INFO = b'],"success":true,"errors":[],"messages":[],"result_info":'
 
@@ -65,7 +64,7 @@ def page_of(items: Sequence[Any], page: int, per_page: int, total_count: int) ->
 
 
 class Message(msgspec.Struct, frozen=True):
-    """An item of `messages`: words beside a result that is right."""
+    """An item of `messages`: words beside a result that is right, or beside a refusal."""
 
     code: int
     message: str
@@ -92,7 +91,8 @@ def success_with_info(items: Any, info: Any) -> bytes:
 
 def failure(error: EdgeError) -> bytes:
     causes = encode([_cause(one) for one in (error, *error.also)])
-    return b'{"result":null,"success":false,"errors":' + causes + b',"messages":[]}'
+    messages = encode([Message(REMARK, text) for text in error.remarks])
+    return b'{"result":null,"success":false,"errors":' + causes + b',"messages":' + messages + b"}"
 
 
 def _cause(error: EdgeError) -> Cause:

@@ -1,8 +1,6 @@
 """Identifiers: 32 lower-case hex digits, never reused.
 
 Owns  their form and how a random one is made.
-Asks  nobody: the bytes come in.
-Tells `services` and `api`.
 Not   what an identifier names.
 """
 

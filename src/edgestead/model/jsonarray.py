@@ -1,8 +1,6 @@
 """The items of a JSON array in a stream of bytes, found and not parsed.
 
 Owns  where one item ends and the next begins, in one pass and with one item in memory.
-Asks  nobody.
-Tells `services.namespaces` (bulk bodies) and `edgecli kv bulk` (files of any size).
 Not   whether an item is JSON: its reader decodes it. Standard library only.
 
 Only strings and brackets are looked at, so a broken item may come out whole or cut; either way it is not

@@ -1,8 +1,6 @@
 """What a key-value namespace may hold: keys, values, expiry and metadata, and the refusals.
 
 Owns  the limits and rules of one key, one write and one namespace, with their codes and words.
-Asks  nobody.
-Tells `services.namespaces`, `api.kv` and `edgecli kv --local`, so that all three refuse alike.
 Not   storing (`store.kv`), permissions, HTTP framing.
 
 Sources: spec "Key-value entry", "Limits"; codes from the public API's observed answers. Only the standard
@@ -13,7 +11,18 @@ import json
 import re
 from typing import Any, NoReturn
 
-from edgestead.model.errors import BadRequest, MethodNotAllowed, NotFound, TooManyRequests
+from edgestead.model.refusals import CLIENTS_TAKE_IT
+from edgestead.model.refusals.kv import (
+    ExpirationInvalid,
+    KeyInvalid,
+    KeyTooLong,
+    MetadataInvalid,
+    MetadataTooLarge,
+    NamespaceIdInvalid,
+    TitleInvalid,
+    TtlInvalid,
+    ValueTooLarge,
+)
 
 KEY_BYTES_MAX = 512  # as UTF-8; spec "Limits"
 VALUE_BYTES_MAX = 26_214_400  # spec "Limits": 25 MB, read as MiB
@@ -36,90 +45,6 @@ _USUAL_KEY = re.compile(f"[!-~]{{3,{KEY_BYTES_MAX}}}")
 _NAMESPACE_ID = re.compile("[0-9a-f]{32}")
 
 
-class KeyNotFound(NotFound):
-    """The key is absent or expired. Clients match these words."""
-
-    code, wording = 10009, "key not found"
-
-
-class NamespaceIdInvalid(BadRequest):
-    code, wording = 10011, "The namespace id must be 32 hexadecimal digits."
-
-
-class KvBodyInvalid(BadRequest):
-    """The body is not what the route takes; `reason` names the item when there are several."""
-
-    code, wording = 10012, "invalid request body: {reason}"
-
-
-class BadCursor(BadRequest):
-    """The cursor is not one that a listing returned."""
-
-    code, wording = 10012, "The cursor is not valid."
-
-
-class KvMethodNotAllowed(MethodNotAllowed):
-    code = 10405
-
-
-class KvBusy(TooManyRequests):
-    """Large bodies of one credential come in one after another."""
-
-    code, wording = 10429, "{limit} large bodies of these credentials are on their way already. Try again."
-
-
-class NamespaceNotFound(NotFound):
-    code, wording = 10013, "namespace not found"
-
-
-class TitleTaken(BadRequest):
-    code, wording = 10014, "a namespace with this account ID and title already exists"
-
-
-class TitleInvalid(BadRequest):
-    code, wording = 10019, "The title {reason}."
-
-
-class TooManyNamespaces(BadRequest):
-    code, wording = 10022, "The account has {limit} namespaces already, which is the limit."
-
-
-class NoKeys(BadRequest):
-    code, wording = 10029, "At least one key is needed."
-
-
-class KeyInvalid(BadRequest):
-    code, wording = 10030, "The key {reason}."
-
-
-class KeyTooLong(KeyInvalid):
-    code, status, wording = 10030, 414, "UTF-8 encoded length of {bytes} exceeds key length limit of {limit}."
-
-
-class ExpirationInvalid(BadRequest):
-    code, wording = 10033, "Invalid expiration of {expiration}. {reason}."
-
-
-class TtlInvalid(BadRequest):
-    code, wording = 10034, "Invalid expiration_ttl of {ttl}. {reason}."
-
-
-class ValueTooLarge(BadRequest):
-    code, status, wording = 10047, 413, "The value is larger than {limit} bytes."
-
-
-class ValuesTooLarge(ValueTooLarge):
-    code, wording = 10047, "The values together are larger than {limit} bytes."
-
-
-class MetadataInvalid(BadRequest):
-    code, wording = 10147, "The metadata {reason}."
-
-
-class MetadataTooLarge(MetadataInvalid):
-    code, status, wording = 10147, 413, "The metadata is {bytes} bytes of JSON; the limit is {limit}."
-
-
 def check_namespace_id(text: str) -> str:
     """Raises NamespaceIdInvalid. Capital digits are taken, as the same id."""
     id_ = text.lower()
@@ -140,7 +65,7 @@ def check_key(key: str, *, blanks: bool) -> str:
     if _UNPRINTABLE.search(key) is not None:
         raise KeyInvalid(reason="may hold printable characters only")
     if not blanks and " " in key:
-        raise KeyInvalid(reason="may not hold blanks")
+        raise KeyInvalid(reason=f"may not hold blanks; {CLIENTS_TAKE_IT}")
     length = len(key.encode())
     if length > KEY_BYTES_MAX:
         raise KeyTooLong(bytes=length, limit=KEY_BYTES_MAX)

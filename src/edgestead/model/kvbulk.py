@@ -1,8 +1,6 @@
 """One item of a bulk body: an entry object or a key, from its JSON.
 
 Owns  the shape of both, and decoding base64 values.
-Asks  `model.kv` for the rules.
-Tells `services.namespaces` and `edgecli kv --local`.
 Not   the array around the items (`model.jsonarray`); storing.
 
 Source: spec "Key-value entry (bulk upload)". Members that are not in it are ignored; null is not sent.
@@ -13,14 +11,9 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from edgestead.model.errors import EdgeError
-from edgestead.model.kv import (
-    KvBodyInvalid,
-    check_key,
-    check_value_length,
-    compact_metadata,
-    expires_at_s,
-)
+from edgestead.model.kv import check_key, check_value_length, compact_metadata, expires_at_s
+from edgestead.model.refusals import EdgeError
+from edgestead.model.refusals.kv import BulkItemInvalid, KvBodyInvalid
 
 
 class PairSent(msgspec.Struct):
@@ -41,12 +34,6 @@ class BulkPair(msgspec.Struct, frozen=True):
     content: bytes
     expires_at_s: int | None
     metadata: bytes | None
-
-
-class BulkItemInvalid(KvBodyInvalid):
-    """One item is wrong, and with it the whole request. `index` counts from 0."""
-
-    wording = "invalid request body: item {index}: {reason}"
 
 
 _decode_item = msgspec.json.Decoder(PairSent).decode

@@ -1,8 +1,6 @@
 """Limits on what comes from outside, each with its unit and source.
 
 Owns  the numbers.
-Asks  nobody.
-Tells every room.
 Not   checking: the room that meets the value does that.
 
 A name ends in its unit. A limit that only one room knows stays in that room.

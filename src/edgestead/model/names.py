@@ -2,9 +2,7 @@
 
 Owns  the two spellings of a name (text and wire), the relations between names, and which owner names a
       record type or a zone may have.
-Asks  nobody.
-Tells every room that meets a name.
-Not   what a name means: that is for zones and records; the refusal's code, which `model.record_errors` holds.
+Not   what a name means: that is for zones and records; refusals and their codes (`model.refusals.record`).
 
 One form means one identity: equal names are equal bytes, hashable, and go into a DNS message unchanged.
 Everything here walks its input once; nothing depends on a pattern matcher.
@@ -14,6 +12,7 @@ from collections.abc import Sequence
 
 from edgestead.model.call import Profile
 from edgestead.model.limits import LABEL_OCTETS_MAX, NAME_OCTETS_MAX
+from edgestead.model.refusals import CLIENTS_TAKE_IT
 
 ROOT = b"\x00"
 
@@ -210,7 +209,8 @@ def check_address_name(name: bytes, profile: Profile, apex: bytes = ROOT) -> Non
     for label in below:
         first = label[:1]
         if not (first.isalpha() or first == b"_" or (first.isdigit() and profile is Profile.CLIENTS)):
-            raise InvalidName(f"label {shown(_label_text(label))} must start with a letter")
+            hint = f"; {CLIENTS_TAKE_IT}" if first.isdigit() else ""
+            raise InvalidName(f"label {shown(_label_text(label))} must start with a letter{hint}")
         if not label[-1:].isalnum():
             raise InvalidName(f"label {shown(_label_text(label))} must end with a letter or digit")
         if label.translate(None, _ADDRESS_OCTETS):

@@ -1,8 +1,6 @@
 """The permission groups that a token's policies name.
 
 Owns  their names, identifiers, scopes, and which implies which.
-Asks  `model.ids`.
-Tells `services.access` and the routes, which each name one.
 Not   deciding.
 
 A Write group implies the Read group of the same name. The WAF of an account is one part of its rulesets, and
@@ -38,17 +36,41 @@ _PAIRS: tuple[tuple[str, Scope], ...] = (
     ("Memberships", "user"),
     ("User Details", "user"),
 )
-_SINGLE: tuple[tuple[str, Scope], ...] = (("Objects Invoke", "account"),)
+# The published identifiers of Read and Write: configurations and programs hold them (contract "Published ids
+# of permission groups"). Groups that only this platform has are named by a digest.
+_PUBLISHED: dict[str, tuple[str, str]] = {
+    "Zone": ("c8fed203ed3043cba015a93ad1616f1f", "e6d2666161e84845a636613608cee8d5"),
+    "DNS": ("82e64a83756745bbbb1c9c2701bf816b", "4755a26eedb94da69e1066d98aa820be"),
+    "Zone Settings": ("517b21aee92c4d89936c976ba6e4be55", "3030687196b94b638145a3953da2b699"),
+    "Zone WAF": ("dbc512b354774852af2b5a5f4ba3d470", "fb6778dc191143babbfaa57993f1d275"),
+    "Account WAF": ("56b2af4817c84ad99187911dc3986c23", "cde8c82463b6414ca06e46b9633f52a6"),
+    "Account Rulesets": ("fb39996ee9044d2a8725921e02744b39", "56907406c3d548ed902070ec4df0e328"),
+    "Workers KV Storage": ("8b47d2786a534c08a1f94ee8f9f599ef", "f7f0eda5697f475c90846e879bab8666"),
+    "Account Settings": ("c1fde68c7bcc44588cbb6ddbc16d6480", "1af1fa2adc104452b74a9a3364202f20"),
+    "Account API Tokens": ("eb56a6953c034b9d97dd838155666f06", "5bc3f8b21c554832afc660159ab75fa4"),
+    "Account DNS Settings": ("cfa964bcdafc4ab39704e7476154e41b", "dc44f27f48ab405392a5f69fe822bd01"),
+}
+# Metrics tell of all accounts together, so no account's owner can give them away.
+_SINGLE: tuple[tuple[str, Scope], ...] = (("Objects Invoke", "account"), ("Metrics Read", "user"))
 
-GROUPS: tuple[PermissionGroup, ...] = tuple(
-    PermissionGroup(fixed_id("permission group", name), name, scope)
-    for name, scope in (
-        *((f"{area} {kind}", scope) for area, scope in _PAIRS for kind in ("Read", "Write")),
-        *_SINGLE,
-    )
+
+def _own_id(name: str) -> str:
+    return fixed_id("permission group", name)
+
+
+def _pair(area: str, scope: Scope) -> tuple[PermissionGroup, PermissionGroup]:
+    read, write = f"{area} Read", f"{area} Write"
+    ids = _PUBLISHED.get(area, (_own_id(read), _own_id(write)))
+    return PermissionGroup(ids[0], read, scope), PermissionGroup(ids[1], write, scope)
+
+
+GROUPS: tuple[PermissionGroup, ...] = (
+    *(group for area, scope in _PAIRS for group in _pair(area, scope)),
+    *(PermissionGroup(_own_id(name), name, scope) for name, scope in _SINGLE),
 )
 BY_NAME = {group.name: group for group in GROUPS}
-BY_ID = {group.id: group for group in GROUPS}
+# Tokens of before the published identifiers hold our own.
+BY_ID = {id_: group for group in GROUPS for id_ in (_own_id(group.name), group.id)}
 
 
 def with_implied(names: frozenset[str]) -> frozenset[str]:

@@ -1,8 +1,6 @@
 """The plans a zone can have, and what a plan changes.
 
 Owns  their names, identifiers and limits.
-Asks  nobody.
-Tells `services`.
 Not   money: every plan costs nothing here.
 """
 

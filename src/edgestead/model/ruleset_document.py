@@ -1,8 +1,6 @@
 """A ruleset as it travels to the processes that enforce it.
 
 Owns  the shape of the feed's documents of kind `ruleset`, and their bytes.
-Asks  nobody.
-Tells `services.rulesets` what to emit and the edge what to read.
 Not   what a rule means.
 
 The scope of a document is the zone's or account's id, its key the ruleset's id. A version that a rule

@@ -1,8 +1,6 @@
 """What DNS serves: the compiled object that travels from control to the dns processes.
 
 Owns  the shape of the feed's documents for zones, names and changes of a zone, and their bytes.
-Asks  nobody.
-Tells `services.serving` what to render and `dns` what to answer.
 Not   how a record becomes rdata (`model.records`); how an answer is built (`dns`).
 
 Names are absolute, lower-case, uncompressed wire form. rdata is uncompressed wire form (RFC 3597 §4 allows
@@ -16,8 +14,17 @@ KIND_NAME = "name"
 KIND_JOURNAL = "log:journal"
 
 PENDING = 65_535
-"""Type, reserved and so of no data (RFC 6895 §3.1), of an RRset that stands for addresses nobody knows yet: a
-flattened alias whose target was never resolved. A question for them is answered SERVFAIL; never sent."""
+EXISTS = 65_536
+MARKS_FROM = PENDING
+"""Types that no record has (65,535 is reserved, RFC 6895 §3.1): RRsets that say something of their owner, in
+one record without octets. The answer table keeps them outside of class IN, where no question finds them;
+never sent.
+
+PENDING  addresses that nobody knows yet stand here: a flattened alias whose target was never resolved. A
+         question for them is answered SERVFAIL.
+EXISTS   the name has records, and none that is served: it has no data, and hides wildcards as every name that
+         exists does (RFC 4592 §2.2.1).
+"""
 
 
 class ServedRRset(msgspec.Struct, frozen=True, array_like=True):
@@ -26,6 +33,15 @@ class ServedRRset(msgspec.Struct, frozen=True, array_like=True):
     type: int
     ttl_seconds: int
     rdatas: tuple[bytes, ...]
+
+    @property
+    def is_mark(self) -> bool:
+        return self.type >= MARKS_FROM
+
+
+def mark(kind: int) -> ServedRRset:
+    """The RRset that says PENDING or EXISTS."""
+    return ServedRRset(kind, 0, (b"",))
 
 
 class ServedZone(msgspec.Struct, frozen=True, array_like=True):

@@ -1,8 +1,6 @@
 """Times as text: microseconds since the epoch in, RFC 3339 in UTC out.
 
 Owns  the two spellings that answers use, and reading the exact one back.
-Asks  nobody.
-Tells `services`.
 Not   what time it is.
 """
 

@@ -1,9 +1,7 @@
 """The text of an API token: what its holder sends.
 
 Owns  its form and how a new one is made.
-Asks  the system for randomness.
-Tells `services` and `server`.
-Not   what is kept of it: its hash (`services.access`).
+Not   what is kept of it: its hash (`usecases.access.authorise`).
 """
 
 import secrets

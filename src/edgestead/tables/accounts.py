@@ -1,8 +1,6 @@
 """The rows of accounts, of users and of who belongs where.
 
 Owns  the tables `accounts`, `users`, `memberships`: their schema and statements.
-Asks  a Reader or Transaction of the store.
-Tells `services.accounts`, `services.credentials` and `services.access`.
 Not   what a role may do.
 
 Times are microseconds since the epoch. A user's API key is kept as its SHA-256 only.
@@ -11,6 +9,7 @@ Times are microseconds since the epoch. A user's API key is kept as its SHA-256 
 from typing import NamedTuple
 
 from edgestead.store.control import Reader, Transaction
+from edgestead.tables import columns
 
 CREATE = """
 create table accounts (
@@ -37,19 +36,36 @@ create table memberships (
 create unique index memberships_by_user on memberships (user_id, account_id);
 """
 
-INSERT_ACCOUNT = "insert into accounts (id, name, type, zone_count, created_us) values (?, ?, ?, ?, ?)"
-SELECT_ACCOUNT = "select id, name, type, zone_count, created_us from accounts where id = ?"
-SELECT_ACCOUNTS = (
-    "select id, name, type, zone_count, created_us from accounts order by created_us, id limit ? offset ?"
-)
-SELECT_ALL_ACCOUNTS = "select id, name, type, zone_count, created_us from accounts order by created_us, id"
+
+class AccountRow(NamedTuple):
+    id: str
+    name: str
+    type: str
+    zone_count: int
+    created_us: int
+
+
+class UserRow(NamedTuple):
+    id: str
+    email: str
+    email_folded: str
+    key_hash: bytes
+    created_us: int
+
+
+_ACCOUNT, _USER = columns.names(AccountRow), columns.names(UserRow)
+INSERT_ACCOUNT = columns.insert("accounts", AccountRow)
+SELECT_ACCOUNT = f"select {_ACCOUNT} from accounts where id = ?"
+SELECT_ACCOUNTS = f"select {_ACCOUNT} from accounts order by created_us, id limit ? offset ?"
+SELECT_ALL_ACCOUNTS = f"select {_ACCOUNT} from accounts order by created_us, id"
 COUNT_ZONES = "select sum(zone_count) from accounts"
 UPDATE_NAME = "update accounts set name = ? where id = ?"
 CHANGE_ZONE_COUNT = "update accounts set zone_count = zone_count + ? where id = ?"
 
-INSERT_USER = "insert into users (id, email, email_folded, key_hash, created_us) values (?, ?, ?, ?, ?)"
-SELECT_USERS = "select id, email, email_folded, key_hash, created_us from users order by created_us, id"
-SELECT_USER = "select id, email, email_folded, key_hash, created_us from users where id = ?"
+INSERT_USER = columns.insert("users", UserRow)
+SELECT_USERS = f"select {_USER} from users order by created_us, id"
+SELECT_USER = f"select {_USER} from users where id = ?"
+SELECT_USER_OF_EMAIL = f"select {_USER} from users where email_folded = ?"
 UPDATE_KEY = "update users set key_hash = ? where id = ?"
 
 INSERT_MEMBERSHIP = (
@@ -69,22 +85,6 @@ SELECT_MEMBERS = (
     "select m.id, m.status, u.id, u.email from memberships m join users u on u.id = m.user_id"
     " where m.account_id = ? order by m.created_us, m.id"
 )
-
-
-class AccountRow(NamedTuple):
-    id: str
-    name: str
-    type: str
-    zone_count: int
-    created_us: int
-
-
-class UserRow(NamedTuple):
-    id: str
-    email: str
-    email_folded: str
-    key_hash: bytes
-    created_us: int
 
 
 class MemberRow(NamedTuple):
@@ -144,6 +144,11 @@ def users(reader: Reader) -> list[UserRow]:
 
 def user(reader: Reader, user_id: str) -> UserRow | None:
     found = reader.row(SELECT_USER, (user_id,))
+    return UserRow(*found) if found else None
+
+
+def user_of_email(reader: Reader, email_folded: str) -> UserRow | None:
+    found = reader.row(SELECT_USER_OF_EMAIL, (email_folded,))
     return UserRow(*found) if found else None
 
 

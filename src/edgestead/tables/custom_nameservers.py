@@ -1,14 +1,13 @@
 """The rows of an account's own name servers.
 
 Owns  the table `custom_nameservers`: its schema and statements.
-Asks  a Reader or Transaction of the store.
-Tells `services.custom_nameservers` and `services.zone_facts`.
 Not   the addresses of a name server: they are records of a zone.
 """
 
 from typing import NamedTuple
 
 from edgestead.store.control import Reader, Transaction
+from edgestead.tables import columns
 
 CREATE = """
 create table custom_nameservers (
@@ -20,18 +19,20 @@ create table custom_nameservers (
 );
 """
 
-SELECT = "select ns_name, ns_set from custom_nameservers where account_id = ? and ns_name = ?"
-SELECT_ALL = "select ns_name, ns_set from custom_nameservers where account_id = ? order by ns_set, ns_name"
-SELECT_SET = "select ns_name from custom_nameservers where account_id = ? and ns_set = ? order by ns_name"
-INSERT = "insert into custom_nameservers (account_id, ns_name, ns_set, created_us) values (?, ?, ?, ?)"
-DELETE = "delete from custom_nameservers where account_id = ? and ns_name = ?"
-
 
 class NameserverRow(NamedTuple):
     """`ns_name` is lower-case text without its last dot."""
 
     ns_name: str
     ns_set: int
+
+
+COLUMNS = columns.names(NameserverRow)
+SELECT = f"select {COLUMNS} from custom_nameservers where account_id = ? and ns_name = ?"
+SELECT_ALL = f"select {COLUMNS} from custom_nameservers where account_id = ? order by ns_set, ns_name"
+SELECT_SET = "select ns_name from custom_nameservers where account_id = ? and ns_set = ? order by ns_name"
+INSERT = "insert into custom_nameservers (account_id, ns_name, ns_set, created_us) values (?, ?, ?, ?)"
+DELETE = "delete from custom_nameservers where account_id = ? and ns_name = ?"
 
 
 def one(reader: Reader, account_id: str, ns_name: str) -> NameserverRow | None:

@@ -1,8 +1,6 @@
 """The rows that count who uses what a date ended or replaced.
 
 Owns  the table `dated_uses`: its schema and statements.
-Asks  a Reader or Transaction of the store.
-Tells `services.dated_uses`.
 Not   what is dated (`changes`); tokens and users, whose ids the rows begin with.
 """
 
@@ -10,6 +8,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from edgestead.store.control import Reader, Transaction
+from edgestead.tables import columns
 
 CREATE = """
 create table dated_uses (
@@ -24,18 +23,6 @@ create table dated_uses (
 );
 """
 
-COLUMNS = "credential_id, subject, endpoint, member, uses, first_us, last_us"
-UPSERT = (
-    f"insert into dated_uses ({COLUMNS}) values (?, ?, ?, ?, ?, ?, ?)"
-    " on conflict (credential_id, subject, endpoint, member)"
-    " do update set uses = excluded.uses, last_us = excluded.last_us"
-)
-SELECT = f"select {COLUMNS} from dated_uses order by credential_id, subject, endpoint, member"
-DELETE_OF_GONE = (
-    "delete from dated_uses where credential_id not in (select id from tokens)"
-    " and credential_id not in (select id from users)"
-)
-
 
 class UseRow(NamedTuple):
     """How often a token, or a user with the key pair, used one thing. `member` is empty for a whole path."""
@@ -47,6 +34,19 @@ class UseRow(NamedTuple):
     uses: int
     first_us: int
     last_us: int
+
+
+COLUMNS = columns.names(UseRow)
+UPSERT = (
+    f"{columns.insert('dated_uses', UseRow)}"
+    " on conflict (credential_id, subject, endpoint, member)"
+    " do update set uses = excluded.uses, last_us = excluded.last_us"
+)
+SELECT = f"select {COLUMNS} from dated_uses order by credential_id, subject, endpoint, member"
+DELETE_OF_GONE = (
+    "delete from dated_uses where credential_id not in (select id from tokens)"
+    " and credential_id not in (select id from users)"
+)
 
 
 def uses(reader: Reader) -> list[UseRow]:

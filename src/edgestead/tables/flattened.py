@@ -1,16 +1,15 @@
 """The rows of CNAME flattening: which answers hang on which names, and what the world outside said.
 
 Owns  the tables `flattened_via`, `flattened_targets` and `zone_refreshes`: their schema and statements.
-Asks  a Reader or Transaction of the store.
-Tells `services.flattening`, `services.refreshing`.
 Not   chasing an alias; asking a resolver.
 
-A row of `flattened_via` says that what `name` of a zone serves depends on the name `via`: when something
-changes there, `name` has to be rendered again. A row of `flattened_targets` is a name outside of our zones
-at which a chain ends; `rrsets` is its last good answer (model.served), None before the first one. Names are
-lower-case text without the last dot. A target that nothing depends on is forgotten when it is next due.
-`due_us` of a target that was never asked is the time of its birth, negative: in the order of `due_us` these
-come before all others, the newest first.
+A row of `flattened_via` says that what `name` of a zone serves depends on the name at `place`: when something
+changes there, `name` has to be rendered again. A place is a name's labels from the root on, each with its dot
+(`com.example.www.`), so that all that lies at or below a name is one range of the key. A row of
+`flattened_targets` is a name outside of our zones at which a chain ends; `rrsets` is its last good answer
+(model.served), None before the first one. Names are lower-case text without the last dot. A target that
+nothing depends on is forgotten when it is next due. `due_us` of a target that was never asked is the time of
+its birth, negative: in the order of `due_us` these come before all others, the newest first.
 A row of `zone_refreshes` is a zone of which every name behind `after` is to be rendered again.
 """
 
@@ -40,14 +39,34 @@ create table zone_refreshes (
   after text not null
 );
 """
+# `via` was the name itself: what lies below a zone could be found by walking all rows alone.
+BY_PLACE = """
+drop index flattened_via_by_name;
+alter table flattened_via rename to flattened_via_by_end;
+create table flattened_via (
+  place text not null,
+  zone_id text not null,
+  name text not null,
+  primary key (place, zone_id, name)
+);
+insert into flattened_via (place, zone_id, name)
+  with recursive walked (rest, place, zone_id, name) as (
+    select via || '.', '', zone_id, name from flattened_via_by_end
+    union all
+    select substr(rest, instr(rest, '.') + 1), substr(rest, 1, instr(rest, '.')) || place, zone_id, name
+    from walked where rest <> ''
+  )
+  select place, zone_id, name from walked where rest = '';
+drop table flattened_via_by_end;
+create index flattened_via_by_name on flattened_via (zone_id, name);
+"""
 
-INSERT_VIA = "insert into flattened_via (via, zone_id, name) values (?, ?, ?)"
+INSERT_VIA = "insert into flattened_via (place, zone_id, name) values (?, ?, ?)"
 DELETE_VIA = "delete from flattened_via where zone_id = ? and name = ?"
 DELETE_VIA_OF_ZONE = "delete from flattened_via where zone_id = ?"
-SELECT_DEPENDENTS = "select zone_id, name from flattened_via where via = ? order by zone_id, name limit ?"
+SELECT_DEPENDENTS = "select zone_id, name from flattened_via where place = ? order by zone_id, name limit ?"
 SELECT_ZONES_BELOW = (
-    "select distinct zone_id from flattened_via"
-    " where via = ? or (length(via) > ? and substr(via, length(via) - ?) = ?) order by zone_id"
+    "select distinct zone_id from flattened_via where place >= ? and place < ? order by zone_id"
 )
 UPSERT_REFRESH = (
     "insert into zone_refreshes (zone_id, after) values (?, ?)"
@@ -64,14 +83,15 @@ UPSERT_REFRESHES_BY_SETTING = (
     " on conflict (zone_id) do update set after = excluded.after"
 )
 UPSERT_REFRESHES_HANGING = (
-    "insert into zone_refreshes (zone_id, after) select distinct zone_id, '' from flattened_via where via = ?"
+    "insert into zone_refreshes (zone_id, after)"
+    " select distinct zone_id, '' from flattened_via where place = ?"
     " on conflict (zone_id) do update set after = excluded.after"
 )
 # The smallest `after` first: no zone waits for all names of a large one.
 SELECT_REFRESH = "select zone_id, after from zone_refreshes order by after, zone_id limit 1"
 SELECT_REFRESHES = "select count(*) from zone_refreshes"
 DELETE_REFRESH = "delete from zone_refreshes where zone_id = ?"
-SELECT_IS_NEEDED = "select 1 from flattened_via where via = ? limit 1"
+SELECT_IS_NEEDED = "select 1 from flattened_via where place = ? limit 1"
 SELECT_EXISTS = "select 1 from flattened_targets where name = ?"
 SELECT_TARGET = "select rrsets from flattened_targets where name = ?"
 INSERT_TARGET = (
@@ -106,7 +126,7 @@ def set_via(tx: Transaction, zone_id: str, name: str, vias: Iterable[str]) -> No
     """Say what a name depends on from now on; nothing, when it is not flattened."""
     tx.run(DELETE_VIA, (zone_id, name))
     for via in vias:
-        tx.run(INSERT_VIA, (via, zone_id, name))
+        tx.run(INSERT_VIA, (_place(via), zone_id, name))
 
 
 def forget_zone(tx: Transaction, zone_id: str) -> None:
@@ -114,11 +134,11 @@ def forget_zone(tx: Transaction, zone_id: str) -> None:
 
 
 def dependents(reader: Reader, via: str, limit: int) -> list[Dependent]:
-    return [Dependent(*found) for found in reader.rows(SELECT_DEPENDENTS, (via, limit))]
+    return [Dependent(*found) for found in reader.rows(SELECT_DEPENDENTS, (_place(via), limit))]
 
 
 def is_needed(reader: Reader, target: str) -> bool:
-    return reader.row(SELECT_IS_NEEDED, (target,)) is not None
+    return reader.row(SELECT_IS_NEEDED, (_place(target),)) is not None
 
 
 def answer(reader: Reader, target: str) -> bytes | None:
@@ -164,11 +184,10 @@ def counts(reader: Reader) -> tuple[int, int, int]:
 
 
 def zones_hanging_below(reader: Reader, apex: str) -> list[str]:
-    """Ids of zones with a name that hangs on something at or below `apex`. Walks all rows: zones rarely
-    come and go."""
-    suffix = f".{apex}"
-    found = reader.rows(SELECT_ZONES_BELOW, (apex, len(suffix), len(suffix) - 1, suffix))
-    return [zone_id for (zone_id,) in found]
+    """Ids of zones with a name that hangs on something at or below `apex`."""
+    place = _place(apex)
+    behind = place[:-1] + chr(ord(".") + 1)
+    return [zone_id for (zone_id,) in reader.rows(SELECT_ZONES_BELOW, (place, behind))]
 
 
 def set_refresh(tx: Transaction, zone_id: str, after: str) -> None:
@@ -181,7 +200,7 @@ def refresh_every_zone(tx: Transaction) -> None:
 
 def refresh_zones_hanging(tx: Transaction, via: str) -> None:
     """Every zone with a name that hangs on `via`."""
-    tx.run(UPSERT_REFRESHES_HANGING, (via,))
+    tx.run(UPSERT_REFRESHES_HANGING, (_place(via),))
 
 
 def refresh_zones_with(tx: Transaction, account_id: str, id_: str, value: str) -> None:
@@ -197,3 +216,7 @@ def next_refresh(reader: Reader) -> tuple[str, str] | None:
 
 def end_refresh(tx: Transaction, zone_id: str) -> None:
     tx.run(DELETE_REFRESH, (zone_id,))
+
+
+def _place(name: str) -> str:
+    return ".".join(reversed(name.split("."))) + "."

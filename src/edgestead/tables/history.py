@@ -1,20 +1,20 @@
 """The rows of a zone's history.
 
-Owns  the tables `history`, `history_items` and `history_state`: their schema and statements.
-Asks  a Reader or Transaction of the store.
-Tells `services.zone_log`, which writes, and `services.history`, which reads.
-Not   undoing anything; when what is forgotten (`services.history`).
+Owns  the tables `history`, `history_items` and `history_floors`: their schema and statements.
+Not   undoing anything; when what is forgotten.
 
 A change is one row of `history`, numbered from 1 in its zone; what it did to one record or setting is a row
 of `history_items`: what it `was`, what it `became`, NULL where it was not there. A record that moves to
-another name has two rows, so that each name has its own story. `history_state` counts: sequences are
-dense and never given twice; changes up to `floor_sequence` are forgotten, whether their rows are gone or not.
+another name has two rows, so that each name has its own story. Sequences are dense and never given twice.
+Changes up to `floor_sequence` are forgotten, whether their rows are gone or not. Rows go oldest first: where
+none is left, the floor was the newest change.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from edgestead.store.control import Reader, Transaction
+from edgestead.tables import columns
 
 CREATE = """
 create table history_state (
@@ -48,22 +48,56 @@ create table history_items (
 create index history_items_by_name on history_items (zone_id, name, sequence, position);
 """
 
-COLUMNS = "sequence, made_us, origin, reverts, actor, request_id, item_count"
-ITEM_COLUMNS = "sequence, position, kind, item_id, name, was, became"
+FLOORS = """
+create table history_floors (
+  zone_id text primary key,
+  floor_sequence integer not null
+);
+insert into history_floors (zone_id, floor_sequence)
+  select zone_id, floor_sequence from history_state where floor_sequence > 0;
+drop table history_state;
+"""
 
-INSERT_STATE = (
-    "insert into history_state (zone_id, last_sequence, floor_sequence, row_count) values (?, 1, 0, ?)"
-    " on conflict (zone_id) do update set last_sequence = history_state.last_sequence + 1,"
-    " row_count = history_state.row_count + excluded.row_count returning last_sequence"
-)
-INSERT = f"insert into history (zone_id, {COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?)"
-INSERT_ITEM = f"insert into history_items (zone_id, {ITEM_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?)"
+
+class ChangeRow(NamedTuple):
+    """One change without its items. `actor` is JSON text; `reverts` is the change that it undid."""
+
+    sequence: int
+    made_us: int
+    origin: str
+    reverts: int | None
+    actor: str
+    request_id: str
+    item_count: int
+
+
+class ItemRow(NamedTuple):
+    """What a change did to one thing. `was` and `became` are JSON text; None is "not there".
+
+    `kind` is "record", or what `services` call the kind of setting; `name` is a record's owner name, else
+    empty.
+    """
+
+    sequence: int
+    position: int
+    kind: str
+    item_id: str
+    name: str
+    was: bytes | None
+    became: bytes | None
+
+
+COLUMNS = columns.names(ChangeRow)
+ITEM_COLUMNS = columns.names(ItemRow)
+
+INSERT = columns.insert("history", ChangeRow, before=("zone_id",))
+INSERT_ITEM = columns.insert("history_items", ItemRow, before=("zone_id",))
 UPDATE_GROWN = (
     "update history set item_count = item_count + ? where zone_id = ? and sequence = ? returning item_count"
 )
-UPDATE_STATE_GROWN = "update history_state set row_count = row_count + ? where zone_id = ?"
 
-SELECT_STATE = "select last_sequence, floor_sequence, row_count from history_state where zone_id = ?"
+SELECT_FLOOR = "select floor_sequence from history_floors where zone_id = ?"
+SELECT_LAST = "select max(sequence) from history where zone_id = ?"
 SELECT_ONE = f"select {COLUMNS} from history where zone_id = ? and sequence = ?"
 SELECT_COUNT = "select count(*) from history where zone_id = ? and sequence > ?"
 SELECT_LIST = {
@@ -101,15 +135,23 @@ SELECT_SINCE_OF_NAME = (
     " order by sequence, position limit ?"
 )
 
-SELECT_OVERFULL = "select zone_id, last_sequence from history_state where row_count > ? order by zone_id"
+SELECT_OVERFULL = (
+    "select zone_id, max(sequence) from history_items group by zone_id having count(*) > ? order by zone_id"
+)
 SELECT_SEQUENCE_OF_ROW = (
     "select sequence from history_items where zone_id = ? order by sequence desc, position desc"
     " limit 1 offset ?"
 )
 SELECT_OLD = "select zone_id, max(sequence) from history where made_us < ? group by zone_id order by zone_id"
-UPDATE_FLOOR = "update history_state set floor_sequence = ? where zone_id = ? and floor_sequence < ?"
+# Of a zone that is there: one that was deleted meanwhile forgets everything, and would keep the row for good.
+UPSERT_FLOOR = (
+    "insert into history_floors (zone_id, floor_sequence) select id, cast(? as integer) from zones"
+    " where id = ? on conflict (zone_id) do update"
+    " set floor_sequence = excluded.floor_sequence"
+    " where history_floors.floor_sequence < excluded.floor_sequence"
+)
 SELECT_FORGOTTEN = (
-    "select s.zone_id, s.floor_sequence from history_state s where exists (select 1 from history h"
+    "select s.zone_id, s.floor_sequence from history_floors s where exists (select 1 from history h"
     " where h.zone_id = s.zone_id and h.sequence <= s.floor_sequence) or exists (select 1 from"
     " history_items i where i.zone_id = s.zone_id and i.sequence <= s.floor_sequence)"
     " order by s.zone_id"
@@ -122,48 +164,7 @@ DELETE_CHANGES = (
     "delete from history where zone_id = ? and sequence in (select sequence from history"
     " where zone_id = ? and sequence <= ? order by sequence limit ?)"
 )
-UPDATE_STATE_SHRUNK = "update history_state set row_count = row_count - ? where zone_id = ?"
-DELETE_STATE = "delete from history_state where zone_id = ?"
-
-
-class ChangeRow(NamedTuple):
-    """One change without its items. `actor` is JSON text; `reverts` is the change that it undid."""
-
-    sequence: int
-    made_us: int
-    origin: str
-    reverts: int | None
-    actor: str
-    request_id: str
-    item_count: int
-
-
-class ItemRow(NamedTuple):
-    """What a change did to one thing. `was` and `became` are JSON text; None is "not there".
-
-    `kind` is "record", or what `services` call the kind of setting; `name` is a record's owner name, else
-    empty.
-    """
-
-    sequence: int
-    position: int
-    kind: str
-    item_id: str
-    name: str
-    was: bytes | None
-    became: bytes | None
-
-
-class StateRow(NamedTuple):
-    last_sequence: int
-    floor_sequence: int
-    row_count: int
-
-
-def next_sequence(tx: Transaction, zone_id: str, item_count: int) -> int:
-    """Count a new change of so many items; returns its number."""
-    ((sequence,),) = tx.rows(INSERT_STATE, (zone_id, item_count))
-    return int(sequence)
+DELETE_FLOOR = "delete from history_floors where zone_id = ?"
 
 
 def insert(tx: Transaction, zone_id: str, row: ChangeRow) -> None:
@@ -171,8 +172,7 @@ def insert(tx: Transaction, zone_id: str, row: ChangeRow) -> None:
 
 
 def insert_items(tx: Transaction, zone_id: str, rows: Iterable[ItemRow]) -> None:
-    for row in rows:
-        tx.run(INSERT_ITEM, (zone_id, *row))
+    tx.run_each(INSERT_ITEM, ((zone_id, *row) for row in rows))
 
 
 def grow(tx: Transaction, zone_id: str, sequence: int, item_count: int) -> int | None:
@@ -180,13 +180,19 @@ def grow(tx: Transaction, zone_id: str, sequence: int, item_count: int) -> int |
     found = tx.rows(UPDATE_GROWN, (item_count, zone_id, sequence))
     if not found:
         return None
-    tx.run(UPDATE_STATE_GROWN, (item_count, zone_id))
     return int(found[0][0]) - item_count
 
 
-def state(reader: Reader, zone_id: str) -> StateRow:
-    found = reader.row(SELECT_STATE, (zone_id,))
-    return StateRow(*found) if found else StateRow(0, 0, 0)
+def floor(reader: Reader, zone_id: str) -> int:
+    """The newest change that is forgotten, 0 for none."""
+    found = reader.row(SELECT_FLOOR, (zone_id,))
+    return int(found[0]) if found else 0
+
+
+def last_sequence(reader: Reader, zone_id: str) -> int:
+    """The zone's newest change, 0 for none. `tables.zones.editable` reads the same with the zone."""
+    found = reader.row(SELECT_LAST, (zone_id,))
+    return floor(reader, zone_id) if found is None or found[0] is None else int(found[0])
 
 
 def change(reader: Reader, zone_id: str, sequence: int) -> ChangeRow | None:
@@ -253,7 +259,7 @@ def older_than(reader: Reader, time_us: int) -> Sequence[tuple[str, int]]:
 
 def raise_floor(tx: Transaction, zone_id: str, sequence: int) -> None:
     """Forget every change up to `sequence`."""
-    tx.run(UPDATE_FLOOR, (sequence, zone_id, sequence))
+    tx.run(UPSERT_FLOOR, (sequence, zone_id))
 
 
 def forgotten(reader: Reader) -> list[tuple[str, int]]:
@@ -264,13 +270,11 @@ def forgotten(reader: Reader) -> list[tuple[str, int]]:
 def delete_some(tx: Transaction, zone_id: str, floor: int, rows_max: int) -> int:
     """Delete rows of forgotten changes, at most `rows_max`; returns how many there were."""
     items_gone = tx.run(DELETE_ITEMS, (zone_id, zone_id, floor, rows_max))
-    if items_gone:
-        tx.run(UPDATE_STATE_SHRUNK, (items_gone, zone_id))
     if items_gone >= rows_max:
         return items_gone
     left = rows_max - items_gone
     return items_gone + tx.run(DELETE_CHANGES, (zone_id, zone_id, floor, left))
 
 
-def delete_state(tx: Transaction, zone_id: str) -> None:
-    tx.run(DELETE_STATE, (zone_id,))
+def delete_floor(tx: Transaction, zone_id: str) -> None:
+    tx.run(DELETE_FLOOR, (zone_id,))

@@ -1,8 +1,6 @@
 """The rows of key-value namespaces.
 
 Owns  the table `namespaces`: its schema and statements.
-Asks  a Reader or Transaction of the store.
-Tells `services.namespaces`.
 Not   keys and values, which live in the key-value store under the namespace's id.
 """
 
@@ -10,6 +8,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from edgestead.store.control import Reader, Transaction
+from edgestead.tables import columns
 
 CREATE = """
 create table namespaces (
@@ -21,8 +20,16 @@ create table namespaces (
 create unique index namespaces_by_title on namespaces (account_id, title);
 """
 
-COLUMNS = "id, account_id, title, created_us"
-INSERT = f"insert into namespaces ({COLUMNS}) values (?, ?, ?, ?)"
+
+class NamespaceRow(NamedTuple):
+    id: str
+    account_id: str
+    title: str
+    created_us: int
+
+
+COLUMNS = columns.names(NamespaceRow)
+INSERT = columns.insert("namespaces", NamespaceRow)
 SELECT = f"select {COLUMNS} from namespaces where id = ? and account_id = ?"
 SELECT_ID_BY_TITLE = "select id from namespaces where account_id = ? and title = ?"
 SELECT_ALL_IDS = "select id from namespaces"
@@ -37,13 +44,6 @@ SELECT_LIST: Mapping[tuple[str, bool], str] = {
     for descending in (False, True)
 }
 ORDERS = ("id", "title")
-
-
-class NamespaceRow(NamedTuple):
-    id: str
-    account_id: str
-    title: str
-    created_us: int
 
 
 def insert(tx: Transaction, row: NamespaceRow) -> None:

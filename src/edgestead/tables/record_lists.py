@@ -1,8 +1,6 @@
 """Lists of a zone's records: which ones, in which order, which page.
 
 Owns  the SQL of every filter, and the choice of the one that leads to the rows.
-Asks  a Reader of the store.
-Tells `services.records`.
 Not   the tables (`records`, `record_notes`); how a filter's value is folded.
 
 A filter has a test, which one row passes or not, and may have a lead, which finds its rows by an index. A

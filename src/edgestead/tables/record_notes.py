@@ -1,8 +1,6 @@
 """The rows of what people wrote beside records: comments and tags, folded, where filters find them.
 
 Owns  the table `record_notes`: its schema and statements.
-Asks  a Reader or Transaction of the store.
-Tells `services.zone_edit`, which writes, and `tables.record_lists`, whose filters read.
 Not   what an answer shows: that is in the record's own row, spelled as it was sent.
 
 A comment has the name ``, which no tag can have. A tag without a value has the value ``. The rows of a

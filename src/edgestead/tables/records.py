@@ -1,19 +1,18 @@
 """The rows of DNS records.
 
 Owns  the table `records`: its schema and statements.
-Asks  a Reader or Transaction of the store.
-Tells `services.zone_edit`, which writes, and `services.records`, which reads.
 Not   lists (`tables.record_lists`); what makes a record valid; what DNS serves.
 
 A row keeps a record in the three forms that its readers want, so that none of them parses another's:
-columns for filters and rules, `rdata` in wire form for `services.serving`, and `body`, the JSON object that
-the newest API date answers. A list is a join of ready bodies. `name` is lower-case text without its last
-dot; `content_folded` is what filters compare: decoded text, lower case, white space folded.
+columns for filters and rules, `rdata` in wire form for `usecases.zone.serving`, and `body`, the JSON object
+that the newest API date answers. A list is a join of ready bodies. `name` is lower-case text without its
+last dot; `content_folded` is what filters compare: decoded text, lower case, white space folded.
 """
 
 from typing import NamedTuple
 
 from edgestead.store.control import Reader, Transaction
+from edgestead.tables import columns
 
 # One index for each order that lists are asked for most. The second also finds a name's neighbours; with
 # fewer columns a planner without statistics would walk the zone in the first one to save itself a sort.
@@ -43,49 +42,18 @@ create table records (
 create index records_by_type on records (zone_id, type, name, created_us desc, id);
 create index records_by_name on records (zone_id, name, type, created_us desc, id);
 """
-
-COLUMNS = (
-    "id, zone_id, name, type, rdata, ttl, proxied, priority, content, content_folded, data, settings,"
-    " comment, tags, created_us, modified_us, comment_modified_us, tags_modified_us, body"
-)
-INSERT = f"insert into records ({COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-UPDATE = (
-    "update records set name = ?, rdata = ?, ttl = ?, proxied = ?, priority = ?, content = ?,"
-    " content_folded = ?, data = ?, settings = ?, comment = ?, tags = ?, modified_us = ?,"
-    " comment_modified_us = ?, tags_modified_us = ?, body = ? where id = ?"
-)
-SELECT = f"select {COLUMNS} from records where id = ? and zone_id = ?"
-SELECT_BODY = (
-    "select r.body, z.name from records r join zones z on z.id = r.zone_id where r.id = ? and r.zone_id = ?"
-)
-SELECT_ADDRESSES = (
-    "select type, content from records where zone_id = ? and name = ? and type in ('A', 'AAAA')"
-    " and proxied = 0 order by type, content"
-)
-SELECT_FLEXIBLE_NAMES = (
-    "select distinct name from records where zone_id = ? and name > ? and (type = 'CNAME' or proxied = 1)"
-    " order by name limit ?"
-)
-SELECT_PROXIED_NAMES = (
-    "select distinct name from records where zone_id = ? and name > ? and proxied = 1 order by name limit ?"
-)
-SELECT_AT_NAME = (
-    "select id, type, rdata, ttl, proxied, settings, comment, tags from records"
-    " where zone_id = ? and name = ?"
-)
-# Without an index: a walk over the zone's names, as far as the first that is found.
-SELECT_IS_ABOVE = (
-    "select 1 from records where zone_id = ? and length(name) > ?"
-    " and substr(name, length(name) - ?) = ? limit 1"
-)
-SELECT_ALIAS = "select id, rdata from records where zone_id = ? and name = ? and type = 'CNAME'"
-DELETE = "delete from records where id = ?"
-DELETE_SOME = "delete from records where id in (select id from records where zone_id = ? limit ?)"
-
-SELECT_STORED = (
-    "select id, name, type, rdata, ttl, proxied, settings, comment, tags from records"
-    " where zone_id = ? and (name, type, id) > (?, ?, ?) order by name, type, id limit ?"
-)
+SETTINGS_AS_SET = """
+-- Bodies of proxied records had members of settings that nobody had set. No text of a user holds these
+-- patterns: inside of a JSON string a quote is escaped.
+update records
+  set body = cast(replace(cast(body as text), '"ipv4_only":false,"ipv6_only":', '"ipv6_only":') as blob)
+  where proxied = 1 and instr(settings, '"ipv4_only"') = 0;
+update records
+  set body = cast(
+    replace(replace(cast(body as text), ',"ipv6_only":false}', '}'), '{"ipv6_only":false}', '{}') as blob
+  )
+  where proxied = 1 and instr(settings, '"ipv6_only"') = 0;
+"""
 
 
 class RecordRow(NamedTuple):
@@ -139,33 +107,55 @@ class StoredRecord(NamedTuple):
     tags: str
 
 
+COLUMNS = columns.names(RecordRow)
+INSERT = columns.insert("records", RecordRow)
+_FIXED = ("id", "zone_id", "type", "created_us")
+UPDATE = columns.update("records", RecordRow, _FIXED)
+SELECT = f"select {COLUMNS} from records where id = ? and zone_id = ?"
+SELECT_BESIDE = (
+    f"select {COLUMNS} from records where zone_id = ?"
+    " and name = (select name from records where id = ? and zone_id = ?)"
+)
+SELECT_BODY = (
+    "select r.body, z.name from records r join zones z on z.id = r.zone_id where r.id = ? and r.zone_id = ?"
+)
+SELECT_ADDRESSES = (
+    "select type, content from records where zone_id = ? and name = ? and type in ('A', 'AAAA')"
+    " and proxied = 0 order by type, content"
+)
+SELECT_FLEXIBLE_NAMES = (
+    "select distinct name from records where zone_id = ? and name > ?"
+    " and (type in ('CNAME', 'DS') or proxied = 1) order by name limit ?"
+)
+SELECT_PROXIED_NAMES = (
+    "select distinct name from records where zone_id = ? and name > ? and proxied = 1 order by name limit ?"
+)
+SELECT_AT_NAME = f"select {columns.names(Neighbour)} from records where zone_id = ? and name = ?"
+# Without an index: a walk over the zone's names, as far as the first that is found.
+SELECT_IS_ABOVE = (
+    "select 1 from records where zone_id = ? and length(name) > ?"
+    " and substr(name, length(name) - ?) = ? limit 1"
+)
+SELECT_ALIAS = "select id, rdata from records where zone_id = ? and name = ? and type = 'CNAME'"
+DELETE = "delete from records where id = ?"
+DELETE_SOME = "delete from records where id in (select id from records where zone_id = ? limit ?)"
+
+SELECT_STORED = (
+    f"select {columns.names(StoredRecord)} from records"
+    " where zone_id = ? and (name, type, id) > (?, ?, ?) order by name, type, id limit ?"
+)
+
+
+_changing = columns.changing(RecordRow, _FIXED)
+
+
 def insert(tx: Transaction, row: RecordRow) -> None:
     tx.run(INSERT, row)
 
 
 def update(tx: Transaction, row: RecordRow) -> None:
     """Everything but the identity: id, zone, type and birth stay."""
-    tx.run(
-        UPDATE,
-        (
-            row.name,
-            row.rdata,
-            row.ttl,
-            row.proxied,
-            row.priority,
-            row.content,
-            row.content_folded,
-            row.data,
-            row.settings,
-            row.comment,
-            row.tags,
-            row.modified_us,
-            row.comment_modified_us,
-            row.tags_modified_us,
-            row.body,
-            row.id,
-        ),
-    )
+    tx.run(UPDATE, _changing(row))
 
 
 def delete(tx: Transaction, record_id: str) -> None:
@@ -180,6 +170,12 @@ def delete_some(tx: Transaction, zone_id: str, rows_max: int) -> int:
 def record(reader: Reader, zone_id: str, record_id: str) -> RecordRow | None:
     found = reader.row(SELECT, (record_id, zone_id))
     return RecordRow(*found) if found else None
+
+
+def beside(reader: Reader, zone_id: str, record_id: str) -> list[RecordRow]:
+    """A record and all others of its name; none when there is no such record."""
+    found = reader.rows(SELECT_BESIDE, (zone_id, record_id, zone_id))
+    return [RecordRow(*row) for row in found]
 
 
 def body(reader: Reader, zone_id: str, record_id: str) -> tuple[bytes, str] | None:
@@ -205,7 +201,8 @@ def stored(reader: Reader, zone_id: str, after: StoredRecord | None, limit: int)
 
 
 def flexible_names(reader: Reader, zone_id: str, after: str, limit: int) -> list[str]:
-    """Aliases and proxied names, which serve something else than their records say; those behind `after`."""
+    """Those behind `after` that may serve something else than their records say: aliases, proxied names,
+    and a DS, which serves nothing without its delegation."""
     return [name for (name,) in reader.rows(SELECT_FLEXIBLE_NAMES, (zone_id, after, limit))]
 
 

@@ -1,8 +1,6 @@
 """The rows of rulesets, of their versions, and of who names whom.
 
 Owns  the tables `rulesets`, `ruleset_versions`, `ruleset_uses`: their schema and statements.
-Asks  a Reader or Transaction of the store.
-Tells `services.rulesets`.
 Not   what is inside a rule: rules are one JSON text.
 
 A ruleset belongs to a zone or an account (`scope`, `scope_id`). Its contents are in its versions, which never

@@ -1,8 +1,6 @@
 """The schema of the control data, step by step.
 
 Owns  the order of the tables' migrations.
-Asks  each table for its own script.
-Tells the server, which opens the store with them.
 Not   running them (`store`).
 
 A script that was released never changes; a change is a new step at the end. docs/design/0002-store.md says
@@ -40,4 +38,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(11, "changes and uses of tokens", token_log.CREATE),
     Migration(12, "flattened names", flattened.CREATE),
     Migration(13, "uses of what a date ended or replaced", dated_uses.CREATE),
+    Migration(14, "floors of histories", history.FLOORS),
+    Migration(15, "what flattened names hang on, by place", flattened.BY_PLACE),
+    Migration(16, "settings of records as they were set", records.SETTINGS_AS_SET),
 )

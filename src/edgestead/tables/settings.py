@@ -1,12 +1,11 @@
 """The rows of settings: of zones, of accounts and of users.
 
 Owns  the table `settings`: its schema and statements.
-Asks  a Reader or Transaction of the store.
-Tells `services.zone_settings`, `services.dns_settings` and their neighbours.
 Not   what a setting may be; its default, which has no row.
 
 A row is one value that somebody set, as JSON text; `scope_id` is the zone's, account's or user's id. The part
-of an id before a dot is its family: `dns.soa`, `zone.hold`. Settings of the zone settings routes have none.
+of an id before a dot is its family, `dns` of "dns.soa", `zone` of "zone.hold". Settings of the zone settings
+routes have none.
 """
 
 from typing import NamedTuple
@@ -27,7 +26,6 @@ create index settings_by_id on settings (id, scope_id);
 SELECT = "select value, modified_us from settings where scope_id = ? and id = ?"
 SELECT_ALL = "select id, value, modified_us from settings where scope_id = ? order by id"
 SELECT_RANGE = "select id, value, modified_us from settings where scope_id = ? and id >= ? and id < ?"
-SELECT_TWO = "select id, value from settings where scope_id = ? and id in (?, ?)"
 SELECT_SCOPES = "select scope_id, value from settings where id = ? order by scope_id"
 UPSERT = (
     "insert into settings (scope_id, id, value, modified_us) values (?, ?, ?, ?)"
@@ -58,11 +56,6 @@ def family(reader: Reader, scope_id: str, name: str) -> dict[str, Stored]:
     start, end = f"{name}.", f"{name}/"  # the character after the dot
     rows = reader.rows(SELECT_RANGE, (scope_id, start, end))
     return {id_.removeprefix(start): Stored(*found) for id_, *found in rows}
-
-
-def values_of(reader: Reader, scope_id: str, first: str, second: str) -> dict[str, str]:
-    """The JSON texts of two settings, by id; one that nobody set has none."""
-    return dict(reader.rows(SELECT_TWO, (scope_id, first, second)))
 
 
 def scopes(reader: Reader, id_: str) -> list[tuple[str, str]]:

@@ -1,14 +1,13 @@
 """The rows that tell who changed tokens, and when each was last used.
 
 Owns  the tables `token_log` and `token_uses`: their schema and statements.
-Asks  a Reader or Transaction of the store.
-Tells `services.token_log` and `services.token_uses`.
 Not   tokens (`tables.tokens`): these rows outlive them, and hold nothing of what a token allows.
 """
 
 from typing import NamedTuple
 
 from edgestead.store.control import Reader, Transaction
+from edgestead.tables import columns
 
 CREATE = """
 create table token_log (
@@ -30,8 +29,23 @@ create table token_uses (
 );
 """
 
-COLUMNS = "id, owner_kind, owner_id, made_us, action, token_id, token_name, actor, request_id"
-INSERT = f"insert into token_log ({COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+class LogRow(NamedTuple):
+    """One change of a token; `actor` is JSON text."""
+
+    id: str
+    owner_kind: str
+    owner_id: str
+    made_us: int
+    action: str
+    token_id: str
+    token_name: str
+    actor: str
+    request_id: str
+
+
+COLUMNS = columns.names(LogRow)
+INSERT = columns.insert("token_log", LogRow)
 SELECT_LIST = (
     f"select {COLUMNS} from token_log where owner_kind = ? and owner_id = ?"
     " order by made_us desc, id desc limit ? offset ?"
@@ -52,20 +66,6 @@ UPSERT_USE = (
 )
 SELECT_USES = "select token_id, used_us from token_uses"
 DELETE_USES = "delete from token_uses where token_id not in (select id from tokens)"
-
-
-class LogRow(NamedTuple):
-    """One change of a token; `actor` is JSON text."""
-
-    id: str
-    owner_kind: str
-    owner_id: str
-    made_us: int
-    action: str
-    token_id: str
-    token_name: str
-    actor: str
-    request_id: str
 
 
 def insert(tx: Transaction, row: LogRow) -> None:

@@ -1,16 +1,16 @@
 """The rows of API tokens.
 
 Owns  the table `tokens`: its schema and statements.
-Asks  a Reader or Transaction of the store.
-Tells `services.access`, which holds all of them in memory, `services.tokens` and `services.credentials`.
 Not   what a policy allows; the token's text, of which only the SHA-256 is kept.
 
-`policies` and `condition` are JSON text in the shapes of `services.access`. An owner is a user or an account.
+`policies` and `condition` are JSON text in the shapes of `usecases.access.authorise`. An owner is a user or
+an account.
 """
 
 from typing import NamedTuple
 
 from edgestead.store.control import Reader, Transaction
+from edgestead.tables import columns
 
 CREATE = """
 create table tokens (
@@ -30,21 +30,6 @@ create table tokens (
 create index tokens_by_owner on tokens (owner_kind, owner_id, issued_us, id);
 """
 
-COLUMNS = (
-    "id, owner_kind, owner_id, name, hash, status, policies, condition, not_before_us, expires_us,"
-    " issued_us, modified_us"
-)
-INSERT = f"insert into tokens ({COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-SELECT_ALL = f"select {COLUMNS} from tokens order by issued_us, id"
-SELECT_OF_OWNER = f"select {COLUMNS} from tokens where owner_kind = ? and owner_id = ? order by issued_us, id"
-SELECT_ONE = f"select {COLUMNS} from tokens where id = ? and owner_kind = ? and owner_id = ?"
-COUNT_OF_OWNER = "select count(*) from tokens where owner_kind = ? and owner_id = ?"
-UPDATE = (
-    "update tokens set name = ?, hash = ?, status = ?, policies = ?, condition = ?, not_before_us = ?,"
-    " expires_us = ?, modified_us = ? where id = ?"
-)
-DELETE = "delete from tokens where id = ?"
-
 
 class TokenRow(NamedTuple):
     id: str
@@ -59,6 +44,21 @@ class TokenRow(NamedTuple):
     expires_us: int | None
     issued_us: int
     modified_us: int
+
+
+COLUMNS = columns.names(TokenRow)
+INSERT = columns.insert("tokens", TokenRow)
+SELECT_ALL = f"select {COLUMNS} from tokens order by issued_us, id"
+SELECT_OF_OWNER = f"select {COLUMNS} from tokens where owner_kind = ? and owner_id = ? order by issued_us, id"
+SELECT_ONE = f"select {COLUMNS} from tokens where id = ? and owner_kind = ? and owner_id = ?"
+SELECT_BY_HASH = f"select {COLUMNS} from tokens where hash = ?"
+COUNT_OF_OWNER = "select count(*) from tokens where owner_kind = ? and owner_id = ?"
+_FIXED = ("id", "owner_kind", "owner_id", "issued_us")
+UPDATE = columns.update("tokens", TokenRow, _FIXED)
+DELETE = "delete from tokens where id = ?"
+
+
+_changing = columns.changing(TokenRow, _FIXED)
 
 
 def insert(tx: Transaction, row: TokenRow) -> None:
@@ -84,22 +84,14 @@ def token(reader: Reader, owner_kind: str, owner_id: str, token_id: str) -> Toke
     return TokenRow(*found) if found else None
 
 
+def by_hash(reader: Reader, hash_: bytes) -> TokenRow | None:
+    found = reader.row(SELECT_BY_HASH, (hash_,))
+    return TokenRow(*found) if found else None
+
+
 def update(tx: Transaction, row: TokenRow) -> None:
     """Everything but id, owner and time of issue."""
-    tx.run(
-        UPDATE,
-        (
-            row.name,
-            row.hash,
-            row.status,
-            row.policies,
-            row.condition,
-            row.not_before_us,
-            row.expires_us,
-            row.modified_us,
-            row.id,
-        ),
-    )
+    tx.run(UPDATE, _changing(row))
 
 
 def delete(tx: Transaction, token_id: str) -> None:

@@ -1,8 +1,6 @@
 """The rows of zones.
 
 Owns  the table `zones`: its schema and statements.
-Asks  a Reader or Transaction of the store.
-Tells `services.zones` and `services.zone_edit`.
 Not   records (`tables.records`); what a status means.
 
 `name` is the lower-case ASCII text form without the last dot. `record_count` is kept with every change, so
@@ -15,9 +13,10 @@ test that prepares them all on PostgreSQL.
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from edgestead.store.control import Reader, Transaction
+from edgestead.tables import columns
 
 CREATE = """
 create table zones (
@@ -41,20 +40,46 @@ create table deleted_zones (
 );
 """
 
-COLUMNS = (
-    "id, account_id, name, type, status, paused, plan, serial, record_count, version, created_us,"
-    " modified_us, activated_us"
-)
-INSERT = f"insert into zones ({COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+class ZoneRow(NamedTuple):
+    id: str
+    account_id: str
+    name: str
+    type: str
+    status: str
+    paused: int
+    plan: str
+    serial: int
+    record_count: int
+    version: int
+    created_us: int
+    modified_us: int
+    activated_us: int | None
+
+
+COLUMNS = columns.names(ZoneRow)
+_OF_ZONE = columns.names(ZoneRow, "z")
+INSERT = columns.insert("zones", ZoneRow)
 SELECT = f"select {COLUMNS} from zones where id = ?"
+# A zone and all that a change of it starts from: one row for each setting, or one without a setting.
+SELECT_EDITABLE = (
+    f"select {_OF_ZONE},"
+    " coalesce((select max(h.sequence) from history h where h.zone_id = z.id),"
+    " (select f.floor_sequence from history_floors f where f.zone_id = z.id), 0),"
+    " a.value, s.id, s.value from zones z"
+    " left join settings a on a.scope_id = z.account_id and a.id = ?"
+    " left join settings s on s.scope_id = z.id and (s.id >= ? and s.id < ? or s.id in (?, ?, ?))"
+    " where z.id = ?"
+)
 SELECT_AFTER = f"select {COLUMNS} from zones where id > ? order by id limit ?"
 SELECT_STATE = "select name, record_count, version from zones where id = ?"
 SELECT_ACCOUNT_ID = "select account_id from zones where id = ?"
 SELECT_NAMES = "select name from zones where account_id = ? order by name limit 1000"
 SELECT_ID_BY_NAME = "select id from zones where name = ?"
 SELECT_RECORDS_OF_ACCOUNT = "select sum(record_count) from zones where account_id = ?"
+SELECT_OF_ACCOUNT = f"select {COLUMNS} from zones where account_id = ? order by id limit ?"
 SELECT_BY_SETTING = (
-    f"select {', '.join(f'z.{one}' for one in COLUMNS.split(', '))} from settings s"
+    f"select {_OF_ZONE} from settings s"
     " join zones z on z.id = s.scope_id where s.id = ? and s.value = ? and z.account_id = ?"
     " order by z.id limit ?"
 )
@@ -99,22 +124,6 @@ ORDERS: Mapping[str, tuple[str, str]] = {
 STATEMENTS_CACHED_MAX = 256  # shapes of lists; a restricted caller's depends on how much it names
 
 
-class ZoneRow(NamedTuple):
-    id: str
-    account_id: str
-    name: str
-    type: str
-    status: str
-    paused: int
-    plan: str
-    serial: int
-    record_count: int
-    version: int
-    created_us: int
-    modified_us: int
-    activated_us: int | None
-
-
 def insert(tx: Transaction, row: ZoneRow) -> None:
     tx.run(INSERT, row)
 
@@ -122,6 +131,39 @@ def insert(tx: Transaction, row: ZoneRow) -> None:
 def zone(reader: Reader, zone_id: str) -> ZoneRow | None:
     found = reader.row(SELECT, (zone_id,))
     return ZoneRow(*found) if found else None
+
+
+class SettingsWanted(NamedTuple):
+    """Which settings `editable` reads: one of the account; of the zone a range of ids and three more."""
+
+    of_account: str
+    first: str
+    end: str
+    others: tuple[str, str, str]
+
+
+class Editable(NamedTuple):
+    """A zone as a change of it finds it. `last_sequence` is its newest change, 0 for none.
+
+    `of_account` and the values of `settings`, by id, are JSON text.
+    """
+
+    zone: ZoneRow
+    last_sequence: int
+    of_account: str | None
+    settings: dict[str, str]
+
+
+def editable(reader: Reader, zone_id: str, wanted: SettingsWanted) -> Editable | None:
+    """One statement for what took five: the zone, its history's end, and settings that say what it serves."""
+    found = reader.rows(
+        SELECT_EDITABLE, (wanted.of_account, wanted.first, wanted.end, *wanted.others, zone_id)
+    )
+    if not found:
+        return None
+    *row, last_sequence, of_account, _, _ = found[0]
+    settings = {id_: value for *_, id_, value in found if id_ is not None}
+    return Editable(ZoneRow(*row), last_sequence, of_account, settings)
 
 
 def after(reader: Reader, zone_id: str, limit: int) -> list[ZoneRow]:
@@ -161,6 +203,10 @@ def records_of_account(reader: Reader, account_id: str) -> int:
     """How many records all of an account's zones have."""
     found = reader.row(SELECT_RECORDS_OF_ACCOUNT, (account_id,))
     return int(found[0] or 0) if found else 0
+
+
+def of_account(reader: Reader, account_id: str, limit: int) -> list[ZoneRow]:
+    return [ZoneRow(*row) for row in reader.rows(SELECT_OF_ACCOUNT, (account_id, limit))]
 
 
 def with_setting(reader: Reader, account_id: str, id_: str, value: str, limit: int) -> list[ZoneRow]:
@@ -211,6 +257,14 @@ class Seen(NamedTuple):
     hidden_account_ids: Sequence[str]
     hidden_zone_ids: Sequence[str]
 
+    @property
+    def is_everything(self) -> bool:
+        return self.account_ids is None and not self.hidden_account_ids and not self.hidden_zone_ids
+
+    @property
+    def is_nothing(self) -> bool:
+        return self.account_ids is not None and not self.account_ids and not self.zone_ids
+
 
 class Condition(NamedTuple):
     """A key of CONDITIONS, and the values of which one has to fit."""
@@ -229,20 +283,20 @@ class Wanted(NamedTuple):
 def listed(
     reader: Reader,
     wanted: Wanted,
-    seen: Seen | None,
+    seen: Sequence[Seen] | None,
     order: str,
     descending: bool,
     limit: int,
     offset: int,
 ) -> list[ZoneRow]:
-    """Zones that are wanted and that the caller may see; `seen` None sees all."""
+    """Zones that are wanted and that the caller may see by any of `seen`; None sees all."""
     where = _where(_shape(wanted), wanted.any, _sizes(seen))
     sql = f"{SELECT_LIST}{where} order by {ORDERS[order][descending]} limit ? offset ?"
     parameters = (*_values(wanted), *_parameters(seen), limit, offset)
     return [ZoneRow(*found) for found in reader.rows(sql, parameters)]
 
 
-def count(reader: Reader, wanted: Wanted, seen: Seen | None) -> int:
+def count(reader: Reader, wanted: Wanted, seen: Sequence[Seen] | None) -> int:
     sql = COUNT_LIST + _where(_shape(wanted), wanted.any, _sizes(seen))
     found = reader.row(sql, (*_values(wanted), *_parameters(seen)))
     return int(found[0]) if found else 0
@@ -254,7 +308,7 @@ def statements() -> Iterator[str]:
     shapes = [(), *(((key, 1),) for key in CONDITIONS), every]
     for shape, any_, sizes in (
         *((shape, False, _EVERYTHING) for shape in shapes),
-        *((every, True, sizes) for sizes in (_EVERYTHING, (0, 0, 0, 0), (1, 2, 1, 2))),
+        *((every, True, sizes) for sizes in (_EVERYTHING, ((0, 0, 0, 0),), ((1, 2, 1, 2), (-1, 0, 0, 1)))),
     ):
         where = _where(shape, any_, sizes)
         yield COUNT_LIST + where
@@ -263,7 +317,8 @@ def statements() -> Iterator[str]:
                 yield f"{SELECT_LIST}{where} order by {order} limit ? offset ?"
 
 
-_EVERYTHING = (-1, 0, 0, 0)
+_Sizes = tuple[tuple[int, ...], ...]
+_EVERYTHING: _Sizes = ((-1, 0, 0, 0),)
 
 
 def _shape(wanted: Wanted) -> tuple[tuple[str, int], ...]:
@@ -276,31 +331,41 @@ def _values(wanted: Wanted) -> Iterator[str]:
             yield from [value] * CONDITIONS[key].count("?")
 
 
-def _sizes(seen: Seen | None) -> tuple[int, ...]:
+def _sizes(seen: Sequence[Seen] | None) -> _Sizes:
     if seen is None:
         return _EVERYTHING
-    return tuple(-1 if ids is None else len(ids) for ids in seen)
+    return tuple(tuple(-1 if ids is None else len(ids) for ids in one) for one in seen)
 
 
-def _parameters(seen: Seen | None) -> tuple[Any, ...]:
-    if seen is None:
-        return ()
-    allowed = () if seen.account_ids is None else (*seen.account_ids, *seen.zone_ids)
-    return (*allowed, *seen.hidden_account_ids, *seen.hidden_zone_ids)
+def _parameters(seen: Sequence[Seen] | None) -> Iterator[str]:
+    if seen is None or any(one.is_everything for one in seen):
+        return
+    for one in seen:
+        if one.account_ids is not None:
+            yield from (*one.account_ids, *one.zone_ids)
+        yield from (*one.hidden_account_ids, *one.hidden_zone_ids)
 
 
 @lru_cache(STATEMENTS_CACHED_MAX)
-def _where(shape: tuple[tuple[str, int], ...], any_: bool, sizes: tuple[int, ...]) -> str:
+def _where(shape: tuple[tuple[str, int], ...], any_: bool, sizes: _Sizes) -> str:
     wanted = ["(" + " or ".join([CONDITIONS[key]] * count) + ")" for key, count in shape]
     conditions = ["(" + (" or " if any_ else " and ").join(wanted) + ")"] if wanted else []
-    accounts, zones, hidden_accounts, hidden_zones = sizes
+    seen = [_seen(*one) for one in sizes]
+    if all(seen):
+        conditions.append("(" + " or ".join(seen) + ")")
+    return " where " + " and ".join(conditions) if conditions else ""
+
+
+def _seen(accounts: int, zones: int, hidden_accounts: int, hidden_zones: int) -> str:
+    """The condition for one `Seen` of these sizes; "" where every zone meets it."""
+    conditions = []
     if accounts >= 0:
         conditions.append(f"(account_id in ({_marks(accounts)}) or id in ({_marks(zones)}))")
     if hidden_accounts:
         conditions.append(f"account_id not in ({_marks(hidden_accounts)})")
     if hidden_zones:
         conditions.append(f"id not in ({_marks(hidden_zones)})")
-    return " where " + " and ".join(conditions) if conditions else ""
+    return " and ".join(conditions)
 
 
 def _marks(count: int) -> str:

@@ -1,8 +1,6 @@
 """DNS record types as rows of one table, and the one codec between `content`, `data`, wire and zone text.
 
 Owns  the 22 types: their fields, limits and spellings.
-Asks  `model.names`.
-Tells `services` (what a body holds, what is answered, what DNS serves) and the reference page.
 Not   owner, TTL, proxy status, and rules between records.
 
     rdata = parse("MX", content="mail.example.net", priority=10)
@@ -10,7 +8,6 @@ Not   owner, TTL, proxy status, and rules between records.
     from_wire("MX", wire) == rdata
 """
 
-from edgestead.model.record_errors import ContentRefused, FieldMissing, UnknownType
 from edgestead.model.records.address import AAAA, A
 from edgestead.model.records.caa import CAA
 from edgestead.model.records.discovery import NAPTR, SRV, URI
@@ -22,6 +19,7 @@ from edgestead.model.records.soa import SOA
 from edgestead.model.records.svcb import HTTPS, SVCB
 from edgestead.model.records.table import TYPES, TYPES_BY_NUMBER, Field, Rdata, RecordType
 from edgestead.model.records.txt import TXT
+from edgestead.model.refusals.record import ContentRefused, FieldMissing, UnknownType
 
 __all__ = [
     "AAAA",

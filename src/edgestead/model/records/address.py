@@ -1,15 +1,13 @@
 """A and AAAA: the addresses of a name.
 
 Owns  the two types.
-Asks  `kinds` for addresses.
-Tells the table.
-Not   which addresses a proxied record may have: that depends on the edge, so `services` decides it.
+Not   which addresses a proxied record may have: that depends on the edge, so `usecases` decides it.
 """
 
 from edgestead.model.names import check_address_name
-from edgestead.model.record_errors import NotIPv4, NotIPv6
 from edgestead.model.records.kinds import IPv4, IPv6
 from edgestead.model.records.table import Rdata, record_type
+from edgestead.model.refusals.record import NotIPv4, NotIPv6
 
 
 @record_type(1, "RFC 1035 §3.4.1", proxiable=True, name_rule=check_address_name, refusal=NotIPv4)

@@ -1,8 +1,6 @@
 """CAA: which authorities may issue certificates.
 
 Owns  the type and its tags.
-Asks  `kinds`.
-Tells the table.
 Not   what the value of a tag means.
 """
 

@@ -1,9 +1,7 @@
 """Where a service is found: SRV, URI, NAPTR.
 
 Owns  the three types.
-Asks  `kinds`; `names` for the shape of an SRV name.
-Tells the table.
-Not   the dated members `service`, `proto` and `name` of SRV data: `services` refuses or ignores them.
+Not   the dated members `service`, `proto` and `name` of SRV data: `usecases` refuses or ignores them.
 """
 
 from typing import Annotated

@@ -1,14 +1,12 @@
 """Content as filters compare it: decoded, white space folded, case ignored.
 
 Owns  that one form, for what is stored and for what is asked.
-Asks  `txt` for decoding.
-Tells `services` and `tables`, which keep the form in a column.
 Not   the duplicate check: that compares `to_wire()`.
 """
 
-from edgestead.model.record_errors import RecordRefused
 from edgestead.model.records.table import Rdata
 from edgestead.model.records.txt import TXT
+from edgestead.model.refusals.record import RecordRefused
 
 
 def fold(text: str) -> str:

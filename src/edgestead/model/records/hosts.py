@@ -1,8 +1,6 @@
 """The types whose content is a host name: CNAME, MX, NS, PTR.
 
 Owns  the four types.
-Asks  `kinds` for names.
-Tells the table.
 Not   where they may stand, and beside what.
 """
 

@@ -1,8 +1,6 @@
 """Keys, digests and certificates: DS, DNSKEY, SSHFP, TLSA, SMIMEA, CERT, OPENPGPKEY.
 
 Owns  the seven types.
-Asks  `kinds`.
-Tells the table.
 Not   cryptography: a key is octets here.
 """
 

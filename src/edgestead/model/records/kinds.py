@@ -2,8 +2,6 @@
 
 Owns  the check and the four spellings of one field: member of `data`, word of `content`, word of a zone
       file, octets.
-Asks  `names` and `words`.
-Tells the record types, whose annotations these are.
 Not   which fields a type has; refusals with codes (`table` adds type and field to the reason given here).
 
 A field keeps the caller's spelling where DNS has several for the same octets (capitals of hex, the last dot

@@ -1,8 +1,6 @@
 """LOC: where something stands on the earth.
 
 Owns  the type, its text with optional parts, its packed form.
-Asks  `kinds` for the single numbers.
-Tells the table.
 Not   geodesy.
 """
 

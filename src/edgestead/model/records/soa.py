@@ -1,8 +1,6 @@
 """SOA: a zone's own record.
 
 Owns  the type.
-Asks  `kinds`.
-Tells the table; `services`, which makes every zone's SOA.
 Not   serials, and whether a caller may write one.
 """
 

@@ -1,8 +1,6 @@
 r"""The substitution expression of NAPTR: `!pattern!replacement!flags`.
 
 Owns  its shape, and that a replacement only refers back to groups that the pattern has.
-Asks  nobody.
-Tells `discovery`.
 Not   whether the pattern compiles: clients run it, we do not.
 
 RFC 3402 §3.2. Other name servers check the same and refuse a whole zone over it, so a zone that is

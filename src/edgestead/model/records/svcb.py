@@ -1,8 +1,6 @@
 """SVCB and HTTPS: how to connect to a service.
 
 Owns  the two types.
-Asks  `svcparams`.
-Tells the table; `services`, which makes HTTPS records for proxied names.
 Not   resolving alias targets.
 """
 

@@ -1,8 +1,6 @@
 r"""Service parameters of SVCB and HTTPS, between text and octets (RFC 9460 §2.1, §2.2, §7, appendix A).
 
 Owns  the keys that have names, and the two spellings of each value.
-Asks  `words` for quotes and escapes.
-Tells `svcb`.
 Not   what a client does with a parameter.
 
 Text escapes twice where a value is a list: `alpn="f\\,oo,h2"` holds the two protocols `f,oo` and `h2`.

@@ -2,8 +2,6 @@
 
 Owns  `TYPES`, the decorator that enters a class in it, and rdata's way between `content`, `data`, zone text
       and octets, driven by the annotations of the class.
-Asks  `kinds` for single fields, `names` for the rule on owner names.
-Tells `services` (checks, answers, filters), `dns` by way of rendered rdata, the reference page.
 Not   a record's name, TTL, proxy status or neighbours.
 
     content ──┐                  ┌──▶ content, data      answers
@@ -21,7 +19,10 @@ import msgspec
 
 from edgestead.model.call import Profile
 from edgestead.model.names import InvalidName, InvalidValue, check_any_name
-from edgestead.model.record_errors import (
+from edgestead.model.records.kinds import Integer, Kind, TextKind
+from edgestead.model.records.wire import WireReader
+from edgestead.model.records.words import words
+from edgestead.model.refusals.record import (
     ContentRefused,
     ContentTooLong,
     FieldMissing,
@@ -29,9 +30,6 @@ from edgestead.model.record_errors import (
     NameRefused,
     RecordRefused,
 )
-from edgestead.model.records.kinds import Integer, Kind, TextKind
-from edgestead.model.records.wire import WireReader
-from edgestead.model.records.words import words
 
 CONTENT_OCTETS_MAX = 4_096  # of rdata in wire form; contract of the v4 API, code 9015
 

@@ -1,19 +1,17 @@
 """TXT: text, decoded once.
 
 Owns  reading content with and without quotes, cutting it into strings, its limit.
-Asks  `words` for quotes and escapes.
-Tells the table; `folding` for comparisons.
 Not   what the text is for (SPF, DKIM, DMARC).
 """
 
 from typing import Annotated
 
 from edgestead.model.names import InvalidValue
-from edgestead.model.record_errors import ContentTooLong
 from edgestead.model.records.kinds import STRING_OCTETS_MAX, Kind
 from edgestead.model.records.table import Rdata, record_type
 from edgestead.model.records.wire import WireReader
 from edgestead.model.records.words import quoted, quoted_ascii, unescaped, words
+from edgestead.model.refusals.record import ContentTooLong
 
 CHARACTER_OCTETS_MAX = 4  # of one character in UTF-8 (RFC 3629 §3)
 TXT_OCTETS_MAX = 2_048  # decoded, all strings of one record; contract of the v4 API

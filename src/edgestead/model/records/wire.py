@@ -1,8 +1,6 @@
 """Reading rdata from bytes, front to back.
 
 Owns  the position in the bytes and the check that nothing is missing.
-Asks  `model.names` for names.
-Tells the kinds of field.
 Not   writing: each kind writes its own octets.
 """
 

@@ -1,8 +1,6 @@
 r"""Presentation text: words, double quotes and backslashes (RFC 1035 §5.1).
 
 Owns  splitting content into words, and strings of octets to and from text.
-Asks  `model.names` for the escape of one octet.
-Tells the kinds of field that stand in `content`.
 Not   zone files: directives, parentheses and comments are not content.
 
 Text outside ASCII is its UTF-8. Octets that are not UTF-8, or that nobody could read, are written `\DDD`.

@@ -1,8 +1,6 @@
 """Zone files: RFC 1035 §5, with $TTL (RFC 2308 §4), $GENERATE, and our words in comments.
 
 Owns  reading text into entries, and writing records as lines that read back the same.
-Asks  `model.records` for types and their fields, `model.names`.
-Tells `services.zone_import` and `services.zone_export`.
 Not   storing; which records a zone takes.
 
     for entry in read(text, apex): entry.line, entry.owner, entry.ttl, entry.type, entry.content …

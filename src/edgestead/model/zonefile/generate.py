@@ -1,8 +1,6 @@
 """$GENERATE: one line that stands for many.
 
 Owns  its range and its `$` patterns, and their limits.
-Asks  nobody.
-Tells `model.zonefile.reader`.
 Not   reading the lines that come out.
 
     $GENERATE 1-3 host-$ A 192.0.2.$          three A records

@@ -1,8 +1,6 @@
 r"""The lines of a zone file: words, quotes, parentheses, comments.
 
 Owns  splitting text into logical lines (RFC 1035 §5.1).
-Asks  nobody.
-Tells `model.zonefile.reader`.
 Not   what a word means; escapes, which stay in the words.
 
 A logical line ends at an end of line outside of parentheses. A `;` outside of quotes begins a comment, which
@@ -14,7 +12,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from edgestead.model.zone_file_errors import LineUnreadable
+from edgestead.model.refusals.record import LineUnreadable
 
 WORDS_MAX = 1_024  # of one entry; a TXT record of 4,096 octets has at most half of it
 LINE_CHARACTERS_MAX = 65_536  # of one entry, comments included
@@ -33,10 +31,13 @@ class Line(NamedTuple):
     comment: str
 
 
-def lines(text: str, give_way: Callable[[], None]) -> Iterator[Line]:
+def lines(
+    text: str, give_way: Callable[[], None], refuse: Callable[[LineUnreadable], None]
+) -> Iterator[Line]:
     """Every logical line that has a word; `give_way` is called now and then.
 
-    Raises: LineUnreadable: an open quote or parenthesis, an entry that is too long.
+    `refuse` hears of an open quote or parenthesis, and of an entry that is too long. The next line is read
+    then, unless a parenthesis is open: what follows may be of one entry or of many.
     """
     position, number = 0, 1
     if text.startswith("\ufeff"):
@@ -47,9 +48,16 @@ def lines(text: str, give_way: Callable[[], None]) -> Iterator[Line]:
         if count % LINES_BETWEEN_REST == 0:
             give_way()
         line = _Line(text, position, number)
-        line.read()
-        if line.words:
-            yield Line(number, line.starts_blank, line.words, line.comment)
+        try:
+            line.read()
+        except LineUnreadable as refusal:
+            refuse(refusal)
+            if line.is_open:
+                return
+            line.skip()
+        else:
+            if line.words:
+                yield Line(number, line.starts_blank, line.words, line.comment)
         position, number = line.position, line.number
 
 
@@ -76,6 +84,15 @@ class _Line:
         self.starts_blank = text[position] in _BLANKS
         self.words: list[str] = []
         self.comment = ""
+
+    @property
+    def is_open(self) -> bool:
+        return self._depth > 0
+
+    def skip(self) -> None:
+        """Go to the next line of the text, whatever this one is."""
+        end = self._text.find("\n", self.position)
+        self.position, self.number = (len(self._text) if end < 0 else end + 1), self.number + 1
 
     def read(self) -> None:
         text, length = self._text, len(self._text)

@@ -1,8 +1,6 @@
 """What a comment says about its record: a comment, tags, proxy status.
 
 Owns  the words behind `;` on a record's line, both spellings of them.
-Asks  `model.call` for the profile: answers use the neutral word, or the original vendor's.
-Tells `model.zonefile` and its callers.
 Not   how long a comment or tag may be.
 
     www 300 IN A 192.0.2.1 ; for the shop edge_tags=owner:web,note:"a, b",edge-proxied:true

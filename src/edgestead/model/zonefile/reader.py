@@ -1,8 +1,6 @@
 r"""From the lines of a zone file to entries: owner, TTL, class, type, contents.
 
 Owns  directives, what a line inherits from the one before, relative names.
-Asks  `lines`, `generate`; `model.records` for a type's fields.
-Tells `services.zone_import`.
 Not   reading the contents: they are handed over as `content` and `priority`, which `model.records` reads.
 
 Sources: RFC 1035 §5.1; $TTL RFC 2308 §4; `\#` and TYPE… RFC 3597 §5. $INCLUDE is refused: whoever sends a
@@ -13,19 +11,19 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from edgestead.model import names
-from edgestead.model.errors import BadRequest
 from edgestead.model.names import InvalidValue, shown
-from edgestead.model.record_errors import RecordRefused
 from edgestead.model.records import TYPES, TYPES_BY_NUMBER, RecordType, from_wire
 from edgestead.model.records.kinds import Host, Target
 from edgestead.model.records.txt import Strings
-from edgestead.model.zone_file_errors import LineUnreadable
+from edgestead.model.refusals import BadRequest
+from edgestead.model.refusals.record import LineUnreadable, RecordRefused
 from edgestead.model.zonefile.generate import Pattern, numbers
 from edgestead.model.zonefile.lines import Line, lines
 
 TTL_SECONDS_MAX = 2**31 - 1  # RFC 2181 §8
 TTL_CHARACTERS_MAX = 32  # a number with units, such as `1w2d`, and then some
 TTL_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_UNREAD = b""  # no name
 _CLASSES = frozenset(("IN", "CH", "HS", "CS"))
 
 
@@ -41,20 +39,32 @@ class Entry(NamedTuple):
     comment: str
 
 
-def read(text: str, apex: bytes, give_way: Callable[[], None] = lambda: None) -> Iterator[Entry]:
+def _raise(refusal: LineUnreadable) -> None:
+    raise refusal
+
+
+def read(
+    text: str,
+    apex: bytes,
+    give_way: Callable[[], None] = lambda: None,
+    refuse: Callable[[LineUnreadable], None] = _raise,
+) -> Iterator[Entry]:
     """Every record of a zone file, in order; names that end without a dot are below `apex` or $ORIGIN.
 
-    `give_way` is called now and then, so that a thread that reads a long file lets others run.
+    `give_way` is called now and then, so that a thread that reads a long file lets others run. `refuse` hears
+    of each line that cannot be read, and reading goes on behind it where that makes sense: not with an open
+    parenthesis, nor with an $ORIGIN that nobody knows. Without it the first such line raises LineUnreadable.
     SOA records are read as far as their owner: a server makes its own.
-    Raises: LineUnreadable, at the first line that cannot be read.
     """
     reader = _Reader(apex)
-    for line in lines(text, give_way):
+    for line in lines(text, give_way, refuse):
         try:
             yield from reader.entries(line)
         except (InvalidValue, RecordRefused) as error:
             reason = error.reason or (error.message if isinstance(error, BadRequest) else "")
-            raise LineUnreadable(line=line.number, reason=reason.rstrip(".")) from None
+            refuse(LineUnreadable(line=line.number, reason=reason.rstrip(".")))
+            if line.words[0].upper() == "$ORIGIN":
+                return
 
 
 class _Reader:
@@ -62,14 +72,16 @@ class _Reader:
 
     def __init__(self, apex: bytes) -> None:
         self._origin = apex
-        self._owner: bytes | None = None
+        self._owner: bytes | None = None  # _UNREAD: the line that named it was refused
         self._default_ttl: int | None = None
         self._last_ttl: int | None = None
 
     def entries(self, line: Line) -> Iterator[Entry]:
         first = line.words[0]
         if not first.startswith("$") or line.starts_blank:
-            yield self._entry(line)
+            entry = self._entry(line)
+            if entry.owner != _UNREAD:
+                yield entry
             return
         directive, arguments = first.upper(), line.words[1:]
         if directive == "$GENERATE":
@@ -86,6 +98,7 @@ class _Reader:
     def _entry(self, line: Line) -> Entry:
         words = line.words
         if not line.starts_blank:
+            self._owner = _UNREAD
             self._owner = self._absolute(words[0])
             words = words[1:]
         if self._owner is None:

@@ -1,8 +1,6 @@
 """One record as a line of a zone file.
 
 Owns  the order of its parts.
-Asks  `notes` for the comment.
-Tells `services.zone_export`.
 Not   which records there are.
 """
 

@@ -1,44 +1,41 @@
 """Refusals of a request before any resource is asked: its route, its form, its paging.
 
 Owns  code, status and wording of each.
-Asks  `model.errors` for the base.
-Tells `api`.
-Not   credentials (`model.access_errors`); the rules of a resource.
+Not   credentials (`model.refusals.access`); the rules of a resource.
+
+    NotFound (404)
+    ├── NoRouteForUri 7000
+    └── NoRoute       7003
+    BadRequest (400)
+    ├── NeverHere             1197
+    ├── InvalidHostOrPath     7002
+    ├── Unreadable            1400
+    │   ├── HeadTooSlow       1400 (408)
+    │   ├── HeadTooLarge      1400 (431)
+    │   ├── NotOffered        1400 (501)
+    │   └── VersionRefused    1400 (505)
+    ├── WrongContentType      9207
+    ├── InvalidBody           9207
+    │   └── JsonDecodeFailure 1198
+    ├── MissingField          1001
+    ├── InvalidQuery          1001
+    ├── AsOfRefused           1001
+    └── BodyTooSlow           1408
+    TooLarge (413)
+    └── BodyTooLarge 1413
+    TooManyRequests (429)
+    ├── RateLimited        971
+    └── TooManyConnections 10429
+    Unavailable (503)
+    ├── ServerFull 1505
+    ├── ServerEnds 1506
+    └── NotReady   1504
+    EdgeError
+    └── InternalError 1500 (500)
 """
 
-from edgestead.model.errors import (
-    BadRequest,
-    EdgeError,
-    MethodNotAllowed,
-    NotFound,
-    TooLarge,
-    TooManyRequests,
-    Unavailable,
-)
-
-__all__ = [
-    "AmbiguousLength",
-    "AsOfRefused",
-    "BodyTooLarge",
-    "BodyTooSlow",
-    "InternalError",
-    "InvalidBody",
-    "InvalidHostOrPath",
-    "InvalidQuery",
-    "JsonDecodeFailure",
-    "MethodNotAllowed",
-    "MissingField",
-    "NeverHere",
-    "NoRoute",
-    "NoRouteForUri",
-    "NotReady",
-    "RateLimited",
-    "ServerEnds",
-    "ServerFull",
-    "TooManyConnections",
-    "Unreadable",
-    "WrongContentType",
-]
+from edgestead.model.absent_products import remarks_on
+from edgestead.model.refusals import BadRequest, EdgeError, NotFound, TooLarge, TooManyRequests, Unavailable
 
 
 class NoRouteForUri(NotFound):
@@ -48,12 +45,14 @@ class NoRouteForUri(NotFound):
 
 
 class NoRoute(NotFound):
-    """No such route, or an identifier in it that is not 32 lower-case hex digits."""
+    """No such route, or an identifier in it that is not 32 lower-case hex digits. Where the path is of a
+    product that this platform does not have, `messages` say so: the words here are the documented ones.
+    """
 
     code, wording = 7003, "Could not route to {path}, perhaps your object identifier is invalid?"
 
     def __init__(self, path: str) -> None:
-        super().__init__(path=path, also=(NoRouteForUri(),))
+        super().__init__(path=path, also=(NoRouteForUri(),), remarks=remarks_on(path))
 
 
 class NeverHere(BadRequest):
@@ -72,10 +71,38 @@ class Unreadable(BadRequest):
     code, wording = 1400, "This is not an HTTP/1.1 request that can be served: {reason}."
 
 
-class AmbiguousLength(BadRequest):
-    """Spec "Deprecations", 2023-07-01; RFC 9112 §6.3."""
+class HeadTooSlow(Unreadable):
+    """As Unreadable, and the client may try again."""
 
-    code, wording = 1400, "A request states its length once: with Content-Length or Transfer-Encoding."
+    status = 408
+
+
+class HeadTooLarge(Unreadable):
+    """Its head, the number of its headers, or what stands around its chunks."""
+
+    status = 431
+
+
+class NotOffered(Unreadable):
+    """A method that is not known here, or CONNECT."""
+
+    status = 501
+
+
+class VersionRefused(Unreadable):
+    """Another version than HTTP/1.1 and 1.0."""
+
+    status = 505
+
+
+_UNREADABLE = {
+    kind.status: kind for kind in (Unreadable, HeadTooSlow, HeadTooLarge, NotOffered, VersionRefused)
+}
+
+
+def unreadable(status: int, reason: str) -> Unreadable:
+    """The refusal of what is no request (`http1.head.Refused`)."""
+    return _UNREADABLE[status](reason=reason)
 
 
 class WrongContentType(BadRequest):

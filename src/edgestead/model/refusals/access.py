@@ -1,12 +1,31 @@
 """Refusals of credentials, and of what they may not do.
 
 Owns  code, status and wording of each.
-Asks  `model.errors` for the base.
-Tells `services.access`, which decides, and `api`.
-Not   which one a route answers: `services.access.FAMILIES`.
+Not   which one a route answers: its family says so (`rest.routing.Family`).
+
+    BadRequest (400)
+    ├── NoCredentials              9106
+    ├── MissingAuthEmail           9106
+    ├── MissingAuthKey             9107
+    ├── InvalidHeaders             6003
+    ├── InvalidAuthorizationFormat 6111
+    ├── InvalidAuthEmailFormat     6102
+    └── InvalidAuthKeyFormat       6103
+    Forbidden (403)
+    ├── UnknownKeyPair      9103
+    ├── InvalidAccessToken  9109
+    ├── AuthenticationError 10000
+    ├── TokenNotUsableNow   9109
+    ├── TokenNotUsableHere  9109
+    ├── UserNeeded          9109
+    └── MembershipsNeedUser 9106
+    Unauthenticated (401)
+    └── InvalidApiToken 1000
+    TooManyRequests (429)
+    └── TooManyGuesses 10430
 """
 
-from edgestead.model.errors import BadRequest, Forbidden, Unauthenticated
+from edgestead.model.refusals import BadRequest, Forbidden, TooManyRequests, Unauthenticated
 
 
 class NoCredentials(BadRequest):
@@ -59,6 +78,16 @@ class AuthenticationError(Forbidden):
     """On the routes of what a zone or account holds. Tells neither unknown from unpermitted."""
 
     code, wording = 10000, "Authentication error"
+
+
+class TooManyGuesses(TooManyRequests):
+    """Credentials that nobody has, from a network that sent many of them: `api-guesses`."""
+
+    code = 10430
+    wording = (
+        "More than {limit} unknown credentials came from this address within a minute. "
+        "Try again in {seconds} seconds; good credentials are taken meanwhile."
+    )
 
 
 class TokenNotUsableNow(Forbidden):

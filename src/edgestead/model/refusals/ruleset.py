@@ -1,39 +1,43 @@
 """Refusals of rulesets and their rules.
 
 Owns  code, status and wording of each.
-Asks  `model.errors` for the bases.
-Tells `services.rulesets` and its helpers.
 Not   what is wrong with an expression (`language` says it), or with the request's credentials.
 
-    NotFound (404)                       BadRequest (400)
-    ├── RulesetNotFound       10001      └── RulesetRefused
-    ├── RuleNotFound          10002          ├── InvalidJson              10026
-    ├── EntrypointNotFound    10003          │   └── UnknownField         10026
-    ├── VersionNotFound       10004          ├── PhaseRefused             20102
-    └── TagNotFound           10005          ├── ParametersNeeded         20113
-                                             ├── ActionNeeded             20114
-                                             ├── TooManyRules             20217
-                                             ├── RulesetTooLarge          20218
-                                             ├── TooManyRegexes           20219
-                                             ├── ManagedIsReadOnly        20221
-                                             ├── RulesetInUse             20222
-                                             ├── CurrentVersion           20223
-                                             ├── VersionInUse             20224
-                                             └── ValueRefused             20121
-                                                 ├── ActionRefused        20120
-                                                 ├── ExpressionBlank      20125
-                                                 ├── ExpressionRefused    20127
-                                                 ├── ReferenceRefused     20128
-                                                 ├── PositionRefused      20129
-                                                 ├── DuplicateRule        20130
-                                                 └── RulesetExists        20217
+    NotFound (404)
+    ├── RulesetNotFound    10001
+    ├── RuleNotFound       10002
+    ├── EntrypointNotFound 10003
+    ├── VersionNotFound    10004
+    └── TagNotFound        10005
+    BadRequest (400)
+    └── RulesetRefused            20100
+        ├── InvalidJson           10026
+        │   └── UnknownField      10026
+        ├── PhaseRefused          20102
+        ├── ParametersNeeded      20113
+        ├── ActionNeeded          20114
+        ├── TooManyRules          20217
+        ├── RulesetTooLarge       20218
+        ├── TooManyRegexes        20219
+        ├── ManagedIsReadOnly     20221
+        ├── RulesetInUse          20222
+        ├── CurrentVersion        20223
+        ├── VersionInUse          20224
+        └── ValueRefused          20121
+            ├── ActionRefused     20120
+            ├── ExpressionBlank   20125
+            ├── ExpressionRefused 20127
+            ├── ReferenceRefused  20128
+            ├── PositionRefused   20129
+            ├── DuplicateRule     20130
+            └── RulesetExists     20217
 
 A RulesetRefused has a pointer to the member that is wrong. None have those for which no member is: text that
 is no JSON, a phase in the path, what is read-only, current, in use, or as a whole too large.
 Source: contract "Rulesets" §6; codes that it does not give are ours.
 """
 
-from edgestead.model.errors import BadRequest, NotFound
+from edgestead.model.refusals import BadRequest, NotFound
 
 _VALUE = "'{value}' is not a valid value for {field} because {reason}"
 

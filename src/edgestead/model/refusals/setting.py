@@ -1,27 +1,34 @@
 """Refusals of settings: of zones, of DNS, of DNSSEC, plans, holds, custom name servers.
 
 Owns  code, status and wording of each.
-Asks  `model.errors` for the bases.
-Tells `services`.
-Not   refusals of zones and records themselves (`model.zone_errors`).
+Not   zones themselves (`model.refusals.zone`).
 
     BadRequest (400)
-    ├── ItemsMissing         1004
-    ├── UnknownSetting       1006
-    ├── SettingValueRefused  1007
-    ├── SettingIsFixed       1057
-    ├── DnsSettingRefused, ZoneModeRefused, NameserverRefused, PlanRefused, VanityRefused  1001
-    ├── NameserverInUse, NameserverExists, TooManyNameservers  1001
-    ├── SigningNotBuilt, DnssecIsDisabled  1001
-    ├── HoldRefused, ZoneOnHold  1224
-    ├── CheckedTooSoon       1224
-    └── PurgeRefused         1001
+    ├── ItemsMissing        1004
+    ├── UnknownSetting      1006
+    ├── SettingValueRefused 1007
+    ├── SettingIsFixed      1057
+    ├── DnsSettingRefused   1001
+    ├── ZoneModeRefused     1001
+    ├── NameserverRefused   1001
+    ├── NameserverExists    1001
+    ├── TooManyNameservers  1001
+    ├── NameserverInUse     1001
+    ├── PlanRefused         1001
+    ├── VanityRefused       1001
+    ├── SigningNotBuilt     1001
+    ├── DnssecIsDisabled    1001
+    ├── DnssecStatusRefused 1001
+    ├── CheckedTooSoon      1224
+    ├── HoldRefused         1224
+    ├── ZoneOnHold          1224
+    └── PurgeRefused        1001
     NotFound (404)
-    ├── NameserverNotFound, PlanNotFound  1001
-    └── MemberNotFound, MembershipNotFound, RoleNotFound  1003
+    ├── NameserverNotFound 1001
+    └── PlanNotFound       1001
 """
 
-from edgestead.model.errors import BadRequest, Forbidden, NotFound
+from edgestead.model.refusals import BadRequest, NotFound
 
 
 class ItemsMissing(BadRequest):
@@ -117,37 +124,3 @@ class ZoneOnHold(BadRequest):
 
 class PurgeRefused(BadRequest):
     code, wording = 1001, "Purge takes purge_everything, or an array of files, tags, hosts or prefixes."
-
-
-class AccountCreationForbidden(Forbidden):
-    """The first start makes the one account of a server."""
-
-    code, wording = 1002, "Account creation is forbidden."
-
-
-class AccountTypeIsFixed(BadRequest):
-    code, wording = 1001, "An account's type cannot change."
-
-
-class AccountFieldRefused(BadRequest):
-    code, wording = 1001, "{field} is invalid: {reason}"
-
-
-class MemberNotFound(NotFound):
-    code, wording = 1003, "Member not found."
-
-
-class RoleNotFound(NotFound):
-    code, wording = 1003, "Role not found."
-
-
-class MembershipNotFound(NotFound):
-    code, wording = 1003, "Membership not found."
-
-
-class LastMember(BadRequest):
-    code, wording = 1001, "The last accepted member cannot leave an account."
-
-
-class MembershipStatusRefused(BadRequest):
-    code, wording = 1001, "A membership's status is accepted or rejected."

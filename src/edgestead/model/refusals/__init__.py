@@ -1,8 +1,6 @@
-"""Every refusal that the REST API can speak, as classes.
+"""Every refusal that the product can speak, as classes: here what they have in common.
 
-Owns  code, HTTP status and wording of each refusal.
-Asks  nobody.
-Tells `api` what to put in the envelope.
+Owns  the base of each HTTP status, and what no resource owns.
 Not   where a refusal is decided; HTTP itself.
 
     EdgeError
@@ -15,12 +13,29 @@ Not   where a refusal is decided; HTTP itself.
     ├── TooLarge (413)
     ├── TooManyRequests (429)
     └── Unavailable (503)     try again
+        └── DiskFull (507)    an operator has to make room first
+
+    request   of any request, before a resource is asked: route, form, paging
+    access    of credentials, and of what they may not do
+    token     of making and changing API tokens
+    account   of accounts, their members and roles
+    zone      of zones, and of their history
+    setting   of zone settings, DNS settings, plans, holds, custom name servers
+    record    of DNS records: by themselves, among others, in zone files
+    ruleset   of rulesets and rules
+    kv        of key-values and their namespaces
+    object    of stateful objects, for callers and operators
 
 The class holds what never changes; the instance holds the facts that its wording names. Permanent
 conflicts are 400, never 409: the SDKs retry 409, 429 and 5xx.
 """
 
-from typing import Any, ClassVar
+import errno
+from typing import Any, ClassVar, Final
+
+CLIENTS_TAKE_IT: Final = (
+    "a server with --profile clients takes it"  # ends a refusal of the profile spec alone
+)
 
 
 class EdgeError(Exception):
@@ -28,7 +43,8 @@ class EdgeError(Exception):
 
     `facts` fill the wording; `pointer` is a JSON pointer (RFC 6901) into the request body;
     `also` holds further refusals that are answered in the same list; `chain` holds the causes that are
-    answered inside this one as its `error_chain`.
+    answered inside this one as its `error_chain`. `remarks` are answered as `messages`: what helps people
+    beside words that programs know.
     """
 
     code: ClassVar[int] = 1000
@@ -41,12 +57,14 @@ class EdgeError(Exception):
         pointer: str | None = None,
         also: tuple["EdgeError", ...] = (),
         chain: tuple["EdgeError", ...] = (),
+        remarks: tuple[str, ...] = (),
         **facts: Any,
     ) -> None:
         self.facts = facts
         self.pointer = pointer
         self.also = also
         self.chain = chain
+        self.remarks = remarks
         super().__init__(self.message)
 
     @property
@@ -90,3 +108,16 @@ class TooManyRequests(EdgeError):
 
 class Unavailable(EdgeError):
     code, status, wording = 1503, 503, "The service cannot do this right now. Try again."
+
+
+NO_SPACE_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+class DiskFull(Unavailable):
+    """Nobody can add anything, and trying again does not help: RFC 4918 §11.5."""
+
+    code, status = 1507, 507
+    wording = (
+        "The server's disk is full: nothing can be added. Delete what is not needed, or make room on the "
+        "disk; reading, deleting and revoking go on."
+    )
