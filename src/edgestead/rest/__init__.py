@@ -1,0 +1,1 @@
+"""The REST face: one request pipeline, typed routes."""

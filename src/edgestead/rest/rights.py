@@ -1,0 +1,140 @@
+"""May this request pass: at its head, after its body, in its write.
+
+Owns  the order of the questions (who, usable now, permitted), and when they are asked again.
+Not   what a handler does; rights that a use case asks about.
+
+A body may arrive for half a minute or ten, a write may wait for others, and a token may end meanwhile. So a
+request looks again when its body is there, when a list that waited is ready, and in its transaction: the
+table of identities follows a commit before anybody hears of it, so that once a revocation is answered no
+write of the revoked token commits. As long as the table's epoch is the one of the head and the token's time
+is not over, to look costs a comparison.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from edgestead.model.refusals import EdgeError
+from edgestead.model.refusals.access import (
+    InvalidApiToken,
+    MembershipsNeedUser,
+    TokenNotUsableNow,
+    UserNeeded,
+)
+from edgestead.rest import credentials
+from edgestead.store.control import Reader, Transaction
+from edgestead.usecases.access import authorise as access
+from edgestead.usecases.access.authorise import AccessRows, Identity, Known
+
+if TYPE_CHECKING:
+    from edgestead.rest.exchange import Exchange
+
+T = TypeVar("T")
+ReadOne = Callable[[Callable[[Reader], access.Target]], access.Target]
+
+
+def authenticate(exchange: "Exchange") -> None:
+    api = exchange.api
+    exchange.now_us = api.now_us()
+    if exchange.route.public:
+        return
+    exchange.epoch = api.access.epoch  # before the table is read
+    try:
+        known = credentials.identify(exchange.headers, api.access, exchange.route.family)
+    except EdgeError as refused:
+        raise api.guesses.refusal(refused, exchange.client_address, exchange.now_us) from None
+    identity = exchange.identity = _usable(exchange, known, exchange.now_us)
+    if identity.actor.token_id is not None:
+        api.uses.note(identity.actor.token_id, exchange.now_us)
+
+
+def authorise(exchange: "Exchange") -> None:
+    if exchange.route.permission is not None:
+        _check_permission(exchange, exchange.identity, exchange.api.barrier.read_one)
+
+
+def look_again(exchange: "Exchange", tx: Transaction | None = None) -> None:
+    """Raises the refusal of whoever may no longer do this; else `exchange.identity` is what holds now.
+
+    `tx` is for the thread of a transaction, which must not read beside it.
+    """
+    api, route = exchange.api, exchange.route
+    if route.public:
+        return
+    epoch, identity = api.access.epoch, exchange.identity
+    if epoch == exchange.epoch and (identity.expires_us is None or api.now_us() < identity.expires_us):
+        return
+    identity = _identify(exchange, api.access, api.now_us())
+    _check_permission(exchange, identity, api.barrier.read_one if tx is None else lambda fn: fn(tx))
+    exchange.epoch, exchange.identity = epoch, identity
+
+
+async def write(exchange: "Exchange", fn: Callable[[Transaction], T]) -> T:
+    """Commit what `fn` does, unless the caller's right ends before. Raises what `fn` raises."""
+
+    def permitted(tx: Transaction) -> T:
+        look_again(exchange, tx)
+        return fn(tx)
+
+    return await exchange.api.barrier.write(permitted)
+
+
+async def write_as(exchange: "Exchange", fn: Callable[[Transaction, Identity], T]) -> T:
+    """As `write`, for what depends on who calls: `fn` gets the caller as the transaction sees him, after
+    the writes of the same commit, too.
+    """
+
+    def permitted(tx: Transaction) -> T:
+        ends = exchange.identity.expires_us is not None
+        now_us = exchange.api.now_us() if ends else exchange.now_us
+        identity = _identify(exchange, AccessRows(tx), now_us)
+        _check_permission(exchange, identity, lambda fn: fn(tx))
+        return fn(tx, identity)
+
+    return await exchange.api.barrier.write(permitted)
+
+
+def _identify(exchange: "Exchange", known: Known, now_us: int) -> Identity:
+    """Raises what `credentials.identify` and `_usable` raise."""
+    return _usable(exchange, credentials.identify(exchange.headers, known, exchange.route.family), now_us)
+
+
+def _usable(exchange: "Exchange", identity: Identity, now_us: int) -> Identity:
+    """Raises TokenNotUsableNow, TokenNotUsableHere; the route's refusal of an account's token."""
+    route = exchange.route
+    if identity.actor.token_id is not None:
+        if identity.actor.kind == "account" and route.user_only:
+            raise _user_needed(exchange)
+        try:
+            access.check_usable(identity, now_us, exchange.client_address)
+        except TokenNotUsableNow:
+            if route.family is not access.VERIFY:
+                raise
+            raise InvalidApiToken from None
+    return identity
+
+
+def _check_permission(exchange: "Exchange", identity: Identity, read_one: ReadOne) -> None:
+    """Raises the refusal of the route's family."""
+    route = exchange.route
+    if route.permission is None or identity.full:
+        return
+    parameters = exchange.parameters
+    if route.zone_at is not None:
+        zone_id = parameters[route.zone_at]
+        target = read_one(lambda reader: access.zone_target(reader, zone_id))
+    elif route.account_at is not None:
+        target = access.Target(account_id=parameters[route.account_at])
+    elif route.user_only:
+        target = access.Target(user_id=identity.actor.id)
+    else:
+        if not access.permits_somewhere(identity, route.permission):
+            raise route.family.denied
+        return
+    if not access.permits(identity, route.permission, target):
+        raise route.family.denied
+
+
+def _user_needed(exchange: "Exchange") -> EdgeError:
+    if exchange.route.family is access.VERIFY:
+        return InvalidApiToken()
+    return MembershipsNeedUser() if "/memberships" in exchange.route.path else UserNeeded()

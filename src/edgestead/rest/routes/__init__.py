@@ -1,0 +1,1 @@
+"""The routes of the REST face, a module for each resource."""

@@ -1,0 +1,117 @@
+"""REST face of DNS settings and DNSSEC of a zone, and of an account's defaults.
+
+Owns  dns_settings of zones and accounts, their two dedicated routes, dnssec.
+Not   custom name servers (`rest.routes.custom_nameservers`).
+"""
+
+from edgestead.model import envelope
+from edgestead.model.call import Call
+from edgestead.model.envelope import REMARK, Message
+from edgestead.rest.context import AppContext, Write
+from edgestead.rest.declared import Answers
+from edgestead.rest.routing import Answer, route
+from edgestead.usecases.zone import dns_settings, dnssec, dnssec_edit
+from edgestead.usecases.zone.dns_settings import (
+    AccountDnsSettingsBody,
+    AccountDnsSettingsView,
+    DnsSettingsBody,
+    DnsSettingsView,
+    SwitchBody,
+    SwitchView,
+)
+from edgestead.usecases.zone.dnssec import DnssecBody, DnssecView
+
+_ZONE = "/zones/{zone_id}/dns_settings"
+_ACCOUNT = "/accounts/{account_id}/dns_settings"
+_DNSSEC = "/zones/{zone_id}/dnssec"
+_READ, _WRITE = "DNS Read", "DNS Write"
+_USE_APEX_NS, _OVERRIDES = "use_apex_ns", "secondary_overrides"
+
+
+@route("GET", _ZONE, permission=_READ)
+def show_dns_settings(zone_id: str, api: AppContext, call: Call) -> DnsSettingsView:
+    """DNS settings of a zone."""
+    return api.barrier.read(lambda reader: dns_settings.show(call, reader, api.platform, zone_id))
+
+
+@route("PATCH", _ZONE, permission=_WRITE, answers=Answers(DnsSettingsView))
+async def patch_dns_settings(
+    zone_id: str, api: AppContext, call: Call, body: DnsSettingsBody, write: Write
+) -> Answer:
+    """Change DNS settings; what is not sent stays. SOA and NS are served at once."""
+    view = await write(lambda tx: dns_settings.patch(call, tx, api.platform, zone_id, body))
+    messages = [Message(REMARK, text) for text in dns_settings.remarks(body)]
+    return Answer(envelope.success(view, messages))
+
+
+@route("GET", f"{_ZONE}/{_USE_APEX_NS}", permission=_READ)
+def show_use_apex_ns(zone_id: str, api: AppContext) -> SwitchView:
+    """The older view of `multi_provider`."""
+    return api.barrier.read(lambda reader: dns_settings.show_switch(reader, zone_id, _USE_APEX_NS))
+
+
+@route("PATCH", f"{_ZONE}/{_USE_APEX_NS}", permission=_WRITE)
+async def patch_use_apex_ns(
+    zone_id: str, api: AppContext, call: Call, body: SwitchBody, write: Write
+) -> SwitchView:
+    """The older view of `multi_provider`."""
+    return await write(
+        lambda tx: dns_settings.patch_switch(call, tx, api.platform, zone_id, _USE_APEX_NS, body)
+    )
+
+
+@route("GET", f"{_ZONE}/{_OVERRIDES}", permission=_READ)
+def show_secondary_overrides(zone_id: str, api: AppContext) -> SwitchView:
+    """The older view of `secondary_overrides`."""
+    return api.barrier.read(lambda reader: dns_settings.show_switch(reader, zone_id, _OVERRIDES))
+
+
+@route("PATCH", f"{_ZONE}/{_OVERRIDES}", permission=_WRITE)
+async def patch_secondary_overrides(
+    zone_id: str, api: AppContext, call: Call, body: SwitchBody, write: Write
+) -> SwitchView:
+    """The older view of `secondary_overrides`."""
+    return await write(
+        lambda tx: dns_settings.patch_switch(call, tx, api.platform, zone_id, _OVERRIDES, body)
+    )
+
+
+@route("GET", _ACCOUNT, permission="Account DNS Settings Read")
+def show_dns_defaults(account_id: str, api: AppContext, call: Call) -> AccountDnsSettingsView:
+    """DNS settings that an account gives to new zones."""
+    return api.barrier.read(lambda reader: dns_settings.show_defaults(call, reader, api.platform, account_id))
+
+
+@route("PATCH", _ACCOUNT, permission="Account DNS Settings Write")
+async def patch_dns_defaults(
+    account_id: str, api: AppContext, call: Call, body: AccountDnsSettingsBody, write: Write
+) -> AccountDnsSettingsView:
+    """Change what new zones get; zones that are there stay as they are."""
+    return await write(lambda tx: dns_settings.patch_defaults(call, tx, api.platform, account_id, body))
+
+
+@route("GET", _DNSSEC, permission=_READ)
+def show_dnssec(zone_id: str, api: AppContext) -> DnssecView:
+    """DNSSEC of a zone: always disabled in this release."""
+    return api.barrier.read(lambda reader: dnssec.show(reader, zone_id))
+
+
+@route("PATCH", _DNSSEC, permission=_WRITE)
+async def patch_dnssec(
+    zone_id: str, api: AppContext, call: Call, body: DnssecBody, write: Write
+) -> DnssecView:
+    """Store DNSSEC switches. Activating is refused until zones are signed."""
+    return await write(lambda tx: dnssec_edit.patch(call, tx, api.platform, zone_id, body))
+
+
+@route("DELETE", _DNSSEC, permission=_WRITE)
+async def delete_dnssec(zone_id: str, api: AppContext, call: Call, write: Write) -> str:
+    """Forget DNSSEC switches."""
+    return await write(lambda tx: dnssec_edit.delete(call, tx, api.platform, zone_id))
+
+
+@route("GET", f"{_DNSSEC}/zsk", permission=_READ)
+def list_signing_keys(zone_id: str, api: AppContext) -> list[str]:
+    """Signing keys of a zone: none in this release."""
+    api.barrier.read(lambda reader: dnssec.show(reader, zone_id))
+    return []

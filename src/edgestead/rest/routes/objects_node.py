@@ -1,0 +1,134 @@
+"""Stateful objects: what operators do with all of a server's objects together.
+
+Owns  the rows; answers of several processes made into one.
+Not   what a single process answers (`objects.operate`).
+
+Any process answers. It has the others answer for their own objects, and merges what they send: all of them
+keep the order of class and id, and a cursor is the last item of a page, so no process keeps a state for it.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+import msgspec
+
+from edgestead.model import envelope
+from edgestead.model.refusals.request import InvalidQuery
+from edgestead.objects.operate.shapes import ListInfo, ObjectItem, ObjectVerdict, VerifyInfo
+from edgestead.rest.declared import Answers, size, text
+from edgestead.rest.query import Query
+from edgestead.rest.routes.objects import ITEMS_MAX, ITEMS_USUAL, OPERATORS, READ, WRITE
+from edgestead.rest.routing import OBJECTS, Answer, route
+
+if TYPE_CHECKING:
+    from edgestead.objects.operate.operate import Operator
+
+Others = Callable[[str, str], Awaitable[list[bytes]]]
+"""What each other process answers to a method and a target, without a body. Raises WasReset."""
+
+_CLASS = text("class", "Of this class alone.")
+_LIMIT = size("limit", ITEMS_USUAL, ITEMS_MAX)
+_CURSOR = text("cursor", "Of the page before.")
+
+
+class _Page(msgspec.Struct):
+    result: list[ObjectItem]
+    result_info: ListInfo
+
+
+class _Verdicts(msgspec.Struct):
+    result: list[ObjectVerdict]
+    result_info: VerifyInfo
+
+
+class _Folders(msgspec.Struct):
+    result: list[str]
+
+
+_read_page = msgspec.json.Decoder(_Page).decode
+_read_verdicts = msgspec.json.Decoder(_Verdicts).decode
+_read_folders = msgspec.json.Decoder(_Folders).decode
+
+
+@route(
+    "GET",
+    "/operate/objects",
+    base="",
+    face=OBJECTS,
+    family=OPERATORS,
+    permission=READ,
+    query=(_CLASS, _LIMIT, _CURSOR),
+    answers=Answers(list[ObjectItem], ListInfo),
+)
+async def list_objects(operator: "Operator", others: Others, query: Query) -> Answer:
+    """List objects, by class and id."""
+    items, cursor = await _page(operator, others, query)
+    return Answer(envelope.success_with_info(items, ListInfo(len(items), cursor)))
+
+
+@route(
+    "POST",
+    "/operate/verify",
+    base="",
+    face=OBJECTS,
+    family=OPERATORS,
+    permission=READ,
+    query=(_CLASS, _LIMIT, _CURSOR, text("upto", "The last one to check; it takes the place of `limit`.")),
+    answers=Answers(list[ObjectVerdict], VerifyInfo),
+)
+async def verify_objects(operator: "Operator", others: Others, query: Query) -> Answer:
+    """Check objects, by class and id, in one pass; the first page also says what is wrong with the logs."""
+    after, upto, cursor = _place(query, "cursor"), _place(query, "upto"), ""
+    if query.text("upto") is None:  # first who is on the page, then each process looks at its own
+        items, cursor = await _page(operator, others, query)
+        upto = (items[-1].class_name, items[-1].id) if items else after
+    found = await operator.verify_page(query.text("class"), after, upto)
+    problems = await operator.verify_log() if after == ("", "") else []
+    asked = {**_said(query, "class", "cursor"), "upto": "/".join(upto)}
+    for theirs in map(_read_verdicts, await others("POST", f"/operate/verify?{urlencode(asked)}")):
+        found.extend(theirs.result)
+        problems += theirs.result_info.log_problems
+    found.sort(key=lambda one: (one.class_name, one.id))
+    return Answer(envelope.success_with_info(found, VerifyInfo(len(found), cursor, problems)))
+
+
+@route(
+    "POST",
+    "/operate/backup",
+    base="",
+    face=OBJECTS,
+    family=OPERATORS,
+    permission=WRITE,
+)
+async def back_up_objects(operator: "Operator", others: Others) -> list[str]:
+    """Copy logs for a backup into folders on the server; `edgecli backup` does the rest."""
+    answers = await others("POST", "/operate/backup")  # before this one: each is busy with its own
+    folders = [folder for answer in answers for folder in _read_folders(answer).result]
+    return [*folders, await operator.back_up()]
+
+
+async def _page(operator: "Operator", others: Others, query: Query) -> tuple[list[ObjectItem], str]:
+    """One page of all processes, and where the next one begins."""
+    limit = query.limit(ITEMS_USUAL, ITEMS_MAX)
+    items, more = operator.page(query.text("class"), _place(query, "cursor"), limit)
+    asked = _said(query, "class", "limit", "cursor")
+    for page in map(_read_page, await others("GET", f"/operate/objects?{urlencode(asked)}")):
+        items += page.result
+        more = more or bool(page.result_info.cursor)
+    items.sort(key=lambda item: (item.class_name, item.id))
+    more, items = more or len(items) > limit, items[:limit]
+    return items, f"{items[-1].class_name}/{items[-1].id}" if more and items else ""
+
+
+def _place(query: Query, name: str) -> tuple[str, str]:
+    """A class and an id. Raises InvalidQuery."""
+    class_name, slash, object_id = (query.text(name) or "").partition("/")
+    if bool(class_name) != bool(slash):
+        raise InvalidQuery(parameter=name, reason="it is of no list")
+    return class_name, object_id
+
+
+def _said(query: Query, *names: str) -> dict[str, str]:
+    """Those of these parameters that were sent."""
+    return {name: value for name in names if (value := query.text(name)) is not None}

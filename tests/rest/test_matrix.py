@@ -1,0 +1,220 @@
+"""Every route with each way of saying who calls. A new route needs `known` ids and a body in BODIES."""
+
+import pytest
+
+from edgestead.changes import CHANGES, NEWEST, OLDEST
+from edgestead.model.permissions import BY_NAME
+from edgestead.rest.routing import BASE_PATH, CONTROL, rows_of
+from edgestead.usecases.access.authorise import PLATFORM, TOKENS, VERIFY
+from tests.rest import test_tokens
+from tests.rest.conftest import AT_NEWEST
+from tests.rest.tokens import ALL_ZONES, RESTRICTED, policy, put_token
+from tests.support.api import BEARER, CREDENTIALS, KEY_PAIR
+
+EVERYTHING = {ALL_ZONES: "*", "com.cloudflare.api.account.*": "*"}
+USER = "com.cloudflare.api.user.{}"
+# What ended before this server began is asked in tests/changes, the objects' address in tests/server.
+PRIVATE = [row for row in rows_of(CONTROL) if not (row.public or row.has_ended)]
+# Every other family: 403, 10000.
+STRANGER = {PLATFORM: (403, 9109), TOKENS: (401, 1000), VERIFY: (401, 1000)}
+RECORD = {"type": "A", "name": "new", "content": "192.0.2.9"}
+RULE = {"action": "log", "expression": "true"}
+RULESETS = {  # one of each scope; and one that a POST makes
+    "accounts": {
+        "name": "matrix",
+        "kind": "custom",
+        "phase": "http_request_firewall_custom",
+        "rules": [RULE],
+    },
+    "zones": {"name": "matrix", "kind": "zone", "phase": "http_request_firewall_custom", "rules": [RULE]},
+}
+PHASE = {"accounts": "http_request_firewall_managed", "zones": "http_request_firewall_custom"}
+NOT_THERE = "/by_tag/{tag}"  # only a managed ruleset has tags, and none is loaded here
+ZONE_FILE = b'--b\r\nContent-Disposition: form-data; name="file"\r\n\r\na A 192.0.2.1\r\n--b--\r\n'
+HEADERS = {"POST import": {"content-type": "multipart/form-data; boundary=b"}}
+# By the last literal segment before what varies; the value of a key is not JSON.
+BODIES = {
+    "POST zones": {"name": "matrix.test"},
+    "POST dns_records": RECORD,
+    "PATCH dns_records": {"ttl": 60},
+    "PUT dns_records": RECORD,
+    "POST batch": {"posts": [RECORD]},
+    "POST namespaces": {"title": "new"},
+    "PUT namespaces": {"title": "new"},
+    "PUT bulk": [{"key": "k", "value": "v"}],
+    "DELETE bulk": ["k"],
+    "POST delete": ["k"],
+    "POST get": {"keys": ["k"]},
+    "POST tokens": test_tokens.body(),
+    "PUT tokens": test_tokens.body(),
+    "PUT values": b"value",
+    "POST rulesets": {"name": "new", "kind": "custom", "phase": "http_request_firewall_custom"},
+    "PUT rulesets": {"rules": [RULE]},
+    "POST rules": RULE,
+    "PATCH rules": RULE,
+    "PUT entrypoint": {"rules": []},
+    "PATCH zones": {"paused": True},
+    "PUT accounts": {"name": "new"},
+    "PATCH user": {"first_name": "Ada"},
+    "PUT memberships": {"status": "accepted"},
+    "PATCH settings": {"value": "on"},
+    "POST privacy_pass": {"value": "on"},
+    **{f"PATCH {change.setting}": {"value": "on"} for change in CHANGES},
+    "PATCH minify": {"value": {"css": "on"}},
+    "PATCH mobile_redirect": {"value": {"status": "on"}},
+    "PATCH dns_settings": {},
+    "PATCH use_apex_ns": {"value": True},
+    "PATCH secondary_overrides": {"value": True},
+    "PATCH dnssec": {"dnssec_multi_signer": True},
+    "POST custom_ns": {"ns_name": "ns2.matrix.test"},
+    "PUT custom_ns": {"enabled": False},
+    "PATCH hold": {"include_subdomains": True},
+    "POST subscription": {"rate_plan": {"id": "pro"}},
+    "PUT subscription": {"rate_plan": {"id": "pro"}},
+    "POST purge_cache": {"purge_everything": True},
+    "POST accounts": {"name": "new"},
+    "POST restore": {},
+    "POST import": ZONE_FILE,
+    "POST review": {},
+}
+# What even the first token is refused: an account's creation, a setting of long ago, an empty account.
+REFUSED = {
+    "POST /accounts": (403, 1002),
+    "DELETE /memberships/{membership_id}": (400, 1001),
+}
+REFUSED_LATELY = {  # and answered at the oldest date
+    f"{method} /zones/{{zone_id}}/settings/{change.setting}": (400, 1006)
+    for change in CHANGES
+    for method in ("GET", "PATCH", "POST")
+    if change.setting and change.removed
+}
+SETTINGS_BODY = {"items": [{"id": "ipv6", "value": "on"}]}
+ZONE_BODIES = {"POST rulesets": {"name": "new", "kind": "zone", "phase": "http_request_transform"}}
+
+
+def named(row):
+    return f"{row.method} {row.path.removeprefix(BASE_PATH)}"
+
+
+@pytest.fixture
+def known(api, zone_id, www):
+    """Something to find for every parameter of a path."""
+    namespaces = f"/accounts/{CREDENTIALS.account_id}/storage/kv/namespaces"
+    namespace = api.post(namespaces, {"title": "matrix"}).result["id"]
+    api.put(f"{namespaces}/{namespace}/values/k", b"value", headers={"content-type": "text/plain"})
+    api.post(f"/accounts/{CREDENTIALS.account_id}/custom_ns", {"ns_name": "ns1.matrix.test"})
+    api.post(f"/zones/{zone_id}/hold", None)
+    values = {
+        "zone_id": zone_id,
+        "dns_record_id": www.rpartition("/")[2],
+        "account_id": CREDENTIALS.account_id,
+        "namespace": namespace,
+        "key": "k",
+        "tag": "paranoia-level-1",
+        "version": "1",
+        "setting": "ipv6",
+        "plan": "free",
+        "ns_name": "ns1.matrix.test",
+        "membership_id": api.get("/memberships").result[0]["id"],
+        "member_id": api.get(f"/accounts/{CREDENTIALS.account_id}/members").result[0]["id"],
+        "role_id": api.get(f"/accounts/{CREDENTIALS.account_id}/roles").result[0]["id"],
+        "sequence": "1",
+        "token_ids": {
+            path: api.post(path, test_tokens.body()).result["id"] for path in test_tokens.OWNERS.values()
+        },
+    }
+    return {scope: {**values, **_ruleset(api, scope, values)} for scope in RULESETS}
+
+
+def _ruleset(api, scope, values):
+    """A ruleset of two versions and one rule in this scope, and where it stands."""
+    path = f"/{scope}/{values[scope[:-1] + '_id']}/rulesets"
+    made = api.post(path, RULESETS[scope]).result
+    api.put(f"{path}/{made['id']}", {"rules": [*made["rules"], RULE]})
+    phase = PHASE[scope]
+    if scope == "accounts":
+        api.put(f"{path}/phases/{phase}/entrypoint", {"rules": []})
+    return {"ruleset_id": made["id"], "rule_id": made["rules"][0]["id"], "phase": phase}
+
+
+@pytest.fixture
+def ask(api, known):
+    """Call a route with everything that it needs to succeed, and these credentials."""
+
+    def call(row, auth, **options):
+        path = row.path.removeprefix(BASE_PATH)
+        literals = [part for part in path.split("/") if not part.startswith("{")]
+        scope = literals[1] if literals[1] in known else "zones"
+        what = f"{row.method} {literals[-1]}"
+        if row.path.endswith("/settings"):
+            return api.call(row.method, path.format(**known[scope]), SETTINGS_BODY, auth=auth, **options)
+        body = (ZONE_BODIES if scope == "zones" and what in ZONE_BODIES else BODIES).get(what)
+        owner = "account" if row.account_at is not None else "user"
+        token_id = known[scope]["token_ids"][test_tokens.OWNERS[owner]]
+        path = path.format(token_id=token_id, **known[scope])
+        return api.call(row.method, path, body, auth=auth, headers=HEADERS.get(what), **options)
+
+    return call
+
+
+# Dates choose shapes of data, never authentication: one of them is enough for the second scheme.
+@pytest.mark.parametrize(
+    ("as_of", "auth"),
+    [(NEWEST, BEARER), (OLDEST, BEARER), (NEWEST, KEY_PAIR)],
+    indirect=["as_of"],
+    ids=["token", "token, oldest date", "key pair"],
+)
+@pytest.mark.parametrize("row", PRIVATE, ids=named)
+def test_every_route_takes_both_schemes(ask, as_of, row, auth):
+    answer = ask(row, auth)
+    refused = REFUSED if as_of == OLDEST else {**REFUSED, **REFUSED_LATELY}
+
+    if row.family is VERIFY and (auth is KEY_PAIR or row.account_at is not None):
+        assert (answer.status, answer.codes) == (401, [1000])  # no token, or not the account's
+    elif named(row) in refused:
+        assert (answer.status, *answer.codes) == refused[named(row)]
+    else:
+        assert answer.status in ((404,) if row.path.endswith(NOT_THERE) else (200, 204)), answer.body
+        is_json = answer.headers.get("content-type") == "application/json" and answer.status == 200
+        assert not is_json or answer.body.count(b'"success":true')
+
+
+@AT_NEWEST
+def test_no_route_takes_nobody_or_a_stranger(api, ask):
+    before = api.store.feed.head()
+    for row in PRIVATE:
+        nobody = ask(row, {})
+        stranger = ask(row, {"authorization": "Bearer " + "x" * 40})
+        wrong_key = ask(row, {**KEY_PAIR, "x-auth-key": "f" * 37})
+
+        assert (nobody.status, nobody.codes) == (400, [9106]), named(row)
+        assert (stranger.status, *stranger.codes) == STRANGER.get(row.family, (403, 10000)), named(row)
+        assert (wrong_key.status, wrong_key.codes) == (403, [9103]), named(row)
+    assert api.store.feed.head() == before
+
+
+@pytest.mark.parametrize("row", [row for row in rows_of(CONTROL) if row.public], ids=named)
+def test_the_servers_own_routes_ask_nobody(api, row):
+    assert api.call(row.method, row.path, base="", auth={}).status == 200
+
+
+ASKING = [row for row in PRIVATE if row.permission is not None]
+
+
+@AT_NEWEST
+def test_every_route_asks_for_its_permission_group(api, ask):
+    put_token(api, policy("Objects Invoke", resources=EVERYTHING))
+    for row in ASKING:
+        answer = ask(row, RESTRICTED)
+        assert (answer.status, answer.codes) == (403, [row.family.denied.code]), named(row)
+
+
+@AT_NEWEST
+def test_who_may_read_everything_writes_nothing(api, ask):
+    reads = [group for group in BY_NAME if group.endswith(" Read")]
+    put_token(api, policy(*reads, resources={**EVERYTHING, USER.format(api.get("/user").result["id"]): "*"}))
+    for row in ASKING:
+        if row.permission.endswith(" Read"):
+            assert ask(row, RESTRICTED).status in (200, 400, 404), named(row)
+        else:
+            assert ask(row, RESTRICTED).status == 403, named(row)

@@ -1,0 +1,218 @@
+"""The API's description says what the routes do: everything is declared, and handlers keep to it."""
+
+import inspect
+import json
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from edgestead.config_options import OPTIONS
+from edgestead.model.envelope import Page
+from edgestead.rest import openapi, openapi_page, pipeline
+from edgestead.rest.declared import JSON, page_of
+from edgestead.rest.query import Query
+from edgestead.rest.routing import ANY, BASE_PATH, OBJECTS, ROUTES
+from edgestead.usecases.zone.zones import ZoneView
+from tests.rest.test_matrix import PRIVATE, ask, known, named
+from tests.support.api import BEARER
+
+__all__ = ["ask", "known"]  # fixtures
+
+DOCUMENT = openapi.document(ROUTES)
+ASKING = [row for row in PRIVATE if row.wants_query]
+ANY_JSON = {"show_metadata", "call_method", "call_object"}  # of results
+
+
+class Recorder(Query):
+    """A query that is asked for everything, and writes down what was read of it."""
+
+    def __init__(self, raw):
+        super().__init__(raw or b"x=1")
+        self.read = {}
+
+    def text(self, *names):
+        for name in names:
+            self.read.setdefault(name, {"kind": "string"})
+        return super().text(*names)
+
+    def every(self, name):
+        self.read.setdefault(name, {"kind": "string", "repeated": True})
+        return super().every(name)
+
+    def flag(self, name):
+        self.read[name] = {"kind": "boolean"}
+        return super().flag(name)
+
+    def choice(self, name, choices, default):
+        self.read[name] = {"kind": "string", "choices": tuple(choices)}
+        return super().choice(name, choices, default)
+
+    def whole(self, name):
+        found = super().whole(name)
+        self.read[name] = {"kind": "integer"}
+        return found
+
+    def _number(self, name, default):
+        self.read[name] = {"kind": "integer"}
+        return super()._number(name, default)
+
+
+@pytest.fixture
+def recorded(monkeypatch):
+    """Every query that is made in the test."""
+    made = []
+
+    def make(raw):
+        made.append(Recorder(raw))
+        return made[-1]
+
+    monkeypatch.setattr(pipeline, "Query", make)
+    return made
+
+
+@pytest.mark.parametrize("row", ASKING, ids=named)
+def test_a_handler_reads_the_parameters_that_its_route_declares(ask, known, recorded, row):
+    recorded.clear()
+
+    ask(row, BEARER)
+
+    declared = {one.name: one for one in row.query}
+    read = recorded[-1].read
+    assert set(read) <= set(declared), "add it to `query=` of @route"
+    for name, facts in read.items():
+        for fact, value in facts.items():
+            assert getattr(declared[name], fact) == value, (name, fact)
+    assert set(read) == set(declared)
+
+
+@pytest.mark.parametrize("row", PRIVATE, ids=named)
+def test_a_success_is_as_the_document_says(ask, row):
+    answer = ask(row, BEARER)
+
+    if answer.status == 204:
+        assert described(row)["204"]
+    elif answer.status == 200:
+        content = described(row)["200"]["content"]
+        media = answer.headers["content-type"].partition(";")[0]
+        assert media in content
+        if media == JSON:
+            schema = {**content[JSON]["schema"], "components": DOCUMENT["components"]}
+            jsonschema_rs.validate(schema, answer.json)
+
+
+def described(row):
+    return DOCUMENT["paths"][row.path][row.method.lower()]["responses"]
+
+
+@pytest.mark.parametrize("row", ROUTES, ids=named)
+def test_a_route_says_what_it_answers(row):
+    unsaid = row.answers.result is Any and row.answers.media == JSON and row.answers.status == 200
+
+    assert not unsaid or row.handler.__name__ in ANY_JSON, "add `answers=` to @route"
+    assert row.answers.result is not Page
+
+
+@pytest.mark.parametrize("row", ROUTES, ids=named)
+def test_a_route_says_what_it_takes(row):
+    bodies = (
+        {"body", "upload", "request"} if row.method != ANY else set()
+    )  # an object's `fetch` takes anything
+    reads_a_body = bodies & set(inspect.signature(row.handler).parameters)
+
+    assert bool(row.takes) == bool(reads_a_body), "add `takes=` to @route"
+
+
+def test_every_route_has_a_summary_and_a_name_of_its_own():
+    found = [one for path in DOCUMENT["paths"].values() for one in path.values()]
+
+    assert len(found) == sum(len(openapi.METHODS) if row.method == ANY else 1 for row in ROUTES)
+    assert all(one["summary"] for one in found)
+    assert len({one["operationId"] for one in found}) == len(found)
+
+
+def test_the_document_is_served_to_everybody(api):
+    answer = api.get("/openapi.json", base="", auth={})
+
+    assert answer.status == 200
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.json == json.loads(json.dumps(DOCUMENT))
+    assert answer.json["openapi"] == "3.1.0"
+
+
+def test_every_reference_in_it_leads_somewhere():
+    def references(value):
+        if isinstance(value, dict):
+            if "$ref" in value:
+                yield value["$ref"]
+            for inner in value.values():
+                yield from references(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                yield from references(inner)
+
+    found = set(references(DOCUMENT))
+
+    assert found
+    for reference in found:
+        node = DOCUMENT
+        for part in reference.removeprefix("#/").split("/"):
+            node = node[part]
+
+
+def test_what_a_route_needs_is_in_the_document():
+    records = DOCUMENT["paths"][BASE_PATH + "/zones/{zone_id}/dns_records"]
+    order = next(one for one in records["get"]["parameters"] if one["name"] == "order")
+
+    assert records["post"]["x-permission"] == "DNS Write"
+    assert records["post"]["security"] == [{"token": []}, {"email": [], "key": []}]
+    assert "name" in order["schema"]["enum"]
+    assert DOCUMENT["paths"]["/health/live"]["get"]["security"] == []
+    assert DOCUMENT["paths"][BASE_PATH + "/zones/{zone_id}/rulesets/{ruleset_id}"]["delete"]["responses"][
+        "204"
+    ] == {"description": "Done. There is no body."}
+
+
+def test_routes_of_objects_name_the_address_that_serves_them():
+    for row in ROUTES:
+        operation = DOCUMENT["paths"][row.path.replace("*}", "}")][row.method.lower().replace(ANY, "get")]
+        assert ("servers" in operation) == (row.face is OBJECTS), named(row)
+    (option,) = [one for one in OPTIONS if one.key == "objects-http"]
+    assert openapi.OBJECTS_ADDRESS == option.default
+
+
+def test_a_member_that_may_be_absent_is_not_required():
+    record = DOCUMENT["components"]["schemas"]["RecordView"]
+
+    assert {"id", "content", "comment"} <= set(record["required"])
+    assert not {"priority", "data", "comment_modified_on"} & set(record["required"])
+
+
+def test_a_list_says_its_paging():
+    answers = page_of(ZoneView)
+    zones = DOCUMENT["paths"][BASE_PATH + "/zones"]["get"]["responses"]["200"]
+    members = zones["content"][JSON]["schema"]["properties"]
+
+    assert answers.result == list[ZoneView]
+    assert members["result"] == {"type": "array", "items": {"$ref": "#/components/schemas/ZoneView"}}
+    assert members["result_info"] == {"$ref": "#/components/schemas/ResultInfo"}
+
+
+def test_the_page_shows_every_route_and_loads_nothing(api):
+    answer = api.get("/docs", base="", auth={})
+    page = answer.body.decode()
+
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+    operations = [one for path in DOCUMENT["paths"].values() for one in path.values()]
+    assert page.count('<span class="m">') == len(operations)
+    assert "<script" not in page
+    assert "http://" not in page
+    assert "https://" not in page
+    assert "src=" not in page
+
+
+def test_text_on_the_page_is_escaped():
+    shown = {**DOCUMENT, "info": {**DOCUMENT["info"], "description": "<b>`x<y`</b>"}}
+
+    assert "&lt;b&gt;<code>x&lt;y</code>&lt;/b&gt;" in openapi_page.render(shown)
