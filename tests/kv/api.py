@@ -2,7 +2,7 @@
 
 from urllib.parse import quote
 
-from edgestead.testing.api import CREDENTIALS, FIRST_US
+from tests.support.api import CREDENTIALS, FIRST_US
 
 ACCOUNT = CREDENTIALS.account_id
 NAMESPACES = f"/accounts/{ACCOUNT}/storage/kv/namespaces"
@@ -54,4 +54,4 @@ def form(**parts):
 def blob_ids(api):
     """The blobs that are left once the store has cleaned up behind its writes."""
     api.kv.store.delete("0" * 32, []).result(60)  # waits for the turn after them
-    return list(api.kv.store._blobs.idle_ids(float("inf")))
+    return list(api.kv.store.blobs.idle_ids(float("inf")))

@@ -9,8 +9,8 @@ import threading
 from itertools import count
 from pathlib import Path
 
-from edgestead.store.kv import INLINE_BYTES_MAX, Pair
-from edgestead.store.sqlite.kv import SqliteKvStore
+from edgestead.sqlite.kv import SqliteKvStore
+from edgestead.store.kv import INLINE_BYTES_MAX, Incoming, Pair
 
 NAMESPACE = "c" * 32
 THREADS = 4
@@ -32,7 +32,7 @@ def say(*words: object) -> None:
 
 
 def pair(store: SqliteKvStore, key: str, turn: int) -> Pair:
-    incoming = store.incoming()
+    incoming = Incoming(store.blobs)
     incoming.write(content_of(turn))
     return Pair(key, incoming.finish())
 

@@ -184,3 +184,13 @@ def test_a_path_with_an_account_or_id_that_is_none_leads_nowhere(api, path):
 def test_nobody_gets_in_without_credentials(api, namespace):
     assert api.get(NAMESPACES, auth={}).codes == [9106]
     assert api.get(NAMESPACES, auth={"authorization": "Bearer " + "x" * 40}).codes == [10000]
+
+
+def test_a_member_that_stands_twice_is_refused(api, namespace):
+    for answer in (
+        api.post(NAMESPACES, b'{"title":"one","title":"two"}'),
+        api.put(namespace.path, b'{"title":"one","x":[{"a":1,"a":2}]}'),
+        api.post(f"{namespace.path}/bulk/get", b'{"keys":["a"],"keys":["b"]}'),
+    ):
+        assert (answer.status, answer.codes) == (400, [10012])
+        assert "twice" in answer.json["errors"][0]["message"]

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from edgestead.model import kv
-from edgestead.model.errors import EdgeError
+from edgestead.model.refusals import EdgeError, kv
 
 DIFFERENCES = Path(__file__).parents[2] / "docs" / "differences.md"
 NEVER = (10010, 10017, 10018, 10021, 10024, 10026, 10035, 10038)
@@ -41,4 +40,4 @@ def test_one_code_is_one_kind_of_refusal():
         if not any(all(issubclass(one, kind) for one in found) for kind in found)
     }
 
-    assert apart == {10012: ["BadCursor", "KvBodyInvalid"]}
+    assert apart == {10012: ["BadCursor", "BulkItemInvalid", "KvBodyInvalid"]}

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from edgestead.sqlite.kv import BLOBS_NAME, SqliteKvStore
 from edgestead.store.kv import BLOB_GRACE_SECONDS, Pair
-from edgestead.store.sqlite.kv import BLOBS_NAME, SqliteKvStore
 
 from .crash_writer import NAMESPACE, content_of
 
@@ -78,8 +78,10 @@ def crash_and_check(folder, rounds, random_):
 
 
 def check_blobs(store, folder):
-    store.sweep_blobs(int(time.time()) + BLOB_GRACE_SECONDS + 2)
-    rows = {id_ for (id_,) in store._db.execute("SELECT blob_id FROM entries WHERE blob_id IS NOT NULL")}
+    store._sweep_blobs(int(time.time()) + BLOB_GRACE_SECONDS + 2)
+    rows = {
+        id_ for (id_,) in store.database._db.execute("SELECT blob_id FROM entries WHERE blob_id IS NOT NULL")
+    }
     assert rows == {file.name for file in (folder / BLOBS_NAME).iterdir()}
 
 

@@ -2,16 +2,16 @@
 
 import asyncio
 
-from edgestead.api.kv_data import SENT_BYTES, KvData
-from edgestead.store.kv import CHUNK_BYTES, Pair
-from edgestead.store.sqlite.kv import SqliteKvStore
+from edgestead.rest.kv_data import SENT_BYTES, KvData
+from edgestead.sqlite.kv import SqliteKvStore
+from edgestead.store.kv import CHUNK_BYTES, Incoming, Pair
 
 CONTENT = bytes(range(256)) * 4_000 + b"rest"
 
 
 def test_a_large_value_is_sent_in_pieces_between_which_others_have_their_turn(tmp_path):
     store = SqliteKvStore(tmp_path)
-    incoming = store.incoming()
+    incoming = Incoming(store.blobs)
     incoming.write(CONTENT)
     store.put("n", [Pair("k", incoming.finish())]).result()
 
@@ -30,6 +30,7 @@ def test_a_large_value_is_sent_in_pieces_between_which_others_have_their_turn(tm
         done = True
         await other
         data.close()
+        store.close()
         return pieces
 
     pieces = asyncio.run(read())

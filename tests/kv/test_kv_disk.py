@@ -6,12 +6,12 @@ from itertools import count
 
 import pytest
 
-from edgestead.model.errors import Unavailable
-from edgestead.store.kv import BLOB_GRACE_SECONDS, INLINE_BYTES_MAX, Pair
-from edgestead.store.sqlite import blobs
-from edgestead.store.sqlite.kv import BLOBS_NAME, SqliteKvStore
+from edgestead.model.refusals import DiskFull, Unavailable
+from edgestead.sqlite import blobs, kv
+from edgestead.sqlite.kv import BLOBS_NAME, SqliteKvStore
+from edgestead.store.kv import BLOB_GRACE_SECONDS, INLINE_BYTES_MAX, Incoming, Pair
 
-NS = "a" * 32
+NS, OTHER = "a" * 32, "b" * 32
 NOW = 1_800_000_000
 OLD, NEW = b"o" * (INLINE_BYTES_MAX + 1), b"n" * (2 * INLINE_BYTES_MAX)
 
@@ -38,7 +38,7 @@ class FailingOs:
 
 
 def put(store, content):
-    incoming = store.incoming()
+    incoming = Incoming(store.blobs)
     try:
         incoming.write(content)
         pair = Pair("k", incoming.finish())
@@ -72,12 +72,59 @@ def test_whichever_call_fails_the_old_value_stays_and_the_next_write_works(tmp_p
         if refusal is None:
             break
         assert refusal.__cause__.errno == number
+        assert type(refusal) is (DiskFull if number == errno.ENOSPC else Unavailable)
         assert value_of(store) == OLD
         assert len(list((tmp_path / BLOBS_NAME).iterdir())) == 1
 
     assert nth > 3  # open, write and fsync at the least
     assert value_of(store) == NEW
     store.delete(NS, []).result(60)
-    store.sweep_blobs(NOW + 10**6 + BLOB_GRACE_SECONDS)
+    store._sweep_blobs(NOW + 10**6 + BLOB_GRACE_SECONDS)
     assert len(list((tmp_path / BLOBS_NAME).iterdir())) == 1
     store.close()
+
+
+SLICES = {
+    "as many as the bytes allow": ([5, 5, 5], [2, 1]),
+    "at least one": ([50, 50], [1, 1]),
+    "a value in a file takes no time": ([len(OLD)] * 3, [3]),
+    "one that is empty neither": ([10, 0, 0, 1], [3, 1]),
+}
+
+
+@pytest.mark.parametrize(("lengths", "slices"), SLICES.values(), ids=SLICES)
+def test_rows_are_swept_in_slices_of_bytes(tmp_path, monkeypatch, lengths, slices):
+    monkeypatch.setattr(kv, "SWEEP_BYTES", 10)
+    store = SqliteKvStore(tmp_path)
+    for number, length in enumerate(lengths):
+        incoming = Incoming(store.blobs)
+        incoming.write(bytes(length))
+        store.put(NS, [Pair(f"{number}", incoming.finish(), NOW)]).result(60)
+
+    assert list(iter(lambda: store.sweep(NOW), 0)) == slices
+    store.close()
+
+
+def test_rows_are_swept_in_slices_of_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr(kv, "SWEEP_ROWS", 2)
+    store = SqliteKvStore(tmp_path)
+    store.put(NS, [Pair(f"{number}", b"", NOW) for number in range(3)]).result(60)
+    store.put(OTHER, [Pair(f"{number}", b"") for number in range(3)]).result(60)
+    store.drop(OTHER).result(60)
+
+    assert list(iter(lambda: store.sweep(NOW), 0)) == [2, 1, 2, 1]
+    store.close()
+
+
+def test_a_blob_never_takes_the_place_of_another_one(tmp_path):
+    store = blobs.FileBlobs(tmp_path, random_id=lambda: "same")
+    writer = store.create()
+    writer.write(b"first")
+    blob = writer.finish()
+
+    with pytest.raises(Unavailable):
+        store.create()
+
+    reader = store.open(blob)
+    assert b"".join(reader) == b"first"
+    reader.close()

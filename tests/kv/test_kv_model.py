@@ -8,8 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from edgestead.store.kv import BLOB_GRACE_SECONDS, INLINE_BYTES_MAX, Entry, Pair
-from edgestead.store.sqlite.kv import BLOBS_NAME, SqliteKvStore
+from edgestead.sqlite.kv import BLOBS_NAME, SqliteKvStore
+from edgestead.store.kv import BLOB_GRACE_SECONDS, INLINE_BYTES_MAX, Entry, Incoming, Pair
 
 NAMESPACES = ("a" * 32, "b" * 32)
 START_S = 1_800_000_000
@@ -38,7 +38,7 @@ class KvHistory(RuleBasedStateMachine):
 
     def pair(self, key, content, lifetime, metadata):
         if len(content) > INLINE_BYTES_MAX:
-            incoming = self.store.incoming()
+            incoming = Incoming(self.store.blobs)
             incoming.write(content)
             stored = incoming.finish()
         else:
@@ -85,7 +85,7 @@ class KvHistory(RuleBasedStateMachine):
 
     @rule()
     def sweep(self):
-        while self.store.sweep_rows(self.now_s):
+        while self.store.sweep(self.now_s):
             pass
         for namespace in NAMESPACES:
             self.model[namespace] = self.live(namespace)
@@ -122,8 +122,8 @@ class KvHistory(RuleBasedStateMachine):
     def every_blob_has_its_row(self):
         """What the model has outlived may still be there (expired or dropped rows), but never more files."""
         self.store.delete(NAMESPACES[0], []).result(60)  # the store has cleaned up behind its writes
-        self.store.sweep_blobs(START_S + 10**9 + BLOB_GRACE_SECONDS)
-        rows = self.store._db.execute("SELECT blob_id FROM entries WHERE blob_id IS NOT NULL")
+        self.store._sweep_blobs(START_S + 10**9 + BLOB_GRACE_SECONDS)
+        rows = self.store.database._db.execute("SELECT blob_id FROM entries WHERE blob_id IS NOT NULL")
         assert {id_ for (id_,) in rows} == {file.name for file in (self.folder / BLOBS_NAME).iterdir()}
 
 

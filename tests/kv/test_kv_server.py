@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from edgestead.model.kv import BULK_BYTES_MAX, BULK_PAIRS_MAX, VALUE_BYTES_MAX
-from edgestead.server.kv_part import KvPart
+from edgestead.server.control.kv import KvPart
+from edgestead.sqlite.control import SqliteControlStore
+from edgestead.sqlite.kv import SqliteKvStore
 from edgestead.store.kv import INLINE_BYTES_MAX, Pair
-from edgestead.store.sqlite.control import SqliteControlStore
-from edgestead.store.sqlite.kv import SqliteKvStore
 from edgestead.tables.schema import MIGRATIONS
 
 from .test_kv_crash import check_blobs

@@ -2,7 +2,7 @@
 
 Owns  the SQL of notes.
 Asks  a transaction or reader of the store.
-Tells `services`.
+Tells `usecases`.
 Not   which notes are allowed.
 """
 

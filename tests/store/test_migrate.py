@@ -3,10 +3,10 @@
 import apsw
 import pytest
 
+from edgestead.sqlite import migrate as migrate_module
+from edgestead.sqlite.connection import open_writer
+from edgestead.sqlite.migrate import migrate
 from edgestead.store.migrations import Migration, MigrationFailed, SchemaChanged, SchemaTooNew, pending
-from edgestead.store.sqlite import migrate as migrate_module
-from edgestead.store.sqlite.connection import open_writer
-from edgestead.store.sqlite.migrate import migrate
 
 ONE = Migration(1, "notes", "CREATE TABLE notes (id text PRIMARY KEY); INSERT INTO notes VALUES ('a');")
 TWO = Migration(2, "more", "ALTER TABLE notes ADD COLUMN body text;")
@@ -147,3 +147,12 @@ def test_without_room_for_the_backup_nothing_is_upgraded(path, monkeypatch):
 
     assert sorted(p.name for p in path.parent.iterdir()) == ["control.db"]
     assert run(path, ONE, TWO) is not None
+
+
+def test_a_backup_that_was_broken_off_is_made_again_from_the_start(path):
+    run(path, ONE)
+    path.with_name(f"{path.name}.backup-partial").write_bytes(b"half")
+
+    backup = run(path, ONE, TWO)
+
+    assert sorted(p.name for p in path.parent.iterdir()) == ["control.db", backup.name]

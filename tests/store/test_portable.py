@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import pytest
 
 import edgestead.tables
+from edgestead.sqlite import feed, outbox
+from edgestead.sqlite.control import SqliteControlStore
 from edgestead.store.migrations import Migration
-from edgestead.store.portable import POSTGRES_PREAMBLE, objections, statements, to_postgres
-from edgestead.store.sqlite import feed, outbox
-from edgestead.store.sqlite.control import SqliteControlStore
-from edgestead.testing.postgres import cluster, find_binaries
 from tests.store import example_table
+from tests.support.portable import POSTGRES_PREAMBLE, objections, statements, to_postgres
+from tests.support.postgres import cluster, find_binaries
 
 TABLES = [
     importlib.import_module(f"edgestead.tables.{found.name}")

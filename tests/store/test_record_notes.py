@@ -1,6 +1,6 @@
 """Comments and tags of records that were there before filters looked for them."""
 
-from edgestead.store.sqlite.control import SqliteControlStore
+from edgestead.sqlite.control import SqliteControlStore
 from edgestead.tables.record_notes import CREATE
 from edgestead.tables.schema import MIGRATIONS
 

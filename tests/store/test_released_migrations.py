@@ -2,14 +2,15 @@
 
 import pytest
 
-from edgestead.store.sqlite import kv
-from edgestead.store.sqlite.control import SqliteControlStore
-from edgestead.store.sqlite.outbox import MIGRATIONS as FEED
+from edgestead.sqlite import kv
+from edgestead.sqlite.control import SqliteControlStore
+from edgestead.sqlite.objectlog import catalogue, history
+from edgestead.sqlite.outbox import MIGRATIONS as FEED
 from edgestead.tables.schema import MIGRATIONS as TABLES
 
 # Add a line with each new step; never change one.
 RELEASED = {
-    "feed": (FEED, ["2be5f20e15b9c6e0", "323269d046688881"]),
+    "feed": (FEED, ["2be5f20e15b9c6e0", "323269d046688881", "95124fefdeeeb901"]),
     "tables": (
         TABLES,
         [
@@ -26,9 +27,14 @@ RELEASED = {
             "289c2de956bac632",
             "81c1f1f24d5ef997",
             "756a2e27712dc771",
+            "ba4b789902638027",
+            "75ac304b77851d3a",
+            "6f072780d6c4159e",
         ],
     ),
-    "key-value": (kv.MIGRATIONS, ["2f0d86c7470ef7e9"]),
+    "key-value": (kv.MIGRATIONS, ["2f0d86c7470ef7e9", "95124fefdeeeb901"]),
+    "objects": (catalogue.MIGRATIONS, ["d145ab1d3b2d98e9", "251dad47e718b2ab", "0cdb1ce6cb590e06"]),
+    "objects' history": (history.MIGRATIONS, ["66e391f857b8e174", "dd1fbcf776dd35b7"]),
 }
 
 

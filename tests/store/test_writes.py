@@ -1,11 +1,13 @@
 """Awaitable writes on an event loop."""
 
 import asyncio
+from concurrent.futures import Future
 
 import pytest
 
-from edgestead.model.errors import BadRequest, Unavailable
-from edgestead.store.sqlite.control import SqliteControlStore
+from edgestead.model.refusals import BadRequest, Unavailable
+from edgestead.sqlite.control import SqliteControlStore
+from edgestead.store.control import Committed
 from edgestead.store.writes import Writes
 
 
@@ -20,14 +22,15 @@ class Recorder:
     """A barrier that writes down what it was asked, and holds until it is let go."""
 
     def __init__(self):
-        self.asked = []
+        self.asked, self.afters = [], []
         self.reached, self.open = asyncio.Event(), asyncio.Event()
 
     async def recovered(self):
         self.asked.append("recovered")
 
-    async def applied(self, sequence):
+    async def applied(self, sequence, after):
         self.asked.append(sequence)
+        self.afters.append(after)
         self.reached.set()
         await self.open.wait()
 
@@ -82,6 +85,18 @@ def test_a_write_answers_after_the_barrier_and_asks_it_only_for_what_was_emitted
     assert asyncio.run(run()) == ["recovered", "recovered", 1]
 
 
+def test_the_barrier_hears_where_a_write_begins_and_ends(store):
+    async def run():
+        barrier = Recorder()
+        barrier.open.set()
+        writes = Writes(store, barrier)
+        await writes.write(lambda tx: [tx.emit("z", "name", key, b"") for key in "abc"])
+        await writes.write(lambda tx: [tx.emit("z", "name", key, b"") for key in "de"])
+        return [asked for asked in barrier.asked if asked != "recovered"], barrier.afters
+
+    assert asyncio.run(run()) == ([3, 5], [0, 3])
+
+
 def test_a_caller_that_went_away_disturbs_nobody(store):
     async def run():
         writes = Writes(store)
@@ -100,3 +115,23 @@ def test_a_closed_store_refuses(store):
 
     with pytest.raises(Unavailable):
         asyncio.run(run())
+
+
+def test_a_write_whose_group_was_told_before_it_was_awaited_is_answered_all_the_same():
+    class Done:
+        """A store that has committed and told by the time `write` returns."""
+
+        def on_group(self, listener):
+            self.tell = listener
+
+        def write(self, fn):
+            future = Future()
+            future.set_result(Committed("done", 1))
+            self.tell(())
+            return future
+
+    async def run():
+        async with asyncio.timeout(60):
+            return await Writes(Done()).write(emit("a"))
+
+    assert asyncio.run(run()).value == "done"

@@ -1,8 +1,6 @@
 """The change feed's noun and the interface of its source.
 
 Owns  `Change`, its limits, and what a feed can be asked for.
-Asks  nobody: `store.sqlite` implements it, later `store.postgres`.
-Tells `store.feed`, which brings the changes to other processes, and those processes.
 Not   what a document means; sockets.
 
 One dense sequence per database; a scope only filters. The newest document per (scope, kind, key) is kept

@@ -1,8 +1,6 @@
 """The interface of the control data's store.
 
 Owns  what a transaction is and what a commit promises.
-Asks  nobody: `store.sqlite` implements it, later `store.postgres`.
-Tells `services` through `Reader` and `Transaction`; the feed and `store.writes` through `on_group`.
 Not   what the rows mean; HTTP; DNS words.
 """
 
@@ -20,10 +18,13 @@ Group = Literal["", "dns", "edge"]
 
 
 class Committed(msgspec.Struct, frozen=True):
-    """A write that is durable. `sequence` is its last feed sequence, 0 when it emitted nothing."""
+    """A write that is durable. `sequence` is its last feed sequence, 0 when it emitted nothing; `after` is
+    the last one before its first.
+    """
 
     value: Any
     sequence: int
+    after: int = 0
 
 
 class Reader(Protocol):
@@ -62,6 +63,10 @@ class Transaction(Reader, Protocol):
         """The document that the feed says now, this transaction's included; None when the key is gone."""
         ...
 
+    def newest_of(self, scope: str, keys: Sequence[tuple[str, str]]) -> list[bytes | None]:
+        """As `newest`, of several pairs of kind and key, with one statement for many of them."""
+        ...
+
     def drop_scope(self, scope: str, *, first: Group = "") -> int:
         """Append one change that forgets every key of a scope. Returns its sequence."""
         ...
@@ -92,6 +97,13 @@ class ControlStore(Protocol):
         The future resolves after the commit is durable, or with the function's own exception (its
         changes undone, its neighbours in the group untouched), or with Unavailable when the group could
         not be committed: then nothing of it is there. Raises Unavailable when the queue is full or closed.
+        """
+        ...
+
+    def on_commit(self, listener: Callable[[Sequence[Change]], None]) -> None:
+        """Call `listener` on the writer thread after each commit that emitted something, with its changes,
+        before any of its futures settles: what it does holds when the first caller hears of the commit, and
+        for every function that runs afterwards. It must not raise or block, nor read the store.
         """
         ...
 

@@ -1,8 +1,6 @@
 """The interfaces of the key-value data: rows in `KvStore`, large values in `BlobStore`.
 
 Owns  what a stored value is, what a page of a listing promises, and when a write counts as done.
-Asks  nobody: `store.sqlite` implements both, later `store.postgres` and an object store.
-Tells `services` and `edgecli kv --local`.
 Not   which keys, values and times are allowed (`model.kv`); who may call; HTTP.
 
 Keys are compared as their UTF-8 bytes. A value up to `INLINE_BYTES_MAX` lives in its row, a larger one in
@@ -122,30 +120,50 @@ class BlobStore(Protocol):
         ...
 
 
-class Incoming(Protocol):
-    """A value on its way in, of unknown length: kept in memory until it needs a blob.
+class Incoming:
+    """A value on its way in, of unknown length: kept in memory until it outgrows its row, then in a blob.
 
     Each step raises Unavailable when storage fails; then discard() it.
     """
 
-    length: int
+    def __init__(self, blobs: BlobStore) -> None:
+        self.length = 0
+        self._blobs = blobs
+        self._small: list[bytes] = []
+        self._blob: BlobWriter | None = None
 
-    def write(self, chunk: bytes) -> None: ...
+    def write(self, chunk: bytes) -> None:
+        self.length += len(chunk)
+        if self._blob is None and self.length > INLINE_BYTES_MAX:
+            self._blob = self._blobs.create()
+            for earlier in self._small:
+                self._blob.write(earlier)
+            self._small.clear()
+        if self._blob is None:
+            self._small.append(chunk)
+        else:
+            self._blob.write(chunk)
 
     def finish(self) -> bytes | Blob:
         """The content of a `Pair`. A blob is durable when this returns; call it off the event loop."""
-        ...
+        return b"".join(self._small) if self._blob is None else self._blob.finish()
 
     def discard(self) -> None:
         """Forget what was written. Call it when no put follows."""
-        ...
+        self._small.clear()
+        if self._blob is not None:
+            self._blob.discard()
 
 
 class KvStore(Protocol):
     """Namespaces come to be by their first write; an unknown one is empty.
 
-    Reads run on the calling thread and see every write whose future has resolved.
+    Reads run on the calling thread and see every write whose future has resolved. Whoever opened a store
+    closes it.
     """
+
+    blobs: BlobStore
+    """Where its large values go."""
 
     def get(self, namespace: str, key: str, now_s: int) -> Value | None:
         """The value with its entry; None when absent or expired (`expires_at_s` ≤ `now_s`)."""
@@ -162,8 +180,6 @@ class KvStore(Protocol):
         meanwhile. Raises BadCursor.
         """
         ...
-
-    def incoming(self) -> Incoming: ...
 
     def put(self, namespace: str, pairs: Iterable[Pair]) -> Future[Committed]:
         """Write all pairs in one transaction; the last pair of a key wins. The value is their number.
@@ -186,17 +202,10 @@ class KvStore(Protocol):
         """The namespaces that hold, or once held, a key: for finding those that control no longer knows."""
         ...
 
-    def sweep_rows(self, now_s: int) -> int:
-        """Remove one slice of expired rows and rows of dropped namespaces; waits, returns how many.
+    def sweep(self, now_s: int) -> int:
+        """Remove some of what is not needed any more; waits, returns how many. Zero: nothing is left.
 
-        Zero means that nothing is left. Slices are small, so that writes pass between them.
+        First expired rows and those of dropped namespaces, in slices so small that writes pass between them;
+        then, now and then, the blobs that no row names and that are idle for `BLOB_GRACE_SECONDS`.
         """
-        ...
-
-    def sweep_blobs(self, now_s: int) -> int:
-        """Remove the blobs that no row names and that are idle for `BLOB_GRACE_SECONDS`; returns how many."""
-        ...
-
-    def close(self) -> None:
-        """Finish the queue, then close. Idempotent."""
         ...

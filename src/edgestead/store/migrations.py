@@ -1,8 +1,6 @@
 """Migrations by number: what they are, and what may be applied to a database.
 
 Owns  `Migration`, its checksum, and the refusals.
-Asks  nobody.
-Tells `store.sqlite.migrate`, later its PostgreSQL sister, what is left to apply.
 Not   running SQL, backups.
 
 A part ("store", "tables") numbers its migrations 1, 2, 3 … A script that was released never changes: its
@@ -34,7 +32,7 @@ class MigrationFailed(SchemaError):
 class Migration(msgspec.Struct, frozen=True):
     """One step of a part's schema: portable SQL statements, each ended by a semicolon.
 
-    In a migration `integer` means 64 bits and `blob` any bytes (`store.portable` says what else holds).
+    In a migration `integer` means 64 bits and `blob` any bytes (design note 2 says what else holds).
     """
 
     number: int

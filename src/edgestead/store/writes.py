@@ -1,8 +1,6 @@
 """Awaitable writes that keep the promise: durable, and applied by every live process.
 
 Owns  bringing a group's outcomes to an event loop with one wake-up; the order store → barrier → answer.
-Asks  a `ControlStore` to write, a `Barrier` (the feed's publisher) until when to wait.
-Tells `api` through `write`.
 Not   how a commit or the barrier works.
 """
 
@@ -28,8 +26,11 @@ class Barrier(Protocol):
         """
         ...
 
-    async def applied(self, sequence: int) -> None:
-        """Returns when every live process has applied the sequence, or after a named limit. Never raises."""
+    async def applied(self, sequence: int, after: int = 0) -> None:
+        """Returns when every live process has applied the sequence, or after a named limit. Never raises.
+
+        `after` is the last sequence before the caller's own ones: of others' it may return sooner.
+        """
         ...
 
 
@@ -38,7 +39,7 @@ class NoBarrier:
 
     async def recovered(self) -> None: ...
 
-    async def applied(self, sequence: int) -> None: ...
+    async def applied(self, sequence: int, after: int = 0) -> None: ...
 
 
 class Writes:
@@ -60,15 +61,13 @@ class Writes:
         await self._barrier.recovered()
         committed = await self._commit(fn)
         if committed.sequence:
-            await self._barrier.applied(committed.sequence)
+            await self._barrier.applied(committed.sequence, committed.after)
         return committed
 
     def _commit(self, fn: Callable[[Transaction], T]) -> asyncio.Future[Committed]:
         waiter: asyncio.Future[Committed] = self._loop.create_future()
-        future = self._store.write(fn)
-        future.add_done_callback(partial(self._remember, waiter))
-        if future.done():  # its group may have been told before the callback was there
-            self._loop.call_soon(self._hand_over)
+        # A group that is told of meanwhile finds the waiter all the same: the loop is busy here.
+        self._store.write(fn).add_done_callback(partial(self._remember, waiter))
         return waiter
 
     def _remember(self, waiter: asyncio.Future[Committed], future: Future[Committed]) -> None:

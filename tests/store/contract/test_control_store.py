@@ -5,9 +5,8 @@ from concurrent.futures import Future, wait
 
 import pytest
 
-from edgestead.model.errors import BadRequest, Unavailable
+from edgestead.model.refusals import BadRequest, Unavailable
 from edgestead.store.changes import DOC_BYTES_MAX
-from edgestead.store.sqlite import writer
 
 INSERT = "INSERT INTO notes (id, body) VALUES (?, ?)"
 SELECT = "SELECT body FROM notes WHERE id = ?"
@@ -43,7 +42,7 @@ def in_one_group(store, *functions) -> list[Future]:
     gate = Gate(store)
     futures = [store.write(fn) for fn in functions]
     gate.leave.set()
-    wait(futures, 5)
+    wait(futures, 60)
     return futures
 
 
@@ -193,6 +192,93 @@ def test_listeners_hear_of_a_group_after_its_futures_are_settled(store):
     assert heard == [([], [False, False]), (["a", "b"], [True, True])]
 
 
+def test_a_commit_is_told_before_its_futures_settle_and_before_the_next_function_runs(store):
+    told: list[str] = []
+    seen: list[tuple[list[str], bool]] = []
+    first: list[Future] = []
+    store.on_commit(lambda changes: told.extend(change.key for change in changes))
+    store.on_commit(lambda changes: seen.append((list(told), first[0].done())))
+    gate = Gate(store)
+    first.append(store.write(lambda tx: tx.emit("z", "name", "a", b"")))
+    gate.leave.set()
+    first[0].result(60)
+    later = store.write(lambda tx: list(told)).result(60)
+
+    assert seen == [(["a"], False)]
+    assert later.value == ["a"]
+
+
+def test_what_does_not_commit_is_not_told(store):
+    def undone(tx):
+        tx.emit("z", "name", "a", b"")
+        raise LookupError
+
+    told: list[str] = []
+    store.on_commit(lambda changes: told.extend(change.key for change in changes))
+    kept, lost = in_one_group(store, lambda tx: tx.emit("z", "name", "b", b""), undone)
+
+    assert isinstance(lost.exception(60), LookupError)
+    assert kept.result(60).sequence
+    assert told == ["b"]
+
+
+def newest(tx):
+    return tx.newest("z", "name", "a")
+
+
+def emitted(doc):
+    """What the feed says before and after a change, `doc` None taking the key away."""
+
+    def change(tx):
+        return newest(tx), tx.emit("z", "name", "a", doc), newest(tx)
+
+    return change
+
+
+def test_the_newest_document_is_that_of_the_open_transaction(store):
+    def dropped(tx):
+        tx.drop_scope("z")
+        return newest(tx)
+
+    assert store.write(emitted(b"1")).result(60).value == (None, 1, b"1")
+    futures = in_one_group(store, emitted(b"2"), dropped, emitted(b"3"), emitted(None), newest)
+
+    assert [future.result(60).value for future in futures] == [
+        (b"1", 2, b"2"),
+        None,
+        (None, 4, b"3"),
+        (b"3", 5, None),
+        None,
+    ]
+    assert store.write(newest).result(60).value is None
+
+
+def test_the_newest_document_is_none_that_an_undone_write_emitted(store):
+    def undone(tx):
+        tx.drop_scope("z")
+        tx.emit("z", "name", "a", b"undone")
+        raise KeyError
+
+    store.write(emitted(b"1")).result(60)
+    futures = in_one_group(store, undone, newest, emitted(b"2"), undone, newest)
+
+    assert [future.result(60).value for future in (futures[1], futures[2], futures[4])] == [
+        b"1",
+        (b"1", 2, b"2"),
+        b"2",
+    ]
+    assert store.write(newest).result(60).value == b"2"
+
+
+def test_a_group_keeps_each_change_in_the_tail_and_the_last_document_in_the_snapshot(store):
+    in_one_group(store, emitted(b"1"), emitted(b"2"), lambda tx: tx.drop_scope("z"), emitted(b"3"))
+
+    found = []
+    assert store.feed.snapshot(frozenset(), found.extend) == 4
+    assert [(change.sequence, change.doc) for change in found] == [(4, b"3")]
+    assert [change.doc for change in store.feed.tail(0, 1000)] == [b"1", b"2", None, b"3"]
+
+
 def test_a_failing_listener_harms_nobody(store):
     heard = []
     store.on_group(lambda changes: 1 / 0)
@@ -231,45 +317,6 @@ def test_a_transaction_is_worthless_after_its_function(store):
     ):
         with pytest.raises(RuntimeError, match="after its function"):
             use(leaked[0])
-
-
-def test_a_full_queue_refuses_and_loses_nothing(store, monkeypatch):
-    monkeypatch.setattr(writer, "WRITES_QUEUED_MAX", 3)
-    gate = Gate(store)
-    queued = [store.write(note(str(i))) for i in range(3)]
-
-    with pytest.raises(Unavailable):
-        store.write(note("one too many"))
-    gate.leave.set()
-    wait(queued, 5)
-
-    assert count(store) == 3
-
-
-def test_a_long_queue_is_cut_into_groups(store, monkeypatch):
-    monkeypatch.setattr(writer, "GROUP_WRITES_MAX", 4)
-    groups = []
-    gate = Gate(store)
-    store.on_group(lambda changes: groups.append(len(changes)))
-    futures = [store.write(lambda tx, i=i: tx.emit("z", "name", str(i), b"")) for i in range(10)]
-    gate.leave.set()
-    wait(futures, 5)
-    store.close()
-
-    assert groups == [0, 4, 4, 2]
-
-
-def test_slow_functions_end_their_group_early(store, monkeypatch):
-    monkeypatch.setattr(writer, "GROUP_MS_MAX", 0)
-    groups = []
-    gate = Gate(store)
-    store.on_group(lambda changes: groups.append([c.key for c in changes]))
-    futures = [store.write(lambda tx, i=i: tx.emit("z", "name", str(i), b"")) for i in range(3)]
-    gate.leave.set()
-    wait(futures, 5)
-    store.close()
-
-    assert groups == [[], ["0"], ["1"], ["2"]]
 
 
 def test_a_write_cancelled_in_the_queue_never_runs(store):

@@ -1,0 +1,81 @@
+"""One database file as a store uses it: a thread that writes, connections that read, a witness.
+
+Owns  the order of opening and closing; what the process that opened a store watches and tells it.
+Not   what the tables are (`control`, `kv`); a group of writes (`writer`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import apsw
+
+from edgestead.sqlite.connection import open_writer, pragma
+from edgestead.sqlite.migrate import migrate
+from edgestead.sqlite.outbox import NoOutbox, Outbox
+from edgestead.sqlite.readers import Readers
+from edgestead.sqlite.witness import Witness, check, read_file
+from edgestead.sqlite.writer import Writer
+from edgestead.store.migrations import Migration
+
+
+class Database:
+    """Make or upgrade, and open. `migrations` by part; `prepare` is the last step before anybody may write.
+
+    Without `synced` a commit is not durable when it is acknowledged: for tests that wait for no disk.
+    Raises SchemaError and its children, WritesLost, OSError, apsw.Error.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        migrations: Mapping[str, Sequence[Migration]],
+        *,
+        name: str,
+        outbox: Callable[[apsw.Connection], Outbox] = lambda db: NoOutbox(),
+        prepare: Callable[[apsw.Connection, Outbox], None] = lambda db, outbox: None,
+        synced: bool = True,
+        vfs: str | None = None,
+    ) -> None:
+        noted = read_file(path)
+        self._db = open_writer(path, vfs=vfs)
+        try:
+            migrate(self._db, path, migrations)
+            check(path, noted, self._db)
+            self._witness = Witness(path)
+            appended = outbox(self._db)
+            prepare(self._db, appended)
+            if not synced:
+                pragma(self._db, "synchronous", "OFF")
+        except BaseException:
+            self._db.close()
+            raise
+        self.readers = Readers(path)
+        self.writer = Writer(self._db, appended, self._witness, name=name)
+
+    @property
+    def trouble(self) -> str:
+        """Why the last group of writes could not be committed; "" when it could."""
+        return self.writer.trouble
+
+    def probe(self) -> None:
+        """Write what changes nothing, so that the end of a trouble is seen. Blocks; never raises."""
+        self.writer.probe()
+
+    def let_journal_grow(self, grow: bool) -> None:
+        """Whether the journal may take room on the disk, from the next commits on. Blocks; never raises."""
+        self.writer.let_journal_grow(grow)
+
+    def flush_witness(self) -> None:
+        """Bound what a power cut takes from the witness. Blocks; never raises."""
+        self._witness.flush()
+
+    def lose(self) -> None:
+        """The files are no longer there: from now on every write is refused with Unavailable."""
+        self.writer.lose()
+
+    def close(self) -> None:
+        """Finish the queue, then close. Idempotent. Reads end with Unavailable from now on."""
+        self.writer.close()
+        self.readers.close()
+        self._db.close()
+        self._witness.close()

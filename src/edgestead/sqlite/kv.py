@@ -1,0 +1,401 @@
+"""The key-value store on SQLite: `kv.db` and the folder `kv-blobs` next to it.
+
+Owns  tables and queries of the key-value rows; when a blob file may go.
+Not   what may be stored (`model.kv`); which namespaces exist (`tables.namespaces`).
+
+A namespace is a number in `spaces`. Dropping one deletes that row, so its data is gone at once, in one
+small transaction; the sweep frees the rows later, a slice at a time.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
+from itertools import chain, islice
+from pathlib import Path
+from typing import Self
+
+from edgestead.model.refusals import Unavailable
+from edgestead.model.refusals.kv import BadCursor
+from edgestead.sqlite.blobs import FileBlobs
+from edgestead.sqlite.database import Database
+from edgestead.sqlite.witness import migration
+from edgestead.store.control import Committed, Row, Transaction
+from edgestead.store.kv import (
+    BLOB_GRACE_SECONDS,
+    Blob,
+    BlobReader,
+    BlobStore,
+    Entry,
+    Page,
+    Pair,
+)
+from edgestead.store.migrations import Migration
+
+DATABASE_NAME = "kv.db"
+BLOBS_NAME = "kv-blobs"
+
+SWEEP_ROWS = 500  # one slice: about as long as a small group of writes
+SWEEP_BYTES = 4 << 20  # of values in one slice: freeing a long row touches each of its pages
+SWEEP_BLOBS = 500  # looked up together
+BLOB_SWEEP_SECONDS = 3_600  # between two looks through their folder
+REOPENS_MAX = 8  # a key that is replaced while it is read; each try sees a newer row
+
+MIGRATIONS = (
+    Migration(
+        1,
+        "entries",
+        # A row with an id of its own, not WITHOUT ROWID: values of a few KB inside the key's tree would
+        # leave it four keys a page. `value` stands last so that a listing never reads past the metadata.
+        """
+        CREATE TABLE spaces (
+          number integer PRIMARY KEY AUTOINCREMENT,
+          id text NOT NULL UNIQUE
+        );
+        CREATE TABLE dropped_spaces (number integer PRIMARY KEY);
+        CREATE TABLE entries (
+          number integer PRIMARY KEY,
+          space integer NOT NULL,
+          key blob NOT NULL,
+          expires_at_s integer,
+          metadata blob,
+          blob_id text,
+          blob_bytes integer,
+          blob_sha256 blob,
+          value blob,
+          CHECK ((blob_id IS NULL) <> (value IS NULL))
+        );
+        CREATE UNIQUE INDEX entries_by_key ON entries (space, key);
+        CREATE INDEX entries_by_expiry ON entries (expires_at_s) WHERE expires_at_s IS NOT NULL;
+        CREATE UNIQUE INDEX entries_by_blob ON entries (blob_id) WHERE blob_id IS NOT NULL;
+        """,
+    ),
+    migration(2),
+)
+
+LIVE = (
+    "FROM entries WHERE space = (SELECT number FROM spaces WHERE id = ?) AND key = ? "
+    "AND (expires_at_s IS NULL OR expires_at_s > ?)"
+)
+SELECT_VALUE = f"SELECT expires_at_s, metadata, blob_id, blob_bytes, blob_sha256, value {LIVE}"
+SELECT_ENTRY = f"SELECT expires_at_s, metadata {LIVE}"
+SELECT_PAGE = (
+    "SELECT key, expires_at_s, metadata FROM entries WHERE space = (SELECT number FROM spaces WHERE id = ?) "
+    "AND key >= ? AND key < ? AND (expires_at_s IS NULL OR expires_at_s > ?) ORDER BY key LIMIT ?"
+)
+# Nothing starts with a byte above 0xF4 in UTF-8 (RFC 3629 §4), so this is behind every key.
+BEHIND_ALL_KEYS = b"\xff"
+SELECT_SPACE = "SELECT number FROM spaces WHERE id = ?"
+# The second column: whether there is any blob at all. Usually not, and then no pair has to look for its own.
+HAS_ANY_BLOB = "EXISTS (SELECT 1 FROM entries WHERE blob_id IS NOT NULL)"
+SELECT_SPACE_TO_WRITE = f"SELECT number, {HAS_ANY_BLOB} FROM spaces WHERE id = ?"
+INSERT_SPACE = f"INSERT INTO spaces (id) VALUES (?) RETURNING number, {HAS_ANY_BLOB}"
+SELECT_SPACES = "SELECT id FROM spaces ORDER BY id"
+SELECT_BLOB_OF_KEY = "SELECT blob_id FROM entries WHERE space = ? AND key = ?"
+UPSERT = (
+    "INSERT INTO entries (space, key, expires_at_s, metadata, blob_id, blob_bytes, blob_sha256, value) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (space, key) DO UPDATE SET "
+    "expires_at_s = excluded.expires_at_s, metadata = excluded.metadata, blob_id = excluded.blob_id, "
+    "blob_bytes = excluded.blob_bytes, blob_sha256 = excluded.blob_sha256, value = excluded.value"
+)
+DELETE_KEY = "DELETE FROM entries WHERE space = ? AND key = ? RETURNING blob_id"
+DELETE_SPACE = "DELETE FROM spaces WHERE id = ? RETURNING number"
+INSERT_DROPPED = "INSERT INTO dropped_spaces (number) VALUES (?)"
+SELECT_DROPPED = "SELECT number FROM dropped_spaces ORDER BY number LIMIT 1"
+DELETE_DROPPED = "DELETE FROM dropped_spaces WHERE number = ?"
+SELECT_EXPIRED = "SELECT number, length(value) FROM entries WHERE expires_at_s <= ? LIMIT ?"
+SELECT_OF_SPACE = "SELECT number, length(value) FROM entries WHERE space = ? LIMIT ?"
+DELETE_ROW = "DELETE FROM entries WHERE number = ? RETURNING blob_id"
+SELECT_FREE = "SELECT freelist_count, page_size FROM pragma_freelist_count, pragma_page_size"
+HAS_BLOB = "SELECT 1 FROM entries WHERE blob_id = ?"
+
+
+class SqliteKvStore:
+    """A `KvStore` in one folder: one writer thread, one read-only connection per reading thread.
+
+    Several processes may open the same folder (`edgecli kv --local`); their writes wait for one another.
+    Raises on opening: SchemaError and its children, WritesLost, OSError, apsw.Error.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        blobs: BlobStore | None = None,
+        synced: bool = True,
+    ) -> None:
+        self.blobs = blobs or FileBlobs(folder / BLOBS_NAME)
+        self.database = Database(folder / DATABASE_NAME, {"kv": MIGRATIONS}, name="kv-writer", synced=synced)
+        self._readers, self._writer = self.database.readers, self.database.writer
+        self._blobs_swept_s = -math.inf
+
+    def get(self, namespace: str, key: str, now_s: int) -> "InlineValue | BlobValue | None":
+        for _ in range(REOPENS_MAX):
+            row = self._row(SELECT_VALUE, (namespace, key.encode(), now_s))
+            if row is None:
+                return None
+            expires_at_s, metadata, blob_id, blob_bytes, blob_sha256, value = row
+            entry = Entry(key, expires_at_s, metadata)
+            if blob_id is None:
+                return InlineValue(entry, value)
+            blob = Blob(blob_id, blob_bytes, blob_sha256)
+            try:
+                return BlobValue(entry, blob.length, self.blobs.open(blob))
+            except FileNotFoundError:
+                continue  # replaced or deleted since the row was read
+        raise Unavailable()
+
+    def entry(self, namespace: str, key: str, now_s: int) -> Entry | None:
+        row = self._row(SELECT_ENTRY, (namespace, key.encode(), now_s))
+        return None if row is None else Entry(key, *row)
+
+    def page(self, namespace: str, *, now_s: int, limit: int, prefix: str = "", cursor: str = "") -> Page:
+        first, behind = _range(prefix)
+        if cursor:
+            first = max(first, _key_of(cursor) + b"\x00")  # the smallest key behind it
+        rows = self._rows(SELECT_PAGE, (namespace, first, behind, now_s, limit + 1))
+        entries = tuple(Entry(key.decode(), expires, metadata) for key, expires, metadata in rows[:limit])
+        return Page(entries, _cursor_behind(entries[-1].key) if len(rows) > limit else "")
+
+    def put(self, namespace: str, pairs: Iterable[Pair]) -> Future[Committed]:
+        return self._write(_Put(namespace, pairs))
+
+    def delete(self, namespace: str, keys: Iterable[str]) -> Future[Committed]:
+        return self._write(_Delete(namespace, keys))
+
+    def drop(self, namespace: str) -> Future[Committed]:
+        def drop(tx: Transaction) -> None:
+            found = tx.row(DELETE_SPACE, (namespace,))
+            if found is not None:
+                tx.run(INSERT_DROPPED, found)
+
+        return self._writer.write(drop)
+
+    def namespaces(self) -> list[str]:
+        return [id_ for (id_,) in self._rows(SELECT_SPACES, ())]
+
+    def sweep(self, now_s: int) -> int:
+        removed: int = self._write(_Sweep(now_s)).result().value
+        if not removed and abs(now_s - self._blobs_swept_s) >= BLOB_SWEEP_SECONDS:
+            removed, self._blobs_swept_s = self._sweep_blobs(now_s), now_s
+        return removed
+
+    def _sweep_blobs(self, now_s: int) -> int:
+        # A file is older than the grace before it is looked up, so its row is committed or never will be.
+        idle = self.blobs.idle_ids(now_s - BLOB_GRACE_SECONDS)
+        removed = 0
+        while ids := list(islice(idle, SWEEP_BLOBS)):
+            strays = [id_ for id_ in ids if self._row(HAS_BLOB, (id_,)) is None]
+            self.blobs.remove(strays)
+            removed += len(strays)
+        return removed
+
+    def free_bytes(self) -> int:
+        """Room inside the database, which deleted rows left: their pages are not given back to the disk."""
+        ((pages, page_bytes),) = self._rows(SELECT_FREE, ())
+        assert isinstance(pages, int)
+        assert isinstance(page_bytes, int)
+        return pages * page_bytes
+
+    def close(self) -> None:
+        """Finish the queue, then close. Idempotent."""
+        self.database.close()
+
+    def _write(self, change: "_Change") -> Future[Committed]:
+        future = self._writer.write(change)
+        future.add_done_callback(lambda done: self.blobs.remove(change.unneeded(done)))
+        return future
+
+    def _row(self, sql: str, parameters: tuple[object, ...]) -> Row | None:
+        rows = self._readers.rows(sql, parameters)
+        return rows[0] if rows else None
+
+    def _rows(self, sql: str, parameters: tuple[object, ...]) -> list[Row]:
+        return self._readers.rows(sql, parameters)
+
+
+class _Change(ABC):
+    """One write and the blobs that it makes unneeded: the replaced ones once it is durable, or its own."""
+
+    def __init__(self) -> None:
+        self.added: list[str] = []
+        self.replaced: list[str] = []
+
+    def unneeded(self, done: Future[Committed]) -> list[str]:
+        error = None if done.cancelled() else done.exception()
+        if isinstance(error, Unavailable):
+            return []  # a failed fsync may still have committed: the sweep decides, by what the rows say
+        return self.added if done.cancelled() or error else self.replaced
+
+    @abstractmethod
+    def __call__(self, tx: Transaction) -> int:
+        """Returns how many rows it touched."""
+
+
+class _Put(_Change):
+    def __init__(self, namespace: str, pairs: Iterable[Pair]) -> None:
+        super().__init__()
+        self._namespace = namespace
+        self._pairs = pairs
+        self._blob_pair: tuple[Pair, ...] = ()  # the first one, when it was met
+        self._count = 0
+
+    def __call__(self, tx: Transaction) -> int:
+        of_namespace = (self._namespace,)
+        found = tx.row(SELECT_SPACE_TO_WRITE, of_namespace) or tx.row(INSERT_SPACE, of_namespace)
+        assert found is not None
+        space, may_replace_blob = found
+        pairs = iter(self._pairs)
+        if not may_replace_blob:
+            tx.run_each(UPSERT, self._rows_before_blob(space, pairs))
+        for pair in chain(self._blob_pair, pairs):
+            self._put(tx, space, pair)
+        return self._count
+
+    def _rows_before_blob(self, space: int, pairs: Iterator[Pair]) -> Iterator[tuple[object, ...]]:
+        """Rows that replace no blob, because there is none: up to the first pair that brings one."""
+        for pair in pairs:
+            if isinstance(pair.content, Blob):
+                self._blob_pair = (pair,)
+                return
+            self._count += 1
+            yield space, pair.key.encode(), pair.expires_at_s, pair.metadata, None, None, None, pair.content
+
+    def _put(self, tx: Transaction, space: int, pair: Pair) -> None:
+        key, content = pair.key.encode(), pair.content
+        columns: tuple[object, ...]
+        if isinstance(content, Blob):
+            self.added.append(content.id)
+            columns = (content.id, content.length, content.sha256, None)
+        else:
+            columns = (None, None, None, content)
+        old = tx.row(SELECT_BLOB_OF_KEY, (space, key))
+        if old is not None and old[0] is not None:
+            self.replaced.append(old[0])
+        tx.run(UPSERT, (space, key, pair.expires_at_s, pair.metadata, *columns))
+        self._count += 1
+
+
+class _Delete(_Change):
+    def __init__(self, namespace: str, keys: Iterable[str]) -> None:
+        super().__init__()
+        self._namespace = namespace
+        self._keys = keys
+
+    def __call__(self, tx: Transaction) -> int:
+        found = tx.row(SELECT_SPACE, (self._namespace,))
+        if found is None:
+            return 0
+        return _delete(tx, DELETE_KEY, [(found[0], key.encode()) for key in self._keys], self.replaced)
+
+
+class _Sweep(_Change):
+    def __init__(self, now_s: int) -> None:
+        super().__init__()
+        self._now_s = now_s
+
+    def __call__(self, tx: Transaction) -> int:
+        expired = _slice(tx.rows(SELECT_EXPIRED, (self._now_s, SWEEP_ROWS)))
+        if expired:
+            return _delete(tx, DELETE_ROW, expired, self.replaced)
+        while dropped := tx.row(SELECT_DROPPED):
+            rows = _slice(tx.rows(SELECT_OF_SPACE, (*dropped, SWEEP_ROWS)))
+            if rows:
+                return _delete(tx, DELETE_ROW, rows, self.replaced)
+            tx.run(DELETE_DROPPED, dropped)
+        return 0
+
+
+def _delete(tx: Transaction, sql: str, parameters: list[tuple[object, ...]], blobs: list[str]) -> int:
+    count = 0
+    for row in parameters:
+        gone = tx.row(sql, row)
+        if gone is not None:
+            count += 1
+            if gone[0] is not None:
+                blobs.append(gone[0])
+    return count
+
+
+def _slice(rows: list[Row]) -> list[tuple[object, ...]]:
+    """At least one row, and then as many as SWEEP_BYTES allows."""
+    taken: list[tuple[object, ...]] = []
+    bytes_ = 0
+    for number, length in rows:
+        bytes_ += length or 0
+        if taken and bytes_ > SWEEP_BYTES:
+            break
+        taken.append((number,))
+    return taken
+
+
+def _range(prefix: str) -> tuple[bytes, bytes]:
+    """The first key with the prefix and the first one behind all of them."""
+    first = prefix.encode()
+    # No byte of UTF-8 is 0xFF, so the last one can always be raised by one.
+    return first, first[:-1] + bytes([first[-1] + 1]) if first else BEHIND_ALL_KEYS
+
+
+def _cursor_behind(key: str) -> str:
+    return urlsafe_b64encode(b"1" + key.encode()).decode().rstrip("=")
+
+
+def _key_of(cursor: str) -> bytes:
+    try:
+        bytes_ = urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4))
+    except ValueError:
+        raise BadCursor from None
+    if not bytes_.startswith(b"1") or _cursor_behind(bytes_[1:].decode(errors="replace")) != cursor:
+        raise BadCursor
+    return bytes_[1:]
+
+
+class InlineValue:
+    """A `Value` that stood in its row."""
+
+    is_inline = True
+
+    def __init__(self, entry: Entry, content: bytes) -> None:
+        self.entry = entry
+        self.length = len(content)
+        self._content = content
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield self._content
+
+    def read(self) -> bytes:
+        return self._content
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None: ...
+
+
+class BlobValue:
+    """A `Value` in a file."""
+
+    is_inline = False
+
+    def __init__(self, entry: Entry, length: int, blob: BlobReader) -> None:
+        self.entry = entry
+        self.length = length
+        self._blob = blob
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._blob)
+
+    def read(self) -> bytes:
+        return b"".join(self)
+
+    def close(self) -> None:
+        self._blob.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()

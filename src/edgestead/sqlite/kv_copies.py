@@ -1,0 +1,89 @@
+"""A copy of the key-value store, values in files included, and whether a store is whole.
+
+Owns  which files a copy needs, what happens to values that went while it was made.
+Not   control's namespaces: a copy may have values of some that control's copy does not have.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+
+from edgestead.sqlite.connection import open_reader, sync_folder
+from edgestead.sqlite.copies import Advance, copy_database, copy_file
+from edgestead.sqlite.kv import BLOBS_NAME, DATABASE_NAME, HAS_BLOB
+
+SELECT_BLOBS = "SELECT number, blob_id, blob_bytes, blob_sha256 FROM entries WHERE blob_id IS NOT NULL"
+SELECT_BLOB_BYTES = "SELECT coalesce(sum(blob_bytes), 0) FROM entries"
+DELETE_ENTRY = "DELETE FROM entries WHERE number = ?"
+
+
+class _Blob(NamedTuple):
+    number: int
+    id: str
+    length: int
+    sha256: bytes
+
+
+def copy_store(source: Path, target: Path, advance: Advance) -> None:
+    """Copy the store of one folder into another, while others write it; durable when it returns.
+
+    The database is copied first. A value in a file that is deleted or replaced before its file was copied is
+    not in the copy: its key is as if it had been deleted a moment earlier. Raises apsw.Error, OSError.
+    """
+    copy_database(source / DATABASE_NAME, target / DATABASE_NAME, advance)
+    folder = target / BLOBS_NAME
+    folder.mkdir(mode=0o700)
+    gone = []
+    for blob in _blobs(target / DATABASE_NAME):
+        try:
+            copy_file(source / BLOBS_NAME / blob.id, folder / blob.id)
+        except FileNotFoundError:
+            gone.append(blob.number)
+        advance(blob.length)
+    sync_folder(folder)
+    if gone:
+        with closing(apsw.Connection(os.fspath(target / DATABASE_NAME))) as db, db:
+            db.executemany(DELETE_ENTRY, ((number,) for number in gone))
+
+
+def bytes_of_store(folder: Path) -> int:
+    """About how much a copy has to move."""
+    ((blobs,),) = _rows(folder / DATABASE_NAME, SELECT_BLOB_BYTES)
+    return int(blobs) + (folder / DATABASE_NAME).stat().st_size
+
+
+def blob_faults(folder: Path) -> Iterator[str]:
+    """Values whose file is missing, or not what was written."""
+    for blob in _blobs(folder / DATABASE_NAME):
+        name = f"{BLOBS_NAME}/{blob.id}"
+        try:
+            if _digest(folder / name) != blob.sha256:
+                yield f"{name} does not have the bytes that were written"
+        except FileNotFoundError:
+            if _is_needed(folder, blob):  # else it went while we looked
+                yield f"{name} is missing"
+        except OSError as error:
+            yield f"{name} cannot be read: {error.strerror}"
+
+
+def _blobs(database: Path) -> list[_Blob]:
+    return [_Blob(*row) for row in _rows(database, SELECT_BLOBS)]
+
+
+def _is_needed(folder: Path, blob: _Blob) -> bool:
+    return bool(_rows(folder / DATABASE_NAME, HAS_BLOB, blob.id))
+
+
+def _rows(database: Path, query: str, *values: str) -> list[Any]:
+    with closing(open_reader(database)) as db:
+        return db.execute(query, values).fetchall()
+
+
+def _digest(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()

@@ -1,0 +1,145 @@
+"""History as the log's own thread sees it: what to follow, what to ask, when to tidy up.
+
+Owns  when history follows the log, questions about the past, how far sealed segments may go.
+Not   bases, leases and commits (`local`).
+
+History has a thread of its own: a segment takes it longer than preparing the next one may take. On a full
+disk it works in the room that is reserved, and the oldest past goes first; when that is not enough it stays
+behind, and the segments with it.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import apsw
+
+from edgestead.sqlite.objectlog.archive import SMALL_BATCH_BYTES, Archive, Durable
+from edgestead.sqlite.objectlog.history import Cursor, History
+from edgestead.sqlite.objectlog.past import PastReader
+from edgestead.sqlite.objectlog.runner import Runner
+from edgestead.sqlite.objectlog.thinning import Keeping, Thinning
+from edgestead.store.objectlog import LogError, NoSpace
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+Told = Callable[[Any, LogError | None], None]
+
+
+class Chronicle:
+    """`durable` lists the live segments; `moved` is called when sealed segments may be free to go."""
+
+    def __init__(
+        self,
+        history: History,
+        archive: Archive,
+        runner: Runner,
+        durable: Callable[[], list[Durable]],
+        moved: Callable[[], None],
+        keeping: Keeping,
+        now_us: Callable[[], int],
+    ) -> None:
+        self._history, self._archive, self._runner = history, archive, runner
+        self._durable, self._moved, self._now_us = durable, moved, now_us
+        self._past = PastReader(history)
+        self._thinning = Thinning(history, keeping)
+        self._busy = False
+        self.cursor = history.cursor()
+        self.bytes_total = history.total_bytes()
+
+    @property
+    def needed_from(self) -> int:
+        """The oldest generation of segments that history does not have whole."""
+        return self.cursor.segment
+
+    def follow(self) -> None:
+        """Take over what is durable, unless that is going on."""
+        if self._busy:
+            return
+        self._busy = True
+        segments = self._durable()
+        self._runner.run(lambda: self._follow(segments), self._followed)
+
+    def _follow(self, segments: list[Durable]) -> tuple[Cursor, int]:
+        try:
+            cursor = self._archive.follow(segments)
+        except apsw.FullError:
+            self._thinning.make_room()
+            cursor = self._archive.follow(segments, SMALL_BATCH_BYTES)
+        return cursor, self._history.total_bytes()
+
+    def _followed(self, found: Any, error: Exception | None) -> None:
+        self._busy = False
+        if error is not None:
+            log.error("history does not follow the object log: %s", error)
+            return
+        self.cursor, self.bytes_total = found
+        self._moved()
+
+    def ask(self, job: Callable[[PastReader], T], done: Told) -> None:
+        """Have `job` run when history is as new as the log is now; `done(result, error)` comes back.
+
+        The error is a LogError.
+        """
+        segments = self._durable()
+
+        def run() -> tuple[Any, tuple[Cursor, int]]:
+            followed = self._follow(segments)
+            return job(self._past), followed
+
+        def told(found: Any, error: Exception | None) -> None:
+            if error is not None:
+                done(None, _as_log_error(error))
+                return
+            result, (self.cursor, self.bytes_total) = found
+            done(result, None)
+
+        self._runner.run(run, told)
+
+    def copy(self, path: str, done: Told) -> None:
+        """Copy history to a new file."""
+        self._runner.run(
+            lambda: self._history.copy(path),
+            lambda _, error: done(None, None if error is None else _as_log_error(error)),
+        )
+
+    def tend(self) -> None:
+        """Thin and expire a little."""
+        if self._busy:
+            return
+        self._busy = True
+        now_us = self._now_us()
+        self._runner.run(lambda: self._tidy(now_us), self._tidied)
+
+    def _tidy(self, now_us: int) -> int:
+        self._thinning.step(now_us)
+        return self._history.total_bytes()
+
+    def _tidied(self, total: Any, error: Exception | None) -> None:
+        self._busy = False
+        if error is not None:
+            log.error("history is not tidied up: %s", error)
+        else:
+            self.bytes_total = total
+
+    def finish(self, next_generation: int) -> None:
+        """Take over the last records, on this thread; the runner must be drained.
+
+        What will be written next is in a segment of that generation.
+        """
+        try:
+            self._follow(self._durable())
+            self.cursor = self._archive.move_on(next_generation)
+        except (apsw.FullError, OSError) as error:
+            log.error("history is behind the object log, and goes on at the next start: %s", error)
+
+    def close(self) -> None:
+        self._history.close()
+
+
+def _as_log_error(error: Exception) -> LogError:
+    if isinstance(error, LogError):
+        return error
+    if isinstance(error, apsw.FullError):
+        return NoSpace("no space left for the objects' history")
+    return LogError(f"the objects' history cannot be read: {error}")

@@ -1,0 +1,140 @@
+"""What has to happen to a folder before its log takes commits: opening its books, redoing what was logged.
+
+Owns  the order within each step, and which error a full or damaged disk becomes.
+Not   anything while the log runs.
+"""
+
+import logging
+
+import apsw
+
+from edgestead.model.refusals import NO_SPACE_ERRNOS
+from edgestead.sqlite.objectlog.catalogue import Catalogue
+from edgestead.sqlite.objectlog.history import History
+from edgestead.sqlite.objectlog.past import Begun, PastReader
+from edgestead.sqlite.objectlog.paths import (
+    catalogue_path,
+    data_folder,
+    data_path,
+    history_path,
+    keep_path,
+    log_folder,
+)
+from edgestead.sqlite.objectlog.recovery import Found, recover, redo
+from edgestead.sqlite.objectlog.restoring import read_file
+from edgestead.sqlite.objectlog.watermark import Mark, Watermark, missed, read_mark
+from edgestead.store.files import File, Files
+from edgestead.store.objectlog import LogDamaged, NoSpace
+from edgestead.store.past import ObjectState
+
+log = logging.getLogger(__name__)
+
+
+def open_folder(files: Files, folder: str) -> File:
+    """Make what is missing, and hold the lock. Raises BlockingIOError, OSError."""
+    for path in (log_folder(folder), data_folder(folder)):
+        files.make_folder(path)
+    files.sync_folder(folder)
+    lock = files.lock(f"{log_folder(folder)}/lock")
+    files.open(keep_path(folder), create=True).close()  # here, where a full disk may say so
+    return lock
+
+
+def open_catalogue(files: Files, folder: str, vfs: str, folder_id: bytes, made_us: int) -> Catalogue:
+    """Make one where there is neither log nor object, else open the one that has to be there.
+
+    Raises NoSpace, LogDamaged, LogError for a newer schema, OSError, apsw.Error.
+    """
+    has_log = any(name.startswith("segment-") for name in files.names(log_folder(folder)))
+    begins = not has_log and not files.names(data_folder(folder))
+    try:
+        return Catalogue(catalogue_path(folder), vfs, folder_id if begins else None, made_us)
+    except apsw.FullError as error:
+        raise NoSpace("no space left for the object log's catalogue") from error
+
+
+def find_mark(files: Files, folder: str, catalogue: Catalogue, life: int) -> Mark | None:
+    """What the mark says. One that is missed is told. Raises OSError."""
+    found = read_mark(files, folder, catalogue.folder_id)
+    if found is None and catalogue.marked_life == life:
+        log.warning("%s", missed(folder))
+    return found
+
+
+def open_mark(files: Files, folder: str, catalogue: Catalogue, life: int, found: Mark | None) -> Watermark:
+    """The mark, from now on missed when it is gone. Raises NoSpace, OSError."""
+    try:
+        made = Watermark(files, folder, catalogue.folder_id, anew=found is None)
+        files.sync_folder(log_folder(folder))
+        if catalogue.marked_life != life:
+            catalogue.note_mark(life)
+        return made
+    except OSError as error:
+        if error.errno in NO_SPACE_ERRNOS:
+            raise NoSpace("no space left for the object log's mark") from error
+        raise
+
+
+def open_history(folder: str, vfs: str) -> History:
+    """Raises NoSpace, LogDamaged, LogError for a newer schema, OSError, apsw.Error."""
+    path = history_path(folder)
+    try:
+        return History(path, vfs)
+    except apsw.FullError as error:
+        raise NoSpace("no space left for the objects' history") from error
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        raise LogDamaged(f"{path}: {error}; move it away to go on without the past") from error
+
+
+def begin_past(
+    files: Files, folder: str, catalogue: Catalogue, history: History, life: int, time_us: int
+) -> None:
+    """A folder from before there was history, or that lost it: the past begins with what is there now."""
+    past = PastReader(history)
+    if catalogue.last_number():
+        log.warning("%s: there is no past of these objects: it begins now", history_path(folder))
+    with history:
+        history.begin(time_us)
+        for row in catalogue.rows():
+            if not row.base or row.base in history.snapshot_positions(row.number):
+                continue
+            image = read_file(files, data_path(folder, row.ref)) if row.has_file else b""
+            state = ObjectState(row.base, bytearray(image), {}, row.alarm_us)
+            past.begin_with(Begun(row.number, time_us, life, row.session), state)
+
+
+def _sync_segments(files: Files, folder: str, slots: list[str]) -> None:
+    """Make durable what was read: a killed process may have written a record without syncing it.
+
+    Later records would follow it, and a power cut could take it from before them.
+    """
+    for slot in slots:
+        file = files.open(f"{folder}/{slot}")
+        try:
+            file.sync()
+        finally:
+            file.close()
+
+
+def redo_all(files: Files, folder: str, catalogue: Catalogue, history_needs: int, mark: Mark) -> Found:
+    """Redo every object, make that durable, write it down; then only tails and history keep segments live.
+
+    History does not have the segments from `history_needs` on. Raises LogDamaged, LogLost when they end
+    before `mark`, OSError, apsw.Error.
+    """
+    found = recover(files, log_folder(folder), catalogue, mark)
+    for words in found.dropped:
+        log.warning("%s: nobody was told of it, and it is dropped", words)
+    _sync_segments(files, log_folder(folder), [row.slot for row in found.used])
+    for recovered in found.objects.values():
+        redo(files, data_path(folder, recovered.ref), recovered)
+    files.sync_tree(data_folder(folder))
+    needed = [found.oldest[one.number] for one in found.objects.values() if one.base < one.head]
+    needed_from = min([*needed, catalogue.last_generation() + 1, history_needs])
+    retired = [row for row in found.used if row.generation < needed_from]
+    found.used = [row for row in found.used if row.generation >= needed_from]
+    catalogue.settle(
+        [recovered.row() for recovered in found.objects.values()],
+        [row.generation for row in (*retired, *found.unused)],
+    )
+    return found

@@ -1,0 +1,37 @@
+"""Where everything of one objects process is, below its folder.
+
+Owns  the names.
+Not   what the files hold; which folder a process has (`server.objects.layout`).
+"""
+
+from edgestead.store.objectlog import ObjectRef
+
+
+def log_folder(folder: str) -> str:
+    return f"{folder}/log"
+
+
+def data_folder(folder: str) -> str:
+    return f"{folder}/data"
+
+
+def catalogue_path(folder: str) -> str:
+    return f"{folder}/log/catalogue.db"
+
+
+def history_path(folder: str) -> str:
+    return f"{folder}/log/history.db"
+
+
+def mark_path(folder: str) -> str:
+    return f"{folder}/log/mark"
+
+
+def keep_path(folder: str) -> str:
+    """Whoever holds a lock on this file keeps the log's segments from going."""
+    return f"{folder}/log/keep"
+
+
+def data_path(folder: str, ref: ObjectRef) -> str:
+    """Where the database of an object is."""
+    return f"{folder}/data/{ref.class_name}/{ref.id[:2]}/{ref.id}.sqlite"

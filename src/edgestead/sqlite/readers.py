@@ -1,0 +1,90 @@
+"""Read-only connections to one database, one for each thread that reads.
+
+Owns  opening them on first use, one snapshot per read, closing them all.
+Not   what is read.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+from weakref import WeakSet
+
+import apsw
+
+from edgestead.model.refusals import Unavailable
+from edgestead.sqlite.connection import STORAGE_ERRORS, open_reader, unavailable
+from edgestead.sqlite.transaction import SqliteReader
+from edgestead.store.control import Reader, Row
+
+T = TypeVar("T")
+
+
+class Readers:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._mine = threading.local()
+        self._all: WeakSet[apsw.Connection] = WeakSet()
+        self._closed = False
+
+    def read(self, fn: Callable[[Reader], T]) -> T:
+        """Run `fn` on one snapshot, on the calling thread. A read inside a read sees the outer one's.
+
+        Raises Unavailable when closed or when storage fails, and whatever `fn` raises.
+        """
+        db, reader = self._connection()
+        try:
+            if db.in_transaction:
+                return fn(reader)
+            db.execute("BEGIN")
+            try:
+                return fn(reader)
+            finally:
+                db.execute("COMMIT")
+        except STORAGE_ERRORS as error:
+            raise unavailable(error) from error
+
+    def read_one(self, fn: Callable[[Reader], T]) -> T:
+        """As `read`, but every statement of `fn` sees a snapshot of its own (unless a read is going on)."""
+        _, reader = self._connection()
+        try:
+            return fn(reader)
+        except STORAGE_ERRORS as error:
+            raise unavailable(error) from error
+
+    def rows(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
+        """What one statement finds; it is a snapshot by itself.
+
+        Without the BEGIN and COMMIT of `read` it takes a third of the calls into SQLite, and each of those
+        may cost a turn of the interpreter while another thread is busy. Raises Unavailable.
+        """
+        _, reader = self._connection()
+        try:
+            return reader.rows(sql, parameters)
+        except STORAGE_ERRORS as error:
+            raise unavailable(error) from error
+
+    def close(self) -> None:
+        """Idempotent. Reads end with Unavailable from now on."""
+        self._closed = True
+        for reader in list(self._all):
+            with suppress(apsw.ThreadingViolationError):  # it is reading right now and closes with its thread
+                reader.close()
+
+    def _connection(self) -> tuple[apsw.Connection, SqliteReader]:
+        if self._closed:
+            raise Unavailable()
+        try:
+            return self._mine.connection  # type: ignore[no-any-return]
+        except AttributeError:
+            self._mine.connection = opened = self._connect()
+            return opened
+
+    def _connect(self) -> tuple[apsw.Connection, SqliteReader]:
+        try:
+            db = open_reader(self._path)
+        except STORAGE_ERRORS as error:
+            raise unavailable(error) from error
+        self._all.add(db)
+        return db, SqliteReader(db)

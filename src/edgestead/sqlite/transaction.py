@@ -1,0 +1,72 @@
+"""What a function sees of the database while it runs.
+
+Owns  `Reader` and `Transaction` over one apsw connection.
+Not   when a transaction begins and ends.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn
+
+import apsw
+
+from edgestead.sqlite.outbox import Outbox
+from edgestead.store.control import Group, Row
+
+
+class SqliteReader:
+    __slots__ = ("_execute",)
+
+    def __init__(self, db: apsw.Connection) -> None:
+        self._execute: Callable[..., apsw.Cursor] = db.execute
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        return self._execute(sql, parameters).fetchall()
+
+    def row(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+        found: Row | None = self._execute(sql, parameters).fetchone()
+        return found
+
+
+class SqliteTransaction(SqliteReader):
+    """One write's view; worthless once its function has returned."""
+
+    __slots__ = ("_changes", "_drop_scope", "_emit", "_execute_each", "_newest_of", "sequence")
+
+    def __init__(self, db: apsw.Connection, outbox: Outbox) -> None:
+        super().__init__(db)
+        self._changes = db.changes
+        self._execute_each = db.executemany
+        self._emit = outbox.emit
+        self._drop_scope = outbox.drop_scope
+        self._newest_of = outbox.newest_of
+        self.sequence = 0
+
+    def run(self, sql: str, parameters: Sequence[Any] = ()) -> int:
+        self._execute(sql, parameters).fetchall()
+        return self._changes()
+
+    def run_each(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        self._execute_each(sql, rows).fetchall()
+
+    def emit(self, scope: str, kind: str, key: str, doc: bytes | None, *, first: Group = "") -> int:
+        self.sequence = self._emit(scope, kind, key, doc, first)
+        return self.sequence
+
+    def drop_scope(self, scope: str, *, first: Group = "") -> int:
+        self.sequence = self._drop_scope(scope, first)
+        return self.sequence
+
+    def newest(self, scope: str, kind: str, key: str) -> bytes | None:
+        return self._newest_of(scope, ((kind, key),))[0]
+
+    def newest_of(self, scope: str, keys: Sequence[tuple[str, str]]) -> list[bytes | None]:
+        return self._newest_of(scope, keys)
+
+    def end(self) -> None:
+        """From here on a leaked reference cannot write into somebody else's transaction."""
+        self._execute = self._execute_each = self._changes = _ended
+        self._emit = self._drop_scope = self._newest_of = _ended
+
+
+def _ended(*_: Any, **__: Any) -> NoReturn:
+    raise RuntimeError("a transaction was used after its function had returned")

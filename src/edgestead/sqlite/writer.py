@@ -1,0 +1,256 @@
+"""The one thread that writes: groups of functions, one commit each.
+
+Owns  the queue, the group, its savepoints, and settling the futures after the commit.
+Not   reading; what the functions do.
+
+While a commit waits for the disk, the queue fills: the next group is as large as the disk is slow, and
+nobody waits for a timer.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import apsw
+
+from edgestead.model.refusals import Unavailable
+from edgestead.sqlite.connection import STORAGE_ERRORS, is_full, let_journal_grow, unavailable
+from edgestead.sqlite.outbox import Outbox
+from edgestead.sqlite.transaction import SqliteTransaction
+from edgestead.sqlite.witness import COUNT_COMMITS, SELECT_COMMITS, TOUCH, Noted, Witness
+from edgestead.store.changes import Change
+from edgestead.store.control import Committed, Transaction
+
+WRITES_QUEUED_MAX = 4_096  # then a write is refused instead of waiting for seconds
+GROUP_WRITES_MAX = 256  # functions per commit
+GROUP_MS_MAX = 20  # of running functions; then the group commits, so that its first one is not late
+
+log = logging.getLogger(__name__)
+
+Write = Callable[[Transaction], Any]
+Listener = Callable[[Sequence[Change]], None]
+
+
+class _Job:
+    """One queued function and what became of it, held back until the group is durable."""
+
+    __slots__ = ("error", "fn", "future", "result")
+
+    def __init__(self, fn: Write) -> None:
+        self.fn = fn
+        self.future: Future[Committed] = Future()
+        self.result: Committed | None = None
+        self.error: BaseException | None = None
+
+    def settle(self) -> None:
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.result)  # type: ignore[arg-type]
+
+
+class Writer:
+    def __init__(
+        self,
+        db: apsw.Connection,
+        outbox: Outbox,
+        witness: Witness,
+        *,
+        name: str = "control-writer",
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._db = db
+        self._outbox = outbox
+        self._witness = witness
+        self._changes = db.total_changes()  # of rows, at the last commit: a group without any is not counted
+        self._commits = _number(db, SELECT_COMMITS)
+        self._monotonic = monotonic
+        self.groups = 0  # that are over: it moves after the commit and before anybody hears of it
+        self._listeners: tuple[Listener, ...] = ()
+        self._commit_listeners: tuple[Listener, ...] = ()
+        self._queue: SimpleQueue[_Job | None] = SimpleQueue()
+        self._closing = False
+        self._lost = False
+        self.trouble = ""  # why the last group could not be committed; "" when it could
+        self._door = threading.Lock()  # nothing may enter the queue behind the None that ends it
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def write(self, fn: Write) -> Future[Committed]:
+        job = _Job(fn)
+        with self._door:
+            if self._closing or self._lost or self._queue.qsize() >= WRITES_QUEUED_MAX:
+                raise Unavailable()
+            self._queue.put(job)
+        return job.future
+
+    @property
+    def waiting(self) -> int:
+        """Writes that are queued and not begun."""
+        return self._queue.qsize()
+
+    def on_group(self, listener: Listener) -> None:
+        self._listeners += (listener,)
+
+    def on_commit(self, listener: Listener) -> None:
+        self._commit_listeners += (listener,)
+
+    def probe(self) -> None:
+        """Change nothing, in a way that reaches the disk; `trouble` tells what came of it. Blocks."""
+        with suppress(Unavailable):
+            self.write(lambda tx: tx.run(TOUCH)).result()
+
+    def let_journal_grow(self, grow: bool) -> None:
+        """Whether the journal may take room on the disk, from the next commits on. Blocks."""
+        with suppress(Unavailable):
+            self.write(lambda tx: let_journal_grow(self._db, grow)).result()
+
+    def lose(self) -> None:
+        """Acknowledge nothing any more, nor what waits: the file is no longer the one that others see."""
+        self._lost = True
+
+    def close(self) -> None:
+        with self._door:
+            if not self._closing:
+                self._closing = True
+                self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        deferred: list[_Job] = []
+        open_ = True
+        while open_ or deferred:
+            jobs = deferred
+            if open_:
+                open_ = self._drain_into(jobs)
+            deferred = self._run_group(jobs) if jobs else []
+
+    def _drain_into(self, jobs: list[_Job]) -> bool:
+        """Wait for a first job, then take what is there; False once the queue has ended."""
+        try:
+            while len(jobs) < GROUP_WRITES_MAX:
+                job = self._queue.get(block=not jobs)
+                if job is None:
+                    return False
+                if job.future.set_running_or_notify_cancel():
+                    jobs.append(job)
+        except Empty:
+            pass
+        return True
+
+    def _run_group(self, jobs: list[_Job]) -> list[_Job]:
+        """Run and commit what fits into GROUP_MS_MAX; returns the rest."""
+        done = jobs
+        changes: Sequence[Change] = ()
+        try:
+            count = self._run_functions(jobs)
+            done = jobs[:count]
+            changes = self._commit()
+        except BaseException as error:
+            # A refusal of this group may rest on a neighbour that is undone now: all of them try again.
+            log.error("a group of %d writes could not be committed: %r", len(done), error)
+            self.trouble = unavailable(error).message if is_full(error) else str(error)
+            self._undo()
+            for job in done:
+                job.error = unavailable(error)
+        else:
+            self.trouble = ""
+        if changes:
+            self._tell(self._commit_listeners, changes)
+        self.groups += 1
+        for job in done:
+            job.settle()
+        self._tell(self._listeners, changes)
+        return jobs[len(done) :]
+
+    def _run_functions(self, jobs: list[_Job]) -> int:
+        deadline = self._monotonic() + GROUP_MS_MAX / 1000
+        self._db.execute("BEGIN IMMEDIATE")
+        if len(jobs) == 1:
+            self._run_alone(jobs[0])
+            return 1
+        for count, job in enumerate(jobs, 1):
+            self._run_one(job)
+            if self._monotonic() >= deadline:
+                return count
+        return len(jobs)
+
+    def _run_alone(self, job: _Job) -> None:
+        """Run the only function of a group: without neighbours to keep, it needs no savepoint."""
+        after, transaction = self._outbox.head, SqliteTransaction(self._db, self._outbox)
+        try:
+            job.result = Committed(job.fn(transaction), transaction.sequence, after)
+        except BaseException as error:
+            if not self._db.in_transaction:  # a full disk may undo everything by itself
+                raise
+            self._undo()
+            job.error = unavailable(error) if isinstance(error, STORAGE_ERRORS) else error
+        finally:
+            transaction.end()
+
+    def _run_one(self, job: _Job) -> None:
+        """Run one function in a savepoint. Raises only when the whole transaction is lost."""
+        execute, outbox = self._db.execute, self._outbox
+        mark = outbox.mark()
+        transaction = SqliteTransaction(self._db, outbox)
+        execute("SAVEPOINT one")
+        try:
+            value = job.fn(transaction)
+            execute("RELEASE one")
+            job.result = Committed(value, transaction.sequence, mark[0])
+        except BaseException as error:
+            if not self._db.in_transaction:  # a full disk may undo everything by itself
+                raise
+            execute("ROLLBACK TO one")
+            execute("RELEASE one")
+            outbox.rewind(mark)
+            job.error = unavailable(error) if isinstance(error, STORAGE_ERRORS) else error
+        finally:
+            transaction.end()
+
+    def _commit(self) -> Sequence[Change]:
+        if self._lost:
+            raise ConnectionError("the database is no longer where it was")
+        if not self._db.in_transaction:  # its only function was undone
+            return ()
+        self._outbox.write_down()
+        changed = self._count_commit()
+        self._db.execute("COMMIT")
+        if changed:
+            self._witness.note(Noted(self._commits, self._outbox.head))
+        return self._outbox.committed()
+
+    def _count_commit(self) -> bool:
+        """Count it, unless it emitted. False for one that leaves everything as it was and reaches no disk."""
+        if self._db.total_changes() == self._changes:
+            return False
+        if not self._outbox.appended:
+            self._commits = _number(self._db, COUNT_COMMITS)
+        self._changes = self._db.total_changes()
+        return True
+
+    def _undo(self) -> None:
+        self._outbox.undone()
+        if self._db.in_transaction:
+            try:
+                self._db.execute("ROLLBACK")
+            except apsw.Error:
+                log.exception("a failed group could not be rolled back")
+
+    def _tell(self, listeners: tuple[Listener, ...], changes: Sequence[Change]) -> None:
+        for listener in listeners:
+            try:
+                listener(changes)
+            except Exception:
+                log.exception("a listener of the control store failed")
+
+
+def _number(db: apsw.Connection, sql: str) -> int:
+    ((number,),) = db.execute(sql).fetchall()
+    assert isinstance(number, int)
+    return number

@@ -1,1 +1,0 @@
-"""Both ends of the change feed's wire."""

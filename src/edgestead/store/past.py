@@ -1,0 +1,79 @@
+"""The interface of the objects' past: what an object was, and becoming that again.
+
+Owns  moments of an object: naming one, finding one by time, the state at one.
+Not   bookmarks as text; when an object may be taken back. Positions and commits are of `objectlog`.
+
+Answers come back on the thread that asked, later or at once.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from edgestead.store.objectlog import UNCHANGED, Alarm, CommitKind, Lease, LogError, ObjectRef, Target, Told
+
+END_OF_SESSION = 2**63 - 1
+"""The position of a target that means the last one of its session, wherever that ends."""
+
+
+class ObjectState(msgspec.Struct):
+    """Everything an object was: its database file, the keys logged since, its alarm."""
+
+    position: int
+    image: bytearray
+    tail: dict[str, bytes | None]
+    alarm_us: int | None
+
+
+class LoggedPosition(msgspec.Struct, frozen=True):
+    """One commit of the past: where it is, when it was written, what it changed in the alarm.
+
+    `stored` is about what history keeps for it, in bytes. `pinned`: it was handed out.
+    """
+
+    position: int
+    generation: int
+    session: int
+    time_us: int
+    kind: int = CommitKind.KEYS
+    alarm: Alarm = UNCHANGED
+    stored: int = 0
+    pinned: bool = False
+
+
+class Past(Protocol):
+    def locate(self, ref: ObjectRef, target: Target, generation: int, done: Told[LoggedPosition]) -> None:
+        """The commit that a bookmark of a generation means. The error may be Unknown."""
+        ...
+
+    def position_at(self, ref: ObjectRef, time_us: int, done: Told[LoggedPosition]) -> None:
+        """The last commit at or before a time. The error may be Unknown."""
+        ...
+
+    def moments(
+        self, ref: ObjectRef, since_us: int, until_us: int, limit: int, done: Told[list[LoggedPosition]]
+    ) -> None:
+        """The commits between two times, newest first."""
+        ...
+
+    def recall(
+        self, ref: ObjectRef, target: Target, generation: int, done: Told[tuple[LoggedPosition, ObjectState]]
+    ) -> None:
+        """Everything that the object was after a commit. The error may be Unknown."""
+        ...
+
+    def restore(self, lease: Lease, state: ObjectState, done: Callable[[LogError | None], None]) -> None:
+        """Begin a session in which the object is in this state; nobody may have its database open.
+
+        Raises Fenced, NoSpace, LogBroken, LogError when it would change too much.
+        """
+        ...
+
+    def check(self, refs: Sequence[ObjectRef], done: Told[list[list[str]]]) -> None:
+        """What is wrong with what is kept of each object's past; empty where nothing is."""
+        ...
+
+    def check_all(self, done: Told[list[str]]) -> None:
+        """What is wrong with the records of the log, and with what keeps the past, as a whole."""
+        ...
