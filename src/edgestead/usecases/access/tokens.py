@@ -1,0 +1,260 @@
+"""The use cases of API tokens, a user's and an account's.
+
+Owns  what each of them does, in one transaction; a token's JSON shape; the list of permission groups.
+Not   using a token (`usecases.access.authorise`, which the caller refreshes after each write).
+
+Of a secret only the SHA-256 is kept: its text is in the answer that made it, and nowhere else.
+"""
+
+from functools import cache, partial
+
+import msgspec
+
+from edgestead.model.call import Call
+from edgestead.model.permissions import GROUPS
+from edgestead.model.refusals.account import AccountNotSeen
+from edgestead.model.refusals.token import TokenNotFound, TokenQuota
+from edgestead.model.times import whole_seconds
+from edgestead.store.control import Reader, Transaction
+from edgestead.tables import accounts, tokens, zones
+from edgestead.tables.tokens import TokenRow
+from edgestead.usecases.access import identities, token_draft, token_log
+from edgestead.usecases.access.authorise import Identity, Policy, identity_of, secret_hash, without_vendor
+from edgestead.usecases.access.grants import check_bounds, check_held
+from edgestead.usecases.access.token_draft import AccountOf, Draft, Owner, TokenBody
+from edgestead.usecases.access.token_uses import TokenUses
+from edgestead.usecases.limits import TOKENS_PER_ACCOUNT_MAX, TOKENS_PER_USER_MAX
+from edgestead.usecases.platform import Platform
+
+_TOKENS_MAX = {"user": TOKENS_PER_USER_MAX, "account": TOKENS_PER_ACCOUNT_MAX}
+_SCOPES = {"zone": "account.zone", "account": "account", "user": "user"}
+_policies = msgspec.json.Decoder(list[Policy]).decode
+
+
+class TokenView(msgspec.Struct, frozen=True, kw_only=True):
+    """Contract "Tokens". `value` is there only when the token was just made."""
+
+    id: str
+    name: str
+    status: str
+    issued_on: str
+    modified_on: str
+    last_used_on: str | msgspec.UnsetType
+    not_before: str | msgspec.UnsetType
+    expires_on: str | msgspec.UnsetType
+    policies: msgspec.Raw
+    condition: msgspec.Raw | msgspec.UnsetType
+    value: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class Listed(msgspec.Struct, frozen=True):
+    tokens: list[TokenView]
+    total_count: int
+
+
+class GroupView(msgspec.Struct, frozen=True):
+    id: str
+    name: str
+    scopes: tuple[str, ...]
+
+
+def user_owner(identity: Identity) -> Owner:
+    """The user whose credentials these are. Only for routes that refuse an account's tokens."""
+    return Owner("user", identity.actor.id)
+
+
+def account_owner(reader: Reader, account_id: str) -> Owner:
+    """Raises AccountNotSeen: there is no such account."""
+    if accounts.account(reader, account_id) is None:
+        raise AccountNotSeen
+    return Owner("account", account_id)
+
+
+def create(
+    call: Call, tx: Transaction, platform: Platform, identity: Identity, owner: Owner, body: TokenBody
+) -> TokenView:
+    """Make a token; the answer is the only one with its secret.
+
+    Raises TokenQuota, GrantsMore, BoundsWider, and what `token_draft.read` raises.
+    """
+    tokens_max = _TOKENS_MAX[owner.kind]
+    if tokens.of_owner_count(tx, *owner) >= tokens_max:
+        raise TokenQuota(limit=tokens_max)
+    account_of = _accounts_of_zones(tx)
+    draft = token_draft.read(body, owner, account_of, platform.new_id)
+    secret = platform.new_secret()
+    row = TokenRow(
+        id=platform.new_id(),
+        owner_kind=owner.kind,
+        owner_id=owner.id,
+        name=draft.name,
+        hash=secret_hash(secret),
+        status="active",
+        policies=_text(draft.policies),
+        condition=draft.condition,
+        not_before_us=draft.not_before_us,
+        expires_us=draft.expires_us,
+        issued_us=call.now_us,
+        modified_us=call.now_us,
+    )
+    _check_within(identity, row, account_of)
+    tokens.insert(tx, row)
+    identities.tell_token(tx, row)
+    token_log.note(call, tx, platform, "create", row)
+    return msgspec.structs.replace(_view(row, call.now_us, None), value=secret)
+
+
+def listed(
+    call: Call,
+    reader: Reader,
+    owner: Owner,
+    uses: TokenUses,
+    *,
+    include_expired: bool,
+    descending: bool,
+    limit: int,
+    offset: int,
+) -> Listed:
+    """An owner's tokens by time of issue. There are few: all of them are read."""
+    views = [_view(row, call.now_us, uses.last_us(row.id)) for row in tokens.of_owner(reader, *owner)]
+    shown = [view for view in views if include_expired or view.status != "expired"]
+    if descending:
+        shown.reverse()
+    return Listed(shown[offset : offset + limit], len(shown))
+
+
+def show(call: Call, reader: Reader, owner: Owner, uses: TokenUses, token_id: str) -> TokenView:
+    """Raises TokenNotFound."""
+    return _view(_row(reader, owner, token_id), call.now_us, uses.last_us(token_id))
+
+
+def update(
+    call: Call,
+    tx: Transaction,
+    platform: Platform,
+    identity: Identity,
+    owner: Owner,
+    uses: TokenUses,
+    token_id: str,
+    body: TokenBody,
+) -> TokenView:
+    """Give a token everything anew but its secret. Without a `status` it stays as it was.
+
+    Raises TokenNotFound, GrantsMore, BoundsWider, and what `token_draft.read` raises.
+    """
+    account_of = _accounts_of_zones(tx)
+    row = _row_within(tx, identity, owner, token_id, account_of)
+    before = _policies(row.policies)
+    known = frozenset(policy.id for policy in before)
+    draft = token_draft.read(body, owner, account_of, platform.new_id, known)
+    changed = _changed(row, draft)._replace(modified_us=call.now_us)
+    if body.status in ("active", "disabled"):  # `expired` is what a client has read: times say that
+        changed = changed._replace(status=body.status)
+    _check_within(identity, changed, account_of)
+    tokens.update(tx, changed)
+    identities.tell_token(tx, changed)
+    token_log.note(call, tx, platform, "update", changed)
+    return _view(changed, call.now_us, uses.last_us(token_id))
+
+
+def roll(
+    call: Call, tx: Transaction, platform: Platform, identity: Identity, owner: Owner, token_id: str
+) -> str:
+    """Give a token a new secret, which is returned. Raises TokenNotFound, GrantsMore, BoundsWider.
+
+    Whoever learns a token's secret can do what it can: that must not be more than he could before.
+    """
+    row = _row_within(tx, identity, owner, token_id, _accounts_of_zones(tx))
+    secret = platform.new_secret()
+    rolled = row._replace(hash=secret_hash(secret), modified_us=call.now_us)
+    tokens.update(tx, rolled)
+    identities.tell_token(tx, rolled)
+    token_log.note(call, tx, platform, "roll", row)
+    return secret
+
+
+def delete(
+    call: Call, tx: Transaction, platform: Platform, identity: Identity, owner: Owner, token_id: str
+) -> None:
+    """Raises TokenNotFound, GrantsMore, BoundsWider."""
+    row = _row_within(tx, identity, owner, token_id, _accounts_of_zones(tx))
+    tokens.delete(tx, row.id)
+    identities.forget_tokens(tx, (row.id,))
+    token_log.note(call, tx, platform, "delete", row)
+
+
+def permission_groups(owner_kind: str, name: str | None, scope: str | None) -> list[GroupView]:
+    """The groups that a token of such an owner can use. An unknown scope has none."""
+    wanted_scope = without_vendor(scope) if scope else None
+    return [
+        GroupView(group.id, group.name, (f"com.cloudflare.api.{_SCOPES[group.scope]}",))
+        for group in GROUPS
+        if (owner_kind == "user" or group.scope != "user")
+        and (not name or group.name.casefold() == name.casefold())
+        and (wanted_scope is None or _SCOPES[group.scope] == wanted_scope)
+    ]
+
+
+def _row(reader: Reader, owner: Owner, token_id: str) -> TokenRow:
+    row = tokens.token(reader, owner.kind, owner.id, token_id)
+    if row is None:
+        raise TokenNotFound
+    return row
+
+
+def _changed(row: TokenRow, draft: Draft) -> TokenRow:
+    return row._replace(
+        name=draft.name,
+        policies=_text(draft.policies),
+        condition=draft.condition,
+        not_before_us=draft.not_before_us,
+        expires_us=draft.expires_us,
+    )
+
+
+def _row_within(
+    reader: Reader, identity: Identity, owner: Owner, token_id: str, account_of: AccountOf
+) -> TokenRow:
+    """A token that the caller may touch: his own, or one that he could make.
+
+    Raises TokenNotFound, GrantsMore, BoundsWider.
+    """
+    row = _row(reader, owner, token_id)
+    if row.id != identity.actor.token_id:
+        _check_within(identity, row, account_of)
+    return row
+
+
+def _check_within(identity: Identity, row: TokenRow, account_of: AccountOf) -> None:
+    token = identity_of(row)
+    check_held(identity, token.rules, account_of)
+    check_bounds(identity, token)
+
+
+def _accounts_of_zones(reader: Reader) -> AccountOf:
+    """One look at the table for each zone, however often it is asked for."""
+    return cache(partial(zones.account_id, reader))
+
+
+def _text(policies: list[Policy]) -> str:
+    return msgspec.json.encode(policies).decode()
+
+
+def _view(row: TokenRow, now_us: int, used_us: int | None) -> TokenView:
+    expired = row.expires_us is not None and now_us >= row.expires_us
+    return TokenView(
+        id=row.id,
+        name=row.name,
+        status="expired" if expired and row.status == "active" else row.status,
+        issued_on=whole_seconds(row.issued_us),
+        modified_on=whole_seconds(row.modified_us),
+        last_used_on=_time(used_us),
+        not_before=_time(row.not_before_us),
+        expires_on=_time(row.expires_us),
+        policies=msgspec.Raw(row.policies),
+        condition=msgspec.UNSET if row.condition is None else msgspec.Raw(row.condition),
+    )
+
+
+def _time(time_us: int | None) -> str | msgspec.UnsetType:
+    return msgspec.UNSET if time_us is None else whole_seconds(time_us)

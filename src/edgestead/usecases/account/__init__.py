@@ -1,0 +1,1 @@
+"""Accounts, the calling user, and who belongs where."""

@@ -1,0 +1,1 @@
+"""Key-value namespaces, and what is in them."""

@@ -1,0 +1,56 @@
+"""Limits of resources, each with its unit and source.
+
+Owns  the numbers that use cases check.
+Not   limits of the DNS protocol (`model.limits`) and of requests (`rest.limits`).
+"""
+
+TTL_SECONDS_MAX = 86_400  # contract "TTL and proxy"
+TXT_OCTETS_PER_NAME_MAX = 8_192  # contract "Types", decoded
+RRSET_OCTETS_MAX = 65_000  # one RRset fits in one DNS message over TCP (65,535) with its question and OPT
+RECORD_HEAD_OCTETS = 12  # of each record in a message: compressed owner, type, class, TTL, length
+TAGS_MAX = 20  # contract "DNS records" §5: of one record
+TAG_NAME_CHARACTERS_MAX = 32  # contract "DNS records" §5
+TAG_VALUE_CHARACTERS_MAX = 100  # contract "DNS records" §5
+REFRESHED_NAMES_MAX = 500  # in one transaction, after a change of settings: about 50 ms of the writer's time
+ZONES_SERVED_ANEW_MAX = 50  # in the transaction that changes their name servers; else the upkeep does it
+HANGING_MAX = 500  # flattened names that are rendered again in the transaction that changes their target
+ALIAS_HOPS_MAX = 32  # CNAMEs behind one another
+RECORDS_PER_ZONE_MAX = 1_000_000  # ours: a start reads as many in some seconds
+IMPORTED_RECORDS_MAX = 50_000  # of one zone file: 50 MB while it is read
+HISTORY_ITEMS_SHOWN_MAX = 20  # of one change in a list; its diff has all of them
+RESTORED_ITEMS_MAX = (
+    50_000  # that an undo or restore goes through, in one transaction; no less than an import
+)
+
+RULES_PER_RULESET_MAX = 1_000  # contract "Rulesets" §6: ours, plans of the hosted service have fewer
+REGEXES_PER_RULESET_MAX = 1_000  # each takes up to 2 MiB at the edge; usual ones compile in 50 µs
+CUSTOM_RULESETS_MAX = 100  # of one account in one phase
+RULESET_OCTETS_MAX = 900_000  # the rules as JSON; with its head the ruleset is one document of the feed
+RULESET_NAME_CHARACTERS_MAX = 255  # ours: one line
+DESCRIPTION_CHARACTERS_MAX = 1_024  # of a ruleset or a rule
+REF_CHARACTERS_MAX = 255  # ours: one line
+VERSIONS_KEPT_MAX = 1_000  # of one ruleset, and those that are executed by number; the oldest go first
+VERSIONS_OCTETS_MAX = 64 << 20  # of one ruleset, all versions together
+REFUSALS_ANSWERED_MAX = 20  # of one body: one a rule
+OVERRIDE_ITEMS_MAX = 1_000  # of each list in overrides and skip
+HEADERS_PER_RULE_MAX = 30  # ours: each is gone through for each request
+HEADER_VALUE_CHARACTERS_MAX = 4_096  # origins refuse longer ones
+URL_CHARACTERS_MAX = 4_096  # servers refuse longer ones
+RESPONSE_CHARACTERS_MAX = 30_720  # a response that a rule answers
+SETTING_ITEMS_MAX = 100  # of a list or map in an action's parameters
+CHARACTERISTICS_MAX = 20  # ours: each is computed for each request
+
+TOKENS_PER_USER_MAX = 50  # contract "Quotas"
+TOKENS_PER_ACCOUNT_MAX = 500  # contract "Quotas"
+TOKEN_NAME_CHARACTERS_MAX = 120  # contract "Tokens"
+TOKEN_POLICIES_MAX = 50  # ours: each request goes through all of them
+TOKEN_RESOURCES_MAX = 200  # of all policies together: every change of a token reads all tokens again
+TOKEN_ADDRESSES_MAX = 100  # of both lists together: each request looks at all of them
+
+SETTINGS_PER_PATCH_MAX = 200  # of one body; more than there are settings
+CUSTOM_NAMESERVERS_MAX = 25  # of one account: five sets of five
+VANITY_NAMESERVERS_MAX = 10  # of one zone
+PURGE_ITEMS_MAX = 1_000  # of one purge; nothing is cached here yet
+PROFILE_CHARACTERS_MAX = 100  # of a user's name, telephone, country, postal code
+ACCOUNT_NAME_CHARACTERS_MAX = 100  # ours: one line
+HOLD_AFTER_DAYS_MAX = 3_650  # ten years

@@ -1,0 +1,1 @@
+"""DNS records: checked, changed, listed and shown."""

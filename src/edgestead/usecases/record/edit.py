@@ -1,0 +1,233 @@
+"""The records of a zone under change: rows that come, change and go, and the names that they are at.
+
+Owns  writing them, what filters find of them, which names change with them.
+Not   what a record may hold, alone or beside others; what follows for DNS.
+"""
+
+import msgspec
+
+from edgestead.model import names
+from edgestead.model.call import Call
+from edgestead.model.records import fold
+from edgestead.model.refusals.record import RecordNotFound, RecordQuota, TypeNotOffered
+from edgestead.model.served import ServedZone
+from edgestead.store.control import Transaction
+from edgestead.tables import record_notes, records
+from edgestead.tables.records import Neighbour, RecordRow
+from edgestead.usecases import limits
+from edgestead.usecases.platform import Platform
+from edgestead.usecases.record import neighbours, soa, view
+from edgestead.usecases.record.aliases import check_no_loop
+from edgestead.usecases.record.draft import Draft
+from edgestead.usecases.record.filters import split_tag
+from edgestead.usecases.zone.dnssec import admits_dnskey
+from edgestead.usecases.zone.log import ZoneLog
+from edgestead.usecases.zone.publish import Name
+from edgestead.usecases.zone.settings_edit import SettingsEdit
+
+_decode_tags = msgspec.json.Decoder(list[str]).decode
+
+
+class RecordsEdit:
+    """`changed` are the names that may serve something else, by text; `count` is the zone's records."""
+
+    def __init__(
+        self,
+        call: Call,
+        tx: Transaction,
+        platform: Platform,
+        settings: SettingsEdit,
+        log: ZoneLog,
+        apex: bytes,
+    ) -> None:
+        self.changed: dict[str, Name] = {}
+        self.count = settings.zone.record_count
+        self.wrote = False
+        self._call = call
+        self._tx = tx
+        self._new_id = platform.new_id
+        self._settings = settings
+        self._log = log
+        self._zone_id = settings.zone.id
+        self._apex = apex
+        self._names: dict[str, Name] = {}
+
+    def at(self, text: str, owner: bytes | None = None) -> Name:
+        """A name as it is in this transaction; ask before its rows change, for what it was before."""
+        name = self._names.get(text)
+        if name is None:
+            found = records.at_name(self._tx, self._zone_id, text)
+            name = self._names[text] = Name(text, owner or names.wire_from_text(text), found)
+        return name
+
+    def find(self, record_id: str) -> RecordRow:
+        """A record that is to be changed. Raises RecordNotFound.
+
+        The first one comes with the others of its name, which are asked for next. Later ones come alone: a
+        batch that names a thousand records of one name must not read all of them a thousand times.
+        """
+        if self._names:
+            row = records.record(self._tx, self._zone_id, record_id)
+        else:
+            rows = records.beside(self._tx, self._zone_id, record_id)
+            row = next((one for one in rows if one.id == record_id), None)
+            if row is not None:
+                owner = names.wire_from_text(row.name)
+                self._names[row.name] = Name(row.name, owner, [_neighbour(one) for one in rows])
+        if row is None:
+            raise RecordNotFound
+        return row
+
+    def create(self, draft: Draft) -> RecordRow:
+        """Raises RecordRefused's children: a rule between records, a quota."""
+        neighbours.check_delegable(draft, None)
+        return self.bring_back(draft, self._new_id(), self._call.now_us)
+
+    def bring_back(self, draft: Draft, record_id: str, created_us: int) -> RecordRow:
+        """A record that was there before, with its identity and birth: an asterisk that was delegated before
+        that was refused is again. Raises RecordRefused's children."""
+        if self.count >= limits.RECORDS_PER_ZONE_MAX:
+            raise RecordQuota(type=draft.type, records_max=limits.RECORDS_PER_ZONE_MAX)
+        name = self._join(draft, None)
+        row = self._row(draft, record_id, created_us, None)
+        records.insert(self._tx, row)
+        record_notes.insert(self._tx, row.id, row.zone_id, _notes(row))
+        if draft.type == "SOA":
+            self._settings.put(soa.SETTING, soa.setting_of(draft))
+        self._took(None, row)
+        name.records.append(_neighbour(row))
+        self.count += 1
+        self.changed[row.name] = name
+        return row
+
+    def replace(self, old: RecordRow, draft: Draft) -> RecordRow:
+        """The record with new contents and its old identity; the very same row when nothing differs.
+
+        Raises RecordRefused's children.
+        """
+        if _same(old, draft):
+            return old
+        neighbours.check_delegable(draft, old)
+        before, name = self.at(old.name), self._join(draft, old)
+        row = self._update(old, draft)
+        if draft.type == "SOA":
+            self._settings.put(soa.SETTING, soa.setting_of(draft))
+        before.remove(old.id)
+        name.records.append(_neighbour(row))
+        if not _serves_same(old, draft):
+            self.changed[row.name] = name
+            self.changed[old.name] = before
+        return row
+
+    def delete(self, old: RecordRow) -> None:
+        name = self.at(old.name)
+        records.delete(self._tx, old.id)
+        if old.type == "SOA":
+            self._settings.clear(soa.SETTING)
+        self._took(old, None)
+        name.remove(old.id)
+        self.count -= 1
+        self.changed[old.name] = name
+
+    def follow_soa(self, zone: ServedZone) -> None:
+        """Keep the record that is a view of the SOA's setting like what is served."""
+        for found in self.at(self._settings.zone.name, self._apex).records:
+            old = records.record(self._tx, self._zone_id, found.id) if found.type == "SOA" else None
+            if old is not None:
+                draft = soa.following(old, self._apex, zone)
+                if not _same(old, draft):
+                    self._update(old, draft)
+
+    def _update(self, old: RecordRow, draft: Draft) -> RecordRow:
+        row = self._row(draft, old.id, old.created_us, old)
+        records.update(self._tx, row)
+        if (row.comment, row.tags) != (old.comment, old.tags):
+            record_notes.delete(self._tx, row.id)
+            record_notes.insert(self._tx, row.id, row.zone_id, _notes(row))
+        self._took(old, row)
+        return row
+
+    def _took(self, was: RecordRow | None, became: RecordRow | None) -> None:
+        self._log.record(was, became)
+        self.wrote = True
+
+    def _join(self, draft: Draft, old: RecordRow | None) -> Name:
+        """The name that the draft comes to, once every rule there holds."""
+        name = self.at(draft.name, draft.owner)
+        others = name.records if old is None else [one for one in name.records if one.id != old.id]
+        neighbours.check(draft, old, others, at_apex=name.owner == self._apex)
+        is_new = old is None or old.rdata != draft.rdata
+        if draft.type == "DNSKEY" and is_new and not admits_dnskey(self._tx, self._zone_id):
+            reason = "the zone is not signed by several providers (dnssec_multi_signer)"
+            raise TypeNotOffered(type="DNSKEY", field="type", reason=reason)
+        if draft.type == "CNAME":
+            check_no_loop(self._tx, draft.owner, draft.rdata, old and old.id)
+        return name
+
+    def _row(self, draft: Draft, record_id: str, created_us: int, old: RecordRow | None) -> RecordRow:
+        now_us = self._call.now_us
+        tags = draft.tags if draft.tags != "[]" else None
+        row = RecordRow(
+            id=record_id,
+            zone_id=self._zone_id,
+            name=draft.name,
+            type=draft.type,
+            rdata=draft.rdata,
+            ttl=draft.ttl,
+            proxied=draft.proxied,
+            priority=draft.priority,
+            content=draft.content,
+            content_folded=draft.content_folded,
+            data=draft.data,
+            settings=draft.settings,
+            comment=draft.comment,
+            tags=draft.tags,
+            created_us=created_us,
+            modified_us=now_us,
+            comment_modified_us=_since(
+                draft.comment, old and old.comment, old and old.comment_modified_us, now_us
+            ),
+            tags_modified_us=_since(tags, old and old.tags, old and old.tags_modified_us, now_us),
+            body=b"",
+        )
+        return row._replace(body=view.render(row))
+
+
+def _neighbour(row: RecordRow) -> Neighbour:
+    return Neighbour(row.id, row.type, row.rdata, row.ttl, row.proxied, row.settings, row.comment, row.tags)
+
+
+def _notes(row: RecordRow) -> list[tuple[str, str]]:
+    """What filters find of the comment and the tags."""
+    notes = {split_tag(tag): None for tag in _decode_tags(row.tags)} if row.tags != "[]" else {}
+    if row.comment is not None:
+        notes[record_notes.COMMENT, fold(row.comment)] = None
+    return list(notes)
+
+
+def _since(now: str | None, before: str | None, since_us: int | None, modified_us: int) -> int | None:
+    """When a comment or the tags got their present value; None when there is none."""
+    if now is None:
+        return None
+    return since_us if now == before else modified_us
+
+
+def _same(old: RecordRow, draft: Draft) -> bool:
+    """Whether nothing that an answer shows would change."""
+    return (
+        _serves_same(old, draft)
+        and old.content == draft.content
+        and old.data == draft.data
+        and old.comment == draft.comment
+        and old.tags == draft.tags
+    )
+
+
+def _serves_same(old: RecordRow, draft: Draft) -> bool:
+    return (old.name, old.rdata, old.ttl, old.proxied, old.settings) == (
+        draft.name,
+        draft.rdata,
+        draft.ttl,
+        draft.proxied,
+        draft.settings,
+    )

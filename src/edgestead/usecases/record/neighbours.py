@@ -1,0 +1,116 @@
+"""What holds between a record and the others of its name.
+
+Owns  the documented conflicts of types, duplicates, how much one name may hold.
+Not   what a single record may hold; chains of aliases, which lead elsewhere. Pure.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from edgestead.model.refusals.record import (
+    AddressHost,
+    AliasHost,
+    ContentRefused,
+    ContentsTooLong,
+    DelegatedHost,
+    IdenticalRecord,
+    NameRefused,
+    OtherHost,
+    RecordExists,
+    RecordRefused,
+)
+from edgestead.tables.records import Neighbour, RecordRow
+from edgestead.usecases import limits
+from edgestead.usecases.record.draft import Draft
+from edgestead.usecases.zone import serving
+
+
+class _Rule(NamedTuple):
+    """A record of one of `new` may not join a name that has one of `there`."""
+
+    new: frozenset[str]
+    there: frozenset[str]
+    refusal: type[RecordRefused]
+    at_apex: bool
+
+
+_CNAME, _NS, _SOA = frozenset(("CNAME",)), frozenset(("NS",)), frozenset(("SOA",))
+_ADDRESSES = frozenset(("A", "AAAA"))
+_WILDCARD = b"\1*"  # how its owner begins
+
+# Contract "Errors": these are the documented conflicts. Other types beside a CNAME are stored, not served.
+_RULES = (
+    _Rule(_CNAME, serving.ADDRESS_TYPES, AddressHost, True),
+    _Rule(_ADDRESSES, _CNAME, AliasHost, True),
+    _Rule(_NS, serving.ADDRESS_TYPES, OtherHost, False),
+    _Rule(serving.ADDRESS_TYPES, _NS, DelegatedHost, False),
+    _Rule(_SOA, _SOA, RecordExists, True),
+)
+
+
+def check(draft: Draft, old: RecordRow | None, others: Sequence[Neighbour], *, at_apex: bool) -> None:
+    """Whether a record may join a name, or stay there changed. `others` are all but itself.
+
+    Raises IdenticalRecord, RecordExists, NameRefused, AddressHost, AliasHost, OtherHost, DelegatedHost,
+    ContentRefused, ContentsTooLong, whichever comes first in this order.
+    """
+    _check_duplicate(draft, others)
+    _check_types(draft, others, at_apex)
+    _check_sizes(draft, others)
+
+
+def _check_duplicate(draft: Draft, others: Sequence[Neighbour]) -> None:
+    """Raises IdenticalRecord, RecordExists."""
+    identity = _identity(draft.type, draft.rdata)
+    for other in others:
+        if other.type == draft.type and _identity(other.type, other.rdata) == identity:
+            same = (draft.ttl, draft.proxied, draft.settings, draft.comment, draft.tags) == other[3:]
+            raise (IdenticalRecord if same else RecordExists)(type=draft.type)
+
+
+def _identity(type_: str, rdata: bytes) -> bytes:
+    """What makes two records of a name the same: rdata; for TXT the text, however it is cut into strings."""
+    if type_ != "TXT":
+        return rdata
+    return b"".join(_strings(rdata))
+
+
+def _strings(rdata: bytes) -> Iterator[bytes]:
+    position = 0
+    while position < len(rdata):
+        end = position + 1 + rdata[position]
+        yield rdata[position + 1 : end]
+        position = end
+
+
+def check_delegable(draft: Draft, old: RecordRow | None) -> None:
+    """Raises NameRefused: an asterisk delegated. RFC 4592 §4.2 leaves open what that means; servers take it
+    for data or for a delegation, and BIND loads no zone that has one. What was stored before may stay.
+    """
+    is_new = old is None or old.name != draft.name
+    if draft.type == "NS" and is_new and draft.owner.startswith(_WILDCARD):
+        reason = "an asterisk cannot be delegated (RFC 4592 §4.2)"
+        raise NameRefused(type="NS", field="name", reason=reason)
+
+
+def _check_types(draft: Draft, others: Sequence[Neighbour], at_apex: bool) -> None:
+    """Raises AddressHost, AliasHost, OtherHost, DelegatedHost; ContentRefused: DS without a delegation."""
+    there = {other.type for other in others}
+    for rule in _RULES:
+        if draft.type in rule.new and (rule.at_apex or not at_apex) and there & rule.there:
+            raise rule.refusal(type=draft.type, field="name")
+    if draft.type == "DS" and "NS" not in there:
+        raise ContentRefused(type="DS", field="name", reason="NS records of that name must exist first")
+
+
+def _check_sizes(draft: Draft, others: Sequence[Neighbour]) -> None:
+    """Raises ContentsTooLong: more than one DNS message can carry, or more text than a name may have."""
+    rdatas = [draft.rdata, *(other.rdata for other in others if other.type == draft.type)]
+    octets_max = limits.RRSET_OCTETS_MAX - limits.RECORD_HEAD_OCTETS * len(rdatas)
+    sizes = [(sum(map(len, rdatas)), octets_max)]
+    if draft.type == "TXT":  # the text alone, without the octets that say how long each string is
+        text_octets = sum(len(_identity("TXT", rdata)) for rdata in rdatas)
+        sizes.append((text_octets, limits.TXT_OCTETS_PER_NAME_MAX))
+    for octets, octets_max in sizes:
+        if octets > octets_max:
+            raise ContentsTooLong(type=draft.type, field="content", octets=octets, octets_max=octets_max)

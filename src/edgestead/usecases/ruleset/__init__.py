@@ -1,0 +1,1 @@
+"""Rulesets and their rules: checked, changed, versioned and shown."""

@@ -1,0 +1,129 @@
+"""What a zone's DNS settings mean for what it serves.
+
+Owns  reading the stored settings of one zone into `serving.ZoneFacts`.
+Not   whether a value is allowed.
+
+One statement reads the zone and all of these settings, whether it has any or not.
+"""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from edgestead.model import names
+from edgestead.model.refusals.zone import ZoneNotFound
+from edgestead.store.control import Reader
+from edgestead.tables import custom_nameservers, settings, zones
+from edgestead.tables.zones import Editable, SettingsWanted, ZoneRow
+from edgestead.usecases.zone.serving import PLAIN, Soa, ZoneFacts
+
+FAMILY = "dns"
+ENFORCE_DNS_ONLY = f"{FAMILY}.enforce_dns_only"
+"""Of an account: every zone of it serves proxied records as they are written."""
+IPV6 = "ipv6"
+VANITY = "zone.vanity_name_servers"
+CUSTOM_ACCOUNT = "custom.account"
+CUSTOM_ZONE = "custom.zone"
+STANDARD = "edge.standard"
+PROTOCOLS = {"http2": b"h2", "http3": b"h3"}
+"""Zone settings to ALPN protocol names (RFC 9113 §3.2, RFC 9114 §3.1)."""
+
+
+class Nameservers(msgspec.Struct, frozen=True):
+    """Which set of name servers. The sets of an account are numbered 1 to 5."""
+
+    type: str = STANDARD
+    ns_set: int = 1
+
+
+class StoredSoa(msgspec.Struct, frozen=True):
+    """Contract "DNS settings", `soa`. Times are seconds; a null name is the server's choice."""
+
+    mname: str | None = None
+    rname: str | None = None
+    refresh: int = Soa().refresh
+    retry: int = Soa().retry
+    expire: int = Soa().expire
+    min_ttl: int = Soa().minimum
+    ttl: int = Soa().ttl
+
+
+read_nameservers = msgspec.json.Decoder(Nameservers).decode
+read_soa = msgspec.json.Decoder(StoredSoa).decode
+_WANTED = SettingsWanted(ENFORCE_DNS_ONLY, f"{FAMILY}.", f"{FAMILY}/", ("http2", "http3", IPV6))
+_NAMESERVERS = f"{FAMILY}.nameservers"
+_DNS_ONLY = '"dns_only"'
+_read_number = msgspec.json.Decoder(int).decode
+_read_flag = msgspec.json.Decoder(bool).decode
+_read_names = msgspec.json.Decoder(tuple[str, ...]).decode
+
+
+def editable(reader: Reader, zone_id: str) -> Editable:
+    """A zone with what `facts_in` needs. Raises ZoneNotFound."""
+    found = zones.editable(reader, zone_id, _WANTED)
+    if found is None:
+        raise ZoneNotFound
+    return found
+
+
+def facts_of(reader: Reader, zone: ZoneRow) -> ZoneFacts:
+    """The facts as they are in this transaction or snapshot. Raises ZoneNotFound."""
+    return facts_in(reader, editable(reader, zone.id))
+
+
+def facts_in(reader: Reader, found: Editable) -> ZoneFacts:
+    """Only custom name servers are looked for, where a setting names a set of them."""
+    said, dns_only = found.settings, _is_on(found.of_account)
+    if not said and not dns_only:
+        return PLAIN
+    facts = PLAIN._replace(alpn=_alpn(said), dns_only=dns_only, ipv6=said.get(IPV6) != '"off"')
+    for id_, value in said.items():
+        if id_ in _READ:
+            facts = _READ[id_](facts, value)
+    if _NAMESERVERS in said:
+        servers = server_names(reader, found.zone, read_nameservers(said[_NAMESERVERS]))
+        facts = facts._replace(servers=tuple(map(names.wire_from_text, servers)))
+    return facts
+
+
+_READ: Mapping[str, Callable[[ZoneFacts, str], ZoneFacts]] = {
+    f"{FAMILY}.soa": lambda facts, value: facts._replace(soa=_soa(read_soa(value))),
+    f"{FAMILY}.ns_ttl": lambda facts, value: facts._replace(ns_ttl=_read_number(value)),
+    f"{FAMILY}.multi_provider": lambda facts, value: facts._replace(multi_provider=_read_flag(value)),
+    f"{FAMILY}.flatten_all_cnames": lambda facts, value: facts._replace(flatten_all=_read_flag(value)),
+    f"{FAMILY}.zone_mode": lambda facts, value: facts._replace(dns_only=facts.dns_only or value == _DNS_ONLY),
+}
+
+
+def _alpn(said: Mapping[str, str]) -> tuple[bytes, ...]:
+    """Spec "Content rules" 5: HTTP/3 before HTTP/2, as far as the zone has them on."""
+    return tuple(PROTOCOLS[id_] for id_ in sorted(PROTOCOLS, reverse=True) if said.get(id_) == '"on"')
+
+
+def _is_on(value: str | None) -> bool:
+    return value is not None and _read_flag(value)
+
+
+def server_names(reader: Reader, zone: ZoneRow, wanted: Nameservers) -> tuple[str, ...]:
+    """The names of a custom set; none where the server's own stand (also where a set has no member)."""
+    if wanted.type == CUSTOM_ACCOUNT:
+        return custom_nameservers.names_of_set(reader, zone.account_id, wanted.ns_set)
+    return vanity_names(reader, zone.id) if wanted.type == CUSTOM_ZONE else ()
+
+
+def vanity_names(reader: Reader, zone_id: str) -> tuple[str, ...]:
+    """The zone's own custom name servers."""
+    stored = settings.one(reader, zone_id, VANITY)
+    return _read_names(stored.value) if stored else ()
+
+
+def _soa(stored: StoredSoa) -> Soa:
+    return Soa(
+        mname=names.wire_from_text(stored.mname) if stored.mname else None,
+        rname=names.wire_from_text(stored.rname) if stored.rname else None,
+        refresh=stored.refresh,
+        retry=stored.retry,
+        expire=stored.expire,
+        minimum=stored.min_ttl,
+        ttl=stored.ttl,
+    )

@@ -1,0 +1,108 @@
+"""What a change of a zone tells the feed: a document for each name, the journal's row, the zone's serial.
+
+Owns  which documents a change makes, what they hold, in which order they go out.
+Not   reading what they are made of, or emitting them: pure, everything comes in.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from edgestead.model import served
+from edgestead.model.edge import KIND_EDGE_NAME
+from edgestead.model.served import ServedRRset
+from edgestead.store.control import Group
+from edgestead.tables.records import Neighbour
+from edgestead.usecases.zone import edge_feed, serving
+from edgestead.usecases.zone.journal import Journaled
+from edgestead.usecases.zone.serving import Renderer, ZoneFacts
+
+
+class Document(NamedTuple):
+    """One change of the feed. None: the key is gone. `if_new`: not when the feed says it already."""
+
+    kind: str
+    key: str
+    document: bytes | None
+    first: Group = ""
+    if_new: bool = False
+
+
+class Name:
+    """One owner name under change: its records as they are now, and what it was when the change began."""
+
+    __slots__ = ("owner", "records", "text", "was_alias", "was_empty", "was_proxied")
+
+    def __init__(self, text: str, owner: bytes, found: list[Neighbour]) -> None:
+        self.text = text
+        self.owner = owner
+        self.records = found
+        self.was_empty = not found
+        self.was_alias = has_alias(found)
+        self.was_proxied = serving.is_proxied(found)
+
+    @property
+    def feed_key(self) -> str:
+        return self.owner.hex()
+
+    def remove(self, record_id: str) -> None:
+        self.records = [record for record in self.records if record.id != record_id]
+
+
+def has_alias(members: Iterable[Neighbour]) -> bool:
+    for record in members:  # as in `serving.is_proxied`: a third of the time of `any`
+        if record.type == "CNAME":
+            return True
+    return False
+
+
+class Publication:
+    """The documents of one change. Ask for every name, then for the zone."""
+
+    def __init__(self, renderer: Renderer, apex: bytes, facts: ZoneFacts) -> None:
+        self._renderer = renderer
+        self._apex = apex
+        self._facts = facts
+        self._journaled = Journaled()
+
+    def name(
+        self, name: Name, flat: Sequence[ServedRRset] | None, before: bytes | None, *, changed: bool
+    ) -> list[Document]:
+        """Each name once. `flat` as `Renderer.name` takes it, `before` is the name's newest document.
+
+        A name that is not `changed`, but was asked for again, makes none when it serves what it did.
+        """
+        after = self._renderer.name(self._apex, name.owner, name.records, self._facts, flat)
+        was = served.decode_name(before).rrsets if before else ()
+        if not changed and was == after.rrsets:
+            return []
+        self._journaled.take(name.owner, was, after.rrsets)
+        return _in_order(name, served.encode(after) if after.rrsets else None)
+
+    def zone(self, serial: int, before: bytes | None) -> list[Document]:
+        """The journal's row, then the SOA: last, because from then on the zone counts as whole.
+
+        `before` is the zone's newest document; without one no row leads to this serial.
+        """
+        after = self._renderer.zone(self._apex, serial, self._facts)
+        documents = [Document(served.KIND_ZONE, "", served.encode(after))]
+        if before is not None:
+            row = self._journaled.row(served.decode_zone(before), after)
+            documents.insert(0, Document(served.KIND_JOURNAL, f"{serial:08x}", row))
+        return documents
+
+
+def _in_order(name: Name, document: bytes | None) -> list[Document]:
+    """The name as DNS and, where it is or was proxied, as the edge has it.
+
+    Of the two the group that goes first gets its own first: the second one opens the gate.
+    """
+    is_proxied = serving.is_proxied(name.records)
+    if not is_proxied and not name.was_proxied:
+        return [Document(served.KIND_NAME, name.feed_key, document)]
+    first: Group = ""
+    if is_proxied != name.was_proxied:
+        first = "edge" if is_proxied else "dns"
+    at_dns = Document(served.KIND_NAME, name.feed_key, document, first)
+    origins = edge_feed.name_document(name.owner, name.records)
+    at_edge = Document(KIND_EDGE_NAME, name.feed_key, origins, if_new=True)
+    return [at_edge, at_dns] if is_proxied else [at_dns, at_edge]

@@ -1,0 +1,241 @@
+"""The way back in a zone's history: undoing one change, restoring a name or the whole zone.
+
+Owns  what a record or setting shall be, and making it so in one transaction.
+Not   showing history (`usecases.zone.history`).
+
+Undoing takes one change back and is refused where something came later. Restoring does not look at what came
+in between: it makes a name, or the whole zone, what it was after a change. Both are changes themselves, so
+that both can be undone. Records come back with their ids.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from edgestead.changes import NEWEST
+from edgestead.model.call import Call
+from edgestead.model.refusals import EdgeError
+from edgestead.model.refusals.zone import CannotBringBack, ChangedSince, ChangeNotFound, TooMuchToRestore
+from edgestead.model.times import from_six_digits
+from edgestead.store.control import Reader, Transaction
+from edgestead.tables import history as table
+from edgestead.tables import records, settings
+from edgestead.tables.history import ItemRow
+from edgestead.tables.records import RecordRow
+from edgestead.tables.zones import ZoneRow
+from edgestead.usecases.access.authorise import CONTENTS, Identity, Target, permits
+from edgestead.usecases.limits import RESTORED_ITEMS_MAX
+from edgestead.usecases.lookup import zone_of
+from edgestead.usecases.platform import Platform
+from edgestead.usecases.record import draft as record_draft
+from edgestead.usecases.record.draft import RecordBody, Settings
+from edgestead.usecases.zone import dns_settings, history
+from edgestead.usecases.zone.edit import ZoneEdit
+from edgestead.usecases.zone.log import RECORD, SETTING, Origin, own_value
+
+
+class Done(msgspec.Struct, frozen=True):
+    """What an undo or restore did. `sequence` is its own change, null when there was nothing to do."""
+
+    sequence: int | None
+    changes_count: int
+
+
+class RestoreBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One name, or everything when none is sent: a misspelt `name` must not mean everything."""
+
+    name: str | None = None
+
+
+class _Target(NamedTuple):
+    """A record as it shall be: None is gone. `now` is the record as it is."""
+
+    record_id: str
+    now: RecordRow | None
+    wanted: bytes | None
+
+
+_body = msgspec.json.Decoder(RecordBody).decode
+
+
+class _Stored(msgspec.Struct, frozen=True):
+    """What `RecordBody` does not have of a stored record."""
+
+    created_on: str
+    name: str = ""
+    type: str = ""
+
+
+_stored = msgspec.json.Decoder(_Stored).decode
+
+
+def undo(
+    call: Call, tx: Transaction, platform: Platform, identity: Identity, zone_id: str, sequence: int
+) -> Done:
+    """Take one change back. Nothing of it may have changed since.
+
+    Raises ZoneNotFound, ChangeNotFound, ChangedSince, CannotBringBack, TooMuchToRestore, and CONTENTS.denied
+    for settings that the caller may not write.
+    """
+    zone = zone_of(tx, zone_id)
+    row = history.change_of(tx, zone_id, sequence)
+    items = _bounded(table.items(tx, zone_id, sequence, RESTORED_ITEMS_MAX + 1))
+    targets = []
+    for record_id, (was, became) in _ends(items, RECORD).items():
+        now = records.record(tx, zone_id, record_id)
+        if not _same(now and now.body, became):
+            raise ChangedSince(sequence=sequence, what=_named(became or was or b"{}"))
+        targets.append(_Target(record_id, now, was))
+    values = _ends(items, SETTING)
+    _check_allowed(identity, zone, values)
+    for setting_id, (_, became) in values.items():
+        if _value(tx, zone, setting_id) != became:
+            raise ChangedSince(sequence=sequence, what=f"the setting {setting_id}")
+    return _bring_about(call, tx, platform, zone, targets, values, Origin("undo", row.sequence))
+
+
+def restore(
+    call: Call,
+    tx: Transaction,
+    platform: Platform,
+    identity: Identity,
+    zone_id: str,
+    sequence: int,
+    body: RestoreBody,
+) -> Done:
+    """Make a name, or the whole zone, what it was after a change; 0 is before the first one.
+
+    Raises ZoneNotFound, ChangeNotFound, NameRefused, CannotBringBack, TooMuchToRestore, and CONTENTS.denied
+    for settings that the caller may not write.
+    """
+    zone = zone_of(tx, zone_id)
+    if not table.floor(tx, zone_id) <= sequence <= table.last_sequence(tx, zone_id):
+        raise ChangeNotFound(sequence=sequence)
+    name = None if body.name is None else history.owner_of(zone, body.name)
+    items = _bounded(table.items_since(tx, zone_id, sequence, RESTORED_ITEMS_MAX + 1, name))
+    targets = []
+    for record_id, (was, _) in _ends(items, RECORD).items():
+        now = records.record(tx, zone_id, record_id)
+        moved_away = now is not None and name is not None and now.name != name
+        if not (moved_away and was is None):
+            targets.append(_Target(record_id, now, was))
+    values = _ends(items, SETTING)
+    _check_allowed(identity, zone, values)
+    return _bring_about(call, tx, platform, zone, targets, values, Origin("restore", sequence))
+
+
+def _bounded(items: Sequence[ItemRow]) -> Sequence[ItemRow]:
+    if len(items) > RESTORED_ITEMS_MAX:
+        raise TooMuchToRestore(limit=RESTORED_ITEMS_MAX)
+    return items
+
+
+_Ends = dict[str, tuple[bytes | None, bytes | None]]
+
+
+def _ends(items: Iterable[ItemRow], kind: str) -> _Ends:
+    """Each of a kind with what it was before all of these, and what it became by the last of them.
+
+    A record that moved has two rows in one change: gone from one name, there at the other.
+    """
+    ends: _Ends = {}
+    for item in items:
+        if item.kind == kind:
+            first = ends.get(item.item_id)
+            ends[item.item_id] = (first[0] if first else item.was, item.became)
+    return ends
+
+
+def _check_allowed(identity: Identity, zone: ZoneRow, values: Iterable[str]) -> None:
+    """The way back takes the permissions of the way there: that of records is asked by the route."""
+    target = Target(account_id=zone.account_id, zone_id=zone.id)
+    if not all(permits(identity, f"{history.area_of(id_)} Write", target) for id_ in values):
+        raise CONTENTS.denied
+
+
+def _value(reader: Reader, zone: ZoneRow, setting_id: str) -> bytes | None:
+    own = own_value(zone, setting_id)
+    found = None if own else settings.one(reader, zone.id, setting_id)
+    return found.value.encode() if found else own
+
+
+def _bring_settings(tx: Transaction, edit: ZoneEdit, zone: ZoneRow, values: _Ends) -> int:
+    """How many settings were others. Raises CannotBringBack: name servers that are gone.
+
+    These are looked for at the end: a zone's own may return together with the choice of them.
+    """
+    due = {id_: wanted for id_, (wanted, _) in values.items() if _value(tx, zone, id_) != wanted}
+    for id_, wanted in due.items():
+        if wanted is None:
+            edit.settings.clear(id_)
+        elif own_value(zone, id_) is not None:
+            edit.settings.put_own(id_, msgspec.json.decode(wanted))
+        else:
+            edit.settings.put(id_, msgspec.json.decode(wanted))
+    try:
+        if dns_settings.STORED_SET in due:
+            dns_settings.check_stored_set(tx, zone)
+    except EdgeError as cause:
+        cause.pointer = None
+        raise CannotBringBack(
+            what=f"the setting {dns_settings.STORED_SET}", reason=cause.message, chain=(cause,)
+        ) from None
+    return len(due)
+
+
+def _bring_about(
+    call: Call,
+    tx: Transaction,
+    platform: Platform,
+    zone: ZoneRow,
+    targets: Iterable[_Target],
+    values: _Ends,
+    origin: Origin,
+) -> Done:
+    """Everything that differs leaves first: what returns meets the others as they will be."""
+    due = [target for target in targets if not _same(target.now and target.now.body, target.wanted)]
+    edit = ZoneEdit(call, tx, platform, zone.id, origin)
+    for target in due:
+        if target.now is not None:
+            edit.records.delete(target.now)
+    # Settings first: what returns may need them, a DNSKEY say.
+    changed = _bring_settings(tx, edit, zone, values)
+    zone = zone_of(tx, zone.id)  # with the plan that it has now
+    # The stored form is the newest one, whatever date the caller asks for.
+    newest = msgspec.structs.replace(call, as_of=NEWEST)
+    for record_id, wanted in _in_order(due):
+        try:
+            draft = record_draft.draft(newest, zone, platform, _body(wanted))
+            edit.records.bring_back(draft, record_id, from_six_digits(_stored(wanted).created_on))
+        except EdgeError as cause:
+            cause.pointer = None  # there is no JSON body to point into
+            raise CannotBringBack(what=_named(wanted), reason=cause.message, chain=(cause,)) from None
+    return Done(edit.finish(), len(due) + changed)
+
+
+def _in_order(due: Iterable[_Target]) -> Iterator[tuple[str, bytes]]:
+    """What returns; a DS needs the NS records of its name first."""
+    wanted = [(target.record_id, target.wanted) for target in due if target.wanted is not None]
+    return iter(sorted(wanted, key=lambda one: _stored(one[1]).type == "DS"))
+
+
+def _same(one: bytes | None, other: bytes | None) -> bool:
+    """Whether two stored records say the same; when they were written does not count."""
+    if one is None or other is None:
+        return one is other
+    return one == other or _said(one) == _said(other)
+
+
+def _said(stored: bytes) -> RecordBody:
+    """What a record says. A setting that is off says no more than one that was never set: an earlier version
+    kept both alike."""
+    body = _body(stored)
+    settings = body.settings or Settings()
+    on = Settings(settings.flatten_cname or None, settings.ipv4_only or None, settings.ipv6_only or None)
+    return msgspec.structs.replace(body, settings=on)
+
+
+def _named(body: bytes) -> str:
+    found = _stored(body)
+    return f"{found.type} {found.name}"

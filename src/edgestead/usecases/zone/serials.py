@@ -1,0 +1,46 @@
+"""The serial that a zone begins with: the time, or one more than its last life's when that was ahead.
+
+Owns  which serials of deleted zones are remembered, and for how long.
+Not   how a serial rises with a change (`usecases.zone.serving`).
+
+A zone that changes more often than once a second has a serial ahead of the clock. Born again with the time,
+it would look older than what its secondaries hold, and they would not fetch it (RFC 1982 §3.2).
+"""
+
+from edgestead.store.control import Reader, Transaction
+from edgestead.tables import settings
+from edgestead.usecases.zone.serving import SERIAL_END, next_serial
+
+_SCOPE = "serials"  # of settings; no zone, account or user has this id
+_SECOND_US = 1_000_000
+
+
+def at_birth(reader: Reader, name: str, now_us: int) -> int:
+    """The serial of a zone that is made now."""
+    stored = settings.one(reader, _SCOPE, name)
+    return _of_time(now_us) if stored is None else later(int(stored.value), now_us)
+
+
+def later(serial: int, now_us: int) -> int:
+    """The time as a serial, or what follows one that is ahead of it."""
+    now = _of_time(now_us)
+    return next_serial(serial) if _is_ahead(serial, now) else now
+
+
+def remember(tx: Transaction, name: str, serial: int, now_us: int) -> None:
+    """A zone goes. Forgets the serials of others that time has caught up with."""
+    now = _of_time(now_us)
+    for other, stored in settings.all_of(tx, _SCOPE).items():
+        if not _is_ahead(int(stored.value), now):
+            settings.delete(tx, _SCOPE, other)
+    if _is_ahead(serial, now):
+        settings.put(tx, _SCOPE, name, str(serial), now_us)
+
+
+def _of_time(now_us: int) -> int:
+    return now_us // _SECOND_US % SERIAL_END
+
+
+def _is_ahead(serial: int, now: int) -> bool:
+    """Whether a serial is the time's or later, in the circle of RFC 1982."""
+    return (serial - now) % SERIAL_END < SERIAL_END // 2

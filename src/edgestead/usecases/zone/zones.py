@@ -1,0 +1,336 @@
+"""The use cases of zones.
+
+Owns  what each of them does, in one transaction; a zone's JSON shape.
+Not   records; settings (`usecases.zone.settings`, `usecases.zone.dns_settings`); permissions.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from edgestead.model import names, served
+from edgestead.model.call import Call
+from edgestead.model.names import InvalidName
+from edgestead.model.plans import PLAN_AT_BIRTH, PLANS
+from edgestead.model.refusals.account import AccountNotSeen
+from edgestead.model.refusals.request import MissingField
+from edgestead.model.refusals.zone import ZoneExists, ZoneNameRefused, ZoneNotFound, ZoneTypeRefused
+from edgestead.model.times import six_digits
+from edgestead.store.control import Reader, Transaction
+from edgestead.tables import accounts, flattened, records, rulesets, settings, zones
+from edgestead.tables.zones import Seen, Wanted, ZoneRow
+from edgestead.usecases.access.authorise import Identity, Target, permits
+from edgestead.usecases.platform import Platform
+from edgestead.usecases.zone import dns_settings, edge_feed, history, hold, nameservers, refreshing, serials
+from edgestead.usecases.zone import facts as zone_facts
+from edgestead.usecases.zone import plans as zone_plans
+from edgestead.usecases.zone.edit import ZoneEdit
+from edgestead.usecases.zone.log import PAUSED
+from edgestead.usecases.zone.plans import PlanView
+from edgestead.usecases.zone.settings import development_seconds
+from edgestead.usecases.zone.settings_table import DEVELOPMENT_MODE
+
+SWEPT_ROWS_MAX = 500  # of one transaction: about 5 ms of the writer's time
+TYPES_OFFERED = ("full",)
+ORDERS = tuple(zones.ORDERS)
+
+
+class Reference(msgspec.Struct, frozen=True):
+    id: str | None = None
+    name: str | None = None
+
+
+class Unit(msgspec.Struct, frozen=True):
+    id: str | None = None
+
+
+class ZoneBody(msgspec.Struct, frozen=True):
+    """What create takes. `jump_start` asks for a scan of the old name servers, which is not done."""
+
+    name: str | None = None
+    account: Reference | None = None
+    type: str | None = None
+
+
+class ZonePatch(msgspec.Struct, frozen=True):
+    """What patch takes: any of these, although the hosted service takes one at a time."""
+
+    paused: bool | None = None
+    type: str | None = None
+    vanity_name_servers: list[str] | None = None
+    plan: Reference | None = None
+
+
+class ZoneMeta(msgspec.Struct, frozen=True):
+    step: int = 4
+    custom_certificate_quota: int = 0
+    page_rule_quota: int = 0
+    phishing_detected: bool = False
+
+
+class Owner(msgspec.Struct, frozen=True):
+    id: str | None
+    type: str
+    email: str | None
+
+
+class ZoneView(msgspec.Struct, frozen=True, kw_only=True):
+    """Contract "Zone object"."""
+
+    id: str
+    name: str
+    status: str
+    paused: bool
+    type: str
+    development_mode: int
+    name_servers: tuple[str, ...]
+    original_name_servers: None = None
+    original_registrar: None = None
+    original_dnshost: None = None
+    modified_on: str
+    created_on: str
+    activated_on: str | None
+    vanity_name_servers: tuple[str, ...] = ()
+    vanity_name_servers_ips: None = None
+    meta: ZoneMeta = ZoneMeta()
+    owner: Owner
+    account: Reference
+    tenant: Reference = Reference()
+    tenant_unit: Unit = Unit()
+    permissions: tuple[str, ...]
+    plan: PlanView
+
+
+class Listed(msgspec.Struct, frozen=True):
+    zones: list[ZoneView]
+    total_count: int
+
+
+def create(call: Call, tx: Transaction, platform: Platform, identity: Identity, body: ZoneBody) -> ZoneView:
+    """Take on a zone; it is active at once, with its SOA and NS served.
+
+    Raises ZoneNameRefused, ZoneTypeRefused, ZoneExists, AccountNotSeen.
+    """
+    apex = _apex(body.name)
+    name = names.text_from_wire(apex)
+    if body.type is not None and body.type not in TYPES_OFFERED:
+        raise ZoneTypeRefused(type=names.shown(body.type), pointer="/type")
+    account = _account(tx, identity, body.account)
+    if zones.name_is_taken(tx, name):
+        raise ZoneExists(name=name, pointer="/name")
+    row = ZoneRow(
+        id=platform.new_id(),
+        account_id=account.id,
+        name=name,
+        type="full",
+        status="active",
+        paused=0,
+        plan=PLAN_AT_BIRTH,
+        serial=serials.at_birth(tx, name, call.now_us),
+        record_count=0,
+        version=0,
+        created_us=call.now_us,
+        modified_us=call.now_us,
+        activated_us=call.now_us,
+    )
+    hold.check_free(call, tx, account.id, name)
+    zones.insert(tx, row)
+    dns_settings.give_defaults(call, tx, account.id, row.id)
+    accounts.add_to_zone_count(tx, account.id, 1)
+    _announce(tx, platform, row, apex)
+    edge_feed.tell_zone(tx, row)
+    refreshing.zone_came_or_went(tx, name)
+    return _view(call, tx, platform, identity, row)
+
+
+def delete(call: Call, tx: Transaction, zone_id: str) -> None:
+    """Forget a zone with everything in it; DNS stops to answer for it. Raises ZoneNotFound.
+
+    Call `sweep` afterwards: the records are out of sight at once, and out of the database only then.
+    """
+    row = _row(tx, zone_id)
+    rulesets.delete_all(tx, "zone", zone_id)
+    settings.delete_all(tx, zone_id)
+    zones.delete(tx, zone_id)
+    serials.remember(tx, row.name, row.serial, call.now_us)
+    accounts.add_to_zone_count(tx, row.account_id, -1)
+    tx.drop_scope(zone_id)
+    flattened.forget_zone(tx, zone_id)
+    refreshing.zone_came_or_went(tx, row.name)
+
+
+def sweep(tx: Transaction) -> bool:
+    """Delete some rows of zones that were deleted, whenever that was. False when none is left."""
+    zone_id = zones.next_deleted(tx)
+    if zone_id is None:
+        return False
+    done = records.delete_some(tx, zone_id, SWEPT_ROWS_MAX) < SWEPT_ROWS_MAX
+    if done and history.forget_zone(tx, zone_id, SWEPT_ROWS_MAX):
+        zones.forget_deleted(tx, zone_id)
+    return True
+
+
+def show(call: Call, reader: Reader, platform: Platform, identity: Identity, zone_id: str) -> ZoneView:
+    """Raises ZoneNotFound."""
+    return _view(call, reader, platform, identity, _row(reader, zone_id))
+
+
+def patch(
+    call: Call, tx: Transaction, platform: Platform, identity: Identity, zone_id: str, body: ZonePatch
+) -> ZoneView:
+    """Change what was sent, all of it or nothing. Names of its own make a zone's apex name them.
+
+    Raises ZoneNotFound, ZoneTypeRefused, PlanRefused, VanityRefused.
+    """
+    row = _row(tx, zone_id)
+    if body.type is not None and body.type not in TYPES_OFFERED:
+        raise ZoneTypeRefused(type=names.shown(body.type), pointer="/type")
+    edit = ZoneEdit(call, tx, platform, row.id)
+    if body.vanity_name_servers is not None:
+        nameservers.set_vanity(tx, edit, row, body.vanity_name_servers)
+    if body.plan is not None:
+        zone_plans.choose(edit, row, body.plan.id)
+    if body.paused is not None:
+        edit.settings.put_own(PAUSED, body.paused)
+    edit.finish()
+    return _view(call, tx, platform, identity, _row(tx, zone_id))
+
+
+def listed(
+    call: Call,
+    reader: Reader,
+    platform: Platform,
+    identity: Identity,
+    wanted: Wanted,
+    seen: Sequence[Seen] | None,
+    *,
+    order: str,
+    descending: bool,
+    limit: int,
+    offset: int,
+) -> Listed:
+    """One page of the zones that are wanted and that the caller may see."""
+    if wanted.conditions or seen is not None:
+        total_count = zones.count(reader, wanted, seen)
+    else:
+        total_count = accounts.zone_count(reader)
+    if offset >= total_count:
+        return Listed([], total_count)
+    rows = zones.listed(reader, wanted, seen, order, descending, limit, offset)
+    return Listed([_view(call, reader, platform, identity, row) for row in rows], total_count)
+
+
+def is_short(wanted: Wanted, seen: Sequence[Seen] | None, order: str, rows: int, rows_max: int) -> bool:
+    """Whether an index leads to the page, which ends at row `rows`, and past so few that an event loop may
+    wait for it. Of one name there is at most one zone.
+    """
+    of_one_name = not wanted.any and any(one.key == "name" for one in wanted.conditions)
+    is_everything = not wanted.conditions and seen is None and order == "name"
+    return of_one_name or (is_everything and rows <= rows_max)
+
+
+def _apex(text: str | None) -> bytes:
+    if not text or not text.strip():
+        raise MissingField(field="name", pointer="/name")
+    try:
+        apex = names.wire_from_text(text.strip())
+        names.check_zone_name(apex)
+    except InvalidName as error:
+        raise ZoneNameRefused(reason=error.reason, pointer="/name") from None
+    return apex
+
+
+def _account(tx: Transaction, identity: Identity, wanted: Reference | None) -> accounts.AccountRow:
+    """The account that was named, or else the only one that this caller may add zones to."""
+    if wanted is not None and wanted.id is not None:
+        found = accounts.account(tx, wanted.id)
+        candidates = [found] if found else []
+    else:
+        candidates = accounts.all_accounts(tx)
+    allowed = [row for row in candidates if _may_add(identity, row.id)]
+    if len(allowed) != 1:
+        raise AccountNotSeen(pointer="/account/id")
+    return allowed[0]
+
+
+def _may_add(identity: Identity, account_id: str) -> bool:
+    """A zone that is not there yet is covered by what covers every zone of its account."""
+    return permits(identity, "Zone Write", Target(account_id=account_id, zone_id=""))
+
+
+def _announce(tx: Transaction, platform: Platform, row: ZoneRow, apex: bytes) -> None:
+    facts = zone_facts.facts_of(tx, row)
+    zone = platform.renderer.zone(apex, row.serial, facts)
+    apex_name = platform.renderer.name(apex, apex, (), facts)
+    # The SOA comes last, as after every change: whoever copies the zone waits for it.
+    tx.emit(row.id, served.KIND_NAME, apex.hex(), served.encode(apex_name))
+    tx.emit(row.id, served.KIND_ZONE, "", served.encode(zone))
+
+
+def _row(reader: Reader, zone_id: str) -> ZoneRow:
+    row = zones.zone(reader, zone_id)
+    if row is None:
+        raise ZoneNotFound
+    return row
+
+
+def _view(call: Call, reader: Reader, platform: Platform, identity: Identity, row: ZoneRow) -> ZoneView:
+    account = accounts.account(reader, row.account_id)
+    development = settings.one(reader, row.id, DEVELOPMENT_MODE)
+    return ZoneView(
+        id=row.id,
+        name=_unicode(row.name),
+        status=row.status,
+        paused=bool(row.paused),
+        type=row.type,
+        development_mode=development_seconds(call.now_us, development),
+        name_servers=nameservers.shown(reader, platform, row),
+        modified_on=six_digits(row.modified_us),
+        created_on=six_digits(row.created_us),
+        activated_on=None if row.activated_us is None else six_digits(row.activated_us),
+        vanity_name_servers=zone_facts.vanity_names(reader, row.id),
+        owner=_owner(identity),
+        account=Reference(row.account_id, account.name if account else None),
+        permissions=_permissions(identity, Target(account_id=row.account_id, zone_id=row.id)),
+        plan=zone_plans.view(PLANS[row.plan], subscribed=True),
+    )
+
+
+def _owner(identity: Identity) -> Owner:
+    """The caller, as far as the credentials may read who that is."""
+    actor = identity.actor
+    known = actor.kind == "user" and permits(identity, "User Details Read", Target(user_id=actor.id))
+    return Owner(actor.id, "user", actor.email) if known else Owner(None, "user", None)
+
+
+_AREAS: tuple[tuple[str, str], ...] = (
+    ("#dns_records", "DNS"),
+    ("#waf", "Zone WAF"),
+    ("#zone", "Zone"),
+    ("#zone_settings", "Zone Settings"),
+)
+
+
+def _permissions(identity: Identity, target: Target) -> tuple[str, ...]:
+    """The older spelling of what the caller may do here."""
+    return tuple(
+        f"{area}:{verb}"
+        for area, group in _AREAS
+        for verb, kind in (("edit", "Write"), ("read", "Read"))
+        if permits(identity, f"{group} {kind}", target)
+    )
+
+
+def _unicode(name: str) -> str:
+    """A zone's name as people write it: labels in punycode become Unicode where that is unambiguous."""
+    if "xn--" not in name:
+        return name
+    return ".".join(_unicode_label(label) for label in name.split("."))
+
+
+def _unicode_label(label: str) -> str:
+    try:
+        text = label.removeprefix("xn--").encode("ascii").decode("punycode")
+        return text if names.wire_from_text(text) == names.wire_from_text(label) else label
+    except (UnicodeError, InvalidName):
+        return label
