@@ -1,0 +1,509 @@
+"""The promise as a state machine: a write answers when every process that serves has applied it.
+
+Owns  who has which change, what is withheld from whom, who joins, who is too slow, who has a lease, how far
+      all have come.
+Not   sockets, processes: deaths come in, and a clock.
+
+    expected ──▶ live ──▶ dying ──▶ gone       registered before control restarted, back, too slow, dead
+    joining ───▶ live                           loads aside; writes do not wait for it yet
+
+`serving` is what writes wait for: a live or expected consumer until it is dead, however it dies. A consumer
+that falls behind by more than BACKLOG_BYTES_MAX loads a snapshot and stays live meanwhile.
+
+Of a group with leases (`feed.lease`) that is only so for changes of the kinds that a lease is about, and only
+while the lease lasts. It is granted to who has applied everything, so one that lags gets none:
+
+    state      its lease            lost connection, refused to answer        its lease is over
+    joining    none                 gone                                      -
+    live       renewed              dying                                     nobody waits for it
+    expected   until LEASE_MS       -                                         killed if it stays away
+    dying      as last granted      -                                         gone
+
+docs/design/0003-feed.md has the argument why no answer is ever older than an acknowledged write, and 0025 why
+no caller is let in by an older table.
+"""
+
+import logging
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
+
+from edgestead.feed.lease import BEAT_MS, LEASE_MS
+from edgestead.feed.protocol import BATCH_BYTES_MAX, Beat, Changes, Message, Register, Serve
+from edgestead.feed.tail import Tail
+from edgestead.store.changes import Change
+
+BARRIER_MS = 250  # without progress while something is outstanding: killed (a setting)
+JOIN_MS = 30_000  # the same between two steps of loading a snapshot or of catching up with the head
+EXPECTED_MS = 2_000  # for a process from before a restart of control to come back
+SILENCE_MS = 10_000  # without a sign of life while nothing is outstanding: killed (a setting)
+SILENT_MS = 2_000  # of it, until readiness says so
+TICK_MS = 25  # how often the machine looks at the time while somebody is waited for
+BACKLOG_BYTES_MAX = 8 << 20  # of changes that a consumer has not applied; then it loads a snapshot
+WINDOW_BYTES_MAX = 1 << 20  # of changes on the way to one consumer
+NEAR_BYTES_MAX = 64 << 10  # of changes that a joining consumer may lack when writes begin to wait for it
+
+# Each group waits for the other where a change says so; nothing is withheld from other groups.
+OTHER_GROUP = {"dns": "edge", "edge": "dns"}
+
+log = logging.getLogger(__name__)
+
+
+class Leased(NamedTuple):
+    """A group of processes that run user code, for which writes do not wait."""
+
+    kinds: frozenset[str]  # what a lease is about: a change of them waits until no older lease is left
+    silence_ms: float  # without progress or a sign of life: killed. User code may compute for long
+
+
+NO_LEASES: Mapping[str, Leased] = MappingProxyType({})
+
+
+class Actions(Protocol):
+    """What the machine needs done. A consumer is named by the number it was registered under."""
+
+    def send(self, consumer: int, message: Message) -> None: ...
+
+    def make_snapshot(self, consumer: int, kinds: frozenset[str]) -> None:
+        """Answered by `snapshot_ready`, unless the consumer is gone by then."""
+        ...
+
+    def send_snapshot(self, consumer: int, sequence: int) -> None: ...
+
+    def kill(self, consumer: int) -> None:
+        """Answered by `died`, whenever that is."""
+        ...
+
+    def disconnect(self, consumer: int) -> None:
+        """Close its connection; the machine has forgotten it."""
+        ...
+
+    def applied_upto(self, sequence: int) -> None:
+        """Every serving process has applied everything up to here."""
+        ...
+
+    def leased_upto(self, sequence: int) -> None:
+        """Every process that may let callers in has applied everything up to here."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class _Consumer:
+    id: int
+    group: str
+    name: str
+    kinds: frozenset[str] = frozenset()
+    serving: bool = False
+    expected: bool = False
+    dying: bool = False
+    loading: bool = False  # a snapshot is being made, waits for its turn, or is being loaded
+    snapshot: int | None = None  # the one that waits for its turn
+    waits_to_serve: bool = False
+    serve_at: int | None = None  # writes wait for it already; it hears so when this was sent
+    applied: int = -1
+    sent: int = -1
+    told: int = -1  # the last message's sequence; `sent` may be further where it wanted nothing
+    # The sequences of the messages it has not acknowledged, and whether each was a snapshot: what was on the
+    # way when it began to load is acknowledged while it loads.
+    unacked: deque[tuple[int, bool]] = field(default_factory=deque)
+    stalled_ms: float = 0
+    withheld_ms: float = 0  # how long its snapshot has waited for its turn
+    unheard: bool = False  # it was asked for a sign of life and has not given it yet
+    terms: Leased | None = None
+    leased_until_ms: float = 0
+
+    @property
+    def answers(self) -> bool:
+        """It knows that it may serve: what it applies is seen."""
+        return self.serving and not self.waits_to_serve and self.serve_at is None
+
+    @property
+    def may_be_told(self) -> bool:
+        return not (self.expected or self.dying)
+
+    @property
+    def has_all(self) -> bool:
+        """It has acknowledged everything that it was sent."""
+        return not self.unacked and not self.loading
+
+    def patience_ms(self, barrier_ms: float, silence_ms: float) -> float | None:
+        """What it is allowed without progress in its state; None while nothing is expected from it."""
+        if self.terms is not None:
+            barrier_ms = silence_ms = self.terms.silence_ms
+        if self.dying:
+            return None
+        if self.expected:
+            return EXPECTED_MS if self.terms is None else silence_ms
+        if self.unacked:
+            return JOIN_MS if self.loading or not self.serving else barrier_ms
+        return silence_ms if self.unheard else None
+
+    def wants(self, change: Change) -> bool:
+        return not self.kinds or change.kind in self.kinds or change.drops_scope
+
+
+class Promise:
+    """One per control process. Every method returns at once; what follows is done by `actions`."""
+
+    def __init__(
+        self,
+        feed_id: str,
+        head: int,
+        tail: Sequence[Change],
+        actions: Actions,
+        *,
+        now_ms: Callable[[], float],
+        barrier_ms: float = BARRIER_MS,
+        silence_ms: float = SILENCE_MS,
+        leases: Mapping[str, Leased] = NO_LEASES,
+        backlog_bytes_max: int = BACKLOG_BYTES_MAX,
+    ) -> None:
+        """`tail` are the changes up to `head` from which consumers of an earlier control resume.
+
+        `now_ms` is the clock of leases. An earlier control granted its last ones before this one was made.
+        """
+        self._feed_id = feed_id
+        self._actions = actions
+        self._now_ms = now_ms
+        self._barrier_ms = barrier_ms
+        self._silence_ms = silence_ms
+        self._leases = leases
+        self._leased_kinds = frozenset().union(*(terms.kinds for terms in leases.values()))
+        self._backlog_bytes_max = backlog_bytes_max
+        self._tail = Tail(tail[0].sequence - 1 if tail else head, backlog_bytes_max)
+        self._consumers: dict[int, _Consumer] = {}
+        # Per group, the sequences that it has to apply before the other one hears of them.
+        self._firsts: dict[str, deque[int]] = {group: deque() for group in OTHER_GROUP}
+        self._ticked_ms = 0.0
+        self._leased: list[int] = []  # sequences that some lease is about, and that somebody may not have
+        self.applied = self.leased = head
+        self.committed(tail)
+
+    @property
+    def head(self) -> int:
+        return self._tail.head
+
+    @property
+    def recovered(self) -> bool:
+        """Nobody serves unheard: each expected process has registered again or is dead."""
+        return not any(c.expected and c.terms is None for c in self._consumers.values())
+
+    @property
+    def watching(self) -> bool:
+        """Somebody is waited for, so `tick` has to be called."""
+        return any(
+            consumer.snapshot is not None
+            or self._patience_ms(consumer) is not None
+            or (consumer.terms is not None and not consumer.may_be_told)
+            for consumer in self._consumers.values()
+        )
+
+    def live(self, group: str) -> int:
+        """How many consumers of a group serve and hear of every change."""
+        now_ms = self._now_ms() if group in self._leases else 0
+        return sum(
+            c.answers
+            and c.group == group
+            and c.may_be_told
+            and c.stalled_ms < SILENT_MS
+            and (c.terms is None or now_ms < c.leased_until_ms)
+            for c in self._consumers.values()
+        )
+
+    @property
+    def silent(self) -> list[str]:
+        """Who should answer and gives no sign of life."""
+        return [
+            c.name
+            for c in self._consumers.values()
+            if c.answers and c.terms is None and (c.dying or (c.has_all and c.stalled_ms >= SILENT_MS))
+        ]
+
+    def leased_wants(self, after: int, upto: int) -> int:
+        """The last of these sequences that somebody may let callers in without; 0 when there is none."""
+        place = bisect_right(self._leased, upto)
+        last = self._leased[place - 1] if place else 0
+        return last if last > max(after, self.leased) else 0
+
+    def expect(self, consumer: int, group: str) -> None:
+        """A process from before a restart of control may be serving."""
+        made = _Consumer(consumer, group, "expected", serving=True, expected=True)
+        self._consumers[consumer] = self._with_terms(made)
+        self._settle()
+
+    def register(self, consumer: int, hello: Register, *, replaces: int | None = None) -> None:
+        """A consumer said hello. `replaces` is the expected process that it turned out to be."""
+        if replaces is not None:
+            self._consumers.pop(replaces, None)
+        before = self._consumers.get(consumer)
+        if before is not None and before.dying:
+            return
+        made = self._with_terms(
+            _Consumer(consumer, hello.group, hello.name, frozenset(hello.kinds), serving=hello.serving)
+        )
+        made.waits_to_serve = not hello.serving
+        self._consumers[consumer] = made
+        if before is not None:  # its stream broke: what it has applied is still true, the rest starts anew
+            made.serving = made.serving or before.serving
+            made.applied, made.stalled_ms = before.applied, before.stalled_ms
+            made.leased_until_ms = max(made.leased_until_ms, before.leased_until_ms)
+            self._load(made)
+        elif hello.feed_id == self._feed_id and self._tail.holds(hello.after):
+            made.applied = made.sent = made.told = hello.after
+        else:
+            self._load(made)
+        self._settle()
+
+    def _with_terms(self, made: _Consumer) -> _Consumer:
+        """One that serves already may hold a lease that nobody remembers."""
+        made.terms = self._leases.get(made.group)
+        if made.terms is not None and made.serving:
+            made.leased_until_ms = self._now_ms() + LEASE_MS
+        return made
+
+    def committed(self, changes: Sequence[Change]) -> None:
+        """A group is durable. Changes that are known already are skipped."""
+        for change in changes:
+            if change.sequence <= self._tail.head:
+                continue
+            if change.first:
+                self._firsts[change.first].append(change.sequence)
+            if change.kind in self._leased_kinds:
+                self._leased.append(change.sequence)
+        self._tail.extend(changes)
+        self._settle()
+        self._tail.trim()  # after it was sent, or skipped
+
+    def acked(self, consumer: int, sequence: int) -> None:
+        """A consumer has applied everything up to a sequence that it was told."""
+        found = self._consumers.get(consumer)
+        if found is None or found.dying:
+            return
+        if not any(sequence == told for told, _ in found.unacked):
+            log.error("feed consumer %s acknowledged %d, which it was not sent", found.name, sequence)
+            self.lost(consumer)
+            return
+        told = None
+        while told != sequence:
+            told, loaded = found.unacked.popleft()
+            found.loading = found.loading and not loaded
+        found.stalled_ms = 0
+        found.applied = sequence if found.unacked or found.loading else found.sent
+        self._settle()
+        self._renew(found)
+
+    def beat(self) -> None:
+        """Ask everybody who serves for a sign of life, and renew leases. Called every BEAT_MS."""
+        for consumer in self._consumers.values():
+            self._ask_if_idle(consumer)
+
+    def _ask_if_idle(self, consumer: _Consumer) -> None:
+        """Who is being waited for, for something else, is not asked: no lease may go beyond that."""
+        if not (consumer.answers and consumer.may_be_told and consumer.has_all):
+            return
+        if consumer.terms is not None:
+            consumer.leased_until_ms = self._now_ms() + LEASE_MS
+        consumer.unheard = True
+        self._actions.send(consumer.id, Beat(int(consumer.leased_until_ms * 1000)))
+
+    def _renew(self, consumer: _Consumer) -> None:
+        """Give a lease to one that has just caught up, instead of with the next beat."""
+        if consumer.terms is None or consumer.unheard:
+            return
+        if consumer.leased_until_ms < self._now_ms() + LEASE_MS - BEAT_MS:
+            self._ask_if_idle(consumer)
+
+    def beaten(self, consumer: int) -> None:
+        """A consumer gave a sign of life. It is none that it makes progress with what it was sent."""
+        found = self._consumers.get(consumer)
+        if found is not None and found.may_be_told:
+            found.unheard = False
+            if not found.unacked:
+                found.stalled_ms = 0
+
+    def loads(self, consumer: int) -> None:
+        """A consumer goes on with the snapshot that it loads: it is given the full time again."""
+        found = self._consumers.get(consumer)
+        if found is not None and found.loading:
+            found.stalled_ms = 0
+
+    def snapshot_ready(self, consumer: int, sequence: int) -> None:
+        found = self._consumers.get(consumer)
+        if found is None or found.dying or not found.loading:
+            return
+        if sequence < found.told:  # made for somebody else, earlier: it would answer older than before
+            self._actions.make_snapshot(consumer, found.kinds)
+            return
+        found.snapshot = sequence
+        self._settle()
+
+    def lost(self, consumer: int) -> None:
+        """A connection ended. The process may go on serving what it has, so it has to die."""
+        found = self._consumers.get(consumer)
+        if found is None or found.dying:
+            return
+        if found.serving and found.terms is None:
+            self._kill(found, "lost its connection")
+        elif self._now_ms() < found.leased_until_ms:
+            found.dying = True
+        else:
+            self._forget(found)
+        self._settle()
+
+    def died(self, consumer: int) -> None:
+        """The process is gone: nothing answers from it any more."""
+        found = self._consumers.get(consumer)
+        if found is not None:
+            self._forget(found)
+            self._settle()
+
+    def tick(self, now_ms: float) -> None:
+        """Kill who made no progress for too long.
+
+        Time is counted in ticks of at most TICK_MS: while control itself stood still, nobody is blamed.
+        """
+        elapsed_ms = min(now_ms - self._ticked_ms, TICK_MS)
+        self._ticked_ms = now_ms
+        for consumer in list(self._consumers.values()):
+            if consumer.snapshot is not None:
+                consumer.withheld_ms += elapsed_ms
+            patience_ms = self._patience_ms(consumer)
+            if patience_ms is not None:
+                consumer.stalled_ms += elapsed_ms
+                if consumer.stalled_ms >= patience_ms:
+                    self._kill(consumer, f"made no progress for {patience_ms:g} ms")
+            elif consumer.terms is not None and not consumer.may_be_told:
+                if self._now_ms() >= consumer.leased_until_ms:
+                    self._forget(consumer)
+        self._settle()
+
+    def _patience_ms(self, consumer: _Consumer) -> float | None:
+        return consumer.patience_ms(self._barrier_ms, self._silence_ms)
+
+    def _kill(self, consumer: _Consumer, reason: str) -> None:
+        log.warning("feed consumer %s of group %s %s: killed", consumer.name, consumer.group, reason)
+        consumer.dying = True
+        self._actions.kill(consumer.id)
+
+    def _forget(self, consumer: _Consumer) -> None:
+        del self._consumers[consumer.id]
+        self._actions.disconnect(consumer.id)
+
+    def _settle(self) -> None:
+        """Send whatever may go now, then tell how far everybody is."""
+        # Skipping what a consumer does not want counts as applied and may open the other group's gate.
+        while any(self._pump(consumer) for consumer in list(self._consumers.values())):
+            pass
+        applied = self._floor(None)
+        if applied != self.applied:
+            self.applied = applied
+            self._actions.applied_upto(applied)
+        if self._leased:
+            self._settle_leases(self._now_ms())
+
+    def _settle_leases(self, now_ms: float) -> None:
+        holders = [c.applied for c in self._consumers.values() if now_ms < c.leased_until_ms]
+        leased = min(holders, default=self._tail.head)
+        del self._leased[: bisect_right(self._leased, leased)]
+        if leased != self.leased:
+            self.leased = leased
+            self._actions.leased_upto(leased)
+
+    def _floor(self, group: str | None) -> int:
+        """What every serving consumer (of a group) has applied; the head when there is none.
+
+        Of no group: all but those who have leases.
+        """
+        floors = [
+            c.applied
+            for c in self._consumers.values()
+            if c.serving and (c.group == group if group else c.terms is None)
+        ]
+        return min(floors, default=self._tail.head)
+
+    def _gate(self, group: str) -> int:
+        """How far a group may hear."""
+        other = OTHER_GROUP.get(group)
+        if other is None:
+            return self._tail.head
+        firsts, floor = self._firsts[other], self._floor(other)
+        while firsts and firsts[0] <= floor:
+            firsts.popleft()
+        return firsts[0] - 1 if firsts else self._tail.head
+
+    def _pump(self, consumer: _Consumer) -> bool:
+        """Send what a consumer may have; True when it has applied more by not wanting it."""
+        if not consumer.may_be_told:
+            return False
+        if consumer.loading:
+            self._offer_snapshot(consumer)
+            return False
+        tail = self._tail
+        if not tail.holds(consumer.applied):
+            self._load(consumer)
+            return False
+        skipped = self._send(consumer)
+        backlog_bytes = tail.bytes_between(consumer.applied, tail.head)
+        if backlog_bytes > self._backlog_bytes_max:
+            self._load(consumer)
+        elif consumer.waits_to_serve and backlog_bytes <= NEAR_BYTES_MAX:
+            consumer.waits_to_serve, consumer.serving, consumer.serve_at = False, True, tail.head
+        if consumer.serve_at is not None:
+            self._let_serve(consumer, consumer.serve_at)
+        return skipped
+
+    def _send(self, consumer: _Consumer) -> bool:
+        tail, gate = self._tail, self._gate(consumer.group)
+        skipped = False
+        while consumer.sent < gate and tail.bytes_between(consumer.applied, consumer.sent) < WINDOW_BYTES_MAX:
+            batch = tail.slice(consumer.sent, gate, BATCH_BYTES_MAX)
+            consumer.sent = batch[-1].sequence
+            wanted = tuple(change for change in batch if consumer.wants(change))
+            if wanted:
+                self._tell(consumer, wanted)
+            elif not consumer.unacked:
+                consumer.applied = consumer.sent
+                skipped = True
+        return skipped
+
+    def _tell(self, consumer: _Consumer, changes: tuple[Change, ...]) -> None:
+        message = Changes(consumer.told, consumer.sent, changes)
+        consumer.told = consumer.sent
+        if not consumer.unacked:
+            consumer.stalled_ms = 0  # how long it owes a sign of life is another account
+        consumer.unacked.append((consumer.told, False))
+        self._actions.send(consumer.id, message)
+
+    def _let_serve(self, consumer: _Consumer, head: int) -> None:
+        """Say so as soon as it was sent everything up to the head of the moment when writes began to wait."""
+        if consumer.loading or min(consumer.sent, self._gate(consumer.group)) < head:
+            return
+        if consumer.told < head:  # it wanted none of the last changes: say that it misses nothing
+            self._tell(consumer, ())
+        consumer.serve_at = None
+        self._actions.send(consumer.id, Serve(head))
+        self._renew(consumer)
+
+    def _load(self, consumer: _Consumer) -> None:
+        consumer.loading, consumer.snapshot, consumer.withheld_ms = True, None, 0
+        self._actions.make_snapshot(consumer.id, consumer.kinds)
+
+    def _offer_snapshot(self, consumer: _Consumer) -> None:
+        """Send a snapshot as soon as its turn has come.
+
+        It holds every change up to its sequence, so for a consumer that answers it is withheld like the last
+        of them. But not for ever: a snapshot may hold a change that the other group waits for together with
+        one that has to wait for the other group. Then order gives way.
+        """
+        sequence = consumer.snapshot
+        if sequence is None or sequence > self._tail.head:
+            return
+        in_turn = sequence <= self._gate(consumer.group) or consumer.withheld_ms >= self._barrier_ms
+        if in_turn or not consumer.answers:
+            consumer.snapshot = None
+            consumer.sent = consumer.told = sequence
+            consumer.unacked.append((sequence, True))
+            self._actions.send_snapshot(consumer.id, sequence)

@@ -1,0 +1,197 @@
+"""The wire between control and the processes that serve: messages and frames.
+
+Owns  the messages, their bytes, their limits.
+Not   sockets; what a message leads to.
+
+A frame is four bytes of length, big-endian, and one msgpack message. A `Snapshot` travels with an open
+descriptor (SCM_RIGHTS) of a file that holds frames of changes. The way of a consumer:
+
+    consumer                          control
+    Register  ─────────────────────▶
+              ◀───────────────────── Snapshot + descriptor   (or Resumed, when it goes on from what it has)
+    Loading   ─────────────────────▶                       (again and again while that takes its time)
+    Ack       ─────────────────────▶
+              ◀───────────────────── Changes
+    Ack       ─────────────────────▶
+              ◀───────────────────── Serve                   (once; not when it serves already)
+              ◀───────────────────── Beat                    (again and again while it serves)
+    Beaten    ─────────────────────▶
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from struct import Struct as Layout
+
+import msgspec
+
+from edgestead.store.changes import Change, change_bytes
+
+FRAME_BYTES_MAX = 8 << 20  # one change, with its documents
+BATCH_BYTES_MAX = 256 << 10  # of changes in one frame, but always one change
+NAME_CHARS_MAX = 64  # of a group, a consumer or a kind
+KINDS_MAX = 64  # of documents that one consumer wants
+
+_LENGTH = Layout(">I")
+
+
+class ProtocolError(Exception):
+    """The other end does not speak this protocol; the connection is worthless."""
+
+
+class Register(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """First message of a consumer; repeated on the same connection it asks for a snapshot.
+
+    `after` is the last sequence applied, -1 when there is none; `feed_id` says of which feed. `kinds` empty
+    means all. `serving`: answers may leave this process, so writes have to wait for it.
+    """
+
+    group: str
+    name: str
+    kinds: tuple[str, ...]
+    feed_id: str
+    after: int
+    serving: bool
+
+
+class Snapshot(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """Forget everything and load what the descriptor holds: the state at `sequence`."""
+
+    feed_id: str
+    sequence: int
+
+
+class Changes(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """What the consumer wants of the sequences after `after` up to `upto`, in order; maybe nothing."""
+
+    after: int
+    upto: int
+    changes: tuple[Change, ...]
+
+
+class Ack(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    """Everything up to `sequence` is applied: whatever is answered from now on shows it."""
+
+    sequence: int
+
+
+class Serve(msgspec.Struct, frozen=True, array_like=True, tag=5):
+    """Writes wait for this consumer from now on: it may serve once it has applied `head`."""
+
+    head: int
+
+
+class Resumed(msgspec.Struct, frozen=True, array_like=True, tag=6):
+    """What the consumer has applied is part of the feed that is now called `feed_id`."""
+
+    feed_id: str
+
+
+class Beat(msgspec.Struct, frozen=True, array_like=True, tag=7):
+    """Are you there? With it comes the right to let callers in until `until_us` (`feed.lease`), 0 for none.
+
+    It stands behind everything that was sent before: what it allows is allowed to who has applied all that.
+    """
+
+    until_us: int
+
+
+class Beaten(msgspec.Struct, frozen=True, array_like=True, tag=8):
+    """I am, and whatever answers in this process goes on, too."""
+
+
+class Loading(msgspec.Struct, frozen=True, array_like=True, tag=9):
+    """More of the snapshot is loaded than when I last said so."""
+
+
+Message = Register | Snapshot | Changes | Ack | Serve | Resumed | Beat | Beaten | Loading
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_message = msgspec.msgpack.Decoder(Message).decode
+_encode_changes = msgspec.msgpack.Encoder().encode
+_decode_changes = msgspec.msgpack.Decoder(list[Change]).decode
+
+
+def frame(message: Message) -> bytes:
+    return _framed(_encode(message))
+
+
+def frame_changes(changes: Sequence[Change]) -> bytes:
+    """A frame of a snapshot's file."""
+    return _framed(_encode_changes(changes))
+
+
+def _framed(body: bytes) -> bytes:
+    if len(body) > FRAME_BYTES_MAX:
+        raise ProtocolError(f"a frame of {len(body)} bytes is larger than {FRAME_BYTES_MAX}")
+    return _LENGTH.pack(len(body)) + body
+
+
+def batches(changes: Iterable[Change]) -> Iterator[list[Change]]:
+    """Cut changes so that each batch fits into a frame."""
+    batch: list[Change] = []
+    size = 0
+    for change in changes:
+        size += change_bytes(change)
+        if batch and size > BATCH_BYTES_MAX:
+            yield batch
+            batch, size = [], change_bytes(change)
+        batch.append(change)
+    if batch:
+        yield batch
+
+
+class Frames:
+    """Cuts a stream of bytes into frames' bodies, however the bytes arrive."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The bodies that `data` completes. Raises ProtocolError for a frame over FRAME_BYTES_MAX."""
+        buffer = self._buffer
+        buffer += data
+        start = 0
+        try:
+            while len(buffer) - start >= _LENGTH.size:
+                (length,) = _LENGTH.unpack_from(buffer, start)
+                if length > FRAME_BYTES_MAX:
+                    raise ProtocolError(f"a frame of {length} bytes is larger than {FRAME_BYTES_MAX}")
+                end = start + _LENGTH.size + length
+                if len(buffer) < end:
+                    return
+                body = bytes(buffer[start + _LENGTH.size : end])
+                start = end
+                yield body
+        finally:
+            del buffer[:start]
+
+    @property
+    def empty(self) -> bool:
+        """Nothing half-received is left."""
+        return not self._buffer
+
+
+def decode(body: bytes) -> Message:
+    """Raises ProtocolError."""
+    try:
+        message: Message = _decode_message(body)
+    except msgspec.DecodeError as error:
+        raise ProtocolError(f"not a message: {error}") from error
+    if isinstance(message, Register):
+        _check(message)
+    return message
+
+
+def decode_changes(body: bytes) -> list[Change]:
+    """Raises ProtocolError."""
+    try:
+        return _decode_changes(body)
+    except msgspec.DecodeError as error:
+        raise ProtocolError(f"not changes: {error}") from error
+
+
+def _check(hello: Register) -> None:
+    names = (hello.group, hello.name, *hello.kinds)
+    if len(hello.kinds) > KINDS_MAX or not all(0 < len(name) <= NAME_CHARS_MAX for name in names):
+        raise ProtocolError("a consumer, its group and its kinds need short names")
+    if hello.after < -1:
+        raise ProtocolError("a sequence is not negative")
