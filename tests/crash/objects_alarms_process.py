@@ -10,9 +10,9 @@ import sys
 import time
 
 from edgestead import StatefulObject
-from edgestead.objects.alarms import AlarmInfo
-from edgestead.objects.classes import describe
-from edgestead.objects.host import Host
+from edgestead.objects.runtime.alarms import AlarmInfo
+from edgestead.objects.runtime.classes import describe
+from edgestead.server.objects.host import Host
 
 SPREAD_MS = 2_000
 
@@ -31,12 +31,12 @@ class Bell(StatefulObject):
 
 async def is_ringing(host: Host) -> bool:
     await asyncio.sleep(0.05)
-    return bool(host.node.alarms.running_count) or host.log.next_alarm_us() is not None
+    return bool(host.node.alarms.running_count) or host.log.store.alarms.next_us() is not None
 
 
 async def main(folder: str, count: int, what: str, ahead_ms: int) -> None:
     host = Host(folder, {"Bell": describe(Bell)}, segment_bytes=1 << 20)
-    host.node.start()
+    host.start()
     bells = [host.node.env.Bell[str(number)] for number in range(count)]
     if what == "set":
         begin = int(time.time() * 1_000) + ahead_ms

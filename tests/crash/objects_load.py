@@ -9,9 +9,9 @@ import asyncio
 import random
 from typing import Any
 
-from edgestead.objects.classes import StatefulObject
 from edgestead.objects.errors import ObjectError
-from edgestead.objects.node import Node
+from edgestead.objects.runtime.classes import StatefulObject
+from edgestead.objects.runtime.node import Node
 
 OBJECTS = 6
 SLOTS = 4

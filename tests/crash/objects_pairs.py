@@ -9,6 +9,7 @@ import asyncio
 from typing import Any
 
 from edgestead import StatefulObject
+from edgestead.objects.errors import ObjectReset
 
 SLOTS = 3
 BETWEEN_SECONDS = 0.02  # long enough that a kill often falls between the two steps
@@ -31,7 +32,11 @@ class Pairs(StatefulObject):
     async def lead(self, slot: int, number: int) -> None:
         """Write here, then let the rows of the same name, perhaps in another process, follow."""
         await self.write(slot, number)
-        await self.env.Rows[self.ctx.id.name].follow(slot, number)
+        while True:
+            try:
+                return await self.env.Rows[self.ctx.id.name].follow(slot, number)
+            except ObjectReset:  # the rows aborted while this waited: who calls them calls again
+                await asyncio.sleep(BETWEEN_SECONDS)
 
     async def abort(self) -> None:
         self.ctx.storage.put("a0", -1)

@@ -5,8 +5,8 @@ import socket
 import sys
 from pathlib import Path
 
-from edgestead.objects.host import Host
-from edgestead.objects.loader import load
+from edgestead.objects.runtime.loader import load
+from edgestead.server.objects.host import Host
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

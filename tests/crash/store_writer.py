@@ -11,8 +11,8 @@ from itertools import count
 from pathlib import Path
 from random import Random
 
-from edgestead.model.errors import BadRequest
-from edgestead.store.sqlite.control import SqliteControlStore
+from edgestead.model.refusals import BadRequest
+from edgestead.sqlite.control import SqliteControlStore
 from tests.crash.store_state import MIGRATIONS, put, remove
 
 THREADS = 8

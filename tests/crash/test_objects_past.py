@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from edgestead import StatefulObject
-from edgestead.objects.classes import Durability
 from edgestead.objects.errors import ObjectError
-from edgestead.objects.node import Node
-from edgestead.store.sqlite.objectlog.thinning import Keeping
+from edgestead.objects.runtime.classes import Durability
+from edgestead.objects.runtime.node import Node
+from edgestead.sqlite.objectlog.thinning import Keeping
 from edgestead.testing.disks import PowerCut, SimulatedDisk
 from edgestead.testing.simulation import SimulatedLoop, simulate
 from tests.objects.logs import Logs
@@ -195,7 +195,7 @@ def verdict(logs: Logs, told: Told) -> None:
         for name, n in told.alarms.items():
             rung = await node.env.Ringer[name].read()
             assert rung.get(f"rung{max(n, rung['n'])}", 0) >= 1
-            assert node.log.next_alarm_us() is None
+            assert node.store.alarms.next_us() is None
         for entry in list(node.log.catalogue()):
             assert await node.operations.verify(entry.ref) == []
         await node.close()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from edgestead.objects.classes import Durability
+from edgestead.objects.runtime.classes import Durability
 from edgestead.store.objectlog import LogDamaged
 from edgestead.testing.disks import PowerCut, SimulatedDisk, SimulatedFile
 from edgestead.testing.simulation import SimulatedLoop, simulate

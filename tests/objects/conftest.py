@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from edgestead.objects.classes import Durability
-from edgestead.store.sqlite.objectlog.local import LocalObjectLog
+from edgestead.objects.runtime.classes import Durability
+from edgestead.sqlite.objectlog.local import LocalObjectLog
 from edgestead.testing.disks import SimulatedDisk
 from tests.objects.logs import Logs
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from edgestead.http1.messages import Request
-from edgestead.model.errors import EdgeError
-from edgestead.objects.classes import StatefulObject, describe
-from edgestead.objects.host import Host
-from edgestead.objects.loader import load
-from edgestead.objects.operate_http import Authorise
+from edgestead.model.refusals import EdgeError
+from edgestead.objects.runtime.admission import Authorise
+from edgestead.objects.runtime.classes import StatefulObject, describe
+from edgestead.objects.runtime.loader import load
+from edgestead.server.objects.host import Host
 
 SEGMENT_BYTES = 1 << 20
 

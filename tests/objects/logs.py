@@ -2,17 +2,30 @@
 
 import itertools
 import random
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-from edgestead.objects.classes import Durability
-from edgestead.store.objectlog import UNCHANGED, Alarm, Commit, CommitKind, Group, Lease, ObjectRef
-from edgestead.store.sqlite.objectlog.local import LocalObjectLog
-from edgestead.store.sqlite.objectlog.runner import InlineRunner
+from edgestead.objects.runtime.classes import Durability
+from edgestead.sqlite.objectlog.local import LocalObjectLog
+from edgestead.sqlite.objectlog.runner import InlineRunner
+from edgestead.store.objectlog import (
+    UNCHANGED,
+    Alarm,
+    Commit,
+    CommitKind,
+    Group,
+    Lease,
+    LogError,
+    ObjectRef,
+    Told,
+)
+from edgestead.store.past import LoggedPosition
 from edgestead.testing.disks import SimulatedDisk
 
 SEGMENT_BYTES = 64 * 1024
+LATEST_US = 2**62
 
 
 def ref(name: str = "one", class_name: str = "Counter") -> ObjectRef:
@@ -25,9 +38,25 @@ def keys(**changes: bytes | None) -> Commit:
 
 def put(log: LocalObjectLog, lease: Lease, *commits: Commit, alarm: Alarm = UNCHANGED) -> Group:
     """Append, flush, and give the group back."""
-    group = log.append(lease, lease.head, list(commits), alarm)
+    group = lease.append(list(commits), alarm)
     log.flush()
     return group
+
+
+def answer(begin: Callable[[Told[Any]], None]) -> Any:
+    """What an inline log answers. Raises the error that comes instead."""
+    told: list[tuple[Any, LogError | None]] = []
+    begin(lambda result, error: told.append((result, error)))
+    ((result, error),) = told
+    if error is not None:
+        raise error
+    return result
+
+
+def kept(log: LocalObjectLog, of: ObjectRef, after: int, upto: int) -> list[LoggedPosition]:
+    """The commits that are kept with after < position <= upto, in order."""
+    found = answer(lambda done: log.past.moments(of, 0, LATEST_US, 10_000, done))
+    return [one for one in reversed(found) if after < one.position <= upto]
 
 
 class Logs:

@@ -7,14 +7,30 @@ from typing import Any
 
 import msgspec
 
-from edgestead.objects.classes import StatefulObject, describe
 from edgestead.objects.errors import ObjectReset
-from edgestead.objects.gates import InputGate
-from edgestead.objects.node import Node
-from edgestead.objects.storage import Storage
-from edgestead.store.sqlite.objectlog.local import KEEPING, LocalObjectLog
+from edgestead.objects.runtime.classes import StatefulObject, describe
+from edgestead.objects.runtime.gates import InputGate
+from edgestead.objects.runtime.node import UPKEEP_SECONDS, Node
+from edgestead.objects.runtime.storage import Storage
+from edgestead.sqlite.objectlog.local import KEEPING, LocalObjectLog
 from edgestead.testing.simulation import SimulatedLoop, SimulatedRunner, simulate
 from tests.objects.logs import SEGMENT_BYTES, Logs, ref
+
+
+class TendedNode(Node):
+    """A node whose log is tended, as the process does that opens one."""
+
+    log: LocalObjectLog
+
+    def start(self, *, alarms: bool = True) -> None:
+        super().start(alarms=alarms)
+        self._loop.call_later(UPKEEP_SECONDS, self._tend)
+
+    def _tend(self) -> None:
+        if not self.log.is_closed:
+            self.log.tend()
+            self._loop.call_later(UPKEEP_SECONDS, self._tend)
+
 
 Script = Callable[[Node], Coroutine[Any, Any, Any]]
 
@@ -35,12 +51,12 @@ def make_node(logs: Logs, loop: SimulatedLoop, *classes: type[StatefulObject], *
         clock=options.pop("clock", None),
     )
     logs.opened.append(log)
-    node = Node(
+    node = TendedNode(
         {
             kind.__name__: msgspec.structs.replace(describe(kind), durability=logs.durability)
             for kind in classes
         },
-        log,
+        log.store,
         logs.disk,
         now_ms=loop.now_ms,
         random=random.Random(2).randbytes,
@@ -54,7 +70,7 @@ def make_node(logs: Logs, loop: SimulatedLoop, *classes: type[StatefulObject], *
         logs.databases.append(database)
         return database
 
-    node._open_database = open_database  # type: ignore[method-assign]
+    node._open_database = open_database  # type: ignore[method-assign, assignment]
     return node
 
 
@@ -91,7 +107,7 @@ def with_storage(logs: Logs, body: Body, backend: str = "sql", **options: Any) -
     async def main(loop: SimulatedLoop) -> Any:
         node = make_node(logs, loop, **options)
         broken: list[ObjectReset] = []
-        engine = node._make_engine(ref(), broken.append, logs.durability)
+        engine = node._make_engine(node.log.acquire(ref()), broken.append, logs.durability)
         storage = Storage(
             engine, InputGate(), sql_backend=backend == "sql", has_alarm=True, now_ms=loop.now_ms
         )

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from edgestead.objects import layout
-from edgestead.objects.classes import describe
 from edgestead.objects.errors import BookmarkError
-from edgestead.objects.host import Host
-from edgestead.objects.node import Node
-from edgestead.store.sqlite.objectlog.adoption import Copied, adopt
+from edgestead.objects.runtime.classes import describe
+from edgestead.objects.runtime.node import Node
+from edgestead.server.objects import layout as layout
+from edgestead.server.objects.host import Host
+from edgestead.sqlite.objectlog.adoption import Copied, adopt
 from tests.objects.logs import Logs, ref
 from tests.objects.nodes import run
 from tests.objects.test_recovery import Diary
@@ -154,7 +154,7 @@ def test_the_past_moves_with_an_object_to_another_process(tmp_path: Path) -> Non
 def test_a_position_is_kept_only_for_objects_that_exist(logs: Logs) -> None:
     log = logs.open()
 
-    assert log.pin(log.acquire(ref()), 0) is None
+    assert log.acquire(ref()).pin(0) is None
 
 
 def test_a_folder_that_lost_its_history_begins_a_new_one(logs: Logs) -> None:

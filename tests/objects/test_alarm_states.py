@@ -149,7 +149,7 @@ ROWS: list[tuple[Act, Act, bool, tuple[int, int]]] = [
     (running, set_later, True, (2, 2)),  # it is set again
     (running, set_now, True, (2, 2)),  # and runs soon: when the one that runs has ended
     (running, set_past, True, (2, 2)),
-    (running, crash, False, (2, 1)),  # at least once
+    (running, crash, True, (2, 1)),  # at least once
     (running, power_cut, False, (2, 1)),
     (failed, nothing, True, (2, 1)),  # it counts as set until its retry begins
     (failed, delete, False, (1, 0)),

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import pytest
 
 from edgestead import StatefulObject
-from edgestead.objects.alarms import RETRIES_MAX, AlarmInfo
 from edgestead.objects.errors import ObjectReset
-from edgestead.objects.node import Node
+from edgestead.objects.runtime.alarms import RETRIES_MAX, AlarmInfo
+from edgestead.objects.runtime.node import Node
 from edgestead.testing.simulation import EPOCH_SECONDS, SimulatedLoop
 from tests.objects.logs import Logs, keys, ref
 from tests.objects.nodes import run
@@ -430,27 +430,6 @@ def test_an_alarm_outlives_the_process(logs: Logs, end: str) -> None:
     assert len(Bell.rung) == 1
 
 
-def test_a_handler_that_was_killed_runs_again(logs: Logs) -> None:
-    async def slow(bell: Bell, info: AlarmInfo) -> None:
-        await bell.put("begun")
-        await asyncio.sleep(5)
-
-    async def begin(bell: Any, node: Node) -> None:
-        Bell.handler = staticmethod(slow)
-        await bell.set(0)
-        await asyncio.sleep(1)
-
-    async def wait(bell: Any, node: Node) -> None:
-        await asyncio.sleep(20)
-
-    with_bell(logs, begin, close=False)
-    logs.killed()
-    with_bell(logs, wait)
-    with_bell(logs, wait)
-
-    assert [info.retry_count for _, info in Bell.rung] == [0, 0], "that was no failure of its own"
-
-
 def test_a_retry_outlives_the_process_and_its_count_too(logs: Logs) -> None:
     async def begin(bell: Any, node: Node) -> None:
         Bell.handler = staticmethod(fail)
@@ -574,8 +553,8 @@ def test_an_alarm_that_moves_all_the_time_leaves_little_behind(logs: Logs) -> No
     log = logs.open()
     lease = log.acquire(ref())
     for number in range(5_000):
-        log.append(lease, lease.head, [keys()], 10**15 + number)
+        lease.append([keys()], 10**15 + number)
     log.flush()
 
-    assert len(log._directory._heap) < 2_000
-    assert log.next_alarm_us() == 10**15 + 4_999
+    assert len(log.store.alarms._heap) < 2_000
+    assert log.store.alarms.next_us() == 10**15 + 4_999

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from edgestead.objects.calls import pack_arguments, unpack
-from edgestead.objects.classes import StatefulObject
-from edgestead.objects.commits import ROUNDS_SECONDS_MAX, Turns
 from edgestead.objects.ids import from_name
-from edgestead.objects.node import Node
-from edgestead.store.sqlite.objectlog.runner import QUICK_SECONDS, TRY_EVERY, TimedRunner
+from edgestead.objects.runtime.calls import pack_arguments, unpack
+from edgestead.objects.runtime.classes import StatefulObject
+from edgestead.objects.runtime.commits import ROUNDS_SECONDS_MAX, Turns
+from edgestead.objects.runtime.node import Node
+from edgestead.sqlite.objectlog.runner import QUICK_SECONDS, TRY_EVERY, TimedRunner
 from tests.objects.logs import Logs
 from tests.objects.nodes import run
 
@@ -72,10 +72,10 @@ class Log:
     """Only what `Turns` asks of a log."""
 
     def __init__(self, quick: bool) -> None:
-        self.syncs_quickly, self.flushed = quick, list[bool]()
+        self.is_quick, self.flushed = quick, list[bool]()
 
-    def flush(self, *, inline: bool = False) -> None:
-        self.flushed.append(inline)
+    def flush(self, *, here: bool = False) -> None:
+        self.flushed.append(here)
 
 
 class Engine:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from edgestead.objects.loader import LoadError, load
+from edgestead.objects.runtime.loader import LoadError, load
 from edgestead.objects.types import module_text
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

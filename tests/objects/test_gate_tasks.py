@@ -9,7 +9,7 @@ import pytest
 
 from edgestead import StatefulObject
 from edgestead.objects.errors import TransactionError
-from edgestead.objects.node import Node
+from edgestead.objects.runtime.node import Node
 from edgestead.testing import ObjectNode
 from tests.objects.logs import Logs
 from tests.objects.nodes import run

@@ -10,8 +10,8 @@ import pytest
 from edgestead import StatefulObject
 from edgestead.objects import limits
 from edgestead.objects.errors import ObjectReset, StorageBroken
-from edgestead.objects.node import Node
-from edgestead.objects.storage import Storage
+from edgestead.objects.runtime.node import Node
+from edgestead.objects.runtime.storage import Storage
 from edgestead.testing import ObjectNode
 from tests.objects.logs import Logs
 from tests.objects.nodes import run, with_storage

@@ -11,14 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from edgestead import StatefulObject
-from edgestead.objects.bookmarks import Bookmark, pack, parse
-from edgestead.objects.classes import Durability
 from edgestead.objects.errors import BookmarkError
-from edgestead.objects.node import Node
-from edgestead.store.objectlog import UNCHANGED, CommitKind, LoggedPosition
-from edgestead.store.sqlite.objectlog import archive, past, thinning
-from edgestead.store.sqlite.objectlog.blocks import PastEntry, pack_block
-from edgestead.store.sqlite.objectlog.history import BlockRow, History
+from edgestead.objects.runtime.bookmarks import Bookmark, pack, parse
+from edgestead.objects.runtime.classes import Durability
+from edgestead.objects.runtime.node import Node
+from edgestead.sqlite.objectlog import archive, past, thinning
+from edgestead.sqlite.objectlog.blocks import PastEntry, pack_block
+from edgestead.sqlite.objectlog.history import BlockRow, History
+from edgestead.store.objectlog import UNCHANGED, CommitKind
+from edgestead.store.past import LoggedPosition
 from edgestead.testing.disks import SimulatedDisk
 from edgestead.testing.simulation import SimulatedLoop, simulate
 from tests.objects.logs import Logs, keys, put, ref
@@ -227,6 +228,31 @@ class Both(StatefulObject):
         return await self.ctx.storage.list()
 
 
+def test_thinning_the_first_commits_of_an_object_that_has_only_keys_leaves_its_past_whole(logs: Logs) -> None:
+    async def main(loop: SimulatedLoop) -> None:
+        node: Node = make_node(logs, loop, Both)
+        both = node.env.Both["one"]
+        for n in range(3):
+            await both.put("a", n)
+        bookmark = await both.bookmark()
+        (entry,) = node.log.catalogue()
+        assert len(await node.operations.timeline(entry.ref)) == 3
+        loop.skew_seconds += 2 * DAY
+        for _ in range(30):
+            node.log.tend()
+            await asyncio.sleep(0.2)
+        assert len(await node.operations.timeline(entry.ref)) == 1
+        await both.put("a", "later")
+
+        assert await node.operations.verify(entry.ref) == []
+        await node.operations.restore(entry.ref, bookmark)
+
+        assert await both.read() == {"a": 2}
+        await node.close()
+
+    simulate(main, 0)
+
+
 def test_a_key_that_was_thinned_out_does_not_come_back_over_pages_that_hold_a_newer_value(logs: Logs) -> None:
     async def main(loop: SimulatedLoop) -> None:
         node: Node = make_node(logs, loop, Both)
@@ -338,7 +364,7 @@ def test_time_never_goes_back_also_over_a_restart_that_leaves_no_segment(logs: L
     log = logs.open()
     lease = log.acquire(ref())
     put(log, lease, keys(a=b"1"))
-    log.put_base(lease, lease.head)
+    lease.put_base(lease.head)
     log.close()
     logs.open().close()  # the segments are gone from here on
     logs.clock = itertools.count(1_000)  # far back
@@ -346,7 +372,7 @@ def test_time_never_goes_back_also_over_a_restart_that_leaves_no_segment(logs: L
     log = logs.open()
     put(log, log.acquire(ref()), keys(a=b"2"))
     found: list[LoggedPosition] = []
-    log.moments(ref(), 0, 2**62, 10, lambda moments, error: found.extend(moments or []))
+    log.past.moments(ref(), 0, 2**62, 10, lambda moments, error: found.extend(moments or []))
 
     assert [one.position for one in found] == [2, 1]
     assert found[0].time_us >= found[1].time_us
@@ -366,7 +392,7 @@ def test_thinning_keeps_the_order_of_commits_that_a_clock_left_in_disorder(tmp_p
         thinner.step(40 * DAY * 1_000_000)
 
     assert [(row.first, row.last) for row in history.blocks(1, 0, 9)] == [(1, 1), (2, 2), (3, 3)]
-    assert past.Past(history).check(1, 3) == []
+    assert past.PastReader(history).check(1, 3) == []
     history.close()
 
 

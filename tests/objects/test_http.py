@@ -4,17 +4,21 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from edgestead import Request, Response, StatefulObject
 from edgestead.http1 import messages
-from edgestead.model.errors import EdgeError, Unauthenticated
-from edgestead.objects import http_errors
+from edgestead.model.refusals import EdgeError, Unauthenticated
+from edgestead.model.refusals import object as refusals
+from edgestead.model.refusals.request import InvalidHostOrPath
 from edgestead.objects.errors import Overloaded
-from edgestead.objects.host import Host
-from edgestead.objects.jsonable import NotJson, to_json
+from edgestead.objects.ids import from_name
+from edgestead.objects.runtime.calls import error_of, pack_arguments
+from edgestead.objects.values.jsonable import NotJson, to_json
+from edgestead.server.objects.host import Host
 from tests.objects.hosts import Client, serve
 
 JSON: list[tuple[Any, str]] = [
@@ -28,32 +32,37 @@ JSON: list[tuple[Any, str]] = [
 NOT_JSON: list[Any] = [float("nan"), float("inf"), b"x", {1: 2}, {1}, "\ud800", [object()], {"a": {None: 1}}]
 
 REFUSALS: list[tuple[str, str, bytes, int, type[EdgeError] | None]] = [
-    ("POST", "/objects/Echo/a/missing", b"", 404, http_errors.NoSuchMethod),
-    ("POST", "/objects/Echo/a/_private", b"", 404, http_errors.NoSuchMethod),
-    ("POST", "/objects/Echo/a/on_start", b"", 404, http_errors.NoSuchMethod),
-    ("POST", "/objects/Echo/a/give/more", b"", 404, http_errors.NoSuchMethod),
-    ("POST", "/objects/Nobody/a/give", b"", 404, http_errors.NoSuchClass),
-    ("GET", "/objects/Silent/a/fetch/", b"", 404, http_errors.NoSuchMethod),
-    ("GET", "/", b"", 404, http_errors.NoSuchRoute),
-    ("GET", "/objects/Echo", b"", 404, http_errors.NoSuchRoute),
-    ("GET", "/objects/Echo//give", b"", 404, http_errors.NoSuchRoute),
-    ("GET", "/objects/Echo/a/give", b"", 405, http_errors.NotPost),
-    ("POST", "/objects/Echo/%ff/give", b"", 400, http_errors.BadCall),
-    ("POST", "/objects/Echo/" + "x" * 1_025 + "/give", b"", 400, http_errors.BadCall),
-    ("POST", "/objects/Echo/a/give", b"{", 400, http_errors.BadCall),
-    ("POST", "/objects/Echo/a/give", b"[]", 400, http_errors.BadCall),
-    ("POST", "/objects/Echo/a/give", b'{"args": {}}', 400, http_errors.BadCall),
-    ("POST", "/objects/Echo/a/give", b'{"arguments": []}', 400, http_errors.BadCall),
-    ("POST", "/objects/Echo/a/give", b'{"args": [1, 2, 3]}', 422, http_errors.CallRaised),
-    ("POST", "/objects/Echo/a/fail", b"", 422, http_errors.CallRaised),
-    ("POST", "/objects/Echo/a/give_set", b"", 422, http_errors.ResultNotJson),
-    ("POST", "/objects/Echo/a/give_object", b"", 422, http_errors.ResultNotJson),
-    ("POST", "/objects/Echo/a/store_object", b"", 422, http_errors.CallRaised),
-    ("POST", "/objects/Echo/a/abort", b"", 503, http_errors.WasReset),
-    ("POST", "/objects/Echo/a/abort_another", b"", 422, http_errors.CallRaised),
-    ("POST", "/objects/Echo/a/be_busy", b"", 422, http_errors.CallRaised),
-    ("GET", "/objects/Echo/a/fetch/raise", b"", 422, http_errors.CallRaised),
-    ("GET", "/objects/Echo/a/fetch/wrong", b"", 422, http_errors.CallRaised),
+    ("POST", "/objects/Echo/a/missing", b"", 404, refusals.NoSuchMethod),
+    ("POST", "/objects/Echo/a/_private", b"", 404, refusals.NoSuchMethod),
+    ("POST", "/objects/Echo/a/on_start", b"", 404, refusals.NoSuchMethod),
+    ("POST", "/objects/Echo/a/give/more", b"", 404, refusals.NoSuchRoute),
+    ("POST", "/objects/Nobody/a/give", b"", 404, refusals.NoSuchClass),
+    ("GET", "/objects/Silent/a/fetch/", b"", 404, refusals.NoSuchMethod),
+    ("GET", "/", b"", 404, refusals.NoSuchRoute),
+    ("GET", "/objects/Echo", b"", 404, refusals.NoSuchRoute),
+    ("GET", "/objects/Echo//give", b"", 404, refusals.NoSuchRoute),
+    ("GET", "/objects/Echo/a/give", b"", 405, refusals.NotPost),
+    ("POST", "/objects/Echo/%ff/give", b"", 400, InvalidHostOrPath),
+    ("POST", "/objects/Echo/" + "x" * 1_025 + "/give", b"", 400, refusals.BadCall),
+    ("POST", "/objects/Echo/a/give", b"{", 400, refusals.BadCall),
+    ("POST", "/objects/Echo/a/give", b"[]", 400, refusals.BadCall),
+    ("POST", "/objects/Echo/a/give", b'{"args": {}}', 400, refusals.BadCall),
+    ("POST", "/objects/Echo/a/give", b'{"args": ["\xff"]}', 400, refusals.BadCall),
+    ("POST", "/objects/Echo/a/give", b'{"kwargs": {"\xff": 1}}', 400, refusals.BadCall),
+    ("POST", "/objects/Echo/a/give", b'{"args": ["\xed\xa0\x80"]}', 400, refusals.BadCall),
+    ("POST", "/objects/Echo/a/give", b'{"args": ["\\ud800"]}', 400, refusals.BadCall),
+    ("POST", "/operate/objects/Echo/a/sql", b'{"query": "\xff"}', 404, refusals.NoSuchObject),
+    ("POST", "/objects/Echo/a/give", b'{"arguments": []}', 400, refusals.BadCall),
+    ("POST", "/objects/Echo/a/give", b'{"args": [1, 2, 3]}', 422, refusals.CallRaised),
+    ("POST", "/objects/Echo/a/fail", b"", 422, refusals.CallRaised),
+    ("POST", "/objects/Echo/a/give_set", b"", 422, refusals.ResultNotJson),
+    ("POST", "/objects/Echo/a/give_object", b"", 422, refusals.ResultNotJson),
+    ("POST", "/objects/Echo/a/store_object", b"", 422, refusals.CallRaised),
+    ("POST", "/objects/Echo/a/abort", b"", 503, refusals.WasReset),
+    ("POST", "/objects/Echo/a/abort_another", b"", 422, refusals.CallRaised),
+    ("POST", "/objects/Echo/a/be_busy", b"", 422, refusals.CallRaised),
+    ("GET", "/objects/Echo/a/fetch/raise", b"", 422, refusals.CallRaised),
+    ("GET", "/objects/Echo/a/fetch/wrong", b"", 422, refusals.CallRaised),
 ]
 BAD_HEADS: list[tuple[bytes, int]] = [
     (b"GET / HTTP/1.1\r\n\r\n", 400),
@@ -197,9 +206,120 @@ def test_an_exception_is_called_what_its_class_is_called(tmp_path: Path) -> None
     serve(tmp_path, script, Echo)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_no_bytes_of_a_caller_are_the_servers_fault(tmp_path: Path, seed: int) -> None:
+    """Whatever a path, query or body is made of: clients repeat what is answered with 5xx."""
+    random = Random(seed)
+    pieces = [
+        b"\xff",
+        b"\xed\xa0\x80",
+        b"\\ud800",
+        b"\\u0000",
+        b"1e999",
+        b"9" * 30,
+        b"[" * 300,
+        b'"',
+        b"{",
+        b"}",
+    ]
+    bodies = [
+        b'{"args": [%s]}',
+        b'{"args": ["%s"]}',
+        b'{"kwargs": {"%s": 1}}',
+        b'{"query": "SELECT \'%s\'"}',
+        b'{"query": "%s"}',
+        b'{"query": "SELECT ?", "bindings": ["%s"]}',
+        b'{"query": "SELECT ?", "bindings": [%s]}',
+        b'{"time": %s}',
+        b'{"time": "%s"}',
+        b'{"bookmark": "%s"}',
+        b"%s",
+    ]
+    odd = [b"%ff", b"%00", b"%ED%A0%80", b"9" * 30, b"-1", b"%C3%A9", b"0001-01-01T00:00:00%2B14:00"]
+    paths = [
+        ("POST", b"/objects/Echo/%s/give"),
+        ("POST", b"/objects/%s/a/give"),
+        ("POST", b"/objects/Echo/a/%s"),
+        ("GET", b"/operate/objects?limit=%s"),
+        ("GET", b"/operate/objects?cursor=%s"),
+        ("GET", b"/operate/objects?cursor=Echo/%s"),
+        ("GET", b"/operate/objects?class=%s"),
+        ("GET", b"/operate/objects/%s/a"),
+        ("GET", b"/operate/ids/Echo/%s"),
+        ("GET", b"/operate/objects/Echo/a/bookmark?time=%s"),
+        ("GET", b"/operate/objects/Echo/a/timeline?since=%s&limit=%s"),
+    ]
+    of_bodies = ("call?method=give", "sql", "sql-write", "restore", "alarm")
+    paths += [
+        ("PUT" if one == "alarm" else "POST", b"/operate/objects/Echo/a/" + one.encode()) for one in of_bodies
+    ]
+
+    async def script(client: Client, host: Host) -> None:
+        await client.ask("POST", "/objects/Echo/a/give_set")
+        for _ in range(150):
+            method, path = random.choice(paths)
+            target = path.replace(b"%s", random.choice(odd))
+            body = random.choice(bodies).replace(
+                b"%s", b"".join(random.choices(pieces, k=random.randrange(3)))
+            )
+            await client.send(
+                b"%s %s HTTP/1.1\r\nhost: test\r\ncontent-length: %d\r\n\r\n%s"
+                % (method.encode(), target, len(body), body)
+            )
+            status, _, answer = await client.answer()
+            assert status < 500, (method, target, body, answer)
+
+    serve(tmp_path, script, Echo)
+
+
+class Sub(Echo):
+    async def own(self) -> None:
+        pass
+
+    def plain(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ("give", "no method give: it is inherited, and only what Sub declares itself"),
+        ("_private", "no method _private: its name begins with an underscore"),
+        ("plain", "no method plain: it is not an `async def`"),
+        ("nothing", "no method nothing."),
+        ("__init__", "no method __init__."),
+    ],
+)
+def test_a_method_that_is_there_and_cannot_be_called_is_told_why(
+    tmp_path: Path, method: str, words: str
+) -> None:
+    async def script(client: Client, host: Host) -> None:
+        status, answer = await client.ask("POST", f"/objects/Sub/a/{method}")
+        assert status == 404
+        assert words in answer["errors"][0]["message"]
+        reply = await host.node.call(from_name("Sub", "a"), method, pack_arguments((), {}))
+        assert words.partition(": ")[2] in str(error_of(reply)), "between objects, too"
+
+    serve(tmp_path, script, Sub)
+
+
+def test_a_websocket_is_refused_before_the_class_is_asked(tmp_path: Path) -> None:
+    async def script(client: Client, host: Host) -> None:
+        status, answer = await client.ask(
+            "GET", "/objects/Echo/a/fetch/", connection="Upgrade", upgrade="WebSocket"
+        )
+        assert (status, answer["errors"][0]["code"]) == (501, 10474)
+        assert not host.node.live()
+
+    serve(tmp_path, script, Echo)
+
+
 def test_a_wrong_verb_is_told_the_right_ones(tmp_path: Path) -> None:
     async def script(client: Client, host: Host) -> None:
-        for path, allowed in (("/objects/Echo/a/give", "post"), ("/operate/objects/Echo/a", "get, delete")):
+        for path, allowed in (
+            ("/objects/Echo/a/give", "post"),
+            ("/operate/objects/Echo/a", "delete, get, head"),
+        ):
             await client.send(f"PATCH {path} HTTP/1.1\r\nhost: test\r\n\r\n".encode())
             status, headers, _ = await client.answer()
             assert (status, headers["allow"]) == (405, allowed)
@@ -239,6 +359,30 @@ def test_nobody_gets_in_without_leave(tmp_path: Path) -> None:
         assert (await client.ask("POST", path, authorization="Bearer bad"))[0] == 401
         assert host.node.live() == []
         assert (await client.ask("POST", path, authorization="Bearer good"))[0] == 200
+
+    serve(tmp_path, script, Echo, authorise=authorise)
+
+
+@pytest.mark.parametrize("path", ["/objects/Echo/a/give", "/objects/Echo/a/fetch/x"])
+def test_a_caller_whose_right_ends_during_the_body_is_refused(tmp_path: Path, path: str) -> None:
+    may: list[EdgeError | None] = [None]
+
+    async def script(client: Client, host: Host) -> None:
+        body = b'{"args": [1]}'
+        head = f"POST {path} HTTP/1.1\r\nhost: h\r\ncontent-length: {len(body)}\r\n\r\n".encode()
+        for ends, expected in ((None, (200, 201)), (Unauthenticated(), (401,))):
+            asked.clear()
+            await client.send(head + body[:5])
+            await asyncio.wait_for(asked.wait(), 60)
+            may[0] = ends
+            await client.send(body[5:])
+            assert (await client.answer())[0] in expected
+
+    asked = asyncio.Event()
+
+    def authorise(request: messages.Request, permission: str) -> EdgeError | None:
+        asked.set()
+        return may[0]
 
     serve(tmp_path, script, Echo, authorise=authorise)
 
@@ -310,7 +454,7 @@ def test_a_large_body_is_taken_and_a_larger_one_refused(
         assert await client.call("Echo/a/give", text) == text
         monkeypatch.setattr("edgestead.objects.limits.MESSAGE_BYTES_MAX", 1_000)
         status, answer = await client.ask("POST", "/objects/Echo/a/give", b"x" * 2_000)
-        assert (status, answer["errors"][0]["code"]) == (413, http_errors.CallTooLarge.code)
+        assert (status, answer["errors"][0]["code"]) == (413, refusals.CallTooLarge.code)
 
     serve(tmp_path, script, Echo)
 

@@ -5,7 +5,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from edgestead import StatefulObject
-from edgestead.objects.host import Host
+from edgestead.server.objects.host import Host
 from tests.objects.hosts import Client, serve
 
 noted: ContextVar[str] = ContextVar("noted", default="nothing")

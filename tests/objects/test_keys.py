@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from edgestead.objects.errors import DataCloneError, LimitError, TransactionError
-from edgestead.objects.options import OPTIONS, camel
-from edgestead.objects.storage import Storage
+from edgestead.objects.runtime.options import OPTIONS, camel
+from edgestead.objects.runtime.storage import Storage
 from tests.objects.logs import Logs
 from tests.objects.nodes import Body, with_storage
 

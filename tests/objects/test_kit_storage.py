@@ -8,7 +8,6 @@ import apsw
 import pytest
 
 from edgestead import StatefulObject
-from edgestead.objects.database import Database
 from edgestead.objects.errors import (
     BackendError,
     BookmarkError,
@@ -17,6 +16,7 @@ from edgestead.objects.errors import (
     ObjectReset,
     SqlError,
 )
+from edgestead.objects.runtime.database import Database
 from edgestead.testing import ObjectNode
 from tests.objects.kit_classes import CLASSES
 

@@ -8,22 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from edgestead.store.objectlog import (
-    FRAME_HEADER_BYTES,
-    PAGE_BYTES,
-    UNCHANGED,
-    Commit,
-    CommitKind,
-    Fenced,
-    LogDamaged,
-    ObjectRef,
-    Unknown,
-)
-from edgestead.store.sqlite.objectlog.files import LocalFiles
-from edgestead.store.sqlite.objectlog.format import BLOCK_BYTES, pack_entry, pack_record, seed_of
-from edgestead.store.sqlite.objectlog.local import LocalObjectLog
+from edgestead.sqlite.objectlog.files import LocalFiles
+from edgestead.sqlite.objectlog.format import BLOCK_BYTES, pack_entry, pack_record, seed_of
+from edgestead.sqlite.objectlog.local import LocalObjectLog
+from edgestead.store.objectlog import UNCHANGED, Commit, CommitKind, Fenced, LogDamaged, ObjectRef, Unknown
+from edgestead.store.pages import FRAME_HEADER_BYTES, PAGE_BYTES
 from edgestead.testing.disks import SimulatedDisk
-from tests.objects.logs import SEGMENT_BYTES, Logs, keys, put, ref
+from tests.objects.logs import SEGMENT_BYTES, Logs, answer, kept, keys, put, ref
 
 
 def pages(total: int, **images: bytes) -> Commit:
@@ -42,8 +33,8 @@ def fill_segments(log: LocalObjectLog, name: str, count: int) -> None:
     upto = log.sealed_segments + count
     while log.sealed_segments < upto:
         assert put(log, lease, keys(filler=b"x" * 8_000)).state == "durable"
-    log.put_base(lease, lease.head)
-    log.release(lease, {})
+    lease.put_base(lease.head)
+    lease.release({})
 
 
 def contents(disk: SimulatedDisk, path: str) -> bytes:
@@ -66,11 +57,35 @@ def test_a_commit_is_there_after_a_power_cut(logs: Logs) -> None:
 def test_a_commit_without_flush_is_not_acknowledged(log: LocalObjectLog) -> None:
     lease = log.acquire(ref())
 
-    group = log.append(lease, 0, [keys(a=b"1")], None)
+    group = lease.append([keys(a=b"1")], None)
 
     assert group.state == "waiting"
     log.flush()
     assert group.state == "durable"
+
+
+def test_progress_counts_what_was_synced_and_what_waits(log: LocalObjectLog) -> None:
+    assert log.progress == (0, 0, 0)
+    lease = log.acquire(ref())
+    put(log, lease, keys(a=b"1"), keys(b=b"2"))
+    assert log.progress == (1, 3, 0), "the object's name, and two commits"
+
+    lease.append([keys(a=b"1")], None)
+
+    assert log.progress == (1, 3, 1)
+
+
+def test_a_position_that_was_handed_out_is_logged_once(log: LocalObjectLog) -> None:
+    lease = log.acquire(ref())
+    put(log, lease, keys(a=b"1"))
+
+    group = lease.pin(1)
+
+    assert group is not None
+    assert group.state == "waiting"
+    log.flush()
+    assert group.state == "durable"
+    assert lease.pin(1) is None
 
 
 def test_groups_share_one_sync(logs: Logs) -> None:
@@ -78,11 +93,11 @@ def test_groups_share_one_sync(logs: Logs) -> None:
     leases = [log.acquire(ref(f"o{number}")) for number in range(10)]
     before = logs.disk.operations
 
-    groups = {id(log.append(lease, 0, [keys(a=b"1")], None)) for lease in leases}
+    groups = {id(lease.append([keys(a=b"1")], None)) for lease in leases}
     log.flush()
 
     assert len(groups) == 1
-    assert logs.disk.operations - before == 2  # one write, one sync
+    assert logs.disk.operations - before == 3  # one write, one sync; the mark, which is not synced
 
 
 def test_pages_contain_every_earlier_key(logs: Logs) -> None:
@@ -152,7 +167,7 @@ def test_an_earlier_lease_is_fenced(log: LocalObjectLog) -> None:
     new = log.acquire(ref())
 
     with pytest.raises(Fenced):
-        log.append(old, 0, [keys(a=b"1")], None)
+        old.append([keys(a=b"1")], None)
     put(log, new, keys(a=b"1"))
 
 
@@ -167,18 +182,10 @@ def test_who_takes_an_object_from_its_holder_gets_what_was_acknowledged(log: Loc
 
 def test_a_released_lease_is_fenced(log: LocalObjectLog) -> None:
     lease = log.acquire(ref())
-    log.release(lease, {})
+    lease.release({})
 
     with pytest.raises(Fenced):
-        log.append(lease, 0, [keys(a=b"1")], None)
-
-
-def test_a_head_that_is_not_the_logs_is_fenced(log: LocalObjectLog) -> None:
-    lease = log.acquire(ref())
-    put(log, lease, keys(a=b"1"))
-
-    with pytest.raises(Fenced):
-        log.append(lease, 0, [keys(a=b"2")], None)
+        lease.append([keys(a=b"1")], None)
 
 
 def test_a_real_lock_keeps_a_second_process_out(tmp_path: Path) -> None:
@@ -206,8 +213,10 @@ def test_a_torn_tail_is_dropped_and_a_new_segment_begun(logs: Logs) -> None:
     put(log, lease, keys(a=b"1"))
     segment = logs.disk.inodes["/objects/log/segment-0001.log"]
     end = log._writer.segment.offset  # type: ignore[union-attr]
+    mark = bytes(logs.disk.inodes["/objects/log/mark"].data)
     put(log, lease, keys(a=b"2"))
     segment.data[end + 40] ^= 1
+    logs.disk.inodes["/objects/log/mark"].data[:] = mark  # nobody was told of the last one
 
     logs.killed()
     again = logs.open()
@@ -264,7 +273,7 @@ def test_a_recycled_segments_old_records_never_replay(logs: Logs) -> None:
     slots = set()
     while log._upkeep.generation < 8:
         put(log, lease, keys(a=b"x" * 8_000))
-        log.put_base(lease, lease.head)
+        lease.put_base(lease.head)
         slots.add(log._upkeep.active.row.slot)  # type: ignore[union-attr]
     assert len(slots) <= 3, "segments are recycled"
     put(log, lease, keys(b=b"last"))
@@ -285,8 +294,8 @@ def test_generations_are_never_used_again(logs: Logs) -> None:
         used.append(log._upkeep.generation)
         lease = log.acquire(ref())
         put(log, lease, keys(a=b"1"))
-        log.put_base(lease, lease.head)
-        log.release(lease, {})
+        lease.put_base(lease.head)
+        lease.release({})
         log.close()
 
     assert sorted(set(used)) == used
@@ -330,9 +339,36 @@ def test_a_segment_goes_only_when_every_base_has_it(logs: Logs) -> None:
     fill_segments(log, "busy", 3)
 
     assert log.sealed_segments == 3
-    assert log.holding_back(10) == [ref("slow")]
-    log.put_base(slow, slow.head)
+    assert log.lagging(10) == [ref("slow")]
+    slow.put_base(slow.head)
     assert log.sealed_segments == 0
+
+
+def test_after_a_start_only_objects_with_a_tail_hold_segments_back(logs: Logs) -> None:
+    log = logs.open()
+    put(log, log.acquire(ref("pages")), pages(1, p1=b"A"))
+    put(log, log.acquire(ref("keys")), keys(a=b"1"))
+    logs.killed()
+
+    log = logs.open()
+
+    assert log.sealed_segments == 1
+    assert log.lagging(10) == [ref("keys")]
+
+
+def test_segments_that_cannot_go_cost_no_sync(logs: Logs) -> None:
+    log = logs.open()
+    slow = log.acquire(ref("slow"))
+    put(log, slow, keys(a=b"1"))
+    fill_segments(log, "busy", 2)
+    operations: list[tuple[str, str]] = []
+    logs.disk.fails_on = lambda operation, path: operations.append((operation, path)) is not None
+
+    log.tend()
+
+    assert ("sync", "/objects/data") not in operations
+    slow.put_base(slow.head)
+    assert ("sync", "/objects/data") in operations
 
 
 def test_what_is_retired_is_synced_and_written_down_first(logs: Logs) -> None:
@@ -340,7 +376,7 @@ def test_what_is_retired_is_synced_and_written_down_first(logs: Logs) -> None:
     lease = log.acquire(ref())
     put(log, lease, pages(1, p1=b"A"), alarm=7_000)
     logs.disk.open(lease.path, create=True).write(b"A" * PAGE_BYTES, 0)
-    log.put_base(lease, lease.head)
+    lease.put_base(lease.head)
 
     fill_segments(log, "busy", 2)
 
@@ -358,7 +394,7 @@ def test_a_base_that_moved_is_written_down_even_if_the_rest_was_before(logs: Log
     put(log, lease, keys(a=b"1"))
     log._catalogue.settle(log._directory.rows(), ())
     log._directory.settled(log._directory.rows())
-    log.put_base(lease, 1)
+    lease.put_base(1)
     fill_segments(log, "busy", 2)
     put(log, lease, keys(a=b"2"))
 
@@ -372,8 +408,8 @@ def test_after_a_clean_end_there_is_nothing_to_recover(logs: Logs) -> None:
     log = logs.open()
     lease = log.acquire(ref())
     put(log, lease, keys(a=b"1"))
-    log.put_base(lease, lease.head)
-    log.release(lease, {})
+    lease.put_base(lease.head)
+    lease.release({})
     log.close()
 
     log = logs.open()
@@ -386,24 +422,24 @@ def test_a_tail_survives_a_clean_end(logs: Logs) -> None:
     log = logs.open()
     lease = log.acquire(ref())
     put(log, lease, keys(a=b"1"))
-    log.release(lease, {"a": b"1"})
+    lease.release({"a": b"1"})
     log.close()
 
     log = logs.open()
 
-    assert log.holding_back(1) == [ref()]
+    assert log.lagging(1) == [ref()]
     assert log.acquire(ref()).tail == {"a": b"1"}
 
 
 # what the log knows
 
 
-def test_read_gives_the_commits_between_two_positions(log: LocalObjectLog) -> None:
+def test_the_past_has_each_commit_with_what_it_did_to_the_alarm(log: LocalObjectLog) -> None:
     lease = log.acquire(ref())
     for number in range(5):
         put(log, lease, keys(n=b"%d" % number), alarm=number + 1)
 
-    commits = log.read(ref(), 1, 3)
+    commits = kept(log, ref(), 1, 3)
 
     assert [(c.position, c.kind, c.alarm) for c in commits] == [
         (2, CommitKind.KEYS, 2),
@@ -415,30 +451,28 @@ def test_a_commit_is_kept_when_its_segment_is_gone(logs: Logs) -> None:
     log = logs.open()
     lease = log.acquire(ref())
     put(log, lease, keys(a=b"1"))
-    log.put_base(lease, 1)
+    lease.put_base(1)
     fill_segments(log, "busy", 2)
 
     assert not log.sealed_segments
-    assert [c.position for c in log.read(ref(), 0, 1)] == [1]
+    assert [c.position for c in kept(log, ref(), 0, 1)] == [1]
     with pytest.raises(Unknown):
-        log.read(ref("nobody"), 0, 1)
-    with pytest.raises(Unknown):
-        log.read(ref(), 1, 2)
+        kept(log, ref("nobody"), 0, 1)
 
 
 def test_position_at_finds_by_time_and_survives_a_clock_that_steps_back(logs: Logs) -> None:
     log = logs.open()
     lease = log.acquire(ref())
     put(log, lease, keys(a=b"1"))
-    first = log.read(ref(), 0, 1)[0].time_us
+    first = kept(log, ref(), 0, 1)[0].time_us
     logs.clock = iter(range(10, 10_000))  # type: ignore[assignment]
     put(log, lease, keys(a=b"2"))
 
-    times = [commit.time_us for commit in log.read(ref(), 0, 2)]
+    times = [commit.time_us for commit in kept(log, ref(), 0, 2)]
 
     assert times == [first, first], "positions order, never the clock"
-    assert log.position_at(ref(), first) == 2
-    assert log.position_at(ref(), first - 1) == 0
+    assert answer(lambda done: log.past.position_at(ref(), first, done)).position == 2
+    assert answer(lambda done: log.past.position_at(ref(), first - 1, done)).position == 0
 
 
 def test_the_catalogue_lists_old_and_new_objects_in_order(logs: Logs) -> None:
@@ -446,8 +480,8 @@ def test_the_catalogue_lists_old_and_new_objects_in_order(logs: Logs) -> None:
     for name in ("b", "a"):
         lease = log.acquire(ref(name))
         put(log, lease, keys(k=b"v"))
-        log.put_base(lease, 1)
-        log.release(lease, {})
+        lease.put_base(1)
+        lease.release({})
     log.close()
     log = logs.open()
     put(log, log.acquire(ref("c", "Other")), keys(k=b"v"), alarm=9)
@@ -469,9 +503,11 @@ def test_alarms_are_found_after_a_restart(logs: Logs) -> None:
 
     log = logs.open()
 
-    assert log.next_alarm_us() == 10
-    assert log.due_alarms(50, 10) == [(10, ref("b")), (30, ref("a"))]
-    assert log.due_alarms(50, 1) == [(10, ref("b"))]
+    assert log.store.alarms.next_us() == 10
+    assert log.store.alarms.take(50, 1) == [(10, ref("b"))]
+    assert log.store.alarms.take(50, 10) == [(30, ref("a"))], "each only once"
+    log.store.alarms.give_back(ref("b"))
+    assert log.store.alarms.take(50, 10) == [(10, ref("b"))]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -487,7 +523,7 @@ def test_any_history_comes_back_as_it_was_acknowledged(logs: Logs, seed: int) ->
             key, value = f"k{chance.randrange(5)}", chance.randbytes(chance.randrange(1, 3_000))
             put(log, lease, keys(**{key: value}))
             state[key] = value
-            log.release(lease, {**lease.tail, key: value})
+            lease.release({**lease.tail, key: value})
         logs.power_cut(chance.randrange(1_000))
     log = logs.open()
 

@@ -1,6 +1,7 @@
 """What the log does when the disk refuses: full disks, failed writes, failed syncs."""
 
 import asyncio
+import contextlib
 import errno
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -8,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from edgestead.objects.classes import StatefulObject
+from edgestead.objects import limits
 from edgestead.objects.errors import StorageBroken
 from edgestead.objects.ids import from_name
-from edgestead.objects.node import Node
-from edgestead.store.objectlog import LogBroken, NoSpace
-from edgestead.store.sqlite.objectlog.local import LocalObjectLog
+from edgestead.objects.runtime.classes import StatefulObject
+from edgestead.objects.runtime.node import Node
+from edgestead.sqlite.objectlog.local import LocalObjectLog
+from edgestead.store.objectlog import Commit, CommitKind, LogBroken, NoSpace
+from edgestead.store.pages import PAGE_BYTES, frames_of
 from tests.objects.logs import Logs, keys, put, ref
 from tests.objects.nodes import run
 
@@ -58,10 +61,10 @@ def test_a_failed_sync_or_write_ends_the_process(logs: Logs, operation: str, num
 
     assert (group.state, type(group.error)) == ("refused", LogBroken)
     assert [getattr(error, "errno", None) for error in logs.fatal] == [number]
-    for use in (lambda: log.append(lease, lease.head, [keys(b=b"3")], None), lambda: log.acquire(ref("x"))):
+    for use in (lambda: lease.append([keys(b=b"3")], None), lambda: log.acquire(ref("x"))):
         with pytest.raises(LogBroken):
             use()
-    assert log.read_only
+    assert log.room.is_full
 
 
 def test_a_write_without_space_is_refused_and_leaves_nothing(logs: Logs) -> None:
@@ -74,9 +77,10 @@ def test_a_write_without_space_is_refused_and_leaves_nothing(logs: Logs) -> None
 
     assert (group.state, type(group.error)) == ("refused", NoSpace)
     assert logs.fatal == []
-    log.release(lease, {"a": b"2"}, rebuild=True)
+    lease.release({"a": b"2"}, rebuild=True)
     lease = log.acquire(ref())
     assert (lease.head, lease.tail, lease.alarm_us) == (1, {"a": b"1"}, 5)
+    assert lease.pin(1) is not None, "it was not handed out before"
     assert put(log, lease, keys(a=b"3")).state == "durable"
     assert put(log, other, keys(b=b"1")).state == "durable"
     logs.power_cut()
@@ -91,7 +95,7 @@ def without_spare(logs: Logs) -> LocalObjectLog:
     log = logs.open()
     lease = log.acquire(ref("filler"))
     logs.disk.space_bytes = 0
-    while not log.read_only:
+    while not log.room.is_full:
         assert put(log, lease, keys(filler=b"x" * 8_000)).state == "durable"
     return log
 
@@ -101,8 +105,8 @@ def test_without_a_spare_segment_the_log_takes_only_upkeep(logs: Logs) -> None:
     lease = log.acquire(ref())
 
     with pytest.raises(NoSpace):
-        log.append(lease, 0, [keys(a=b"1")], None)
-    group = log.append(lease, 0, [keys(a=b"1")], None, upkeep=True)
+        lease.append([keys(a=b"1")], None)
+    group = lease.append([keys(a=b"1")], None, upkeep=True)
     log.flush()
 
     assert group.state == "durable"
@@ -111,12 +115,12 @@ def test_without_a_spare_segment_the_log_takes_only_upkeep(logs: Logs) -> None:
 def test_the_log_takes_commits_again_when_there_is_space(logs: Logs) -> None:
     log = without_spare(logs)
     log.tend()
-    assert log.read_only
+    assert log.room.is_full
     logs.disk.space_bytes = None
 
     log.tend()
 
-    assert not log.read_only
+    assert not log.room.is_full
     assert put(log, log.acquire(ref()), keys(a=b"1")).state == "durable"
 
 
@@ -129,14 +133,14 @@ def test_a_full_disk_beside_a_spare_segment_is_noticed_too(logs: Logs) -> None:
 
     group = put(log, lease, keys(a=b"2"))
 
-    assert (group.state, type(group.error), log.read_only) == ("refused", NoSpace, True)
+    assert (group.state, type(group.error), log.room.is_full) == ("refused", NoSpace, True)
     with pytest.raises(NoSpace):
-        log.append(log.acquire(ref("other")), 0, [keys(a=b"1")], None)
+        log.acquire(ref("other")).append([keys(a=b"1")], None)
     log.tend()
-    assert log.read_only, "still full"
+    assert log.room.is_full, "still full"
     logs.disk.space_bytes = None
     log.tend()
-    assert not log.read_only
+    assert not log.room.is_full
     assert put(log, log.acquire(ref()), keys(a=b"3")).state == "durable"
     assert "room" not in logs.disk.names("/objects/log")
 
@@ -145,9 +149,9 @@ def test_a_retired_segment_is_space_enough(logs: Logs) -> None:
     log = without_spare(logs)
     lease = log.acquire(ref("filler"))
 
-    log.put_base(lease, lease.head)
+    lease.put_base(lease.head)
 
-    assert not log.read_only
+    assert not log.room.is_full
     assert put(log, lease, keys(a=b"1")).state == "durable"
 
 
@@ -175,13 +179,13 @@ def test_a_full_disk_refuses_before_it_acknowledges_and_resets(
                 acknowledged.append(f"k{number:04}")
         assert caught.value.reset
         await asyncio.sleep(0.1)
-        assert node.log.read_only
+        assert node.log.room.is_full
         if kind is Notes:
             assert await stub.keys() == sorted(acknowledged), "readable while the disk is full"
         logs.disk.space_bytes = None
         node.log.tend()
         await asyncio.sleep(5)
-        assert not node.log.read_only
+        assert not node.log.room.is_full
         await stub.write("last")
         acknowledged.append("last")
 
@@ -192,6 +196,155 @@ def test_a_full_disk_refuses_before_it_acknowledges_and_resets(
     logs.killed()
     run(logs, after, kind)
     assert not logs.fatal
+
+
+class Large(Table):
+    """Each `write` is more pages than wait for a checkpoint."""
+
+    async def write(self, key: str, size: int = 50_000) -> None:
+        for part in range(3):
+            self.ctx.storage.sql.exec("INSERT INTO t VALUES (?, zeroblob(?))", f"{key}{part}", size)
+
+    async def keys(self) -> list[str]:
+        return await super().keys()
+
+
+@pytest.mark.parametrize("durability", ["log", "sqlite"], indirect=True)
+@pytest.mark.parametrize("room_bytes", range(50_000, 1_000_000, 100_000))
+def test_a_large_commit_on_a_full_disk_ends_no_process(
+    logs: Logs, monkeypatch: pytest.MonkeyPatch, room_bytes: int
+) -> None:
+    """Wherever the disk becomes full: write-ahead log, segment, database file, history, catalogue."""
+    monkeypatch.setattr(limits, "CHECKPOINT_FRAMES", 30)
+    acknowledged: list[str] = []
+
+    async def write(stub: Any, key: str) -> None:
+        with contextlib.suppress(StorageBroken):
+            await stub.write(key)
+            acknowledged.extend(f"{key}{part}" for part in range(3))
+
+    async def script(node: Node) -> None:
+        small, large = node.env.Notes["small"], node.env.Large["large"]
+        await small.write("first")
+        await node.env.Large["other"].write("", 1)
+        logs.disk.space_bytes = room_bytes
+        for key in "abc":
+            await write(large, key)
+            await asyncio.sleep(2)  # history, thinning, bases and retiring have their turns
+        assert await small.keys() == ["first"], "other objects can be read"
+        assert len(await node.env.Large["other"].keys()) == 3
+        logs.disk.space_bytes = None
+        await asyncio.sleep(5)
+        assert not node.log.room.is_full
+        await large.write("d")
+        acknowledged.extend(["d0", "d1", "d2"])
+        assert await large.keys() == sorted(acknowledged)
+
+    async def after(node: Node) -> None:
+        assert await node.env.Large["large"].keys() == sorted(acknowledged)
+
+    run(logs, script, Notes, Large, segment_bytes=300_000)
+    assert not logs.fatal
+    logs.power_cut()
+    run(logs, after, Notes, Large, segment_bytes=300_000)
+
+
+def test_a_base_that_has_no_room_waits_and_others_move(logs: Logs) -> None:
+    async def script(node: Node) -> None:
+        for name in "ab":
+            await node.env.Table[name].write("k", 5_000)
+        await asyncio.sleep(1)
+        failing = next(path for path in logs.disk.inodes if path.endswith(".sqlite"))
+        honest = logs.disk.take_space
+
+        def take_space(growth: int, path: str) -> None:
+            if path == failing and growth > 0:
+                raise OSError(errno.ENOSPC, "full", path)
+            honest(growth, path)
+
+        logs.disk.take_space = take_space  # type: ignore[method-assign]
+        for number in range(100):  # until segments are full, and bases have to move
+            for name in "ab":
+                await node.env.Table[name].write(f"{number}", 5_000)
+        await asyncio.sleep(1)
+        behind = {ref.id for ref in node.log.lagging(10)}
+        assert len(behind) == 1, "one waits, the other one moved"
+        del logs.disk.take_space
+        await asyncio.sleep(5)
+        assert not node.log.lagging(10)
+
+    run(logs, script, Table)
+    assert not logs.fatal
+
+
+@pytest.mark.parametrize("ends", ["retired", "closed"])
+def test_what_a_refused_object_was_stays_when_its_segment_goes(logs: Logs, ends: str) -> None:
+    log = logs.open()
+    lease, filler = log.acquire(ref()), log.acquire(ref("filler"))
+    put(log, lease, keys(a=b"1"), alarm=5)
+    lease.put_base(lease.head)
+    while not log.sealed_segments:
+        put(log, filler, keys(filler=b"x" * 8_000))
+    fail_next(logs, "write", "segment-", errno.ENOSPC)
+    assert put(log, lease, keys(a=b"2"), alarm=6).state == "refused"
+    lease.release({}, rebuild=True)
+
+    filler.put_base(filler.head)
+    log.tend()
+    if ends == "closed":
+        log.close()
+    logs.killed()
+
+    log = logs.open()
+    found = log.find(ref())
+    assert found is not None
+    assert (found.head, found.alarm_us) == (1, 5)
+    assert put(log, log.acquire(ref()), keys(a=b"3")).state == "durable"
+
+
+def test_segments_stay_while_somebody_holds_what_was_refused(logs: Logs) -> None:
+    log = logs.open()
+    lease, filler = log.acquire(ref()), log.acquire(ref("filler"))
+    put(log, lease, keys(a=b"1"))
+    lease.put_base(lease.head)
+    while not log.sealed_segments:
+        put(log, filler, keys(filler=b"x" * 8_000))
+    fail_next(logs, "write", "segment-", errno.ENOSPC)
+    assert put(log, lease, keys(a=b"2")).state == "refused"
+
+    filler.put_base(filler.head)
+    log.tend()
+    assert log.sealed_segments == 1
+    lease.release({}, rebuild=True)
+    log.tend()
+
+    assert log.sealed_segments == 0
+
+
+def test_segments_stay_while_a_database_cannot_be_made_again(
+    logs: Logs, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = logs.open()
+    lease, filler = log.acquire(ref()), log.acquire(ref("filler"))
+    image = b"A" * PAGE_BYTES
+    pages = Commit(CommitKind.PAGES, frames_of(image, [1], 1))
+    put(log, lease, pages)
+    while not log.sealed_segments:
+        put(log, filler, keys(filler=b"x" * 8_000))
+    fail_next(logs, "write", "segment-", errno.ENOSPC)
+    assert put(log, lease, pages).state == "refused"
+    lease.release({}, rebuild=True)
+    filler.put_base(filler.head)
+    fail_next(logs, "write", ".sqlite", errno.ENOSPC)
+    log._directory.unbased.clear()  # as if its base had moved
+
+    log.tend()
+    assert log.sealed_segments == 1
+    assert "segments stay for Counter/" in caplog.text
+    log.tend()
+
+    assert log.sealed_segments == 0
+    assert bytes(logs.disk.inodes[lease.path].data) == image
 
 
 def test_what_waits_behind_a_refused_commit_is_refused_too(logs: Logs) -> None:
@@ -217,7 +370,7 @@ def test_a_database_that_meets_a_full_disk_makes_the_log_read_only(logs: Logs) -
         with pytest.raises(StorageBroken):
             await node.env.Table["a"].write("second", 50_000)
         await asyncio.sleep(0.2)
-        assert node.log.read_only
+        assert node.log.room.is_full
         with pytest.raises(StorageBroken, match="no space"):
             await node.env.Notes["b"].write("key")
         logs.disk.space_bytes = None
@@ -237,7 +390,7 @@ def test_an_object_that_is_as_large_as_it_may_be_troubles_nobody_else(logs: Logs
         with pytest.raises(StorageBroken, match="full"):
             await large.write("second", 100_000)
         await asyncio.sleep(0.1)
-        assert not node.log.read_only
+        assert not node.log.room.is_full
         await node.env.Table["other"].write("first")
         assert await large.keys() == ["first"]
 
@@ -349,7 +502,7 @@ def test_a_refused_commit_is_never_written_down_as_a_head(logs: Logs) -> None:
     log = logs.open()
     lease = log.acquire(ref())
     put(log, lease, keys(a=b"1"))
-    log.put_base(lease, 1)
+    lease.put_base(1)
     fail_next(logs, "write", "segment-", errno.ENOSPC)
     assert put(log, lease, keys(a=b"2")).state == "refused"
 

@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from edgestead.objects.engine import Engine
-from edgestead.objects.gates import InputGate
-from edgestead.objects.node import Node
-from edgestead.objects.storage import Storage
+from edgestead.objects.runtime.engine import Engine
+from edgestead.objects.runtime.gates import InputGate
+from edgestead.objects.runtime.node import Node
+from edgestead.objects.runtime.storage import Storage
 from edgestead.testing.disks import SimulatedDisk
 from edgestead.testing.simulation import SimulatedLoop
 from tests.objects.logs import Logs, ref
@@ -43,7 +43,7 @@ class StorageModel(RuleBasedStateMachine):
             node = make_node(
                 self.logs, self.loop, logging=random.Random(len(self.logs.opened)).choice(("keys", "pages"))
             )
-            return node, node._make_engine(ref(), lambda error: None, self.logs.durability)
+            return node, node._make_engine(node.log.acquire(ref()), lambda error: None, self.logs.durability)
 
         self.node, self.engine = self.loop.run_until_complete(make())
         self.storage = Storage(

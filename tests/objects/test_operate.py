@@ -14,10 +14,14 @@ import pytest
 
 from edgestead import StatefulObject
 from edgestead.http1 import messages
-from edgestead.model.access_errors import InvalidAccessToken
-from edgestead.model.errors import EdgeError
-from edgestead.objects import copies, ids, operate_routes, operate_sql
-from edgestead.objects.host import Host
+from edgestead.model.refusals import EdgeError
+from edgestead.model.refusals.access import InvalidAccessToken
+from edgestead.objects import ids
+from edgestead.objects.operate import checks, copies, verifying
+from edgestead.objects.operate import sql as operate_sql
+from edgestead.rest.routing import OBJECTS, Router, rows_of
+from edgestead.server.objects.host import Host
+from edgestead.sqlite.objectlog.local import LocalLease
 from edgestead.store.objectlog import NoSpace
 from tests.objects.hosts import Client, serve
 
@@ -184,11 +188,11 @@ WRONG = [
     ("POST", "objects", 405, 10473),
     ("PUT", "objects/Plain/p", 405, 10473),
     ("GET", "objects/Plain/p/sql", 405, 10473),
-    ("GET", "objects?page=2", 400, 10471),
-    ("GET", "objects?limit=many", 400, 10471),
-    ("GET", "objects?cursor=x", 400, 10471),
-    ("GET", "objects/Plain/p?limit=1", 400, 10471),
-    ("GET", "objects/Plain/%FF", 400, 10471),
+    ("GET", "objects?page=2", 400, 1001),
+    ("GET", "objects?limit=many", 400, 1001),
+    ("GET", "objects?cursor=x", 400, 1001),
+    ("GET", "objects/Plain/p?limit=1", 400, 1001),
+    ("GET", "objects/Plain/%FF", 400, 7002),
     ("GET", f"objects/Plain/{'n' * 1_025}", 400, 10471),
     ("GET", "ids/Plain/p", 400, 10471),
     ("GET", f"ids/Plain/{ids.from_name('Ledger', 'p').id}", 400, 10471),
@@ -338,6 +342,8 @@ NO_QUERIES = [
     b'{"query": 5}',
     b'{"query": "SELECT 1", "write": true}',
     b'{"query": "SELECT 1", "bindings": {}}',
+    b'{"query": "SELECT 1", "query": "DELETE FROM ledger"}',
+    b'{"query": "SELECT 1", "bindings": [{"a": 1, "b": 2, "a": 3}]}',
 ]
 
 
@@ -346,7 +352,8 @@ def test_a_body_that_is_no_query_is_refused(tmp_path: Path) -> None:
         await client.call("Ledger/x/add", "one")
         for body in NO_QUERIES:
             status, answer = await tell(client, "POST", "objects/Ledger/x/sql", body)
-            assert (status, error_of(answer)[0]) == (400, 10471), body
+            code = 9207 if body else 1198
+            assert (status, error_of(answer)[0]) == (400, code), body
 
     run(tmp_path, script)
 
@@ -419,14 +426,14 @@ def test_an_export_is_one_moment_while_the_object_goes_on_writing(
 def test_a_copy_is_made_on_a_full_disk_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def script(client: Client, host: Host) -> None:
         await client.call("Plain/p/put", "k", 1)
-        append = host.log.append
+        append = LocalLease.append
 
         def full(*arguments: Any, upkeep: bool = False) -> Any:
             if not upkeep:
                 raise NoSpace("no space left for the object log")
             return append(*arguments, upkeep=True)
 
-        monkeypatch.setattr(host.log, "append", full)
+        monkeypatch.setattr(LocalLease, "append", full)
         (await export(client, "objects/Plain/p", tmp_path / "copy.sqlite")).close()
         assert (await ask(client, "POST", "objects/Plain/p/verify"))["keys"] == 1
         monkeypatch.undo()
@@ -446,7 +453,7 @@ def test_without_room_for_a_copy_none_is_begun(
         for room, status in ((size - 1, 422), (size, 200)):
             left = free._replace(free=copies.ROOM_LEFT_BYTES + room)
             with monkeypatch.context() as patch:
-                patch.setattr(copies.shutil, "disk_usage", lambda folder, left=left: left)
+                patch.setattr(shutil, "disk_usage", lambda folder, left=left: left)
                 answered, raw = await client.ask(method, f"/operate/objects/Ledger/x/{operation}")
             assert answered == status
             assert status == 200 or "no room for a copy" in raw["errors"][0]["message"]
@@ -479,6 +486,92 @@ def test_a_sound_object_is_found_sound(tmp_path: Path) -> None:
         verdict = await ask(client, "POST", "objects/Ledger/x/verify")
         assert verdict["problems"] == []
         assert (verdict["keys"], verdict["pages"] > 2) == (20, True)
+
+    run(tmp_path, script)
+
+
+def test_a_value_that_its_table_does_not_take_is_found_in_a_copy_and_in_memory(tmp_path: Path) -> None:
+    path = tmp_path / "copy.sqlite"
+    database = apsw.Connection(str(path))
+    database.execute("PRAGMA ignore_check_constraints = ON; CREATE TABLE t (a CHECK (a > 0))")
+    database.execute("INSERT INTO t VALUES (-1)").fetchall()
+    database.close()
+    found = ["CHECK constraint failed in t"]
+
+    assert checks.check_database(str(path)).problems == found
+    assert checks.check_image(checks.Image(path.read_bytes(), {})).problems == found
+
+
+def test_all_are_looked_at_in_pages_without_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def no_copy(*_: Any) -> None:
+        raise AssertionError("a small object is copied")
+
+    async def script(client: Client, host: Host) -> None:
+        for number in range(7):
+            await client.call(f"Ledger/x{number}/add", "one")
+            await client.call(f"Plain/p{number}/put", "k", number)
+        for ref in host.node.live()[::2]:  # some are in memory, some are not
+            host.node.evict((ref.class_name, ref.id))
+        for number in range(200):
+            await client.call("Ledger/x0/add", f"{number:0500}")
+        monkeypatch.setattr(verifying, "IMAGES_BYTES_MAX", 20_000)
+        with monkeypatch.context() as patch:
+            patch.setattr(copies, "copy", no_copy)
+            found, cursor = [], ""
+            while page := (await tell(client, "POST", f"verify?limit=5&class=Plain&cursor={cursor}"))[1]:
+                assert page["result_info"]["log_problems"] == []
+                found += page["result"]
+                if not (cursor := quote(page["result_info"]["cursor"], safe="")):
+                    break
+        assert [one["name"] for one in found] == [one.name for one in by_id(host, "Plain")]
+        assert all((one["keys"], one["problems"]) == (1, []) for one in found)
+        copied: list[str] = []
+        monkeypatch.setattr(verifying, "IMAGE_BYTES_MAX", 100_000)
+        whole = copies.finish
+        monkeypatch.setattr(copies, "finish", lambda path: (copied.append(path), whole(path)))
+        everything = await ask(client, "POST", "verify?limit=1000")
+        assert [one["problems"] for one in everything] == [[]] * 14
+        assert len(copied) == 1, "a large one is copied"
+
+    run(tmp_path, script)
+
+
+def by_id(host: Host, class_name: str) -> list[Any]:
+    return [entry.ref for entry in host.log.catalogue() if entry.ref.class_name == class_name]
+
+
+def test_in_one_pass_damage_is_found_where_it_is(tmp_path: Path) -> None:
+    async def before(client: Client, host: Host) -> None:
+        for number in range(200):
+            await client.call("Ledger/x/add", f"{number:050}")
+        await client.call("Ledger/sound/add", "one")
+
+    async def after(client: Client, host: Host) -> None:
+        found = {one["name"]: one["problems"] for one in await ask(client, "POST", "verify")}
+        assert found["sound"] == []
+        assert any("by_data" in problem for problem in found["x"]), found
+        assert any("'key-bad' cannot be read" in problem for problem in found["x"]), found
+
+    run(tmp_path, before)
+    damage(max(tmp_path.glob("data/Ledger/*/*.sqlite"), key=lambda path: path.stat().st_size))
+    run(tmp_path, after)
+
+
+def test_a_log_that_loses_its_end_while_it_runs_is_told_by_verify(tmp_path: Path) -> None:
+    async def script(client: Client, host: Host) -> None:
+        for number in range(20):
+            await client.call("Plain/p/put", f"k{number}", number)
+        assert (await tell(client, "POST", "verify"))[1]["result_info"]["log_problems"] == []
+        active = host.log._upkeep.active
+        assert active is not None
+        path = tmp_path / "log" / active.row.slot
+        whole = path.read_bytes()
+        path.write_bytes(whole[: active.offset // 2].ljust(len(whole), b"\0"))
+
+        (problem,) = (await tell(client, "POST", "verify"))[1]["result_info"]["log_problems"]
+
+        assert f"is written to {active.offset}" in problem
+        path.write_bytes(whole)
 
     run(tmp_path, script)
 
@@ -557,26 +650,34 @@ def test_an_object_that_cannot_start_any_more_can_be_looked_at_and_mended(tmp_pa
 
 
 OF_ONE = "/operate/objects/Plain/p"
-PERMISSIONS = [
-    ("GET", "/operate/objects", "Objects Read"),
-    ("POST", "/operate/backup", "Objects Write"),
-    ("GET", OF_ONE, "Objects Read"),
-    ("POST", f"{OF_ONE}/sql", "Objects Read"),
-    ("GET", f"{OF_ONE}/export", "Objects Read"),
-    ("POST", f"{OF_ONE}/verify", "Objects Read"),
-    ("GET", f"{OF_ONE}/bookmark", "Objects Read"),
-    ("GET", f"{OF_ONE}/timeline", "Objects Read"),
-    ("GET", f"{OF_ONE}/alarm", "Objects Read"),
-    ("POST", f"{OF_ONE}/sql-write", "Objects Write"),
-    ("POST", f"{OF_ONE}/restore", "Objects Write"),
-    ("POST", f"{OF_ONE}/undo", "Objects Write"),
-    ("PUT", f"{OF_ONE}/alarm", "Objects Write"),
-    ("DELETE", f"{OF_ONE}/alarm", "Objects Write"),
-    ("POST", f"{OF_ONE}/alarm", "Objects Write"),
-    ("DELETE", OF_ONE, "Objects Write"),
-    ("POST", f"{OF_ONE}/call", "Objects Invoke"),
-    ("POST", "/objects/Plain/p/get", "Objects Invoke"),
-]
+PERMISSIONS = {
+    ("POST", "/operate/verify"): "Objects Read",
+    ("GET", "/operate/objects"): "Objects Read",
+    ("POST", "/operate/backup"): "Objects Write",
+    ("GET", OF_ONE): "Objects Read",
+    ("POST", f"{OF_ONE}/sql"): "Objects Read",
+    ("GET", f"{OF_ONE}/export"): "Objects Read",
+    ("POST", f"{OF_ONE}/verify"): "Objects Read",
+    ("GET", f"{OF_ONE}/bookmark"): "Objects Read",
+    ("GET", f"{OF_ONE}/timeline"): "Objects Read",
+    ("GET", f"{OF_ONE}/alarm"): "Objects Read",
+    ("POST", f"{OF_ONE}/sql-write"): "Objects Write",
+    ("POST", f"{OF_ONE}/restore"): "Objects Write",
+    ("POST", f"{OF_ONE}/undo"): "Objects Write",
+    ("PUT", f"{OF_ONE}/alarm"): "Objects Write",
+    ("DELETE", f"{OF_ONE}/alarm"): "Objects Write",
+    ("POST", f"{OF_ONE}/alarm"): "Objects Write",
+    ("DELETE", f"{OF_ONE}/quarantine"): "Objects Write",
+    ("DELETE", OF_ONE): "Objects Write",
+    ("POST", f"{OF_ONE}/call"): "Objects Invoke",
+    ("POST", "/objects/Plain/p/get"): "Objects Invoke",
+    ("PUT", "/objects/Plain/p/fetch"): "Objects Invoke",
+    ("PUT", "/objects/Plain/p/fetch/a/b"): "Objects Invoke",
+}
+BY_ID = {
+    (method, path.replace(OF_ONE, f"/operate/ids/Plain/{ids.from_name('Plain', 'p').id}")): permission
+    for (method, path), permission in PERMISSIONS.items()
+}
 
 
 def test_each_route_asks_for_its_permission(tmp_path: Path) -> None:
@@ -587,9 +688,16 @@ def test_each_route_asks_for_its_permission(tmp_path: Path) -> None:
         return InvalidAccessToken()
 
     async def script(client: Client, host: Host) -> None:
-        for method, path, permission in PERMISSIONS:
+        for (method, path), permission in (PERMISSIONS | BY_ID).items():
             assert (await client.ask(method, path))[0] == 403
-            assert asked.pop() == permission
-        assert len(PERMISSIONS) == len(operate_routes.ROUTES) + 1  # the last one is a call
+            assert asked.pop() == permission, (method, path)
 
     run(tmp_path, script, authorise=authorise)
+
+
+def test_no_route_of_objects_is_forgotten_here() -> None:
+    rows = rows_of(OBJECTS)
+    router = Router(rows)
+    found = [router.find(method, path)[0] for method, path in PERMISSIONS | BY_ID]
+
+    assert {(row.method, row.path) for row in found} == {(row.method, row.path) for row in rows}

@@ -10,11 +10,11 @@ import pytest
 from edgestead import Request, Response, StatefulObject
 from edgestead.http1 import client, limits
 from edgestead.http1.messages import BodyBroken
-from edgestead.objects import bindings, outgoing
-from edgestead.objects.env import Bindings
 from edgestead.objects.errors import FetchError, KeyValueError
-from edgestead.objects.host import Host
-from edgestead.objects.node import Node
+from edgestead.objects.runtime import bindings, outgoing
+from edgestead.objects.runtime.env import Bindings
+from edgestead.objects.runtime.node import Node
+from edgestead.server.objects.host import Host
 from tests.objects.hosts import Client, serve
 from tests.objects.logs import Logs
 from tests.objects.nodes import run

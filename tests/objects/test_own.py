@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from edgestead.objects.errors import ObjectError
-from edgestead.objects.node import Node
-from edgestead.store.sqlite.objectlog.paths import own_path
+from edgestead.objects.runtime.node import Node
+from edgestead.sqlite.objectlog.local import LocalLease
+from edgestead.store.objectlog import own_path
 from tests.objects.logs import Logs
 from tests.objects.nodes import run
 from tests.objects.test_shards import Alarmed, Counter, Table
@@ -51,13 +52,13 @@ def test_the_log_knows_an_alarm_as_long_as_there_is_one(logs: Logs) -> None:
     async def script(node: Node) -> None:
         object_ = node.env.Alarmed["a"]
         await object_.remind(ALARM_MS)
-        assert node.log.next_alarm_us() == ALARM_MS * 1_000
+        assert node.store.alarms.next_us() == ALARM_MS * 1_000
         await object_.forget()
-        assert node.log.next_alarm_us() is None
+        assert node.store.alarms.next_us() is None
         await object_.remind(ALARM_MS + 1)
 
     async def later(node: Node) -> None:
-        assert node.log.next_alarm_us() == (ALARM_MS + 1) * 1_000
+        assert node.store.alarms.next_us() == (ALARM_MS + 1) * 1_000
         assert await node.env.Alarmed["a"].reminder() == ALARM_MS + 1
 
     run(logs, script, Alarmed)
@@ -73,9 +74,9 @@ def test_an_alarm_that_only_the_log_knows_was_never_set(logs: Logs, monkeypatch:
         with pytest.raises(ObjectError):
             await node.env.Alarmed["a"].remind(ALARM_MS + 1)
         logs.disk.fail_errno = 0
-        assert node.log.next_alarm_us() == (ALARM_MS + 1) * 1_000
+        assert node.store.alarms.next_us() == (ALARM_MS + 1) * 1_000
         assert await node.env.Alarmed["a"].reminder() == ALARM_MS
-        assert node.log.next_alarm_us() == ALARM_MS * 1_000
+        assert node.store.alarms.next_us() == ALARM_MS * 1_000
 
     run(logs, script, Alarmed)
 
@@ -106,7 +107,9 @@ def test_a_class_with_objects_cannot_change_its_durability(logs: Logs, first: An
         run(logs, script, Counter)
 
 
-def test_commits_that_the_log_was_not_told_of_are_told_at_the_next_start(logs: Logs) -> None:
+def test_commits_that_the_log_was_not_told_of_are_told_at_the_next_start(
+    logs: Logs, monkeypatch: pytest.MonkeyPatch
+) -> None:
     marks: list[str] = []
 
     async def script(node: Node) -> None:
@@ -114,11 +117,10 @@ def test_commits_that_the_log_was_not_told_of_are_told_at_the_next_start(logs: L
         await counter.add()
         (entry,) = node.log.catalogue()
         marks.append(await node.operations.bookmark(entry.ref))
-        monkey = node.log.append
-        node.log.append = lambda *args, **named: LOST  # type: ignore[method-assign]
-        for _ in range(3):
-            await counter.add()
-        node.log.append = monkey  # type: ignore[method-assign]
+        with monkeypatch.context() as patch:
+            patch.setattr(LocalLease, "append", lambda *args, **named: LOST)
+            for _ in range(3):
+                await counter.add()
 
     async def later(node: Node) -> None:
         counter = node.env.Counter["a"]

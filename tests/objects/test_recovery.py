@@ -10,8 +10,8 @@ import pytest
 
 from edgestead import StatefulObject
 from edgestead.objects.errors import Aborted, BackendError, BookmarkError, TransactionError
-from edgestead.objects.node import Node
-from edgestead.testing.simulation import EPOCH_SECONDS
+from edgestead.objects.runtime.node import Node
+from edgestead.testing.simulation import EPOCH_SECONDS, SimulatedLoop
 from tests.objects.logs import Logs
 from tests.objects.nodes import run
 
@@ -58,8 +58,32 @@ class Diary(StatefulObject):
     async def bookmark_for(self, time: Any) -> str:
         return await self.ctx.storage.get_bookmark_for_time(time)
 
+    async def put_and_bookmark_for(self, key: str, ago_ms: int) -> str:
+        """Without waiting for anything in between."""
+        now_ms = self.now_ms() - ago_ms
+        await self.ctx.storage.put(key, 1)
+        return await self.ctx.storage.get_bookmark_for_time(now_ms)
+
+    async def late(self, key: str) -> tuple[list[str], list[str]]:
+        """Three commits while the log is at others', each in a later millisecond; then when each was."""
+        marks, times = [], []
+        for n in range(3):
+            await self.ctx.storage.put(key, n)
+            marks.append(await self.ctx.storage.get_current_bookmark())
+            times.append(self.now_ms())
+            await self.tick()
+        return marks, [await self.ctx.storage.get_bookmark_for_time(time) for time in times]
+
     async def plan(self, bookmark: Any) -> str:
         return await self.ctx.storage.on_next_session_restore_bookmark(bookmark)
+
+    async def restore_at_once(self, key: str) -> None:
+        """To a bookmark of what no disk has yet."""
+        await self.ctx.storage.put(key, 1)
+        bookmark = await self.ctx.storage.get_current_bookmark()
+        await self.ctx.storage.put(key, 2)
+        await self.ctx.storage.on_next_session_restore_bookmark(bookmark)
+        self.ctx.abort("going back")
 
     async def go_back(self, bookmark: str) -> None:
         await self.ctx.storage.on_next_session_restore_bookmark(bookmark)
@@ -97,6 +121,23 @@ def with_diary(logs: Logs, script: Script, **options: Any) -> Any:
     return run(logs, lambda node: script(node.env.Diary["one"], node), Diary, Keys, **options)
 
 
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The node's clock, for the class."""
+    monkeypatch.setattr(Diary, "now_ms", lambda self: _loop().now_ms(), raising=False)
+
+    async def tick(self: Diary) -> None:
+        _loop().now += 0.002
+
+    monkeypatch.setattr(Diary, "tick", tick, raising=False)
+
+
+def _loop() -> SimulatedLoop:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SimulatedLoop)
+    return loop
+
+
 async def restored(diary: Any, bookmark: str) -> str:
     """Go back; gives the bookmark that undoes it."""
     undo: str = await diary.plan(bookmark)
@@ -123,7 +164,7 @@ def test_a_restore_brings_back_keys_rows_and_the_alarm(logs: Logs, logging: str)
 
         undo = await restored(diary, bookmark)
         assert await diary.read() == then
-        assert node.log.next_alarm_us() == (START_MS + DAY_MS) * 1_000
+        assert node.store.alarms.next_us() == (START_MS + DAY_MS) * 1_000
 
         await restored(diary, undo)
         assert await diary.read() == later
@@ -253,6 +294,57 @@ def test_eviction_is_a_restart_too(logs: Logs) -> None:
 # times
 
 
+@pytest.mark.parametrize("ago_ms", [0, 1, 60_000, DAY_MS, 29 * DAY_MS])
+def test_a_fresh_object_has_a_bookmark_for_any_time(logs: Logs, clock: None, ago_ms: int) -> None:
+    async def script(diary: Any, node: Node) -> tuple[str, str]:
+        found = await diary.put_and_bookmark_for("k", ago_ms)
+        now = await diary.bookmark()
+        await restored(diary, found)
+        assert (await diary.read())["keys"] == ({"k": 1} if ago_ms == 0 else {})
+        return found, now
+
+    found, now = with_diary(logs, script)
+
+    assert int(found.split("-")[2], 16) == (0 if ago_ms else int(now.split("-")[2], 16))
+
+
+def test_what_has_a_bookmark_counts_for_the_times_after_it(logs: Logs, clock: None) -> None:
+    async def script(diary: Any, node: Node) -> None:
+        await diary.put("k", "before")
+        others = [asyncio.ensure_future(node.env.Keys[str(n)].put("k", n)) for n in range(4)]
+        await asyncio.sleep(0)  # the log is at these
+
+        marks, found = await diary.late("k")
+
+        assert found == marks
+        assert len(set(marks)) == 3
+        await asyncio.gather(*others)
+
+    with_diary(logs, script)
+
+
+def test_now_is_now_although_the_clock_was_set_back(logs: Logs, clock: None) -> None:
+    async def script(diary: Any, node: Node) -> None:
+        await diary.put("k", 1)
+        _loop().skew_seconds = -3_600
+
+        found = await diary.put_and_bookmark_for("k", 0)
+
+        assert found == await diary.bookmark()
+
+    with_diary(logs, script)
+
+
+def test_a_bookmark_of_what_no_disk_has_yet_leads_back(logs: Logs) -> None:
+    async def script(diary: Any, node: Node) -> None:
+        with pytest.raises(Aborted):
+            await diary.restore_at_once("k")
+
+        assert (await diary.read())["keys"] == {"k": 1}
+
+    with_diary(logs, script)
+
+
 def test_a_bookmark_for_a_time_is_of_the_last_commit_before_it(logs: Logs) -> None:
     async def script(diary: Any, node: Node) -> None:
         for n in range(5):
@@ -358,7 +450,7 @@ def test_a_bookmark_of_another_object_is_refused(logs: Logs) -> None:
 
 
 def test_a_position_that_never_was_is_refused(logs: Logs) -> None:
-    from edgestead.objects.bookmarks import Bookmark, pack
+    from edgestead.objects.runtime.bookmarks import Bookmark, pack
 
     async def script(diary: Any, node: Node) -> None:
         await diary.write(1)
@@ -482,3 +574,71 @@ def test_a_restore_that_was_cut_off_is_done_again(logs: Logs) -> None:
         logs.fatal.clear()
         assert with_diary(logs, look, close=False) == state
         logs.killed()
+
+
+class Caller(StatefulObject):
+    """Asks another object, also while it keeps everybody else out."""
+
+    async def begin(self) -> None:
+        pass
+
+    async def ask(self, name: str) -> Any:
+        return (await self.env.Diary[name].read())["keys"]
+
+    async def ask_alone(self, name: str) -> Any:
+        return await self.ctx.block_concurrency_while(lambda: self.ask(name))
+
+    async def end(self) -> None:
+        self.ctx.abort("on purpose")
+
+
+async def to_be_taken_back(node: Node) -> None:
+    """Diary/b, which will be what it was when its next caller comes."""
+    diary = node.env.Diary["b"]
+    bookmark = await diary.put("k", 1)
+    await diary.put("k", 2)
+    with pytest.raises(Aborted):
+        await diary.go_back(bookmark)
+
+
+async def begun(node: Node) -> None:
+    """Until an object is being taken back."""
+    for _ in range(1_000):
+        if node._ending:
+            return
+        await asyncio.sleep(0)
+    raise AssertionError
+
+
+def test_a_caller_of_an_object_that_is_taken_back_may_be_kept_out_by_another_one(logs: Logs) -> None:
+    """Who came first did the work, and was held at its own object's gate in the middle of it. Whoever had
+    shut that gate waited for the same object, and was ended after 30 s.
+    """
+
+    async def script(node: Node) -> Any:
+        await to_be_taken_back(node)
+        caller = node.env.Caller["a"]
+        await caller.begin()
+        began = asyncio.get_running_loop().time()
+        first = asyncio.ensure_future(caller.ask("b"))
+        await begun(node)
+        asked = await asyncio.gather(first, caller.ask_alone("b"))
+        return asked, asyncio.get_running_loop().time() - began < 5
+
+    assert run(logs, script, Diary, Caller) == ([{"k": 1}, {"k": 1}], True)
+
+
+def test_a_caller_that_ends_while_an_object_is_taken_back_leaves_it_whole(logs: Logs) -> None:
+    async def script(node: Node) -> Any:
+        await to_be_taken_back(node)
+        caller = node.env.Caller["a"]
+        await caller.begin()
+        asking = asyncio.ensure_future(caller.ask("b"))
+        await begun(node)
+        with pytest.raises(Aborted):
+            await caller.end()
+        with pytest.raises(Aborted):
+            await asking
+        return (await node.env.Diary["b"].read())["keys"]
+
+    assert run(logs, script, Diary, Caller) == {"k": 1}

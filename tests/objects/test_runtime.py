@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from edgestead.objects import limits
-from edgestead.objects.classes import StatefulObject, describe
 from edgestead.objects.errors import (
     Aborted,
     DataCloneError,
@@ -20,7 +19,8 @@ from edgestead.objects.errors import (
     UnknownMethod,
 )
 from edgestead.objects.ids import from_name
-from edgestead.objects.node import Node
+from edgestead.objects.runtime.classes import StatefulObject, describe
+from edgestead.objects.runtime.node import Node
 from tests.objects.logs import Logs
 from tests.objects.nodes import run
 

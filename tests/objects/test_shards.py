@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 
 from edgestead import Request, Response, StatefulObject
-from edgestead.objects import ids, layout
-from edgestead.objects.classes import describe
-from edgestead.objects.host import Host, Peers
+from edgestead.objects import ids
+from edgestead.objects.runtime.admission import Authorise
+from edgestead.objects.runtime.classes import describe
+from edgestead.server.objects import layout as layout
+from edgestead.server.objects.host import Host, Peers
 from tests.objects.hosts import SEGMENT_BYTES, Client, allow
 
 COUNT = 3
@@ -90,16 +92,21 @@ class Alarmed(StatefulObject):
 CLASSES = {kind.__name__: describe(kind) for kind in (Counter, Table, Alarmed, Alone)}
 
 
-def name_of(owner: int, count: int = COUNT) -> str:
+def name_of(owner: int, count: int = COUNT, class_name: str = "Counter") -> str:
     """A name whose object lives in that process."""
     names = (f"n{number}" for number in range(1_000))
-    return next(name for name in names if ids.owner_of(ids.from_name("Counter", name), count) == owner)
+    return next(name for name in names if ids.owner_of(ids.from_name(class_name, name), count) == owner)
 
 
 def run(
-    root: Path, count: int, script: Callable[[list[Client], list[Host]], Coroutine[Any, Any, Any]]
+    root: Path,
+    count: int,
+    script: Callable[[list[Client], list[Host]], Coroutine[Any, Any, Any]],
+    *classes: type[StatefulObject],
+    authorise: Authorise = allow,
 ) -> Any:
     """Run a script against so many hosts; `clients` are connected to one each."""
+    loaded = CLASSES | {kind.__name__: describe(kind) for kind in classes}
     folders = [layout.settle(root / "objects", worker, count) for worker in range(count)]
     paths = {kind: [str(root / f"{kind}{n}") for n in range(count)] for kind in ("calls", "requests")}
 
@@ -113,11 +120,12 @@ def run(
     async def main() -> Any:
         hosts, clients = [], []
         for worker, folder in enumerate(folders):
-            host = Host(str(folder), CLASSES, segment_bytes=SEGMENT_BYTES)
+            host = Host(str(folder), loaded, segment_bytes=SEGMENT_BYTES)
             bound = socket.create_server(("127.0.0.1", 0))
             port = bound.getsockname()[1]
             ends = [listen(paths[kind][worker]) for kind in ("calls", "requests")]
-            await host.open([bound], allow, peers=Peers(worker, paths["calls"], paths["requests"], *ends))
+            peers = Peers(worker, paths["calls"], paths["requests"], *ends)
+            await host.open([bound], authorise, peers=peers)
             hosts.append(host)
             clients.append(Client(*await asyncio.open_connection("127.0.0.1", port)))
         try:
@@ -259,5 +267,24 @@ def test_the_client_of_a_request_is_not_what_the_client_says(tmp_path: Path) -> 
             path = f"/objects/Counter/{name_of(0)}/fetch/"
             _, facts = await client.ask("GET", path, **{"edge-forwarded-client": "203.0.113.1"})
             assert facts["client"] == "127.0.0.1"
+
+    run(tmp_path, COUNT, script)
+
+
+def test_one_pass_looks_at_the_objects_of_all_processes_once(tmp_path: Path) -> None:
+    async def script(clients: list[Client], hosts: list[Host]) -> None:
+        for number in range(9):
+            await clients[0].call(f"Counter/n{number}/add", 1)
+        for client in clients:
+            found, cursor, pages = [], "", 0
+            while pages == 0 or cursor:
+                status, answer = await client.ask("POST", f"/operate/verify?limit=4&cursor={cursor}")
+                assert (status, answer["result_info"]["log_problems"]) == (200, [])
+                found += answer["result"]
+                cursor, pages = answer["result_info"]["cursor"].replace("/", "%2F"), pages + 1
+            assert pages == 3
+            assert sorted(one["name"] for one in found) == [f"n{number}" for number in range(9)]
+            assert [one["id"] for one in found] == sorted(one["id"] for one in found)
+            assert all((one["keys"], one["problems"]) == (1, []) for one in found)
 
     run(tmp_path, COUNT, script)

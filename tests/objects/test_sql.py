@@ -1,14 +1,15 @@
 """`ctx.storage.sql`: statements, cursors, what is refused, and what a reset keeps."""
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
 
 from edgestead.objects import limits
 from edgestead.objects.errors import BackendError, SqlError
-from edgestead.objects.statements import split
-from edgestead.objects.storage import Storage
+from edgestead.objects.runtime.statements import split
+from edgestead.objects.runtime.storage import Storage
 from tests.objects.logs import Logs
 from tests.objects.nodes import Body, with_storage
 
@@ -74,6 +75,14 @@ REFUSED: list[tuple[str, str]] = [
     ("PRAGMA index_info(sqlite_autoindex__EDGE_kv_1)", "SQLITE_AUTH"),
     ("SELECT * FROM pragma_index_xinfo('sqlite_autoindex__edge_kv_1')", "SQLITE_AUTH"),
     ("PRAGMA quick_check(_edge_kv)", "SQLITE_AUTH"),
+    ("CREATE VIEW w AS SELECT * FROM _edge_kv", "access to _edge_kv is prohibited: SQLITE_AUTH"),
+    ("CREATE VIEW w AS SELECT * FROM [_EDGE_kv]", "prohibited"),
+    ("CREATE VIEW w AS SELECT 1; SELECT 1; CREATE VIEW u AS SELECT * FROM '_edge_kv'", "prohibited"),
+    ("CREATE TRIGGER x AFTER INSERT ON t BEGIN SELECT 1; DELETE FROM _edge_kv; END", "prohibited"),
+    ("CREATE TABLE u (a REFERENCES _edge_kv)", "prohibited"),
+    ("CREATE TABLE u (a, `_edge_b`)", "prohibited"),
+    ("ALTER TABLE t RENAME COLUMN a TO _edge_a", "prohibited"),
+    ("ALTER TABLE t ADD COLUMN _edge_b", "prohibited"),
     ("SELECT * FROM v", "access to _edge_kv.key is prohibited"),
     ("SELECT * FROM dbstat", "SQLITE_AUTH"),
     ("SELECT * FROM sqlite_dbpage", "SQLITE_"),
@@ -128,12 +137,37 @@ ALLOWED = [
 ]
 
 
+def test_the_hidden_table_is_seen_from_the_first_write_on_and_not_by_chance(logs: Logs) -> None:
+    async def body(storage: Storage) -> None:
+        def names() -> list[Any]:
+            found = storage.sql.exec("SELECT name FROM sqlite_master ORDER BY name").raw().to_list()
+            return [name for (name,) in found if name != "_edge_own"]
+
+        await storage.put("key", 1)
+        await storage.sync()
+        with storage.transaction_sync():
+            storage.sql.exec("CREATE TABLE t (a)")
+        assert names() == ["_edge_kv", "t"]
+        storage._engine.checkpoint()
+        assert names() == ["_edge_kv", "t"]
+        await storage.delete_all()
+        with contextlib.suppress(ZeroDivisionError), storage.transaction_sync():
+            storage.sql.exec("CREATE TABLE u (a)")
+            raise ZeroDivisionError
+        await storage.put("key", 2)
+        storage._engine.checkpoint()
+        assert await storage.get("key") == 2
+
+    with_storage(logs, body)
+
+
 def in_tables(body: Body) -> Body:
     """The body, with tables t (three rows) and u, and a key."""
 
     async def with_tables(storage: Storage) -> None:
         storage.sql.exec("CREATE TABLE t (a); INSERT INTO t VALUES (1), (2), (3); CREATE TABLE u (a UNIQUE)")
-        storage.sql.exec("CREATE VIEW v AS SELECT * FROM _edge_kv")
+        # as an earlier version let users make one
+        storage._engine.begin_sql()._run_once("CREATE VIEW v AS SELECT * FROM _edge_kv")
         await storage.put("key", "value")
         await storage.sync()
         storage._engine.checkpoint()

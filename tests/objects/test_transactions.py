@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from edgestead.objects import limits
-from edgestead.objects.engine import Engine
 from edgestead.objects.errors import LimitError, StorageBroken, TransactionError
-from edgestead.objects.storage import Storage
+from edgestead.objects.runtime.engine import Engine
+from edgestead.objects.runtime.storage import Storage
 from edgestead.store.objectlog import Commit
 from tests.objects.logs import Logs
 from tests.objects.nodes import with_storage

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgestead.objects.errors import DataCloneError
-from edgestead.objects.graph import decode_graph
-from edgestead.objects.values import GRAPH_TAG, clone, decode, encode
+from edgestead.objects.values.codec import GRAPH_TAG, clone, decode, encode
+from edgestead.objects.values.graph import decode_graph
 
 
 class Colour(enum.IntEnum):
@@ -32,6 +32,11 @@ class OwnError(Exception):
 class OddZone(dt.tzinfo):
     def utcoffset(self, _: dt.datetime | None) -> dt.timedelta:
         return dt.timedelta(0)
+
+    dst = utcoffset
+
+    def tzname(self, _: dt.datetime | None) -> str:
+        return "odd"
 
 
 KEPT: list[Any] = [

@@ -7,10 +7,10 @@ import pytest
 
 from edgestead import StatefulObject
 from edgestead.objects import ids
-from edgestead.objects.engine import Engine
 from edgestead.objects.errors import ObjectReset
-from edgestead.objects.node import Node
-from edgestead.objects.values import decode, encode
+from edgestead.objects.runtime.engine import Engine
+from edgestead.objects.runtime.node import Node
+from edgestead.objects.values.codec import decode, encode
 from tests.objects.logs import Logs
 from tests.objects.nodes import run
 

@@ -1,9 +1,7 @@
 """What storage and calls refuse, as classes.
 
 Owns  the tree of exceptions that user code and callers see.
-Asks  nobody.
-Tells user classes, callers, and `serve`, which turns them into answers.
-Not   the REST refusals of the platform (`model.errors`).
+Not   the REST refusals of the platform (`model.refusals`).
 
     TypeError
     └── DataCloneError          the value cannot be cloned; nothing was stored
@@ -18,6 +16,7 @@ Not   the REST refusals of the platform (`model.errors`).
     │   ├── UnknownClass
     │   ├── UnknownMethod
     │   └── Overloaded          too many calls wait; try again
+    ├── Quarantined             the object's code ended its process too often; an operator releases it
     ├── FetchError              `ctx.fetch` got no answer
     ├── KeyValueError           a namespace refused; `code` is its number
     ├── RemoteError             the method raised something that the value codec does not carry
@@ -39,11 +38,13 @@ class ObjectError(Exception):
     """The root of what objects refuse.
 
     `reset` tells whether the object that was called was reset, `retryable` whether the call may simply be
-    repeated: neither when its method passed on what another object's call had raised.
+    repeated, `held` that it is not run: none of them when its method passed on what another object's call had
+    raised.
     """
 
     reset: bool = False
     retryable: bool = False
+    held: bool = False
 
 
 class BackendError(ObjectError):
@@ -85,6 +86,12 @@ class Overloaded(CallError):
     """Too many calls wait for the object or the process."""
 
     retryable = True
+
+
+class Quarantined(ObjectError):
+    """Three processes in a row ended in one event of the object, so it is not run until it is released."""
+
+    held = True
 
 
 class RemoteError(ObjectError):

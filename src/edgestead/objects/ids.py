@@ -1,8 +1,6 @@
 """Identities of objects.
 
 Owns  how an id is made from a name or at random, how one is checked, which process owns it.
-Asks  a source of random bytes, as a parameter.
-Tells `env`, `context` and `node`.
 Not   storage.
 
 An id is 32 bytes as 64 lower-case hexadecimal digits: 24 from the name or at random, 8 that bind them to

@@ -1,8 +1,6 @@
 """The room's limits, each with its unit and source.
 
 Owns  the numbers.
-Asks  nobody.
-Tells the whole room.
 Not   checking: the module that meets the value does that.
 """
 

@@ -1,8 +1,6 @@
 """Types of `self.env` for type checkers and editors.
 
 Owns  the text of the module that describes them.
-Asks  `classes` what was loaded.
-Tells `edgecli objects types`.
 Not   loading; what happens at run time, where `env` is `env.Env`.
 
 A method of another object is called as it is declared, so the class itself describes what stands behind
@@ -11,7 +9,7 @@ A method of another object is called as it is declared, so the class itself desc
 
 from collections.abc import Iterable, Mapping
 
-from edgestead.objects.classes import ClassInfo
+from edgestead.objects.runtime.classes import ClassInfo
 
 _HEAD = '''"""Types of `self.env`. Made by `edgecli objects types`.
 

@@ -6,8 +6,8 @@ Storage is called by the camelCase names, the reference's own. Values travel as 
 import time
 from typing import Any
 
-from edgestead.objects.classes import StatefulObject
 from edgestead.objects.errors import DataCloneError, LimitError
+from edgestead.objects.runtime.classes import StatefulObject
 from tests.objects.reference.wire import from_wire, to_wire
 
 SOON_MS = 60_000

@@ -1,0 +1,1 @@
+"""What operators may do with objects, whatever their classes do."""

@@ -1,0 +1,224 @@
+"""What an operator may do with an object, whatever its class does.
+
+Owns  listing, facts, deletion; where copies are kept while they are needed.
+Not   HTTP, permissions, other processes; going back in time and alarms (`operations`).
+
+Nothing here runs code of a class. What takes long works on a copy, on another thread, so that neither this
+object nor the others stand still.
+"""
+
+import asyncio
+import heapq
+import os
+import secrets
+import shutil
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from edgestead.objects.operate import checks, copies, verifying
+from edgestead.objects.operate import sql as operate_sql
+from edgestead.objects.operate.operations import Operations
+from edgestead.objects.operate.shapes import ObjectInfo, ObjectItem, ObjectVerdict, Rows, Verdict
+from edgestead.objects.runtime import recovery
+from edgestead.objects.runtime.classes import Durability
+from edgestead.objects.runtime.engine import Engine
+from edgestead.objects.runtime.node import Node
+from edgestead.objects.runtime.own import OwnEngine
+from edgestead.store.objectlog import CatalogueEntry, LogError, ObjectRef
+
+T = TypeVar("T")
+DELETED = "An operator deleted what the object had stored."
+
+
+class Offload(Protocol):
+    """Runs what takes long away from the loop, as `asyncio.to_thread` does."""
+
+    def __call__(self, work: Callable[[], T], /) -> Awaitable[T]: ...
+
+
+class Operator:
+    """Operations on the objects of one node. `spool` is a folder of its own, for copies; `copy_log` copies
+    into a new one what of a backup only this process can copy.
+
+    Every method raises ObjectError, LogError, OSError, apsw.Error when storage cannot be opened.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        spool: str,
+        copy_log: Callable[[str], Awaitable[None]],
+        offload: Offload = asyncio.to_thread,
+    ) -> None:
+        self._node, self._spool, self._copy_log, self._offload = node, spool, copy_log, offload
+        os.makedirs(spool, mode=0o700, exist_ok=True)
+        for entry in os.scandir(spool):  # of a process that was killed
+            shutil.rmtree(entry) if entry.is_dir() else os.unlink(entry)
+
+    @property
+    def operations(self) -> Operations:
+        """What concerns the past and the alarm."""
+        return self._node.operations
+
+    def find(self, ref: ObjectRef) -> CatalogueEntry | None:
+        """What the log knows of an object; None when it never stored anything, and is in no quarantine."""
+        return self._node.log.find(ref) or (_unstored(ref) if self._node.is_held(ref) else None)
+
+    def page(
+        self, class_name: str | None, after: tuple[str, str], limit: int
+    ) -> tuple[list[ObjectItem], bool]:
+        """Objects by class and id, and whether there are more."""
+        if class_name is not None:
+            after = max(after, (class_name, ""))
+        items: list[ObjectItem] = []
+        for entry in self._entries(after):
+            if class_name is not None and entry.ref.class_name != class_name:
+                break
+            if len(items) == limit:
+                return items, True
+            items.append(self._item(entry))
+        return items, False
+
+    def _entries(self, after: tuple[str, str]) -> Iterator[CatalogueEntry]:
+        """What the log has, and what never got so far as to store anything because its process ended."""
+        stored = self._node.log.catalogue(after)
+        held = (_unstored(ref) for ref in self._node.held() if self._node.log.find(ref) is None)
+        beyond = (entry for entry in held if _place(entry) > after)
+        yield from heapq.merge(stored, beyond, key=_place)
+
+    def release(self, ref: ObjectRef) -> bool:
+        """Let an object in quarantine run again; False when it was in none."""
+        return self._node.release(ref)
+
+    def _item(self, entry: CatalogueEntry) -> ObjectItem:
+        ref = entry.ref
+        live = self._node.find_live(ref) is not None
+        held = self._node.is_held(ref)
+        return ObjectItem(
+            ref.class_name, ref.id, ref.name, entry.head, milliseconds(entry.alarm_us), live, held
+        )
+
+    async def info(self, entry: CatalogueEntry) -> ObjectInfo:
+        """Facts of one object."""
+        ref = entry.ref
+        live = self._node.find_live(ref)
+        durability, size_bytes, tables = await self._node.with_storage(ref, _facts)
+        info = self._node.classes.get(ref.class_name)
+        return ObjectInfo(
+            class_name=ref.class_name,
+            id=ref.id,
+            name=ref.name,
+            storage=info.backend if info else None,
+            durability=durability,
+            position=entry.head,
+            unmoved=entry.head - entry.base,
+            alarm=milliseconds(entry.alarm_us),
+            in_memory=live is not None,
+            quarantine=self._node.why_held(ref),
+            calls=live.calls if live is not None else 0,
+            database_bytes=size_bytes,
+            tables=tables,
+        )
+
+    async def sql(self, ref: ObjectRef, query: str, bindings: list[Any], *, write: bool) -> Rows:
+        """Run a query; one that writes is one transaction. Raises SqlError too: then nothing was changed."""
+        work = operate_sql.write if write else operate_sql.read
+
+        async def run(engine: Engine) -> Rows:
+            return work(engine, query, bindings)
+
+        return await self._node.visit(ref, run)
+
+    async def delete(self, ref: ObjectRef) -> None:
+        """Delete keys, tables and the alarm. The object is reset: it begins anew when it is called."""
+
+        async def run(engine: Engine) -> None:
+            engine.set_alarm(None)
+            engine.erase()
+
+        await self._node.visit(ref, run, ends=DELETED)
+
+    async def copy(self, ref: ObjectRef) -> str:
+        """The path of a plain SQLite file with what is committed, for the caller to remove."""
+        path = f"{self._spool}/{secrets.token_hex(16)}.sqlite"
+        try:
+            await self._node.visit(ref, partial(copies.copy, path=path))
+            await self._offload(partial(copies.finish, path))
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+            raise
+        return path
+
+    async def back_up(self) -> str:
+        """The path of a new folder with what only this process can copy, for the caller to remove."""
+        path = f"{self._spool}/backup-{secrets.token_hex(16)}"
+        try:
+            await self._copy_log(path)
+        except BaseException:
+            shutil.rmtree(path, ignore_errors=True)
+            raise
+        return path
+
+    async def verify(self, entry: CatalogueEntry) -> Verdict:
+        """Look at every page, index and key of an object, and at every record of it."""
+        verdict = await self.verify_database(entry)
+        past = await self._check_past(entry.ref)
+        return msgspec.structs.replace(verdict, problems=verdict.problems + past)
+
+    async def verify_database(self, entry: CatalogueEntry) -> Verdict:
+        """Look at a copy of an object's database."""
+        path = await self.copy(entry.ref)
+        try:
+            return await self._offload(partial(checks.check_database, path))
+        finally:
+            os.unlink(path)
+
+    async def verify_page(
+        self, class_name: str | None, after: tuple[str, str], upto: tuple[str, str]
+    ) -> list[ObjectVerdict]:
+        """The same of all objects with after < (class, id) <= upto, of one class or of all, in one pass."""
+        entries = []
+        for entry in self._node.log.catalogue(after):
+            if (entry.ref.class_name, entry.ref.id) > upto:
+                break
+            if class_name in (None, entry.ref.class_name):
+                entries.append(entry)
+        return await verifying.look_at(self._node, entries, self._offload, self.verify_database)
+
+    async def verify_log(self) -> list[str]:
+        """What is wrong with the log of this process."""
+        return await verifying.log_problems(self._node)
+
+    async def _check_past(self, ref: ObjectRef) -> list[str]:
+        """Every record of an object that log and history hold."""
+        try:
+            found: list[list[str]] = await recovery.ask(lambda done: self._node.past.check([ref], done))
+            return found[0]
+        except LogError as error:
+            return [str(error)]
+
+
+def _unstored(ref: ObjectRef) -> CatalogueEntry:
+    return CatalogueEntry(ref, 0, 0, None)
+
+
+def _place(entry: CatalogueEntry) -> tuple[str, str]:
+    return entry.ref.class_name, entry.ref.id
+
+
+def milliseconds(alarm_us: int | None) -> int | None:
+    """An alarm's time as users know it."""
+    return None if alarm_us is None else alarm_us // 1_000
+
+
+def _facts(engine: Engine) -> tuple[Durability, int, list[str]]:
+    durability: Durability = "sqlite" if isinstance(engine, OwnEngine) else "log"
+    if not engine.has_file:
+        return durability, 0, []
+    database = engine.open()
+    return durability, database.size_bytes(), database.table_names()

@@ -1,0 +1,161 @@
+"""What operators send about objects, and what they get back.
+
+Owns  the shapes of both.
+Not   making any of them. Nothing is imported that opens storage: the process of the REST API describes these.
+"""
+
+from typing import Any, Literal
+
+import msgspec
+
+
+class ListInfo(msgspec.Struct, frozen=True):
+    """`cursor` asks for the next page; empty behind the last one."""
+
+    count: int
+    cursor: str
+
+
+class VerifyInfo(ListInfo, frozen=True):
+    """Of the first page also what is wrong with the logs of the processes, in words."""
+
+    log_problems: list[str] = []
+
+
+class Arguments(msgspec.Struct, forbid_unknown_fields=True):
+    """What a method is called with."""
+
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+
+
+class Deleted(msgspec.Struct, frozen=True):
+    id: str
+
+
+class Released(msgspec.Struct, frozen=True):
+    """Whether the object was in quarantine."""
+
+    released: bool
+
+
+class ObjectItem(msgspec.Struct, frozen=True, rename={"class_name": "class"}):
+    """One object in a list. `position` counts its commits; `alarm` is in milliseconds since the epoch.
+
+    In `quarantine` is what is not run because its code ended its process.
+    """
+
+    class_name: str
+    id: str
+    name: str | None
+    position: int
+    alarm: int | None
+    in_memory: bool
+    quarantine: bool
+
+
+class ObjectInfo(msgspec.Struct, frozen=True, rename={"class_name": "class"}):
+    """What there is to know of one object; `storage` only where its class is loaded.
+
+    `unmoved` of its commits are in the log and not in its database file yet; `calls` are not answered yet.
+    `quarantine` says why the object is not run.
+    """
+
+    class_name: str
+    id: str
+    name: str | None
+    storage: str | None
+    durability: Literal["log", "sqlite"]
+    position: int
+    unmoved: int
+    alarm: int | None
+    in_memory: bool
+    quarantine: str | None
+    calls: int
+    database_bytes: int
+    tables: list[str]
+
+
+class ObjectVerdict(msgspec.Struct, frozen=True, rename={"class_name": "class"}):
+    """The verdict on one object. `name` is None for ids that were made without one."""
+
+    class_name: str
+    id: str
+    name: str | None
+    pages: int
+    keys: int
+    problems: list[str]
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What was looked at, and what is wrong with it, in words."""
+
+    pages: int
+    keys: int
+    problems: list[str]
+
+
+class Rows(msgspec.Struct, frozen=True):
+    """The rows of a query's last statement; `truncated` when there were more than an answer holds.
+
+    A blob is `{"base64": "…"}`, an infinite number `{"real": "Infinity"}`.
+    """
+
+    columns: list[str]
+    rows: list[list[Any]]
+    rows_written: int
+    truncated: bool
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """One moment to go back to: just after a commit.
+
+    `bytes_stored` is about what history keeps for it; `event` is "commit", or "restore" where the object was
+    back; `pinned`: the bookmark was handed out, so the moment is kept for the whole window.
+    """
+
+    bookmark: str
+    time_us: int
+    bytes_stored: int
+    event: str
+    pinned: bool
+
+
+class Bookmarked(msgspec.Struct, frozen=True):
+    bookmark: str
+
+
+class Undo(msgspec.Struct, frozen=True):
+    """`undo` is the bookmark of the moment just before."""
+
+    undo: str
+
+
+class Alarm(msgspec.Struct, frozen=True):
+    """`time` in milliseconds since the epoch, or null; `retries` failed attempts; whether it is running."""
+
+    time: int | None
+    retries: int
+    running: bool
+
+
+class Ran(msgspec.Struct, frozen=True):
+    """Whether there was an alarm."""
+
+    ran: bool
+
+
+class SqlQuery(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    query: str
+    bindings: list[Any] = []
+
+
+class BackTo(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A bookmark, or a time: milliseconds, or RFC 3339 text."""
+
+    bookmark: str | None = None
+    time: int | str | None = None
+
+
+class DueAt(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    time: int | str

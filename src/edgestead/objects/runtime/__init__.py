@@ -1,0 +1,1 @@
+"""Running objects: their lives, their gates, their storage, their alarms."""

@@ -1,0 +1,634 @@
+"""The objects of one process.
+
+Owns  which objects live, one instance each; starting, evicting and resetting them; moving bases.
+Not   HTTP; other processes; when alarms fire (`alarms`).
+
+Runs on the loop it was made on: the real one, or a simulated one. `start` begins upkeep, `close` ends all.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import Context
+from typing import TypeVar
+
+import apsw
+
+from edgestead.objects import limits
+from edgestead.objects.errors import (
+    Aborted,
+    ObjectError,
+    ObjectReset,
+    Quarantined,
+    StorageBroken,
+    UnknownClass,
+    UnknownMethod,
+)
+from edgestead.objects.operate.operations import Operations
+from edgestead.objects.runtime import own
+from edgestead.objects.runtime.admission import AskAgain
+from edgestead.objects.runtime.alarms import (
+    NEVER,
+    UNCOUNTED_SECONDS,
+    Alarms,
+    Seconds,
+    pack_time,
+    retry_time,
+    unpack_time,
+)
+from edgestead.objects.runtime.calls import Reply, pack_error
+from edgestead.objects.runtime.classes import ClassInfo, Durability, why_not_callable
+from edgestead.objects.runtime.commits import Turns
+from edgestead.objects.runtime.database import Database
+from edgestead.objects.runtime.engine import Engine, Logging
+from edgestead.objects.runtime.env import Bindings, Env
+from edgestead.objects.runtime.gates import hold_tasks
+from edgestead.objects.runtime.instance import Instance
+from edgestead.objects.runtime.quarantine import Quarantine
+from edgestead.objects.runtime.stage import Stage
+from edgestead.objects.runtime.storage import settle
+from edgestead.objects.runtime.taking_back import take_back
+from edgestead.objects.runtime.web import Request, Response
+from edgestead.store.files import Files
+from edgestead.store.objectlog import Lease, LogError, ObjectRef
+from edgestead.store.objects import ObjectStore
+
+log = logging.getLogger(__name__)
+
+UPKEEP_SECONDS = 1.0
+BASES_SECONDS = 0.002  # between two batches while the log has full segments
+BASES_AT_ONCE = 4
+EVICT_AT_ONCE = 8
+EVICT_SECONDS = 0.002  # between two batches
+DRAIN_SECONDS = 5.0
+T = TypeVar("T")
+Key = tuple[str, str]
+OpenDatabase = Callable[[Lease, Files, str], Database]
+
+
+def open_logged(lease: Lease, files: Files, vfs: str) -> Database:
+    """Open the database of an object whose commits are the log's."""
+    return Database(lease.path, files, fresh=not lease.has_file, vfs=vfs)
+
+
+class _Sender:
+    """Calls on behalf of one object, behind its output gate."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+
+    async def call(self, ref: ObjectRef, method: str, arguments: bytes) -> Reply:
+        return await self._instance.send(ref, method, arguments)
+
+    async def confirmed(self) -> None:
+        await self._instance.confirmed()
+
+
+class Node:
+    """Runs the objects of `classes` over one log.
+
+    `databases_max` bounds how many databases are open at once (three descriptors each).
+    """
+
+    def __init__(
+        self,
+        classes: Mapping[str, ClassInfo],
+        store: ObjectStore,
+        files: Files,
+        *,
+        now_ms: Callable[[], int],
+        random: Callable[[int], bytes],
+        vfs: str = "",
+        logging: Logging = "keys",
+        idle_seconds: float = limits.IDLE_SECONDS,
+        databases_max: int = 1_000,
+        bindings: Bindings | None = None,
+        stage: Stage | None = None,
+        quarantine: Quarantine | None = None,
+    ) -> None:
+        self.classes = classes
+        self._stage, self.quarantine = stage, quarantine
+        self.store, self.log, self.past, self.room = store, store.log, store.past, store.room
+        self._files, self._vfs, self._logging = files, vfs, logging
+        self._loop = asyncio.get_running_loop()
+        hold_tasks(self._loop)
+        self._now_ms, self._random = now_ms, random
+        self._idle_seconds, self._databases_max = idle_seconds, databases_max
+        self._live: dict[Key, Instance] = {}
+        self._ending: dict[Key, asyncio.Future[None]] = {}
+        self._turns = Turns(store.log, self._loop.call_soon, lambda: self._events)
+        self._events = 0
+        self._opened: dict[Key, None] = {}  # objects with an open database, oldest first
+        self._taking_back: set[asyncio.Task[None]] = set()
+        self._closed = False
+        # How calls of this node's own objects go out: to this node, or to the one that owns the object.
+        self.deliver: Callable[[ObjectRef, str, bytes], Awaitable[Reply]] = self.call
+        self._bindings = bindings
+        self.alarms = Alarms(store.alarms, self._loop, lambda: pack_time(now_ms()), self._run_alarm)
+        self.operations = Operations(self)
+        self.env = Env(self, classes, random, bindings)
+
+    # calls
+
+    async def call(
+        self,
+        ref: ObjectRef,
+        method: str,
+        arguments: bytes,
+        *,
+        within_task: bool = False,
+        ask_again: AskAgain | None = None,
+    ) -> Reply:
+        """Call a method of an object; never raises what the method raised, but gives it as a reply.
+
+        `within_task`: the call is all that the running task is there for, and nobody cancels it. `ask_again`:
+        what a caller is asked that waited for the object; raises what that raises.
+        """
+        info = self.classes.get(ref.class_name)
+        if info is None:
+            return pack_error(UnknownClass(f"no class {ref.class_name!r} was loaded"))
+        if method not in info.methods:
+            why = why_not_callable(info, method)
+            words = f"class {ref.class_name} has no method {method!r}{why and ': '}{why}"
+            return pack_error(UnknownMethod(words))
+        self._events += 1
+        try:
+            instance = self._live.get((ref.class_name, ref.id))
+            waited = instance is None
+            if instance is None:
+                instance = await self._find(ref, info)
+            if within_task:
+                return await instance.call_within(method, arguments, ask_again, waited)
+            return await instance.call(method, arguments, ask_again)
+        except (LogError, OSError) as error:
+            return pack_error(StorageBroken(f"Object storage cannot be opened: {error}"))
+        except ObjectError as error:
+            return pack_error(error)
+        finally:
+            self._events -= 1
+
+    async def fetch(
+        self, ref: ObjectRef, info: ClassInfo, request: Request, ask_again: AskAgain | None = None
+    ) -> Response | Reply:
+        """Give an HTTP request to an object's `fetch`: its response, or the error as a reply.
+
+        Raises what `ask_again` raises, right before.
+        """
+        self._events += 1
+        try:
+            instance = await self._find(ref, info)
+            answer: Response | Reply = await instance.fetch(request, ask_again)
+            return answer
+        except (LogError, OSError) as error:
+            return pack_error(StorageBroken(f"Object storage cannot be opened: {error}"))
+        except ObjectError as error:
+            return pack_error(error)
+        finally:
+            self._events -= 1
+
+    async def _run_alarm(self, ref: ObjectRef) -> Seconds:
+        """Run one alarm; the seconds until it is to be looked at again if it is still there, or NEVER."""
+        info = self.classes.get(ref.class_name)
+        if info is None or not info.has_alarm or self.is_held(ref):
+            return NEVER  # it waits until its class is loaded again, or the object released
+        self._events += 1
+        try:
+            await (await self._find(ref, info)).alarm()
+        except StorageBroken:
+            pass
+        except ObjectReset as error:
+            if not self._closed and await self._count_failure(ref, error):
+                return 0.0
+        except (ObjectError, LogError, OSError, apsw.Error) as error:
+            log.error("the alarm of %s/%s cannot run: %s", ref.class_name, ref.name or ref.id, error)
+        else:
+            return 0.0
+        finally:
+            self._events -= 1
+        return UNCOUNTED_SECONDS
+
+    async def _count_failure(self, ref: ObjectRef, error: ObjectReset) -> bool:
+        """The object was reset by its own code, so nobody has set the retry. False when that fails too."""
+        log.info("the alarm of %s/%s was reset", ref.class_name, ref.name or ref.id, exc_info=error)
+
+        def fail(engine: Engine) -> None:
+            fired_us = engine.begin_alarm(pack_time(self._now_ms()))
+            if fired_us is not None:
+                failures = unpack_time(fired_us)[1] + 1
+                engine.end_alarm(retry_time(self._now_ms(), failures, self.chance()))
+
+        try:
+            await self.with_storage(ref, fail)
+        except (ObjectError, LogError, OSError, apsw.Error):
+            return False
+        return True
+
+    def is_held(self, ref: ObjectRef) -> bool:
+        """Whether the object is in quarantine."""
+        return self.quarantine is not None and self.quarantine.holds(ref)
+
+    def why_held(self, ref: ObjectRef) -> str | None:
+        """Why the object is in quarantine, and the way out."""
+        info = self.classes.get(ref.class_name)
+        known = info.methods if info else ()
+        return self.quarantine.why_held(ref, known) if self.quarantine is not None else None
+
+    def check_held(self, ref: ObjectRef) -> None:
+        """Raises Quarantined."""
+        if why := self.why_held(ref):
+            raise Quarantined(why)
+
+    def held(self) -> list[ObjectRef]:
+        """The objects in quarantine, by class and id."""
+        return self.quarantine.held() if self.quarantine is not None else []
+
+    def release(self, ref: ObjectRef) -> bool:
+        """Let an object run again that is in quarantine; False when it is not. Raises OSError."""
+        if self.quarantine is None or not self.quarantine.release(ref):
+            return False
+        self.store.alarms.give_back(ref)
+        return True
+
+    def now_ms(self) -> int:
+        """The wall clock."""
+        return self._now_ms()
+
+    async def check(self, ref: ObjectRef) -> list[str]:
+        """What SQLite finds wrong with an object's database and indexes; empty when nothing is."""
+        return await self.with_storage(ref, lambda engine: engine.verify())
+
+    def chance(self) -> float:
+        return int.from_bytes(self._random(4)) / 2**32
+
+    async def visit(
+        self, ref: ObjectRef, run: Callable[[Engine], Awaitable[T]], *, ends: str | None = None
+    ) -> T:
+        """Do something with the storage of an object, not through its class.
+
+        An object in memory takes it as an event, or is reset first, with the reason `ends`. Of another one
+        only the storage is opened, no code of its class runs, and calls wait until the visit is over. What
+        it wrote is durable then. Raises what `run` raises, ObjectError, LogError, OSError, apsw.Error.
+        """
+        key = (ref.class_name, ref.id)
+        while True:
+            if ends is not None and key in self._live:
+                self._live[key].reset(ObjectReset(ends))
+            if key in self._live:
+                break
+            if key in self._ending:
+                await asyncio.shield(self._ending[key])
+            elif not self._closed and self._is_pending(ref):
+                await self._take_back(key, ref)
+            else:
+                break
+        if self._closed:
+            raise ObjectReset("The node is closing.")
+        self._events += 1
+        try:
+            instance = self._live.get(key)
+            if instance is None:
+                return await self._visit_storage(key, ref, run)
+            return await instance.visit(run)
+        finally:
+            self._events -= 1
+
+    async def _visit_storage(self, key: Key, ref: ObjectRef, run: Callable[[Engine], Awaitable[T]]) -> T:
+        held = self._ending[key] = self._loop.create_future()
+        try:
+            engine = self._make_visited(ref)
+            try:
+                result = await run(engine)
+                synced: asyncio.Future[None] = self._loop.create_future()
+                engine.when_synced(settle(synced))
+                await synced
+                return result
+            finally:
+                self._let_go(key, engine)
+        finally:
+            if self._ending.get(key) is held:
+                del self._ending[key]
+            held.set_result(None)
+
+    def _make_visited(self, ref: ObjectRef) -> Engine:
+        def broken(error: ObjectReset) -> None:
+            log.warning("visiting %s/%s: %s", ref.class_name, ref.name or ref.id, error)
+
+        info = self.classes.get(ref.class_name)
+        durability: Durability = info.durability if info else "log"
+        return self._make_engine(self.log.acquire(ref), broken, durability, as_found=True)
+
+    async def with_storage(self, ref: ObjectRef, use: Callable[[Engine], T]) -> T:
+        """The same, for what takes no time: an object in memory does not take it as an event.
+
+        So it also reaches an object whose code keeps others out. Raises what `use` raises, and as `visit`.
+        """
+        key = (ref.class_name, ref.id)
+        while (instance := self._live.get(key)) is None and (ending := self._ending.get(key)) is not None:
+            await asyncio.shield(ending)
+        if instance is not None:
+            result = use(instance.engine)
+            await instance.confirmed()
+            return result
+
+        async def run(engine: Engine) -> T:
+            return use(engine)
+
+        return await self.visit(ref, run)
+
+    async def confirmed(self) -> None:
+        """Calls from outside of objects wait for nobody's writes."""
+
+    def _deliver(self, ref: ObjectRef, method: str, arguments: bytes) -> Awaitable[Reply]:
+        return self.deliver(ref, method, arguments)
+
+    async def _find(self, ref: ObjectRef, info: ClassInfo) -> Instance:
+        key = (ref.class_name, ref.id)
+        while (instance := self._live.get(key)) is None:
+            if self._closed:
+                raise ObjectReset("The node is closing.")
+            ending = self._ending.get(key)
+            if ending is not None:
+                await asyncio.shield(ending)
+            else:
+                lease = self.log.acquire(ref)
+                if lease.pending is None and not self.is_held(ref):
+                    return self._begin(key, ref, lease, info)
+                lease.release(lease.tail)
+                if lease.pending is None:
+                    self.check_held(ref)
+                else:
+                    await self._take_back(key, ref)
+        return instance
+
+    def _is_pending(self, ref: ObjectRef) -> bool:
+        """Whether the object is to be taken back before anybody uses it."""
+        entry = self.log.find(ref)
+        return entry is not None and entry.pending is not None
+
+    async def take_back(self, ref: ObjectRef) -> None:
+        """Do now what is pending: end the object's life, and take it back before the next one."""
+        key = (ref.class_name, ref.id)
+        if (instance := self._live.get(key)) is not None:
+            instance.reset(Aborted("The object is being taken back to an earlier moment."))
+        while (ending := self._ending.get(key)) is not None:
+            await asyncio.shield(ending)
+        if key not in self._live and self._is_pending(ref):
+            await self._take_back(key, ref)
+
+    def _take_back(self, key: Key, ref: ObjectRef) -> Awaitable[None]:
+        """Keep everybody out of an object while it becomes what it was. Raises StorageBroken, LogError.
+
+        In a task of nobody's: the caller that comes first may be another object's code, which is held at that
+        object's gate or ended in the middle of it, while others wait for this object.
+        """
+        ended = self._ending[key] = self._loop.create_future()
+        task = self._loop.create_task(self._become(key, ref, ended), context=Context())
+        self._taking_back.add(task)
+        task.add_done_callback(self._taking_back.discard)
+        return asyncio.shield(task)
+
+    async def _become(self, key: Key, ref: ObjectRef, ended: "asyncio.Future[None]") -> None:
+        try:
+            engine = self._make_visited(ref)
+            try:
+                engine.give_tail(await take_back(self.past, engine))
+            finally:
+                self._let_go(key, engine)
+        finally:
+            if self._ending.get(key) is ended:
+                del self._ending[key]
+            ended.set_result(None)
+
+    # lives
+
+    def _begin(self, key: Key, ref: ObjectRef, lease: Lease, info: ClassInfo) -> Instance:
+        engine_of: list[Engine] = []
+        instance = Instance(
+            ref,
+            info,
+            self._loop,
+            self._now_ms,
+            self._deliver,
+            lambda over: self._over(key, engine_of[0], over),
+            self.chance,
+        )
+        engine = self._make_engine(lease, instance.reset, info.durability)
+        engine_of.append(engine)
+        if lease.ref.name is not None:
+            instance.ref = lease.ref
+        self._live[key] = instance
+        if self._stage is not None and self.quarantine is not None:
+            forgive = self.quarantine.forgiving(ref, lambda: pack_time(self._now_ms()))
+            instance.watch(self._stage.take(instance.ref), forgive)
+        instance.start(engine, self._make_env)
+        return instance
+
+    def _make_engine(
+        self,
+        lease: Lease,
+        on_broken: Callable[[ObjectReset], None],
+        durability: Durability | None = None,
+        *,
+        as_found: bool = False,
+    ) -> Engine:
+        """The storage of an object; without a `durability` only for its base to be moved.
+
+        `as_found`: of one that was written with the other durability, too.
+        """
+        key = (lease.ref.class_name, lease.ref.id)
+        if as_found and durability is not None:
+            durability = own.durability_of(lease, self._files, durability)
+        if durability is not None and (reason := own.mixed(lease, self._files, durability)):
+            lease.release(lease.tail)
+            raise ObjectError(reason)
+        if durability == "sqlite":
+            made = own.OwnEngine(
+                self.store,
+                lease,
+                self._turns,
+                open_database=lambda held: self._open_database(key, held, own.open_own),
+                on_broken=on_broken,
+                logging="pages",
+            )
+            made.adopt(self._files)
+            return made
+        return Engine(
+            self.store,
+            lease,
+            self._turns,
+            open_database=lambda held: self._open_database(key, held),
+            on_broken=on_broken,
+            logging=self._logging,
+        )
+
+    def _make_env(self, instance: Instance) -> Env:
+        return Env(_Sender(instance), self.classes, self._random, self._bindings)
+
+    def _open_database(self, key: Key, lease: Lease, opens: OpenDatabase = open_logged) -> Database:
+        if len(self._opened) >= self._databases_max:
+            for oldest in list(self._opened)[:EVICT_AT_ONCE]:
+                self.evict(oldest)
+        database = opens(lease, self._files, self._vfs)
+        self._opened[key] = None
+        return database
+
+    def _close_engine(self, key: Key, engine: Engine) -> None:
+        engine.close()
+        self._opened.pop(key, None)
+
+    def _over(self, key: Key, engine: Engine, instance: Instance) -> None:
+        """A life ended by a reset: let the object go when the log has decided its commits."""
+        if self._live.get(key) is instance:
+            del self._live[key]
+        self._leave_stage(instance)
+        self._let_go(key, engine)
+
+    def _leave_stage(self, instance: Instance) -> None:
+        if self._stage is not None:
+            self._stage.give_back(instance.gate.part)
+
+    def _let_go(self, key: Key, engine: Engine) -> None:
+        """Close an engine when the log has decided its commits; until then nobody else begins the object."""
+        ended = self._ending[key] = self._loop.create_future()
+
+        def close() -> None:
+            self._close_engine(key, engine)
+            del self._ending[key]
+            ended.set_result(None)
+
+        def decided(error: Exception | None) -> None:
+            self._loop.call_soon(close)
+
+        engine.when_decided(decided)
+        self.log.flush()
+
+    def evict(self, key: Key) -> bool:
+        """Let an object leave memory, if nothing of it is going on."""
+        instance = self._live.get(key)
+        if instance is None or not instance.is_idle:
+            return False
+        engine = instance.engine
+        if not engine.is_clean:
+            return False
+        del self._live[key]
+        instance.state = "over"
+        instance.error = ObjectReset("The object left memory.")
+        self._leave_stage(instance)
+        self._close_engine(key, engine)
+        return True
+
+    # upkeep
+
+    def start(self, *, alarms: bool = True) -> None:
+        """Begin eviction, the moving of bases, and alarms, unless only operators are to run them."""
+        if self.quarantine is not None:
+            self._every(UPKEEP_SECONDS, self.quarantine.tend)
+        self._every(UPKEEP_SECONDS, self._tend_idle)
+        self._move_bases()
+        if alarms:
+            self.alarms.start()
+
+    def _every(self, seconds: float, run: Callable[[], None]) -> None:
+        def again() -> None:
+            if not self._closed:
+                run()
+                self._loop.call_later(seconds, again)
+
+        self._loop.call_later(seconds, again)
+
+    def _tend_idle(self) -> None:
+        if not self._closed and self.evict_idle(EVICT_AT_ONCE):
+            self._loop.call_later(EVICT_SECONDS, self._tend_idle)
+
+    def evict_idle(self, at_once: int) -> bool:
+        """Let some idle objects leave memory, or give back what they only remember.
+
+        True when there are more: each takes about as long as a call, so a thousand at once would be felt.
+        """
+        now, count = self._loop.time(), 0
+        for key, instance in list(self._live.items()):
+            idle_seconds = now - instance.used_at
+            if idle_seconds >= self._idle_seconds:
+                count += self.evict(key)
+            elif idle_seconds >= UPKEEP_SECONDS and not instance.relaxed:
+                instance.relaxed = True
+                count += instance.engine.relax()
+            if count >= at_once:
+                return True
+        return False
+
+    def _move_bases(self) -> None:
+        """Bring a few lagging databases up to the log, so that full segments can go."""
+        if self._closed:
+            return
+        behind = self.log.lagging(BASES_AT_ONCE)
+        soon = BASES_SECONDS if behind else UPKEEP_SECONDS / 10
+        # on a full disk the same ones would fail, and say so, fifty times a second
+        self._loop.call_later(UPKEEP_SECONDS if self.room.is_full else soon, self._move_bases)
+        for ref in behind:
+            self._move_base(ref)
+
+    def _move_base(self, ref: ObjectRef) -> None:
+        key = (ref.class_name, ref.id)
+        instance = self._live.get(key)
+        if instance is not None:
+            if instance.state == "running":
+                instance.engine.checkpoint()
+            return
+        if key in self._ending:
+            return
+        try:
+            lease = self.log.acquire(ref)
+            engine = self._make_engine(lease, lambda error: log.error("moving a base: %s", error))
+            try:
+                engine.checkpoint()
+            finally:
+                self._let_go(key, engine)
+        except (ObjectError, LogError, OSError, apsw.Error) as error:
+            log.error("moving the base of %s/%s: %s", ref.class_name, ref.id, error)
+
+    async def bring_up(self) -> None:
+        """Bring every database up to the log, so that the log holds nothing more."""
+        for entry in list(self.log.catalogue()):
+            if entry.base < entry.head:
+                self._move_base(entry.ref)
+                await asyncio.sleep(0)
+
+    # the end
+
+    async def close(self) -> None:
+        """Finish what runs, make everything durable, end. Calls that come now are refused."""
+        if self._closed:
+            return
+        self._closed = True
+        self.alarms.close()
+        until = self._loop.time() + DRAIN_SECONDS
+        while any(not one.is_idle or not one.engine.is_clean for one in self._live.values()):
+            if self._loop.time() > until:
+                break
+            await asyncio.sleep(0.01)
+        for instance in list(self._live.values()):
+            if not instance.is_idle or not self.evict((instance.ref.class_name, instance.ref.id)):
+                instance.reset(ObjectReset("The node is closing."))
+        while self._ending:
+            self.log.flush()
+            await asyncio.wait([asyncio.shield(f) for f in self._ending.values()], timeout=1)
+        self.log.close()
+
+    def break_off_child(self) -> None:
+        """In a forked process: no storage is used any more, and nothing is written."""
+        error = ObjectReset("This process was forked by an object: its storage is the parent's.")
+        for instance in self._live.values():
+            instance.engine.disown(error)
+
+    def find_live(self, ref: ObjectRef) -> Instance | None:
+        """An object in memory."""
+        return self._live.get((ref.class_name, ref.id))
+
+    @property
+    def live_count(self) -> int:
+        return len(self._live)
+
+    def live(self) -> list[ObjectRef]:
+        """The objects in memory."""
+        return [instance.ref for instance in self._live.values()]

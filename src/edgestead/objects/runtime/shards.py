@@ -1,0 +1,156 @@
+"""The objects of all processes, seen from one of them.
+
+Owns  where a call or request goes: to this process's node, or over a Unix socket to the owner's.
+Not   running anything (`node`).
+"""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Sequence
+from functools import partial
+
+import msgspec
+
+from edgestead.http1 import client
+from edgestead.http1.head import Headers
+from edgestead.http1.messages import Body, Request, Response
+from edgestead.model.refusals import EdgeError
+from edgestead.model.refusals.object import Unsure
+from edgestead.objects.errors import ObjectReset, Overloaded
+from edgestead.objects.ids import owner_of
+from edgestead.objects.runtime.admission import CREDENTIAL_HEADERS, INVOKE, Authorise, let_in
+from edgestead.objects.runtime.calls import Reply, pack_error
+from edgestead.objects.runtime.node import Node
+from edgestead.objects.runtime.wire import Answering, Asker, Lost
+from edgestead.store.objectlog import ObjectRef
+
+CLIENT_HEADER = b"edge-forwarded-client"  # of a request that was passed on: whom it came from
+ANSWER_BYTES_MAX = 16 * 1024 * 1024  # of another process, for one list
+_BACKLOG = 1_024
+
+
+class _Call(msgspec.Struct, array_like=True):
+    class_name: str
+    id: str
+    name: str | None
+    method: str
+    arguments: bytes
+    caller: tuple[str, Headers] | None = None  # from outside: its address and credentials
+
+
+_REFUSED = (False, b"")  # a reply to a caller whose rights ended while it waited
+_encode = msgspec.msgpack.Encoder().encode
+_read_call = msgspec.msgpack.Decoder(_Call).decode
+_read_reply = msgspec.msgpack.Decoder(tuple[bool, bytes]).decode
+
+
+class Shards:
+    """`calls` and `requests` are the Unix sockets of every process, by worker; `worker` is this one.
+
+    `authorise` gives the refusal of a caller from outside, or None.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        authorise: Authorise,
+        worker: int,
+        calls: Sequence[str],
+        requests: Sequence[str],
+    ) -> None:
+        self._node, self._authorise, self._worker, self._count = node, authorise, worker, len(calls)
+        self._askers = [Asker(path) for path in calls]
+        self._requests = requests
+        self._running: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+        node.deliver = self.call
+
+    async def open(self, bound: socket.socket) -> None:
+        """Take the calls of the other processes."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_unix_server(
+            lambda: Answering(self._answer, self._running), sock=bound, backlog=_BACKLOG
+        )
+
+    def is_local(self, ref: ObjectRef) -> bool:
+        return owner_of(ref, self._count) == self._worker
+
+    async def call(self, ref: ObjectRef, method: str, arguments: bytes) -> Reply:
+        """As `Node.call`, wherever the object lives."""
+        owner = owner_of(ref, self._count)
+        if owner == self._worker:
+            return await self._node.call(ref, method, arguments)
+        return await self._ask_owner(_Call(ref.class_name, ref.id, ref.name, method, arguments), owner)
+
+    async def call_for(self, request: Request, ref: ObjectRef, method: str, arguments: bytes) -> Reply:
+        """Call an object of another process for a caller that was let in here.
+
+        The owner asks again when the call's turn has come. Raises the refusal.
+        """
+        caller = request.client, [header for header in request.headers if header[0] in CREDENTIAL_HEADERS]
+        call = _Call(ref.class_name, ref.id, ref.name, method, arguments, caller)
+        reply = await self._ask_owner(call, owner_of(ref, self._count))
+        if (reply.ok, reply.data) == _REFUSED:
+            await let_in(self._authorise, request, INVOKE)
+            raise Unsure  # we do not know yet what the owner knows
+        return reply
+
+    async def _ask_owner(self, call: _Call, owner: int) -> Reply:
+        try:
+            answer = await self._askers[owner].ask(_encode(call))
+        except Lost:
+            return pack_error(ObjectReset("The object's process ended during the call."))
+        except OSError as error:
+            return pack_error(Overloaded(f"The object's process takes no calls: {error}"))
+        return Reply(*_read_reply(answer))
+
+    async def _answer(self, body: bytes) -> bytes:
+        call = _read_call(body)
+        ref = ObjectRef(call.class_name, call.id, call.name)
+        ask_again = None
+        if call.caller is not None:
+            client, headers = call.caller
+            asking = Request("POST", b"", headers, client, Body(lambda: None))
+            ask_again = partial(let_in, self._authorise, asking, INVOKE)
+        try:
+            reply = await self._node.call(ref, call.method, call.arguments, ask_again=ask_again)
+        except EdgeError:
+            return _encode(_REFUSED)
+        return _encode((reply.ok, reply.data))
+
+    async def pass_on(self, ref: ObjectRef, request: Request) -> Response:
+        """Have the owner answer a request. Bodies stream both ways. Raises OSError, BodyBroken."""
+        answer = await self._give(request, owner_of(ref, self._count), request.body)
+        return Response(answer.status, answer.headers, answer.body)
+
+    async def _give(self, request: Request, worker: int, body: bytes | Body) -> client.Answer:
+        headers: Headers = [header for header in request.headers if header[0] != CLIENT_HEADER]
+        headers.append((CLIENT_HEADER, request.client.encode()))
+        to = client.Unix(self._requests[worker])
+        return await client.exchange(to, request.method, request.target, headers, body)
+
+    async def ask_others(self, request: Request) -> list[bytes]:
+        """What each other process answers to a request without a body. Raises OSError, BodyBroken."""
+        others = (worker for worker in range(self._count) if worker != self._worker)
+        return await asyncio.gather(*(self._ask(request, worker) for worker in others))
+
+    async def _ask(self, request: Request, worker: int) -> bytes:
+        answer = await self._give(request, worker, b"")
+        parts, length = [], 0
+        async for chunk in answer.body:
+            length += len(chunk)
+            if length > ANSWER_BYTES_MAX:
+                raise OSError("its answer is too long")
+            parts.append(chunk)
+        return b"".join(parts)
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        if self._running:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1):
+                    await asyncio.gather(*self._running)
+        for asker in self._askers:
+            asker.close()

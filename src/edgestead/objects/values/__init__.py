@@ -1,0 +1,1 @@
+"""What may be stored and sent: values and their bytes."""
