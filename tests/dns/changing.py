@@ -3,8 +3,8 @@
 from edgestead.dns.journal import Journal
 from edgestead.dns.table import Table
 from edgestead.model.served import KIND_JOURNAL, KIND_NAME, KIND_ZONE, ServedZone, decode_name, encode
-from edgestead.services.journal import Journaled
-from edgestead.services.serving import next_serial
+from edgestead.usecases.zone.journal import Journaled
+from edgestead.usecases.zone.serving import next_serial
 from tests.dns.serving import Change, name_change, wire
 
 

@@ -15,7 +15,7 @@ LABELS = ["a", "b", "c", "www", "mail", "x1", "_sip", "_tcp", "deep"]
 APEXES = ["example.test.", "sub.example.test.", "other.test.", "a.b.other.test.", "third.example."]
 QUESTION_TYPES = (
     "A A A AAAA AAAA CNAME MX TXT NS SOA SRV PTR CAA DS HTTPS"
-    " TLSA NAPTR HINFO TYPE65280 TYPE1234 DNSKEY NSEC RRSIG ANY"
+    " TLSA NAPTR HINFO TYPE65280 TYPE1234 DNSKEY NSEC RRSIG ANY TYPE65534 TYPE65535"
 ).split()
 TYPE_NUMBERS = {kind: int(dns.rdatatype.from_text(kind)) for kind in QUESTION_TYPES}
 SIZES = [None, None, 0, 400, 512, 1232, 1232, 4096, 65535]

@@ -119,6 +119,7 @@ def nxdomain(soa=SOA, *records):
 
 
 REFUSED = ("REFUSED", "", [], [], [])
+NOTAUTH = ("NOTAUTH", "", [], [], [])
 REFERRAL = ("NOERROR", "", [], CUT, GLUE)
 
 GETS = {
@@ -273,7 +274,10 @@ GETS = {
         ". NS": REFUSED,
         "notexample.test A": REFUSED,
         "example.test AXFR": REFUSED,
-        "nothing.example.test AXFR": REFUSED,
+        "nothing.example.test AXFR": NOTAUTH,
+        "www.example.test IXFR": NOTAUTH,
+        "nothing.example.test IXFR": NOTAUTH,
+        "outside.invalid IXFR": REFUSED,
     },
 }
 ROWS = [

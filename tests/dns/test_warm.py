@@ -12,6 +12,7 @@ from edgestead.dns import warm
 from edgestead.dns.journal import Journal
 from edgestead.dns.table import Table, parts
 from edgestead.dns.warm import Label, Refused
+from edgestead.server.dns import warm as dns_warm
 from edgestead.testing.server import environment
 from tests.dns.changing import Changing
 from tests.dns.random_zones import World
@@ -31,7 +32,7 @@ def folder(tmp_path):
 def through_a_file(table, folder):
     warm.write(folder, "served", LABEL, parts(table.freeze()))
     thawed = Table()
-    thawed.thaw(warm.read(folder, "served").parts)
+    thawed.thaw(warm.read(folder, "served", list[tables.Piece]).parts)
     return thawed
 
 
@@ -156,7 +157,7 @@ def test_the_file_is_private_and_says_where_it_stands(folder, tmp_path):
     warm.write(folder, "served", LABEL, [])
 
     assert stat.S_IMODE((tmp_path / "served").stat().st_mode) == 0o600
-    label, rest = warm.read(folder, "served")
+    label, rest = warm.read(folder, "served", list)
     assert (label.feed_id, label.sequence, list(rest)) == ("feed", 7, [])
 
 
@@ -169,10 +170,10 @@ def test_a_writing_that_fails_leaves_the_old_file(folder, tmp_path):
     with pytest.raises(OSError, match="no space"):
         warm.write(folder, "served", Label("feed", 8), broken())
 
-    label, rest = warm.read(folder, "served")
+    label, rest = warm.read(folder, "served", list)
     assert (label.sequence, list(rest)) == (7, [[1, 2]])
     warm.write(folder, "served", Label("feed", 9), [[3]])  # what was left behind does not matter
-    assert warm.read(folder, "served").label.sequence == 9
+    assert warm.read(folder, "served", list).label.sequence == 9
     assert os.listdir(tmp_path) == ["served"]
 
 
@@ -194,7 +195,7 @@ def test_a_writer_that_is_killed_leaves_a_good_file_not_older_than_it_said(folde
             process.kill()
             rest = process.stdout.read().split()
 
-        label, rest_of_file = warm.read(folder, "served")
+        label, rest_of_file = warm.read(folder, "served", list)
 
         assert label.sequence >= int(rest[-1] if rest else said)
         assert len(list(rest_of_file)) == 50
@@ -211,7 +212,25 @@ def test_a_file_that_is_not_whole_is_refused_wherever_it_is_cut_or_changed(folde
     for content in bad:
         path.write_bytes(content)
         with pytest.raises(Refused):
-            warm.read(folder, "served")
+            warm.read(folder, "served", list)
+
+
+FORGED = {  # with a checksum that is right, as whoever can write the folder can make it
+    "another type": [[1]],
+    "a name that is no name": [[("scope", True, (b"x", b"", True, (), ()), {1: b""}, {})]],
+    "names of no zone": [[("scope", True, None, {b"x": b""}, {})]],
+    "no list": ["text"],
+}
+
+
+@pytest.mark.parametrize("parts", FORGED.values(), ids=FORGED)
+def test_a_forged_file_is_refused_and_nothing_of_it_is_served(parts, folder):
+    warm.write(folder, "served", LABEL, parts)
+    table = Table()
+
+    assert dns_warm.load_table(table, folder) is None
+
+    assert table.zones == 0
 
 
 OTHERS = [Label("feed", 7, format=0), Label("feed", 7, program="0.0.1"), Label("feed", 7, python="4.0")]
@@ -222,15 +241,15 @@ def test_a_file_of_another_version_is_refused(label, folder):
     warm.write(folder, "served", label, [])
 
     with pytest.raises(Refused, match="another version"):
-        warm.read(folder, "served")
+        warm.read(folder, "served", list)
 
 
 def test_what_is_no_file_is_refused(folder, tmp_path):
     with pytest.raises(Refused, match="there is none"):
-        warm.read(folder, "served")
+        warm.read(folder, "served", list)
     (tmp_path / "served").mkdir()
     with pytest.raises(Refused, match="cannot be read"):
-        warm.read(folder, "served")
+        warm.read(folder, "served", list)
 
 
 def test_a_file_larger_than_any_is_refused(folder, monkeypatch):
@@ -238,4 +257,4 @@ def test_a_file_larger_than_any_is_refused(folder, monkeypatch):
     monkeypatch.setattr(warm, "FILE_OCTETS_MAX", 10)
 
     with pytest.raises(Refused):
-        warm.read(folder, "served")
+        warm.read(folder, "served", list)

@@ -1,8 +1,6 @@
 """One query's bytes in, one reply's bytes out.
 
 Owns  header checks, truncation, the exact-bytes cache, short answers for clients over their rate.
-Asks  `lookup` for outcomes, `table` for the view of now, `edns` for OPT records and sizes.
-Tells `udp` and `tcp` what to send; `counters` what it was.
 Not   sockets; what an answer says (`lookup`).
 
 Messages come and go without their ID, which is the transport's: so a reply fits every ID. Three ways lead
@@ -251,7 +249,7 @@ class Responder:
         if len(reply) > octets and outcome.shorter is not None:
             outcome = outcome.shorter
             reply = b"".join((outcome.heads[mode], question, outcome.tail, opt))
-        self._counts[outcome.rcode] += 1
+        self._counts[outcome.slot] += 1
         if len(reply) > octets:
             return self._truncated(outcome.truncated, question, mode, edns)
         if query and outcome.steady:

@@ -1,8 +1,6 @@
 """What the server says about itself in class CHAOS (RFC 4892), as far as its operator wants.
 
 Owns  the four names and their answers.
-Asks  `settings`.
-Tells `answer` an outcome.
 Not   NSID, which says the same better (`edns`).
 """
 

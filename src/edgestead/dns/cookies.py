@@ -1,8 +1,6 @@
 """DNS cookies: proof that a client receives what is sent to its address (RFC 7873).
 
 Owns  making and checking server cookies.
-Asks  the clock and a secret, which come in as parameters.
-Tells `edns` the option to answer with, and whether the client has proved itself.
 Not   reading options (`options`); what an unproved client gets (`udp`).
 
 A server cookie has the form of RFC 9018 §4: version, three octets of zero, the time, and a hash over all

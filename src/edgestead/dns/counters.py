@@ -1,8 +1,6 @@
 """What this room counts, and where the counts go.
 
 Owns  the slots, and the tally that keeps counting off the hot path.
-Asks  whoever supplies `Counters` (the server: a page of shared memory).
-Tells operators, through the server.
 Not   names and text of metrics.
 """
 

@@ -1,8 +1,6 @@
 """The OPT record of a reply, and how long the reply may be.
 
 Owns  sizes, versions, and what each option of a query gets.
-Asks  `cookies`, `options`, `settings`.
-Tells `answer` an OPT record and a limit.
 Not   reading messages (`query`).
 """
 

@@ -1,8 +1,6 @@
 """What recently changed in each zone, serial by serial, for those who follow a zone (RFC 1995).
 
 Owns  the newest rows of the journal, in memory and bounded over all zones.
-Asks  `model.served` to read rows.
-Tells `transfer` the rows from a serial to the zone of now.
 Not   keeping rows on disk: the feed's tail does, and hands them over at the start.
 """
 

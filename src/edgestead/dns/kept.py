@@ -1,8 +1,6 @@
 """A dict that never grows past its limits: full means empty again.
 
 Owns  the bound.
-Asks  nobody.
-Tells `answer` and `lookup` what they kept.
 Not   deciding what is worth keeping: only what a finite set of questions can lead to belongs here.
 
 Emptying is cheap to decide and the entries that matter come back with their next question. Evicting one by

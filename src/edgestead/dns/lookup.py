@@ -1,8 +1,6 @@
 """The algorithm of RFC 1034 §4.3.2 over all zones: a name and a type, and what they get.
 
 Owns  aliases, wildcards, referrals with glue, denials, minimal ANY, DS at the parent's side.
-Asks  `zone` for names, `node` for records, `wire` for compressed tails.
-Tells `answer` an `Outcome`.
 Not   packets, EDNS, sizes (`answer`); taking changes (`table`).
 
 Outcomes are worked out when they are asked for and kept until the next change. An outcome depends on the
@@ -17,9 +15,9 @@ from typing import Final
 
 from edgestead.dns import node, wire
 from edgestead.dns.kept import Kept
-from edgestead.dns.outcome import AA, NOERROR, NOT_ALLOWED, NXDOMAIN, SERVFAIL, Outcome
+from edgestead.dns.outcome import AA, NOERROR, NOT_A_ZONE, NOT_ALLOWED, NXDOMAIN, SERVFAIL, Outcome
+from edgestead.dns.own import NONE, OwnNames
 from edgestead.dns.zone import WILDCARD, Zone
-from edgestead.model.served import PENDING
 
 ALIASES_MAX: Final = 16  # CNAMEs behind one another; a ring ends where it closes
 _DENIALS_PER_ZONE_MAX: Final = 32
@@ -39,11 +37,12 @@ _ANY: Final = _kind(wire.ANY)
 _SOA: Final = _kind(wire.SOA)
 _AXFR: Final = _kind(wire.AXFR)
 _IXFR: Final = _kind(wire.IXFR)
+_TRANSFERS: Final = (_AXFR, _IXFR)
 PLAIN: Final = frozenset(map(_kind, range(1, 256))) - {_ANY, _DS, _AXFR, _IXFR}
 """Types, with class IN, whose questions need nothing but the zone; other types may be as plain, or not."""
 _REFERRAL: Final = b""
 _ADDRESSES: Final = (_kind(wire.A), _kind(wire.AAAA))
-_PENDING: Final = _kind(PENDING)
+_WAIT_FOR_ADDRESSES: Final = (*_ADDRESSES, node.PENDING_KEY)
 _UNKNOWN_YET: Final = Outcome(SERVFAIL)
 
 Key = bytes | tuple[bytes, bytes, int]
@@ -51,24 +50,30 @@ Key = bytes | tuple[bytes, bytes, int]
 
 
 class View:
-    """All served zones by apex, and what was worked out from them. A change replaces the view."""
+    """All served zones by apex, and what was worked out from them. A change replaces the view.
 
-    __slots__ = ("outcomes", "zones")
+    `own` are names that are answered where none of these zones holds them.
+    """
 
-    def __init__(self, zones: dict[bytes, Zone]) -> None:
+    __slots__ = ("outcomes", "own", "zones")
+
+    def __init__(self, zones: dict[bytes, Zone], own: OwnNames = NONE) -> None:
         self.zones = zones
+        self.own = own
         self.outcomes: Kept[Key, Outcome] = Kept()
 
     def zone_of(self, name: bytes) -> Zone | None:
         """The zone with the longest apex at or above a valid, lower-case name."""
-        zones = self.zones
-        while (found := zones.get(name)) is None and len(name) > 1:
-            name = wire.parent(name)
-        return found
+        zones, above = self.zones, name
+        while (found := zones.get(above)) is None and len(above) > 1:
+            above = wire.parent(above)
+        return self.own.get(name) if found is None else found
 
 
 def lookup(view: View, zone: Zone, name: bytes, kind: bytes) -> Outcome:
     """What a valid, lower-case `name` of `zone` gets for a type (with class IN, as wire)."""
+    if kind in _TRANSFERS and name not in view.zones:
+        return NOT_A_ZONE
     if kind == _AXFR:
         return NOT_ALLOWED
     if kind == _IXFR:
@@ -176,11 +181,11 @@ def _build(
     """
     exact = suffix == name
     if kind == _ANY and held:
-        # One RRset is enough, the smallest is best (RFC 8482 §4.1).
+        # One RRset is enough, the smallest is best (RFC 8482 §4.1); a mark only where there is nothing else.
         kind = min(node.rrsets(held), key=_octets)[0]
     tail = _tail(suffix, _QUESTION_AT + len(name) - len(suffix))
-    found = node.rrset(held, kind)
-    if kind == _PENDING or (found is None and kind in _ADDRESSES and node.rrset(held, _PENDING)):
+    found = None if node.is_mark(kind) else node.rrset(held, kind)
+    if found is None and kind in _WAIT_FOR_ADDRESSES and node.rrset(held, node.PENDING_KEY):
         return _UNKNOWN_YET, True
     if found is not None:
         return _direct(view, zone, tail, found, kind, exact=exact), True
@@ -191,7 +196,7 @@ def _build(
 
 
 def _octets(rrset: tuple[bytes, int, bytes]) -> float:
-    return len(rrset[2]) if rrset[0] != _PENDING else math.inf
+    return math.inf if node.is_mark(rrset[0]) else len(rrset[2])
 
 
 class _Chain:
@@ -233,7 +238,7 @@ class _Chain:
             answer = node.rrset(step, self._kind)
             if answer is not None:
                 return self._found(zone, owner, answer[1])
-            if self._kind in _ADDRESSES and node.rrset(step, _PENDING) is not None:
+            if self._kind in _ADDRESSES and node.rrset(step, node.PENDING_KEY) is not None:
                 break
             if node.rrset(step, _CNAME) is None:
                 return self._denied(zone, NOERROR)

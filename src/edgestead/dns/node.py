@@ -1,15 +1,15 @@
 """One owner name as one bytes object, from which most answers are cut with one slice.
 
 Owns  the node format.
-Asks  `model.served` for RRsets, `wire` for record bytes.
-Tells `zone` a node to keep, `lookup` and `answer` the records of a type.
 Not   names, zones, caches.
 
 A node is one octet, `ready`, then for each RRset: number of records (2), octets of the records (4), and the
 records as they go on the wire with the question's name as owner. `ready` is the number of records when the
 node is a single RRset of 1 to 255 records that may be sent and needs no name compression, else 0: then
 `node[READY:]` is the answer section, and its type and class stand at `node[KIND]`. An empty non-terminal is
-b"". A node costs 40 + 7 + 16 octets for an A record, a fifth of what a dict of RRset objects costs.
+b"". A mark of `model.served` is a record of class 0, which is reserved (RFC 6895 §3.2): no question has it,
+so none finds a mark. A node costs 40 + 7 + 16 octets for an A record, a fifth of what a dict of RRset objects
+costs.
 """
 
 import struct
@@ -18,7 +18,7 @@ from typing import Final
 
 from edgestead.dns import wire
 from edgestead.model.limits import RDATA_OCTETS_MAX
-from edgestead.model.served import PENDING, ServedRRset
+from edgestead.model.served import EXISTS, PENDING, ServedRRset
 
 _RRSET: Final = struct.Struct("!HI")
 READY: Final = 1 + _RRSET.size
@@ -26,6 +26,11 @@ KIND: Final = slice(READY + 2, READY + 6)
 _RR_OWNER_OCTETS: Final = 2
 TTL_SECONDS_MAX: Final = 2**31 - 1  # RFC 2181 §8
 RECORDS_MAX: Final = 65_535  # the count in a message has 16 bits
+
+_MARK_CLASS: Final = b"\0\0"
+PENDING_KEY: Final = b"\0\1" + _MARK_CLASS
+EXISTS_KEY: Final = b"\0\2" + _MARK_CLASS
+_MARKS: Final = {PENDING: PENDING_KEY, EXISTS: EXISTS_KEY}
 
 
 def pack(rrsets: Iterable[ServedRRset]) -> bytes:
@@ -38,13 +43,17 @@ def join(parts: list[bytes]) -> bytes:
     if len(parts) != 1:
         return b"\0" + b"".join(parts) if parts else b""
     count, _ = _RRSET.unpack_from(parts[0])
-    kind = int.from_bytes(parts[0][_RRSET.size + _RR_OWNER_OCTETS :][:2], "big")
-    ready = count if count < 256 and kind not in wire.COMPRESSIBLE and kind != PENDING else 0
+    key = parts[0][_RRSET.size + _RR_OWNER_OCTETS :][:4]
+    kind = int.from_bytes(key[:2], "big")
+    ready = count if count < 256 and kind not in wire.COMPRESSIBLE and not is_mark(key) else 0
     return bytes((ready,)) + parts[0]
 
 
 def pack_rrset(rrset: ServedRRset) -> bytes:
     """A node's part for one RRset. Raises ValueError as `pack`."""
+    if rrset.is_mark:
+        record = struct.pack("!H4sIH", wire.QUESTION_OWNER, _MARKS[rrset.type], 0, 0)
+        return _RRSET.pack(1, len(record)) + record
     if rrset.type in wire.META_TYPES or not 0 <= rrset.ttl_seconds <= TTL_SECONDS_MAX:
         raise ValueError(f"type {rrset.type} with TTL {rrset.ttl_seconds} cannot be served")
     if len(rrset.rdatas) > RECORDS_MAX:
@@ -83,6 +92,11 @@ def rrsets(node: bytes) -> Iterator[tuple[bytes, int, bytes]]:
         at += _RRSET.size
         yield node[at + 2 : at + 6], count, node[at : at + length]
         at += length
+
+
+def is_mark(key: bytes) -> bool:
+    """Whether a type and class, as `rrsets` gives them, are a mark's: it says something and is never sent."""
+    return key.endswith(_MARK_CLASS)
 
 
 def rrset(node: bytes, kind: bytes) -> tuple[int, bytes] | None:

@@ -1,8 +1,6 @@
 """Telling secondaries that a zone has changed (RFC 1996).
 
 Owns  the messages, whom they go to, when they are sent again and when given up.
-Asks  `table` for the zone's SOA of now.
-Tells secondaries over UDP; operators by counters.
 Not   transfers (`transfer`); what a change is.
 
 A zone that changes often is announced once in GAP_SECONDS: the secondary fetches whatever is newest. Turns of

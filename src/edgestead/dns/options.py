@@ -1,8 +1,6 @@
 """The options of a query's OPT record that this server knows, read and written.
 
 Owns  their form: which octets of each are FORMERR.
-Asks  `wire` for the exception.
-Tells `edns` what was asked for.
 Not   what to answer (`edns`); options that nobody here knows, which are passed over (RFC 6891 §6.1.2).
 """
 

@@ -1,14 +1,14 @@
 """What a question gets: everything of a reply but the ID, the question and the OPT record.
 
 Owns  `Outcome` and the header octets in front of it.
-Asks  nobody.
-Tells `answer` what to join, `lookup` and `zone` what to keep.
 Not   why an outcome is what it is (`lookup`).
 """
 
 import struct
 from functools import lru_cache
 from typing import Final
+
+from edgestead.dns.counters import Slot
 
 _HEAD: Final = struct.Struct("!HHHHH")
 
@@ -23,6 +23,7 @@ SERVFAIL: Final = 2
 NXDOMAIN: Final = 3
 NOTIMP: Final = 4
 REFUSED: Final = 5
+NOTAUTH: Final = 9  # RFC 2136 §2.2, RFC 5936 §2.2.1
 
 Heads = tuple[bytes, bytes, bytes, bytes]
 """Header octets after the ID, by mode: bit 0 is RD of the query, bit 1 says that an OPT record follows."""
@@ -44,10 +45,10 @@ class Outcome:
 
     `steady` says that a finite set of names leads here and the rcode is NOERROR, so that whole replies may be
     kept by their exact question. `shorter` is what to say instead when this does not fit (RFC 9471 §3.2).
-    `extended_error` is the info code that says more than the rcode (RFC 8914 §4).
+    `slot` is where it is counted, `extended_error` the info code that says more than the rcode (RFC 8914 §4).
     """
 
-    __slots__ = ("extended_error", "heads", "rcode", "shorter", "steady", "tail", "truncated")
+    __slots__ = ("extended_error", "heads", "shorter", "slot", "steady", "tail", "truncated")
 
     def __init__(
         self,
@@ -62,7 +63,8 @@ class Outcome:
         self.heads = heads(flags, *counts)
         self.truncated = heads(flags | TC)
         self.tail = tail
-        self.rcode = flags & 0x0F
+        rcode = flags & 0x0F
+        self.slot = rcode if rcode <= REFUSED else int(Slot.OTHER_RCODE)
         self.steady = steady
         self.shorter = shorter
         self.extended_error = extended_error
@@ -76,4 +78,6 @@ NOT_AUTHORITATIVE: Final = 20  # RFC 8914 §4.21
 PROHIBITED: Final = 18  # RFC 8914 §4.19
 NOT_OURS: Final = Outcome(REFUSED, extended_error=NOT_AUTHORITATIVE)
 NOT_ALLOWED: Final = Outcome(REFUSED, extended_error=PROHIBITED)
+NOT_A_ZONE: Final = Outcome(NOTAUTH)
+"""To who asks for the transfer of a name that is no apex here."""
 NO_FLAGS: Final = heads(0)

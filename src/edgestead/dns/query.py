@@ -1,8 +1,6 @@
 """A query read by the book: every octet of it accounted for.
 
 Owns  what makes a message FORMERR.
-Asks  `wire`.
-Tells `answer` the question and the OPT record.
 Not   replies; which queries may skip this (`answer`).
 
 Messages are without their ID, so every offset of RFC 1035 is two less here.

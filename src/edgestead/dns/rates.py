@@ -1,8 +1,6 @@
 """Response rate limiting: how many answers of one kind one network may get in a second.
 
 Owns  the counts, in memory that all UDP workers share, and who is over the limit.
-Asks  the clock, which comes in as a parameter.
-Tells `udp` whether to answer, to answer shortly, or not at all.
 Not   what a short answer looks like (`answer`); who proved its address by a cookie (`cookies`).
 
 Whoever sends queries from a forged address wants the answers to hit somebody else. So answers are counted by

@@ -1,8 +1,6 @@
 """Datagrams in batches: one system call receives up to 64, one sends their answers from the same memory.
 
 Owns  the buffers, the kernel's structures over them, what a failed call means.
-Asks  libc, through ctypes.
-Tells `udp` how many datagrams are there and where.
 Not   DNS.
 
 Each datagram has a slot in an anonymous mmap, because slicing an mmap gives bytes at once. The sender's

@@ -1,8 +1,6 @@
 """What an operator may choose about how DNS is answered.
 
 Owns  the settings of this room and their defaults.
-Asks  nobody.
-Tells `answer`, `edns`, `chaos` and the loops.
 Not   reading them from anywhere (`config`), nor limits that nobody needs to change.
 """
 

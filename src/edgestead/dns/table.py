@@ -1,9 +1,7 @@
 """All zones of this process, kept up to date by the change feed while queries are answered.
 
 Owns  applying changes, the lock, the view that queries read.
-Asks  `zone` to hold names, `model.served` to read documents.
-Tells `answer` the view of now.
-Not   following the feed (`store.feed`); answering (`answer`).
+Not   following the feed (`feed`); answering (`answer`).
 
 Two threads meet here. The query thread holds `lock` while it answers one batch of queries and takes `view`
 *after* it has received them; the feed's thread holds it for at most SLICE changes at a time. So when
@@ -18,6 +16,7 @@ from typing import Final, Protocol
 
 from edgestead.dns import node
 from edgestead.dns.lookup import View
+from edgestead.dns.own import NONE, OwnNames
 from edgestead.dns.zone import Frozen, Head, Zone, check_soa, is_cut, pieces
 from edgestead.model.served import (
     KIND_NAME,
@@ -54,13 +53,17 @@ class Change(Protocol):
 
 
 class Table:
-    """The zones. `apply` is for one thread, `lock` and `view` for the threads that answer."""
+    """The zones. `apply` is for one thread, `lock` and `view` for the threads that answer.
 
-    def __init__(self) -> None:
+    `own` stays, whatever becomes of the zones.
+    """
+
+    def __init__(self, own: OwnNames = NONE) -> None:
         self.lock = threading.Lock()
+        self._own = own
         self._scopes: dict[str, Zone] = {}
         self._zones: dict[bytes, Zone] = {}
-        self.view = View(self._zones)
+        self.view = View(self._zones, own)
 
     def apply(self, changes: Iterable[Change]) -> None:
         """Take changes in order; every query received after the return is answered by them.
@@ -82,7 +85,7 @@ class Table:
         with self.lock:
             _run(edits[(len(edits) - 1) // SLICE * SLICE :])
             gone = [self._replace(scope, zone) for scope, zone in plan.zones.items()]
-            self.view = View(self._zones)
+            self.view = View(self._zones, self._own)
         for zone in filter(None, gone):
             _empty(zone)
 
@@ -93,7 +96,8 @@ class Table:
         """
         with self.lock:
             before = list(self._scopes.values())
-            self._scopes, self._zones, self.view = other._scopes, other._zones, other.view
+            self._scopes, self._zones = other._scopes, other._zones
+            self.view = View(self._zones, self._own)
         for zone in before:
             _empty(zone)
 

@@ -1,8 +1,6 @@
 """DNS over TCP: frames in, all the replies of one read out in one write.
 
 Owns  framing, pipelining, and the limits on connections, time and memory.
-Asks  `answer` for replies, `transfer` for the messages of a zone transfer.
-Tells clients.
 Not   binding sockets, processes, signals (`server`).
 
 A connection reads only while its replies drain: at TURN_OCTETS of unsent replies it stops taking queries,

@@ -1,8 +1,6 @@
 """Why a question gets its answer, step by step and in words.
 
 Owns  the words.
-Asks  `lookup` for the view, `zone` and `node` for what stands where.
-Tells `server.dns_ask`.
 Not   the answer itself, which is made as for everybody (`answer`); why a record is what it is: a name that is
       proxied or flattened arrives here as addresses.
 """
@@ -12,7 +10,6 @@ from typing import Final
 from edgestead.dns import node, wire
 from edgestead.dns.lookup import ALIASES_MAX, View
 from edgestead.dns.zone import WILDCARD, Zone
-from edgestead.model.served import PENDING
 
 _DS: Final = 43
 _SHOWN: Final = range(33, 127)
@@ -70,8 +67,11 @@ def _missing(zone: Zone, name: bytes, relative: bytes, steps: list[str]) -> byte
 
 
 def _at_node(held: bytes, kind: int, steps: list[str]) -> bytes | None:
-    types = {int.from_bytes(key[:2], "big"): (count, rrs) for key, count, rrs in node.rrsets(held)}
-    if PENDING in types and kind in (wire.A, wire.AAAA) and kind not in types:
+    every = {key: (count, rrs) for key, count, rrs in node.rrsets(held)}
+    types = {int.from_bytes(key[:2], "big"): one for key, one in every.items() if not node.is_mark(key)}
+    if node.EXISTS_KEY in every:
+        steps.append("it exists, but none of its records is served (an alias to nothing, say): no data")
+    elif node.PENDING_KEY in every and kind in (wire.A, wire.AAAA) and kind not in types:
         steps.append("it is flattened, and its target was never resolved yet: SERVFAIL")
     elif kind in types or (kind == wire.ANY and types):
         count, rrs = types[kind] if kind in types else next(iter(types.values()))

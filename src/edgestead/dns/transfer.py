@@ -1,8 +1,6 @@
 """Whole zones and what changed in them, for the secondaries that may have them (RFC 5936, RFC 1995).
 
 Owns  who may ask, what a request gets, and the messages of a transfer.
-Asks  `table` for zones, `journal` for changes, `query` to read requests.
-Tells `tcp` one message at a time.
 Not   the connection (`tcp`); telling secondaries that there is something to fetch (`notify`).
 
 A transfer works on references to the names as they were at one serial: names are bytes that nobody changes,
@@ -19,12 +17,12 @@ from typing import Final
 from edgestead.dns import node, wire
 from edgestead.dns.counters import Slot, Tally
 from edgestead.dns.journal import Journal, is_newer, serial_of
-from edgestead.dns.outcome import AA, FORMERR, QR, REFUSED, SERVFAIL
+from edgestead.dns.outcome import AA, FORMERR, NOTAUTH, QR, REFUSED, SERVFAIL
 from edgestead.dns.query import Asked, read
 from edgestead.dns.table import Table
 from edgestead.dns.wire import BadMessage
 from edgestead.dns.zone import Zone
-from edgestead.model.served import PENDING, Owned, ServedRRset, ServedZone, decode_change
+from edgestead.model.served import Owned, ServedRRset, ServedZone, decode_change
 
 Network = IPv4Network | IPv6Network
 
@@ -35,13 +33,11 @@ TRANSFERS_MAX: Final = 16
 SETTLE_LOOKS_MAX: Final = 200
 """How often a transfer looks whether a change of its zone that has begun is complete."""
 
-NOTAUTH: Final = 9  # RFC 2136 §2.2, RFC 5936 §2.2.1
 Transfer = Generator[bytes, None, None]
 """The messages of an answer, without ID. One that is not read to its end has to be closed."""
 NOT_YET: Final = b""
 """In the place of a message: ask again in a moment."""
 
-_NOT_SENT: Final = (wire.SOA.to_bytes(2, "big") + b"\0\x01", PENDING.to_bytes(2, "big") + b"\0\x01")
 _AXFR: Final = wire.AXFR.to_bytes(2, "big") + b"\0\x01"
 _IXFR: Final = wire.IXFR.to_bytes(2, "big") + b"\0\x01"
 _ENDS: Final = (b"\0" + _AXFR, b"\0" + _IXFR)
@@ -198,7 +194,7 @@ def _whole(zone: Zone) -> Iterator[bytes]:
             yield name + held[node.READY :]
             continue
         for kind, count, rrs in node.rrsets(held):
-            if kind not in _NOT_SENT:
+            if kind != _SOA and not node.is_mark(kind):
                 yield from _owned(zone.apex, name, kind, count, rrs)
     yield soa
 

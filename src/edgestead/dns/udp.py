@@ -1,8 +1,6 @@
 """The UDP loop: receive, answer, send, until told to stop.
 
 Owns  both loops, the batched one and the portable one, and draining.
-Asks  `answer` for replies, `ring` for batches.
-Tells clients.
 Not   binding sockets, processes, signals (`server`); what replies say.
 
 Never asyncio: it more than doubles the cost of a query (docs/explanation/dns.md).

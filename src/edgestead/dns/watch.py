@@ -1,8 +1,6 @@
 """What is being asked: the busiest names, counts by zone, type and rcode, and a sample of queries.
 
 Owns  the sketches and the sample, bounded whatever is asked.
-Asks  nobody; the clock comes in as a parameter.
-Tells operators, through the server (`server.dns_ask`).
 Not   exact counters, which are `counters`.
 
 The loops show a reply now and then, which stands for all since the last one: when there were SHARE of them,

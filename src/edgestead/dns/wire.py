@@ -1,8 +1,6 @@
 """Names and records as the bytes of RFC 1035, for paths where every tenth of a microsecond counts.
 
 Owns  splitting names, writing resource records, name compression, the numbers of the types this room knows.
-Asks  `model.limits`.
-Tells `node`, `zone` and `lookup` bytes.
 Not   text forms (`model`); parsing whole queries (`answer`).
 
 A name here is absolute and uncompressed; a relative name is its leading labels without the apex, so the

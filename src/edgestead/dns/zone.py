@@ -1,8 +1,6 @@
 """One zone's names, and the questions that RFC 1034 §4.3.2 asks of them.
 
 Owns  the names, the empty non-terminals, the cuts, the SOA.
-Asks  `node` and `wire`.
-Tells `lookup` what stands at, above and around a name.
 Not   which zone a question belongs to (`table`); building answers (`lookup`).
 
 Names are relative (see `wire`). Two dicts hold everything: a name's node, and how many children a name with
@@ -12,15 +10,15 @@ that depends on two names is stored: aliases, wildcards and referrals are worked
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from edgestead.dns import node, wire
 from edgestead.dns.outcome import Outcome
 from edgestead.model.served import ServedRRset, ServedZone
 
-Head = tuple[Any, ...]
+Head = tuple[bytes, bytes, bool, tuple[bytes, ...], tuple[bytes, ...]]
 Frozen = tuple[Head, dict[bytes, bytes], dict[bytes, int]]
-"""A zone as plain values that `marshal` takes: its own facts, its names, how many children they have."""
+"""A zone as plain values that `dns.warm` takes: its own facts, its names, how many children they have."""
 
 WILDCARD: Final = b"\x01*"
 _APEX: Final = b""
