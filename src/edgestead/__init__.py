@@ -3,22 +3,22 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from edgestead.objects.alarms import AlarmInfo
-    from edgestead.objects.bindings import KeyValues
-    from edgestead.objects.classes import StatefulObject
-    from edgestead.objects.env import Namespace
-    from edgestead.objects.web import Request, Response
+    from edgestead.objects.runtime.alarms import AlarmInfo
+    from edgestead.objects.runtime.bindings import KeyValues
+    from edgestead.objects.runtime.classes import StatefulObject
+    from edgestead.objects.runtime.env import Namespace
+    from edgestead.objects.runtime.web import Request, Response
 
 __all__ = ["AlarmInfo", "KeyValues", "Namespace", "Request", "Response", "StatefulObject"]
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "AlarmInfo": "edgestead.objects.alarms",
-    "KeyValues": "edgestead.objects.bindings",
-    "Namespace": "edgestead.objects.env",
-    "StatefulObject": "edgestead.objects.classes",
-    "Request": "edgestead.objects.web",
-    "Response": "edgestead.objects.web",
+    "AlarmInfo": "edgestead.objects.runtime.alarms",
+    "KeyValues": "edgestead.objects.runtime.bindings",
+    "Namespace": "edgestead.objects.runtime.env",
+    "StatefulObject": "edgestead.objects.runtime.classes",
+    "Request": "edgestead.objects.runtime.web",
+    "Response": "edgestead.objects.runtime.web",
 }
 
 

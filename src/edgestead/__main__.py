@@ -1,8 +1,6 @@
 """`python -m edgestead` is the command `edgecli`.
 
 Owns  nothing but this entrance.
-Asks  `cli.main`.
-Tells the shell, by the exit code.
 Not   any command.
 """
 

@@ -1,8 +1,6 @@
 """The server's settings: defaults, then the TOML file, then the command line.
 
-Owns  the frozen `Config`, joining the three sources, and the reference page.
-Asks  `config_options` for the table.
-Tells `cli.serve` and `server` what was asked for.
+Owns  the frozen `Config`, and joining the three sources.
 Not   binding a port or making a folder: a `Config` is only words.
 
 A flag and its key in the file have one spelling: `--dns-workers 2` is `dns-workers = 2`. Flags that may be
@@ -22,6 +20,7 @@ from typing import Any
 from edgestead.config_options import OPTIONS, Option
 from edgestead.config_values import LIST_ITEMS_MAX, WORKERS_MAX, Address
 from edgestead.model.call import Profile
+from edgestead.model.log_text import LogForm
 
 __all__ = [
     "OPTIONS",
@@ -32,7 +31,6 @@ __all__ = [
     "default_data_dir",
     "default_words",
     "load",
-    "reference_page",
 ]
 
 CONFIG_BYTES_MAX = 1 << 20  # every setting, written many times over
@@ -62,6 +60,7 @@ class Config:
     http_connections_per_address: int
     edge_address: tuple[IPv4Address | IPv6Address, ...]
     nameserver: tuple[str, ...]
+    nameserver_address: tuple[IPv4Address | IPv6Address, ...]
     profile: Profile
     as_of: date | None
     allow_as_of: bool
@@ -74,6 +73,7 @@ class Config:
     objects: tuple[str, ...]
     objects_http: Address
     objects_workers: int
+    no_alarms: bool
     objects_bindings: tuple[tuple[str, str], ...]
     objects_blocked_seconds: int
     objects_thin_seconds: int
@@ -86,9 +86,14 @@ class Config:
     managed_response_bytes: int
     api_quota: int
     api_connections_per_address: int
+    api_guesses: int
+    metrics_open: bool
+    disk_reserve_mib: int
     barrier_ms: int
+    silence_seconds: int
     drain_seconds: int
     log_level: int
+    log_form: LogForm | None
     log_file: Path | None
     log_file_bytes: int
     log_files: int
@@ -101,6 +106,13 @@ class Config:
         if self.edge_address or self.http.is_wildcard:
             return self.edge_address
         return (ip_address(self.http.host),)
+
+    @property
+    def nameserver_addresses(self) -> tuple[IPv4Address | IPv6Address, ...]:
+        """Where the name servers are: those given, else the host of `dns` unless it is a wildcard."""
+        if self.nameserver_address or self.dns.is_wildcard:
+            return self.nameserver_address
+        return (ip_address(self.dns.host),)
 
     @property
     def origins_allowed(self) -> tuple[IPv4Network | IPv6Network, ...]:
@@ -162,7 +174,7 @@ def _read(file: Path) -> dict[str, object]:
 
 
 def _flat(given: dict[str, object]) -> dict[str, object]:
-    """The table `[objects]` as the settings `objects` (its `paths`) and `objects.bindings`."""
+    """The table `[objects]` as the settings `objects` (its `paths`) and `objects.runtime.bindings`."""
     table = given.get("objects")
     if not isinstance(table, dict):
         return given
@@ -196,30 +208,6 @@ def _value(option: Option, given: object) -> object:
 def _shown(value: object) -> str:
     text = ascii(value)
     return text if len(text) <= 80 else text[:77] + "..."
-
-
-def reference_page() -> str:
-    """docs/reference/configuration.md."""
-    lines = [
-        "# Configuration",
-        "",
-        "`edgecli serve --config FILE` reads its settings from a TOML file. A key that is also a flag of",
-        "`edgecli serve` is spelled like the flag without the dashes in front; a flag wins over the file. A",
-        "flag that may be repeated is an array. Paths are relative to the folder the server is started in.",
-        "Unknown keys are refused.",
-        "",
-        "```toml",
-        'api = "127.0.0.1:8787"',
-        "dns-workers = 2",
-        'nameserver = ["ns1.example.net", "ns2.example.net"]',
-        "```",
-    ]
-    for option in OPTIONS:
-        spelled = f"flag `--{option.key}`" if option.flag else "only in the file"
-        lines += ["", f"## {option.key}", "", option.help, ""]
-        lines.append(f"- value: `{option.metavar}`{', an array of them' if option.many else ''} ({spelled})")
-        lines.append(f"- default: {default_words(option)}")
-    return "\n".join(lines) + "\n"
 
 
 def default_words(option: Option) -> str:

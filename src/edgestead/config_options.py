@@ -1,8 +1,6 @@
 """The table of settings.
 
 Owns  each setting's key, parser, default and words.
-Asks  `config_values` for the parsers.
-Tells `config`, which reads them; `cli.serve`, which makes flags of them.
 Not   where a value comes from.
 """
 
@@ -136,6 +134,15 @@ OPTIONS: tuple[Option, ...] = (
         many=True,
     ),
     Option(
+        "nameserver-address",
+        "IP",
+        values.ip,
+        (),
+        "Address that the names of `nameserver` answer, where no zone of this server holds them.",
+        many=True,
+        fallback="the host of `dns` (127.0.0.1); none while that is a wildcard",
+    ),
+    Option(
         "profile",
         "spec|clients",
         values.profile,
@@ -210,6 +217,15 @@ OPTIONS: tuple[Option, ...] = (
         values.workers,
         "1",
         "Processes that run stateful objects; auto is one per core.",
+    ),
+    Option(
+        "no-alarms",
+        "true|false",
+        values.switch,
+        False,
+        "Run no alarm of a stateful object: for mending one that ends its process. They stay as they are.",
+        fallback="`false`",
+        switch=True,
     ),
     Option(
         "objects.bindings",
@@ -314,6 +330,27 @@ OPTIONS: tuple[Option, ...] = (
         flag=False,
     ),
     Option(
+        "api-guesses",
+        "N",
+        values.whole(0, 999_999_999),
+        "60",
+        "Unknown credentials that one address, or IPv6 network of 64 bits, may send in a minute to the API,"
+        " and to each process of stateful objects, until more are answered 429; 0 is no limit. Good"
+        " credentials are always taken.",
+        flag=False,
+    ),
+    Option(
+        "metrics-open",
+        "true|false",
+        values.switch,
+        False,
+        "Answer `/metrics` of the API to whoever asks, also where the API listens on more than loopback; else"
+        " it takes a token with *Metrics Read* there.",
+        flag=False,
+        fallback="`false`",
+        switch=True,
+    ),
+    Option(
         "dns-identity",
         "TEXT",
         values.dns_text,
@@ -331,6 +368,15 @@ OPTIONS: tuple[Option, ...] = (
         flag=False,
     ),
     Option(
+        "disk-reserve-mib",
+        "N",
+        values.whole(0, 1 << 20),
+        "32",
+        "MiB that are kept on the data folder's disk for deletions, revocations and starts when it is full;"
+        " additions are refused before. 0 keeps none.",
+        flag=False,
+    ),
+    Option(
         "barrier-ms",
         "N",
         values.whole(10, 60_000),
@@ -339,12 +385,27 @@ OPTIONS: tuple[Option, ...] = (
         flag=False,
     ),
     Option(
+        "silence-seconds",
+        "N",
+        values.whole(3, 600),
+        "10",
+        "How long a process may give no sign of life before it is ended and started again; one of objects has"
+        " twice `objects-blocked-seconds` more.",
+        flag=False,
+    ),
+    Option(
         "log-level",
         "debug|info|warning|error",
         values.log_level,
         "info",
         "The least important lines that are logged; `info` has one for each request to the API.",
-        flag=False,
+    ),
+    Option(
+        "log-form",
+        "auto|text|json",
+        values.log_form,
+        "auto",
+        "How lines of the log look: `text` for people, `json` for programs; `auto` is text on a terminal.",
     ),
     Option(
         "log-file",

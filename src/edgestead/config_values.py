@@ -1,8 +1,6 @@
-"""What a setting's value may be, and what it becomes.
+"""What the server's own settings may be besides numbers and choices (`model.checks`), and what they become.
 
-Owns  the parsers of single values, and `Address`.
-Asks  nobody.
-Tells `config_options`.
+Owns  the parsers of addresses, names, paths and the like.
 Not   which settings there are.
 
 A parser takes a flag's text or a TOML value, and raises ValueError with what was expected.
@@ -17,12 +15,16 @@ from typing import NamedTuple
 
 from edgestead.changes import OLDEST
 from edgestead.model.call import Profile
+from edgestead.model.checks import Between, Choice
 from edgestead.model.ids import is_id
 from edgestead.model.limits import NAME_OCTETS_MAX
+from edgestead.model.log_text import LogForm
 
 WORKERS_MAX = 64  # more cores than one machine gives to one of its parts
 LIST_ITEMS_MAX = 64  # of one setting: each is looked at for each request or change
 DNS_TEXT_MAX = 255  # one character-string (RFC 1035 §3.3)
+
+_LOG_LEVEL = Choice(("debug", "info", "warning", "error"))
 
 
 class Address(NamedTuple):
@@ -88,10 +90,17 @@ def target(value: object) -> Address:
 
 
 def log_level(value: object) -> int:
-    names = ("debug", "info", "warning", "error")
-    if value not in names:
-        raise ValueError(f"expected one of {', '.join(names)}")
-    return logging.getLevelNamesMapping()[str(value).upper()]
+    return logging.getLevelNamesMapping()[_LOG_LEVEL.read(value).upper()]
+
+
+def log_form(value: object) -> LogForm | None:
+    """None for `auto`: whoever opens the log knows whether people see it."""
+    match value:
+        case "text" | "json":
+            return value
+        case "auto":
+            return None
+    raise ValueError("expected one of auto, text, json")
 
 
 def host_name(value: object) -> str:
@@ -107,14 +116,7 @@ def host_name(value: object) -> str:
 
 
 def whole(lowest: int, highest: int) -> Callable[[object], int]:
-    def parse(value: object) -> int:
-        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
-            value = int(value)
-        if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
-            raise ValueError(f"expected a whole number from {lowest} to {highest}")
-        return value
-
-    return parse
+    return Between(lowest, highest, takes_fractions=False).read
 
 
 def workers(value: object) -> int:

@@ -1,5 +1,6 @@
 """Backups: made while a server is written to, brought back into another folder, and examined."""
 
+import hashlib
 import http.client
 import json
 import os
@@ -14,7 +15,9 @@ from contextlib import closing
 
 import pytest
 
+from edgestead.server import backup
 from edgestead.testing.server import environment
+from tests.support.forgetful import ForgetfulFolder
 
 LARGE = "v" * 600_000  # more than a row holds: it is a file
 DAMAGES = {  # what somebody does to a backup, and where `verify` sees it
@@ -208,6 +211,38 @@ def test_a_restore_that_is_killed_is_run_again(filled, new_server, tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files for others")
+def test_what_was_restored_outlives_a_power_cut(filled, new_server, tmp_path):
+    done("backup", tmp_path / "copy", "--data-dir", filled.data_dir)
+    folder = tmp_path / "restored"
+    folder.mkdir()
+    disk = ForgetfulFolder(folder)
+
+    with disk.watching():
+        manifest = backup.restore(tmp_path / "copy", folder, lambda _: None, lambda _: None)
+        disk.leave(tmp_path / "after")
+
+    assert not (tmp_path / "after" / backup.RESTORING).exists()
+    assert len(manifest.files) >= 4
+    for kept in manifest.files:
+        content = (tmp_path / "after" / kept.path).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == kept.sha256, kept.path
+
+
+def test_nobody_else_may_read_any_file_or_folder_of_a_backup(filled, tmp_path, monkeypatch):
+    before = os.umask(0o022)
+    try:
+        done("backup", tmp_path / "copy", "--data-dir", filled.data_dir)
+        done("restore", tmp_path / "copy", "--data-dir", tmp_path / "restored")
+    finally:
+        os.umask(before)
+
+    for folder in (tmp_path / "copy", tmp_path / "restored"):
+        found = [folder, *folder.rglob("*")]
+        assert len(found) > 5
+        open_to_others = [str(path) for path in found if path.stat().st_mode & 0o077]
+        assert open_to_others == []
+
+
 def test_what_root_brings_back_belongs_to_the_user_of_the_service(filled, tmp_path):
     backup, again = tmp_path / "backup", tmp_path / "again"
     done("backup", backup, "--data-dir", filled.data_dir)

@@ -6,7 +6,8 @@ import socket
 
 import pytest
 
-from edgestead.api.limits import BODY_BYTES_MAX, CONNECTIONS_MAX, JSON_DEPTH_MAX
+from edgestead.http1.connections import CONNECTIONS_MAX
+from edgestead.rest.limits import BODY_BYTES_MAX, JSON_DEPTH_MAX
 from edgestead.testing.server import EdgeServer, wait_until
 
 GET = b"GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n"

@@ -5,10 +5,11 @@ from contextlib import ExitStack
 
 import pytest
 
-from edgestead.proxy.clearance import Clearances, Subject
-from edgestead.server import challenge_key_memory
-from edgestead.server.challenge_key_memory import LOOK_SECONDS_MAX, MEMORY_OCTETS, KeyReader, KeyWriter
-from edgestead.server.challenge_keys import FILE_NAME, KEPT_SECONDS, KEY_SECONDS
+from edgestead.edge.challenge.clearance import Clearances, Subject
+from edgestead.server import credentials
+from edgestead.server.edge import challenge_key_memory
+from edgestead.server.edge.challenge_key_memory import LOOK_SECONDS_MAX, MEMORY_OCTETS, KeyReader, KeyWriter
+from edgestead.server.edge.challenge_keys import FILE_NAME, KEPT_SECONDS, KEY_SECONDS, SIGNS_ON_SECONDS
 
 NOW = 1_700_000_000
 YEAR_SECONDS = 31_536_000
@@ -42,7 +43,8 @@ def test_a_reader_sees_the_keys_once_and_then_what_changes(writer, clock):
     clock.now_s += KEY_SECONDS
     writer.renew()
     second, old = reader.changed()
-    assert old == first
+    assert old[:2] == first[:2]
+    assert old.signs_until_s == clock.now_s + SIGNS_ON_SECONDS
     assert second.id != first.id
     assert reader.changed() is None
 
@@ -62,8 +64,8 @@ def test_a_clearance_lasts_as_long_as_it_was_given_for_over_every_change(writer,
         clock.now_s += KEY_SECONDS
         writer.renew()
         clearances.renew()
-        assert clearances.clears("challenge", given, SUBJECT, clock.now_s)
-    assert not clearances.clears("challenge", given, SUBJECT, NOW + YEAR_SECONDS)
+        assert clearances.clears("challenge", given, SUBJECT, clock.now_s, YEAR_SECONDS)
+    assert not clearances.clears("challenge", given, SUBJECT, NOW + YEAR_SECONDS, YEAR_SECONDS)
 
 
 def test_all_keys_that_are_ever_kept_have_room(writer, clock):
@@ -71,7 +73,37 @@ def test_all_keys_that_are_ever_kept_have_room(writer, clock):
     for _ in range(40):
         clock.now_s += KEY_SECONDS
         writer.renew()
-    assert len(reader.changed()) == -(-KEPT_SECONDS // KEY_SECONDS)
+    assert len(reader.changed()) == 1 + -(-KEPT_SECONDS // KEY_SECONDS)
+
+
+def test_renewed_credentials_reach_a_reader_at_once_and_only_once(tmp_path, writer, clock):
+    credentials.load_or_make(tmp_path)
+    reader = KeyReader(writer.fd)
+    (old,) = reader.changed()
+
+    writer.credentials_changed()
+    (new,) = reader.changed()
+    writer.renew()
+
+    assert new.id != old.id
+    assert reader.changed() is None
+
+
+def test_keys_that_could_not_be_made_void_are_tried_again(tmp_path, writer, caplog):
+    credentials.load_or_make(tmp_path)
+    reader = KeyReader(writer.fd)
+    (old,) = reader.changed()
+    whole = (tmp_path / FILE_NAME).read_bytes()
+    (tmp_path / FILE_NAME).write_text("broken")
+
+    writer.credentials_changed()
+    assert reader.changed() is None
+    assert "no new key for clearances was made" in caplog.text
+
+    (tmp_path / FILE_NAME).write_bytes(whole)
+    writer.renew()
+    (new,) = reader.changed()
+    assert new.id != old.id
 
 
 def test_a_reader_keeps_what_it_has_while_the_memory_is_written(writer, clock):

@@ -7,8 +7,8 @@ import pytest
 
 from edgestead.model.counters import PAGE_BYTES, slot
 from edgestead.server import process
-from edgestead.server.child import BACKOFF_MAX_SECONDS, STABLE_SECONDS, Child
 from edgestead.server.messages import Start
+from edgestead.server.supervisor.child import BACKOFF_MAX_SECONDS, STABLE_SECONDS, Child
 from tests.descriptors import open_descriptors
 
 
@@ -35,7 +35,7 @@ def child(clock):
         start = Start(name=child.name, supervisor_pid=os.getpid(), status_fd=status_fd, counters_fd=page)
         return start, []
 
-    yield Child("dns-0", "edgestead.no_such_program", make_start, page, clock)
+    yield Child("dns-0", "edgestead.no_such_program", make_start, page, clock, 10)
     os.close(page)
 
 
@@ -43,6 +43,7 @@ def live(child):
     """One whole life; returns the words for its end."""
     child.start()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    child.read_status()
     return child.bury()
 
 
@@ -54,6 +55,37 @@ def test_a_life_is_counted_and_buried_without_a_trace(child):
     assert open_descriptors() == before
     assert (child.is_alive, child.pid, child.lives) == (False, -1, 1)
     assert process.page(child.counters_fd).cells[slot("edge_process_starts_total")] == 1
+
+
+def runs(monkeypatch, script):
+    """Have children run a script; `$status` is the descriptor of their status pipe."""
+    popen = subprocess.Popen
+
+    def run(_, *, pass_fds, **more):
+        return popen(["sh", "-c", f"status={pass_fds[1]}; {script}"], pass_fds=pass_fds, **more)
+
+    monkeypatch.setattr("subprocess.Popen", run)
+
+
+@pytest.mark.parametrize(
+    ("end", "itself"),
+    [
+        ("0", False),
+        ("1", True),
+        ("70", True),
+        ("SIGSEGV", True),
+        ("SIGABRT", True),
+        ("SIGKILL", False),
+        ("SIGTERM", False),
+    ],
+)
+def test_whether_a_life_ended_itself_is_told_to_the_next(child, monkeypatch, end, itself):
+    how = f"kill -{end.removeprefix('SIG')} $$" if end.startswith("SIG") else f"exit {end}"
+    runs(monkeypatch, how)
+
+    assert child.ended_itself is False
+    live(child)
+    assert child.ended_itself is itself
 
 
 def refuse(*_arguments, **_more):
@@ -93,3 +125,16 @@ def test_a_long_life_forgives_the_short_ones_before_it(child, clock):
     clock.seconds += STABLE_SECONDS
 
     assert child.next_delay_seconds() == 0.05
+
+
+@pytest.mark.parametrize("lines", [1, 500])
+def test_a_status_pipe_is_read_to_its_last_line(child, monkeypatch, lines):
+    script = f'i=0; while [ $i -lt {lines} ]; do echo "doing step $i of many"; i=$((i+1)); done'
+    runs(monkeypatch, f"{{ {script}; echo credentials; }} > /proc/self/fd/$status")
+    child.start()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+
+    said = child.read_status()
+
+    assert (len(said), said[-1]) == (lines + 1, process.CREDENTIALS)
+    child.bury()

@@ -21,6 +21,7 @@ DEFAULTS = {
     "allow_as_of": False,
     "dns_workers": 1,
     "ready_file": None,
+    "disk_reserve_mib": 32,
     "barrier_ms": 250,
 }
 
@@ -33,6 +34,12 @@ GOOD = [
         "edge-address",
         ("192.0.2.1", "2001:db8::1"),
         "edge_address",
+        (ip_address("192.0.2.1"), ip_address("2001:db8::1")),
+    ),
+    (
+        "nameserver-address",
+        ("192.0.2.1", "2001:db8::1"),
+        "nameserver_address",
         (ip_address("192.0.2.1"), ip_address("2001:db8::1")),
     ),
     ("edge-address", ("192.0.2.1", "192.0.2.1"), "edge_address", (ip_address("192.0.2.1"),)),
@@ -77,6 +84,7 @@ BAD = [
     ("edge-address", ("224.0.0.1",), "address of one machine"),
     ("edge-address", ("fe80::1%eth0",), "address of one machine"),
     ("edge-address", ("edge",), "IPv4 or IPv6"),
+    ("nameserver-address", ("0.0.0.0",), "address of one machine"),
     ("edge-address", "192.0.2.1", "expected a list"),
     ("edge-address", ["192.0.2.1"] * 65, "at most 64"),
     ("nameserver", ("ns1",), "host name"),
@@ -241,3 +249,17 @@ def test_a_wildcard_edge_is_no_address_to_answer():
     )
 
     assert wild.edge_addresses == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "addresses"),
+    [
+        ({}, ["127.0.0.1"]),
+        ({"dns": "192.0.2.53:53"}, ["192.0.2.53"]),
+        ({"dns": "0.0.0.0:53"}, []),
+        ({"dns": "[::]:53", "nameserver-address": ("192.0.2.53",)}, ["192.0.2.53"]),
+        ({"dns": "10.0.0.1:53", "nameserver-address": ("192.0.2.53",)}, ["192.0.2.53"]),
+    ],
+)
+def test_name_servers_are_where_dns_listens_unless_the_operator_says_where(given, addresses):
+    assert list(map(str, config.load(given, None).nameserver_addresses)) == addresses

@@ -4,9 +4,10 @@ import stat
 
 import pytest
 
-from edgestead.server import credentials, renewal
+from edgestead.server import credentials
 from edgestead.server.errors import StartError
 from edgestead.server.folder import DataFolder
+from edgestead.server.supervisor import renewal
 
 
 def test_the_first_start_makes_what_later_starts_read(tmp_path):

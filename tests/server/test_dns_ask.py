@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from edgestead.server import dns_ask
-from edgestead.server.dns_ask import Question
+from edgestead.server.dns import ask as dns_ask
+from edgestead.server.dns.ask import Question
 from edgestead.server.errors import StartError
 from edgestead.server.folder import read_state
 from edgestead.testing.server import environment

@@ -6,10 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from edgestead.proxy.managed import ManagedRules
-from edgestead.server import edge_rules
-from edgestead.waf import libinjection, scan
-from tests.proxy.test_managed_server import RULES
+from edgestead.edge.managed.engines import ManagedRules
+from edgestead.server.edge import rules
+from edgestead.waf.plan import scan
+from edgestead.waf.run import libinjection
+from tests.edge.test_managed_server import RULES
 
 MORE = """
 SecRule REMOTE_ADDR "@geoLookup" "id:910100,phase:1,pass"
@@ -31,7 +32,7 @@ def read(tmp_path, monkeypatch, caplog):
         start = SimpleNamespace(crs=str(tmp_path), worker=number, rules_dir=str(tmp_path))
         managed = ManagedRules()
         with caplog.at_level(logging.WARNING):
-            part = edge_rules.RulesPart(start, managed, lambda: True)
+            part = rules.RulesPart(start, managed, lambda: True)
             part.look()
             asyncio.run(part.run())
         assert managed.engine is not None

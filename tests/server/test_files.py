@@ -6,6 +6,7 @@ import stat
 import pytest
 
 from edgestead.server import files
+from tests.support.forgetful import ForgetfulFolder
 
 NOBODY = 65_534
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files for others")
@@ -37,6 +38,28 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_part(tmp_path, monkeypatc
 
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["x"]
+
+
+def test_a_disk_that_takes_less_than_it_was_given_is_asked_again(tmp_path, monkeypatch):
+    real = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: real(fd, bytes(data)[:3]))
+
+    files.replace_private(tmp_path / "x", b"all of it")
+
+    assert (tmp_path / "x").read_bytes() == b"all of it"
+
+
+def test_a_replaced_file_outlives_a_power_cut(tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "x").write_bytes(b"old")
+    disk = ForgetfulFolder(folder)
+
+    with disk.watching():
+        files.replace_private(folder / "x", b"new")
+        disk.leave(tmp_path / "after")
+
+    assert (tmp_path / "after" / "x").read_bytes() == b"new"
 
 
 def test_a_missing_file_reads_as_none_and_a_huge_one_is_refused(tmp_path):

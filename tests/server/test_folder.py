@@ -1,13 +1,20 @@
 """The data folder belongs to one server, which leaves nothing behind."""
 
+import contextlib
 import os
+import shutil
 import socket
 import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
+from edgestead.server import runtime
 from edgestead.server.errors import StartError
-from edgestead.server.folder import DataFolder, State, read_state, remove_runtime_dir
+from edgestead.server.folder import DataFolder, State, read_state
 
 
 def state(runtime_dir):
@@ -71,7 +78,8 @@ def test_the_sockets_of_a_killed_server_are_removed_by_the_next(tmp_path, monkey
         one.bind("feed.sock")
     if was_ready:
         folder.write_state(state(left))
-    os.close(folder.lock_fd)  # as a kill does: nothing else is cleaned up
+    for held in (folder.lock_fd, folder.runtime_fd):  # as a kill does: nothing else is cleaned up
+        os.close(held)
 
     successor = DataFolder(tmp_path / "data")
     made = successor.make_runtime_dir()
@@ -99,7 +107,7 @@ def test_a_folder_that_is_not_only_ours_is_left_alone(tmp_path, name):
     folder.mkdir()
     (folder / "letters").touch()
 
-    remove_runtime_dir(folder)
+    runtime.remove(folder)
 
     assert (folder / "letters").exists()
 
@@ -109,3 +117,153 @@ def test_a_broken_state_file_reads_as_none(tmp_path, content):
     (tmp_path / "server.json").write_bytes(content)
 
     assert read_state(tmp_path) is None
+
+
+# What killed servers leave.
+
+
+def killed(folder):
+    """Its holder is dead and buried, and an orphan still holds it; gives what ends the orphan."""
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    os.pwrite(folder.lock_fd, f"{gone.pid}\n".encode(), 0)
+
+    def end():
+        os.close(folder.lock_fd)
+        if folder.runtime_fd is not None:
+            os.close(folder.runtime_fd)
+
+    return end
+
+
+@pytest.mark.parametrize("has_sockets", [False, True])
+def test_a_start_waits_for_the_orphans_of_a_killed_server(tmp_path, monkeypatch, has_sockets):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    folder = DataFolder(tmp_path / "data")
+    left = folder.make_runtime_dir() if has_sockets else None
+    end, looks = killed(folder), []
+
+    def look(seconds):
+        looks.append(seconds)
+        if len(looks) == 3:
+            end()
+
+    monkeypatch.setattr("time.sleep", look)
+    successor = DataFolder(tmp_path / "data")
+    successor.make_runtime_dir()
+
+    assert len(looks) == 3
+    assert left is None or not left.exists()
+    successor.close()
+
+
+def test_orphans_that_stay_are_told_of(tmp_path, monkeypatch):
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    folder = DataFolder(tmp_path)
+    end = killed(folder)
+
+    with pytest.raises(StartError, match="is in use by process"):
+        DataFolder(tmp_path)
+
+    end()
+
+
+def test_orphans_that_still_have_the_ports_are_waited_for_and_told_of(tmp_path, monkeypatch):
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    folder = DataFolder(tmp_path / "data")
+    left = folder.make_runtime_dir()
+    os.close(folder.lock_fd)
+
+    successor = DataFolder(tmp_path / "data")
+    with pytest.raises(StartError, match=f"still run, with sockets in {left}"):
+        successor.make_runtime_dir()
+
+    successor.close()
+    os.close(folder.runtime_fd)
+
+
+def test_a_copy_of_a_live_folder_is_nobody_elses(tmp_path, monkeypatch, caplog):
+    """It said that processes of a killed server still run; commands for it reached the original's server."""
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    original = DataFolder(tmp_path / "data")
+    left = original.make_runtime_dir()
+    original.write_state(state(left))
+    shutil.copytree(tmp_path / "data", tmp_path / "copy")
+
+    assert read_state(tmp_path / "data").runtime_dir == str(left)
+    assert read_state(tmp_path / "copy") is None
+    copy = DataFolder(tmp_path / "copy")
+    made = copy.make_runtime_dir()
+
+    assert "is a copy of one whose server was running" in caplog.text
+    assert left.exists()
+    assert made != left
+    copy.close()
+    original.close()
+
+
+def make_left(base, name, *, listens=None, age_seconds=0):
+    """A folder as servers leave it: without sockets, with a dead one, with one that somebody listens on."""
+    made = base / f"edgestead-{name}"
+    made.mkdir()
+    if listens is not None:
+        one = socket.socket(socket.AF_UNIX)
+        with contextlib.chdir(made):
+            one.bind("feed.sock")
+        if listens:
+            one.listen()
+        else:
+            one.close()
+        yield one
+    os.utime(made, (time.time() - age_seconds,) * 2)
+    yield made
+
+
+LEFT = [
+    ("a killed server's", {"listens": False}, False),
+    ("one that somebody listens in", {"listens": True}, True),
+    ("one that was just made", {}, True),
+    ("one that nobody ever used", {"age_seconds": 2 * runtime.UNUSED_SECONDS}, False),
+]
+
+
+@pytest.mark.parametrize(("what", "how", "stays"), LEFT, ids=[row[0] for row in LEFT])
+def test_servers_that_are_dead_are_swept_up_after(tmp_path, what, how, stays):
+    *opened, left = make_left(tmp_path, "1", **how)
+
+    runtime.sweep(tmp_path)
+
+    assert left.exists() is stays
+    for one in opened:
+        one.close()
+
+
+def test_a_folder_that_a_process_holds_is_not_swept(tmp_path):
+    *_, left = make_left(tmp_path, "1", listens=False)
+    held = runtime.hold(left)
+    runtime.sweep(tmp_path)
+    assert left.exists()
+
+    os.close(held)
+    runtime.sweep(tmp_path)
+
+    assert not left.exists()
+
+
+def test_each_start_sweeps_where_it_makes_its_own(tmp_path, monkeypatch):
+    swept = []
+    monkeypatch.setattr(runtime, "sweep", swept.append)
+    folder = DataFolder(tmp_path)
+
+    assert [folder.make_runtime_dir().parent] == swept
+    folder.close()
+
+
+def test_every_child_holds_the_folder(edge_server):
+    left = Path(read_state(edge_server.data_dir).runtime_dir)
+
+    for pid in edge_server.children().values():
+        held = {os.path.realpath(fd) for fd in Path(f"/proc/{pid}/fd").iterdir()}
+        assert str(left.resolve()) in held

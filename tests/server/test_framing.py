@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from edgestead.api.limits import HEAD_BYTES_MAX
+from edgestead.http1.limits import HEAD_BYTES_MAX
 from edgestead.testing.server import EdgeServer
 
 # The body is "{}\n" and so on; what a route says of it is its own business, as long as it reads exactly it.
@@ -103,7 +103,7 @@ def test_a_head_that_grows_beyond_the_limit_is_refused_before_it_ends(server):
         connection.sendall(b"x" * (HEAD_BYTES_MAX + 1))
         found = list(answers(read_all(connection)))
 
-    assert [status for status, _ in found] == [400]
+    assert [status for status, _ in found] == [431]
 
 
 def test_an_earlier_request_on_the_connection_keeps_its_own_answer(server):

@@ -2,11 +2,11 @@
 
 import asyncio
 
-from edgestead.api.barrier import StoreBarrier
-from edgestead.server.history_part import HistoryPart
-from edgestead.services import history
+from edgestead.server.control.history import HistoryPart
 from edgestead.store.writes import Writes
-from edgestead.testing.api import FIRST_US, LocalApi
+from edgestead.usecases.zone import history
+from tests.support.api import FIRST_US, LocalApi
+from tests.support.barrier import StoreBarrier
 
 DAY_US = 86_400_000_000
 

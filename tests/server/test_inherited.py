@@ -8,9 +8,9 @@ from contextlib import ExitStack
 import pytest
 
 from edgestead.config import Address
-from edgestead.server import inherited
 from edgestead.server.errors import StartError
-from edgestead.server.listeners import Listeners
+from edgestead.server.supervisor import inherited
+from edgestead.server.supervisor.listeners import Listeners
 from edgestead.testing.places import private_place
 from tests.descriptors import open_descriptors
 

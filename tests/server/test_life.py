@@ -73,12 +73,15 @@ def test_sigterm_ends_everything_and_leaves_nothing(edge_server):
     assert sorted(os.listdir(edge_server.data_dir)) == [
         "challenge-keys.json",
         "control.db",
+        "control.db.witness",
         "credentials.json",
         "dns",
         "events",
         "kv-blobs",
         "kv.db",
+        "kv.db.witness",
         "lock",
+        "reserve",
     ]
 
 

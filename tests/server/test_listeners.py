@@ -1,5 +1,6 @@
 """Ports are ours alone or not at all."""
 
+import errno
 import os
 import socket
 from contextlib import ExitStack
@@ -8,7 +9,7 @@ import pytest
 
 from edgestead.config import Address
 from edgestead.server.errors import StartError
-from edgestead.server.listeners import Listeners, bound_address
+from edgestead.server.supervisor.listeners import Listeners, _refusal, bound_address, is_local
 from tests.descriptors import open_descriptors
 
 ANY = Address("127.0.0.1", 0)
@@ -110,3 +111,32 @@ def test_a_wildcard_is_told_to_clients_as_loopback(runtime_dir):
     assert bound_address(listeners.api).host == "127.0.0.1"
     assert str(bound_address(listeners.dns_tcp)).startswith("[::1]:")
     listeners.close()
+
+
+def test_a_port_that_is_for_root_says_what_helps():
+    denied = PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    low = _refusal("dns", Address("127.0.0.1", 53), "udp", denied)
+    high = _refusal("dns", Address("127.0.0.1", 5300), "udp", denied)
+
+    assert "--dns 127.0.0.1:53 (UDP): only root may bind a port below 1024" in low
+    assert "socket unit" in low
+    assert "setcap" in low
+    assert high == "--dns 127.0.0.1:5300 (UDP) cannot be used: Permission denied"
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.0.1", True),
+        ("::1", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("192.0.2.1", False),
+        ("10.0.0.1", False),
+        ("fe80::1%lo", False),
+    ],
+)
+def test_only_loopback_is_this_machine_alone(host, local):
+    assert is_local(host) is local

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from edgestead.api.log import BatchedLog
+from edgestead.rest.log import BatchedLog
 from edgestead.server.log import WaitingHandler
 
 LINES = 5_000  # of 100 octets: far more than a pipe holds

@@ -6,6 +6,7 @@ import signal
 
 import pytest
 
+from edgestead.server import log_file
 from edgestead.server.log_file import LINE_BYTES_MAX, Lines
 
 
@@ -89,3 +90,14 @@ def test_a_file_that_cannot_be_written_is_told_in_one_line(new_server, tmp_path)
 
     assert server.wait() == 1
     assert "edge.log cannot be written: No such file or directory" in server.log
+
+
+def test_a_flood_of_lines_takes_one_turn_at_a_time(tmp_path, monkeypatch):
+    flood = iter(lambda: b"x" * 99 + b"\n", None)  # without an end
+    monkeypatch.setattr(log_file.os, "read", lambda descriptor, count: next(flood))
+    lines = log_file.Lines(tmp_path / "log", 1 << 20, 1)
+
+    log_file._read(0, lines)
+
+    lines.close()
+    assert (tmp_path / "log").stat().st_size == 100 * log_file.READS_PER_TURN

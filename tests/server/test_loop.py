@@ -3,7 +3,7 @@
 import os
 import signal
 
-from edgestead.server.loop import Loop
+from edgestead.server.supervisor.loop import Loop
 
 
 class Clock:
@@ -74,3 +74,29 @@ def test_a_signal_is_a_callback_like_any_other():
     signal.signal(signal.SIGUSR1, before)
     signal.set_wakeup_fd(-1)
     assert said == ["usr1"]
+
+
+def test_time_that_somebody_is_given_passes_only_while_the_loop_runs():
+    """A machine that slept for an hour: the timer of then is due, what was given has not passed."""
+    seconds, said = [0.0], []
+    loop = Loop(lambda: seconds[0])
+
+    def freeze():
+        seconds[0] += 3_600
+        loop.after(0, look)
+
+    def look():
+        said.append("look")
+        seconds[0] += 0.5
+        if "over" not in said:
+            loop.after(0, look)
+
+    def over():
+        said.append("over")
+        loop.stop()
+
+    loop.after_running(10, over)
+    loop.after(0, freeze)
+    loop.run()
+
+    assert said.count("look") >= 2 * 9

@@ -7,9 +7,9 @@ import pytest
 
 from edgestead.crs import RULESET_ID, RulesMissing, RulesUnreadable, loader
 from edgestead.crs.loader import SYSTEM_RULES
-from edgestead.server import managed_part
+from edgestead.server.control import managed as managed_part
 from edgestead.server.errors import StartError
-from edgestead.services import rulesets_managed
+from edgestead.usecases.ruleset import managed as rulesets_managed
 
 RULE = (
     "SecRule ARGS \"@rx evil\" \"id:942100,phase:2,block,msg:'Evil',tag:'attack-sqli',tag:'paranoia-level/1',"

@@ -100,6 +100,23 @@ def test_a_stranger_is_refused_like_by_the_api(server):
     assert server.call_object("Counter/a/add").result == 1
 
 
+def test_many_unknown_credentials_are_answered_429_and_good_ones_are_taken(server):
+    """At the API and at the objects' address alike, each for itself."""
+
+    def statuses(token, times):
+        return [
+            [server.call("GET", "/user", token=token).status for _ in range(times)],
+            [server.call_object("Counter/a/add", token=token).status for _ in range(times)],
+        ]
+
+    assert statuses("x" * 40, 61) == [[403] * 60 + [429]] * 2
+    assert statuses(server.ready["api_token"], 1) == [[200]] * 2
+    assert 'edge_api_refused_credentials_total{process="control"} 61' in metrics(server)
+    assert 'edge_objects_refused_credentials_total{process="objects-0"} 61' in metrics(server)
+    assert server.log.count("credentials from the network of 127.0.0.1 were refused") == 2
+    assert "x" * 40 not in server.log
+
+
 def test_a_token_needs_the_permission_to_invoke(server):
     _, invoke = make_token(server, "Objects Invoke")
     _, other = make_token(server, "Objects Write", "Workers KV Storage Write")
@@ -223,10 +240,9 @@ def test_readiness_and_metrics_tell_of_objects(server):
     assert server.call("GET", "//health/ready").status == 200
 
     os.kill(server.children()["objects-0"], signal.SIGSTOP)
-    try:
-        assert server.call("GET", "//health/ready").status == 200
-    finally:
-        os.kill(server.children()["objects-0"], signal.SIGCONT)
+    server.wait_until(lambda: server.call("GET", "//health/ready").status == 503, 60)
+    os.kill(server.children()["objects-0"], signal.SIGCONT)
+    server.wait_until(lambda: server.call("GET", "//health/ready").status == 200, 60)
 
 
 def metrics(server):

@@ -78,6 +78,26 @@ def test_every_acknowledged_call_is_in_a_backup_made_under_load(new_server, flag
     assert list((server.data_dir / "objects").rglob("backup-*")) == []
 
 
+def test_a_backup_of_an_idle_server_takes_little_room_and_is_whole_again(new_server, flags, tmp_path):
+    server = new_server(*flags).start()
+    assert server.call_object("Counted/o1/add", "x").status == 200
+    done("backup", tmp_path / "running", "--data-dir", server.data_dir)
+    server.stop()
+    done("backup", tmp_path / "resting", "--data-dir", server.data_dir)
+
+    for copy in (tmp_path / "running", tmp_path / "resting"):
+        files = [path for path in copy.rglob("*") if path.is_file()]
+        assert sum(path.stat().st_size for path in files) > 64 << 20  # a segment of the log is in it
+        assert sum(path.stat().st_blocks for path in files) * 512 < 4 << 20
+        assert [str(path) for path in copy.rglob("*") if path.stat().st_mode & 0o077] == []
+        done("verify", copy)
+
+    done("restore", tmp_path / "running", "--data-dir", tmp_path / "restored")
+    for segment in (tmp_path / "running").rglob("segment-*"):
+        restored = tmp_path / "restored" / segment.relative_to(tmp_path / "running")
+        assert restored.stat().st_blocks * 512 >= restored.stat().st_size == segment.stat().st_size
+
+
 def test_a_bookmark_of_a_commit_that_the_backup_does_not_have_is_refused(new_server, flags, tmp_path):
     server = new_server(*flags).start()
     server.call_object("Counted/one/add", "first")

@@ -101,7 +101,7 @@ def test_a_write_returns_after_a_process_that_stands_still_was_killed(server, na
     assert 'edge_feed_kills_total{process="control"} 1' in server.call("GET", "//metrics").body
 
 
-def test_a_stopped_process_that_nothing_waits_for_is_left_alone(server):
+def test_a_read_ends_no_process_that_stands_still(server):
     pid = server.children()["dns-0"]
     os.kill(pid, signal.SIGSTOP)
 

@@ -12,6 +12,7 @@ from edgestead.testing.server import environment, wait_until
 def edgecli(server, *arguments):
     return subprocess.run(
         [sys.executable, "-m", "edgestead", *arguments, "--data-dir", str(server.data_dir)],
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=60,
@@ -27,7 +28,7 @@ def user_status(server, token):
 def test_a_renewal_takes_effect_before_the_command_returns(edge_server, command):
     old = edge_server.ready
 
-    done = edgecli(edge_server, "credentials", command)
+    done = edgecli(edge_server, "credentials", command, "--yes")
 
     new = json.loads((edge_server.data_dir / "credentials.json").read_bytes())
     assert done.returncode == 0, done.stderr
@@ -38,10 +39,22 @@ def test_a_renewal_takes_effect_before_the_command_returns(edge_server, command)
     wait_until(lambda: json.loads(edge_server.ready_file.read_bytes())["api_token"] == new["api_token"], 60)
 
 
+@pytest.mark.parametrize("command", ["rotate", "reset"])
+def test_nothing_is_revoked_before_it_is_confirmed(edge_server, command):
+    before = (edge_server.data_dir / "credentials.json").read_bytes()
+
+    done = edgecli(edge_server, "credentials", command)
+
+    assert done.returncode == 1
+    assert "stop" in done.stdout
+    assert "--yes" in done.stderr
+    assert (edge_server.data_dir / "credentials.json").read_bytes() == before
+
+
 def test_a_renewal_of_a_resting_server_takes_effect_at_its_start(edge_server):
     old = edge_server.ready["api_token"]
     edge_server.stop()
-    assert edgecli(edge_server, "credentials", "reset").returncode == 0
+    assert edgecli(edge_server, "credentials", "reset", "--yes").returncode == 0
 
     edge_server.start()
 

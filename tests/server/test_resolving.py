@@ -8,7 +8,7 @@ import pytest
 
 from edgestead.config import Address
 from edgestead.model import names
-from edgestead.server import resolving
+from edgestead.server.control import resolving
 
 NAME = "target.example.net"
 SERVFAIL = dns.rcode.SERVFAIL

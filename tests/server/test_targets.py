@@ -10,11 +10,11 @@ import pytest
 from edgestead.model.call import Actor, Call, Profile
 from edgestead.model.counters import private_page, slot
 from edgestead.model.served import ServedRRset
-from edgestead.server import resolving, targets
-from edgestead.server.targets import TARGETS_PER_POLL_MAX, Targets, resolver_at
-from edgestead.services.flattening import Answer
+from edgestead.server.control import resolving, targets
+from edgestead.server.control.targets import TARGETS_PER_POLL_MAX, Targets, resolver_at
 from edgestead.tables import flattened
-from edgestead.testing.api import LocalApi
+from edgestead.usecases.zone.flattening import Answer
+from tests.support.api import LocalApi
 
 NOW_US = 2_000_000_000_000_000
 FOUND = Answer((ServedRRset(1, 60, (ip_address("198.51.100.1").packed,)),))

@@ -24,3 +24,15 @@ def test_name_servers_and_soa_are_answered_as_they_are_set(edge_server):
     server.call("PATCH", f"/zones/{zone_id}/dns_settings/use_apex_ns", {"value": False})
     server.call("PATCH", settings, {"nameservers": {"type": "edge.standard"}})
     assert sorted(server.dig("example.com", "NS")) == ["ns1.edge.internal.", "ns2.edge.internal."]
+
+
+def test_the_name_servers_of_a_new_zone_can_be_found_by_asking_them(edge_server):
+    zone_id = edge_server.make_zone("found.example")
+    names = edge_server.dig("found.example", "NS")
+
+    host = edge_server.ready["dns"].rpartition(":")[0]
+    assert names == ["ns1.edge.internal.", "ns2.edge.internal."]
+    assert [edge_server.dig(name) for name in names] == [[host], [host]]
+    assert edge_server.dig(names[0], tcp=True) == [host]
+    assert edge_server.dig("edge.internal", "SOA") == ["REFUSED"]
+    edge_server.call("DELETE", f"/zones/{zone_id}")

@@ -1,8 +1,6 @@
 """Backups of a data folder, made while its server runs, and bringing them back.
 
 Owns  what belongs to a backup, its manifest, the order of copying.
-Asks  `store.sqlite` for copies of databases, `services.restored` for the mark that one was brought back.
-Tells `cli.backup`.
 Not   examining contents (`server.verifying`); a schedule; where backups are kept.
 
     BACKUP/manifest.json     what there is, with length and SHA-256; written last: without it it is no backup
@@ -28,14 +26,17 @@ from pathlib import Path
 import msgspec
 
 from edgestead import __version__
-from edgestead.server import challenge_keys, credentials, event_copies, files
+from edgestead.server import credentials, event_copies, files
+from edgestead.server.edge import challenge_keys
 from edgestead.server.folder import EVENTS, DataFolder
-from edgestead.services import restored
-from edgestead.store.sqlite.connection import sync_folder
-from edgestead.store.sqlite.control import SqliteControlStore
-from edgestead.store.sqlite.copies import Advance, copy_database
-from edgestead.store.sqlite.kv_copies import bytes_of_store, copy_store
+from edgestead.sqlite import witness
+from edgestead.sqlite.connection import sync_folder
+from edgestead.sqlite.control import SqliteControlStore
+from edgestead.sqlite.copies import Advance, copy_database
+from edgestead.sqlite.kv_copies import bytes_of_store, copy_store
+from edgestead.sqlite.objectlog.files import LocalFiles
 from edgestead.tables import schema
+from edgestead.usecases import restored
 
 MANIFEST = "manifest.json"
 CONTROL, KV = "control.db", "kv.db"
@@ -45,6 +46,7 @@ FORMAT = 1
 _CONTENTS = (
     *(CONTROL, f"{CONTROL}-wal", f"{CONTROL}-shm", KV, f"{KV}-wal", f"{KV}-shm", "kv-blobs"),
     *("objects", *SECRETS, EVENTS, "dns"),
+    *(f"{CONTROL}{witness.SUFFIX}", f"{KV}{witness.SUFFIX}"),
 )
 _CHUNK_BYTES = 1 << 20
 
@@ -95,6 +97,8 @@ def backup(folder: Path, target: Path, advance: Advance, objects: Callable[[Path
         event_copies.copy_events(folder / EVENTS, part / EVENTS, advance)
         for name in SECRETS:
             _copy_secret(folder / name, part / name)
+        _make_private(part)
+        LocalFiles().sync_tree(str(part))
         made_us = time.time_ns() // 1_000
         manifest = Manifest(
             format=FORMAT, version=__version__, made_us=made_us, files=tuple(map(_kept(part), _files(part)))
@@ -181,6 +185,12 @@ def _copy_secret(source: Path, target: Path) -> None:
         files.replace_private(target, content)
 
 
+def _make_private(folder: Path) -> None:
+    """Whoever copies a backup on takes its files' modes along, and not those of the folders above it."""
+    for path in folder.rglob("*"):
+        path.chmod(0o700 if path.is_dir() else 0o600)
+
+
 def _files(folder: Path) -> Iterable[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
@@ -198,7 +208,7 @@ def _within(source: Path, kept: Kept) -> Path:
 
 def _bring_back(source: Path, folder: Path, kept: Kept, advance: Advance) -> None:
     target = folder / kept.path
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _make_folder(target.parent, folder)
     sha256 = hashlib.sha256()
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     with _within(source, kept).open("rb") as theirs, os.fdopen(os.open(target, flags, 0o600), "wb") as ours:
@@ -211,6 +221,14 @@ def _bring_back(source: Path, folder: Path, kept: Kept, advance: Advance) -> Non
     if sha256.hexdigest() != kept.sha256:
         raise BackupError(f"{source / kept.path} is not what was written; another backup may be whole")
     sync_folder(target.parent)
+
+
+def _make_folder(path: Path, top: Path) -> None:
+    """With those above it, up to `top`, which is there. Each is private, and its name durable."""
+    if path != top and not path.is_dir():
+        _make_folder(path.parent, top)
+        path.mkdir(mode=0o700)
+        sync_folder(path.parent)
 
 
 def _remove_contents(folder: Path) -> None:

@@ -1,9 +1,7 @@
 """The first account's credentials, as the data folder keeps them.
 
 Owns  `DIR/credentials.json`: making it, renewing it, reading it.
-Asks  `server.files`; randomness comes from the system.
-Tells control what it has to accept, and the operator what to send.
-Not   hashing and storing them (`services`), permissions of other tokens.
+Not   hashing and storing them (`usecases`), permissions of other tokens.
 
 The file is the truth of the first token: at each start, and at each renewal, control makes its database
 agree with it. So a renewal that dies half-way is finished by the next start.
@@ -20,12 +18,14 @@ from edgestead.server.errors import StartError
 
 FILE_NAME = "credentials.json"
 _EMAIL = "admin@edge.internal"
+_GENERATION_OCTETS = 4
 
 
 class Credentials(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`api_token` is 40 characters of [A-Za-z0-9_-], `api_key` 37 hexadecimal digits, `account_id` 32.
 
     `revoke_others` asks control to revoke every other token when it first meets this `api_token`.
+    `generation` names the renewal: each has another.
     """
 
     account_id: str
@@ -33,6 +33,7 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     api_key: str
     api_token: str
     revoke_others: bool = False
+    generation: str = ""
 
     def __repr__(self) -> str:
         return (
@@ -58,7 +59,14 @@ def renewed(old: Credentials, *, revoke_others: bool) -> Credentials:
         api_key=secrets.token_hex(19)[:37],
         api_token=new_token_text(),
         revoke_others=revoke_others,
+        generation=secrets.token_hex(_GENERATION_OCTETS),
     )
+
+
+def generation(data_dir: Path) -> str:
+    """Which renewal the folder's credentials are of; empty where there are none. Raises StartError."""
+    found = read(data_dir)
+    return "" if found is None else found.generation
 
 
 def read(data_dir: Path) -> Credentials | None:

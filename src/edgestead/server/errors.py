@@ -1,9 +1,7 @@
 """Why a server could not start.
 
 Owns  `StartError`.
-Asks  nobody.
-Tells the command line the one line to print.
-Not   refusals of the REST API (`model.errors`).
+Not   refusals of the REST API (`model.refusals`).
 """
 
 

@@ -1,9 +1,7 @@
 """A copy of the edge's security events, made while edge processes write them.
 
 Owns  which files are copied, and where a copy ends: behind the last whole line.
-Asks  `store.sqlite.connection` to make a folder durable.
-Tells `server.backup`.
-Not   the form of an event (`services.events`).
+Not   the form of an event (`model.events`).
 
 Files only grow, until the oldest of a process is removed: one that goes before it was copied is left out.
 """
@@ -12,8 +10,8 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from edgestead.services.events import SUFFIX
-from edgestead.store.sqlite.connection import sync_folder
+from edgestead.model.events import SUFFIX
+from edgestead.sqlite.connection import sync_folder
 
 _CHUNK_BYTES = 1 << 20
 

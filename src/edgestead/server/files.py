@@ -1,8 +1,6 @@
 """Writing small files that are either the old or the new one, never half of it; whose they are.
 
 Owns  temporary file, sync, rename, and that what root makes in another user's folder becomes that user's.
-Asks  nobody.
-Tells `server.folder`, `server.credentials`, `server.backup` and the ready file.
 Not   what is written.
 
 An operator runs commands as root on the folder of a server that is not root. If what they leave there stayed
@@ -26,7 +24,7 @@ def replace_private(path: Path, content: bytes) -> None:
         file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             give_to_owner(file, path.parent)
-            os.write(file, content)
+            _write_all(file, content)
             os.fsync(file)
         finally:
             os.close(file)
@@ -76,6 +74,13 @@ def read_private(path: Path) -> bytes | None:
     if len(content) > PRIVATE_FILE_BYTES_MAX:
         raise ValueError(f"{path} is larger than {PRIVATE_FILE_BYTES_MAX} bytes")
     return content
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    """A disk that fills up, or a signal, may let the kernel take less than it was given."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
 
 
 def _sync_folder(folder: Path) -> None:

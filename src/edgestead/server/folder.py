@@ -2,8 +2,6 @@
 
 Owns  `DIR/lock`, `DIR/server.json`, `DIR/runtime`, the private folder of the Unix sockets, and that there are
       folders `DIR/dns` for the files of DNS processes and `DIR/events` for those of the edge.
-Asks  `server.files`.
-Tells the supervisor that the folder is its own, and `edgecli` where the running server listens.
 Not   the databases and files that other rooms keep in the folder.
 
 The lock is an flock on an open file description: children that write data inherit the descriptor, so the
@@ -11,22 +9,33 @@ folder stays taken until the last of them is gone, even when the supervisor was 
 """
 
 import fcntl
+import logging
 import os
 import secrets
 import tempfile
+import time
 from pathlib import Path
 
 import msgspec
 
 from edgestead.config import WORKERS_MAX
-from edgestead.server import files
+from edgestead.model.refusals import NO_SPACE_ERRNOS
+from edgestead.server import files, runtime
 from edgestead.server.errors import StartError
-from edgestead.server.holders import process_words
+from edgestead.server.space import FILES_MIN, make_room, measure
+from edgestead.server.supervisor.holders import is_alive, process_words
+from edgestead.sqlite.witness import path_of
 
 EVENTS = "events"
+CONTROL = "control.db"
 _SOCKET_CHARACTERS_MAX = len(f"requests-{WORKERS_MAX - 1}.sock")
-_RUNTIME_PREFIX = "edgestead-"
 _UNIX_PATH_OCTETS_MAX = 107  # sockaddr_un.sun_path, less its NUL
+_NOTE_OCTETS_MAX = _UNIX_PATH_OCTETS_MAX + len("\n") + 20  # the digits of an inode
+_COPIED = (
+    "data folder {} is a copy of one whose server was running, or had been killed: `edgecli verify` says"
+    " whether it is whole. `edgecli backup` makes copies that are"
+)
+_log = logging.getLogger("edgestead.server")
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +49,12 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     https: str | None
     objects: str | None
     tls_dir: str | None = None
+    api_host: str = ""  # as it was bound: `api_base` and `dns` name an address that a client reaches
+    dns_host: str = ""
+    dns_rate: int = 0
+    dns_identity: str = ""
+    nameserver_addresses: tuple[str, ...] = ()
+    lock_inode: int = 0  # of the folder that it was written in
 
     @property
     def admin_socket(self) -> Path:
@@ -55,41 +70,79 @@ class DataFolder:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.lock_fd = files.open_private(path / "lock")
         except OSError as error:
-            raise StartError(f"data folder {path} cannot be used: {error.strerror}") from None
-        try:
-            fcntl.flock(self.lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            raise _not_usable(path, error) from None
+        self.runtime_fd: int | None = None
+        if not _lock(self.lock_fd):
             holder = os.read(self.lock_fd, 20).decode("ascii", "replace").strip()
             os.close(self.lock_fd)
             words = process_words(int(holder)) if holder.isdigit() else "another process"
             raise StartError(f"data folder {path} is in use by {words}") from None
-        os.ftruncate(self.lock_fd, 0)
-        os.pwrite(self.lock_fd, f"{os.getpid()}\n".encode(), 0)
+        make_room(path)
+        try:
+            os.ftruncate(self.lock_fd, 0)
+            os.pwrite(self.lock_fd, f"{os.getpid()}\n".encode(), 0)
+        except OSError as error:
+            os.close(self.lock_fd)
+            raise _not_usable(path, error) from None
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the folder is still at its path, and the one that was locked."""
+        return same_file(self.path / "lock", os.fstat(self.lock_fd))
+
+    @property
+    def _inode(self) -> int:
+        """What tells this folder from a copy of it. No device: it may have another number tomorrow."""
+        return os.fstat(self.lock_fd).st_ino
 
     def make_runtime_dir(self) -> Path:
-        """A fresh 0700 folder with a path short enough for sockets; what a killed server left is removed.
+        """A fresh 0700 folder with a path short enough for sockets; what killed servers left is removed.
 
+        Every process of this server is to inherit `runtime_fd`, so that others see whether one still lives.
         Its name is written down before it exists, so that no moment of a start can leave it behind for good.
         """
         noted = self.path / "runtime"
         if noted.exists():
-            remove_runtime_dir(Path(os.fsdecode(noted.read_bytes()[:_UNIX_PATH_OCTETS_MAX])))
+            left, _, inode = noted.read_bytes()[:_NOTE_OCTETS_MAX].partition(b"\n")
+            if inode in (b"", b"%d" % self._inode):
+                self._clear(Path(os.fsdecode(left)))
+            else:
+                _log.warning("%s", _COPIED.format(self.path))
         base = os.environ.get("XDG_RUNTIME_DIR", "")
         if not os.access(base, os.W_OK) or len(base) > _UNIX_PATH_OCTETS_MAX // 2:
             base = tempfile.gettempdir()
-        made = Path(base, _RUNTIME_PREFIX + secrets.token_hex(8))
+        runtime.sweep(Path(base))
+        made = Path(base, runtime.PREFIX + secrets.token_hex(8))
         if len(os.fsencode(made)) + 1 + _SOCKET_CHARACTERS_MAX > _UNIX_PATH_OCTETS_MAX:
             raise StartError(f"{base} is too long a path for Unix sockets; set TMPDIR to a shorter one")
-        files.replace_private(noted, os.fsencode(made))
+        try:
+            files.replace_private(noted, b"%s\n%d" % (os.fsencode(made), self._inode))
+        except OSError as error:
+            raise _not_usable(self.path, error) from None
         try:
             made.mkdir(mode=0o700)
+            self.runtime_fd = runtime.hold(made)
         except OSError as error:
             raise StartError(f"{base} cannot hold the server's sockets: {error.strerror}") from None
         return made
 
+    def _clear(self, left: Path) -> None:
+        """Of a server that was killed: its last processes still have the ports, for a moment."""
+        if not runtime.wait_until_left(left):
+            raise StartError(f"processes of a server that was killed still run, with sockets in {left}")
+        runtime.remove(left)
+
     def open_warm(self) -> int:
         """A descriptor of `DIR/dns`: all that a DNS process ever gets to see of the data folder."""
         return self._open_inner("dns")
+
+    def open_witness(self) -> int:
+        """A descriptor to read the witness of control.db from; it says nothing where there is none."""
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            return os.open(path_of(self.path / CONTROL), flags)
+        except OSError:
+            return os.open(os.devnull, flags)
 
     def open_events(self) -> int:
         """A descriptor of `DIR/events`, the same for the edge processes."""
@@ -104,33 +157,75 @@ class DataFolder:
             raise StartError(f"folder {path} cannot be used: {error.strerror}") from None
 
     def write_state(self, state: State) -> None:
-        files.replace_private(self.path / "server.json", msgspec.json.encode(state))
+        """Raises StartError."""
+        try:
+            ours = msgspec.structs.replace(state, lock_inode=self._inode)
+            files.replace_private(self.path / "server.json", msgspec.json.encode(ours))
+        except OSError as error:
+            raise _not_usable(self.path, error) from None
 
     def close(self) -> None:
         """Give the folder back. The pid in the lock goes first: nobody must read it from a free folder."""
-        for told in ("server.json", "runtime"):
-            (self.path / told).unlink(missing_ok=True)
+        if self.is_ours:  # else another server may have a folder of its own there
+            for told in ("server.json", "runtime"):
+                (self.path / told).unlink(missing_ok=True)
         os.ftruncate(self.lock_fd, 0)
         os.close(self.lock_fd)
+        if self.runtime_fd is not None:
+            os.close(self.runtime_fd)
 
 
-def remove_runtime_dir(path: Path) -> None:
-    """Remove the sockets and the folder; leave alone whatever is not ours."""
-    if not path.name.startswith(_RUNTIME_PREFIX):
-        return
+def _lock(fd: int) -> bool:
+    """Take the lock, whose text is its holder's pid. A holder that is dead left orphans, soon to follow."""
+    for _ in range(round(runtime.ORPHANS_SECONDS_MAX / runtime.LOOK_SECONDS)):
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(fd, 20, 0).strip()
+            if not holder.isdigit() or is_alive(int(holder)):
+                return False
+            time.sleep(runtime.LOOK_SECONDS)
+        else:
+            return True
+    return False
+
+
+def same_file(path: Path, known: os.stat_result) -> bool:
+    """Whether the file at a path is still the one that was opened: same device, same inode."""
     try:
-        for found in path.iterdir():
-            if found.is_socket():
-                found.unlink()
-        path.rmdir()
+        found = path.stat()
     except OSError:
-        return  # a stranger's file is in it, or the system cleaned up before us
+        return False
+    return os.path.samestat(found, known)
+
+
+def lost_words(folder: Path, name: str) -> str:
+    return f"data folder {folder} was removed or replaced: its {name} is another one"
+
+
+def _not_usable(path: Path, error: OSError) -> StartError:
+    words = f"data folder {path} cannot be used: {error.strerror}"
+    if error.errno in NO_SPACE_ERRNOS:
+        words += f"; {_what_is_short(path)} to start"
+    return StartError(words)
+
+
+def _what_is_short(path: Path) -> str:
+    if measure(path).files < FILES_MIN:
+        return f"it has no inode left: delete files on the disk, {FILES_MIN} are enough"
+    return "its reserve is used up, too: make room on the disk, a few MiB are enough"
 
 
 def read_state(data_dir: Path) -> State | None:
-    """What the server that last got ready here wrote, or None. It may be dead: ask its admin socket."""
+    """What the server that last got ready here wrote, or None. It may be dead: ask its admin socket.
+
+    None also in a copy of a running server's folder: what it says is that server's, and no command meant it.
+    """
     try:
         content = files.read_private(data_dir / "server.json")
-        return msgspec.json.decode(content, type=State) if content else None
+        state = msgspec.json.decode(content, type=State) if content else None
+        if state is not None and state.lock_inode not in (0, (data_dir / "lock").stat().st_ino):
+            return None
+        return state
     except (OSError, ValueError):
         return None

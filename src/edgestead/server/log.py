@@ -1,17 +1,20 @@
-"""How the processes speak to their operator: JSON lines on stderr, like the API's request lines.
+"""How the processes speak to their operator: lines on stderr, JSON or, on a terminal, for people.
 
 Owns  the shape of a line that is not a request's; that a reader of stderr who stopped reading stops nobody.
-Asks  `logging`.
-Tells whoever reads stderr.
-Not   request lines (`api.log`); secrets: no caller passes one.
+Not   request lines (`rest.log`); the two forms (`model.log_text`); secrets: no caller passes one.
 """
 
 import logging
 import os
 import threading
+from pathlib import Path
 from queue import Full, Queue
+from typing import TextIO
 
 import msgspec
+
+from edgestead.model import log_text
+from edgestead.model.log_text import LogForm
 
 LINES_WAITING_MAX = 1_000  # further lines are dropped and counted
 END_SECONDS_MAX = 1.0  # for the lines that still wait when the process ends
@@ -27,7 +30,18 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
     fault: str = ""
 
 
-class _Formatter(logging.Formatter):
+class _TextFormatter(logging.Formatter):
+    def __init__(self, process: str) -> None:
+        super().__init__()
+        self._process = process
+
+    def format(self, record: logging.LogRecord) -> str:
+        fault = self.formatException(record.exc_info) if record.exc_info else ""
+        time_us, level = int(record.created * 1_000_000), record.levelname.lower()
+        return log_text.line(time_us, self._process, level, record.getMessage(), fault).decode().rstrip("\n")
+
+
+class _JsonFormatter(logging.Formatter):
     def __init__(self, process: str) -> None:
         super().__init__()
         self._process = process
@@ -42,7 +56,7 @@ class _Formatter(logging.Formatter):
             message=record.getMessage(),
             fault=fault,
         )
-        return msgspec.json.encode(line).decode()
+        return log_text.json_line(line).decode().rstrip("\n")
 
 
 class WaitingHandler(logging.Handler):
@@ -88,8 +102,14 @@ def _write(descriptor: int, octets: bytes) -> None:
         octets = octets[os.write(descriptor, octets) :]
 
 
-def configure(process: str, level: int) -> None:
+def form_of(stderr: TextIO | None, log_file: Path | None) -> LogForm:
+    """For people on a terminal, for programs in a file or a pipe."""
+    on_terminal = log_file is None and stderr is not None and stderr.isatty()
+    return "text" if on_terminal else "json"
+
+
+def configure(process: str, level: int, form: LogForm) -> None:
     """Send this process's log to stderr, from a level of `logging` on. Call once."""
     handler = WaitingHandler(_STDERR)
-    handler.setFormatter(_Formatter(process))
+    handler.setFormatter(_TextFormatter(process) if form == "text" else _JsonFormatter(process))
     logging.basicConfig(level=level, handlers=[handler])

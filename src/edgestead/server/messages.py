@@ -1,9 +1,7 @@
 """What the supervisor tells a child when it starts.
 
 Owns  the start messages.
-Asks  nobody.
-Tells each process its name, its descriptors and its settings.
-Not   sending or reading them (`server.child`, `server.process`).
+Not   sending or reading them (`server.supervisor.child`, `server.process`).
 
 A message travels once, through an inherited descriptor: nothing in it shows in the arguments or the
 environment. Descriptors are named by number, which is the same on both sides. Only control gets secrets,
@@ -17,11 +15,12 @@ import msgspec
 
 from edgestead.dns.settings import DnsSettings
 from edgestead.model.call import Profile
+from edgestead.model.log_text import LogForm
 from edgestead.server.credentials import Credentials
 
 DNS_GROUP = "dns"  # the feed's name for the processes that answer DNS
 EDGE_GROUP = "edge"  # for the processes of the edge proxy
-OBJECTS_GROUP = "objects"  # and for those that run objects: they are never killed for being slow
+OBJECTS_GROUP = "objects"  # and for those that run objects: no write waits for them, they have leases
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +31,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     status_fd: int
     counters_fd: int
     log_level: int = logging.INFO
+    log_form: LogForm = "json"
 
 
 class Consumer(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +78,12 @@ class ControlStart(Start, frozen=True, kw_only=True):
     anomaly_rule_id: str | None
     api_quota: int
     api_connections_per_address: int
+    api_guesses: int
+    metrics_open: bool
     barrier_ms: int
+    silence_ms: int
+    objects_silence_ms: int
+    disk_reserve_bytes: int
     history_days: int
     history_rows: int
     objects_workers: int = 0
@@ -92,7 +97,7 @@ class ObjectsStart(Start, frozen=True, kw_only=True):
     are the Unix sockets where each passes on what another one owns, `calls_fd` and `requests_fd` this one's;
     one process alone has none. `sources` are files, folders and modules.
 
-    `lock_fd` is only held, as in `ControlStart`.
+    `lock_fd` is only held, as in `ControlStart`. `ended_itself`: as in `Child`, of the life before.
     """
 
     folder: str
@@ -106,11 +111,14 @@ class ObjectsStart(Start, frozen=True, kw_only=True):
     workers: int
     calls: tuple[str, ...]
     requests: tuple[str, ...]
+    guesses_max: int
     blocked_seconds: int
     thin_seconds: int
     history_mib: int
     kv_path: str
     bindings: dict[str, str]
+    alarms: bool = True
+    ended_itself: bool = False
 
 
 class EdgeStart(Start, frozen=True, kw_only=True):
@@ -156,20 +164,28 @@ class EdgeStart(Start, frozen=True, kw_only=True):
 class DnsStart(Start, frozen=True, kw_only=True):
     """One worker of DNS: `socket_fd` is bound (UDP) or listening (TCP).
 
-    `ask_fd` takes operators' questions (`server.dns_ask`). UDP workers are numbered from 0 and share
+    `ask_fd` takes operators' questions (`server.dns.ask`). UDP workers are numbered from 0 and share
     the memory of `rates_fd`; `rate` 0 means no limit.
     `transfer_to` are the prefixes of who may have whole zones, `notify` address and port of who is told of
-    changes; both are of use over TCP only. `warm_fd` is the folder of the files from which a start is warm.
+    changes; both are of use over TCP only. `warm_fd` is the folder of the files from which a start is warm;
+    `run` names this run of the server in them. `control_life_fd` tells whether control lives,
+    `witness_fd` the newest change (`server.dns.alone`).
+    `nameservers` are answered with `nameserver_addresses` where no zone holds them.
     """
 
     socket_fd: int
     feed_path: str
     warm_fd: int
+    run: str
+    control_life_fd: int
+    witness_fd: int
     settings: DnsSettings
     rates_fd: int
     ask_fd: int
     rate: int
     worker: int
     workers: int
+    nameservers: tuple[str, ...]
+    nameserver_addresses: tuple[str, ...]
     transfer_to: tuple[str, ...] = ()
     notify: tuple[tuple[str, int], ...] = ()

@@ -1,17 +1,17 @@
 """The first and the last things that every child does.
 
 Owns  reading the start message, tying the child's life to its parent's, reporting back, the collector's rest.
-Asks  the kernel (prctl).
-Tells the supervisor by lines on the status pipe.
 Not   what the child is for.
 """
 
 import ctypes
+import faulthandler
 import gc
 import mmap
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import TypeVar
 
 import msgspec
@@ -24,6 +24,10 @@ START_BYTES_MAX = 1 << 16  # the capacity of a pipe: the supervisor never waits 
 READY = b"ready"
 CREDENTIALS = b"credentials"
 FAILED = b"failed "
+BEAT = b"beat"
+DOING = b"doing "
+BEAT_SECONDS = 1.0  # between two signs of life to the supervisor
+LOST = b"lost "
 REASON_OCTETS_MAX = 500  # fits in one line to the supervisor
 _GC_OBJECTS_YOUNG = 20_000  # allocations between collections; Python's own 700 cost a tenth of a small GET
 
@@ -46,13 +50,39 @@ class Status:
         """`credentials.json` was renewed: what was copied from it is stale."""
         self._tell(CREDENTIALS)
 
+    def beat(self) -> None:
+        """This process goes on. Whoever has said so once says it every BEAT_SECONDS, or is ended.
+
+        A supervisor that does not read for hours misses some.
+        """
+        with suppress(BlockingIOError):
+            self._tell(BEAT)
+
+    def doing(self, words: str) -> None:
+        """What takes its time before this process is ready, should anybody ask.
+
+        The supervisor gives it time again for each such line, so it has to be progress.
+        """
+        with suppress(BlockingIOError):
+            self._tell(DOING + words.encode("utf-8", "replace").replace(b"\n", b" ")[:REASON_OCTETS_MAX])
+
+    def loading(self, count: int) -> None:
+        self.doing(f"{count:,} documents are loaded")
+
     def failed(self, reason: str) -> None:
         """Why this process is about to end, for the operator: one line, no secrets."""
-        line = " ".join(reason.split()).encode("utf-8", "replace")
-        self._tell(FAILED + line[:REASON_OCTETS_MAX])
+        self._tell(FAILED + _one_line(reason))
+
+    def lost(self, reason: str) -> None:
+        """Why the whole server has to end: what it serves from is no longer there."""
+        self._tell(LOST + _one_line(reason))
 
     def _tell(self, line: bytes) -> None:
         os.write(self._fd, line + b"\n")
+
+
+def _one_line(reason: str) -> bytes:
+    return " ".join(reason.split()).encode("utf-8", "replace")[:REASON_OCTETS_MAX]
 
 
 def begin(kind: type[StartT]) -> StartT:
@@ -65,7 +95,8 @@ def begin(kind: type[StartT]) -> StartT:
     # The supervisor gets the terminal's signals and decides; it ends its children with SIGTERM.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    log.configure(start.name, start.log_level)
+    faulthandler.enable()  # what a fault, or the supervisor's SIGABRT, ends says where it stood
+    log.configure(start.name, start.log_level, start.log_form)
     return start
 
 

@@ -1,12 +1,11 @@
 """Whether everything that a data folder, or a backup, holds is whole.
 
 Owns  which examinations there are, and the invariants that no schema holds.
-Asks  `store.sqlite` for databases and files, `server.backup` for a backup's manifest.
-Tells `cli.backup`.
 Not   mending anything.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,9 +14,11 @@ import msgspec
 
 from edgestead.model import served
 from edgestead.server import backup
-from edgestead.store.sqlite.connection import open_reader
-from edgestead.store.sqlite.copies import faults
-from edgestead.store.sqlite.kv_copies import blob_faults
+from edgestead.sqlite import witness
+from edgestead.sqlite.connection import open_reader
+from edgestead.sqlite.copies import faults
+from edgestead.sqlite.kv_copies import blob_faults
+from edgestead.sqlite.witness import WritesLost
 
 FAULTS_MAX = 20  # told of one invariant
 
@@ -84,6 +85,7 @@ def verify(folder: Path, objects: Callable[[Path], Iterator[Fault]]) -> Iterator
         raise backup.BackupError(f"{folder} is neither a data folder nor a backup")
     for name in (backup.CONTROL, backup.KV):
         if (folder / name).exists():
+            yield from _lost_writes(folder / name)
             for words in faults(folder / name):
                 yield Fault(name, words)
     yield from _control_faults(folder / backup.CONTROL)
@@ -92,6 +94,18 @@ def verify(folder: Path, objects: Callable[[Path], Iterator[Fault]]) -> Iterator
             yield Fault(backup.KV, words)
     if (folder / "objects").exists():
         yield from objects(folder / "objects")
+
+
+def _lost_writes(path: Path) -> Iterator[Fault]:
+    try:
+        noted = witness.read_file(path)  # first: a server that runs notes on
+        if any(noted):
+            with closing(open_reader(path)) as db:
+                witness.check(path, noted, db)
+    except WritesLost as lost:
+        yield Fault(path.name, str(lost))
+    except (apsw.Error, OSError) as error:
+        yield Fault(path.name, f"what it lost cannot be said: {error}")
 
 
 def _control_faults(path: Path) -> Iterator[Fault]:

@@ -1,9 +1,7 @@
 """The rule engine of this machine: its patterns compiled once, kept for the next start.
 
 Owns  the folder of compiled databases, the lock around compiling, what a damaged file leads to.
-Asks  `waf` to compile and to load; the file system.
-Tells the proxy's processes an engine.
-Not   when inspection may begin (`proxy`); rule files (`crs`).
+Not   when inspection may begin (`edge`); rule files (`crs`).
 
 Compiling takes tens of seconds of one core, loading less than half a second. The first process that needs a
 database makes it while the others wait for the lock; a file is whole or not there. It is named by what it was
@@ -19,9 +17,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from edgestead.crs import Catalogue, Program
-from edgestead.waf import scan
-from edgestead.waf.compile import RuleSet
 from edgestead.waf.engine import Engine
+from edgestead.waf.load.compile import RuleSet
+from edgestead.waf.plan import scan
 
 DATABASES_MAX = 4  # kept; the oldest go
 DATABASE_BYTES_MAX = 256 << 20  # a larger file is not read: the patterns are compiled again

@@ -1,0 +1,1 @@
+"""The process that owns the control data: REST API, storage, the source of the feed."""

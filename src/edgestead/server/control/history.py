@@ -1,0 +1,66 @@
+"""Forgetting what the histories of zones and tokens need not keep any longer.
+
+Owns  when it happens.
+Not   deciding how long: that is configuration.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from edgestead.model.refusals import Unavailable
+from edgestead.rest.context import Barrier
+from edgestead.usecases.access import token_log
+from edgestead.usecases.zone import history
+
+FORGET_SECONDS = 600
+SLICE_PAUSE_SECONDS = 0.01  # writes pass between two slices
+
+log = logging.getLogger(__name__)
+
+
+class HistoryPart:
+    """Make, open and close it on one loop."""
+
+    def __init__(self, data: Barrier, *, days: int, rows_max: int, now_us: Callable[[], int]) -> None:
+        self._data = data
+        self._days = days
+        self._rows_max = rows_max
+        self._now_us = now_us
+        self._forgetting: asyncio.Task[None] | None = None
+
+    def open(self) -> None:
+        """Forget from now on."""
+        self._forgetting = asyncio.create_task(self._forget_for_ever())
+
+    def close(self) -> None:
+        if self._forgetting is not None:
+            self._forgetting.cancel()
+
+    async def forget(self) -> None:
+        """Everything that there is to forget now."""
+        older_than_us = history.days_ago(self._now_us(), self._days)
+        due = await self._data.read_long(lambda reader: history.due(reader, self._rows_max, older_than_us))
+        for zone_id, sequence in due:
+            await self._forget_zone(zone_id, sequence)
+        await self._forget_tokens(older_than_us)
+
+    async def _forget_zone(self, zone_id: str, sequence: int) -> None:
+        while True:
+            if not await self._data.write(lambda tx: history.forget(tx, zone_id, sequence)):
+                return
+            await asyncio.sleep(SLICE_PAUSE_SECONDS)
+
+    async def _forget_tokens(self, older_than_us: int) -> None:
+        while True:
+            if not await self._data.write(lambda tx: token_log.forget(tx, self._rows_max, older_than_us)):
+                return
+            await asyncio.sleep(SLICE_PAUSE_SECONDS)
+
+    async def _forget_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(FORGET_SECONDS)
+            try:
+                await self.forget()
+            except Unavailable as error:
+                log.warning("forgetting old history failed: %r", error)  # later will do

@@ -1,0 +1,74 @@
+"""The key-value part of control: its store, and what is swept in the background.
+
+Owns  opening and closing; when what is swept.
+Not   routes; what a sweep removes.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from edgestead.model.refusals import Unavailable
+from edgestead.rest.kv_data import KvData
+from edgestead.server import stores
+from edgestead.store.control import ControlStore
+from edgestead.usecases.kv import namespaces
+
+SWEEP_SECONDS = 30  # expired rows, and rows of deleted namespaces
+SLICE_PAUSE_SECONDS = 0.01  # writes pass between two slices
+
+log = logging.getLogger(__name__)
+
+Now = Callable[[], float]
+
+
+class KvPart:
+    """Made before the loop runs, so that a broken database stops the start. Raises `stores.CANNOT_OPEN`."""
+
+    def __init__(self, data_dir: Path, control: ControlStore, *, now_s: Now = time.time) -> None:
+        self._store = stores.open_kv(data_dir)
+        self.database = self._store.database
+        self._control = control
+        self._now_s = now_s
+        self.data = KvData(self._store, spool_dir=data_dir)
+        self._sweeping: asyncio.Task[None] | None = None
+
+    def free_bytes(self) -> int:
+        """Room inside the database, which deleted rows left."""
+        return self._store.free_bytes()
+
+    def open(self) -> None:
+        """Sweep from now on; the first time at once, because a crash may have left something."""
+        self._sweeping = asyncio.create_task(self._sweep_for_ever())
+
+    def close(self) -> None:
+        """No more writes. Blocks until the queue is on disk."""
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        self.data.close()
+        self._store.close()
+
+    async def _sweep_for_ever(self) -> None:
+        while True:
+            try:
+                await self._drop_unknown()
+                await self._sweep()
+            except (Unavailable, OSError) as error:
+                # Nothing is lost by sweeping later; requests meet the same trouble and say so themselves.
+                log.warning("sweeping key-value data failed: %r", error)
+            await asyncio.sleep(SWEEP_SECONDS)
+
+    async def _sweep(self) -> None:
+        """Every slice that there is now; writes pass between them."""
+        while True:
+            if not await self.data.in_thread(self._store.sweep, int(self._now_s())):
+                return
+            await asyncio.sleep(SLICE_PAUSE_SECONDS)
+
+    async def _drop_unknown(self) -> None:
+        """Drop the data of namespaces that control no longer knows: what a crash in a deletion left."""
+        held = await self.data.in_thread(self._store.namespaces)
+        for id_ in self._control.read(lambda reader: namespaces.unknown(reader, held)):
+            await self.data.drop(id_)

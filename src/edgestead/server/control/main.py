@@ -1,0 +1,296 @@
+"""The process that owns the control data: REST API, storage, and the feed's source.
+
+Owns  putting them together, in order; the order of their end; renewing credentials.
+Not   a rule, a route or a row.
+"""
+
+import asyncio
+import secrets
+import signal
+import socket
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import uvloop
+
+from edgestead.config import Address
+from edgestead.feed.promise import Leased
+from edgestead.feed.publisher import Expected
+from edgestead.http1.connections import Connections
+from edgestead.http1.server import Server
+from edgestead.model import counters
+from edgestead.model.call import Profile
+from edgestead.model.counters import slot
+from edgestead.model.refusals import Unavailable
+from edgestead.model.room import Adds
+from edgestead.rest.app import Application
+from edgestead.rest.context import AppContext
+from edgestead.rest.guesses import Guesses
+from edgestead.rest.log import BatchedLog
+from edgestead.rest.quota import Quota
+from edgestead.server import credentials, process, stores
+from edgestead.server.control import first_account
+from edgestead.server.control import managed as managed_part
+from edgestead.server.control.history import HistoryPart
+from edgestead.server.control.kv import KvPart
+from edgestead.server.control.kv_socket import KvSocket
+from edgestead.server.control.storage_watch import StorageWatch
+from edgestead.server.control.store import ControlData, CountingPublisher
+from edgestead.server.control.upkeep import Upkeep
+from edgestead.server.control.uses import UsesPart
+from edgestead.server.credentials import Credentials
+from edgestead.server.errors import StartError
+from edgestead.server.folder import EVENTS
+from edgestead.server.messages import DNS_GROUP, EDGE_GROUP, OBJECTS_GROUP, ControlStart
+from edgestead.server.space import Space, make_room
+from edgestead.server.supervisor.admin import serve_admin
+from edgestead.server.supervisor.child import UNSTABLE_SECONDS
+from edgestead.server.supervisor.renewal import REVOKES_OTHERS
+from edgestead.sqlite.control import SqliteControlStore
+from edgestead.tables import flattened
+from edgestead.usecases.access import identities
+from edgestead.usecases.access.identities import FedAccess
+from edgestead.usecases.kv import namespaces
+from edgestead.usecases.platform import Platform
+from edgestead.usecases.zone import edge_feed
+
+DRAIN_SECONDS = 8  # for requests under way at the end; below the supervisor's own limit
+_CONSUMERS = slot("edge_feed_consumers")
+_SEQUENCE = slot("edge_feed_sequence")
+_GUESSES = slot("edge_api_refused_credentials_total")
+_WAITING = slot("edge_store_writes_waiting")
+_FLATTENING = (
+    slot("edge_flattening_targets"),
+    slot("edge_flattening_targets_unknown"),
+    slot("edge_flattening_zones_waiting"),
+)
+_OBJECTS_READ_ONLY = slot("edge_objects_read_only")
+_RULES_MISSING = slot("edge_rules_missing")
+_UNSTABLE = slot("edge_process_unstable_seconds")
+
+
+def main() -> None:
+    start = process.begin(ControlStart)
+    status = process.Status(start.status_fd)
+    make_room(Path(start.data_dir))  # opening a database writes to it
+    try:
+        store = stores.open_control(Path(start.data_dir))
+    except stores.CANNOT_OPEN as error:
+        status.failed(f"control.db cannot be opened: {error}")
+        sys.exit(1)
+    try:
+        kv = KvPart(Path(start.data_dir), store)
+    except stores.CANNOT_OPEN as error:
+        status.failed(f"kv.db cannot be opened: {error}")
+        sys.exit(1)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        try:
+            runner.run(_live(start, status, store, kv))
+        except StartError as error:
+            status.failed(str(error))
+            sys.exit(1)
+
+
+async def _live(start: ControlStart, status: process.Status, store: SqliteControlStore, kv: KvPart) -> None:
+    await Control(start, status, store, kv).run()
+
+
+class Control:
+    """One life of the process. Make and run it on its loop."""
+
+    def __init__(
+        self, start: ControlStart, status: process.Status, store: SqliteControlStore, kv: KvPart
+    ) -> None:
+        self._start = start
+        self._status = status
+        self._store = store
+        self._kv = kv
+        self._data_dir = Path(start.data_dir)
+        self._page = process.page(start.counters_fd)
+        kv.data.counters = self._page
+        self._pages = {name: process.page(fd) for name, fd in start.pages.items()}
+        self._access = FedAccess()
+        store.on_commit(self._access.committed)
+        self._publisher = CountingPublisher(
+            self._page,
+            store.feed,
+            socket.socket(fileno=start.feed_fd),
+            barrier_ms=start.barrier_ms,
+            silence_ms=start.silence_ms,
+            leases={OBJECTS_GROUP: Leased(frozenset(identities.KINDS), start.objects_silence_ms)},
+        )
+        self._data = ControlData(store, self._publisher, self._page)
+        self._history = HistoryPart(
+            self._data, days=start.history_days, rows_max=start.history_rows, now_us=_now_us
+        )
+        self._uses = UsesPart(self._data)
+        self._resolver = Address(*start.resolver) if start.resolver else None
+        self._log = BatchedLog(sys.stderr.fileno(), level=start.log_level, form=start.log_form)
+        self._renewing = asyncio.Lock()
+        self._space = Space(self._data_dir, start.disk_reserve_bytes, inside_bytes=kv.free_bytes)
+        kv.data.check_room = self._space.take_room
+        self._storage = StorageWatch(
+            self._data_dir,
+            start.lock_fd,
+            {"control.db": store.database, "kv.db": kv.database},
+            self._space,
+            self._page,
+            end=status.lost,
+        )
+
+    async def run(self) -> None:
+        """Until SIGTERM; returns when every acknowledged write is on disk."""
+        await self._install(self._start.credentials)
+        self._store.read(self._access.refresh)  # once: from here on each commit tells what it changed
+        await asyncio.wrap_future(self._store.write(edge_feed.settle))
+        self._data.open(Expected(c.pid, c.pidfd, c.group) for c in self._start.expected)
+        self._kv.open()
+        self._history.open()
+        self._uses.open()
+        await asyncio.to_thread(self._storage.look)
+        self._storage.open()
+        context = self._context()
+        upkeep = Upkeep(self._data, context.platform, self._resolver, self._page, _now_us)
+        upkeep.open()
+        app, ended = Application(context), asyncio.Event()
+        server = Server(app, app.refuse, connections=context.connections, stalled=app.stalled)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
+        admin = await serve_admin(
+            socket.socket(fileno=self._start.admin_fd),
+            {command: partial(self._renew, command) for command in REVOKES_OTHERS},
+        )
+        kv_socket = self._make_kv_socket()
+        await kv_socket.open(socket.socket(fileno=self._start.kv_fd))
+        beating = asyncio.create_task(self._beat())
+        try:
+            await server.open([socket.socket(fileno=self._start.api_fd)])
+            process.rest_collector()
+            self._status.ready()
+            await ended.wait()
+            await server.close(DRAIN_SECONDS)
+        finally:
+            beating.cancel()
+            admin.close()
+            kv_socket.close()
+            upkeep.close()
+            self._storage.close()
+            self._history.close()
+            await self._uses.close()
+            self._kv.close()
+            self._data.close()
+            self._log.close()
+
+    async def _beat(self) -> None:
+        """Tell the supervisor that this loop turns."""
+        while True:
+            self._status.beat()
+            await asyncio.sleep(process.BEAT_SECONDS)
+
+    def _context(self) -> AppContext:
+        start = self._start
+        return AppContext(
+            barrier=self._data,
+            kv=self._kv.data,
+            access=self._access.table,
+            platform=Platform(
+                nameservers=start.nameservers,
+                edge_addresses=start.edge_addresses,
+                own_addresses=frozenset(start.own_addresses),
+                new_id=_new_id,
+                managed=managed_part.load(
+                    start.crs,
+                    ruleset_id=start.managed_ruleset_id,
+                    anomaly_rule_id=start.anomaly_rule_id,
+                ),
+            ),
+            profile=start.profile,
+            as_of=start.as_of,
+            allow_as_of=start.allow_as_of,
+            counters=self._page,
+            metrics=self._metrics,
+            not_ready=self._not_ready,
+            now_us=_now_us,
+            uses=self._uses.uses,
+            dated_uses=self._uses.dated,
+            events_folder=self._data_dir / EVENTS,
+            log=self._log,
+            connections=Connections(per_address_max=start.api_connections_per_address),
+            quota=Quota(start.api_quota) if start.api_quota else None,
+            take_room=self._space.take_room,
+            metrics_open=start.metrics_open,
+            guesses=Guesses(start.api_guesses, partial(self._page.add, _GUESSES)),
+        )
+
+    def _make_kv_socket(self) -> KvSocket:
+        return KvSocket(
+            self._kv.data,
+            frozenset(self._start.objects_namespaces),
+            lambda id_: self._store.read(lambda reader: not namespaces.unknown(reader, (id_,))),
+            self._uses.uses.note,
+            blanks=self._start.profile is Profile.CLIENTS,
+        )
+
+    def _metrics(self) -> str:
+        self._page.set(_CONSUMERS, self._publisher.live(DNS_GROUP))
+        self._page.set(_SEQUENCE, self._store.feed.head())
+        self._page.set(_WAITING, self._store.waiting)
+        for gauge, level in zip(_FLATTENING, self._data.read(flattened.counts), strict=True):
+            self._page.set(gauge, level)
+        return counters.render(self._pages)
+
+    def _not_ready(self) -> tuple[str, ...]:
+        reasons = [*self._storage.reasons()]
+        if not self._publisher.live(DNS_GROUP):
+            reasons.append("no DNS process answers")
+        reasons += [f"{name} does not answer" for name in self._publisher.silent]
+        wanted, live = self._start.objects_workers, self._publisher.live(OBJECTS_GROUP)
+        if self._start.edge_workers and not self._publisher.live(EDGE_GROUP):
+            reasons.append("no edge process answers")
+        if live < wanted:
+            reasons.append(f"{live} of {wanted} objects processes answer")
+        if any(page.cells[_OBJECTS_READ_ONLY] for page in self._pages.values()):
+            reasons.append("objects cannot be written: no space is left")
+        since = int(time.time() - UNSTABLE_SECONDS)
+        reasons += [
+            f"{name} ends and starts again and again"
+            for name, page in self._pages.items()
+            if page.cells[_UNSTABLE] > since
+        ]
+        if any(page.cells[_RULES_MISSING] for page in self._pages.values()):
+            reasons.append("managed rules are not ready at the edge")
+        return tuple(reasons)
+
+    async def _install(self, kept: Credentials) -> None:
+        """Make database and file agree on who is let in; the commit tells memory."""
+        owned = self._store.read(lambda reader: first_account.owner_of(reader, kept))
+        write = first_account.install(owned, _now_us(), _new_id)
+        await asyncio.wrap_future(self._store.write(write))
+        first_account.settle_file(self._data_dir, kept, owned)
+
+    async def _renew(self, command: str) -> None:
+        """New secrets: in the file first, because a start makes the database follow the file."""
+        async with self._renewing:
+            self._space.take_room(Adds.NOTHING)
+            kept = credentials.load_or_make(self._data_dir)
+            renewed = credentials.renewed(kept, revoke_others=REVOKES_OTHERS[command])
+            credentials.write(self._data_dir, renewed)
+            try:
+                await self._install(renewed)
+            except Unavailable:
+                credentials.write(self._data_dir, kept)
+                raise
+            self._status.credentials_changed()
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000
+
+
+def _new_id() -> str:
+    return secrets.token_hex(16)
+
+
+if __name__ == "__main__":
+    main()

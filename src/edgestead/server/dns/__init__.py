@@ -1,0 +1,1 @@
+"""The processes that answer DNS, over UDP and over TCP."""

@@ -1,0 +1,87 @@
+"""What both kinds of DNS process share: the table fed from control, and their counters.
+
+Owns  loading a snapshot aside; the map from the room's counters to cells of the page.
+Not   answering; the connection to control.
+"""
+
+from collections.abc import Sequence
+
+from edgestead.dns.counters import Slot
+from edgestead.dns.table import Table
+from edgestead.model.counters import Page, slot
+from edgestead.model.served import KIND_NAME, KIND_ZONE
+from edgestead.store.changes import Change
+
+KINDS = (KIND_ZONE, KIND_NAME)
+
+_ZONES = slot("edge_dns_zones")
+_SEQUENCE = slot("edge_feed_sequence")
+_CELLS: dict[int, int] = {
+    Slot.NOERROR: slot("edge_dns_answers_total", "noerror"),
+    Slot.FORMERR: slot("edge_dns_answers_total", "formerr"),
+    Slot.SERVFAIL: slot("edge_dns_answers_total", "servfail"),
+    Slot.NXDOMAIN: slot("edge_dns_answers_total", "nxdomain"),
+    Slot.NOTIMP: slot("edge_dns_answers_total", "notimp"),
+    Slot.REFUSED: slot("edge_dns_answers_total", "refused"),
+    Slot.OTHER_RCODE: slot("edge_dns_answers_total", "other"),
+    Slot.QUERIES: slot("edge_dns_queries_total"),
+    Slot.TRUNCATED: slot("edge_dns_truncated_total"),
+    Slot.DROPPED: slot("edge_dns_dropped_total"),
+    Slot.CACHE_HITS: slot("edge_dns_cache_hits_total"),
+    Slot.UNSENT: slot("edge_dns_unsent_total"),
+    Slot.LIMITED: slot("edge_dns_limited_total", "dropped"),
+    Slot.SLIPPED: slot("edge_dns_limited_total", "shortened"),
+    Slot.COOKIES_GOOD: slot("edge_dns_cookies_good_total"),
+    Slot.TCP_CONNECTIONS: slot("edge_dns_tcp_connections_total"),
+    Slot.TCP_OPEN: slot("edge_dns_tcp_connections_open"),
+    Slot.TRANSFERS_WHOLE: slot("edge_dns_transfers_total", "whole"),
+    Slot.TRANSFERS_CHANGES: slot("edge_dns_transfers_total", "changes"),
+    Slot.TRANSFERS_CURRENT: slot("edge_dns_transfers_total", "current"),
+    Slot.TRANSFERS_REFUSED: slot("edge_dns_transfers_total", "refused"),
+    Slot.NOTIFIES_ANSWERED: slot("edge_dns_notifies_total", "answered"),
+    Slot.NOTIFIES_UNANSWERED: slot("edge_dns_notifies_total", "unanswered"),
+}
+
+
+class PageCounters:
+    """The room's counters, in this process's page."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        page.set(_CELLS[Slot.TCP_OPEN], 0)  # a level: what the last life had open is closed
+
+    def add(self, slot: int, n: int) -> None:
+        self._page.add(_CELLS[slot], n)
+
+
+class TableConsumer:
+    """Brings the feed into a table: a `feed.follower.Consumer`."""
+
+    def __init__(self, table: Table, page: Page, newest: int = 0) -> None:
+        """`newest` is the sequence that the table stands at already."""
+        self._table = table
+        self._page = page
+        self._aside = Table()
+        self._newest = newest
+        self._show()
+
+    def begin(self) -> None:
+        self._aside = Table()
+
+    def load(self, changes: Sequence[Change]) -> None:
+        self._aside.apply(changes)
+        self._newest = max(self._newest, *(change.sequence for change in changes))
+
+    def swap(self) -> None:
+        self._table.take_over(self._aside)
+        self._aside = Table()
+        self._show()
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        self._table.apply(changes)
+        self._newest = changes[-1].sequence
+        self._show()
+
+    def _show(self) -> None:
+        self._page.set(_ZONES, self._table.zones)
+        self._page.set(_SEQUENCE, self._newest)

@@ -1,0 +1,154 @@
+"""The process that answers DNS over TCP.
+
+Owns  its loop, on which answering, following the feed and telling secondaries take turns.
+Not   anything about DNS or the feed: it only puts them together.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Sequence
+from ipaddress import ip_address, ip_network
+
+import uvloop
+
+from edgestead.dns.journal import Journal
+from edgestead.dns.notify import Notifier
+from edgestead.dns.own import own_names
+from edgestead.dns.table import Table
+from edgestead.dns.tcp import TransferPolicy, serve_tcp
+from edgestead.dns.watch import Watch
+from edgestead.feed.follower import Follower
+from edgestead.feed.follower_loop import LoopFollower
+from edgestead.model.counters import Page
+from edgestead.model.served import KIND_JOURNAL, KIND_ZONE, decode_zone
+from edgestead.server import process
+from edgestead.server.dns import warm
+from edgestead.server.dns.ask import DnsAsk
+from edgestead.server.dns.part import KINDS, PageCounters, TableConsumer
+from edgestead.server.dns.warm import Keeper
+from edgestead.server.messages import DNS_GROUP, DnsStart
+from edgestead.store.changes import Change
+
+
+def main() -> None:
+    start = process.begin(DnsStart)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(start))
+
+
+class _Primary(TableConsumer):
+    """The table's consumer, which also keeps the journal and has changed zones announced."""
+
+    def __init__(
+        self, table: Table, page: Page, newest: int, journal: Journal, notifier: Notifier | None
+    ) -> None:
+        super().__init__(table, page, newest)
+        self.journal = journal
+        self._served = table
+        self._notifier = notifier
+        self._journal_aside = Journal()
+
+    def begin(self) -> None:
+        super().begin()
+        self._journal_aside = Journal()
+
+    def load(self, changes: Sequence[Change]) -> None:
+        super().load(changes)
+        self._journal_aside.take(changes)
+
+    def swap(self) -> None:
+        super().swap()
+        self.journal.take_over(self._journal_aside)
+        if self._notifier is not None:  # what changed while this process was away, nobody knows
+            self._notifier.changed(list(self._served.view.zones))
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        super().apply(changes)
+        self.journal.take(changes)
+        if self._notifier is not None:
+            documents = [change.doc for change in changes if change.kind == KIND_ZONE]
+            self._notifier.changed({decode_zone(document).apex for document in documents if document})
+
+
+async def _serve(start: DnsStart) -> None:
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    page = process.page(start.counters_fd)
+    table = Table(own_names(start.nameservers, start.nameserver_addresses))
+    counters = PageCounters(page)
+    notifier = Notifier(table, counters, start.notify, seconds=loop.time) if start.notify else None
+    transfers = TransferPolicy(journal=Journal(), networks=tuple(map(ip_network, start.transfer_to)))
+    kinds = (*KINDS, KIND_JOURNAL) if start.transfer_to else KINDS
+    label = warm.load_table(table, start.warm_fd)
+    position = warm.position_of(label)
+    ours = position if label is not None and label.run == start.run else None
+    keeper = Keeper(start.warm_fd, start.run, table, transfers.journal, ours)
+    if position is not None and start.transfer_to:
+        warm.load_journal(transfers.journal, start.warm_fd, position)
+    if notifier is not None:
+        notifier.changed(list(table.view.zones))
+    newest = position.sequence if position else 0
+    consumer = _Primary(table, page, newest, transfers.journal, notifier)
+    follower = LoopFollower(
+        start.feed_path,
+        Follower(
+            consumer,
+            group=DNS_GROUP,
+            name=start.name,
+            kinds=kinds,
+            position=position,
+            loading=process.Status(start.status_fd).loading,
+        ),
+    )
+    # An exception of any of them ends the group, and with it the process: without the feed every answer may
+    # be wrong from the next change on.
+    async with asyncio.TaskGroup() as tasks:
+        background = [tasks.create_task(follower.run())]
+        if notifier is not None:
+            background.append(tasks.create_task(notifier.run(_own_address(start.socket_fd))))
+        background.append(tasks.create_task(_keep(keeper, follower)))
+        answering = tasks.create_task(_answer(start, table, counters, follower, transfers, stop))
+        answering.add_done_callback(lambda _: [task.cancel() for task in background])
+    await keeper.write(follower.position)
+
+
+def _own_address(socket_fd: int) -> str:
+    """The address that DNS listens on, by which secondaries know us; "" when that is every address."""
+    with socket.socket(fileno=os.dup(socket_fd)) as sock:
+        host: str = sock.getsockname()[0]
+    return "" if ip_address(host).is_unspecified else host
+
+
+async def _keep(keeper: Keeper, follower: LoopFollower) -> None:
+    await follower.wait_until_may_serve()
+    await keeper.run(lambda: follower.position, follower.control_went)
+
+
+async def _answer(
+    start: DnsStart,
+    table: Table,
+    counters: PageCounters,
+    follower: LoopFollower,
+    transfers: TransferPolicy,
+    stop: asyncio.Event,
+) -> None:
+    may_serve = asyncio.create_task(follower.wait_until_may_serve())
+    stopped = asyncio.create_task(stop.wait())
+    await asyncio.wait((may_serve, stopped), return_when=asyncio.FIRST_COMPLETED)
+    if may_serve.done():
+        watch = Watch()
+        DnsAsk(socket.socket(fileno=start.ask_fd), table, watch, start.settings).start()
+        process.Status(start.status_fd).ready()
+        with socket.socket(fileno=start.socket_fd) as sock:
+            await serve_tcp(
+                sock, table, counters, stop, settings=start.settings, transfers=transfers, watch=watch
+            )
+    may_serve.cancel()
+    stopped.cancel()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""The keys of clearances in memory that edge processes share: how a new key reaches them while they run.
+
+Owns  the form of that memory, `KeyWriter` of the supervisor, `KeyReader` of an edge process.
+Not   the file of the keys; signing.
+
+    16 octets   BLAKE2s of all that follows
+     4 octets   length
+     ...        the keys, the newest first, as MessagePack
+
+There is one writer. A reader that meets it in the middle of its work sees a digest that does not fit, and
+keeps what it has until it looks again.
+"""
+
+import hashlib
+import logging
+import os
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+
+from edgestead.edge.challenge.clearance import Key
+from edgestead.server.edge import challenge_keys
+from edgestead.server.errors import StartError
+
+MEMORY_OCTETS = 4_096  # a key takes 50; 14 of them are kept
+LOOK_SECONDS_MAX = 3_600.0  # the clock of the wall may be set meanwhile
+
+_DIGEST_OCTETS, _LENGTH_OCTETS = 16, 4
+_HEAD_OCTETS = _DIGEST_OCTETS + _LENGTH_OCTETS
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(tuple[Key, ...]).decode
+_log = logging.getLogger("edgestead.server")
+
+
+class KeyWriter:
+    """`now_s` is Unix time. Raises StartError, as `challenge_keys.load_or_make` does."""
+
+    def __init__(self, data_dir: Path, now_s: Callable[[], float], undo: ExitStack) -> None:
+        self._data_dir = data_dir
+        self._now_s = now_s
+        self.fd = os.memfd_create("edgestead-challenge-keys", os.MFD_CLOEXEC)
+        undo.callback(os.close, self.fd)
+        os.ftruncate(self.fd, MEMORY_OCTETS)
+        self._kept = challenge_keys.load_or_make(data_dir, int(now_s()))
+        self._write()
+
+    def credentials_changed(self) -> None:
+        """Renewed credentials make the keys void."""
+        self._kept = self._kept._replace(due_s=0)  # also for the next look, if this one fails
+        self.renew()
+
+    def renew(self) -> float:
+        """Make the key that is due, if one is. Returns in how many seconds to look again.
+
+        A file that cannot be used now changes nothing: the keys that are there go on; the operator is told.
+        """
+        now_s = int(self._now_s())
+        if self._kept.due_s <= now_s:
+            try:
+                self._kept = challenge_keys.load_or_make(self._data_dir, now_s)
+            except StartError as error:
+                _log.error("no new key for clearances was made, the old ones go on: %s", error)
+                return LOOK_SECONDS_MAX
+            self._write()
+            _log.info("clearances are signed with a new key from now on")
+        return min(LOOK_SECONDS_MAX, max(1.0, self._kept.due_s - now_s))
+
+    def _write(self) -> None:
+        os.pwrite(self.fd, _framed(self._kept.keys), 0)
+
+
+def _framed(keys: Sequence[Key]) -> bytes:
+    content = _encode(keys)
+    if len(content) > MEMORY_OCTETS - _HEAD_OCTETS:
+        raise StartError(f"{challenge_keys.FILE_NAME} holds too many keys")
+    rest = len(content).to_bytes(_LENGTH_OCTETS) + content
+    return _digest(rest) + rest
+
+
+def _digest(octets: bytes) -> bytes:
+    return hashlib.blake2s(octets, digest_size=_DIGEST_OCTETS).digest()
+
+
+class KeyReader:
+    """One process's look at the memory. Not thread-safe."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._seen = b""
+
+    def changed(self) -> tuple[Key, ...] | None:
+        """The keys, when they are others than at the last call; None otherwise. About 1 µs."""
+        octets = os.pread(self._fd, MEMORY_OCTETS, 0)
+        digest = octets[:_DIGEST_OCTETS]
+        if digest == self._seen:
+            return None
+        end = _HEAD_OCTETS + int.from_bytes(octets[_DIGEST_OCTETS:_HEAD_OCTETS])
+        if _digest(octets[_DIGEST_OCTETS:end]) != digest:
+            return None  # it is being written
+        self._seen = digest
+        return _decode(octets[_HEAD_OCTETS:end])

@@ -1,0 +1,114 @@
+"""What the supervisor decides for the edge processes before it starts them.
+
+Owns  how many there are, what they share, and their start message.
+Not   starting them; what they do.
+"""
+
+import os
+import secrets
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TypedDict
+
+from edgestead.config import Config
+from edgestead.edge.phases import rates
+from edgestead.server.edge.challenge_key_memory import KeyWriter
+from edgestead.server.folder import DataFolder
+from edgestead.server.messages import EdgeStart
+from edgestead.server.supervisor.child import Child
+from edgestead.server.supervisor.listeners import Listeners, bound_address
+
+_RATES_SECRET_OCTETS = 32
+
+
+class RulesTold(TypedDict):
+    """Which managed rules there are; control and edge have to be told the same."""
+
+    crs: str | None
+    managed_ruleset_id: str | None
+    anomaly_rule_id: str | None
+
+
+def rules_of(config: Config) -> RulesTold:
+    return {
+        "crs": None if config.crs is None else str(config.crs),
+        "managed_ruleset_id": config.managed_ruleset_id,
+        "anomaly_rule_id": config.anomaly_rule_id,
+    }
+
+
+def workers(config: Config) -> int:
+    return config.edge_workers or len(os.sched_getaffinity(0))
+
+
+def new_loop_token() -> bytes:
+    """Names this server to itself; another server of the same kind behind it is no loop."""
+    return b'edgestead; id="%b"' % secrets.token_hex(8).encode()
+
+
+class Shared:
+    """What all edge processes of one server share, for as long as it runs: a process that starts again goes
+    on with the counts of its rate limits.
+
+    Raises StartError: the keys of challenges or the folder of events cannot be used.
+    """
+
+    def __init__(self, folder: DataFolder, workers: int, undo: ExitStack) -> None:
+        self.workers = workers
+        self.loop_token = new_loop_token()
+        self.challenge_keys = KeyWriter(folder.path, time.time, undo)
+        self.rules_dir = str(folder.path / "rules")
+        self.events_fd = folder.open_events()
+        undo.callback(os.close, self.events_fd)
+        self.rates_secret = secrets.token_bytes(_RATES_SECRET_OCTETS)
+        self.rates_fd = os.memfd_create("edgestead-edge-rates", os.MFD_CLOEXEC)
+        undo.callback(os.close, self.rates_fd)
+        os.ftruncate(self.rates_fd, rates.memory_octets(workers))
+
+    @property
+    def descriptors(self) -> list[int]:
+        return [self.events_fd, self.rates_fd, self.challenge_keys.fd]
+
+
+def start_of(
+    config: Config,
+    listeners: Listeners,
+    runtime_dir: Path,
+    child: Child,
+    status_fd: int,
+    *,
+    worker: int,
+    shared: Shared,
+) -> EdgeStart:
+    return EdgeStart(
+        name=child.name,
+        supervisor_pid=os.getpid(),
+        status_fd=status_fd,
+        counters_fd=child.counters_fd,
+        http_fd=listeners.http.fileno(),
+        https_fd=listeners.https.fileno() if listeners.https else -1,
+        https_port=bound_address(listeners.https).port if listeners.https else 443,
+        feed_path=str(runtime_dir / "feed.sock"),
+        worker=worker,
+        workers=shared.workers,
+        profile=config.profile,
+        own_listeners=tuple(listeners.addresses),
+        own_dns=bound_address(listeners.dns_tcp),
+        loop_token=shared.loop_token,
+        resolver=config.resolver,
+        tls_dir=str(config.tls_dir) if config.tls_dir else None,
+        origin_port=config.origin_port,
+        origin_allow=tuple(map(str, config.origins_allowed)),
+        origin_ca=str(config.origin_ca) if config.origin_ca else None,
+        trusted_proxies=tuple(map(str, config.trusted_proxies)),
+        proxy_protocol=config.proxy_protocol,
+        connections_per_address=config.http_connections_per_address,
+        rates_fd=shared.rates_fd,
+        rates_secret=shared.rates_secret,
+        events_fd=shared.events_fd,
+        challenge_keys_fd=shared.challenge_keys.fd,
+        rules_dir=shared.rules_dir,
+        managed_response_bytes=config.managed_response_bytes,
+        **rules_of(config),
+    )

@@ -1,0 +1,165 @@
+"""A process of the edge proxy.
+
+Owns  putting its parts together, and their order at the start and the end.
+Not   anything about HTTP, TLS or rules.
+
+One loop: what the feed says is applied between two requests, so every answer after its acknowledgement shows
+it.
+"""
+
+import asyncio
+import signal
+import socket
+import sys
+from ipaddress import ip_network
+from pathlib import Path
+
+import uvloop
+
+from edgestead.edge.http import origin_tls
+from edgestead.edge.http.address import NAMES, Addresses, Trust
+from edgestead.edge.http.certificates import Certificates
+from edgestead.edge.http.listener import Listener
+from edgestead.edge.http.policy import Policy
+from edgestead.edge.http.pool import Pool
+from edgestead.edge.http.resolving import Resolver
+from edgestead.edge.managed.engines import ManagedRules
+from edgestead.edge.phases.phase import Tools
+from edgestead.edge.routing import KINDS, Routes
+from edgestead.edge.worker import Edge
+from edgestead.feed.follower import Follower
+from edgestead.feed.follower_loop import LoopFollower
+from edgestead.model.counters import VERDICTS, Page, slot
+from edgestead.server import process
+from edgestead.server.edge import rules as edge_rules
+from edgestead.server.edge import tools as edge_tools
+from edgestead.server.edge.names import NameSource
+from edgestead.server.messages import EDGE_GROUP, EdgeStart
+
+DRAIN_SECONDS_MAX = 8.0  # less than the supervisor's patience
+SHOW_SECONDS = 0.5  # between two looks at what is shown as metrics
+KEYS_SECONDS = 1.0  # between two looks at the keys of clearances
+SWITCH_SECONDS = 0.0005
+"""How long the thread that makes rules ready may keep the interpreter from the loop, which asks for it after
+every system call, and so several times before a change is acknowledged. Python's 5 ms add up to the barrier's
+patience where the machine has other work."""
+
+_ANSWERS = slot("edge_http_requests_total", "1xx") - 1  # plus the first digit of the status
+_OPEN = slot("edge_http_connections_open")
+_REFUSED = slot("edge_http_connections_refused_total")
+_ZONES = slot("edge_http_zones")
+_SEQUENCE = slot("edge_feed_sequence")
+_RULES_MISSING = slot("edge_rules_missing")
+_VERDICTS = {verdict: slot("edge_waf_verdicts_total", verdict) for verdict in VERDICTS}
+
+
+def main() -> None:
+    start = process.begin(EdgeStart)
+    sys.setswitchinterval(SWITCH_SECONDS)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(start))
+
+
+async def _serve(start: EdgeStart) -> None:
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    page = process.page(start.counters_fd)
+    events = edge_tools.events_of(start, page)
+    managed = edge_rules.managed_of(start)
+    tools = edge_tools.tools_of(start, page, events, managed)._replace(https_port=start.https_port)
+    routes = Routes(tools)
+    events.zone_id_of = lambda host: facts.id if (facts := routes.zone_of(host)) else None
+    rules = edge_rules.RulesPart(start, managed, lambda: managed.ruleset_id in routes.executed())
+    routes.when_changed = rules.look
+    follower = LoopFollower(
+        start.feed_path,
+        Follower(
+            routes,
+            group=EDGE_GROUP,
+            name=start.name,
+            kinds=KINDS,
+            loading=process.Status(start.status_fd).loading,
+        ),
+    )
+    edge = _edge(start, loop, routes, tools, page)
+    # An exception of any of them ends the group, and with it the process: without the feed every answer may
+    # be wrong from the next change on.
+    async with asyncio.TaskGroup() as tasks:
+        background = [
+            tasks.create_task(follower.run()),
+            tasks.create_task(_show(edge, routes, managed, page)),
+            tasks.create_task(_renew(tools)),
+            tasks.create_task(rules.run()),
+        ]
+        answering = tasks.create_task(_answer(start, edge, follower, stop))
+        answering.add_done_callback(lambda _: [task.cancel() for task in background])
+    await asyncio.to_thread(events.close)
+
+
+def _edge(
+    start: EdgeStart, loop: asyncio.AbstractEventLoop, routes: Routes, tools: Tools, page: Page
+) -> Edge:
+    names, trust = NAMES[start.profile], Trust(tuple(map(ip_network, start.trusted_proxies)))
+    source = NameSource(routes, own_dns=start.own_dns, resolver=start.resolver)
+    resolver = Resolver(source.ask, routes.origins_of, loop.time)
+    policy = Policy(start.own_listeners, tuple(map(ip_network, start.origin_allow)))
+    contexts = origin_tls.Contexts(start.origin_ca)
+    return Edge(
+        loop,
+        routes=routes,
+        pool=Pool(loop, policy, resolver.addresses, contexts.get),
+        trust=trust,
+        address=Addresses(trust, names, start.loop_token),
+        names=names,
+        tools=tools,
+        count=lambda status: page.add(_ANSWERS + status // 100),
+        turned_away=lambda: page.add(_REFUSED),
+        origin_port=start.origin_port,
+        per_address_max=start.connections_per_address,
+    )
+
+
+async def _answer(start: EdgeStart, edge: Edge, follower: LoopFollower, stop: asyncio.Event) -> None:
+    may_serve = asyncio.create_task(follower.wait_until_may_serve())
+    stopped = asyncio.create_task(stop.wait())
+    await asyncio.wait((may_serve, stopped), return_when=asyncio.FIRST_COMPLETED)
+    if may_serve.done():
+        certificates = Certificates(Path(start.tls_dir)) if start.tls_dir else None
+        listener = Listener(edge, proxy_protocol=start.proxy_protocol, certificates=certificates)
+        https = socket.socket(fileno=start.https_fd) if start.https_fd >= 0 else None
+        await listener.open(socket.socket(fileno=start.http_fd), https)
+        edge.sweep()
+        process.rest_collector()
+        process.Status(start.status_fd).ready()
+        await stopped
+        listener.close()
+        await edge.close(DRAIN_SECONDS_MAX)
+    may_serve.cancel()
+    stopped.cancel()
+
+
+async def _renew(tools: Tools) -> None:
+    """Sign with a new key soon after it was made."""
+    while True:
+        await asyncio.sleep(KEYS_SECONDS)
+        tools.clearances.renew()
+
+
+async def _show(edge: Edge, routes: Routes, managed: ManagedRules, page: Page) -> None:
+    """Keep the metrics that are levels up to date."""
+    shown = dict.fromkeys(_VERDICTS, 0)
+    while True:
+        for verdict, cell in _VERDICTS.items():
+            count = managed.verdicts[verdict]
+            page.add(cell, count - shown[verdict])
+            shown[verdict] = count
+        page.set(_OPEN, edge.connections)
+        page.set(_ZONES, routes.zones)
+        page.set(_SEQUENCE, routes.sequence)
+        page.set(_RULES_MISSING, sum(bool(managed.unusable(id_)) for id_ in routes.executed()))
+        await asyncio.sleep(SHOW_SECONDS)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""What the phases of an edge process get from the supervisor: keys, counts, events.
+
+Owns  making them from the start message; counting events in the process's page.
+Not   what phases do with them.
+"""
+
+import logging
+import mmap
+
+from edgestead.edge.challenge.clearance import Clearances
+from edgestead.edge.events import EventFiles, EventLog
+from edgestead.edge.managed.engines import ManagedRules
+from edgestead.edge.phases import rates
+from edgestead.edge.phases.phase import Tools
+from edgestead.edge.phases.rates import Rates
+from edgestead.model.counters import EVENT_ACTIONS, Page, slot
+from edgestead.server.edge.challenge_key_memory import KeyReader
+from edgestead.server.messages import EdgeStart
+
+_EVENTS = {action: slot("edge_events_total", action) for action in EVENT_ACTIONS}
+_OTHER = slot("edge_events_total", "other")
+_DROPPED = slot("edge_events_dropped_total")
+_EVICTED = slot("edge_rates_evicted_total")
+_log = logging.getLogger("edgestead.server")
+
+
+class PageCounts:
+    """Events in the process's page: `edge.events.Counts`. Each cell has one writer."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+
+    def event(self, action: str) -> None:
+        self._page.add(_EVENTS.get(action, _OTHER))
+
+    def dropped(self) -> None:
+        self._page.add(_DROPPED)
+
+
+def events_of(start: EdgeStart, page: Page) -> EventLog:
+    """Close it at the end: it has a thread."""
+    return EventLog(
+        EventFiles(start.events_fd, start.worker),
+        worker=start.worker,
+        counts=PageCounts(page),
+        failed=lambda words: _log.error("security events cannot be written: %s", words),
+    )
+
+
+def tools_of(start: EdgeStart, page: Page, events: EventLog, managed: ManagedRules) -> Tools:
+    memory = memoryview(mmap.mmap(start.rates_fd, rates.memory_octets(start.workers)))
+    return Tools(
+        clearances=Clearances(KeyReader(start.challenge_keys_fd).changed),
+        rates=Rates(
+            memory,
+            start.rates_secret,
+            worker=start.worker,
+            workers=start.workers,
+            evicted=lambda: page.add(_EVICTED),
+        ),
+        worker=start.worker,
+        workers=start.workers,
+        observer=events,
+        managed=managed,
+    )

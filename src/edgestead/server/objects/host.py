@@ -1,0 +1,191 @@
+"""Everything that one objects process holds, opened in order and closed in order.
+
+Owns  the order: log, node, HTTP address; the threads of the log.
+Not   being started and stopped (the supervisor); tokens: `authorise` is a parameter.
+"""
+
+import asyncio
+import os
+import resource
+import secrets
+import socket
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import apsw
+
+from edgestead.http1.server import Server
+from edgestead.objects.operate.operate import Operator
+from edgestead.objects.runtime import aftermath
+from edgestead.objects.runtime.admission import Authorise
+from edgestead.objects.runtime.classes import ClassInfo
+from edgestead.objects.runtime.engine import Logging
+from edgestead.objects.runtime.env import Bindings
+from edgestead.objects.runtime.node import Node
+from edgestead.objects.runtime.quarantine import Quarantine
+from edgestead.objects.runtime.shards import Shards
+from edgestead.objects.runtime.stage import STAGE_FILE, map_stage
+from edgestead.rest.objects_face import ObjectsFace, Parts, PassedOnFace, unreadable
+from edgestead.server import stores
+from edgestead.server.objects.copying import copy_log
+from edgestead.sqlite.objectlog.files import LocalFiles
+from edgestead.sqlite.objectlog.local import KEEPING, SEGMENT_BYTES
+from edgestead.sqlite.objectlog.runner import ThreadRunner
+from edgestead.sqlite.objectlog.thinning import Keeping
+
+DESCRIPTORS_PER_DATABASE = 4
+DRAIN_SECONDS = 5.0
+TEND_SECONDS = 1.0  # between two looks at what the log put off
+EXIT_FATAL = 70  # EX_SOFTWARE: the disk failed, and only a new start can tell what is durable
+
+
+def configure_sqlite() -> None:
+    """Take 30 KiB off each open database: a lookaside buffer of its own does not pay for idle objects.
+
+    For a process that does nothing else, before it opens its first database.
+    """
+    apsw.shutdown()
+    apsw.config(apsw.SQLITE_CONFIG_LOOKASIDE, 0, 0)
+    apsw.initialize()
+
+
+def exit_process(error: BaseException) -> None:
+    """End at once, without any clean-up that could write. The supervisor starts a new process."""
+    os.write(2, f"object log: {error!r}: the process ends, the next one recovers\n".encode())
+    os._exit(EXIT_FATAL)
+
+
+class Peers(NamedTuple):
+    """The other processes: Unix sockets of each by worker, for calls and for requests, and this one's own."""
+
+    worker: int
+    calls: Sequence[str]
+    requests: Sequence[str]
+    calls_socket: socket.socket
+    requests_socket: socket.socket
+
+
+class Host:
+    """A node over a folder, and its HTTP address.
+
+    `fatal` is called when storage failed in a way that only a new start can clear up; no object is to blame
+    for it. Without `alarms` only operators run some. `ended_itself`: the last process, by an exit or a fault.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        classes: Mapping[str, ClassInfo],
+        *,
+        fatal: Callable[[BaseException], None] = exit_process,
+        segment_bytes: int = SEGMENT_BYTES,
+        keeping: Keeping = KEEPING,
+        logging: Logging = "keys",
+        bindings: Bindings | None = None,
+        alarms: bool = True,
+        ended_itself: bool = False,
+    ) -> None:
+        """Open the log and recover. Must be made on the running loop.
+
+        Raises BlockingIOError when another process holds the folder; LogDamaged; NoSpace; OSError.
+        """
+        loop = asyncio.get_running_loop()
+        files = LocalFiles()
+        files.make_folder(folder)
+        self._stage, self._quarantine = map_stage(f"{folder}/{STAGE_FILE}"), Quarantine(files, folder)
+        self.log = stores.open_objects(
+            folder,
+            files=files,
+            runner=partial(ThreadRunner, loop.call_soon_threadsafe),
+            keeping=keeping,
+            now_us=lambda: time.time_ns() // 1_000,
+            clock=time.monotonic,
+            random=secrets.token_bytes,
+            fatal=self._blame_nobody_and(fatal),
+            segment_bytes=segment_bytes,
+        )
+        self.node = Node(
+            classes,
+            self.log.store,
+            files,
+            now_ms=lambda: time.time_ns() // 1_000_000,
+            random=secrets.token_bytes,
+            logging=logging,
+            databases_max=_databases_max(),
+            bindings=bindings,
+            stage=self._stage,
+            quarantine=self._quarantine,
+        )
+        self._alarms, self._ended_itself = alarms, ended_itself
+        self._operator = Operator(self.node, f"{folder}/spool", partial(copy_log, self.node, self.log))
+        self._server: Server | None = None
+        self._passed_on: Server | None = None
+        self._shards: Shards | None = None
+
+    async def open(
+        self,
+        sockets: Iterable[socket.socket],
+        authorise: Authorise,
+        answered: Callable[[int], None] = lambda status: None,
+        *,
+        peers: Peers | None = None,
+    ) -> None:
+        """Serve HTTP on sockets that are bound already, and begin upkeep.
+
+        `answered` is told the status of each answer. With `peers` some objects live in other processes.
+        """
+        await aftermath.settle(self.node, self._stage, self._quarantine, ended_itself=self._ended_itself)
+        if peers is not None:
+            self._shards = Shards(self.node, authorise, peers.worker, peers.calls, peers.requests)
+            await self._shards.open(peers.calls_socket)
+        parts = Parts(self.node, self._operator, self._shards)
+        if peers is not None:
+            self._passed_on = Server(PassedOnFace(parts, authorise), unreadable)
+            await self._passed_on.open([peers.requests_socket])
+        self._server = Server(ObjectsFace(parts, authorise, answered), unreadable)
+        await self._server.open(sockets)
+        self.start()
+
+    def start(self) -> None:
+        """Begin upkeep and alarms."""
+        self.node.start(alarms=self._alarms)
+        self._tend()
+
+    def _tend(self) -> None:
+        if not self.log.is_closed:
+            self.log.tend()
+            asyncio.get_running_loop().call_later(TEND_SECONDS, self._tend)
+
+    def _blame_nobody_and(self, end: Callable[[BaseException], None]) -> Callable[[BaseException], None]:
+        def fatal(error: BaseException) -> None:
+            self._stage.begin()
+            end(error)
+
+        return fatal
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether objects can be written: not while the disk is full."""
+        return not self.log.room.is_full
+
+    @property
+    def live(self) -> int:
+        """How many objects are in memory."""
+        return self.node.live_count
+
+    async def close(self) -> None:
+        """Answer what is being served, make everything durable, end."""
+        if self._server is not None:
+            await self._server.close(DRAIN_SECONDS)
+        if self._passed_on is not None:
+            await self._passed_on.close(DRAIN_SECONDS)
+        if self._shards is not None:
+            await self._shards.close()
+        await self.node.close()
+
+
+def _databases_max() -> int:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(16, soft // (2 * DESCRIPTORS_PER_DATABASE))

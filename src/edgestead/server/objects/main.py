@@ -1,0 +1,210 @@
+"""A process that runs stateful objects.
+
+Owns  putting its parts together, and their order at the start and the end.
+Not   anything about objects, HTTP or tokens.
+
+Two threads: the loop with all user code, and the follower of the feed, which user code can slow down. C code
+that keeps the interpreter's lock stops both: then the lease ends (`server.objects.access`).
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from functools import partial
+from pathlib import Path
+
+import apsw
+import uvloop
+
+from edgestead.feed.follower import Follower
+from edgestead.feed.follower_thread import ThreadFollower
+from edgestead.feed.lease import Lease
+from edgestead.model.counters import Page, slot
+from edgestead.objects.runtime import driving, forks
+from edgestead.objects.runtime.bindings import Ask
+from edgestead.objects.runtime.classes import ClassInfo
+from edgestead.objects.runtime.env import Bindings
+from edgestead.objects.runtime.loader import LoadError, load
+from edgestead.objects.runtime.watchdog import Watchdog
+from edgestead.objects.runtime.wire import Asker
+from edgestead.rest.guesses import Guesses
+from edgestead.server import process
+from edgestead.server.messages import OBJECTS_GROUP, ObjectsStart
+from edgestead.server.objects import layout
+from edgestead.server.objects.access import Gatekeeper
+from edgestead.server.objects.host import Host, Peers, configure_sqlite
+from edgestead.sqlite.objectlog.local import Progress
+from edgestead.sqlite.objectlog.thinning import SECOND_US, Keeping
+from edgestead.store.objectlog import LogError
+from edgestead.usecases.access.identities import KINDS, FedAccess
+
+SHOW_SECONDS = 0.5  # between two looks at what is shown as metrics
+REPORT_SECONDS = 2.0  # between two reports of which tokens were used
+SWITCH_SECONDS = 0.0005
+"""How long the loop may keep the interpreter from the log's thread, which needs it several times for each
+group, and would wait up to Python's 5 ms each time."""
+_LOOK_SECONDS = 0.1  # how often a process that may not serve yet looks whether it shall end
+_ANSWERS = slot("edge_objects_requests_total", "1xx") - 1  # plus the first digit of the status
+_LIVE = slot("edge_objects_live")
+_HISTORY_BYTES = slot("edge_objects_history_bytes")
+_LOG_GROUPS = slot("edge_objects_log_groups_total")
+_LOG_RECORDS = slot("edge_objects_log_records_total")
+_LOG_WAITING = slot("edge_objects_log_waiting")
+_ALARMS = slot("edge_objects_alarms_running")
+_QUARANTINED = slot("edge_objects_quarantined")
+_READ_ONLY = slot("edge_objects_read_only")
+_BLOCKED = slot("edge_objects_blocked_total")
+_SEQUENCE = slot("edge_feed_sequence")
+_GUESSES = slot("edge_objects_refused_credentials_total")
+
+
+def main() -> None:
+    start = process.begin(ObjectsStart)
+    sys.setswitchinterval(SWITCH_SECONDS)
+    status = process.Status(start.status_fd)
+    try:  # until there is something to finish, SIGTERM ends an import as it ends any program
+        classes = load(start.sources, lambda source: status.doing(f"importing {source}"))
+    except LoadError as error:
+        status.failed(str(error))
+        sys.exit(1)
+    if twice := sorted(classes.keys() & start.bindings.keys()):
+        status.failed(f"objects.bindings: {twice[0]} is the name of a class already")
+        sys.exit(1)
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    status.doing("opening the objects' storage")
+    fed, lease = FedAccess(), Lease()
+    follower = ThreadFollower(
+        start.feed_path, Follower(fed, group=OBJECTS_GROUP, name=start.name, kinds=KINDS, lease=lease)
+    )
+    threading.Thread(target=_follow, args=(follower,), name="feed", daemon=True).start()
+    while not follower.wait_until_may_serve(_LOOK_SECONDS):
+        if stop.is_set():
+            return
+    configure_sqlite()
+    try:
+        folder = layout.settle(Path(start.folder), start.worker, start.workers)
+    except (LogError, OSError, apsw.Error) as error:
+        status.failed(f"the objects cannot be dealt out to {start.workers} processes: {error}")
+        sys.exit(1)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        driving.run(runner.get_loop(), _live(start, status, folder, classes, fed, lease, stop))
+    follower.stop()
+
+
+def _follow(follower: ThreadFollower) -> None:
+    try:
+        follower.run()
+    except BaseException:
+        # Without the feed a token that was taken away would open doors for ever: better no answers.
+        logging.getLogger("edgestead.server").exception("cannot follow the feed")
+        os._exit(1)
+
+
+async def _live(
+    start: ObjectsStart,
+    status: process.Status,
+    folder: Path,
+    classes: dict[str, ClassInfo],
+    fed: FedAccess,
+    lease: Lease,
+    stopped: threading.Event,
+) -> None:
+    """Serve until SIGTERM; returns when everything is durable."""
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    if stopped.is_set():
+        return
+    page = process.page(start.counters_fd)
+    try:  # before anybody watches the loop: a long log takes its time, and no class has run yet
+        control = Asker(start.kv_path)
+        host = Host(
+            str(folder),
+            classes,
+            keeping=Keeping(
+                spacing_us=start.thin_seconds * SECOND_US, bytes_max=start.history_mib * 1024 * 1024
+            ),
+            bindings=Bindings(start.bindings, control.ask),
+            alarms=start.alarms,
+            ended_itself=start.ended_itself,
+        )
+    except (LogError, OSError, apsw.Error) as error:
+        status.failed(f"the objects' storage cannot be opened: {error}")
+        sys.exit(1)
+    sockets = [fd for fd in (start.socket_fd, start.calls_fd, start.requests_fd) if fd >= 0]
+    forks.guard(str(Path(start.folder).parent), sockets, host.node.break_off_child)
+    watchdog = Watchdog(loop, start.blocked_seconds, partial(_end_blocked, page, status), status.beat)
+    watchdog.start()
+    guesses = Guesses(start.guesses_max, partial(page.add, _GUESSES))
+    gatekeeper = Gatekeeper(fed, lease, lambda: time.time_ns() // 1000, guesses)
+    with socket.socket(fileno=os.dup(start.socket_fd)) as listener:
+        await host.open(
+            [listener], gatekeeper, lambda code: page.add(_ANSWERS + code // 100), peers=_peers(start)
+        )
+        process.rest_collector()
+        status.ready()
+        showing = loop.create_task(_show(host, page, fed))
+        reporting = loop.create_task(_report(gatekeeper, control.ask))
+        await stop.wait()
+        await host.close()
+    showing.cancel()
+    reporting.cancel()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(REPORT_SECONDS):
+            await gatekeeper.report(control.ask)
+    watchdog.stop()
+
+
+def _peers(start: ObjectsStart) -> Peers | None:
+    if start.workers == 1:
+        return None
+    return Peers(
+        start.worker,
+        start.calls,
+        start.requests,
+        socket.socket(fileno=start.calls_fd),
+        socket.socket(fileno=start.requests_fd),
+    )
+
+
+async def _show(host: Host, page: Page, fed: FedAccess) -> None:
+    """Keep the metrics that are levels up to date. Readiness reads one of them."""
+    shown = Progress(0, 0, 0)
+    while True:
+        progress = host.log.progress
+        page.add(_LOG_GROUPS, progress.groups - shown.groups)
+        page.add(_LOG_RECORDS, progress.records - shown.records)
+        page.set(_LOG_WAITING, progress.waiting)
+        shown = progress
+        page.set(_LIVE, host.live)
+        page.set(_HISTORY_BYTES, host.log.history_bytes)
+        page.set(_ALARMS, host.node.alarms.running_count)
+        page.set(_QUARANTINED, len(host.node.held()))
+        page.set(_READ_ONLY, not host.is_ready)
+        page.set(_SEQUENCE, fed.sequence)
+        await asyncio.sleep(SHOW_SECONDS)
+
+
+async def _report(gatekeeper: Gatekeeper, ask: Ask) -> None:
+    """Have control know when tokens were used."""
+    while True:
+        await asyncio.sleep(REPORT_SECONDS)
+        await gatekeeper.report(ask)
+
+
+def _end_blocked(page: Page, status: process.Status, words: str) -> None:
+    """On the watchdog's thread."""
+    page.add(_BLOCKED)
+    status.failed(words)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

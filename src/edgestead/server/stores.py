@@ -1,0 +1,64 @@
+"""Opening each store by its implementation: the one place that chooses it.
+
+Owns  which implementation there is, where its files are in a data folder.
+Not   who may use the folder; when a store is closed.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+
+from edgestead.sqlite.control import SqliteControlStore
+from edgestead.sqlite.kv import SqliteKvStore
+from edgestead.sqlite.objectlog.local import KEEPING, SEGMENT_BYTES, LocalObjectLog
+from edgestead.sqlite.objectlog.runner import Runner
+from edgestead.sqlite.objectlog.thinning import Keeping
+from edgestead.sqlite.witness import WritesLost
+from edgestead.store.files import Files
+from edgestead.store.migrations import SchemaError
+from edgestead.tables.schema import MIGRATIONS
+
+CONTROL_NAME = "control.db"
+FAULTS = (SchemaError, WritesLost, apsw.Error)
+CANNOT_OPEN = (*FAULTS, OSError)
+
+
+def open_control(folder: Path, *, synced: bool = True) -> SqliteControlStore:
+    """Control's data. Without `synced` nothing is durable: for tests. Raises CANNOT_OPEN."""
+    return SqliteControlStore(folder / CONTROL_NAME, MIGRATIONS, synced=synced)
+
+
+def open_kv(folder: Path, *, synced: bool = True) -> SqliteKvStore:
+    """The key-values. Raises CANNOT_OPEN."""
+    return SqliteKvStore(folder, synced=synced)
+
+
+def open_objects(
+    folder: str,
+    *,
+    files: Files,
+    runner: Callable[[str], Runner],
+    now_us: Callable[[], int],
+    random: Callable[[int], bytes],
+    fatal: Callable[[BaseException], None],
+    clock: Callable[[], float] | None = None,
+    vfs: str = "",
+    segment_bytes: int = SEGMENT_BYTES,
+    keeping: Keeping = KEEPING,
+) -> LocalObjectLog:
+    """The objects of one process; `runner(name)` makes a place for slow work. Raises as `LocalObjectLog`."""
+    return LocalObjectLog(
+        folder,
+        files=files,
+        commits=runner("object-log"),
+        upkeep=runner("object-upkeep"),
+        past=runner("object-past"),
+        now_us=now_us,
+        clock=clock,
+        random=random,
+        fatal=fatal,
+        vfs=vfs,
+        segment_bytes=segment_bytes,
+        keeping=keeping,
+    )

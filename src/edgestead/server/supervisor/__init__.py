@@ -1,0 +1,1 @@
+"""The process that starts the others, keeps them alive and ends them in order."""

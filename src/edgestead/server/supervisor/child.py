@@ -1,0 +1,236 @@
+"""One child of the supervisor, over all its lives.
+
+Owns  starting the process, its status pipe, its pidfd, and how long to wait before its next life.
+Not   when to start or to stop: the supervisor.
+"""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
+
+import msgspec
+
+from edgestead.model.counters import Page, slot
+from edgestead.model.log_text import LogForm
+from edgestead.server import process
+from edgestead.server.messages import Start
+from edgestead.server.supervisor.control_life import ControlLife
+
+BACKOFF_FIRST_SECONDS = 0.05
+BACKOFF_MAX_SECONDS = 1.0  # while a DNS process waits, its share of the queries has no answer
+STABLE_SECONDS = 10.0  # a life this long forgives the ends before it
+_STATUS_BYTES_MAX = 1 << 16  # what a pipe holds: one read takes all of it
+_LINE_BYTES_MAX = 4096
+
+ENDS_MAX = 3  # of a process, whose times are remembered
+UNSTABLE_SECONDS = 120.0
+"""A process that ended so often within this time restarts again and again: readiness says so. Three lives of
+15 s, each ended by a watchdog, take a minute."""
+
+FAULTS = frozenset(
+    signal.Signals[f"SIG{name}"] for name in ("SEGV", "BUS", "ABRT", "ILL", "FPE", "SYS", "TRAP")
+)
+
+ENDS_OF_SILENCE = (signal.SIGABRT, signal.SIGKILL)
+"""What a silent process is sent, a look apart. On the first one it says where it stands (`faulthandler`), if
+it runs at all, and ends by a fault of its own. One that was stopped from outside ends by the second."""
+
+_UNSTABLE = slot("edge_process_unstable_seconds")
+_STARTS = slot("edge_process_starts_total")
+_SILENCES = slot("edge_process_silences_total")
+
+
+class MakeStart(Protocol):
+    """Builds the message for a new life, and names the descriptors that the child inherits."""
+
+    def __call__(self, child: "Child", status_fd: int) -> tuple[Start, Iterable[int]]: ...
+
+
+class Child:
+    """`name` is unique; `module` is run by `python -m`. `pid` and `pidfd` are -1 between lives.
+
+    `silence_seconds_max` is how long it may give no sign of life, once it gave one.
+    `environment` None means the supervisor's own. `held_fd` is inherited for nothing but being held.
+    `ended_itself`: the last life, by an exit or a fault, and not by a signal that others send.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        module: str,
+        make_start: MakeStart,
+        counters_fd: int,
+        now: Callable[[], float],
+        silence_seconds_max: float,
+        environment: Mapping[str, str] | None = None,
+        log_level: int = logging.INFO,
+        log_form: LogForm = "json",
+        held_fd: int | None = None,
+    ) -> None:
+        self.name = name
+        self.counters_fd = counters_fd
+        self.silence_seconds_max = silence_seconds_max
+        self._module = module
+        self._make_start = make_start
+        self._now = now
+        self._environment = environment
+        self._log_level = log_level
+        self._log_form = log_form
+        self._held = () if held_fd is None else (held_fd,)
+        self._counters: Page = process.page(counters_fd)
+        self.life: ControlLife | None = None  # where others read that this child lives
+        self._ends: deque[int] = deque(maxlen=ENDS_MAX)  # since the epoch, in seconds
+        self._backoff_seconds = BACKOFF_FIRST_SECONDS
+        self._started_at = 0.0
+        self._popen: subprocess.Popen[bytes] | None = None
+        self._unread = b""
+        self.pidfd = -1
+        self.status_fd = -1
+        self.lives = 0
+        self.ended_itself = False
+        self.is_ready = False
+        self.is_hung_up = False
+        self.reason = ""
+        self.doing, self.steps = "", 0  # what it does before it is ready, and how often it said so
+        self._silent_seconds: float | None = None  # None until the first sign of this life
+        self._ends_of_silence = iter(ENDS_OF_SILENCE)
+
+    @property
+    def pid(self) -> int:
+        return self._popen.pid if self._popen else -1
+
+    @property
+    def is_alive(self) -> bool:
+        return self._popen is not None
+
+    def start(self) -> None:
+        """Begin a life. Raises OSError when the system has no room for it, and what `make_start` raises.
+
+        Then nothing has begun.
+        """
+        assert not self.is_alive
+        if self.life is not None:
+            self.life.begins()
+        try:
+            self._begin()
+        except BaseException:
+            if self.life is not None:
+                self.life.ends()
+            raise
+
+    def _begin(self) -> None:
+        status_read, status_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            popen = self._spawn(status_write)
+        except BaseException:
+            os.close(status_read)
+            raise
+        finally:
+            os.close(status_write)
+        try:
+            self.pidfd = os.pidfd_open(popen.pid)
+        except OSError:  # nobody could watch it
+            os.close(status_read)
+            popen.kill()
+            popen.wait()
+            raise
+        self._popen, self.status_fd = popen, status_read
+        self._started_at = self._now()
+        self._counters.add(_STARTS)
+        self.lives += 1
+        self._unread, self.is_ready, self.is_hung_up, self.reason = b"", False, False, ""
+        self.doing, self.steps, self._silent_seconds = "", 0, None
+        self._ends_of_silence = iter(ENDS_OF_SILENCE)
+
+    def _spawn(self, status_write: int) -> subprocess.Popen[bytes]:
+        message_read, message_write = os.pipe2(os.O_CLOEXEC)
+        try:
+            start, descriptors = self._make_start(self, status_write)
+            start = msgspec.structs.replace(start, log_level=self._log_level, log_form=self._log_form)
+            message = msgspec.msgpack.encode(start)
+            assert len(message) <= process.START_BYTES_MAX
+            os.write(message_write, message)
+            return subprocess.Popen(
+                [sys.executable, "-P", "-m", self._module, str(message_read), self.name],
+                stdin=subprocess.DEVNULL,
+                env=self._environment,
+                pass_fds=(message_read, status_write, self.counters_fd, *self._held, *descriptors),
+                process_group=0,  # Ctrl-C in a terminal is for the supervisor alone
+            )
+        finally:
+            os.close(message_read)
+            os.close(message_write)
+
+    def read_status(self) -> list[bytes]:
+        """The lines that came since the last call. Notes readiness and the reason of a failure itself."""
+        try:
+            read = os.read(self.status_fd, _STATUS_BYTES_MAX)
+        except BlockingIOError:
+            return []
+        self.is_hung_up = not read
+        *lines, rest = (self._unread + read).split(b"\n")
+        self._unread = rest[-_LINE_BYTES_MAX:]
+        for line in lines:
+            if line == process.READY:
+                self.is_ready = True
+            elif line == process.BEAT:
+                self._silent_seconds = 0.0
+            elif line.startswith(process.DOING):
+                self.doing = line.removeprefix(process.DOING).decode("utf-8", "replace")
+                self.steps += 1
+            elif line.startswith(process.FAILED):
+                self.reason = line.removeprefix(process.FAILED).decode("utf-8", "replace")
+        return lines
+
+    def end_if_silent(self, seconds: float) -> bool:
+        """Count so much of the watcher's time. True when the process is ended for its silence."""
+        if self._silent_seconds is None:
+            return False
+        self._silent_seconds += seconds
+        if self._silent_seconds < self.silence_seconds_max:
+            return False
+        end = next(self._ends_of_silence, None)
+        if end is not None:
+            self.send(end)
+        if end is not ENDS_OF_SILENCE[0]:
+            return False
+        self._counters.add(_SILENCES)
+        return True
+
+    def send(self, number: signal.Signals) -> None:
+        if self._popen is not None:
+            signal.pidfd_send_signal(self.pidfd, number)
+
+    def bury(self) -> str:
+        """Reap a process that has ended; returns the words for how it ended.
+
+        `read_status` first: what it still said is lost with the pipe.
+        """
+        assert self._popen is not None
+        code = self._popen.wait()
+        if self.life is not None:
+            self.life.ends()
+        self.ended_itself = code > 0 or -code in FAULTS
+        self._ends.append(int(time.time()))
+        if len(self._ends) == ENDS_MAX:
+            self._counters.set(_UNSTABLE, self._ends[0])
+        os.close(self.pidfd)
+        os.close(self.status_fd)
+        self._popen, self.pidfd, self.status_fd, self.is_ready = None, -1, -1, False
+        if self.reason:
+            return self.reason
+        return f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit status {code}"
+
+    def next_delay_seconds(self) -> float:
+        """How long to wait before the next life: doubles with every short life, up to a limit."""
+        if self._now() - self._started_at >= STABLE_SECONDS:
+            self._backoff_seconds = BACKOFF_FIRST_SECONDS
+        delay = self._backoff_seconds
+        self._backoff_seconds = min(2 * delay, BACKOFF_MAX_SECONDS)
+        return delay

@@ -1,0 +1,358 @@
+"""What one server has: its folder, its sockets, its counters and its children.
+
+Owns  acquiring all of it in order, and giving all of it back.
+Not   when children start or end (`server.supervisor.main`).
+"""
+
+import os
+import secrets
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack, suppress
+from functools import partial
+from types import TracebackType
+
+from edgestead.config import Config
+from edgestead.dns import rates
+from edgestead.dns.settings import DnsSettings, new_secret
+from edgestead.model.counters import PAGE_BYTES
+from edgestead.server import credentials, runtime
+from edgestead.server.backup import RESTORING
+from edgestead.server.edge import estate
+from edgestead.server.errors import StartError
+from edgestead.server.folder import DataFolder, lost_words
+from edgestead.server.messages import (
+    DNS_GROUP,
+    EDGE_GROUP,
+    OBJECTS_GROUP,
+    Consumer,
+    ControlStart,
+    DnsStart,
+    EdgeStart,
+    LogStart,
+    ObjectsStart,
+)
+from edgestead.server.objects import estate as objects_estate
+from edgestead.server.space import Space
+from edgestead.server.supervisor import control_life, inherited, ready
+from edgestead.server.supervisor.child import Child, MakeStart
+from edgestead.server.supervisor.control_life import ControlLife
+from edgestead.server.supervisor.listeners import Listeners, objects_sockets
+from edgestead.server.supervisor.log_estate import LogPipe
+
+
+class Estate:
+    """A context manager. Entering raises StartError, with everything given back that it had got."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._undo = ExitStack()
+
+    def __enter__(self) -> "Estate":
+        with ExitStack() as undo:
+            self._acquire(undo)
+            self._undo = undo.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._undo.close()
+
+    def _acquire(self, undo: ExitStack) -> None:
+        config = self._config
+        self._folder = DataFolder(config.data_dir)
+        undo.callback(self._folder.close)
+        Space(config.data_dir, config.disk_reserve_mib << 20).look()
+        if (self._folder.path / RESTORING).exists():
+            raise StartError(f"{self._folder.path}: a restore was cut short; run `edgecli restore` again")
+        self._warm_fd = self._folder.open_warm()
+        undo.callback(os.close, self._warm_fd)
+        self._runtime_dir = self._folder.make_runtime_dir()
+        undo.callback(runtime.remove, self._runtime_dir)
+        workers = config.dns_workers or len(os.sched_getaffinity(0))
+        objects_workers = objects_estate.workers(config)
+        self._listeners = Listeners(
+            config.api,
+            config.dns,
+            workers,
+            self._runtime_dir,
+            config.objects_http if objects_workers else None,
+            objects_workers,
+            http=config.http,
+            https=config.https,
+            handed=inherited.adopt(os.environ),
+        )
+        undo.callback(self._listeners.close)
+        credentials.load_or_make(config.data_dir)
+        self.remove_ready_file()  # of a server that was killed: it would tell of us too early
+        self._dns_settings = DnsSettings(
+            cookie_secret=new_secret(),
+            identity=config.dns_identity.encode(),
+            version=config.dns_version.encode(),
+        )
+        self._rates_fd = os.memfd_create("edgestead-dns-rates", os.MFD_CLOEXEC)
+        undo.callback(os.close, self._rates_fd)
+        os.ftruncate(self._rates_fd, rates.memory_octets(workers))
+        self._pages: dict[str, int] = {}
+        self._logs = self._log_children(undo)
+        self._run = secrets.token_hex(8)
+        self._life_fd = os.memfd_create("edgestead-control-life", os.MFD_CLOEXEC)
+        undo.callback(os.close, self._life_fd)
+        os.ftruncate(self._life_fd, control_life.BYTES)
+        self._witness_fd = self._folder.open_witness()
+        undo.callback(os.close, self._witness_fd)
+        self._control = self._child("control", "control.main", self._control_start)
+        self._control.life = ControlLife(self._life_fd)
+        self._consumers = [
+            self._child(f"dns-{worker}", "dns.udp", partial(self._dns_start, opened.fileno(), worker))
+            for worker, opened in enumerate(self._listeners.dns_udp)
+        ]
+        tcp_start = partial(self._dns_start, self._listeners.dns_tcp.fileno(), -1)
+        self._consumers.append(self._child("dns-tcp", "dns.tcp", tcp_start))
+        self._objects = [
+            self._child(
+                f"objects-{worker}",
+                "objects.main",
+                partial(self._objects_start, worker),
+                objects_estate.environment(os.environ),
+                objects_estate.blocked_seconds(config),
+            )
+            for worker in range(objects_workers)
+        ]
+        self._edge_shared = estate.Shared(self._folder, estate.workers(config), undo)
+        self._edges = [
+            self._child(f"edge-{worker}", "edge.main", partial(self._edge_start, worker))
+            for worker in range(self._edge_shared.workers)
+        ]
+        for fd in self._pages.values():
+            undo.callback(os.close, fd)
+
+    def _child(
+        self,
+        name: str,
+        module: str,
+        make_start: MakeStart,
+        environment: Mapping[str, str] | None = None,
+        silence_seconds_max: float | None = None,
+    ) -> Child:
+        counters_fd = os.memfd_create(f"edgestead-counters-{name}", os.MFD_CLOEXEC)
+        os.ftruncate(counters_fd, PAGE_BYTES)
+        self._pages[name] = counters_fd
+        return Child(
+            name,
+            f"edgestead.server.{module}",
+            make_start,
+            counters_fd,
+            time.monotonic,
+            silence_seconds_max or self._config.silence_seconds,
+            environment,
+            self._config.log_level,
+            self._config.log_form or "json",
+            held_fd=self._folder.runtime_fd,
+        )
+
+    @property
+    def children(self) -> list[Child]:
+        return [*self._logs, self._control, *self._consumers, *self._objects, *self._edges]
+
+    def renew_keys(self) -> float:
+        """Make the keys that are due. Returns in how many seconds to ask again."""
+        return self._edge_shared.challenge_keys.renew()
+
+    def void_keys(self) -> None:
+        """The credentials were renewed: the keys that were made under the old ones end."""
+        self._edge_shared.challenge_keys.credentials_changed()
+
+    def stages(self) -> list[list[Child]]:
+        """The order of the end: while control finishes its writes, their consumers still confirm them.
+
+        Objects go first, because they ask control for key-value data; the log goes last.
+        """
+        return [self._objects, [self._control], [*self._edges, *self._consumers], self._logs]
+
+    def open_to_the_world(self) -> ready.Ready:
+        """Everything answers: leave word of it in the data folder and the ready-file.
+
+        Raises StartError when the ready-file cannot be written.
+        """
+        self._state = ready.state_of(self._listeners, self._runtime_dir, self._config)
+        self._folder.write_state(self._state)
+        return self.write_ready_file()
+
+    def write_ready_file(self) -> ready.Ready:
+        """The same with what `credentials.json` says now."""
+        kept = credentials.load_or_make(self._config.data_dir)
+        now_ready = ready.ready_of(self._state, kept)
+        if self._config.ready_file:
+            try:
+                ready.write(self._config.ready_file, now_ready)
+            except OSError as error:
+                raise StartError(
+                    f"--ready-file {self._config.ready_file} cannot be written: {error.strerror}"
+                ) from None
+        return now_ready
+
+    def remove_ready_file(self) -> None:
+        if self._config.ready_file:
+            with suppress(OSError):
+                self._config.ready_file.unlink()
+
+    def _log_children(self, undo: ExitStack) -> list[Child]:
+        """The process that keeps the log in a file, if it goes there."""
+        if self._config.log_file is None:
+            return []
+        pipe = LogPipe(undo)
+        return [self._child("log", "log_file", partial(self._log_start, pipe.read_fd))]
+
+    def _log_start(self, pipe_fd: int, child: Child, status_fd: int) -> tuple[LogStart, Iterable[int]]:
+        start = LogStart(
+            name=child.name,
+            supervisor_pid=os.getpid(),
+            status_fd=status_fd,
+            counters_fd=child.counters_fd,
+            pipe_fd=pipe_fd,
+            path=str(self._config.log_file),
+            bytes_max=self._config.log_file_bytes,
+            files_kept=self._config.log_files,
+        )
+        return start, [pipe_fd]
+
+    def _control_start(self, child: Child, status_fd: int) -> tuple[ControlStart, Iterable[int]]:
+        config, listeners = self._config, self._listeners
+        # Whoever is alive may be serving: also a child whose "ready" has not been read yet.
+        serving = tuple(
+            Consumer(pid=c.pid, pidfd=c.pidfd, group=group)
+            for group, children in (
+                (DNS_GROUP, self._consumers),
+                (EDGE_GROUP, self._edges),
+                (OBJECTS_GROUP, self._objects),
+            )
+            for c in children
+            if c.is_alive
+        )
+        start = ControlStart(
+            name=child.name,
+            supervisor_pid=os.getpid(),
+            status_fd=status_fd,
+            counters_fd=child.counters_fd,
+            data_dir=str(config.data_dir),
+            lock_fd=self._folder.lock_fd,
+            api_fd=listeners.api.fileno(),
+            feed_fd=listeners.feed.fileno(),
+            admin_fd=listeners.admin.fileno(),
+            pages=self._pages,
+            expected=serving,
+            credentials=credentials.load_or_make(config.data_dir),
+            edge_addresses=tuple(map(str, config.edge_addresses)),
+            own_addresses=tuple(map(str, config.own_addresses)),
+            nameservers=config.nameserver,
+            profile=config.profile,
+            resolver=config.resolver,
+            as_of=config.as_of,
+            allow_as_of=config.allow_as_of,
+            **estate.rules_of(config),
+            api_quota=config.api_quota,
+            api_connections_per_address=config.api_connections_per_address,
+            api_guesses=config.api_guesses,
+            metrics_open=config.metrics_open or listeners.api_is_local,
+            barrier_ms=config.barrier_ms,
+            silence_ms=config.silence_seconds * 1000,
+            objects_silence_ms=(config.silence_seconds + objects_estate.blocked_seconds(config)) * 1000,
+            disk_reserve_bytes=config.disk_reserve_mib << 20,
+            history_days=config.history_days,
+            history_rows=config.history_rows,
+            objects_workers=len(self._objects),
+            edge_workers=len(self._edges),
+            kv_fd=listeners.kv.fileno(),
+            objects_namespaces=tuple(id_ for _, id_ in config.objects_bindings),
+        )
+        sockets = [start.api_fd, start.feed_fd, start.admin_fd, start.kv_fd]
+        pidfds = [consumer.pidfd for consumer in serving]
+        return start, [start.lock_fd, *sockets, *self._pages.values(), *pidfds]
+
+    def _objects_start(self, worker: int, child: Child, status_fd: int) -> tuple[ObjectsStart, Iterable[int]]:
+        listeners = self._listeners
+        assert listeners.objects is not None
+        many, runtime_dir, workers = len(self._objects) > 1, self._runtime_dir, len(self._objects)
+        start = ObjectsStart(
+            name=child.name,
+            supervisor_pid=os.getpid(),
+            status_fd=status_fd,
+            counters_fd=child.counters_fd,
+            folder=str(self._config.data_dir / "objects"),
+            lock_fd=self._folder.lock_fd,
+            socket_fd=listeners.objects.fileno(),
+            calls_fd=listeners.objects_calls[worker].fileno() if many else -1,
+            requests_fd=listeners.objects_requests[worker].fileno() if many else -1,
+            feed_path=str(self._runtime_dir / "feed.sock"),
+            sources=self._config.objects,
+            worker=worker,
+            workers=workers,
+            calls=tuple(map(str, objects_sockets(runtime_dir, "calls", workers))),
+            requests=tuple(map(str, objects_sockets(runtime_dir, "requests", workers))),
+            guesses_max=self._config.api_guesses,
+            blocked_seconds=self._config.objects_blocked_seconds,
+            thin_seconds=self._config.objects_thin_seconds,
+            history_mib=self._config.objects_history_mib,
+            kv_path=str(runtime_dir / "kv.sock"),
+            bindings=dict(self._config.objects_bindings),
+            alarms=not self._config.no_alarms,
+            ended_itself=child.ended_itself,
+        )
+        passed_on = [start.calls_fd, start.requests_fd] if many else []
+        return start, [start.lock_fd, start.socket_fd, *passed_on]
+
+    def _edge_start(self, worker: int, child: Child, status_fd: int) -> tuple[EdgeStart, Iterable[int]]:
+        start = estate.start_of(
+            self._config,
+            self._listeners,
+            self._runtime_dir,
+            child,
+            status_fd,
+            worker=worker,
+            shared=self._edge_shared,
+        )
+        listening = [fd for fd in (start.http_fd, start.https_fd) if fd >= 0]
+        return start, [*listening, *self._edge_shared.descriptors]
+
+    @property
+    def lost(self) -> str:
+        """Why nothing may be started any more: it would open, or make, files in somebody else's folder."""
+        return "" if self._folder.is_ours else lost_words(self._folder.path, "lock")
+
+    def _renew_witness(self) -> None:
+        """The file that is there now: an operator may have moved one away while control could not start."""
+        found = self._folder.open_witness()
+        os.dup2(found, self._witness_fd, inheritable=False)
+        os.close(found)
+
+    def _dns_start(
+        self, socket_fd: int, worker: int, child: Child, status_fd: int
+    ) -> tuple[DnsStart, Iterable[int]]:
+        ask = self._listeners.dns_asks[worker]
+        self._renew_witness()
+        start = DnsStart(
+            name=child.name,
+            supervisor_pid=os.getpid(),
+            status_fd=status_fd,
+            counters_fd=child.counters_fd,
+            socket_fd=socket_fd,
+            feed_path=str(self._runtime_dir / "feed.sock"),
+            warm_fd=self._warm_fd,
+            run=self._run,
+            control_life_fd=self._life_fd,
+            witness_fd=self._witness_fd,
+            settings=self._dns_settings,
+            rates_fd=self._rates_fd,
+            ask_fd=ask.fileno(),
+            rate=self._config.dns_rate,
+            worker=worker,
+            workers=len(self._listeners.dns_udp),
+            nameservers=self._config.nameserver,
+            nameserver_addresses=tuple(map(str, self._config.nameserver_addresses)),
+            transfer_to=tuple(map(str, self._config.transfer_to)),
+            notify=tuple((target.host, target.port) for target in self._config.notify),
+        )
+        shared = [self._rates_fd, self._warm_fd, self._life_fd, self._witness_fd]
+        return start, [socket_fd, ask.fileno(), *shared]

@@ -1,0 +1,265 @@
+"""`edgecli serve`: starts the children, keeps them alive, ends them in order.
+
+Owns  the start, restart and end of every child, and when the server counts as ready.
+Not   a byte of any request; no user code. What it holds (lock, sockets, counters) outlives each child.
+"""
+
+import logging
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from edgestead.config import Config
+from edgestead.server import log, process
+from edgestead.server.errors import StartError
+from edgestead.server.supervisor.child import Child
+from edgestead.server.supervisor.estate import Estate
+from edgestead.server.supervisor.loop import Loop
+from edgestead.server.supervisor.notify import Notify
+from edgestead.server.supervisor.ready import Ready
+
+SLOW_SECONDS = 5  # of one life without being ready, until the operator hears what it does
+START_SECONDS_MAX = 120
+"""Of one life, until it is ready or says that it does something else: a large database is migrated in it."""
+
+_END_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_log = logging.getLogger("edgestead.server")
+
+
+def supervise(config: Config, announce: Callable[[Ready], None]) -> int:
+    """Run the server until it is told to end; returns the exit status.
+
+    `announce` is called once, when everything answers. Raises StartError when it could not start.
+    """
+    if config.log_form is None:
+        config = replace(config, log_form=log.form_of(sys.stderr, config.log_file))
+    log.configure("supervisor", config.log_level, config.log_form or "json")
+    _raise_descriptor_limit()
+    estate, notify = Estate(config), Notify(os.environ)
+    supervisor = Supervisor(
+        estate,
+        drain_seconds=config.drain_seconds,
+        announce=announce,
+        notify=notify,
+    )
+    with estate:
+        return supervisor.run()
+
+
+class Supervisor:
+    """The children of one estate, from first start to last end. From its making on signals wait for `run`."""
+
+    def __init__(
+        self,
+        estate: Estate,
+        *,
+        drain_seconds: float,
+        announce: Callable[[Ready], None],
+        notify: Notify,
+    ) -> None:
+        self._estate = estate
+        self._drain_seconds = drain_seconds
+        self._announce = announce
+        self._notify = notify
+        self._loop = Loop(time.monotonic)
+        self._stages_left: list[list[Child]] = []
+        self._is_up = False
+        self._is_ending = False
+        self._is_forced = False
+        self._failure = ""
+        self._loop.on_signals(_END_SIGNALS, self._end_asked)
+
+    def run(self) -> int:
+        for child in self._estate.children:
+            self._start(child)
+        self._renew_keys()
+        self._look_for_silence()
+        self._say_alive()
+        self._loop.run()
+        if self._failure:
+            raise StartError(self._failure)
+        return 1 if self._is_forced else 0
+
+    def _start(self, child: Child) -> None:
+        if self._is_ending:
+            return
+        if lost := self._estate.lost:
+            self._lose(lost)
+            return
+        try:
+            child.start()
+        except (OSError, StartError) as error:  # no room for a process; credentials.json damaged meanwhile
+            if self._is_up:
+                _log.error("%s was not started: %s", child.name, error)
+            self._has_failed(child, str(error))
+            return
+        self._loop.watch(child.pidfd, partial(self._ended, child))
+        self._loop.watch(child.status_fd, partial(self._spoke, child))
+        self._loop.after(SLOW_SECONDS, partial(self._say_unless_ready, child, child.lives))
+        self._give_time_to_start(child, child.lives)
+
+    def _renew_keys(self) -> None:
+        self._loop.after(self._estate.renew_keys(), self._renew_keys)
+
+    def _look_for_silence(self) -> None:
+        """Each look counts as the usual time between two: nobody is blamed while this process stood still."""
+        self._loop.after(process.BEAT_SECONDS, self._look_for_silence)
+        for child in self._estate.children:
+            if not self._is_ending and child.end_if_silent(process.BEAT_SECONDS):
+                _log.error(
+                    "%s (pid %d) gave no sign of life for %g s: killed",
+                    child.name,
+                    child.pid,
+                    child.silence_seconds_max,
+                )
+
+    def _say_alive(self) -> None:
+        if self._notify.watchdog_seconds is not None:
+            self._notify.alive()
+            self._loop.after(self._notify.watchdog_seconds, self._say_alive)
+
+    def _spoke(self, child: Child) -> None:
+        lines = child.read_status()
+        if not lines and child.is_hung_up:
+            self._loop.forget(child.status_fd)
+        if not self._is_ending:
+            self._hear(lines)
+
+    def _hear(self, lines: list[bytes]) -> bool:
+        """False when the server ends because of it."""
+        for line in lines:
+            if line.startswith(process.LOST):
+                self._lose(line.removeprefix(process.LOST).decode("utf-8", "replace"))
+                return False
+        if process.CREDENTIALS in lines:
+            self._tell_credentials()
+        if process.READY in lines and not self._is_up and all(c.is_ready for c in self._estate.children):
+            self._come_up()
+        return True
+
+    def _lose(self, words: str) -> None:
+        self._failure = words
+        _log.critical("the server ends: %s", words)
+        self._end()
+
+    def _come_up(self) -> None:
+        try:
+            ready = self._estate.open_to_the_world()
+        except (OSError, StartError) as error:
+            self._failure = str(error)
+            self._end()
+            return
+        self._is_up = True
+        self._announce(ready)
+        self._notify.ready(f"API {ready.api_base}, DNS {ready.dns}")
+
+    def _tell_credentials(self) -> None:
+        self._estate.void_keys()
+        if not self._is_up:
+            return  # the ready-file is written later
+        try:
+            self._estate.write_ready_file()
+        except StartError as error:
+            _log.error("the ready-file is out of date: %s", error)
+
+    def _ended(self, child: Child) -> None:
+        pid, pidfd, status_fd = child.pid, child.pidfd, child.status_fd
+        self._loop.forget(pidfd)
+        if not child.is_hung_up:
+            self._loop.forget(status_fd)
+        lines = child.read_status()
+        words = child.bury()
+        if self._is_ending:
+            self._go_on_ending()
+            return
+        if not self._hear(lines):  # the loop may see the end of a process before the last lines of it
+            return
+        if self._is_up:  # else it is the one line that the start fails with
+            _log.warning("%s (pid %d) %s", child.name, pid, words)
+        self._has_failed(child, words)
+
+    def _has_failed(self, child: Child, words: str) -> None:
+        """A life is over that nobody ended. Until the server is up that ends it; later a new life begins."""
+        if not self._is_up:
+            self._failure = self._failure or f"{child.name} could not start: {words}"
+            self._end()
+            return
+        delay = child.next_delay_seconds()
+        _log.warning("%s starts again in %.2f s", child.name, delay)
+        self._loop.after(delay, partial(self._start, child))
+
+    def _say_unless_ready(self, child: Child, life: int) -> None:
+        if child.lives == life and child.is_alive and not child.is_ready and not self._is_ending:
+            words = f"{child.name} is not ready after {SLOW_SECONDS} s"
+            words += f": {child.doing}" if child.doing else ""
+            _log.warning("%s", words)
+            if not self._is_up:
+                self._notify.starting(words)
+
+    def _give_time_to_start(self, child: Child, life: int) -> None:
+        self._loop.after_running(
+            START_SECONDS_MAX, partial(self._kill_unless_ready, child, life, child.steps)
+        )
+
+    def _kill_unless_ready(self, child: Child, life: int, steps: int) -> None:
+        if child.lives != life or not child.is_alive or child.is_ready:
+            return
+        if child.steps > steps:
+            self._give_time_to_start(child, life)
+            return
+        _log.error(
+            "%s (pid %d) was not ready, and said nothing new, for %d s",
+            child.name,
+            child.pid,
+            START_SECONDS_MAX,
+        )
+        child.send(signal.SIGKILL)
+
+    def _end_asked(self) -> None:
+        if not self._is_ending:
+            self._end()
+            return
+        self._is_forced = True
+        for child in self._estate.children:
+            child.send(signal.SIGKILL)
+
+    def _end(self) -> None:
+        """End the children in stages: who takes writes goes first, who answers from them last."""
+        if self._is_ending:
+            return
+        self._is_ending = True
+        self._notify.ending()
+        self._estate.remove_ready_file()
+        self._stages_left = self._estate.stages()
+        self._end_stage()
+
+    def _end_stage(self) -> None:
+        for child in self._stages_left[0]:
+            child.send(signal.SIGTERM)
+            self._loop.after_running(self._drain_seconds, partial(self._kill_if_alive, child))
+        self._go_on_ending()
+
+    def _go_on_ending(self) -> None:
+        if any(child.is_alive for child in self._stages_left[0]):
+            return
+        self._stages_left.pop(0)
+        if self._stages_left:
+            self._end_stage()
+        else:
+            self._loop.stop()
+
+    def _kill_if_alive(self, child: Child) -> None:
+        if child.is_alive:
+            _log.error("%s (pid %d) did not end in %g s", child.name, child.pid, self._drain_seconds)
+            child.send(signal.SIGKILL)
+
+
+def _raise_descriptor_limit() -> None:
+    """Children inherit it: the usual soft limit of 1024 is fewer connections than they allow."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,0 +1,80 @@
+"""A token that ends while a body is on its way, with a real server: what was asked for does not happen."""
+
+import json
+import socket
+from urllib.parse import urlsplit
+
+import pytest
+
+VALUE_BYTES = 300_000  # over what the row holds: a file of its own
+
+
+@pytest.fixture
+def kv_path(edge_server):
+    path = f"/accounts/{edge_server.ready['account_id']}/storage/kv/namespaces"
+    namespace = edge_server.call("POST", path, {"title": "n"}).result["id"]
+    return f"{path}/{namespace}/values/key"
+
+
+def policies(server):
+    """Everything, on the user, the account and its zones."""
+    known = server.call("GET", "/user/tokens/permission_groups").result
+    resources = {
+        "com.cloudflare.api.user": f"com.cloudflare.api.user.{server.call('GET', '/user').result['id']}",
+        "com.cloudflare.api.account": f"com.cloudflare.api.account.{server.ready['account_id']}",
+        "com.cloudflare.api.account.zone": "com.cloudflare.api.account.zone.*",
+    }
+    return [
+        {
+            "effect": "allow",
+            "permission_groups": [{"id": one["id"]} for one in known if scope in one["scopes"]],
+            "resources": {resource: "*"},
+        }
+        for scope, resource in resources.items()
+    ]
+
+
+def test_no_half_sent_body_outlives_the_token_that_it_was_sent_with(edge_server, kv_path):
+    server = edge_server
+    zone_id = server.make_zone("example.com")
+    record = {"type": "A", "name": "www", "content": "192.0.2.1"}
+    asked = [
+        ("POST", "/user/tokens", json.dumps({"name": "successor", "policies": policies(server)}).encode()),
+        ("POST", f"/zones/{zone_id}/dns_records", json.dumps(record).encode()),
+        ("PUT", kv_path, b"v" * VALUE_BYTES),
+    ]
+    made = server.call("POST", "/user/tokens", {"name": "t", "policies": policies(server)}).result
+    tokens_before = {one["id"] for one in server.call("GET", "/user/tokens").result}
+
+    begun = [begin(server, made["value"], *one) for one in asked]
+    assert server.call("DELETE", f"/user/tokens/{made['id']}").status == 200
+    statuses = [end(connection, rest) for connection, rest in begun]
+
+    assert set(statuses) <= {401, 403}, statuses
+    assert {one["id"] for one in server.call("GET", "/user/tokens").result} == tokens_before - {made["id"]}
+    assert server.call("GET", f"/zones/{zone_id}/dns_records").result == []
+    assert server.call("GET", kv_path).status == 404
+    assert [server.call(*one[:2], json.loads(one[2])).status for one in asked[:2]] == [200, 200]
+
+
+def begin(server, secret, method, path, body):
+    """The connection, with half of the body sent, and the other half. The server has seen the head."""
+    base = urlsplit(server.ready["api_base"])
+    form = "octet-stream" if method == "PUT" else "json"
+    head = (
+        f"{method} {base.path}{path} HTTP/1.1\r\nHost: api\r\nAuthorization: Bearer {secret}\r\n"
+        f"Content-Type: application/{form}\r\nExpect: 100-continue\r\n"
+        f"Connection: close\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    connection = socket.create_connection((base.hostname, base.port), timeout=60)
+    connection.sendall(head.encode())
+    assert connection.recv(1_024).startswith(b"HTTP/1.1 100 ")  # its body is being read: it was let in
+    connection.sendall(body[: len(body) // 2])
+    return connection, body[len(body) // 2 :]
+
+
+def end(connection, rest):
+    """The status that is answered to the whole request."""
+    with connection:
+        connection.sendall(rest)
+        return int(connection.makefile("rb").readline().split()[1])

@@ -1,0 +1,131 @@
+"""A token that is gone opens no door of the objects, whatever their processes do; nobody waits for them."""
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import threading
+
+import pytest
+
+from edgestead.testing.server import START_SECONDS_MAX
+from tests.server.test_objects import make_token
+
+HELD = """
+import os, re
+from edgestead import StatefulObject
+
+class Held(StatefulObject):
+    async def pid(self):
+        return os.getpid()
+
+    async def hold(self):
+        "C code that keeps the interpreter's lock: no other thread of the process runs meanwhile."
+        open(os.environ["OBJECTS_HOLDING"], "w").close()
+        re.match(r"(a+)+$", "a" * 40 + "b")
+"""
+
+
+@pytest.fixture
+def server(new_server, patience, tmp_path, monkeypatch):
+    source = tmp_path / "held.py"
+    source.write_text(HELD)
+    monkeypatch.setenv("OBJECTS_HOLDING", str(tmp_path / "holding"))
+    made = new_server("--objects", str(source), *patience).start()
+    made.holding = tmp_path / "holding"
+    made.zone_id = made.make_zone("example.com")
+    return made
+
+
+def stop(server):
+    pid = server.children()["objects-0"]
+    os.kill(pid, signal.SIGSTOP)
+    return lambda: os.kill(pid, signal.SIGCONT)
+
+
+def hold_the_interpreter(server):
+    def hold():
+        with pytest.raises(ConnectionError):
+            server.call_object("Held/a/hold")
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    server.wait_until(server.holding.exists, START_SECONDS_MAX)
+    pid = server.children()["objects-0"]
+
+    def end():
+        os.kill(pid, signal.SIGKILL)
+        holder.join()
+
+    return end
+
+
+def waits(server):
+    """How many writes waited for a second or longer until the processes had applied them."""
+    metrics = server.call("GET", "//metrics").body
+    upto, count = (
+        int(re.search(rf'edge_feed_wait_seconds_{what}{{process="control"{more}}} (\d+)', metrics)[1])
+        for what, more in (("bucket", ',le="1"'), ("count", ""))
+    )
+    return count - upto
+
+
+@pytest.mark.parametrize("hang", [stop, hold_the_interpreter])
+def test_a_process_that_hangs_delays_no_write_of_others_and_lets_no_dead_token_in(server, hang):
+    id_, secret = make_token(server, "Objects Invoke")
+    assert server.call_object("Held/a/pid", token=secret).status == 200
+    before = waits(server)
+    end = hang(server)
+
+    for number in range(5):
+        assert server.make_record(server.zone_id, "A", f"r{number}", "192.0.2.1").status == 200
+    assert waits(server) == before, "a record waited for user code"
+    assert server.call("DELETE", f"/user/tokens/{id_}").status == 200
+    server.make_record(server.zone_id, "A", "after", "192.0.2.1")
+    assert waits(server) <= before + 1, "only the token's own deletion may wait, until the lease is over"
+    ready = server.call("GET", "//health/ready")
+    assert (ready.status, "0 of 1 objects processes answer" in str(ready.body)) == (503, True)
+
+    end()
+    assert server.call_object("Held/a/pid", token=secret).status == 403
+    assert server.call_object("Held/a/pid").status == 200
+
+
+@contextlib.contextmanager
+def begun_call(server, secret, part):
+    """A call without the last octet of its body; gives what sends that and reads the answer."""
+    host, _, port = server.ready["objects"].rpartition(":")
+    head = (
+        f"POST /objects/Held/a/pid HTTP/1.1\r\nHost: objects\r\nAuthorization: Bearer {secret}\r\n"
+        f"Connection: close\r\nContent-Length: {len(part) + 1}\r\n\r\n"
+    )
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(head.encode() + part)
+
+        def finish(rest):
+            connection.sendall(rest)
+            return connection.makefile("rb").read()
+
+        yield finish
+
+
+def test_a_call_whose_body_comes_late_is_let_in_when_it_is_here(server):
+    id_, secret = make_token(server, "Objects Invoke")
+    with begun_call(server, secret, b'{"args": []') as finish:
+        assert server.call("DELETE", f"/user/tokens/{id_}").status == 200
+
+        assert finish(b"}").startswith(b"HTTP/1.1 403 ")
+
+
+@pytest.mark.long
+def test_callers_wait_out_a_restart_of_control(server):
+    pid = server.children()["control"]
+    os.kill(pid, signal.SIGSTOP)
+    threading.Timer(3, os.kill, (pid, signal.SIGKILL)).start()  # longer than a lease lasts
+
+    statuses = []
+    while server.children().get("control", pid) == pid:
+        statuses.append(server.call_object("Held/a/pid").status)
+
+    assert set(statuses) == {200}

@@ -1,0 +1,274 @@
+"""What hangs is ended and lives again, though nobody writes; the operator hears of it."""
+
+import os
+import signal
+import socket
+import threading
+import time
+
+import pytest
+
+from edgestead.model.counters import PAGE_BYTES, slot
+from edgestead.server import process
+from edgestead.server.dns.udp import Turning
+from edgestead.server.messages import Start
+from edgestead.server.supervisor.child import Child
+from edgestead.server.supervisor.notify import Notify
+from edgestead.testing.server import START_SECONDS_MAX
+
+SILENCE_SECONDS = 3  # the least that the setting takes
+
+
+@pytest.fixture
+def server(new_server, tmp_path):
+    settings = tmp_path / "edge.toml"
+    settings.write_text(f"silence-seconds = {SILENCE_SECONDS}\nbarrier-ms = 60000\n")
+    return new_server("--config", str(settings)).start()
+
+
+def test_every_process_that_stands_still_lives_again_and_readiness_names_it(server):
+    zone_id = server.make_zone("example.com")
+    server.make_record(zone_id, "A", "www", "192.0.2.1")
+    stopped = {name: server.children()[name] for name in ("dns-0", "dns-tcp", "edge-0")}
+    for pid in stopped.values():
+        os.kill(pid, signal.SIGSTOP)
+
+    def named():
+        ready = server.call("GET", "//health/ready")
+        return ready.status == 503 and all(f"{name} does not answer" in str(ready.body) for name in stopped)
+
+    server.wait_until(named, START_SECONDS_MAX)
+    for name, pid in stopped.items():
+        server.wait_for_life(name, pid)
+
+    server.wait_until(lambda: server.call("GET", "//health/ready").status == 200, START_SECONDS_MAX)
+    assert server.dig("www.example.com") == server.dig("www.example.com", tcp=True) == ["192.0.2.1"]
+
+
+def test_a_control_that_stands_still_is_ended_by_the_supervisor(server):
+    pid = server.children()["control"]
+    os.kill(pid, signal.SIGSTOP)
+
+    server.wait_for_life("control", pid)
+
+    assert f"control (pid {pid}) gave no sign of life for {SILENCE_SECONDS} s: killed" in server.log
+    assert 'edge_process_silences_total{process="control"} 1' in server.call("GET", "//metrics").body
+
+
+HELD = """
+import asyncio
+import pathlib
+from edgestead import StatefulObject
+
+class Held(StatefulObject):
+    n = 0
+    async def on_start(self):
+        Held.n += 1
+    async def lives(self):
+        return Held.n
+    async def hold(self):
+        async def closure():
+            pathlib.Path(__file__).with_name("holding").touch()
+            while not pathlib.Path(__file__).with_name("go").exists():
+                await asyncio.sleep(0.05)
+        await self.ctx.block_concurrency_while(closure)
+"""
+
+
+# The parts, without a server.
+
+
+@pytest.fixture
+def child():
+    page = os.memfd_create("page")
+    os.ftruncate(page, PAGE_BYTES)
+
+    def make_start(child, status_fd):
+        start = Start(name=child.name, supervisor_pid=os.getpid(), status_fd=status_fd, counters_fd=page)
+        return start, []
+
+    made = Child("control", "timeit", make_start, page, lambda: 0.0, SILENCE_SECONDS)
+    yield made
+    os.close(page)
+
+
+def hears(child, *lines):
+    """What the child's process would have said."""
+    read, write = os.pipe2(os.O_NONBLOCK)
+    status, child.status_fd = process.Status(write), read
+    for line, *words in lines:
+        getattr(status, line)(*words)
+    child.read_status()
+    os.close(read)
+    os.close(write)
+
+
+def test_who_never_gave_a_sign_is_not_waited_for(child):
+    assert not any(child.end_if_silent(10) for _ in range(10))
+
+
+def test_silence_is_counted_from_the_last_sign_and_ends_in_two_signals(child, monkeypatch):
+    sent = []
+    monkeypatch.setattr(child, "send", sent.append)
+    hears(child, ["beat"])
+    assert [child.end_if_silent(1) for _ in range(2)] == [False, False]
+    hears(child, ["beat"])
+    assert [child.end_if_silent(1) for _ in range(3)] == [False, False, True]
+    assert sent == [signal.SIGABRT], "one that runs says where it stands"
+
+    assert [child.end_if_silent(1) for _ in range(3)] == [False] * 3
+
+    assert sent == [signal.SIGABRT, signal.SIGKILL]
+    assert process.page(child.counters_fd).cells[slot("edge_process_silences_total")] == 1
+
+
+def test_what_a_child_does_before_it_is_ready_is_known(child):
+    hears(child, ["doing", "importing\na.py"])
+
+    assert child.doing == "importing a.py"
+    assert not child.end_if_silent(100)
+
+
+def test_a_tree_that_was_frozen_goes_on_with_everybody_in_it(new_server, tmp_path):
+    """As by SIGSTOP for all, a suspended machine, a paused container: longer than each limit there is."""
+    (tmp_path / "held.py").write_text(HELD)
+    settings = tmp_path / "frozen.toml"
+    settings.write_text(f"silence-seconds = {SILENCE_SECONDS}\nobjects-blocked-seconds = 2\n")
+    server = new_server(
+        "--config", str(settings), "--objects", str(tmp_path / "held.py"), "--objects-workers", "2"
+    ).start()
+    server.make_zone("example.com")
+    before = server.children()
+    holding = threading.Thread(target=server.call_object, args=("Held/a/hold",))
+    holding.start()
+    server.wait_until(lambda: (tmp_path / "holding").exists(), START_SECONDS_MAX)
+
+    everybody = [server.pid, *before.values()]
+    for pid in everybody:
+        os.kill(pid, signal.SIGSTOP)
+    time.sleep(2 * SILENCE_SECONDS)
+    for pid in reversed(everybody):
+        os.kill(pid, signal.SIGCONT)
+    (tmp_path / "go").touch()
+    holding.join()
+    time.sleep(SILENCE_SECONDS)
+
+    assert server.children() == before
+    assert server.call_object("Held/a/lives").result == 1, "it was not reset, either"
+    page = server.call("GET", "//metrics").body
+    assert 'edge_feed_kills_total{process="control"} 0' in page
+    assert server.call_object("Held/b/lives").status == 200
+
+
+def test_a_supervisor_that_does_not_read_ends_nobody():
+    read, write = os.pipe2(os.O_NONBLOCK)
+    status = process.Status(write)
+    for _ in range(100_000 // len(process.BEAT)):
+        status.beat()
+    os.close(read)
+    os.close(write)
+
+
+def test_a_thread_that_turns_goes_on_and_one_that_does_not_does_not():
+    turning = Turning()
+    assert turning.goes_on(), "nobody asked before"
+    assert not turning.goes_on()
+    assert not turning.is_set()
+    assert turning.goes_on()
+    turning.set()
+    assert turning.is_set()
+
+
+# The service manager.
+
+
+@pytest.fixture(params=["path", "abstract"])
+def manager(request, tmp_path, monkeypatch):
+    """A service manager's socket, and the address as it tells it."""
+    monkeypatch.chdir(tmp_path)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as made:
+        made.bind("notify" if request.param == "path" else f"\0edgestead-test-{os.getpid()}")
+        made.setblocking(False)
+        yield made, ("notify" if request.param == "path" else f"@edgestead-test-{os.getpid()}")
+
+
+def test_a_manager_hears_ready_alive_and_ending_and_nobody_else_hears_of_it(manager):
+    heard, address = manager
+    environment = {"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "20000000", "WATCHDOG_PID": str(os.getpid())}
+    notify = Notify(environment)
+    notify.ready("API here")
+    notify.alive()
+    notify.ending()
+
+    assert [heard.recv(4096).decode().split("\n")[0] for _ in range(3)] == [
+        "READY=1",
+        "WATCHDOG=1",
+        "STOPPING=1",
+    ]
+    assert notify.watchdog_seconds == 10
+    assert environment == {}
+
+
+WATCHDOGS = {
+    "nobody listens": {"WATCHDOG_USEC": "20000000"},
+    "another process is meant": {"NOTIFY_SOCKET": "n", "WATCHDOG_USEC": "20000000", "WATCHDOG_PID": "1"},
+    "no number": {"NOTIFY_SOCKET": "n", "WATCHDOG_USEC": "soon"},
+    "zero": {"NOTIFY_SOCKET": "n", "WATCHDOG_USEC": "0"},
+}
+
+
+@pytest.mark.parametrize("environment", WATCHDOGS.values(), ids=WATCHDOGS)
+def test_no_watchdog_is_told(environment):
+    assert Notify(environment).watchdog_seconds is None
+
+
+def test_a_manager_that_is_gone_stops_nobody(tmp_path):
+    Notify({"NOTIFY_SOCKET": str(tmp_path / "gone")}).ready("API here")
+
+
+def test_a_server_under_a_manager_says_when_it_answers_and_when_it_ends(new_server, manager, monkeypatch):
+    heard, address = manager
+    monkeypatch.setenv("NOTIFY_SOCKET", os.path.abspath(address) if address[0] != "@" else address)
+    monkeypatch.setenv("WATCHDOG_USEC", "1000000")
+    server = new_server().start()
+    said = []
+
+    def has_said(word):
+        try:
+            said.append(heard.recv(4096).decode())
+        except BlockingIOError:
+            pass
+        return any(word in one for one in said)
+
+    server.wait_until(lambda: has_said("READY=1"), START_SECONDS_MAX)
+    server.wait_until(lambda: has_said("WATCHDOG=1"), START_SECONDS_MAX)
+    server.stop()
+
+    assert any(has_said("STOPPING=1") for _ in range(100))
+
+
+# The start.
+
+
+@pytest.mark.long
+def test_a_start_that_waits_for_an_import_says_for_which(new_server, tmp_path):
+    source = tmp_path / "slow.py"
+    source.write_text("import time\ntime.sleep(600)\n")
+    server = new_server("--objects", str(source))
+    server.launch()
+
+    server.wait_until(lambda: f"objects-0 is not ready after 5 s: importing {source}" in server.log, 60)
+
+    server.stop()
+
+
+def test_a_class_that_cannot_be_imported_is_named_with_its_line_and_once(new_server, tmp_path):
+    source = tmp_path / "bad.py"
+    source.write_text("import json\n\njson.loads('no')\n")
+    server = new_server("--objects", str(source))
+    server.launch()
+
+    assert server.wait() == 1
+
+    assert f"Error: objects-0 could not start: {source}:3: JSONDecodeError: " in server.log
+    assert server.log.count("JSONDecodeError") == 1

@@ -1,0 +1,57 @@
+"""Objects whose code forks, starts programs and uses threads, in a real server."""
+
+CLASSES = """
+import asyncio, multiprocessing, os, subprocess
+from edgestead import StatefulObject
+
+def twice(n):
+    return 2 * n
+
+def in_child(connection):
+    connection.send(twice(21))
+
+class Forking(StatefulObject):
+    async def fork(self):
+        await self.ctx.storage.put("n", 1)
+        child = os.fork()
+        if child:
+            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        try:
+            self.ctx.storage.put("n", 2)
+        except Exception as error:
+            os.write(2, str(error).encode())
+        return -1
+
+    async def n(self):
+        return await self.ctx.storage.get("n")
+
+    async def others(self):
+        ran = subprocess.run(["echo", "ran"], capture_output=True, text=True).stdout.strip()
+        ours, theirs = multiprocessing.Pipe()
+        process = multiprocessing.get_context("fork").Process(target=in_child, args=(theirs,))
+        process.start()
+        got = ours.recv()
+        process.join()
+        return [ran, got, process.exitcode, await asyncio.to_thread(twice, 4)]
+
+    async def thread(self):
+        try:
+            await asyncio.to_thread(self.ctx.storage.put, "n", 3)
+        except Exception as error:
+            return str(error)
+"""
+
+
+def test_a_forked_child_never_comes_back_and_other_children_work(new_server, tmp_path):
+    source = tmp_path / "forking.py"
+    source.write_text(CLASSES)
+    server = new_server("--objects", str(source)).start()
+    pid = server.children()["objects-0"]
+
+    assert server.call_object("Forking/a/fork").result == 70
+    assert server.call_object("Forking/a/n").result == 1
+    assert server.call_object("Forking/a/others").result == ["ran", 42, 0, 8]
+    assert "used by the object's own thread only" in server.call_object("Forking/a/thread").result
+    assert server.call_object("Forking/a/n").result == 1
+    assert server.children()["objects-0"] == pid
+    assert "its storage is the parent's" in server.log

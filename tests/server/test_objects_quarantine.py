@@ -1,0 +1,123 @@
+"""Objects that end their process again and again, in a real server."""
+
+import json
+import os
+
+import pytest
+
+from edgestead.cli.main import cli
+
+CLASSES = """
+import ctypes, os
+from edgestead import StatefulObject
+
+class Poison(StatefulObject):
+    async def arm(self):
+        await self.ctx.storage.set_alarm(0)
+
+    async def alarm(self):
+        os._exit(7)
+
+    async def crash(self, really=True):
+        if really:
+            ctypes.string_at(0)
+
+    async def ok(self):
+        return "ok"
+"""
+
+
+@pytest.fixture
+def server(new_server, tmp_path):
+    source = tmp_path / "poison.py"
+    source.write_text(CLASSES)
+    return new_server("--objects", str(source))
+
+
+def ask(server, method, path):
+    return server._ask(server.ready["objects"], method, path, None, None)
+
+
+def is_answered(server, path):
+    try:
+        return server.call_object(path)
+    except OSError:
+        return None
+
+
+@pytest.fixture
+def operator(server, monkeypatch, capsys):
+    """Start the server; run `edgecli object …` against it."""
+    server.start()
+    monkeypatch.setenv("EDGE_OBJECTS_ADDR", server.ready["objects"])
+    monkeypatch.setenv("EDGE_TOKEN", server.ready["api_token"])
+
+    def run(*words):
+        with pytest.raises(SystemExit) as ended:
+            cli(["object", *words])
+        shown = capsys.readouterr()
+        assert ended.value.code == 0, shown.err
+        return shown.out
+
+    return run
+
+
+def test_a_call_that_ends_its_process_is_refused_when_it_has_done_so_three_times(server, operator):
+    for end in range(3):
+        pid = server.children()["objects-0"]
+        assert is_answered(server, "Poison/new/crash") is None
+        server.wait_for_life("objects-0", pid)
+        server.wait_until(lambda: is_answered(server, "Poison/sound/ok") is not None, 60)
+        forgiven = server.call_object("Poison/new/crash", really=False)
+        assert (forgiven.status == 200) is (end < 2), "one that went well makes up for none that did not"
+
+    refused = server.call_object("Poison/new/crash")
+    assert (refused.status, refused.body["errors"][0]["code"]) == (503, 10476)
+    assert "Poison new is in quarantine" in refused.body["errors"][0]["message"]
+    ready = server.call("GET", "//health/ready")
+    assert ready.status == 503
+    assert "objects-0 ends and starts again and again" in ready.body["errors"][0]["message"]
+    listed = ask(server, "GET", "/operate/objects").result
+    assert [one["name"] for one in listed if one["quarantine"]] == ["new"], "though it never stored anything"
+    assert "quarantine" in operator("list", "Poison")
+    assert "its crash ran" in json.loads(operator("info", "Poison", "new", "--json"))["quarantine"]
+    assert "may run again" in operator("release", "Poison", "new")
+    assert server.call_object("Poison/new/ok").result == "ok"
+
+
+@pytest.mark.long  # two retries wait for six seconds
+def test_an_alarm_that_ends_its_process_takes_nobody_with_it_for_long(server, operator):
+    server.call_object("Poison/sound/ok")
+    server.call_object("Poison/a/arm")
+
+    server.wait_until(lambda: "1" in held(server), 60)
+
+    refused = server.call_object("Poison/a/ok")
+    assert (refused.status, refused.body["errors"][0]["code"]) == (503, 10476)
+    assert server.call_object("Poison/sound/ok").result == "ok"
+    assert "its alarm ran" in json.loads(operator("info", "Poison", "a", "--json"))["quarantine"]
+    operator("alarm", "Poison", "a", "--delete")
+    assert "may run again" in operator("release", "Poison", "a")
+    assert server.call_object("Poison/a/ok").result == "ok"
+    assert "was not in quarantine" in operator("release", "Poison", "a")
+
+
+def held(server):
+    found = [
+        line
+        for line in server.call("GET", "//metrics").body.splitlines()
+        if "edge_objects_quarantined{" in line
+    ]
+    return found[0].rpartition(" ")[2] if found else ""
+
+
+def test_without_alarms_none_is_run_and_each_is_kept(server):
+    server.flags = (*server.flags, "--no-alarms")
+    server.start()
+    pid = server.children()["objects-0"]
+    server.call_object("Poison/a/arm")
+
+    assert server.call_object("Poison/a/ok").result == "ok"
+    assert ask(server, "GET", "/operate/objects/Poison/a/alarm").result["time"] is not None
+    os.kill(pid, 0)
+    assert server.children()["objects-0"] == pid

@@ -1,0 +1,94 @@
+"""What the supervisor makes of its children's last words, without a server."""
+
+import os
+import signal
+
+import pytest
+
+from edgestead.model.counters import PAGE_BYTES
+from edgestead.server.messages import Start
+from edgestead.server.supervisor.child import Child
+from edgestead.server.supervisor.loop import Loop
+from edgestead.server.supervisor.main import Supervisor
+from edgestead.server.supervisor.notify import Notify
+from tests.server.test_child import Clock, runs
+
+
+class Estate:
+    """Notes what is asked of it."""
+
+    lost = None
+
+    def __init__(self):
+        self.children, self.asked = [], []
+
+    def void_keys(self):
+        self.asked.append("void_keys")
+
+    def write_ready_file(self):
+        self.asked.append("write_ready_file")
+
+    def remove_ready_file(self):
+        self.asked.append("remove_ready_file")
+
+    def stages(self):
+        return [self.children]
+
+
+@pytest.fixture
+def page():
+    made = os.memfd_create("page")
+    os.ftruncate(made, PAGE_BYTES)
+    yield made
+    os.close(made)
+
+
+@pytest.fixture
+def supervisor(page, monkeypatch):
+    def make_start(child, status_fd):
+        return Start(name=child.name, supervisor_pid=os.getpid(), status_fd=status_fd, counters_fd=page), []
+
+    monkeypatch.setattr(Loop, "on_signals", lambda *_: None)
+    estate = Estate()
+    made = Supervisor(estate, drain_seconds=1, announce=lambda ready: None, notify=Notify({}))
+    made.estate, made.child = estate, Child("control", "x", make_start, page, Clock(), 1)
+    estate.children.append(made.child)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("line", "asked"),
+    [
+        ("credentials", ["void_keys", "write_ready_file"]),
+        ("lost control.db is another one", ["remove_ready_file"]),
+    ],
+)
+def test_what_a_process_said_before_its_end_counts_though_the_end_is_seen_first(
+    supervisor, monkeypatch, line, asked
+):
+    runs(monkeypatch, f"echo '{line}' > /proc/self/fd/$status; exit 1")
+    supervisor._is_up = True
+    supervisor._start(supervisor.child)
+    os.waitid(os.P_PID, supervisor.child.pid, os.WEXITED | os.WNOWAIT)
+
+    supervisor._ended(supervisor.child)
+
+    assert supervisor.estate.asked == asked
+    if line.startswith("lost"):
+        assert supervisor._failure == "control.db is another one"
+
+
+def test_a_start_that_goes_on_is_waited_for_and_one_that_stands_still_is_not(supervisor, monkeypatch):
+    runs(monkeypatch, "exec sleep 600")
+    given = []
+    monkeypatch.setattr(Loop, "after_running", lambda loop, seconds, callback: given.append(callback))
+    supervisor._start(supervisor.child)
+    supervisor.child.steps += 1
+
+    given.pop()()
+    assert len(given) == 1, "it has time again"
+    given.pop()()
+
+    assert os.waitid(os.P_PID, supervisor.child.pid, os.WEXITED | os.WNOWAIT).si_status == signal.SIGKILL
+    assert given == []
+    supervisor.child.bury()
