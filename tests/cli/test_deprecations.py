@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from edgestead.changes import CHANGES
-from edgestead.cli import dated_files, dated_lines, deprecations_check
+from edgestead.cli.dated import check, files, lines
 
 ID = "023e105f4ecef8ad9ca31a8372d0c353"
 CERTAIN = (  # a line, the row that it uses, and the text that is shown
@@ -85,7 +85,7 @@ def filled(path):
 
 
 def uses(line):
-    return [(use.subject, use.text, use.is_certain) for use in dated_lines.uses(line) if not use.near]
+    return [(use.subject, use.text, use.is_certain) for use in lines.uses(line) if not use.near]
 
 
 @pytest.mark.parametrize(("line", "subject", "text"), CERTAIN)
@@ -118,7 +118,7 @@ def test_every_member_and_setting_has_a_name_that_is_looked_for():
     names = {member.rpartition("/")[2] for change in CHANGES for member in change.members}
     names |= {change.setting for change in CHANGES if change.setting}
 
-    assert names - set(dated_lines.NAMES) == {"name"}  # which every record has
+    assert names - set(lines.NAMES) == {"name"}  # which every record has
 
 
 def test_a_use_says_where_it_is_and_what_to_use(edgecli_alone, clean_environment):
@@ -243,7 +243,7 @@ def test_packed_logs_and_the_standard_input_are_read(edgecli_alone, clean_enviro
 
 
 def test_a_line_longer_than_a_portion_is_read_to_its_end(edgecli_alone, clean_environment):
-    portion = dated_files.LINE_BYTES_MAX
+    portion = files.LINE_BYTES_MAX
     use = f"/zones/{ID}/filters"
     for at in (portion - 60, portion - 20, 3 * portion - 5):
         (clean_environment / "app.min.js").write_text("x" * at + f'"{use}"' + "y" * portion + "\n\n" + use)
@@ -315,17 +315,17 @@ def test_reading_is_bounded(edgecli_alone, clean_environment, monkeypatch):
     (clean_environment / "a").write_text(f"/zones/{ID}/filters\n" * 20)
     (clean_environment / "b.gz").write_bytes(gzip.compress(b"x\n" * 5_000))
     (clean_environment / "c.har").write_text(har({"method": "GET", "url": "x" * 2_000}))
-    monkeypatch.setattr(dated_files, "FOUND_PER_FILE_MAX", 10)
-    monkeypatch.setattr(dated_files, "UNPACKED_BYTES_MAX", 1_000)
-    monkeypatch.setattr(dated_files, "HAR_BYTES_MAX", 1_000)
+    monkeypatch.setattr(files, "FOUND_PER_FILE_MAX", 10)
+    monkeypatch.setattr(files, "UNPACKED_BYTES_MAX", 1_000)
+    monkeypatch.setattr(files, "HAR_BYTES_MAX", 1_000)
 
     done = edgecli_alone("deprecations", "check", ".")
 
     assert len(done.out.splitlines()) == 10
     assert done.err.count("holds more than 1000 bytes") == 2
-    monkeypatch.setattr(deprecations_check, "FOUND_MAX", 3)
+    monkeypatch.setattr(check, "FOUND_MAX", 3)
     assert len(edgecli_alone("deprecations", "check", "a").out.splitlines()) == 3
-    monkeypatch.setattr(dated_files, "FILES_MAX", 2)
+    monkeypatch.setattr(files, "FILES_MAX", 2)
     refused = edgecli_alone("deprecations", "check", ".")
     assert (refused.code, refused.out) == (1, "")
     assert "more than 2 files" in refused.err

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgestead.cli.dns_check import dmarc, findings, spf
+from edgestead.cli.zone.dns_check import dmarc, findings, spf
 
 ZONE = "example.com"
 SOUND = [
@@ -34,6 +34,7 @@ BROKEN = {
     "mail to an alias": (("MX", "example.com", "alias.example.com"), "is an alias (RFC 2181", "broken"),
     "service": (("SRV", "_x._tcp.example.com", {"target": "gone.example.com"}), "no address here", "broken"),
     "glue": (("NS", "sub.example.com", "ns.sub.example.com"), "ns.sub.example.com, which has no", "broken"),
+    "asterisk": (("NS", "*.sub.example.com", "ns.example.net"), "delegates an asterisk", "broken"),
     "beside": (("TXT", "alias.example.com", '"x"'), "TXT beside a CNAME", "hint"),
     "below": (("TXT", "x.child.example.com", '"x"'), "below child.example.com, which is delegated", "hint"),
     "two policies": (("TXT", "example.com", '"v=spf1 -all"'), "several SPF policies", "broken"),

@@ -2,16 +2,23 @@
 
 import json
 import socket
+import threading
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from click.testing import CliRunner
 
-from edgestead.cli.authority import Authority
-from edgestead.cli.doctor_machine import api_address, certificates
+from edgestead.cli.http import Api
 from edgestead.cli.main import cli
+from edgestead.cli.server import doctor
+from edgestead.cli.server.authority import Authority
+from edgestead.cli.server.doctor_machine import api_address, certificates, detectors, public_dns
+from edgestead.cli.source import find_source
 from edgestead.testing.places import private_place
 from edgestead.testing.server import wait_until
+from edgestead.waf.plan import scan
+from edgestead.waf.run import libinjection
 
 
 def examined(server, *arguments, **environment):
@@ -131,3 +138,77 @@ def test_what_is_no_certificate_is_a_warning(tmp_path):
 )
 def test_an_api_that_others_reach_is_a_warning(address, count):
     assert len(list(api_address(address))) == count
+
+
+@pytest.mark.parametrize(
+    ("address", "given", "words"),
+    [
+        ("127.0.0.1:53", (0, "", ()), []),
+        ("[::1]:5300", (0, "", ()), []),
+        ("192.0.2.53:53", (0, "", ("192.0.2.53",)), ["a limit of rates", "an identity"]),
+        ("192.0.2.53:53", (100, "", ("192.0.2.53",)), ["an identity"]),
+        ("[::]:53", (100, "ams-1", ()), ["at every address"]),
+        ("0.0.0.0:53", (100, "ams-1", ("192.0.2.53",)), []),
+    ],
+)
+def test_dns_for_others_is_told_what_it_lacks(address, given, words):
+    found = list(public_dns(address, *given))
+
+    assert [word for one, word in zip(found, words, strict=True) if word in one.words] == words
+
+
+@pytest.mark.parametrize(
+    ("missing", "expected"),
+    [
+        ({}, []),
+        ({libinjection: ("_library", lambda: None)}, ["broken  the managed ruleset detects no SQL"]),
+        (
+            {scan: ("state", lambda: "no scanner")},
+            ["warning each managed rule looks at each request by itself: no scanner"],
+        ),
+    ],
+)
+def test_detectors_that_are_missing_are_broken_and_a_slow_scan_is_a_warning(monkeypatch, missing, expected):
+    for module, (name, value) in missing.items():
+        monkeypatch.setattr(module, name, value)
+
+    found = [f"{one.level:<8}{one.words}" for one in detectors()]
+
+    assert len(found) == len(expected)
+    assert all(line.startswith(begin) for line, begin in zip(found, expected, strict=True))
+
+
+def test_metrics_are_asked_for_with_the_servers_credentials():
+    """Where others reach the API it gives them to nobody else."""
+
+    class Guarded(BaseHTTPRequestHandler):
+        def do_GET(self):
+            known = self.headers["Authorization"] == "Bearer " + "t" * 40
+            body = b'edge_flattening_targets_unknown{process="control"} 3\nedge_objects_quarantined{} 2\n'
+            self.send_response(200 if known and self.path == "/metrics" else 403)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *words):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Guarded) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        base = f"http://127.0.0.1:{server.server_port}"
+        root = Api(find_source({"EDGE_API_BASE": base, "EDGE_TOKEN": "t" * 40}))
+        patient = doctor.Patient(None, root, root)
+        found = [*doctor._flattening(patient), *doctor._quarantine(patient)]
+        root.close()
+        server.shutdown()
+
+    assert [one.words.split()[0] for one in found] == ["3", "2"]
+
+
+def test_a_server_at_every_address_is_told_so(clean_environment, new_server):
+    server = new_server("--api", "0.0.0.0:0", "--dns", "0.0.0.0:0", "--edge-address", "127.0.0.1").start()
+
+    said = examined(server).output
+
+    assert "the API listens at 0.0.0.0:" in said
+    assert "DNS listens at 0.0.0.0:" in said or "at every address" in said

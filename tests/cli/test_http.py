@@ -4,8 +4,11 @@ import select
 import socket
 import threading
 
-from edgestead.cli.http import Api
-from edgestead.cli.source import Source
+import pytest
+
+from edgestead.cli.failure import Failed
+from edgestead.cli.http import ELSEWHERE, Api, Refused
+from edgestead.cli.source import Source, find_source
 
 ANSWER = b'HTTP/1.1 200 OK\r\nContent-Length: 28\r\n\r\n{"success":true,"result":""}'
 
@@ -45,3 +48,69 @@ def test_a_connection_that_the_server_gave_up_while_it_was_idle_is_not_used_agai
     server.close()
     assert server.methods == [b"GET", b"PATCH"]
     api.close()
+
+
+def refused(api_base, status, *errors, name="EDGE_API_BASE"):
+    return Refused("GET /zones", status, list(errors), "text", Source(name, api_base, {}, None)).message
+
+
+def error(code, message, *chain):
+    return {"code": code, "message": message} | ({"error_chain": list(chain)} if chain else {})
+
+
+def test_an_address_without_the_base_path_is_named_as_the_cause():
+    no_route = error(7003, "Could not route to /zones, perhaps your object identifier is invalid?")
+
+    told = refused("http://127.0.0.1:8787", 404, no_route)
+
+    assert "EDGE_API_BASE is http://127.0.0.1:8787: the paths of this API begin at /client/v4." in told
+    assert "begin at" not in refused("http://127.0.0.1:8787/client/v4/", 404, no_route)
+
+
+def test_a_refusal_says_what_led_to_it_and_where_the_credentials_come_from():
+    told = refused(
+        "http://127.0.0.1:8787/client/v4",
+        400,
+        error(6003, "Invalid request headers", error(6111, "Invalid format for Authorization header")),
+    )
+
+    assert "Invalid request headers [code: 6003]" in told
+    assert "because: Invalid format for Authorization header [code: 6111]" in told
+    assert "come from EDGE_API_BASE" in told
+
+
+@pytest.mark.parametrize(
+    ("name", "host", "advice"),
+    [
+        ("EDGE_API_BASE", "127.0.0.1", "`edgecli serve` starts one"),
+        (ELSEWHERE, "127.0.0.1", "Is the address right"),
+    ],
+)
+def test_who_cannot_be_reached_is_told_by_what_may_help(name, host, advice):
+    with socket.socket() as closed:
+        closed.bind((host, 0))
+        port = closed.getsockname()[1]
+    api = Api(Source(name, f"http://{host}:{port}/client/v4", {}, None), sleep=lambda seconds: None)
+
+    with pytest.raises(Failed, match=advice):
+        api.call("GET", "/zones")
+
+
+def test_only_what_works_without_a_server_is_offered_without_one(tmp_path):
+    environ = {"EDGE_DATA_DIR": str(tmp_path)}
+
+    with pytest.raises(Failed) as plain:
+        find_source(environ)
+    with pytest.raises(Failed) as local:
+        find_source(environ, "--local does without.")
+
+    assert "--local" not in plain.value.message
+    assert local.value.message.endswith("--local does without.")
+
+
+def test_what_a_server_says_cannot_steer_the_terminal():
+    told = refused("http://127.0.0.1:8787/client/v4", 400, error(1, "a\x1b[2Jb", error(2, "\x9b31m")))
+
+    assert "a\\x1b[2Jb [code: 1]" in told
+    assert "\\x9b31m" in told
+    assert "\x1b" not in told

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from edgestead.cli import batches
+from edgestead.cli.kv import batches
 from edgestead.cli.progress import Progress
 from edgestead.testing.server import environment
 

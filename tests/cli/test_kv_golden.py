@@ -114,7 +114,6 @@ def test_every_command_says_exactly_this(edgecli, kv_server, project):
 @pytest.mark.parametrize(
     "command",
     [
-        "namespace create X",
         "namespace list",
         "namespace delete --binding CARTS --yes",
         "key put k v --binding CARTS",

@@ -5,7 +5,7 @@ import tomllib
 
 import pytest
 
-from edgestead.cli import jsonc
+from edgestead.cli.kv import jsonc
 
 ID = "0123456789abcdef0123456789abcdef"
 
@@ -154,10 +154,26 @@ def test_a_title_that_is_taken_fails_with_the_way_to_find_it(edgecli, namespace_
     assert "edgecli kv namespace list" in done.err
 
 
-def test_an_environment_that_is_not_there_makes_nothing(edgecli, ids, project):
-    (project / "edge.toml").write_text('name = "noenv"\n')
+@pytest.mark.parametrize(("file", "text"), [("edge.toml", 'name = "N"\n'), ("edge.json", '{"name": "N"}')])
+def test_an_environment_that_is_not_there_is_a_warning(edgecli, ids, project, file, text):
+    name = f"{file[5:]}env"
+    (project / file).write_text(text.replace("N", name))
 
     done = edgecli("kv", "namespace", "create", "N", "--env", "prod")
+
+    assert done.code == 0
+    assert 'Warning: There is no environment "prod"' in done.err
+    assert f"{name}-prod-N" in ids()
+    snippet = done.out.partition(":\n")[2]
+    if file == "edge.toml":
+        (project / file).write_text(text.replace("N", name) + snippet)
+        assert edgecli("kv", "key", "list", "--binding", "N", "--env", "prod").out.strip() == "[]"
+
+
+def test_an_environment_that_is_not_there_is_not_written_to(edgecli, ids, project):
+    (project / "edge.toml").write_text('name = "noenv"\n')
+
+    done = edgecli("kv", "namespace", "create", "N", "--env", "prod", "--update-config")
 
     assert (done.code, done.out) == (1, "")
     assert 'There is no environment "prod"' in done.err

@@ -10,8 +10,8 @@ import platformdirs
 import pytest
 
 from edgestead import config
-from edgestead.cli import jsonc
 from edgestead.cli.failure import Failed
+from edgestead.cli.kv import jsonc
 from edgestead.cli.source import default_data_dir, find_source
 from edgestead.store.kv import BLOB_GRACE_SECONDS
 

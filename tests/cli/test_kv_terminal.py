@@ -169,7 +169,7 @@ def test_words_options_and_files_are_completed(words, begun, found):
 
 
 def test_a_fault_of_ours_is_one_line_too(edgecli, monkeypatch):
-    monkeypatch.setattr("edgestead.cli.kv_remote.RemoteNamespace.delete", lambda *arguments: 1 / 0)
+    monkeypatch.setattr("edgestead.cli.kv.remote.RemoteNamespace.delete", lambda *arguments: 1 / 0)
 
     done = edgecli("kv", "key", "delete", "k", "--namespace-id", LOCAL_ID)
 

@@ -11,7 +11,7 @@ from edgestead.cli.main import COMMANDS, cli
 from edgestead.testing.server import environment
 
 # Heavy modules that a short command must not pay for.
-SLOW_TO_IMPORT = {"asyncio", "msgspec", "uvicorn", "apsw", "logging", "importlib.metadata"}
+SLOW_TO_IMPORT = {"asyncio", "msgspec", "uvloop", "apsw", "logging", "importlib.metadata"}
 
 
 def run(*arguments):
@@ -86,10 +86,19 @@ def test_serve_has_a_flag_for_each_setting_that_has_one():
         assert (f"--{option.key} " in shown) == option.flag
 
 
-@pytest.mark.parametrize("command", [("env",), ("credentials", "rotate"), ("credentials", "reset")])
+@pytest.mark.parametrize("command", ["env", "credentials rotate --yes", "credentials reset --yes"])
 def test_a_command_on_a_folder_without_server_or_credentials_says_so(tmp_path, command):
-    done = run(*command, "--data-dir", str(tmp_path / "none"))
+    done = run(*command.split(), "--data-dir", str(tmp_path / "none"))
 
     assert done.exit_code == 1
     assert "Error: " in done.output
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("flag", [("--api", "foo"), ("--api", "127.0.0.1:99999"), ("--dns-workers", "none")])
+def test_a_setting_that_cannot_be_is_a_wrong_call(tmp_path, flag):
+    done = run("serve", "--data-dir", str(tmp_path / "none"), *flag)
+
+    assert done.exit_code == 2
+    assert f"Error: {flag[0][2:]} " in done.output
     assert not (tmp_path / "none").exists()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from edgestead.cli import moments
 from edgestead.cli.failure import Failed
+from edgestead.cli.object import moments
 
 NOW_MS = 1_800_000_000_000
 NOON_MS = 1_795_262_400_000  # 2026-11-21T12:00:00Z

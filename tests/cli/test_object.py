@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from edgestead.cli import object_read
-from edgestead.cli.http import Refused
-from edgestead.cli.object import COMMANDS
+from edgestead.cli.object import read
+from edgestead.cli.object.commands import COMMANDS
 from edgestead.testing.server import EdgeServer, environment
 from tests.cli.conftest import call
 from tests.cli.test_main import SLOW_TO_IMPORT
@@ -91,7 +90,7 @@ def test_objects_of_every_process_are_listed_and_shown(edgecli):
 
     shown = edgecli("object", "list", "Plain").out.splitlines()
     listed = json.loads(edgecli("object", "list", "Plain", "--json").out)
-    assert shown[0].split() == ["class", "name", "position", "alarm", "in", "memory", "id"]
+    assert shown[0].split() == ["class", "name", "position", "alarm", "state", "id"]
     assert {f"list/{number}" for number in range(6)} <= {one["name"] for one in listed}
     assert [one["id"] for one in listed] == sorted(one["id"] for one in listed)
     assert len(shown) == len(listed) + 1
@@ -144,24 +143,27 @@ def test_an_export_is_whole_or_not_there(edgecli, clean_environment):
     assert [path.name for path in clean_environment.iterdir()] == ["notes.sqlite"]
 
 
-def test_verify_goes_on_behind_an_object_that_cannot_be_checked(capsys):
+def test_verify_reads_page_after_page_and_names_what_is_wrong(capsys):
     class Server:
-        """Refuses the first of two."""
+        """Two pages; the log is damaged, and so is one object."""
 
-        def call(self, method: str, path: str, **more: Any) -> dict[str, Any]:
-            if method == "GET":
-                found = [{"class": "Notes", "name": name, "id": name} for name in ("bad", "good")]
-                return {"result": found, "result_info": {"count": 2, "cursor": ""}}
-            if "bad" in path:
-                raise Refused("POST", 422, [{"code": 10472, "message": "no room"}], "", "the test")
-            return {"result": {"pages": 1, "keys": 2, "problems": []}}
+        def call(self, method: str, path: str, *, query: dict[str, Any]) -> dict[str, Any]:
+            assert (method, path) == ("POST", "/operate/verify")
+            name, problems, cursor, log = {
+                None: ("bad", ["no room"], "Notes/1", ["segment x"]),
+                "Notes/1": ("good", [], "", []),
+            }[query.get("cursor")]
+            verdict = {"class": "Notes", "id": "1", "name": name, "pages": 1, "keys": 2, "problems": problems}
+            return {"result": [verdict], "result_info": {"count": 1, "cursor": cursor, "log_problems": log}}
 
-    verdicts = list(object_read._verdicts(Server(), None, None, False, show=True))
+    verdicts = list(read._verdicts(Server(), None, None, False, show=True))
 
-    assert [verdict["problems"] for verdict in verdicts] == [["not checked: no room [code: 10472]"], []]
-    assert capsys.readouterr().out == "Notes bad: not checked: no room [code: 10472]\n"
-    with pytest.raises(Refused):
-        list(object_read._verdicts(Server(), "Notes", "bad", False, show=True))
+    assert [(one["object"], one["problems"]) for one in verdicts] == [
+        ("the log", ["segment x"]),
+        ("bad", ["no room"]),
+        ("good", []),
+    ]
+    assert capsys.readouterr().out == " the log: segment x\nNotes bad: no room\n"
 
 
 def test_verify_looks_at_one_or_all(edgecli):

@@ -89,7 +89,7 @@ def test_an_alarm_is_shown_set_run_and_deleted(edgecli):
     [
         (["restore", "Notes", "wrong"], 2, "Give a BOOKMARK, or --at TIME"),
         (["restore", "Notes", "wrong", "x", "--at", "1h"], 2, "Give a BOOKMARK, or --at TIME"),
-        (["restore", "Notes", "wrong", "x", "-y"], 1, "that is no bookmark"),
+        (["restore", "Notes", "wrong", "x", "-y"], 1, "is no bookmark"),
         (["restore", "Notes", "wrong", "--at", "soon", "-y"], 1, "is no time"),
         (["restore", "Notes", "wrong", "--at", "60d", "-y"], 1, "30 days"),
         (["bookmark", "Notes", "wrong", "--at", "2026-11-21"], 1, "zone"),
@@ -136,3 +136,12 @@ def test_a_copied_folder_is_adopted_before_it_starts(clean_environment, tmp_path
     assert later > bookmark
     empty = call("object", "adopt", "--data-dir", str(tmp_path / "empty"))
     assert (empty.code, "no objects" in empty.err) == (1, True)
+
+
+def test_what_is_no_bookmark_is_noticed_before_anything_is_asked(edgecli):
+    done = edgecli("object", "restore", "Notes", "any", "yesterday", stdin="y\n")
+
+    assert done.code == 1
+    assert "'yesterday' is no bookmark: one is 8-8-16-8 hexadecimal digits" in done.err
+    assert "--at 10m" in done.err
+    assert "Take Notes any back" not in done.out + done.err

@@ -42,7 +42,7 @@ def test_keys_are_nobody_elses(tmp_path):
 def test_what_is_no_host_name_is_refused_and_nothing_is_made(tmp_path, name):
     folder = tmp_path / "tls"
     done = run("--tls-dir", str(folder), "--", name)
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "is no host name" in done.output
     assert not folder.exists()
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from edgestead.cli import waf_rule
-from edgestead.cli.waf_rule import Settings, settings_of, with_level, with_threshold
+from edgestead.cli.waf import deployed
+from edgestead.cli.waf.deployed import Settings, settings_of, with_level, with_threshold
 
 ANOMALY = {"id": "a" * 32, "action": "block", "score_threshold": 40}
 OTHER = {"category": "attack-sqli", "action": "log"}
@@ -25,7 +25,7 @@ def rule(**overrides):
 
 
 def off(*levels):
-    return [{"category": waf_rule.tag(level), "enabled": False} for level in levels]
+    return [{"category": deployed.tag(level), "enabled": False} for level in levels]
 
 
 def own(**more):
@@ -38,10 +38,10 @@ READ = [
     (rule(categories=off(4, 3, 2)), 1, (2, 3, 4), 40, "block"),
     (rule(categories=off(1, 2, 3, 4)), 0, (1, 2, 3, 4), 40, "block"),
     (rule(categories=off(2)), None, (2,), 40, "block"),
-    (rule(categories=[*off(4), {"category": waf_rule.tag(4), "enabled": True}]), 4, (), 40, "block"),
-    (rule(categories=[*off(4), {"category": waf_rule.tag(4), "action": "log"}]), 3, (4,), 40, "block"),
+    (rule(categories=[*off(4), {"category": deployed.tag(4), "enabled": True}]), 4, (), 40, "block"),
+    (rule(categories=[*off(4), {"category": deployed.tag(4), "action": "log"}]), 3, (4,), 40, "block"),
     (
-        rule(enabled=False, categories=[{"category": waf_rule.tag(1), "enabled": True}]),
+        rule(enabled=False, categories=[{"category": deployed.tag(1), "enabled": True}]),
         1,
         (2, 3, 4),
         40,
@@ -77,19 +77,19 @@ LEVELS = [
     ({"categories": [OTHER]}, 3, [OTHER, *off(4)]),
     ({"categories": [*off(3), OTHER]}, 3, [OTHER, *off(4)]),
     (
-        {"categories": [{"category": waf_rule.tag(3), "enabled": False, "action": "log"}]},
+        {"categories": [{"category": deployed.tag(3), "enabled": False, "action": "log"}]},
         4,
-        [{"category": waf_rule.tag(3), "action": "log"}],
+        [{"category": deployed.tag(3), "action": "log"}],
     ),
     (
-        {"categories": [*off(3), {"category": waf_rule.tag(3), "action": "log"}]},
+        {"categories": [*off(3), {"category": deployed.tag(3), "action": "log"}]},
         4,
-        [{"category": waf_rule.tag(3), "action": "log"}],
+        [{"category": deployed.tag(3), "action": "log"}],
     ),
     (
         {"enabled": False},
         1,
-        [{"category": waf_rule.tag(1), "enabled": True}, *off(2, 3, 4)],
+        [{"category": deployed.tag(1), "enabled": True}, *off(2, 3, 4)],
     ),
 ]
 

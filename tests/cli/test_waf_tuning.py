@@ -7,8 +7,9 @@ import pytest
 from click.testing import CliRunner
 
 from edgestead.cli.main import cli
-from edgestead.cli.waf_suggest import path_expression
+from edgestead.cli.waf.suggest import path_expression
 from edgestead.testing.server import EdgeServer
+from edgestead.waf.plan import scan
 
 PHASE = "http_request_firewall_managed"
 RULE = (
@@ -210,3 +211,17 @@ PATHS = [
 @pytest.mark.parametrize(("paths", "expression"), PATHS)
 def test_paths_become_an_expression(paths, expression):
     assert path_expression(paths) == expression
+
+
+def test_explain_uses_the_patterns_that_replay_keeps_and_makes_none(run, monkeypatch):
+    made = []
+    load = scan.load
+    monkeypatch.setattr(scan, "load", lambda *given: made.append("loaded") or load(*given))
+    request = "GET /?a=evil1 HTTP/1.1\nHost: x\n\n"
+    assert run("explain", "-", text=request)[0] == 0
+    assert made == []
+
+    assert run("replay", "-", text=LOG.format(target="/"))[0] == 0
+    assert run("explain", "-", text=request)[0] == 0
+
+    assert made == ["loaded", "loaded"]

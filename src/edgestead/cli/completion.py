@@ -1,8 +1,6 @@
 """`edgecli completion`: the script that lets a shell complete commands and options.
 
 Owns  the list of shells.
-Asks  click, which writes the scripts and answers them.
-Tells a shell: eval "$(edgecli completion bash)".
 Not   installing it.
 """
 

@@ -1,8 +1,6 @@
 """How a command of edgecli ends when it could not do what was asked.
 
 Owns  `Failed`, one y/n question, and the last resort for errors nobody expected.
-Asks  click.
-Tells the shell 1; wrong usage is click's own 2.
 Not   what went wrong. Imports click and the standard library only.
 """
 
@@ -22,6 +20,12 @@ class Failed(click.ClickException):
 
     def __init__(self, reason: str, *more: str) -> None:
         super().__init__("\n".join((reason, *more)))
+
+
+class Miscalled(Failed):
+    """What was asked for cannot be meant. Exit code 2, as click's own for wrong usage."""
+
+    exit_code = 2
 
 
 def warn(text: str) -> None:

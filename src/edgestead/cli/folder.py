@@ -1,8 +1,6 @@
 """How a command finds the data folder, and the server that runs on it.
 
 Owns  the options `--data-dir` and `--config` of commands other than `serve`.
-Asks  `config`.
-Tells `env` and `credentials`.
 Not   what they do there.
 """
 

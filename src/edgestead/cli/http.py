@@ -1,8 +1,6 @@
 """The REST API as a command line client sees it.
 
 Owns  one connection, its time limits and repetitions, and how a refusal reads.
-Asks  `source` for address and headers.
-Tells `cli.kv_remote` and its siblings.
 Not   which routes there are. Imports click and the standard library only; redirects are not followed,
       because a credential goes to its own host only.
 """
@@ -14,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 from urllib.parse import quote, urlencode, urlsplit
 
-from edgestead.cli.failure import Failed
+from edgestead.cli.failure import Failed, warn
 from edgestead.cli.source import Source
 
 SECONDS_MAX = 60  # for one connection attempt, one send, one receive
@@ -26,6 +24,12 @@ CHUNK_BYTES = 65_536
 REPEATED_ALWAYS = frozenset({429})
 REPEATED = REPEATED_ALWAYS | {500, 502, 503, 504}
 
+BASE_PATH = "/client/v4"
+ELSEWHERE = "--from"  # the source's name of somebody else's server
+_HERE = frozenset({"127.0.0.1", "::1", "localhost"})
+_NO_ROUTE = 7003
+_BAD_CREDENTIALS = frozenset({6003, 9109, 10000})
+
 Body = Callable[[], Iterable[bytes] | bytes]
 
 
@@ -33,18 +37,35 @@ class Refused(Failed):
     """The API said no. `errors` are its error objects, `pointer` the first one's place in the body."""
 
     def __init__(
-        self, request: str, status: int, errors: list[dict[str, Any]], text: str, source_name: str
+        self, request: str, status: int, errors: list[dict[str, Any]], text: str, source: Source
     ) -> None:
         self.status = status
         self.errors = errors
         self.codes = {error.get("code") for error in errors}
-        source = errors[0].get("source") if errors else None
-        self.pointer = str(source.get("pointer", "")) if isinstance(source, dict) else ""
-        self.messages = [f"{error.get('message')} [code: {error.get('code')}]" for error in errors] or [text]
-        lines = [f"  {line}" for line in self.messages]
-        if status in (401, 403):
-            lines.append(f"The address and the credentials come from {source_name}.")
+        place = errors[0].get("source") if errors else None
+        self.pointer = str(place.get("pointer", "")) if isinstance(place, dict) else ""
+        self.messages = [_worded(error) for error in errors] or [text]
+        lines = [f"  {line}" for error in errors for line in _chain(error)] or [f"  {text}"]
+        if _NO_ROUTE in self.codes and not urlsplit(source.api_base).path.rstrip("/").endswith(BASE_PATH):
+            lines.append(f"{source.name} is {source.api_base}: the paths of this API begin at {BASE_PATH}.")
+        elif status in (401, 403) or self.codes & _BAD_CREDENTIALS:
+            lines.append(f"The address and the credentials come from {source.name}.")
         super().__init__(f"{request} failed with status {status}.", *lines)
+
+
+def _worded(error: Mapping[str, Any]) -> str:
+    text = f"{error.get('message')} [code: {error.get('code')}]"
+    # A stranger's server may say what steers a terminal.
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _chain(error: Mapping[str, Any]) -> Iterator[str]:
+    """An error, and below it what led to it."""
+    yield _worded(error)
+    causes = error.get("error_chain")
+    for cause in causes if isinstance(causes, list) else ():
+        if isinstance(cause, dict):
+            yield f"  because: {_worded(cause)}"
 
 
 class Api:
@@ -99,6 +120,9 @@ class Api:
             envelope = None
         if not isinstance(envelope, dict) or envelope.get("success") is not True:
             raise Failed(f"{method} {path}: the answer of {self.source.api_base} is not one of this API.")
+        if method != "GET":
+            for message in envelope.get("messages") or ():
+                warn(str(message["message"]) if isinstance(message, dict) else str(message))
         return envelope
 
     def request(
@@ -188,12 +212,14 @@ class Api:
         except (ValueError, KeyError, TypeError):
             errors = []
         self.close()
-        return Refused(request, answer.status, errors, answer.reason, self.source.name)
+        return Refused(request, answer.status, errors, answer.reason, self.source)
 
     def _unreachable(self, error: Exception) -> tuple[str, ...]:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         where = f"The server at {self.source.api_base} ({self.source.name}) cannot be reached: {reason}."
-        return (where, "Is it running? `edgecli serve` starts one.")
+        if self._host in _HERE and self.source.name != ELSEWHERE:
+            return (where, "Is it running? `edgecli serve` starts one.")
+        return (where, "Is the address right, and is that server running?")
 
 
 def _has_ended(connection: http.client.HTTPConnection) -> bool:

@@ -1,8 +1,6 @@
 """Groups whose commands are imported only when they are called.
 
 Owns  `Lazy` rows and `LazyGroup`.
-Asks  nobody.
-Tells `cli.main` and `cli.kv`, whose start-up is part of their promise.
 Not   what the commands are. Imports click and the standard library only.
 """
 

@@ -1,8 +1,6 @@
 """The command edgecli: its groups by name, each imported only when it is called.
 
 Owns  the list of commands, and how a failure of any of them reads.
-Asks  the modules in COMMANDS.
-Tells the shell through exit codes: 0 done, 1 could not, 2 was called wrongly.
 Not   what a command does. Imports click and the standard library only, because `edgecli kv` starts here.
 """
 
@@ -14,44 +12,58 @@ from edgestead import __version__
 from edgestead.cli.lazy import Lazy, LazyGroup
 
 COMMANDS: dict[str, Lazy] = {
-    "serve": Lazy("edgestead.cli.serve", "serve", "Run the server."),
+    "serve": Lazy("edgestead.cli.server.serve", "serve", "Run the server."),
     "env": Lazy(
-        "edgestead.cli.env", "env", "Print a running server's addresses and credentials for a shell."
+        "edgestead.cli.server.env", "env", "Print a running server's addresses and credentials for a shell."
     ),
     "credentials": Lazy(
-        "edgestead.cli.credentials", "credentials", "Renew the key and token in the data folder."
+        "edgestead.cli.server.credentials", "credentials", "Renew the key and token in the data folder."
     ),
-    "kv": Lazy("edgestead.cli.kv", "kv", "Read and write the key-value store."),
+    "kv": Lazy("edgestead.cli.kv.commands", "kv", "Read and write the key-value store."),
     "waf": Lazy(
-        "edgestead.cli.waf", "waf", "Show and set a zone's use of the managed OWASP ruleset; its events."
+        "edgestead.cli.waf.commands",
+        "waf",
+        "Show and set a zone's use of the managed OWASP ruleset; its events.",
     ),
-    "ruleset": Lazy("edgestead.cli.ruleset", "ruleset", "List, print and check rulesets."),
-    "zone": Lazy("edgestead.cli.zone", "zone", "Create, list, import and export zones; their history."),
-    "record": Lazy("edgestead.cli.record", "record", "Create, list, change and delete DNS records."),
-    "token": Lazy("edgestead.cli.token", "token", "Create, list, roll and delete API tokens."),
-    "dns": Lazy("edgestead.cli.dns", "dns", "Ask the running DNS server what it answers, and check a zone."),
-    "tls": Lazy("edgestead.cli.tls", "tls", "Make certificates for development."),
-    "doctor": Lazy("edgestead.cli.doctor", "doctor", "Examine this machine and the server that runs on it."),
+    "ruleset": Lazy("edgestead.cli.rule.commands", "ruleset", "List, print and check rulesets."),
+    "zone": Lazy(
+        "edgestead.cli.zone.commands", "zone", "Create, list, import and export zones; their history."
+    ),
+    "record": Lazy("edgestead.cli.zone.record", "record", "Create, list, change and delete DNS records."),
+    "token": Lazy("edgestead.cli.server.token", "token", "Create, list, roll and delete API tokens."),
+    "dns": Lazy(
+        "edgestead.cli.zone.dns", "dns", "Ask the running DNS server what it answers, and check a zone."
+    ),
+    "tls": Lazy("edgestead.cli.server.tls", "tls", "Make certificates for development."),
+    "doctor": Lazy(
+        "edgestead.cli.server.doctor", "doctor", "Examine this machine and the server that runs on it."
+    ),
     "deprecations": Lazy(
-        "edgestead.cli.deprecations", "deprecations", "Find what a client uses that a date ended."
+        "edgestead.cli.dated.commands", "deprecations", "Find what a client uses that a date ended."
     ),
-    "object": Lazy("edgestead.cli.object", "object_", "List, call, query, copy and mend stateful objects."),
+    "object": Lazy(
+        "edgestead.cli.object.commands", "object_", "List, call, query, copy and mend stateful objects."
+    ),
     "import": Lazy(
-        "edgestead.cli.account_import", "import_account", "Bring an account over from another server."
+        "edgestead.cli.server.account_import", "import_account", "Bring an account over from another server."
     ),
-    "backup": Lazy("edgestead.cli.backup", "backup", "Copy everything that a server keeps, while it runs."),
-    "restore": Lazy("edgestead.cli.backup", "restore", "Make a data folder of a backup."),
-    "verify": Lazy("edgestead.cli.backup", "verify", "Examine a data folder or a backup."),
-    "objects": Lazy("edgestead.cli.objects", "objects", "Help with writing classes of stateful objects."),
+    "backup": Lazy(
+        "edgestead.cli.server.backup", "backup", "Copy everything that a server keeps, while it runs."
+    ),
+    "restore": Lazy("edgestead.cli.server.backup", "restore", "Make a data folder of a backup."),
+    "verify": Lazy("edgestead.cli.server.backup", "verify", "Examine a data folder or a backup."),
+    "objects": Lazy(
+        "edgestead.cli.object.classes", "objects", "Help with writing classes of stateful objects."
+    ),
     "completion": Lazy(
         "edgestead.cli.completion", "completion", "Print the script that completes commands in a shell."
     ),
 }
 # The spelling before 3.60.0, taken until the next major version and not listed.
 OLD_COMMANDS: dict[str, Lazy] = {
-    "kv:namespace": Lazy("edgestead.cli.kv", "kv_namespace", "Now `edgecli kv namespace`."),
-    "kv:key": Lazy("edgestead.cli.kv", "kv_key", "Now `edgecli kv key`."),
-    "kv:bulk": Lazy("edgestead.cli.kv", "kv_bulk", "Now `edgecli kv bulk`."),
+    "kv:namespace": Lazy("edgestead.cli.kv.commands", "kv_namespace", "Now `edgecli kv namespace`."),
+    "kv:key": Lazy("edgestead.cli.kv.commands", "kv_key", "Now `edgecli kv key`."),
+    "kv:bulk": Lazy("edgestead.cli.kv.commands", "kv_bulk", "Now `edgecli kv bulk`."),
 }
 
 

@@ -1,8 +1,6 @@
 """JSON as the commands print it.
 
 Owns  its layout (two blanks), and times as ISO 8601 in UTC.
-Asks  json.
-Tells stdout.
 Not   what is printed.
 """
 

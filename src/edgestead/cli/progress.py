@@ -1,8 +1,6 @@
 """How far a long command is, on stderr.
 
 Owns  a bar with rate and remaining time on a terminal; a line every ten seconds elsewhere.
-Asks  click for the bar.
-Tells the person who waits.
 Not   what is counted beyond bytes and items.
 """
 

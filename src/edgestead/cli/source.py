@@ -1,8 +1,6 @@
 """Where the API is and who we are: both from one source, never mixed.
 
 Owns  the names of the variables, their order, and what is missing when a source is incomplete.
-Asks  the environment and the files of a server on this machine.
-Tells `cli.http` the address and the headers.
 Not   sending anything. Imports the standard library only.
 
 A credential goes to no other host than the one that its own source names. There is no default remote host:
@@ -58,8 +56,8 @@ THEIR_VARIABLES = _Variables(
 )
 
 
-def find_source(environ: Mapping[str, str]) -> Source:
-    """The first source that names an address.
+def find_source(environ: Mapping[str, str], *otherwise: str) -> Source:
+    """The first source that names an address. `otherwise` says what a command can do without a server.
 
     Raises Failed when EDGE_* is set by halves, when a source has an address without credentials, and when
     nobody names an address.
@@ -77,7 +75,7 @@ def find_source(environ: Mapping[str, str]) -> Source:
         raise Failed(
             "No server is named and none is running on this machine.",
             "Start one with `edgecli serve`, or set EDGE_API_BASE and EDGE_TOKEN.",
-            "Without a server, --local reads and writes a store in the project's folder.",
+            *otherwise,
         )
     return found
 

@@ -1,8 +1,7 @@
 """Rows and members as the commands print them for people.
 
-Owns  columns, cutting a line to the terminal, the words for yes, no and nothing.
-Asks  click.
-Tells stdout.
+Owns  columns, cutting a line to the terminal, the words for yes, no and nothing; which of a table and JSON
+      an answer is printed as.
 Not   JSON (`cli.output`). Imports click and the standard library only.
 
 Only a terminal gets lines cut; a pipe and a file get all of every line. Characters that a terminal would obey
@@ -11,20 +10,50 @@ are shown as escapes: what others wrote into a zone must not move the cursor of 
 
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import click
+
+from edgestead.cli.target import Json
 
 NOTHING = "-"
 _GAP = "  "
 _CUT = "…"
 
 
-def echo_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A line of heads, then the rows, in columns as wide as their widest text."""
+def show_list(
+    found: Iterable[Json], heads: Sequence[str], row: Callable[[Json], Iterable[object]], *, as_json: bool
+) -> None:
+    """A list of the API: a table for people, or JSON as it came."""
+    if as_json:
+        from edgestead.cli.output import echo_array
+
+        echo_array(found)
+    else:
+        echo_table(heads, map(row, found))
+
+
+def show_one(found: Json, members: Callable[[Json], Iterable[tuple[str, object]]], *, as_json: bool) -> None:
+    """One thing of the API: a line a member for people, or JSON as it came."""
+    if as_json:
+        from edgestead.cli.output import echo_object
+
+        echo_object(found.items())
+    else:
+        echo_members(members(found))
+
+
+def echo_table(heads: Sequence[str], rows: Iterable[Iterable[object]], none: str = "There are none.") -> None:
+    """A line of heads, then the rows, in columns as wide as their widest text.
+
+    Where there are no rows a terminal gets the sentence `none`; a pipe and a file get the heads, as always.
+    """
     lines = [tuple(heads), *(tuple(map(words, row)) for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     columns_max = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    if len(lines) == 1 and columns_max is not None:
+        click.echo(none)
+        return
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         text = _GAP.join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip()
         if columns_max is not None and len(text) > columns_max:

@@ -1,8 +1,6 @@
 """The server, and the zone, that a command of `edgecli` means.
 
 Owns  how a zone is found by name or id, lists of several pages, the option --json.
-Asks  `cli.source` and `cli.http` for the server.
-Tells `cli.zone`, `cli.record`, `cli.token`, and `cli.ruleset_target`.
 Not   what is done there. Imports click and the standard library only.
 """
 

@@ -1,0 +1,158 @@
+"""`edgecli kv bulk`: put, get and delete by file.
+
+Owns  arguments, options and output of the three commands, and what a broken-off one tells.
+Not   cutting the file; how a namespace is reached.
+"""
+
+import json
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from edgestead.cli.failure import Failed, confirmed, counted, listed
+from edgestead.cli.kv import batches
+from edgestead.cli.kv.namespace_target import ItemRefused, Namespace, target
+from edgestead.cli.kv.options import NAMESPACE_AND_PLACE, YES, KvCommand, Where
+from edgestead.cli.progress import Progress
+from edgestead.model.kv import BULK_GET_KEYS_MAX
+
+_FILE = click.argument("filename", type=click.Path())
+_SKIP = click.option(
+    "--skip",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Leave out the first N items: what a broken-off command has done already.",
+)
+
+
+@click.command("put", cls=KvCommand)
+@_FILE
+@_SKIP
+@NAMESPACE_AND_PLACE
+def bulk_put(where: Where, filename: str, skip: int) -> None:
+    """Write the pairs of FILENAME: a JSON array of objects.
+
+    Each has key and value, and may have expiration, expiration_ttl, metadata, and base64 when the value is
+    base64. The file may be of any size.
+    """
+    path = Path(filename)
+    total_bytes = batches.file_bytes(path)
+    with target(where) as namespace, Progress("Writing", "pairs", total_bytes) as progress:
+        outcome = batches.send_all(
+            path, _object, lambda part, items: part.put_batch(items), namespace.another, progress, skip=skip
+        )
+    _tell(outcome, "put", "written", filename, where)
+
+
+@click.command("delete", cls=KvCommand)
+@_FILE
+@_SKIP
+@NAMESPACE_AND_PLACE
+@YES
+def bulk_delete(where: Where, filename: str, skip: int, yes: bool) -> None:
+    """Delete the keys of FILENAME, after a y/n question.
+
+    The file is a JSON array of strings; objects with a name, as `key list` prints them, are taken too.
+    """
+    path = Path(filename)
+    total_bytes = batches.file_bytes(path)
+    with target(where) as namespace:
+        if not confirmed(f"Delete all keys in {filename} from namespace {namespace.id}?", yes=yes):
+            return
+        with Progress("Deleting", "keys", total_bytes) as progress:
+            outcome = batches.send_all(
+                path,
+                _key,
+                lambda part, items: part.delete_batch(items),
+                namespace.another,
+                progress,
+                skip=skip,
+            )
+    _tell(outcome, "delete", "deleted", filename, where)
+
+
+@click.command("get", cls=KvCommand)
+@_FILE
+@NAMESPACE_AND_PLACE
+def bulk_get(where: Where, filename: str) -> None:
+    """Print the values of the keys of FILENAME as one JSON object; null where there is no such key.
+
+    The file is a JSON array of strings, or of objects with a name as `key list` prints them.
+    """
+    from edgestead.cli.output import echo_object
+
+    path = Path(filename)
+    batches.file_bytes(path)
+    with target(where, preview_default=False) as namespace:
+        echo_object(_values(namespace, path))
+
+
+def _values(namespace: Namespace, path: Path) -> Iterator[tuple[str, Any]]:
+    for batch in batches.batches(path, _whole_key):
+        for at in range(0, len(batch.items), BULK_GET_KEYS_MAX):
+            keys = [str(json.loads(item)) for item in batch.items[at : at + BULK_GET_KEYS_MAX]]
+            try:
+                values = namespace.get_batch(keys)
+            except ItemRefused as error:
+                raise batches.told(error, batch.first + at) from None
+            yield from ((key, values.get(key)) for key in dict.fromkeys(keys))
+
+
+def _object(item: bytes) -> bytes:
+    if not item.startswith(b"{"):
+        raise ValueError("expected an object with key and value")
+    return item
+
+
+def _key(item: bytes) -> bytes:
+    """A key as a JSON string. Raises ValueError."""
+    if item.startswith(b'"'):
+        return item
+    try:
+        return json.dumps(_text_of(json.loads(item), "name")).encode()
+    except (ValueError, RecursionError):
+        raise ValueError("expected a string, or an object with a name") from None
+
+
+def _whole_key(item: bytes) -> bytes:
+    """As `_key`, and it is text: a string of the file is not looked into there."""
+    key = _key(item)
+    try:
+        str(json.loads(key)).encode()  # half a surrogate pair is JSON, but no text
+    except ValueError:
+        raise ValueError("the string is not valid") from None
+    return key
+
+
+def _text_of(value: Any, member: str) -> str:
+    """Raises ValueError when it is not an object with that text."""
+    text = value.get(member) if isinstance(value, dict) else None
+    if not isinstance(text, str):
+        raise ValueError(member)
+    return text
+
+
+def _tell(outcome: batches.Outcome, command: str, done: str, filename: str, where: Where) -> None:
+    """The end of the story: success, or how far it came and how to go on. Raises Failed."""
+    if outcome.error is None and not outcome.interrupted:
+        if outcome.failed_keys:
+            failed = f"{len(outcome.failed_keys)} are not: {listed(outcome.failed_keys)}"
+            raise Failed(f"{outcome.done} are {done}, {failed}.")
+        click.echo(f"Success! {counted(outcome.done, 'pair' if command == 'put' else 'key')} {done}.")
+        return
+    words = ["edgecli", "kv", "bulk", command, filename, *where.as_options()]
+    if outcome.leading:
+        words += ["--skip", str(outcome.leading)]
+    reason = outcome.error.message if outcome.error is not None else "Stopped."
+    count = f"{outcome.done} items are {done}"
+    raise Failed(
+        reason,
+        f"{count}; the first {outcome.leading} of the file need not be sent again."
+        if outcome.leading
+        else f"{count}.",
+        f"Go on with:  {shlex.join(words)}",
+    )

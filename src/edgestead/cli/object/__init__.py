@@ -1,0 +1,1 @@
+"""`edgecli object` and `objects`."""

@@ -1,0 +1,176 @@
+"""`edgecli object list|info|export|verify`: what changes nothing.
+
+Owns  arguments, options and output of the four commands.
+Not   what is damage: the server says. Imports click and the standard library only.
+"""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import click
+
+from edgestead.cli.failure import Failed, counted
+from edgestead.cli.object.moments import when
+from edgestead.cli.object.target import objects, objects_api, of_object, path_of
+from edgestead.cli.table import show_list, show_one, words
+from edgestead.cli.target import JSON, Command, Json
+
+if TYPE_CHECKING:
+    from edgestead.cli.http import Api
+
+CLASS = click.argument("class_name", metavar="[CLASS]", required=False)
+PAGE_OBJECTS = 500  # of one request: some tenths of a second where they are small
+_VERDICT = ("pages", "keys", "problems")
+_HEADS = ("class", "name", "position", "alarm", "state", "id")
+
+
+@click.command("list", cls=Command)
+@CLASS
+@JSON
+def list_objects(class_name: str | None, as_json: bool) -> None:
+    """List objects that have stored something, of one CLASS or of all.
+
+    position counts an object's commits; alarm is when it wakes up. Objects sleep until they are called: state
+    says which are in memory, and which are in quarantine because their code ended its process three times.
+
+    \b
+      edgecli object list
+      edgecli object list Booking --json | jq -r '.[].name'
+    """
+    show_list(objects(objects_api(), class_name), _HEADS, _row, as_json=as_json)
+
+
+def _row(one: Json) -> tuple[object, ...]:
+    state = "quarantine" if one["quarantine"] else "in memory" if one["in_memory"] else "asleep"
+    return (one["class"], one["name"], one["position"], when(one["alarm"]), state, one["id"])
+
+
+@click.command("info", cls=Command)
+@of_object
+@JSON
+def info(class_name: str, name: str, by_id: bool, as_json: bool) -> None:
+    """Show facts of one object: its storage, size, tables, alarm, and the calls that wait.
+
+    \b
+      edgecli object info Booking friday
+      edgecli object info Booking "$id" --id
+    """
+    found = objects_api().call("GET", path_of(class_name, name, by_id))["result"]
+    show_one(found, _members, as_json=as_json)
+
+
+def _members(found: Json) -> Iterator[tuple[str, object]]:
+    for member, value in (found | {"alarm": when(found["alarm"])}).items():
+        yield member.replace("_", " "), value
+
+
+@click.command("export", cls=Command)
+@of_object
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--force", is_flag=True, help="Replace FILE if it is there.")
+def export(class_name: str, name: str, by_id: bool, file: Path, force: bool) -> None:
+    """Save what an object has committed as a plain SQLite file, while it goes on; - is standard output.
+
+    FILE is there whole or not at all. Keys are in the table _edge_kv. The server makes a copy first, and
+    refuses when its disk has no room for one.
+
+    \b
+      edgecli object export Booking friday friday.sqlite
+      sqlite3 friday.sqlite 'SELECT count(*) FROM seats'
+    """
+    to_stdout = str(file) == "-"
+    if not to_stdout and not force and file.exists():
+        raise Failed(f"{file} is there already; --force replaces it.")
+    server = objects_api()
+    chunks = server.chunks(server.request("GET", path_of(class_name, name, by_id, "export")))
+    if to_stdout:
+        for chunk in chunks:
+            sys.stdout.buffer.write(chunk)
+        return
+    aside = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        with aside.open("xb") as target:
+            length = _write(target, chunks)
+            os.fsync(target.fileno())
+        aside.replace(file)
+    finally:
+        aside.unlink(missing_ok=True)
+    click.echo(f"{file}: {counted(length, 'byte')}.")
+
+
+def _write(target: BinaryIO, chunks: Iterable[bytes]) -> int:
+    length = 0
+    for chunk in chunks:
+        length += target.write(chunk)
+    return length
+
+
+@click.command("verify", cls=Command)
+@CLASS
+@click.argument("name", metavar="[NAME]", required=False)
+@click.option("by_id", "--id", is_flag=True, help="NAME is an object's id.")
+@JSON
+def verify(class_name: str | None, name: str | None, by_id: bool, as_json: bool) -> None:
+    """Check every page, index, row and record of one object, of all of a CLASS, or of all; and the log.
+
+    Ends with 1 when something is damaged, or cannot be checked. Objects go on meanwhile; one of more than
+    4 MiB is checked in a copy, for which the server's disk needs room.
+
+    \b
+      edgecli object verify
+      edgecli object verify Booking friday
+    """
+    server = objects_api()
+    verdicts = list(_verdicts(server, class_name, name, by_id, show=not as_json))
+    if as_json:
+        from edgestead.cli.output import echo_array
+
+        echo_array(verdicts)
+    damaged = sum(bool(verdict["problems"]) for verdict in verdicts)
+    if not as_json:
+        click.echo(f"{counted(len(verdicts), 'object')} checked, {damaged} damaged.")
+    if damaged:
+        sys.exit(1)
+
+
+def _verdicts(
+    server: "Api", class_name: str | None, name: str | None, by_id: bool, *, show: bool
+) -> Iterator[Json]:
+    if class_name is not None and name is not None:
+        verdict = server.call("POST", path_of(class_name, name, by_id, "verify"))["result"]
+        found: Iterable[Json] = [{"class": class_name, "name": name, "id": name, **verdict}]
+    else:
+        found = _all_verdicts(server, class_name)
+    for one in found:
+        called = one["name"] or one["id"]
+        if show:
+            for problem in one["problems"]:
+                click.echo(f"{one['class']} {words(called)}: {words(problem)}")
+        yield {"class": one["class"], "object": called, **{key: one[key] for key in _VERDICT}}
+
+
+def _all_verdicts(server: "Api", class_name: str | None) -> Iterator[Json]:
+    """Page after page: the server looks at hundreds of objects for each request."""
+    from edgestead.cli.progress import Progress
+
+    query: dict[str, object] = {"limit": PAGE_OBJECTS} | ({"class": class_name} if class_name else {})
+    with Progress("verifying", "object", 0) as progress:
+        while True:
+            answer = server.call("POST", "/operate/verify", query=query)
+            info = answer["result_info"]
+            if info["log_problems"]:
+                yield {
+                    "class": "",
+                    "name": "the log",
+                    "pages": 0,
+                    "keys": 0,
+                    "problems": info["log_problems"],
+                }
+            yield from answer["result"]
+            progress.advance(0, len(answer["result"]))
+            query["cursor"] = info["cursor"]
+            if not info["cursor"]:
+                return

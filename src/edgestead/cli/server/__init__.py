@@ -1,0 +1,1 @@
+"""Commands on a server itself: start, examine, copy, credentials, tokens, import."""

@@ -1,0 +1,112 @@
+"""`edgecli backup|restore|verify`: copies of everything that a server keeps, and whether it is whole.
+
+Owns  arguments, options and output of the three commands.
+Not   copying.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from edgestead.cli.failure import Failed, counted
+from edgestead.cli.folder import data_dir, folder_options
+from edgestead.cli.progress import Progress
+from edgestead.cli.target import JSON, Command
+
+_TARGET = click.argument("target", metavar="BACKUP", type=click.Path(path_type=Path))
+
+
+@click.command(cls=Command)
+@_TARGET
+@folder_options
+def backup(target: Path, data_dir_given: str | None, config_file: Path | None) -> None:
+    """Copy everything that a server keeps into the new folder BACKUP, while the server runs.
+
+    What was answered before the command began is in it. The folder holds secrets (the first user's key,
+    hashes of tokens, keys of clearances): keep it as you keep them. Configuration, certificates and classes
+    of objects lie elsewhere and are not in it.
+
+    \b
+      edgecli backup /backups/$(date +%F)
+    """
+    from edgestead.server import backup as backups
+    from edgestead.server.objects.backup import copy_objects
+
+    folder = data_dir(data_dir_given, config_file)
+    with _plainly():
+        total_bytes = backups.bytes_to_copy(folder)
+        with Progress("Copying", "MiB", total_bytes) as progress:
+            manifest = backups.backup(
+                folder, target, lambda bytes_: progress.advance(bytes_, 0), copy_objects(folder)
+            )
+    size = sum(kept.length for kept in manifest.files)
+    click.echo(f"{target}: {counted(len(manifest.files), 'file')}, {size} bytes.")
+    click.echo(f"`edgecli verify {target}` examines it, `edgecli restore {target}` brings it back.", err=True)
+
+
+@click.command(cls=Command)
+@_TARGET
+@folder_options
+def restore(target: Path, data_dir_given: str | None, config_file: Path | None) -> None:
+    """Make a data folder of BACKUP. The folder must not hold data, and no server may run on it.
+
+    Its zones get serials that secondaries take for new, and bookmarks of objects from after the backup are
+    told as unknown. Start the server as ever afterwards.
+
+    \b
+      edgecli restore /backups/2026-11-20 --data-dir /var/lib/edgestead
+    """
+    from edgestead.server import backup as backups
+    from edgestead.server.objects.backup import adopt
+
+    folder = data_dir(data_dir_given, config_file)
+    with _plainly():
+        total_bytes = sum(kept.length for kept in backups.read_manifest(target).files)
+        with Progress("Restoring", "MiB", total_bytes) as progress:
+            backups.restore(target, folder, lambda bytes_: progress.advance(bytes_, 0), adopt)
+    click.echo(f"{folder} is as {target} was. Start it with `edgecli serve --data-dir {folder}`.")
+
+
+@click.command(cls=Command)
+@click.argument("target", metavar="[FOLDER]", type=click.Path(path_type=Path), required=False)
+@folder_options
+@JSON
+def verify(target: Path | None, data_dir_given: str | None, config_file: Path | None, as_json: bool) -> None:
+    """Examine every database, file, checksum and count of a data folder or a backup; a server may run on it.
+
+    Without FOLDER it is the server's data folder. Ends with 1 when something is not whole.
+    """
+    from edgestead.server.objects.backup import objects_faults
+    from edgestead.server.verifying import verify as examine
+
+    folder = target or data_dir(data_dir_given, config_file)
+    with _plainly():
+        found = list(examine(folder, objects_faults))
+    if as_json:
+        import json
+
+        click.echo(json.dumps([fault._asdict() for fault in found], indent=2))
+    else:
+        for fault in found:
+            click.echo(f"{fault.where}: {fault.words}")
+        if not found:
+            click.echo(f"{folder} is whole.")
+    if found:
+        raise SystemExit(1)
+
+
+@contextmanager
+def _plainly() -> Iterator[None]:
+    import apsw
+
+    from edgestead.server.backup import BackupError
+    from edgestead.server.errors import StartError
+
+    try:
+        yield
+    except (BackupError, StartError) as error:
+        raise Failed(f"{error}.") from None
+    except apsw.Error as error:
+        raise Failed(f"A database cannot be read: {error}") from None

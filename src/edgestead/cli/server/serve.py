@@ -1,0 +1,96 @@
+"""`edgecli serve`: the flags, and nothing that happens after them.
+
+Owns  turning the table of options into flags.
+Not   defaults and parsing: `config`.
+"""
+
+import os
+import shlex
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from edgestead import config
+from edgestead.cli.failure import Failed, Miscalled
+
+if TYPE_CHECKING:
+    from edgestead.server.supervisor.ready import Ready
+
+
+def _with_flags(command: click.Command) -> click.Command:
+    """Give the command one flag for each option."""
+    for option in config.OPTIONS:
+        if option.flag:
+            default = "" if option.switch else f" Default: {config.default_words(option)}."
+            command.params.append(
+                click.Option(
+                    [f"--{option.key}"],
+                    metavar=None if option.switch else option.metavar,
+                    is_flag=option.switch,
+                    default=None,
+                    multiple=option.many,
+                    help=f"{option.help}{default}".replace("`", ""),
+                )
+            )
+    return command
+
+
+@click.command(short_help="Run the server.")
+@click.option(
+    "--config",
+    "config_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="TOML file with settings.",
+)
+@click.option("--quiet", is_flag=True, help="Only print warnings and errors: no addresses, no requests.")
+def serve(config_file: Path | None, quiet: bool, **flags: Any) -> None:
+    """Run the server in the foreground until SIGTERM or Ctrl-C.
+
+    Prints the addresses when everything answers. A second signal ends it at once. The log is for people on a
+    terminal, and JSON lines elsewhere.
+    """
+    from edgestead.server.errors import StartError
+    from edgestead.server.supervisor.main import supervise
+
+    def announce(ready: "Ready") -> None:
+        if quiet:
+            return
+        with suppress(OSError):  # whoever closed our stdout does not mean to end the server
+            click.echo(f"API  {ready.api_base}\nDNS  {ready.dns} (UDP and TCP)")
+            click.echo(f"HTTP http://{ready.http}")
+            if ready.https:
+                click.echo(f"HTTPS https://{ready.https}")
+            if ready.objects:
+                click.echo(f"Objects http://{ready.objects}/objects/")
+            click.echo(f"Data {settings.data_dir}")
+            click.echo("For a shell: " + _env_command(settings.data_dir))
+
+    given = {name.replace("_", "-"): value for name, value in flags.items()}
+    if quiet and given["log-level"] is None:
+        given["log-level"] = "warning"
+    try:
+        settings = config.load(given, config_file)
+        code = supervise(settings, announce)
+    except config.ConfigError as error:
+        raise Miscalled(str(error)) from None
+    except StartError as error:
+        raise Failed(str(error)) from None
+    if not quiet and code == 0 and sys.stdout.isatty():
+        click.echo("Ended. Everything that was acknowledged is kept in the data folder.")
+    raise SystemExit(code)
+
+
+def _env_command(data_dir: Path) -> str:
+    """What prints this very server's addresses and credentials, whether or not edgecli is on the path."""
+    beside = Path(sys.executable).with_name("edgecli")
+    words = [str(beside) if beside.exists() else "edgecli", "env"]
+    if data_dir != config.default_data_dir() or config.DATA_DIR_VARIABLE in os.environ:  # not in every shell
+        words += ["--data-dir", str(data_dir)]
+    return f'eval "$({shlex.join(words)})"'
+
+
+_with_flags(serve)

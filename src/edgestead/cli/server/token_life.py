@@ -1,0 +1,145 @@
+"""`edgecli token list|get|roll|delete|permissions`.
+
+Owns  arguments, options and output of the five commands; which token a TOKEN means.
+Not   making one (`cli.server.token_create`). Imports click and the standard library only.
+"""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from edgestead.cli.failure import Failed, confirmed, listed
+from edgestead.cli.table import show_list, show_one
+from edgestead.cli.target import JSON, YES, Command, Json, api, is_id, pages
+
+if TYPE_CHECKING:
+    from edgestead.cli.http import Api
+
+ACCOUNT = click.option("--account", is_flag=True, help="The account's tokens, not the user's.")
+TOKEN = click.argument("token", metavar="TOKEN")
+
+_HEADS = ("name", "id", "status", "expires", "may")
+_SHOWN_MAX = 3  # permission groups in a row of the list
+
+
+@click.command("list", cls=Command)
+@ACCOUNT
+@JSON
+def list_tokens(account: bool, as_json: bool) -> None:
+    """List tokens, without their secrets."""
+    server = api()
+    found = pages(server, tokens_path(server, account), {"include_expired": "true"})
+    show_list(found, _HEADS, _row, as_json=as_json)
+
+
+@click.command("get", cls=Command)
+@TOKEN
+@ACCOUNT
+@JSON
+def get(token: str, account: bool, as_json: bool) -> None:
+    """Show a token and its policies, without its secret."""
+    server = api()
+    found = _token_of(server, tokens_path(server, account), token)
+    show_one(found, _members, as_json=as_json)
+
+
+@click.command("roll", cls=Command)
+@TOKEN
+@ACCOUNT
+def roll(token: str, account: bool) -> None:
+    """Give a token a new secret and print it. The old one stops working at once."""
+    server = api()
+    path = tokens_path(server, account)
+    found = _token_of(server, path, token)
+    click.echo(server.call("PUT", f"{path}/{found['id']}/value", json_body={}, repeat=False)["result"])
+
+
+@click.command("delete", cls=Command)
+@TOKEN
+@ACCOUNT
+@YES
+def delete(token: str, account: bool, yes: bool) -> None:
+    """Delete a token, after a y/n question. Its secret stops working at once."""
+    server = api()
+    path = tokens_path(server, account)
+    found = _token_of(server, path, token)
+    if confirmed(f"Delete token {found['name']}?", yes=yes):
+        server.call("DELETE", f"{path}/{found['id']}", repeat=False)
+        click.echo(f"Deleted token {found['name']}.")
+
+
+@click.command("permissions", cls=Command)
+@ACCOUNT
+@JSON
+def permissions(account: bool, as_json: bool) -> None:
+    """List the permission groups that `edgecli token create --permission` can name."""
+    server = api()
+    found = permission_groups(server, tokens_path(server, account))
+    heads = ("name", "reaches", "id")
+    show_list(found, heads, lambda one: (one["name"], scope_of(one), one["id"]), as_json=as_json)
+
+
+def tokens_path(server: "Api", account: bool) -> str:
+    """The user's tokens, or those of the credentials' account."""
+    from edgestead.cli.http import account_of, segment
+
+    return f"/accounts/{segment(account_of(server, None))}/tokens" if account else "/user/tokens"
+
+
+def permission_groups(server: "Api", path: str) -> list[Json]:
+    found: list[Json] = server.call("GET", f"{path}/permission_groups")["result"]
+    return found
+
+
+def scope_of(group: Json) -> str:
+    """`zone`, `account` or `user`: the kind of resource that a permission group is about."""
+    return str(group["scopes"][0]).rpartition(".")[2]
+
+
+def _token_of(server: "Api", path: str, token: str) -> Json:
+    """Raises Failed: no such token, or several of this name."""
+    if is_id(token):
+        one: Json = server.call("GET", f"{path}/{token}")["result"]
+        return one
+    found = [one for one in pages(server, path, {"include_expired": "true"}) if one["name"] == token]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise Failed(f"There is no token {token}.", "`edgecli token list` shows all.")
+    raise Failed(
+        f"{len(found)} tokens have this name. Choose one by its id:", *(f"  {one['id']}" for one in found)
+    )
+
+
+def _row(token: Json) -> tuple[object, ...]:
+    return (token["name"], token["id"], token["status"], token.get("expires_on"), _may(token))
+
+
+def _members(token: Json) -> list[tuple[str, object]]:
+    names = ("name", "id", "status", "issued_on", "modified_on", "not_before", "expires_on")
+    return [*((name, token.get(name)) for name in names), *_policies(token)]
+
+
+def _may(token: Json) -> str:
+    allowed = (policy for policy in token["policies"] if policy["effect"] == "allow")
+    return listed((group["name"] for one in allowed for group in one["permission_groups"]), most=_SHOWN_MAX)
+
+
+def _policies(token: Json) -> list[tuple[str, object]]:
+    found: list[tuple[str, object]] = []
+    for policy in token["policies"]:
+        found += [
+            (policy["effect"], [group["name"] for group in policy["permission_groups"]]),
+            ("  on", [_resource(*item) for item in policy["resources"].items()]),
+        ]
+    for addresses in (token.get("condition") or {}).values():  # `request_ip`, or `request.ip`
+        found += [(f"address {member}", networks) for member, networks in addresses.items()]
+    return found
+
+
+def _resource(name: str, value: object) -> str:
+    """`zone ID`, or `account ID: zone *`."""
+    short = " ".join(name.split(".")[-2:])
+    if isinstance(value, dict):
+        return f"{short}: " + ", ".join(_resource(*item) for item in value.items())
+    return short

@@ -1,0 +1,146 @@
+"""`edgecli waf`: show and set what a zone does with the managed ruleset; its events.
+
+Owns  arguments, options and output of three commands.
+Not   the API's rules. Imports click and the standard library only.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from edgestead.cli.failure import Failed
+from edgestead.cli.rule.target import JSON, ZONE, Command, Target, zone_target
+from edgestead.cli.waf import deployed
+from edgestead.cli.waf.events import events
+from edgestead.cli.waf.explain import explain, replay
+from edgestead.cli.waf.suggest import suggest
+from edgestead.cli.waf.zone import PHASE, Deployed, find, threshold_of
+
+DEPLOY = click.option(
+    "--deploy", is_flag=True, help="Deploy the managed ruleset to the zone first, if it is not there."
+)
+Json = dict[str, Any]
+
+
+@click.group(short_help="Show and set a zone's use of the managed OWASP ruleset; its security events.")
+def waf() -> None:
+    """Show and set what a zone does with the managed OWASP ruleset, and what became of requests."""
+
+
+for command in (events, explain, replay, suggest):
+    waf.add_command(command)
+
+
+@waf.command("show", cls=Command)
+@ZONE
+@JSON
+def show(zone: str | None, as_json: bool) -> None:
+    """Print paranoia level, score threshold and action, and whether the rule that acts is on."""
+    target = zone_target(zone)
+    found = find(target)
+    _print(target, found, as_json)
+
+
+@waf.command("level", cls=Command)
+@click.argument("level", metavar="N", type=click.IntRange(1, 4))
+@ZONE
+@DEPLOY
+def set_level(level: int, zone: str | None, deploy: bool) -> None:
+    """Set the paranoia level to N, 1 to 4: rules of higher levels are off.
+
+    Everything else that the zone's rule says stays as it is. A zone whose rule that acts is off is warned of.
+    """
+    _change(zone, deploy, lambda rule, _: deployed.with_level(rule, level))
+
+
+@waf.command("threshold", cls=Command)
+@click.argument("threshold", metavar="[N]", callback=threshold_of, required=False)
+@click.option("--action", type=click.Choice(deployed.ACTIONS), help="What happens to such requests.")
+@ZONE
+@DEPLOY
+def set_threshold(threshold: int | None, action: str | None, zone: str | None, deploy: bool) -> None:
+    """Act on requests whose score is at least N: a number, or low (60), medium (40), high (25).
+
+    The rule that acts is turned on if it was off. Everything else that the zone's rule says stays as it is.
+    """
+    if threshold is None and action is None:
+        raise click.UsageError("N, --action or both are needed.")
+    _change(
+        zone, deploy, lambda rule, anomaly: deployed.with_threshold(rule, anomaly["id"], threshold, action)
+    )
+
+
+def _change(zone: str | None, deploy: bool, change: Callable[[Json, Json], Json]) -> None:
+    """Read the rule, change it, send all of it back, and show what it is now."""
+    target = zone_target(zone)
+    found = find(target)
+    anomaly = found.managed["rules"][-1]
+    if found.rule is None:
+        if not deploy:
+            raise Failed(
+                f"{target.name} does not execute the managed ruleset.",
+                "The same command with --deploy adds the rule that does.",
+            )
+        _deploy(target, found, change(deployed.new_rule(found.managed["id"]), anomaly))
+    else:
+        path = f"{target.path}/{found.ruleset_id}/rules/{found.rule['id']}"
+        target.api.call("PATCH", path, json_body=change(found.rule, anomaly))
+    _print(target, find(target), as_json=False)
+
+
+def _warn_if_idle(settings: deployed.Settings) -> None:
+    """Somebody who sets a level wants protection: what keeps it from happening is said aloud."""
+    if not settings.enabled:
+        click.echo("Warning: the rule that executes the managed ruleset is disabled.", err=True)
+    if not settings.acts:
+        click.echo(
+            "Warning: no request is acted on, because the overrides turn off the rule that acts on scores."
+            " `edgecli waf threshold N` turns it on.",
+            err=True,
+        )
+
+
+def _deploy(target: Target, found: Deployed, rule: Json) -> None:
+    if found.ruleset_id is None:
+        target.api.call("PUT", target.entrypoint(PHASE), json_body={"rules": [rule]})
+    else:
+        path = f"{target.path}/{found.ruleset_id}/rules"
+        target.api.call("POST", path, json_body=rule, repeat=False)
+
+
+def _print(target: Target, found: Deployed, as_json: bool) -> None:
+    managed = found.managed
+    settings = None
+    if found.rule is not None:
+        settings = deployed.settings_of(found.rule, managed["rules"][-1])
+    if as_json:
+        from edgestead.cli.output import echo_object
+
+        about = settings._asdict() if settings else {}
+        echo_object(
+            {
+                "zone": target.name,
+                "ruleset": managed["id"],
+                "version": managed["version"],
+                "deployed": settings is not None,
+                **about,
+            }.items()
+        )
+        return
+    rows = [("Zone", target.name), ("Ruleset", f"{managed['name']}, version {managed['version']}")]
+    if settings is None:
+        rows.append(("Deployed", "no"))
+    else:
+        off = ", ".join(map(str, settings.disabled_levels))
+        level = f"all but {off}" if settings.level is None else str(settings.level or "none")
+        rows += [
+            ("Deployed", "yes" if settings.enabled else "yes, but the rule is disabled"),
+            ("Level", level),
+            ("Threshold", str(settings.threshold)),
+            ("Action", settings.action if settings.acts else "none: the rule that acts on scores is off"),
+        ]
+    for name, value in rows:
+        click.echo(f"{name:<10} {value}")
+    if settings is not None:
+        _warn_if_idle(settings)

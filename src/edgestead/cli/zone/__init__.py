@@ -1,0 +1,1 @@
+"""`edgecli zone`, `record` and `dns`."""

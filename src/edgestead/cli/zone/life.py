@@ -1,0 +1,79 @@
+"""`edgecli zone list|create|get|delete`.
+
+Owns  arguments, options and output of the four commands.
+Not   what is inside a zone. Imports click and the standard library only.
+"""
+
+import click
+
+from edgestead.cli.failure import confirmed
+from edgestead.cli.table import show_list, show_one
+from edgestead.cli.target import JSON, YES, ZONE, Command, Json, api, pages, zone_of
+
+_HEADS = ("name", "id", "status", "name servers")
+
+
+@click.command("list", cls=Command)
+@click.option("--name", metavar="NAME", help="Only the zone of this name.")
+@JSON
+def list_zones(name: str | None, as_json: bool) -> None:
+    """List the zones that these credentials see, by name."""
+    found = pages(api(), "/zones", {"order": "name", **({"name": name} if name else {})})
+    show_list(found, _HEADS, _row, as_json=as_json)
+
+
+@click.command("create", cls=Command)
+@click.argument("name", metavar="NAME")
+@JSON
+def create(name: str, as_json: bool) -> None:
+    """Create the zone NAME, for example example.com.
+
+    It is active at once: this server is its authority. The account is the one of EDGE_ACCOUNT_ID, or the only
+    one that the credentials see.
+    """
+    from edgestead.cli.http import account_of
+
+    server = api()
+    body = {"name": name, "type": "full", "account": {"id": account_of(server, None)}}
+    made = server.call("POST", "/zones", json_body=body, repeat=False)["result"]
+    if as_json:
+        show_one(made, _members, as_json=True)
+        return
+    click.echo(f"Zone {made['name']} is {made['status']}. Its id is {made['id']}.")
+    click.echo(f"Its parent zone delegates it to {' and '.join(made['name_servers'])}.")
+
+
+@click.command("get", cls=Command)
+@ZONE
+@JSON
+def get(zone: str, as_json: bool) -> None:
+    """Show a zone."""
+    show_one(zone_of(api(), zone), _members, as_json=as_json)
+
+
+@click.command("delete", cls=Command)
+@ZONE
+@YES
+def delete(zone: str, yes: bool) -> None:
+    """Delete a zone with all its records, after a y/n question. This cannot be undone."""
+    server = api()
+    found = zone_of(server, zone)
+    if confirmed(f"Delete zone {found['name']} and all its records?", yes=yes):
+        server.call("DELETE", f"/zones/{found['id']}", repeat=False)
+        click.echo(f"Deleted zone {found['name']}.")
+
+
+def _row(found: Json) -> tuple[object, ...]:
+    return (found["name"], found["id"], found["status"], found["name_servers"])
+
+
+def _members(found: Json) -> list[tuple[str, object]]:
+    members = ("name", "id", "status", "type", "paused")
+    return [
+        *((member, found[member]) for member in members),
+        ("name servers", found["name_servers"]),
+        ("account", found["account"]["id"]),
+        ("plan", found["plan"]["name"]),
+        ("created", found["created_on"]),
+        ("changed", found["modified_on"]),
+    ]
