@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from edgestead.testing.api import CREDENTIALS, Answer, LocalApi
-from tests.api.tokens import ALL_ZONES, policy, zone
+from tests.rest.tokens import ALL_ZONES, policy, zone
+from tests.support.api import CREDENTIALS, Answer, LocalApi
 
 ACCOUNT = f"/accounts/{CREDENTIALS.account_id}"
 

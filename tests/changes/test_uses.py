@@ -4,16 +4,16 @@ import asyncio
 
 import pytest
 
-from edgestead.api.barrier import StoreBarrier
-from edgestead.api.routing import ROUTES
 from edgestead.changes.members import found, watched
-from edgestead.server.uses_part import UsesPart
-from edgestead.services import dated_uses
-from edgestead.services.dated_uses import DatedUses, Key
+from edgestead.rest.routing import ROUTES
+from edgestead.server.control.uses import UsesPart
 from edgestead.store.writes import Writes
-from edgestead.testing.api import KEY_PAIR, LocalApi
-from tests.api.tokens import ALL_ZONES, RESTRICTED, policy, put_token
+from edgestead.usecases.account import dated_uses
+from edgestead.usecases.account.dated_uses import DatedUses, Key
 from tests.changes.conftest import ACCOUNT
+from tests.rest.tokens import ALL_ZONES, RESTRICTED, policy, put_token
+from tests.support.api import KEY_PAIR, LocalApi
+from tests.support.barrier import StoreBarrier
 
 USAGE = f"{ACCOUNT}/deprecations/usage"
 RECORDS = "/zones/{zone_id}/dns_records"

@@ -1,8 +1,6 @@
 """Behaviours that changed on a date: one table, one question.
 
 Owns  the dated rows of the specification and `changed(subject, as_of)`.
-Asks  nobody.
-Tells `services` and `api` which side of a date a call stands on; the reference page.
 Not   what the old or the new behaviour is: the room that shows it decides.
 """
 

@@ -1,14 +1,13 @@
 """Dated members in the bodies of requests.
 
 Owns  which routes take one, and finding it in a body.
-Asks  `changes.table` for the rows.
-Tells `api.routing`, which keeps the watches of a route; `api.pipeline`, which counts what is found.
 Not   refusing or ignoring a member: its own resource does.
 
 A body is looked into only when it holds the names as bytes, so that others pay a search and no parsing.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -33,11 +32,12 @@ class Watch(NamedTuple):
     path: tuple[str, ...]
     value: str | None = None
 
-    @property
-    def needles(self) -> tuple[bytes, ...]:
-        """What every body has that holds the member, if nobody wrote its name with escapes."""
-        words = [part for part in self.path if part != _EVERY] + ([self.value] if self.value else [])
-        return tuple(f'"{word}"'.encode() for word in words)
+
+@cache  # of a few dozen watches, for every body
+def _needles(watch: Watch) -> tuple[bytes, ...]:
+    """What every body has that holds the member, if nobody wrote its name with escapes."""
+    names = [part for part in watch.path if part != _EVERY] + ([watch.value] if watch.value else [])
+    return tuple(f'"{name}"'.encode() for name in names)
 
 
 def watched(method: str, path: str) -> tuple[Watch, ...]:
@@ -58,10 +58,17 @@ def watched(method: str, path: str) -> tuple[Watch, ...]:
 
 def found(watches: Sequence[Watch], octets: bytes) -> Iterator[Watch]:
     """Those that a body holds; the body is JSON that was read already."""
-    likely = [watch for watch in watches if all(needle in octets for needle in watch.needles)]
+    likely = [watch for watch in watches if _may_hold(octets, watch)]
     if likely:
         body = _decode(octets)
         yield from (watch for watch in likely if _holds(body, watch.path, watch.value))
+
+
+def _may_hold(octets: bytes, watch: Watch) -> bool:
+    for needle in _needles(watch):  # half of the time of `all`, for every body of the API
+        if needle not in octets:
+            return False
+    return True
 
 
 def _holds(value: Any, path: tuple[str, ...], wanted: str | None) -> bool:

@@ -1,8 +1,6 @@
 """What a dated change is.
 
 Owns  the shape of a row.
-Asks  nobody.
-Tells `changes.table` how to write one down.
 Not   the rows.
 """
 

@@ -1,8 +1,6 @@
 """The dated rows of the specification, newest first.
 
 Owns  every date, subject, endpoint and replacement of "Deprecations" in the specification.
-Asks  `changes.model` for the shape.
-Tells whoever asks `changed`.
 Not   answers, headers, words of a refusal.
 
 Code asks `changed(subject, as_of)`; an unknown subject is a KeyError, so that a typing mistake cannot choose

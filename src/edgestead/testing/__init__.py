@@ -1,8 +1,6 @@
 """What users' tests and ours share.
 
 Owns  nothing at import: `from edgestead.testing import ObjectNode` finds it when it is asked for.
-Asks  its modules.
-Tells tests.
 Not   fixtures: those are the pytest plugin's (`plugin`).
 """
 

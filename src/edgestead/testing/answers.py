@@ -1,8 +1,6 @@
 """HTTP to and from objects in a test: requests without a socket.
 
 Owns  `Answer`, and giving a request to an object's `fetch`.
-Asks  `objects.node`.
-Tells `node`; `network`, which takes the same answers for what objects ask of the world.
 Not   bytes on the wire.
 """
 
@@ -10,11 +8,11 @@ import json
 from typing import Any
 
 from edgestead.http1 import messages
-from edgestead.objects import web
-from edgestead.objects.calls import Reply, error_of
-from edgestead.objects.classes import ClassInfo
 from edgestead.objects.errors import UnknownMethod
-from edgestead.objects.node import Node
+from edgestead.objects.runtime import web
+from edgestead.objects.runtime.calls import Reply, error_of
+from edgestead.objects.runtime.classes import ClassInfo
+from edgestead.objects.runtime.node import Node
 from edgestead.store.objectlog import ObjectRef
 
 CLIENT = "127.0.0.1"

@@ -1,8 +1,6 @@
 """Invented time for user code that asks Python what time it is.
 
 Owns  what `time.time`, `time.monotonic` and `datetime.now` say while a simulated node runs.
-Asks  the simulated loop's clock, as a parameter.
-Tells the classes under test, which need no clock of their own.
 Not   the test's own code: outside of a call the real clock is back; threads that run meanwhile see this one.
 
 Names that a module took with `from time import time` are exchanged in the modules that it is told of.

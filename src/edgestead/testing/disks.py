@@ -1,8 +1,6 @@
 """A disk in memory that forgets, tears and fails like a real one.
 
 Owns  `SimulatedDisk`: files, their durable contents, and what a power cut leaves of the rest.
-Asks  nobody: randomness comes in as a parameter.
-Tells the object log and SQLite, which both run on it (`files`, `vfs`).
 Not   time and order (`simulation`).
 
 Every write is remembered per 512-byte sector until its file is synced. A power cut keeps any subset of the

@@ -1,8 +1,6 @@
 """A started platform as a test sees it: REST, zones, key-values and DNS.
 
 Owns  `Edge`, `Zone`, `Namespace` and `Dns`.
-Asks  the platform's addresses; dnspython for DNS; `cli.env` for the names of variables.
-Tells tests, through the fixtures of `testing.plugin_edge`.
 Not   starting and emptying the platform (`testing.platforms`).
 """
 
@@ -12,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
-from edgestead.cli.env import VARIABLES
+from edgestead.cli.server.env import VARIABLES
 
 if TYPE_CHECKING:
     import dns.message

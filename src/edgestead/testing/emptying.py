@@ -1,8 +1,6 @@
 """Making a platform what it was before a test: in milliseconds, without a restart.
 
 Owns  what a test can leave behind, and how each of it goes.
-Asks  the platform's API, as the user with the key pair, whom no test can delete.
-Tells `testing.platforms`.
 Not   when. What nobody can take back stays: counters, the history of tokens, what rate limits have counted.
 """
 

@@ -1,8 +1,6 @@
 """Objects of a test's node, from outside: every method called as it is, without `await`.
 
 Owns  `Handles` (a class), `Handle` (one object), `StorageAccess` (what one object has stored).
-Asks  `node`.
-Tells tests.
 Not   time, kills, snapshots (`node`).
 """
 
@@ -11,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from edgestead.objects import ids
-from edgestead.objects.context import ObjectId
+from edgestead.objects.runtime.context import ObjectId
 from edgestead.store.objectlog import ObjectRef
 
 if TYPE_CHECKING:

@@ -1,8 +1,6 @@
 """One life of a simulated objects process: from its start until it is killed.
 
 Owns  the loop, the log and the node of one life, and ending them without a word.
-Asks  `objects.node` and the object log, on a simulated disk and a simulated loop.
-Tells `node`, which has one life after the other.
 Not   what is done with the node; time between two lives.
 """
 
@@ -12,12 +10,15 @@ import random as random_module
 from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar
 
-from edgestead.objects.classes import ClassInfo
-from edgestead.objects.database import Database
-from edgestead.objects.env import Bindings
 from edgestead.objects.errors import ObjectReset
-from edgestead.objects.node import Node
-from edgestead.store.sqlite.objectlog.local import LocalObjectLog
+from edgestead.objects.runtime import aftermath
+from edgestead.objects.runtime.classes import ClassInfo
+from edgestead.objects.runtime.database import Database
+from edgestead.objects.runtime.env import Bindings
+from edgestead.objects.runtime.node import Node
+from edgestead.objects.runtime.quarantine import Quarantine
+from edgestead.objects.runtime.stage import SLOT_BYTES, Stage
+from edgestead.server import stores
 from edgestead.testing.disks import SimulatedDisk
 from edgestead.testing.simulation import Deadlock, SimulatedLoop, SimulatedRunner
 
@@ -26,6 +27,15 @@ FOLDER = "/objects"
 SEGMENT_BYTES = 64 * 1024  # small: each is made when a node begins
 NEVER_SECONDS = 1e9  # this clock is set by `node` only, which tells the alarms
 LAST_TURNS_MAX = 20  # of the loop, for killed tasks to end
+
+
+_STAGE_BYTES = 256 * SLOT_BYTES  # enough for the objects of a test
+_BOOT = b"simulated"
+
+
+def new_stage() -> memoryview:
+    """Memory in which no life has left anything."""
+    return memoryview(bytearray(_STAGE_BYTES))
 
 
 class Stuck(AssertionError):
@@ -55,38 +65,44 @@ class Life:
         time_us: int,
         seed: int | None,
         bindings: Bindings | None = None,
+        stage: memoryview | None = None,
     ) -> None:
+        """`stage` is memory that outlives a kill, to be found by the next life."""
         self._disk, self._vfs = disk, vfs
         self.random = random_module.Random(seed or 0)
         self.loop = SimulatedLoop(self.random, in_order=seed is None)
         self.loop.epoch_us = time_us
         self.fatal: list[BaseException] = []
+        self._stage = Stage(stage or new_stage(), _BOOT)
         self.node = self.loop.run_until_complete(self._begin(classes, bindings))
 
     async def _begin(self, classes: Mapping[str, ClassInfo], bindings: Bindings | None) -> RecordedNode:
         loop = self.loop
-        log = self._log = LocalObjectLog(
+        log = self.log = stores.open_objects(
             FOLDER,
             files=self._disk,
-            commits=SimulatedRunner(loop, 0.0),
-            upkeep=SimulatedRunner(loop, 0.0),
+            runner=lambda name: SimulatedRunner(loop, 0.0),
             now_us=loop.now_us,
             random=self.random.randbytes,
             fatal=self.fatal.append,
             vfs=self._vfs,
             segment_bytes=SEGMENT_BYTES,
         )
+        quarantine = Quarantine(self._disk, FOLDER)
         node = RecordedNode(
             classes,
-            log,
+            log.store,
             self._disk,
             now_ms=loop.now_ms,
             random=self.random.randbytes,
             vfs=self._vfs,
             bindings=bindings,
+            stage=self._stage,
+            quarantine=quarantine,
         )
         node.databases = []
         node.alarms.look_seconds_max = NEVER_SECONDS
+        await aftermath.settle(node, self._stage, quarantine)
         node.alarms.start()
         return node
 
@@ -121,8 +137,8 @@ class Life:
             self._cancel_all()
             for database in self.node.databases:
                 database.close()
-            self._log._chronicle.close()
-            self._log._catalogue.close()
+            self.log._chronicle.close()
+            self.log._catalogue.close()
         self.loop.close()
 
     def _cancel_all(self) -> None:

@@ -1,18 +1,16 @@
 """Key-value namespaces of a simulated node: what objects reach as `self.env.CACHE`.
 
 Owns  keys and values in memory, answers to the messages of bindings.
-Asks  `model.kv` for the rules of keys, values and times.
-Tells `node`; tests, which read and fill them from outside.
-Not   user code's spelling: `objects.bindings`, as on a server. A namespace is no part of a node's disk: it
-      outlives a crash whole.
+Not   user code's spelling: `objects.runtime.bindings`, as on a server. A namespace is no part of a node's
+      disk: it outlives a crash whole.
 """
 
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from edgestead.model import kv
-from edgestead.model.errors import EdgeError
-from edgestead.objects.bindings import (
+from edgestead.model.refusals import EdgeError
+from edgestead.objects.runtime.bindings import (
     LIST_KEYS_MAX,
     Delete,
     Done,
@@ -31,7 +29,7 @@ from edgestead.objects.bindings import (
     encode,
     read_question,
 )
-from edgestead.objects.env import Bindings
+from edgestead.objects.runtime.env import Bindings
 
 
 class Stored(NamedTuple):

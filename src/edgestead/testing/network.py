@@ -1,8 +1,6 @@
 """The world outside of a test's node: what `ctx.fetch` reaches.
 
 Owns  handing a request to the test's function instead of a socket.
-Asks  that function.
-Tells objects, as if a server had answered: redirects, limits and the output gate are the real ones.
 Not   requests to objects (`answers`).
 """
 
@@ -13,9 +11,9 @@ from unittest.mock import patch
 
 from edgestead.http1 import client
 from edgestead.http1.client import Tcp, Unix
-from edgestead.http1.messages import Headers
-from edgestead.objects import outgoing
+from edgestead.http1.head import Headers
 from edgestead.objects.errors import FetchError
+from edgestead.objects.runtime import outgoing
 from edgestead.testing.answers import Answer
 
 

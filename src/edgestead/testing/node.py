@@ -1,8 +1,6 @@
 """A node of stateful objects in memory, on invented time, for plain synchronous tests.
 
 Owns  `ObjectNode`: calls, time, kills, snapshots, a look inside.
-Asks  `lives` for a process over a simulated disk; `clock` for the time that user code sees.
-Tells tests, through the fixture `objects` (`plugin`).
 Not   HTTP addresses, tokens, several processes: `testing.server` starts the real thing.
 
     def test_a_hold_ends(objects):
@@ -26,21 +24,21 @@ from os import PathLike, fspath
 from types import ModuleType, TracebackType
 from typing import Any, Self, TypeVar
 
-from edgestead.objects.calls import Reply, pack_arguments, unpack
-from edgestead.objects.classes import ClassInfo, StatefulObject, describe
-from edgestead.objects.engine import Engine
-from edgestead.objects.env import Env
 from edgestead.objects.errors import UnknownClass
-from edgestead.objects.gates import InputGate
-from edgestead.objects.loader import load
-from edgestead.objects.operations import Moment
-from edgestead.objects.storage import Storage
+from edgestead.objects.operate.shapes import Moment
+from edgestead.objects.runtime.calls import Reply, pack_arguments, unpack
+from edgestead.objects.runtime.classes import ClassInfo, StatefulObject, describe
+from edgestead.objects.runtime.engine import Engine
+from edgestead.objects.runtime.env import Env
+from edgestead.objects.runtime.gates import InputGate
+from edgestead.objects.runtime.loader import load
+from edgestead.objects.runtime.storage import Storage
 from edgestead.store.objectlog import ObjectRef
 from edgestead.testing.answers import Answer, ask
 from edgestead.testing.clock import UserClock
 from edgestead.testing.disks import SimulatedDisk
 from edgestead.testing.handles import Handle, Handles, StorageAccess
-from edgestead.testing.lives import Life
+from edgestead.testing.lives import Life, new_stage
 from edgestead.testing.namespaces import NamespaceAccess, Namespaces
 from edgestead.testing.network import Network, Respond
 from edgestead.testing.snapshots import Snapshot
@@ -103,6 +101,7 @@ class ObjectNode:
         begin = start if isinstance(start, Snapshot) else _empty[0] if _empty else None
         if begin is not None:
             self._put_back(begin)
+        self._stage = new_stage()
         self._life = self._begin(time_us)
         if begin is None:
             _empty.append(Snapshot.of(self.disk, {}, time_us))
@@ -116,6 +115,7 @@ class ObjectNode:
             time_us=time_us,
             seed=self._seed,
             bindings=self._namespaces.bindings,
+            stage=self._stage,
         )
 
     def _put_back(self, snapshot: Snapshot) -> None:
@@ -231,11 +231,11 @@ class ObjectNode:
 
     async def _upkeep(self) -> None:
         node = self._life.node
-        node.log.tend()
+        self._life.log.tend()
         while node.evict_idle(IDLE_AT_ONCE):
             pass
         for _ in range(LAGGING_MAX):
-            if not (behind := node.log.holding_back(1)):
+            if not (behind := node.log.lagging(1)):
                 break
             node._move_base(behind[0])
             await asyncio.sleep(0)
@@ -256,6 +256,10 @@ class ObjectNode:
         What the handler raises sets a retry, as ever; `inside(of, lambda self: self.alarm())` raises it.
         """
         return self._run(self._life.node.operations.run_alarm(of._ref))
+
+    def release(self, of: Handle) -> bool:
+        """Let an object run again whose alarm was under way in three crashes; False when it may anyway."""
+        return self._life.node.release(of._ref)
 
     def bookmark(self, of: Handle, at: datetime | None = None) -> str:
         """The bookmark of an object as it is, or was at a time. Raises BookmarkError."""
@@ -286,9 +290,12 @@ class ObjectNode:
         With `power` the machine goes down too: of what no sync had made durable any part may be lost, by the
         number of `seed`. What an object had answered is there in either case.
         """
+        stage = memoryview(bytearray(self._stage))  # before tasks that are closed change what a kill leaves
         self._end_life()
         if power:
             self.disk.cut_power(random_module.Random(seed))
+        else:
+            self._stage = stage
         self._start_again(self._time_us)
 
     def snapshot(self) -> Snapshot:
@@ -305,6 +312,7 @@ class ObjectNode:
 
     def _end_life(self) -> None:
         self._time_us = self._life.loop.now_us()
+        self._stage = new_stage()
         self._life.kill()
         self.disk.restart()
 

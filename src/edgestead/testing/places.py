@@ -1,8 +1,6 @@
 """Addresses for servers under test that nobody takes away between two starts.
 
 Owns  a loopback address that belongs to this process, and ports on it.
-Asks  the process's number.
-Tells `testing.server`, tests that start other programs.
 Not   listening.
 
 The kernel gives clients ports of 127.0.0.1, or of every address, from 32768 on (ip_local_port_range). A

@@ -1,8 +1,6 @@
 """The platforms of one run of pytest: started when first asked for, emptied between tests, ended at last.
 
 Owns  one platform for each date and manner of starting; when one is emptied, renewed and ended.
-Asks  `testing.server` for processes, `testing.emptying` for the way back.
-Tells `testing.plugin_edge`.
 Not   what a test does with one.
 """
 

@@ -1,8 +1,6 @@
 """The pytest plugin: fixtures for stateful objects and for the real server.
 
 Owns  the names and lifetimes of the fixtures for objects, and of `new_server` and `edge_server`.
-Asks  `plugin_edge` for the rest; `node` and `server`, imported when a test wants them and not before.
-Tells tests through their parameters.
 Not   anything to tests that use none of them. Imports pytest only.
 """
 
@@ -59,7 +57,7 @@ def object_classes(request: pytest.FixtureRequest) -> list[Any]:
 
     A module or conftest.py may have its own: a list of classes, FILE.py, folders of such files, modules.
     """
-    from edgestead.objects.classes import StatefulObject
+    from edgestead.objects.runtime.classes import StatefulObject
 
     found = vars(request.module).values()
     return [

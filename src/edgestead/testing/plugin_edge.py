@@ -1,8 +1,6 @@
 """The server's side of the pytest plugin: a platform that every test finds empty.
 
 Owns  the fixtures' names and lifetimes, the marker `as_of`, the option --edge-as-of.
-Asks  `testing.platforms`, imported when a test wants one and not before.
-Tells tests through their parameters; `testing.plugin`, which is the plugin.
 Not   stateful objects without a server (`testing.plugin`). Imports pytest only.
 """
 

@@ -1,8 +1,6 @@
 """A real server in its own processes, for tests and benchmarks.
 
 Owns  starting `edgecli serve` on ports of its own, asking it by HTTP and DNS, and ending all of it.
-Asks  `testing.places`, the ready-file and /proc.
-Tells the test what came back.
 Not   fixtures (`testing.plugin`); looking into the server's memory.
 """
 
@@ -219,7 +217,7 @@ def is_running(pid: int) -> bool:
 
 
 def _child_name(pid: int) -> str | None:
-    """Children carry their name as the last argument (`server.child`)."""
+    """Children carry their name as the last argument (`server.supervisor.child`)."""
     try:
         arguments = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
     except OSError:

@@ -1,8 +1,6 @@
 """A loop on invented time, and slow work on it: every run can be repeated by its number.
 
 Owns  `SimulatedLoop`, `SimulatedRunner`.
-Asks  a source of randomness, as a parameter.
-Tells tests: a simulated day takes a second, and a lost wake-up is a `Deadlock`.
 Not   disks (`disks`).
 """
 

@@ -1,8 +1,6 @@
 """Everything that a simulated node has stored, at one moment.
 
 Owns  `Snapshot`: contents of files and namespaces, and what the clock said.
-Asks  `disks`, `namespaces`.
-Tells `node`, which begins from one or goes back to one.
 Not   what is in memory: a snapshot is what a process that starts finds.
 """
 
