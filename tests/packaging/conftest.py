@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -51,18 +52,24 @@ def installed(wheel, tmp_path_factory):
     return folder / "bin"
 
 
-@pytest.fixture(scope="session")
-def start(installed):
-    """A function that starts a server of the installed wheel with a data folder and flags."""
+@contextmanager
+def servers(bin_folder):
+    """A function that starts a server of an environment with a data folder and flags; at the end they end."""
     made = []
 
     def start(data_dir, *flags):
         made.append(EdgeServer(data_dir, *flags))
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr("edgestead.testing.server.environment", outside)
-            patched.setattr(sys, "executable", str(installed / "python"))
+            patched.setattr(sys, "executable", str(bin_folder / "python"))
             return made[-1].start()
 
     yield start
     for server in made:
         server.close()
+
+
+@pytest.fixture(scope="session")
+def start(installed):
+    with servers(installed) as start:
+        yield start

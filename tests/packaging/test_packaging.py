@@ -10,7 +10,8 @@ import zipfile
 
 import pytest
 
-from edgestead import config
+from edgestead import __version__, config
+from edgestead.server.supervisor.main import START_SECONDS_MAX
 from tests.packaging.conftest import ROOT, SECONDS_MAX, build
 
 PACKAGING = ROOT / "packaging"
@@ -44,6 +45,12 @@ def test_the_sdist_builds_the_same_wheel(wheel, tmp_path):
     assert contents[0] == contents[1]
 
 
+def test_the_changelog_has_the_version_that_is_built():
+    assert re.search(
+        rf"^## \[{re.escape(__version__)}\] - \d{{4}}-", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE
+    )
+
+
 def read_unit(file):
     parser = configparser.RawConfigParser(strict=False, delimiters=("=",), comment_prefixes=("#",))
     parser.optionxform = str
@@ -61,6 +68,14 @@ def test_the_sockets_are_where_the_example_configuration_serves():
     assert listens.count(str(settings.dns)) == 2, "over UDP and TCP"
     assert settings.edge_addresses, "a wildcard is no address that a proxied name can answer"
     assert settings.api.host == "127.0.0.1"
+
+
+def test_the_service_is_up_when_it_says_so_and_is_looked_after():
+    service = read_unit(SERVICE)["Service"]
+
+    assert (service["Type"], service["OOMPolicy"]) == ("notify", "continue")
+    assert int(service["WatchdogSec"]) > 0
+    assert int(service["TimeoutStartSec"]) > START_SECONDS_MAX
 
 
 def test_the_service_runs_what_is_installed():
