@@ -1,6 +1,7 @@
-"""What every room's tests share: the switch for long runs, and patience."""
+"""What every room's tests share: the switch for long runs, patience, and where the time went."""
 
 import signal
+from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -29,3 +30,18 @@ def pytest_collection_modifyitems(config, items):
         return
     config.hook.pytest_deselected(items=long_ones)
     items[:] = [item for item in items if item not in long_ones]
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Seconds by folder, over all workers: a run that got slow says where."""
+    seconds, cases = Counter(), Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if getattr(report, "when", None) in ("setup", "call", "teardown"):
+                folder = "/".join(report.nodeid.split("/")[:2]).partition("::")[0]
+                seconds[folder] += report.duration
+                cases[folder] += report.when == "call"
+    if len(seconds) > 1:
+        terminalreporter.section("seconds by folder")
+        for folder, spent in seconds.most_common():
+            terminalreporter.line(f"{spent:8.1f} s {cases[folder]:6d} cases  {folder}")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.proxy.origin import HTTP_200, Origin
+from tests.edge.origin import HTTP_200, Origin
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "how-to" / "edge-rules.md").read_text()

@@ -11,4 +11,4 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_generated_page_is_current(name):
-    assert (DOCS / name).read_text() == PAGES[name](), "run: .venv/bin/python docs/generate.py"
+    assert (DOCS / name).read_text() == PAGES[name](), "run: .venv/bin/python -m docs.generate"

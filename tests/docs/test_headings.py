@@ -9,14 +9,14 @@ import click
 import pytest
 
 import edgestead
-from docs.generate import limits
+from docs.writers.limits import limits
 from edgestead import config
-from edgestead.api.routing import BASE_PATH, ROUTES
 from edgestead.changes import CHANGES
 from edgestead.cli.main import cli
 from edgestead.model.counters import METRICS
-from edgestead.model.errors import EdgeError
-from edgestead.services.zone_settings_table import SETTINGS
+from edgestead.model.refusals import EdgeError
+from edgestead.rest.routing import BASE_PATH, ROUTES
+from edgestead.usecases.zone.settings_table import SETTINGS
 from tests.docs.conftest import ROOT
 
 
@@ -51,7 +51,7 @@ def commands(command, words=("edgecli",)):
 @cache
 def wanted():
     """The names of everything, by the page of the reference that has their headings."""
-    import_module("edgestead.api.app")
+    import_module("edgestead.rest.app")
     return {
         "routes.md": {route.path.removeprefix(BASE_PATH) for route in ROUTES},
         "settings.md": set(SETTINGS),
@@ -92,15 +92,3 @@ def test_every_option_of_a_command_stands_below_its_heading():
         for option in command.params:
             if isinstance(option, click.Option) and not option.hidden:
                 assert option.opts[-1] in blocks[words], f"{words} {option.opts}"
-
-
-def test_statuses_of_calls_of_objects_stand_where_calls_are_explained():
-    text = (ROOT / "docs" / "reference" / "objects.md").read_text()
-    text += (ROOT / "docs" / "reference" / "operating-objects.md").read_text()
-
-    of_objects = {one for one in refusals() if one.__module__.endswith("objects.http_errors")}
-    assert of_objects
-    for one in of_objects:
-        assert re.search(rf"\| {one.status} \| [\d· ]*\b{one.code}\b", text) or re.search(
-            rf"^\| {one.status} \| {one.code} \|", text, re.MULTILINE
-        ), f"{one.__name__} ({one.status}, {one.code})"

@@ -18,6 +18,7 @@ EXAMPLE = re.compile(r"^```(?:sh|python)$", re.MULTILINE)
 RUN_BY = {  # page with examples, and the test that runs all of them
     "README.md": "tests/docs/test_tour.py",
     "docs/tutorial.md": "tests/docs/test_tour.py",
+    "docs/contributing/where-goes-what.md": "tests/house/test_where.py",
     "docs/how-to/dated-behaviours.md": "tests/cli/test_deprecations.py",
     "docs/how-to/dns.md": "tests/cli/test_pages.py",
     "docs/how-to/edge-rules.md": "tests/docs/test_edge_rules_examples.py",

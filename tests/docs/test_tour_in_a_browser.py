@@ -6,7 +6,7 @@ import shutil
 import pytest
 from selenium.webdriver.common.by import By
 
-from tests.proxy import chromium
+from tests.edge import chromium
 
 VISITS_MAX = 5  # of a page that may be visited three times
 HOST = "www.example.com"
