@@ -25,10 +25,10 @@ from processes import processor_seconds
 from edgestead.model import names
 from edgestead.model.records import TYPES
 from edgestead.model.served import KIND_NAME, KIND_ZONE, ServedName, ServedRRset, encode
-from edgestead.services.serving import Renderer
-from edgestead.store.sqlite.control import SqliteControlStore
+from edgestead.sqlite.control import SqliteControlStore
 from edgestead.tables import schema
 from edgestead.testing.server import EdgeServer, wait_until
+from edgestead.usecases.zone.serving import Renderer
 
 STARTS = 7
 SETTLE_SECONDS = 1.0

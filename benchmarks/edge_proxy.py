@@ -9,8 +9,9 @@ stream  a download of 64 MiB
 The proxy runs on one core; origin (nginx, a process of its own) and wrk (Debian's) share another. Rounds of
 the two sides alternate; medians are printed, with the processor time of the proxy for each request: on a
 machine that does other things meanwhile, the ratio of those is the steadier one. The p99 says something of a
-proxy only where it seldom waited for its core: beside it stands the share of the time in which it was ready
-and another process ran. What rules cost is benchmarks/edge_rules.py.
+proxy only where proxy, origin and wrk seldom waited for their cores: beside it stand the shares of the time
+in which each was ready and another process ran. One such wait takes 3 to 5 ms, and all 32 requests that are
+under way have it (docs/design/0015-edge.md). What rules cost is benchmarks/edge_rules.py.
 """
 
 import argparse
@@ -23,12 +24,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from edgestead.cli.authority import Authority
+from edgestead.cli.server.authority import Authority
 from edgestead.testing.places import private_place
 from edgestead.testing.server import EdgeServer
 
@@ -89,7 +90,9 @@ class Seen(NamedTuple):
     requests_per_second: float
     cpu_us: float
     p99_ms: float
-    waited: float
+    proxy_waited: float
+    origin_waited: float
+    wrk_waited: float
 
 
 def main() -> None:
@@ -118,6 +121,7 @@ def _arguments() -> argparse.Namespace:
 class Sides(NamedTuple):
     nginx: Side
     edge: Side
+    origin_pid: int
 
 
 @contextmanager
@@ -132,7 +136,7 @@ def _sides(folder: Path) -> Iterator[Sides]:
     page = "x" * PAGE_BYTES
     with ExitStack() as stack:
         origin = ORIGIN.format(host=origin_host, port=origin_port, page=page, folder=folder)
-        stack.enter_context(_nginx(folder / "origin", origin, LOAD_CORE))
+        origin_pid = stack.enter_context(_nginx(folder / "origin", origin, LOAD_CORE))
         host, port = private_place()
         tls_port = private_place()[1]
         proxy = PROXY.format(
@@ -150,7 +154,7 @@ def _sides(folder: Path) -> Iterator[Sides]:
         pid = server.children()["edge-0"]
         os.sched_setaffinity(pid, {PROXY_CORE})
         edge = Side("edge", pid, server.ready["http"], server.ready["https"])
-        yield Sides(Side("nginx", nginx_pid, f"{host}:{port}", f"{host}:{tls_port}"), edge)
+        yield Sides(Side("nginx", nginx_pid, f"{host}:{port}", f"{host}:{tls_port}"), edge, origin_pid)
 
 
 def _server(folder: Path, origin_port: int, tls_dir: Path) -> EdgeServer:
@@ -187,12 +191,13 @@ def _compare(sides: Sides, arguments: argparse.Namespace, url: Callable[[Side], 
     seen: dict[str, list[Seen]] = {"nginx": [], "edge": []}
     for _ in range(arguments.rounds):
         for side in (sides.nginx, sides.edge):
-            seen[side.name].append(_load(url(side), side.pid, arguments.seconds))
+            seen[side.name].append(_load(url(side), side.pid, sides.origin_pid, arguments.seconds))
     nginx, edge = (_median(seen[name]) for name in ("nginx", "edge"))
     for name, one in (("nginx", nginx), ("edge", edge)):
         print(
             f"  {name:6}{one.requests_per_second:>10,.0f} requests/s  {one.cpu_us:6.1f} µs of CPU a request"
-            f"  p99 {one.p99_ms:.2f} ms, waiting for the core {one.waited:.0%} of the time"
+            f"  p99 {one.p99_ms:.2f} ms; waited for a core: proxy {one.proxy_waited:.1%},"
+            f" origin {one.origin_waited:.1%}, wrk {one.wrk_waited:.1%} of the time"
         )
     print(f"  {edge.requests_per_second / nginx.requests_per_second:.2f} x nginx by rate")
     print(f"  {nginx.cpu_us / edge.cpu_us:.2f} x nginx by CPU")
@@ -215,19 +220,36 @@ def _stream(both: tuple[Side, Side], arguments: argparse.Namespace) -> None:
         print(f"  {side.name:6} download {rate:8,.0f} MB/s  {cpu * 1e3:6.0f} ms of CPU for 64 MiB")
 
 
-def _load(url: str, pid: int, seconds: int) -> Seen:
+def _load(url: str, pid: int, origin_pid: int, seconds: int) -> Seen:
     command = ["taskset", "-c", str(LOAD_CORE), "wrk", f"-c{CONNECTIONS}", "-t1", f"-d{seconds}", "--latency"]
     for line in (f"Host: {HOST}", *HEADERS):
         command += ["-H", line]
-    before, waited, began = _cpu_seconds(pid), _waited_seconds(pid), time.perf_counter()
-    done = subprocess.run([*command, url], capture_output=True, text=True, check=True)
-    waited = (_waited_seconds(pid) - waited) / (time.perf_counter() - began)
-    text = done.stdout
+    before, began = _cpu_seconds(pid), time.perf_counter()
+    waited = (_waited_seconds(pid), _waited_seconds(origin_pid))
+    with subprocess.Popen([*command, url], stdout=subprocess.PIPE, text=True) as wrk:
+        wrk_waited = 0.0
+        while wrk.poll() is None:
+            with suppress(OSError):  # it ends as it is looked at
+                wrk_waited = max(wrk_waited, _waited_seconds(wrk.pid))
+            time.sleep(0.1)
+        assert wrk.stdout is not None
+        text = wrk.stdout.read()
+    assert wrk.returncode == 0, text
+    took = time.perf_counter() - began
+    shares = [
+        (_waited_seconds(one) - first) / took for one, first in zip((pid, origin_pid), waited, strict=True)
+    ]
     assert "Non-2xx" not in text, text
     assert "Socket errors" not in text, text
     count = int(_found(r"(\d+) requests in", text))
     cpu_us = (_cpu_seconds(pid) - before) / count * 1e6
-    return Seen(float(_found(r"Requests/sec:\s+([\d.]+)", text)), cpu_us, _milliseconds(text), waited)
+    return Seen(
+        float(_found(r"Requests/sec:\s+([\d.]+)", text)),
+        cpu_us,
+        _milliseconds(text),
+        *shares,
+        wrk_waited / took,
+    )
 
 
 def _found(pattern: str, text: str) -> str:
@@ -252,7 +274,8 @@ def _cpu_seconds(pid: int) -> float:
 
 
 def _waited_seconds(pid: int) -> float:
-    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+    """In which its threads were ready and something else ran."""
+    return sum(int(one.read_text().split()[1]) for one in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
 
 
 if __name__ == "__main__":

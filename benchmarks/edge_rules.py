@@ -20,9 +20,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from processes import processor_seconds
 
-from edgestead.proxy.phase import local_tools
-from tests.proxy.conftest import Site
-from tests.proxy.made import BROWSER, Edge, Seen, ask
+from edgestead.edge.phases.phase import local_tools
+from tests.edge.conftest import Site
+from tests.edge.made import BROWSER, Edge, Seen, ask
 
 PHASE = "http_request_firewall_custom"
 BODY = b"x" * 1_024

@@ -13,9 +13,9 @@ import time
 import uvloop
 
 from edgestead import StatefulObject
-from edgestead.objects.alarms import AlarmInfo
-from edgestead.objects.classes import describe
-from edgestead.objects.host import Host, configure_sqlite
+from edgestead.objects.runtime.alarms import AlarmInfo
+from edgestead.objects.runtime.classes import describe
+from edgestead.server.objects.host import Host, configure_sqlite
 from edgestead.server.process import rest_collector
 
 LATE: list[float] = []
@@ -56,7 +56,7 @@ async def timers(count: int, seconds: float) -> list[float]:
 
 async def alarms(folder: str, count: int, seconds: float) -> None:
     host = Host(folder, {"Bell": describe(Bell)})
-    host.node.start()
+    host.start()
     begin = int(time.time() * 1_000) + 15_000 + count // 2  # when the objects have left memory again
     for first in range(0, count, 500):
         some = range(first, min(first + 500, count))

@@ -20,12 +20,12 @@ from typing import Any
 
 import uvloop
 
-from edgestead.objects.classes import StatefulObject, describe
-from edgestead.objects.engine import Engine
-from edgestead.objects.gates import InputGate
-from edgestead.objects.host import Host, configure_sqlite
 from edgestead.objects.ids import from_name
-from edgestead.objects.storage import Storage, settle
+from edgestead.objects.runtime.classes import StatefulObject, describe
+from edgestead.objects.runtime.engine import Engine
+from edgestead.objects.runtime.gates import InputGate
+from edgestead.objects.runtime.storage import Storage, settle
+from edgestead.server.objects.host import Host, configure_sqlite
 
 OBJECTS = 1_000
 CALLERS = (1, 32, 256)
@@ -59,7 +59,7 @@ def raw_syncs_per_second(folder: Path, seconds: float = 1.0) -> float:
 def storages(host: Host) -> list[tuple[Engine, Storage]]:
     made = []
     for number in range(OBJECTS):
-        engine = host.node._make_engine(from_name("Bench", str(number)), lambda error: None)
+        engine = host.node._make_engine(host.log.acquire(from_name("Bench", str(number))), lambda error: None)
         made.append(
             (engine, Storage(engine, InputGate(), sql_backend=True, has_alarm=True, now_ms=lambda: 0))
         )

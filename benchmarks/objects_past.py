@@ -20,12 +20,12 @@ from typing import Any
 import uvloop
 
 from edgestead import StatefulObject
-from edgestead.objects.classes import describe
-from edgestead.objects.host import Host, configure_sqlite
+from edgestead.objects.runtime.classes import describe
+from edgestead.server.objects.host import Host, configure_sqlite
 from edgestead.server.process import rest_collector
+from edgestead.sqlite.objectlog.paths import data_path
+from edgestead.sqlite.objectlog.thinning import Keeping
 from edgestead.store.objectlog import ObjectRef
-from edgestead.store.sqlite.objectlog.paths import data_path
-from edgestead.store.sqlite.objectlog.thinning import Keeping
 
 RATE = 200  # commits a second
 ROWS = 10_000

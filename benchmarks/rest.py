@@ -2,8 +2,8 @@
 
     python benchmarks/rest.py [--seconds 3] [--rounds 3]
 
-GET     one record and a list of 100, over a zone of 10,000 records, against a bare ASGI application on the
-        same uvicorn, httptools and uvloop that answers the very same bytes from memory.
+GET     one record and a list of 100, over a zone of 10,000 records, against a bare ASGI application on
+        uvicorn with httptools and uvloop, which answers the very same bytes from memory.
 POST    new records from 32 connections, each durable when it is answered, against the rate at which this
         disk completes one fdatasync after the other (4 KiB each, one at a time); of the API alone, and of
         a whole server, whose two DNS processes have each answer too, on whatever cores there are.
@@ -14,6 +14,7 @@ ratio of those is the steadier one.
 """
 
 import argparse
+import asyncio
 import http.client
 import json
 import os
@@ -34,7 +35,10 @@ from typing import NamedTuple
 import uvicorn
 from processes import processor_seconds
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
 from edgestead.testing.server import EdgeServer
+from tests.support.barrier import StoreBarrier
 
 SERVER_CORE, LOAD_CORE = 0, 1
 CONNECTIONS = 32
@@ -56,22 +60,21 @@ def serve(listener: socket.socket, folder: Path, token: str) -> None:
     """The product's API over its store, in this process, until it is ended."""
     import uvloop
 
-    from edgestead.api.app import create_app
-    from edgestead.api.barrier import StoreBarrier
-    from edgestead.api.context import AppContext
-    from edgestead.api.framing import StrictProtocol
-    from edgestead.api.kv_data import KvData
-    from edgestead.api.log import BatchedLog
+    from edgestead.http1.server import Server
     from edgestead.model.call import Profile
     from edgestead.model.counters import private_page
-    from edgestead.server.rest import RestServer
-    from edgestead.services import credentials
-    from edgestead.services.access import AccessTable
-    from edgestead.services.platform import Platform
-    from edgestead.store.sqlite.control import SqliteControlStore
-    from edgestead.store.sqlite.kv import SqliteKvStore
+    from edgestead.rest.app import Application
+    from edgestead.rest.context import AppContext
+    from edgestead.rest.kv_data import KvData
+    from edgestead.rest.log import BatchedLog
+    from edgestead.server import process
+    from edgestead.sqlite.control import SqliteControlStore
+    from edgestead.sqlite.kv import SqliteKvStore
     from edgestead.store.writes import Writes
     from edgestead.tables.schema import MIGRATIONS
+    from edgestead.usecases.access import credentials
+    from edgestead.usecases.access.identities import FedAccess
+    from edgestead.usecases.platform import Platform
 
     store = SqliteControlStore(folder / "control.db", MIGRATIONS)
     owner = credentials.Credentials(
@@ -81,14 +84,14 @@ def serve(listener: socket.socket, folder: Path, token: str) -> None:
     store.write(
         lambda tx: credentials.install(tx, owner, now_us=now_us, new_id=lambda: secrets.token_hex(16))
     ).result()
-    access = AccessTable()
+    access = FedAccess()
     store.read(access.refresh)
 
     async def main() -> None:
         context = AppContext(
             barrier=StoreBarrier(store, Writes(store)),
             kv=KvData(SqliteKvStore(folder)),
-            access=access,
+            access=access.table,
             platform=Platform(
                 nameservers=("ns1.edge.internal", "ns2.edge.internal"),
                 edge_addresses=("203.0.113.1",),
@@ -102,7 +105,10 @@ def serve(listener: socket.socket, folder: Path, token: str) -> None:
             now_us=lambda: time.time_ns() // 1000,
             log=BatchedLog(os.open(os.devnull, os.O_WRONLY)),
         )
-        await RestServer(create_app(context), StrictProtocol, listener).run_until_ended(lambda: None)
+        app = Application(context)
+        await Server(app, app.refuse, connections=context.connections).open([listener])
+        process.rest_collector()
+        await asyncio.Event().wait()
 
     uvloop.run(main())
 
@@ -120,16 +126,16 @@ def serve_bare(listener: socket.socket, folder: Path) -> None:
         await send({"type": "http.response.body", "body": body})
 
     async def main() -> None:
-        await _uvicorn(app, "httptools").serve([listener])
+        await _uvicorn(app).serve([listener])
 
     uvloop.run(main())
 
 
-def _uvicorn(app, protocol) -> uvicorn.Server:
+def _uvicorn(app) -> uvicorn.Server:
     return uvicorn.Server(
         uvicorn.Config(
             app,
-            http=protocol,
+            http="httptools",
             loop="none",
             ws="none",
             lifespan="off",

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import uvloop
 
+from edgestead.sqlite.control import SqliteControlStore
 from edgestead.store.migrations import Migration
-from edgestead.store.sqlite.control import SqliteControlStore
 from edgestead.store.writes import Writes
 
 ROUNDS = 5
