@@ -1,0 +1,39 @@
+"""The index of all pages, written from the folders.
+
+Owns  the order of tasks and sections.
+Not   titles: each page's first line is its own.
+"""
+
+from pathlib import Path
+
+DOCS = Path(__file__).parents[1]
+HOW_TO = {  # what somebody wants to do, in the order in which they come to it
+    "Run a server": ("run", "operate", "tokens", "move-in", "dated-behaviours"),
+    "Zones and records": ("dns", "tools", "history", "name-servers", "secondaries"),
+    "Sites behind the edge": ("edge", "edge-rules", "waf-configuration", "waf-tuning"),
+    "Values and objects": ("key-value", "objects", "objects-in-time", "operate-objects"),
+    "Tests": ("test-against-edgestead", "test-objects"),
+}
+SECTIONS = {  # of the index, behind the how-tos: folder, heading and a remark
+    "explanation": ("Explanation", ""),
+    "reference": ("Reference", ""),
+    "contributing": ("Working on it", ""),
+    "design": ("Design notes", "Why it is built so. A number that is not here was never given."),
+}
+
+
+def page() -> str:
+    """docs/index.md: every page under its title."""
+    lines = ["# All pages", "", "* [The tutorial](tutorial.md)"]
+    lines += ["* [Differences from the service you know](differences.md)", "", "## How to"]
+    for task, names in HOW_TO.items():
+        lines += ["", f"### {task}", "", *(_link(DOCS / "how-to" / f"{name}.md") for name in names)]
+    for folder, (heading, remark) in SECTIONS.items():
+        lines += ["", f"## {heading}", "", *([remark, ""] if remark else [])]
+        lines += map(_link, sorted((DOCS / folder).glob("*.md")))
+    return "\n".join(lines) + "\n"
+
+
+def _link(path: Path) -> str:
+    title = path.read_text().partition("\n")[0].removeprefix("# ")
+    return f"* [{title}]({path.relative_to(DOCS)})"
