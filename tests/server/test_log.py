@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import threading
 
 import pytest
 
@@ -14,9 +15,13 @@ LINES = 5_000  # of 100 octets: far more than a pipe holds
 
 @pytest.fixture
 def pipe():
+    """A pipe whose writing threads have ended before its numbers are free for somebody else's files."""
+    threads_before = set(threading.enumerate())
     read, write = os.pipe()
     yield read, write
-    os.close(read)
+    os.close(read)  # a thread that waits for space in the pipe is refused, and ends
+    for thread in set(threading.enumerate()) - threads_before:
+        thread.join()
     os.close(write)
 
 
@@ -51,6 +56,7 @@ def test_dropped_lines_are_counted_once_somebody_reads_again(pipe):
     text = b""
     while b"log_lines_dropped" not in text:
         text += os.read(read, 65_536)
+    handler.close()
 
     counted = next(line for line in text.split(b"\n") if b"log_lines_dropped" in line)
     assert json.loads(counted)["count"] > 0
