@@ -9,16 +9,18 @@ from collections.abc import Iterator
 import msgspec
 
 from edgestead.changes import CHANGES
-from edgestead.usecases.zone.dns_settings_table import (
+from edgestead.model.settings import (
     ACCOUNT_TYPES,
-    FIELDS,
+    DNS_SETTINGS,
     NS_SET,
+    SETTINGS,
     SOA,
     SOA_TIMES,
+    VENDOR_IDS,
     ZONE_TYPES,
+    Setting,
 )
 from edgestead.usecases.zone.facts import StoredSoa
-from edgestead.usecases.zone.settings_table import SETTINGS, VENDOR_IDS, Setting
 
 _DAYS = {change.subject: change.day for change in CHANGES}
 _HEAD = """# Settings
@@ -57,7 +59,7 @@ def page() -> str:
     for row in SETTINGS.values():
         lines += [f"### {row.id}\n", *_zone_lines(row), ""]
     lines.append(_DNS_HEAD)
-    for name in FIELDS:
+    for name in DNS_SETTINGS:
         lines += [f"### {name}\n", *_dns_lines(name), ""]
     return "\n".join(lines)
 
@@ -81,7 +83,7 @@ def _zone_lines(row: Setting) -> Iterator[str]:
 
 
 def _dns_lines(name: str) -> Iterator[str]:
-    row = FIELDS[name]
+    row = DNS_SETTINGS[name]
     if name == SOA:
         yield "- `mname`, `rname`: a name, or null for the server's choice (the first name server, and"
         yield "  `hostmaster` in its domain)"

@@ -7,9 +7,9 @@ import pytest
 
 from edgestead.changes import CHANGES, Kind, ending
 from edgestead.http1 import head
+from edgestead.model.settings import SETTINGS
 from edgestead.rest import openapi
 from edgestead.rest.routing import BASE_PATH, CONTROL, ROUTES, Router, rows_of
-from edgestead.usecases.zone.settings_table import SETTINGS
 from tests.changes.conftest import ACCOUNT
 from tests.support.api import KEY_PAIR
 

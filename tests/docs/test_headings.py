@@ -15,8 +15,8 @@ from edgestead.changes import CHANGES
 from edgestead.cli.main import cli
 from edgestead.model.counters import METRICS
 from edgestead.model.refusals import EdgeError
+from edgestead.model.settings import SETTINGS
 from edgestead.rest.routing import BASE_PATH, ROUTES
-from edgestead.usecases.zone.settings_table import SETTINGS
 from tests.docs.conftest import ROOT
 
 

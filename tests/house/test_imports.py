@@ -34,6 +34,16 @@ def test_only_the_server_knows_implementations_of_storage():
     assert "ignore_imports" not in contract
 
 
+def test_what_answers_queries_and_visitors_knows_no_use_case():
+    (contract,) = (contract for contract in contracts() if contract["type"] == "forbidden")
+
+    assert set(contract["source_modules"]) == {
+        f"edgestead.{room}" for room in ("edge", "objects", "dns", "waf")
+    }
+    assert set(contract["forbidden_modules"]) == {"edgestead.usecases", "edgestead.tables"}
+    assert "ignore_imports" not in contract
+
+
 def test_an_exception_that_is_not_needed_any_more_fails_the_contract():
     assert not any("unmatched_ignore_imports_alerting" in contract for contract in contracts())
 

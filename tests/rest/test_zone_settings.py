@@ -6,7 +6,7 @@ import pytest
 
 from edgestead.changes import CHANGES, changed
 from edgestead.model.call import Profile
-from edgestead.usecases.zone.settings_table import SETTINGS
+from edgestead.model.settings import SETTINGS
 from tests.support.api import LocalApi
 
 GOOD = {

@@ -30,8 +30,8 @@ from edgestead.model.edge import (
 )
 from edgestead.model.ruleset_document import KIND_RULESET, RulesetDocument
 from edgestead.model.ruleset_document import decode as decode_ruleset
+from edgestead.model.settings import SETTINGS
 from edgestead.store.changes import Change
-from edgestead.usecases.zone.settings_table import SETTINGS
 
 KINDS = (KIND_EDGE_ZONE, KIND_EDGE_NAME, KIND_RULESET)
 

@@ -12,6 +12,9 @@ import msgspec
 from edgestead.language.phases import PHASES, Direction
 from edgestead.language.types import BOOL, INT, IP, STRING, Type, Value, array, map_of
 
+# What rate limits may count by and no expression can name; the edge takes the client's address for it.
+VISITOR = "cf.unique_visitor_id"
+
 _STRINGS = array(STRING)
 _MULTI = map_of(_STRINGS)
 _LISTS = array(_STRINGS)

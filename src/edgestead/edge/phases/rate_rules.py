@@ -30,8 +30,8 @@ from edgestead.edge.phases.rules import (
     condition,
 )
 from edgestead.language import FilterError, Value, View, compile_value
+from edgestead.language.fields import VISITOR
 from edgestead.language.types import BOOL, INT, IP, IPV6_FLAG, STRING, array
-from edgestead.usecases.ruleset.expressions import VISITOR
 
 PHASE = "http_ratelimit"
 BLOCK_STATUS = 429

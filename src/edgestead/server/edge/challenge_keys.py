@@ -20,9 +20,9 @@ from typing import NamedTuple
 import msgspec
 
 from edgestead.edge.challenge.clearance import KEY_OCTETS, Key
+from edgestead.model.settings import CHALLENGE_SECONDS_MAX
 from edgestead.server import credentials, files
 from edgestead.server.errors import StartError
-from edgestead.usecases.zone.settings_table import CHALLENGE_SECONDS_MAX
 
 FILE_NAME = "challenge-keys.json"
 KEY_SECONDS = 30 * 86_400  # that a key signs

@@ -18,6 +18,7 @@ from edgestead.model.refusals.account import (
     AccountTypeIsFixed,
 )
 from edgestead.model.refusals.request import MissingField
+from edgestead.model.settings import CUSTOM_ACCOUNT, STANDARD
 from edgestead.model.times import six_digits
 from edgestead.store.control import Reader, Transaction
 from edgestead.tables import accounts, settings
@@ -26,7 +27,6 @@ from edgestead.usecases.access.authorise import Identity, sees_account
 from edgestead.usecases.limits import ACCOUNT_NAME_CHARACTERS_MAX, PROFILE_CHARACTERS_MAX
 from edgestead.usecases.lookup import account_of
 from edgestead.usecases.zone import dns_settings
-from edgestead.usecases.zone.facts import CUSTOM_ACCOUNT, STANDARD
 
 _DATED = msgspec.Meta(extra_json_schema={"deprecated": True})
 

@@ -19,15 +19,15 @@ from edgestead.model.refusals.setting import (
     NameserverRefused,
     TooManyNameservers,
 )
+from edgestead.model.settings import CUSTOM_ACCOUNT, NAMESERVERS, NS_SET
 from edgestead.store.control import Reader, Transaction
 from edgestead.tables import custom_nameservers, flattened, records, zones
 from edgestead.tables.custom_nameservers import NameserverRow
 from edgestead.usecases import limits
 from edgestead.usecases.lookup import account_of
 from edgestead.usecases.platform import Platform
-from edgestead.usecases.zone.dns_settings_table import NAMESERVERS, NS_SET
 from edgestead.usecases.zone.edit import ZoneEdit
-from edgestead.usecases.zone.facts import CUSTOM_ACCOUNT, FAMILY, Nameservers
+from edgestead.usecases.zone.facts import FAMILY, Nameservers
 
 
 class NameserverBody(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ The serial is kept as it was sent and never served: the server counts its own. C
 
 from typing import cast
 
+from edgestead.model import settings
 from edgestead.model.names import InvalidValue, text_from_wire
 from edgestead.model.records import SOA, folded_content, from_wire
 from edgestead.model.refusals.record import ContentRefused, TtlRefused
@@ -15,11 +16,10 @@ from edgestead.model.served import ServedZone
 from edgestead.tables.records import RecordRow
 from edgestead.usecases import limits
 from edgestead.usecases.record.draft import Draft
-from edgestead.usecases.zone import dns_settings_table
 from edgestead.usecases.zone.facts import FAMILY, StoredSoa
 from edgestead.usecases.zone.serving import Soa
 
-SETTING = f"{FAMILY}.{dns_settings_table.SOA}"
+SETTING = f"{FAMILY}.{settings.SOA}"
 TTL_SECONDS_MIN = 300  # contract "DNS settings", soa.ttl
 
 _SERIAL_AT = -20  # of the five numbers at the end of the rdata (RFC 1035 §3.3.13)
@@ -32,7 +32,7 @@ def setting_of(draft: Draft) -> StoredSoa:
     times = {"refresh": soa.refresh, "retry": soa.retry, "expire": soa.expire, "min_ttl": soa.minimum}
     for name, seconds in times.items():
         try:
-            dns_settings_table.SOA_TIMES[name].read(seconds, None)
+            settings.SOA_TIMES[name].read(seconds, None)
         except InvalidValue as error:
             raise _refused(f"{name} {error.reason}") from None
     if not soa.retry <= soa.refresh <= soa.expire:

@@ -9,11 +9,10 @@ from typing import Any
 
 from edgestead.language import BOOL, INT, IP, STRING, FilterError, Type, compile_filter, compile_value
 from edgestead.language.errors import EXCERPT_CHARACTERS_MAX
+from edgestead.language.fields import VISITOR
 from edgestead.model.refusals.ruleset import ExpressionBlank, ExpressionRefused
 from edgestead.usecases.ruleset.shapes import Place
 
-# Counted by what a request carries: the language has no field for it, the edge takes the client's address.
-VISITOR = "cf.unique_visitor_id"
 _COUNTABLE = (STRING, INT, IP, BOOL, Type("Array", STRING))
 _EXPRESSION_MEMBERS = frozenset(
     ("expression", "counting_expression", "username_expression", "password_expression", "key")

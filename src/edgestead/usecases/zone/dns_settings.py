@@ -18,6 +18,17 @@ from edgestead.model.checks import Choice
 from edgestead.model.names import InvalidName, InvalidValue
 from edgestead.model.refusals.request import InvalidBody
 from edgestead.model.refusals.setting import DnsSettingRefused, ZoneModeRefused
+from edgestead.model.settings import (
+    ACCOUNT_TYPES,
+    CUSTOM_ACCOUNT,
+    DNS_SETTINGS,
+    NAMESERVERS,
+    NS_SET,
+    SOA,
+    SOA_TIMES,
+    STANDARD,
+    ZONE_TYPES,
+)
 from edgestead.model.times import six_digits
 from edgestead.store.control import Reader, Transaction
 from edgestead.tables import flattened, settings, zones
@@ -27,26 +38,9 @@ from edgestead.usecases.limits import REFRESHED_NAMES_MAX, ZONES_SERVED_ANEW_MAX
 from edgestead.usecases.lookup import account_of, zone_of
 from edgestead.usecases.platform import Platform
 from edgestead.usecases.zone import facts
-from edgestead.usecases.zone.dns_settings_table import (
-    ACCOUNT_TYPES,
-    FIELDS,
-    NAMESERVERS,
-    NS_SET,
-    SOA,
-    SOA_TIMES,
-    ZONE_TYPES,
-)
 from edgestead.usecases.zone.edit import ZoneEdit
-from edgestead.usecases.zone.facts import (
-    CUSTOM_ACCOUNT,
-    ENFORCE_DNS_ONLY,
-    FAMILY,
-    STANDARD,
-    Nameservers,
-    StoredSoa,
-)
+from edgestead.usecases.zone.facts import ENFORCE_DNS_ONLY, FAMILY, Nameservers, StoredSoa
 from edgestead.usecases.zone.serving import PLAIN
-from edgestead.usecases.zone.settings_table import stored_only
 
 STORED_SET = f"{FAMILY}.{NAMESERVERS}"
 FLATTEN = "flatten_all_cnames"
@@ -251,15 +245,20 @@ def _enforce_dns_only(
 
 def remarks(body: DnsSettingsBody) -> list[str]:
     """What an operator should know of settings that were just sent."""
-    sent = {name: getattr(body, name) for name in FIELDS}
-    idle = [name for name, value in sent.items() if value is not None and FIELDS[name].is_idle(value)]
+    sent = {name: getattr(body, name) for name in DNS_SETTINGS}
+    idle = [name for name, value in sent.items() if value is not None and DNS_SETTINGS[name].is_idle(value)]
     return [stored_only(idle)] if idle else []
+
+
+def stored_only(ids: Sequence[str]) -> str:
+    """What is answered to a change of settings that this server keeps and does not act on."""
+    return f"Stored only, this server serves nothing else for it: {', '.join(ids)}."
 
 
 def give_defaults(call: Call, tx: Transaction, account_id: str, zone_id: str) -> None:
     """What a new zone has from its account. A random standard set is one of the standard sets."""
     for name, stored in settings.family(tx, account_id, FAMILY).items():
-        if name in FIELDS:
+        if name in DNS_SETTINGS:
             value = stored.value.replace('"edge.standard.random"', f'"{STANDARD}"')
             settings.put(tx, zone_id, f"{FAMILY}.{name}", value, call.now_us)
 
@@ -289,7 +288,7 @@ def spelled(call: Call, type_: str) -> str:
 def _fields(body: DnsSettingsBody, stored: Mapping[str, Stored], at: str) -> dict[str, Any]:
     """The fields that were sent, checked and merged. Raises DnsSettingRefused, InvalidBody."""
     fields: dict[str, Any] = {}
-    for name, row in FIELDS.items():
+    for name, row in DNS_SETTINGS.items():
         value = getattr(body, name)
         if value is None:
             continue
@@ -378,7 +377,7 @@ def _store_defaults(call: Call, tx: Transaction, account_id: str, fields: Mappin
 
 def _view(call: Call, stored: Mapping[str, Stored], rname: str, *, is_zone: bool) -> DnsSettingsView:
     def value(name: str) -> Any:
-        return _decode(stored[name].value) if name in stored else FIELDS[name].default
+        return _decode(stored[name].value) if name in stored else DNS_SETTINGS[name].default
 
     soa = facts.read_soa(stored[SOA].value) if SOA in stored else StoredSoa()
     servers = Nameservers()

@@ -10,12 +10,12 @@ import msgspec
 
 from edgestead.model import edge, names
 from edgestead.model.edge import KIND_EDGE_NAME, KIND_EDGE_ZONE, EdgeName, EdgeZone
+from edgestead.model.settings import SETTINGS
 from edgestead.store.control import Transaction
 from edgestead.tables import records, settings, zones
 from edgestead.tables.records import Neighbour
 from edgestead.tables.zones import ZoneRow
 from edgestead.usecases.zone import serving
-from edgestead.usecases.zone.settings_table import SETTINGS
 
 _SCOPE, _KIND_SETTLED = "edge", "edge:settled"
 _NAMES_PER_STEP = 1_000

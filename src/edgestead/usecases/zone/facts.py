@@ -12,6 +12,7 @@ import msgspec
 
 from edgestead.model import names
 from edgestead.model.refusals.zone import ZoneNotFound
+from edgestead.model.settings import CUSTOM_ACCOUNT, CUSTOM_ZONE, STANDARD
 from edgestead.store.control import Reader
 from edgestead.tables import custom_nameservers, settings, zones
 from edgestead.tables.zones import Editable, SettingsWanted, ZoneRow
@@ -22,9 +23,6 @@ ENFORCE_DNS_ONLY = f"{FAMILY}.enforce_dns_only"
 """Of an account: every zone of it serves proxied records as they are written."""
 IPV6 = "ipv6"
 VANITY = "zone.vanity_name_servers"
-CUSTOM_ACCOUNT = "custom.account"
-CUSTOM_ZONE = "custom.zone"
-STANDARD = "edge.standard"
 PROTOCOLS = {"http2": b"h2", "http3": b"h3"}
 """Zone settings to ALPN protocol names (RFC 9113 §3.2, RFC 9114 §3.1)."""
 

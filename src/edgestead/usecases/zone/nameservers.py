@@ -12,6 +12,7 @@ from edgestead.model import names
 from edgestead.model.call import Call
 from edgestead.model.names import InvalidName
 from edgestead.model.refusals.setting import DnsSettingRefused, VanityRefused
+from edgestead.model.settings import CUSTOM_ACCOUNT, CUSTOM_ZONE, NAMESERVERS, NS_SET, STANDARD
 from edgestead.store.control import Reader, Transaction
 from edgestead.tables import settings
 from edgestead.tables.zones import ZoneRow
@@ -19,9 +20,8 @@ from edgestead.usecases.limits import VANITY_NAMESERVERS_MAX
 from edgestead.usecases.lookup import zone_of
 from edgestead.usecases.platform import Platform
 from edgestead.usecases.zone import dns_settings, facts
-from edgestead.usecases.zone.dns_settings_table import NAMESERVERS, NS_SET
 from edgestead.usecases.zone.edit import ZoneEdit
-from edgestead.usecases.zone.facts import CUSTOM_ACCOUNT, CUSTOM_ZONE, FAMILY, STANDARD, VANITY, Nameservers
+from edgestead.usecases.zone.facts import FAMILY, VANITY, Nameservers
 
 
 class ZoneCustomBody(msgspec.Struct, frozen=True):

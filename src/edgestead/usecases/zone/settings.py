@@ -9,11 +9,21 @@ from typing import Any
 
 import msgspec
 
+from edgestead.changes import changed
 from edgestead.model import names
 from edgestead.model.call import Call, Profile
 from edgestead.model.names import InvalidValue
 from edgestead.model.refusals import EdgeError
 from edgestead.model.refusals.setting import ItemsMissing, SettingIsFixed, SettingValueRefused, UnknownSetting
+from edgestead.model.settings import (
+    CNAME_FLATTENING,
+    DEVELOPMENT_MODE,
+    DEVELOPMENT_SECONDS,
+    FLATTENING,
+    SETTINGS,
+    VENDOR_IDS,
+    Setting,
+)
 from edgestead.model.times import six_digits
 from edgestead.store.control import Reader, Transaction
 from edgestead.tables import settings
@@ -25,22 +35,12 @@ from edgestead.usecases.platform import Platform
 from edgestead.usecases.zone import dns_settings
 from edgestead.usecases.zone.edit import ZoneEdit
 from edgestead.usecases.zone.facts import PROTOCOLS
-from edgestead.usecases.zone.settings_table import (
-    CNAME_FLATTENING,
-    DEVELOPMENT_MODE,
-    DEVELOPMENT_SECONDS,
-    SETTINGS,
-    VENDOR_IDS,
-    Setting,
-    flattening_shown,
-    flattens_all,
-    stored_only,
-)
 
 INVITES_TO_TLS = (
     "DNS answers HTTPS records for proxied names from now on. Browsers that see them try TLS: the edge"
     " answers it with HTTP/1.1, on its --https listener, if it has one."
 )
+_VENDOR_FLATTENING = {"apex": "flatten_at_root", "on": "flatten_all"}
 _MICROSECONDS = 1_000_000
 _decode = msgspec.json.Decoder().decode
 _OWN_IDS = {own: vendor for vendor, own in VENDOR_IDS.items()}
@@ -124,7 +124,7 @@ def remarks(views: Iterable[SettingView]) -> list[str]:
     """What an operator should know of settings that were just changed."""
     said = [INVITES_TO_TLS] if any(one.id in PROTOCOLS and one.value == "on" for one in views) else []
     idle = [one.id for one in views if not SETTINGS[VENDOR_IDS.get(one.id, one.id)].effect]
-    return [*said, stored_only(idle)] if idle else said
+    return [*said, dns_settings.stored_only(idle)] if idle else said
 
 
 def development_seconds(call_us: int, stored: Stored | None) -> int:
@@ -186,7 +186,7 @@ def _why_fixed(row: Setting, zone: ZoneRow) -> str:
 
 def _put(edit: ZoneEdit, row: Setting, value: Any) -> None:
     if row.id == CNAME_FLATTENING:
-        dns_settings.put_fields(edit, {dns_settings.FLATTEN: flattens_all(value)})
+        dns_settings.put_fields(edit, {dns_settings.FLATTEN: FLATTENING[value] == "on"})
     else:
         edit.settings.put(row.id, value, again=row.id == DEVELOPMENT_MODE)
 
@@ -197,15 +197,20 @@ def _listed(call: Call, reader: Reader, zone: ZoneRow) -> list[SettingView]:
     return [
         _view(call, row, zone, flattening if row.id == CNAME_FLATTENING else stored.get(row.id))
         for row in SETTINGS.values()
-        if not row.is_gone(call)
+        if not _has_become("removed", row, call)
     ]
 
 
 def _setting(call: Call, id_: str, pointer: str | None = None) -> Setting:
     row = SETTINGS.get(VENDOR_IDS.get(id_, id_))
-    if row is None or row.is_gone(call):
+    if row is None or _has_become("removed", row, call):
         raise UnknownSetting(id=names.shown(id_)[1:-1], pointer=pointer)
     return row
+
+
+def _has_become(after: str, row: Setting, call: Call) -> bool:
+    """Whether the dated change of a setting holds, and left that of it."""
+    return row.after == after and changed(row.subject, call.as_of)
 
 
 def _shown_id(call: Call, row: Setting) -> str:
@@ -220,10 +225,12 @@ def _stored(reader: Reader, zone_id: str, id_: str) -> Stored | None:
 
 def _value(call: Call, row: Setting, stored: Stored | None) -> Any:
     if row.id == CNAME_FLATTENING:
-        flattens = bool(stored and _decode(stored.value))
-        return flattening_shown(flattens, vendor=call.profile is Profile.CLIENTS)
-    if stored is None or row.is_fixed(call):
-        return row.default_for(call)
+        shown = "on" if stored and _decode(stored.value) else "apex"
+        return _VENDOR_FLATTENING[shown] if call.profile is Profile.CLIENTS else shown
+    if _has_become("fixed", row, call):
+        return row.late_default
+    if stored is None:
+        return row.late_default if _has_become("idle", row, call) else row.default
     value = _decode(stored.value)
     if row.id == DEVELOPMENT_MODE and value == "on":
         return "on" if development_seconds(call.now_us, stored) > 0 else "off"

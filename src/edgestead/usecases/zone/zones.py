@@ -15,6 +15,7 @@ from edgestead.model.plans import PLAN_AT_BIRTH, PLANS
 from edgestead.model.refusals.account import AccountNotSeen
 from edgestead.model.refusals.request import MissingField
 from edgestead.model.refusals.zone import ZoneExists, ZoneNameRefused, ZoneNotFound, ZoneTypeRefused
+from edgestead.model.settings import DEVELOPMENT_MODE
 from edgestead.model.times import six_digits
 from edgestead.store.control import Reader, Transaction
 from edgestead.tables import accounts, flattened, records, rulesets, settings, zones
@@ -28,7 +29,6 @@ from edgestead.usecases.zone.edit import ZoneEdit
 from edgestead.usecases.zone.log import PAUSED
 from edgestead.usecases.zone.plans import PlanView
 from edgestead.usecases.zone.settings import development_seconds
-from edgestead.usecases.zone.settings_table import DEVELOPMENT_MODE
 
 SWEPT_ROWS_MAX = 500  # of one transaction: about 5 ms of the writer's time
 TYPES_OFFERED = ("full",)

@@ -1,16 +1,15 @@
-"""The settings of a zone: one row each.
+"""The settings of a zone, and its DNS settings: one row each.
 
-Owns  every setting's name, default, values, plan, effect, and the date that changed it.
-Not   values that somebody set (`tables.settings`); DNS settings (`usecases.zone.dns_settings`).
+Owns  every setting's name, default, values, plan and effect, and the subject of the change that ended it.
+Not   values that were set (`tables.settings`); what a date, a plan or a profile makes of a row
+      (`usecases.zone.settings`, `usecases.zone.dns_settings`).
 
-Defaults and values are the contract's "Zone settings". An empty `effect` means: stored and answered, no more.
+Defaults and values are the contract's "Zone settings" and "DNS settings". An empty `effect` means: stored and
+answered, no more.
 """
 
-from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-from edgestead.changes import changed
-from edgestead.model.call import Call
 from edgestead.model.checks import Between, Check, Choice, Flag, Line, Listed, Members, Text, Texts
 from edgestead.model.ciphers import Ciphers
 
@@ -45,7 +44,7 @@ _HSTS = {
     "preload": False,
     "nosniff": False,
 }
-_FLATTENING = {
+FLATTENING = {
     "off": "apex",
     "apex": "apex",
     "on": "on",
@@ -53,6 +52,7 @@ _FLATTENING = {
     "flatten_at_root": "apex",
     "flatten_all": "on",
 }
+"""What may be sent as `cname_flattening`, and what it is in our spelling."""
 
 
 class Setting(NamedTuple):
@@ -74,17 +74,6 @@ class Setting(NamedTuple):
     subject: str = ""
     after: Literal["", "removed", "fixed", "idle"] = ""
     late_default: Any = None
-
-    def is_gone(self, call: Call) -> bool:
-        return self.after == "removed" and changed(self.subject, call.as_of)
-
-    def is_fixed(self, call: Call) -> bool:
-        return self.after == "fixed" and changed(self.subject, call.as_of)
-
-    def default_for(self, call: Call) -> Any:
-        if self.after in ("fixed", "idle") and changed(self.subject, call.as_of):
-            return self.late_default
-        return self.default
 
 
 _ROWS = (
@@ -145,7 +134,7 @@ _ROWS = (
     Setting(
         CNAME_FLATTENING,
         "apex",
-        Choice(tuple(_FLATTENING)),
+        Choice(tuple(FLATTENING)),
         effect="another view of the DNS setting `flatten_all_cnames`: `on` is true, the others are false and"
         " read `apex`",
     ),
@@ -286,19 +275,60 @@ SETTINGS: dict[str, Setting] = {row.id: row for row in _ROWS}
 
 # The original vendor's spelling: read in both profiles, answered by `clients`.
 VENDOR_IDS = {"log_to_cloudflare": "log_to_edge"}
-_VENDOR_FLATTENING = {"apex": "flatten_at_root", "on": "flatten_all"}
+
+CUSTOM_ACCOUNT = "custom.account"
+CUSTOM_ZONE = "custom.zone"
+STANDARD = "edge.standard"
+NAMESERVERS = "nameservers"
+SOA = "soa"
+ZONE_TYPES = (STANDARD, "edge.advanced", CUSTOM_ACCOUNT, "custom.tenant", CUSTOM_ZONE)
+ACCOUNT_TYPES = (STANDARD, "edge.standard.random", "edge.advanced", CUSTOM_ACCOUNT, "custom.tenant")
+NS_SET = Between(1, 5)
+SOA_TIMES: dict[str, Check] = {
+    "refresh": Between(600, 86_400),
+    "retry": Between(600, 3_600),
+    "expire": Between(86_400, 2_419_200),
+    "min_ttl": Between(60, 86_400),
+    "ttl": Between(300, 86_400),
+}
 
 
-def flattens_all(value: str) -> bool:
-    """What a value of `cname_flattening` says of `flatten_all_cnames` (spec "DNS settings")."""
-    return _FLATTENING[value] == "on"
+class DnsSetting(NamedTuple):
+    """One row. `effect` empty means: stored and answered, nothing more; so are the values of `idle`."""
+
+    default: Any
+    check: Check
+    effect: str = ""
+    idle: tuple[str, ...] = ()
+
+    def is_idle(self, value: Any) -> bool:
+        return not self.effect or value in self.idle
 
 
-def flattening_shown(flattens: bool, *, vendor: bool) -> str:
-    value = "on" if flattens else "apex"
-    return _VENDOR_FLATTENING[value] if vendor else value
-
-
-def stored_only(ids: Sequence[str]) -> str:
-    """What is said to who changes settings that this server keeps and does not act on."""
-    return f"Stored only, this server serves nothing else for it: {', '.join(ids)}."
+DNS_SETTINGS: dict[str, DnsSetting] = {
+    "flatten_all_cnames": DnsSetting(
+        False,
+        Flag(),
+        "every CNAME answers its target's addresses; false flattens the apex, and records that ask for it",
+    ),
+    "foundation_dns": DnsSetting(False, Flag()),
+    "multi_provider": DnsSetting(
+        False, Flag(), "NS records at the apex are served beside the zone's own name servers"
+    ),
+    NAMESERVERS: DnsSetting(
+        {"type": STANDARD, "ns_set": 1},
+        Choice(ZONE_TYPES),
+        "the NS set of the apex, and the first name in the SOA. `edge.*` and `custom.tenant` are the server's"
+        " own (`--nameserver`), `custom.account` the account's custom name servers of set `ns_set`,"
+        " `custom.zone` the zone's `vanity_name_servers`",
+    ),
+    "ns_ttl": DnsSetting(86_400, Between(30, 86_400), "the TTL of the apex's NS records"),
+    "secondary_overrides": DnsSetting(False, Flag()),
+    SOA: DnsSetting(None, Choice(()), "the zone's SOA record; its serial is the server's"),
+    "zone_mode": DnsSetting(
+        "standard",
+        Choice(("standard", "cdn_only", "dns_only")),
+        "`dns_only` serves proxied records as they are written; `cdn_only` is stored only",
+        idle=("cdn_only",),
+    ),
+}
