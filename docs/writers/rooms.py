@@ -51,9 +51,14 @@ def uses() -> dict[str, set[str]]:
 
 
 def _floors() -> Iterator[str]:
+    """The floors of the house, then those inside of rooms, each under its contract's name."""
     contracts = tomllib.loads(PROJECT.read_text())["tool"]["importlinter"]["contracts"]
-    for layer in contracts[0]["layers"]:
-        yield layer.replace("|", "·").replace(":", "·").replace("__main__", "main")
+    for contract in contracts:
+        if contract["type"] == "layers":
+            yield f"{contract['name']}:\n\n```text"
+            for layer in contract["layers"]:
+                yield layer.replace("|", "·").replace(":", "·").replace("__main__", "main")
+            yield "```\n"
 
 
 def _first_sentence(folder: Path) -> str:
@@ -72,10 +77,8 @@ def page() -> str:
         "# Rooms, and who uses whom\n",
         "<!-- Written by docs/generate.py; change the code instead. -->\n",
         "A room leans only on floors below its own: `pyproject.toml` holds the contract, and import-linter",
-        "checks it. A `·` keeps the rooms of one floor apart.\n",
-        "```text",
+        "checks it. A `·` keeps the rooms of one floor apart. Some rooms have floors inside, too.\n",
         *_floors(),
-        "```\n",
         "| folder | what it is | uses | used by |",
         "|---|---|---|---|",
     ]

@@ -18,7 +18,7 @@ from edgestead.cli.source import find_source
 from edgestead.testing.places import private_place
 from edgestead.testing.server import wait_until
 from edgestead.waf.plan import scan
-from edgestead.waf.run import libinjection
+from edgestead.waf.terms import libinjection
 
 
 def examined(server, *arguments, **environment):

@@ -26,6 +26,13 @@ def test_every_room_has_its_floor():
     assert floors["ignore_imports"] == ["edgestead -> edgestead.objects.**"]
 
 
+def test_rooms_with_floors_of_their_own_name_all_of_their_folders():
+    _, *inside = (contract for contract in contracts() if contract["type"] == "layers")
+
+    assert [contract["containers"] for contract in inside] == [["edgestead.waf"]]
+    assert all(contract["exhaustive"] and "ignore_imports" not in contract for contract in inside)
+
+
 def test_only_the_server_knows_implementations_of_storage():
     contract = storage()
 

@@ -9,7 +9,7 @@ import pytest
 from edgestead.edge.managed.engines import ManagedRules
 from edgestead.server.edge import rules
 from edgestead.waf.plan import scan
-from edgestead.waf.run import libinjection
+from edgestead.waf.terms import libinjection
 from tests.edge.test_managed_server import RULES
 
 MORE = """

@@ -5,8 +5,8 @@ import random
 import pytest
 
 from edgestead.crs import tables
-from edgestead.waf.run import libinjection
-from edgestead.waf.run.operators import ABSENT, OPERATORS, make_test, number
+from edgestead.waf.terms import libinjection
+from edgestead.waf.terms.operators import ABSENT, OPERATORS, make_test, number
 from tests.waf import peer
 
 # operator, argument, values it matches, values it does not

@@ -10,12 +10,12 @@ from edgestead.waf.bodies import json as bodies_json
 from edgestead.waf.bodies.late_parts import LateParts
 from edgestead.waf.engine import Engine
 from edgestead.waf.limits import PART_BYTES, PART_VALUES, PORTION_UNITS_MAX, SLICE_BYTES, Meter, at_once
-from edgestead.waf.load.constants import Uses
-from edgestead.waf.load.gates import ARGUMENTS
-from edgestead.waf.plan.plan import Rest
-from edgestead.waf.plan.suspects import DETECTOR_UNITS_PER_BYTE
-from edgestead.waf.plan.variants import SEPARATOR, Chains, Texts
-from edgestead.waf.run.transformations import IN_PORTIONS, TRANSFORMATIONS
+from edgestead.waf.plan.constants import Uses
+from edgestead.waf.plan.gates import ARGUMENTS
+from edgestead.waf.plan.policies import Rest
+from edgestead.waf.run.suspects import DETECTOR_UNITS_PER_BYTE
+from edgestead.waf.terms.transformations import IN_PORTIONS, TRANSFORMATIONS
+from edgestead.waf.terms.variants import SEPARATOR, Chains, Texts
 from edgestead.waf.transaction import Refused, Request
 from tests.waf.conftest import ids, inspect
 

@@ -8,11 +8,11 @@ import pytest
 from edgestead.waf.engine import Engine
 from edgestead.waf.limits import Meter
 from edgestead.waf.load.compile import RuleSet
-from edgestead.waf.load.gates import ARGUMENTS, gates_of, soft_gate, takes_line_ends
 from edgestead.waf.plan import scan
+from edgestead.waf.plan.gates import ARGUMENTS, gates_of, soft_gate, takes_line_ends
 from edgestead.waf.plan.search import confirmed
-from edgestead.waf.plan.variants import HARMLESS_WITHOUT, HAZARDS, SEPARATOR, Chains, Texts
-from edgestead.waf.run.transformations import TRANSFORMATIONS
+from edgestead.waf.terms.transformations import TRANSFORMATIONS
+from edgestead.waf.terms.variants import HARMLESS_WITHOUT, HAZARDS, SEPARATOR, Chains, Texts
 from edgestead.waf.transaction import Request
 from tests.waf.conftest import engine_of, ids, inspect, small_program
 from tests.waf.regression import FOLDERS

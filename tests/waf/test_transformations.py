@@ -5,7 +5,7 @@ import random
 import pytest
 
 from edgestead.crs import tables
-from edgestead.waf.run.transformations import CHANGED_BY, GROWTH_MAX, TRANSFORMATIONS
+from edgestead.waf.terms.transformations import CHANGED_BY, GROWTH_MAX, TRANSFORMATIONS
 from tests.waf import peer
 
 VECTORS = {

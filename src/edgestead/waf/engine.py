@@ -26,14 +26,14 @@ from edgestead.waf.limits import (
     at_once,
 )
 from edgestead.waf.load.compile import CompiledRule, RuleSet
-from edgestead.waf.load.gates import ARGUMENTS, BODY, HEAD, RESPONSE
 from edgestead.waf.plan import scan
-from edgestead.waf.plan.plan import Plan
+from edgestead.waf.plan.gates import ARGUMENTS, BODY, HEAD, RESPONSE
+from edgestead.waf.plan.policies import Plan
 from edgestead.waf.plan.scan import NoScanner, Scanner
 from edgestead.waf.plan.search import Search
 from edgestead.waf.run.collections import add_body, add_response_body, request_values, response_values
-from edgestead.waf.run.operators import number
-from edgestead.waf.run.run import Found, Run
+from edgestead.waf.run.interpreter import Found, Run
+from edgestead.waf.terms.operators import number
 from edgestead.waf.transaction import (
     PARANOIA_LEVELS,
     PASSING,

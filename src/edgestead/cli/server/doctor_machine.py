@@ -40,7 +40,7 @@ def clock() -> Iterator[Finding]:
 def detectors() -> Iterator[Finding]:
     """What the managed ruleset leans on: without libinjection most SQL injections pass at level 1."""
     from edgestead.waf.plan import scan
-    from edgestead.waf.run import libinjection
+    from edgestead.waf.terms import libinjection
 
     if libinjection.state():
         yield Finding(

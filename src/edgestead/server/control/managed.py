@@ -11,7 +11,7 @@ from edgestead.crs import ANOMALY_RULE_ID, RULESET_ID, RulesMissing, RulesUnread
 from edgestead.crs.loader import SYSTEM_RULES, SYSTEM_SETUP
 from edgestead.server.errors import StartError
 from edgestead.usecases.ruleset.managed import HOW_TO_LOAD, ManagedRuleset, load_managed
-from edgestead.waf.run import libinjection
+from edgestead.waf.terms import libinjection
 
 _log = logging.getLogger(__name__)
 

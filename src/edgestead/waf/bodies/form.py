@@ -10,8 +10,8 @@ import re
 from collections.abc import Generator
 
 from edgestead.waf.limits import CALL_UNITS, PART_BYTES
-from edgestead.waf.run.encodings import url_decode
-from edgestead.waf.run.transformations import IN_PORTIONS
+from edgestead.waf.terms.encodings import url_decode
+from edgestead.waf.terms.transformations import IN_PORTIONS
 from edgestead.waf.transaction import Pair, Values
 
 _BAD_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")

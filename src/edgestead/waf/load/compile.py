@@ -14,11 +14,11 @@ from edgestead.crs import Catalogue, Marker, Program, Rule, Variable
 from edgestead.crs.catalogue import outbound_increment
 from edgestead.waf.load.macros import Macro
 from edgestead.waf.load.patterns import Pattern
-from edgestead.waf.plan.variants import Chain, Chains
-from edgestead.waf.run import libinjection
-from edgestead.waf.run.operators import ABSENT, Test, make_test
-from edgestead.waf.run.targets import Target, TargetSet
-from edgestead.waf.run.transformations import TRANSFORMATIONS
+from edgestead.waf.terms import libinjection
+from edgestead.waf.terms.operators import ABSENT, Test, make_test
+from edgestead.waf.terms.targets import Target, TargetSet
+from edgestead.waf.terms.transformations import TRANSFORMATIONS
+from edgestead.waf.terms.variants import Chain, Chains
 
 PHASES: Final = (1, 2, 3, 4, 5)
 CLEAN_VALUES_MAX = 1_024  # values of one link remembered as not matching

@@ -25,7 +25,7 @@ import msgspec
 
 from edgestead.waf.limits import SLICE_BYTES
 from edgestead.waf.load.compile import CompiledRule, RuleSet
-from edgestead.waf.load.gates import (
+from edgestead.waf.plan.gates import (
     ARGUMENTS,
     FAMILIES,
     HEAD,

@@ -12,12 +12,12 @@ from itertools import chain
 
 from edgestead.waf.limits import CALL_UNITS, SLICE_BYTES, Meter, at_once
 from edgestead.waf.load.compile import Link
-from edgestead.waf.load.gates import FAMILY_OF, HEAD, Candidates, Source
-from edgestead.waf.plan.plan import Plan, Scanned
+from edgestead.waf.plan.gates import FAMILY_OF, HEAD, Candidates, Source
+from edgestead.waf.plan.policies import Plan, Scanned
 from edgestead.waf.plan.scan import UNITS_PER_BYTE, NoScanner, Scanner
-from edgestead.waf.plan.suspects import any_holds, may_match
-from edgestead.waf.plan.variants import Chains, Joined, Texts
-from edgestead.waf.run.run import Run
+from edgestead.waf.run.interpreter import Run
+from edgestead.waf.run.suspects import any_holds, may_match
+from edgestead.waf.terms.variants import Chains, Joined, Texts
 from edgestead.waf.transaction import Pair
 
 

@@ -23,8 +23,8 @@ from edgestead.waf.bodies import body as bodies
 from edgestead.waf.bodies.form import arguments, count, reading, set_arguments
 from edgestead.waf.bodies.media_types import processor_of
 from edgestead.waf.limits import ARGUMENTS_MAX, CALL_UNITS, COOKIES_MAX, PART_BYTES
-from edgestead.waf.run.encodings import percent_decode
-from edgestead.waf.run.transformations import percent_decode_in_portions, unquote_cookie_in_portions
+from edgestead.waf.terms.encodings import percent_decode
+from edgestead.waf.terms.transformations import percent_decode_in_portions, unquote_cookie_in_portions
 from edgestead.waf.transaction import Pair, Refused, Request, Response, Values
 
 SPACE = b" \t\n\v\f\r"

@@ -18,7 +18,7 @@ from collections.abc import Callable, Generator
 from hashlib import md5, sha1
 
 from edgestead.waf.limits import CALL_UNITS, at_once
-from edgestead.waf.run import encodings
+from edgestead.waf.terms import encodings
 
 Transformation = Callable[[bytes], bytes]
 Portions = Generator[int, None, bytes]  # tells the units of work of each portion, ends with the value

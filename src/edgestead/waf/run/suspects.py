@@ -10,7 +10,7 @@ from itertools import accumulate
 
 from edgestead.waf.limits import CALL_UNITS, PART_BYTES, Meter
 from edgestead.waf.load.compile import CLEAN_VALUE_BYTES_MAX, CLEAN_VALUES_MAX, Link
-from edgestead.waf.plan.variants import SEPARATOR, Joined
+from edgestead.waf.terms.variants import SEPARATOR, Joined
 
 TRIES_MAX = 8  # joined matches followed to their values, before each value is looked at
 SOFT_KINDS = frozenset(("rx", "joined", "sqli", "xss"))

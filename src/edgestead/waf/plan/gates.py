@@ -11,8 +11,8 @@ rule that looks at both is in both.
 from typing import Final, NamedTuple
 
 from edgestead.waf.load.compile import CompiledRule, Link, RuleSet
-from edgestead.waf.plan.suspects import SOFT_KINDS
-from edgestead.waf.plan.variants import SEPARATOR
+from edgestead.waf.run.suspects import SOFT_KINDS
+from edgestead.waf.terms.variants import SEPARATOR
 
 ARGUMENTS, BODY, HEAD, RESPONSE = "arguments", "body", "head", "response"
 FAMILY_OF: Final = {ARGUMENTS: ARGUMENTS, BODY: ARGUMENTS, HEAD: HEAD, RESPONSE: RESPONSE}

@@ -15,8 +15,8 @@ from copy import copy
 from edgestead.waf.limits import Meter
 from edgestead.waf.load.compile import PHASES, CompiledRule, Link, RuleSet, Setter
 from edgestead.waf.load.macros import Macro, Name
-from edgestead.waf.run.run import Run, settled, slot
-from edgestead.waf.run.targets import STATE_VARIABLES, Target
+from edgestead.waf.run.interpreter import Run, settled, slot
+from edgestead.waf.terms.targets import STATE_VARIABLES, Target
 
 _KEYED = frozenset(("TX", "IP", "GLOBAL", "RESOURCE", "SESSION", "USER"))  # what setvar can change
 CAPTURES = frozenset(b"%d" % digit for digit in range(10))

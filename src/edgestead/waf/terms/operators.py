@@ -15,7 +15,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 import re2
 
-from edgestead.waf.run import checksums, libinjection
+from edgestead.waf.terms import checksums, libinjection
 
 Test = Callable[[bytes], bytes | None]
 Phrases = Sequence[bytes]

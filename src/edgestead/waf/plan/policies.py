@@ -19,8 +19,9 @@ from typing import NamedTuple
 
 from edgestead.waf.limits import Meter
 from edgestead.waf.load.compile import PHASES, CompiledRule, Link, RuleSet
-from edgestead.waf.load.constants import Constants, Uses, acts, reads, writes
-from edgestead.waf.load.gates import (
+from edgestead.waf.load.patterns import either
+from edgestead.waf.plan.constants import Constants, Uses, acts, reads, writes
+from edgestead.waf.plan.gates import (
     ARGUMENT_VARIABLES,
     ARGUMENTS,
     Candidates,
@@ -32,11 +33,10 @@ from edgestead.waf.load.gates import (
     soft_gate,
     takes_line_ends,
 )
-from edgestead.waf.load.patterns import either
-from edgestead.waf.plan.suspects import any_holds
-from edgestead.waf.run.operators import number
-from edgestead.waf.run.run import Knowledge, Outcomes, Run, settled
-from edgestead.waf.run.targets import STATE_VARIABLES, Target
+from edgestead.waf.run.interpreter import Knowledge, Outcomes, Run, settled
+from edgestead.waf.run.suspects import any_holds
+from edgestead.waf.terms.operators import number
+from edgestead.waf.terms.targets import STATE_VARIABLES, Target
 
 NAME_UNITS = 10  # to look whether a changed variable wakes a rule
 SEEN_VALUES_MAX = 4_096  # values whose candidate rules are remembered; all are forgotten at once

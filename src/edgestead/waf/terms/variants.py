@@ -22,7 +22,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from edgestead.waf.limits import CALL_UNITS, PART_BYTES, PART_VALUES, SLICE_BYTES, SMALL_BYTES, Meter
-from edgestead.waf.run.transformations import (
+from edgestead.waf.terms.transformations import (
     CHANGED_BY,
     EACH,
     IN_PORTIONS,

@@ -28,10 +28,10 @@ from edgestead.waf.limits import (
 )
 from edgestead.waf.load.compile import CLEAN_VALUE_BYTES_MAX, CLEAN_VALUES_MAX, CompiledRule, Control, Link
 from edgestead.waf.load.macros import Macro
-from edgestead.waf.plan.suspects import DETECTORS, suspects
-from edgestead.waf.plan.variants import Chains, Texts
-from edgestead.waf.run.operators import number
-from edgestead.waf.run.targets import Item, Target, excludes, visible
+from edgestead.waf.run.suspects import DETECTORS, suspects
+from edgestead.waf.terms.operators import number
+from edgestead.waf.terms.targets import Item, Target, excludes, visible
+from edgestead.waf.terms.variants import Chains, Texts
 from edgestead.waf.transaction import Pair, Values
 
 MEMORIES_MAX = 512  # outcomes of one rule
