@@ -21,6 +21,7 @@ from edgestead.config_options import OPTIONS, Option
 from edgestead.config_values import LIST_ITEMS_MAX, WORKERS_MAX, Address
 from edgestead.model.call import Profile
 from edgestead.model.log_text import LogForm
+from edgestead.model.quotas import Quotas
 
 __all__ = [
     "OPTIONS",
@@ -89,6 +90,10 @@ class Config:
     api_guesses: int
     metrics_open: bool
     disk_reserve_mib: int
+    quota_zones: int
+    quota_zone_records: int
+    quota_account_kv_mib: int
+    quota_namespace_kv_mib: int
     barrier_ms: int
     silence_seconds: int
     drain_seconds: int
@@ -121,6 +126,15 @@ class Config:
         if self.origin_allow or not all(ip_address(one.host).is_loopback for one in listening):
             return self.origin_allow
         return (ip_network("0.0.0.0/0"), ip_network("::/0"))
+
+    @property
+    def quotas(self) -> Quotas:
+        return Quotas(
+            account_zones=self.quota_zones,
+            zone_records=self.quota_zone_records,
+            account_value_bytes=self.quota_account_kv_mib << 20,
+            namespace_value_bytes=self.quota_namespace_kv_mib << 20,
+        )
 
     @property
     def own_addresses(self) -> tuple[IPv4Address | IPv6Address, ...]:

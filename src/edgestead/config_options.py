@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from edgestead import config_values as values
+from edgestead.model.quotas import RECORDS_PER_ZONE_MAX
 
 
 class Option(NamedTuple):
@@ -374,6 +375,38 @@ OPTIONS: tuple[Option, ...] = (
         "32",
         "MiB that are kept on the data folder's disk for deletions, revocations and starts when it is full;"
         " additions are refused before. 0 keeps none.",
+        flag=False,
+    ),
+    Option(
+        "quota-zones",
+        "N",
+        values.whole(0, 1_000_000),
+        "0",
+        "Zones that one account may have; 0 is no limit.",
+        flag=False,
+    ),
+    Option(
+        "quota-zone-records",
+        "N",
+        values.whole(1, RECORDS_PER_ZONE_MAX),
+        str(RECORDS_PER_ZONE_MAX),
+        "Records that one zone may have.",
+        flag=False,
+    ),
+    Option(
+        "quota-account-kv-mib",
+        "N",
+        values.whole(0, 1 << 30),
+        "0",
+        "MiB of keys, values and metadata that all namespaces of an account may hold; 0 is no limit.",
+        flag=False,
+    ),
+    Option(
+        "quota-namespace-kv-mib",
+        "N",
+        values.whole(0, 1 << 30),
+        "0",
+        "MiB of keys, values and metadata that one namespace may hold; 0 is no limit.",
         flag=False,
     ),
     Option(

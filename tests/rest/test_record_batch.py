@@ -176,8 +176,8 @@ def test_a_batch_is_one_serial_and_one_document_a_name(api, batch):
     assert [change.kind for change in api.changes] == ["name", "log:journal", "zone"]
 
 
-def test_quotas_count_what_the_batch_deletes(api, records, batch, monkeypatch, www):
-    monkeypatch.setattr("edgestead.usecases.limits.RECORDS_PER_ZONE_MAX", 1)
+def test_quotas_count_what_the_batch_deletes(api, records, batch, www):
+    api.limit(zone_records=1)
     new = {**WWW, "content": "192.0.2.8"}
 
     assert batch({"posts": [new]}).codes == [81045]

@@ -163,8 +163,8 @@ def test_an_rrset_fits_in_one_dns_message(api, records, monkeypatch):
     assert api.post(records, {"name": "a", **AAAA}).status == 200
 
 
-def test_a_zone_holds_so_many_records(api, records, monkeypatch):
-    monkeypatch.setattr("edgestead.usecases.limits.RECORDS_PER_ZONE_MAX", 2)
+def test_a_zone_holds_so_many_records(api, records):
+    api.limit(zone_records=2)
     first = api.post(records, {"name": "a", **A}).result
     api.post(records, {"name": "b", **A})
 

@@ -32,7 +32,7 @@ RELEASED = {
             "6f072780d6c4159e",
         ],
     ),
-    "key-value": (kv.MIGRATIONS, ["2f0d86c7470ef7e9", "95124fefdeeeb901"]),
+    "key-value": (kv.MIGRATIONS, ["2f0d86c7470ef7e9", "95124fefdeeeb901", "0dfd91b1f9a1aaa1"]),
     "objects": (catalogue.MIGRATIONS, ["d145ab1d3b2d98e9", "251dad47e718b2ab", "0cdb1ce6cb590e06"]),
     "objects' history": (history.MIGRATIONS, ["66e391f857b8e174", "dd1fbcf776dd35b7"]),
 }

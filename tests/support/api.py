@@ -19,6 +19,7 @@ from edgestead.http1.head import by_name
 from edgestead.http1.messages import Body, Request, Response
 from edgestead.model.call import Profile
 from edgestead.model.counters import private_page, render
+from edgestead.model.quotas import Quotas
 from edgestead.rest.app import Application
 from edgestead.rest.context import AppContext
 from edgestead.rest.guesses import Guesses
@@ -138,6 +139,10 @@ class LocalApi:
             )
         ).result()
         self.read_access()
+
+    def limit(self, **quotas: int) -> None:
+        """Have these quotas from now on."""
+        object.__setattr__(self.platform, "quotas", Quotas(**quotas))
 
     def read_access(self) -> None:
         """Know what the tables say of tokens and keys: after a test has written there by itself."""

@@ -7,15 +7,15 @@ import hashlib
 import secrets
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
 from edgestead.model.refusals import Unavailable
-from edgestead.model.refusals.kv import BadCursor
+from edgestead.model.refusals.kv import BadCursor, SpaceQuota
 from edgestead.store.control import Committed
-from edgestead.store.kv import BLOB_GRACE_SECONDS, CHUNK_BYTES, Blob, Damaged, Entry, Page, Pair
+from edgestead.store.kv import BLOB_GRACE_SECONDS, CHUNK_BYTES, Allowance, Blob, Damaged, Entry, Page, Pair
 
 
 class Folder:
@@ -103,8 +103,9 @@ class MemoryValue:
 class MemoryKvStore:
     """A write is done when it is asked for."""
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: Folder, allowance: Callable[[str], Allowance] = lambda _: Allowance()) -> None:
         self._folder, self.blobs, self._closed = folder, MemoryBlobs(folder), False
+        self._allowance = allowance
 
     def _space(self, namespace: str, now_s: int) -> dict[str, Pair]:
         """The live pairs."""
@@ -147,12 +148,27 @@ class MemoryKvStore:
                 self.blobs.remove(blob_ids(added))
                 raise
             space = self._folder.spaces.setdefault(namespace, {})
+            self._check_quota(namespace, space | {pair.key: pair for pair in added}, added)
             for pair in added:
                 self.blobs.remove(blob_ids(filter(None, [space.pop(pair.key, None)])))
                 space[pair.key] = pair
             return len(added)
 
         return self._write(work)
+
+    def _check_quota(self, namespace: str, after: dict[str, Pair], added: list[Pair]) -> None:
+        spaces, allowed = self._folder.spaces, self._allowance(namespace)
+        used, then = octets_of(spaces[namespace].values()), octets_of(after.values())
+        others = sum(
+            octets_of(spaces[one].values()) for one in allowed.siblings if one in spaces and one != namespace
+        )
+        for holder, limit, beside in (
+            ("namespace", allowed.namespace_bytes, 0),
+            ("account", allowed.account_bytes, others),
+        ):
+            if 0 < limit < beside + then and then > used:
+                self.blobs.remove(blob_ids(added))
+                raise SpaceQuota(holder=holder, used_bytes=beside + used, limit_bytes=limit)
 
     def delete(self, namespace: str, keys: Iterable[str]) -> Future[Committed]:
         def work() -> int:
@@ -213,6 +229,15 @@ def entry_of(pair: Pair) -> Entry:
 
 def blob_ids(pairs: Iterable[Pair]) -> list[str]:
     return [pair.content.id for pair in pairs if isinstance(pair.content, Blob)]
+
+
+def octets_of(pairs: Iterable[Pair]) -> int:
+    return sum(
+        len(pair.key.encode())
+        + len(pair.metadata or b"")
+        + (len(pair.content) if isinstance(pair.content, bytes) else pair.content.length)
+        for pair in pairs
+    )
 
 
 def encode_cursor(key: str) -> str:

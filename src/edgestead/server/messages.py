@@ -16,6 +16,7 @@ import msgspec
 from edgestead.dns.settings import DnsSettings
 from edgestead.model.call import Profile
 from edgestead.model.log_text import LogForm
+from edgestead.model.quotas import NO_QUOTAS, Quotas
 from edgestead.server.credentials import Credentials
 
 DNS_GROUP = "dns"  # the feed's name for the processes that answer DNS
@@ -84,6 +85,7 @@ class ControlStart(Start, frozen=True, kw_only=True):
     silence_ms: int
     objects_silence_ms: int
     disk_reserve_bytes: int
+    quotas: Quotas = NO_QUOTAS
     history_days: int
     history_rows: int
     objects_workers: int = 0

@@ -16,6 +16,7 @@ from edgestead.sqlite.objectlog.runner import Runner
 from edgestead.sqlite.objectlog.thinning import Keeping
 from edgestead.sqlite.witness import WritesLost
 from edgestead.store.files import Files
+from edgestead.store.kv import Allowance
 from edgestead.store.migrations import SchemaError
 from edgestead.tables.schema import MIGRATIONS
 
@@ -29,9 +30,11 @@ def open_control(folder: Path, *, synced: bool = True) -> SqliteControlStore:
     return SqliteControlStore(folder / CONTROL_NAME, MIGRATIONS, synced=synced)
 
 
-def open_kv(folder: Path, *, synced: bool = True) -> SqliteKvStore:
+def open_kv(
+    folder: Path, *, synced: bool = True, allowance: Callable[[str], Allowance] | None = None
+) -> SqliteKvStore:
     """The key-values. Raises CANNOT_OPEN."""
-    return SqliteKvStore(folder, synced=synced)
+    return SqliteKvStore(folder, synced=synced, allowance=allowance)
 
 
 def open_objects(

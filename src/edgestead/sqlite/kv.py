@@ -5,25 +5,30 @@ Not   what may be stored (`model.kv`); which namespaces exist (`tables.namespace
 
 A namespace is a number in `spaces`. Dropping one deletes that row, so its data is gone at once, in one
 small transaction; the sweep frees the rows later, a slice at a time.
+
+`spaces.octets` is what a namespace holds, updated in the transaction of each change. It is NULL until a quota
+asks for the first time, which counts all rows once: without a quota it costs nothing.
 """
 
 import math
 from abc import ABC, abstractmethod
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from itertools import chain, islice
 from pathlib import Path
 from typing import Self
 
 from edgestead.model.refusals import Unavailable
-from edgestead.model.refusals.kv import BadCursor
+from edgestead.model.refusals.kv import BadCursor, SpaceQuota
 from edgestead.sqlite.blobs import FileBlobs
 from edgestead.sqlite.database import Database
 from edgestead.sqlite.witness import migration
 from edgestead.store.control import Committed, Row, Transaction
 from edgestead.store.kv import (
     BLOB_GRACE_SECONDS,
+    Allowance,
     Blob,
     BlobReader,
     BlobStore,
@@ -72,6 +77,7 @@ MIGRATIONS = (
         """,
     ),
     migration(2),
+    Migration(3, "octets of a namespace", "ALTER TABLE spaces ADD COLUMN octets integer;"),
 )
 
 LIVE = (
@@ -86,26 +92,33 @@ SELECT_PAGE = (
 )
 # Nothing starts with a byte above 0xF4 in UTF-8 (RFC 3629 §4), so this is behind every key.
 BEHIND_ALL_KEYS = b"\xff"
-SELECT_SPACE = "SELECT number FROM spaces WHERE id = ?"
+ROW_OCTETS = "length(key) + coalesce(length(metadata), 0) + coalesce(blob_bytes, length(value))"
+SELECT_SPACE = "SELECT number, octets FROM spaces WHERE id = ?"
+COUNT_OCTETS = f"SELECT coalesce(sum({ROW_OCTETS}), 0) FROM entries WHERE space = ?"
+SET_OCTETS = "UPDATE spaces SET octets = ? WHERE number = ?"
+TAKE_OCTETS = "UPDATE spaces SET octets = octets - ? WHERE number = ? AND octets IS NOT NULL"
 # The second column: whether there is any blob at all. Usually not, and then no pair has to look for its own.
 HAS_ANY_BLOB = "EXISTS (SELECT 1 FROM entries WHERE blob_id IS NOT NULL)"
-SELECT_SPACE_TO_WRITE = f"SELECT number, {HAS_ANY_BLOB} FROM spaces WHERE id = ?"
-INSERT_SPACE = f"INSERT INTO spaces (id) VALUES (?) RETURNING number, {HAS_ANY_BLOB}"
+SELECT_SPACE_TO_WRITE = f"SELECT number, octets, {HAS_ANY_BLOB} FROM spaces WHERE id = ?"
+INSERT_SPACE = f"INSERT INTO spaces (id) VALUES (?) RETURNING number, octets, {HAS_ANY_BLOB}"
 SELECT_SPACES = "SELECT id FROM spaces ORDER BY id"
-SELECT_BLOB_OF_KEY = "SELECT blob_id FROM entries WHERE space = ? AND key = ?"
+SELECT_REPLACED = f"SELECT blob_id, {ROW_OCTETS} FROM entries WHERE space = ? AND key = ?"
 UPSERT = (
     "INSERT INTO entries (space, key, expires_at_s, metadata, blob_id, blob_bytes, blob_sha256, value) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (space, key) DO UPDATE SET "
     "expires_at_s = excluded.expires_at_s, metadata = excluded.metadata, blob_id = excluded.blob_id, "
     "blob_bytes = excluded.blob_bytes, blob_sha256 = excluded.blob_sha256, value = excluded.value"
 )
-DELETE_KEY = "DELETE FROM entries WHERE space = ? AND key = ? RETURNING blob_id"
+DELETE_KEY = "DELETE FROM entries WHERE space = ? AND key = ? RETURNING blob_id, 0"
+DELETE_COUNTED = f"DELETE FROM entries WHERE space = ? AND key = ? RETURNING blob_id, {ROW_OCTETS}"
 DELETE_SPACE = "DELETE FROM spaces WHERE id = ? RETURNING number"
 INSERT_DROPPED = "INSERT INTO dropped_spaces (number) VALUES (?)"
 SELECT_DROPPED = "SELECT number FROM dropped_spaces ORDER BY number LIMIT 1"
 DELETE_DROPPED = "DELETE FROM dropped_spaces WHERE number = ?"
-SELECT_EXPIRED = "SELECT number, length(value) FROM entries WHERE expires_at_s <= ? LIMIT ?"
-SELECT_OF_SPACE = "SELECT number, length(value) FROM entries WHERE space = ? LIMIT ?"
+SELECT_EXPIRED = (
+    f"SELECT number, length(value), space, {ROW_OCTETS} FROM entries WHERE expires_at_s <= ? LIMIT ?"
+)
+SELECT_OF_SPACE = "SELECT number, length(value), space, 0 FROM entries WHERE space = ? LIMIT ?"
 DELETE_ROW = "DELETE FROM entries WHERE number = ? RETURNING blob_id"
 SELECT_FREE = "SELECT freelist_count, page_size FROM pragma_freelist_count, pragma_page_size"
 HAS_BLOB = "SELECT 1 FROM entries WHERE blob_id = ?"
@@ -115,6 +128,7 @@ class SqliteKvStore:
     """A `KvStore` in one folder: one writer thread, one read-only connection per reading thread.
 
     Several processes may open the same folder (`edgecli kv --local`); their writes wait for one another.
+    `allowance` is asked for each put, on the writer's thread; None is no quota.
     Raises on opening: SchemaError and its children, WritesLost, OSError, apsw.Error.
     """
 
@@ -124,7 +138,9 @@ class SqliteKvStore:
         *,
         blobs: BlobStore | None = None,
         synced: bool = True,
+        allowance: Callable[[str], Allowance] | None = None,
     ) -> None:
+        self._allowance = allowance
         self.blobs = blobs or FileBlobs(folder / BLOBS_NAME)
         self.database = Database(folder / DATABASE_NAME, {"kv": MIGRATIONS}, name="kv-writer", synced=synced)
         self._readers, self._writer = self.database.readers, self.database.writer
@@ -159,7 +175,7 @@ class SqliteKvStore:
         return Page(entries, _cursor_behind(entries[-1].key) if len(rows) > limit else "")
 
     def put(self, namespace: str, pairs: Iterable[Pair]) -> Future[Committed]:
-        return self._write(_Put(namespace, pairs))
+        return self._write(_Put(namespace, pairs, self._allowance))
 
     def delete(self, namespace: str, keys: Iterable[str]) -> Future[Committed]:
         return self._write(_Delete(namespace, keys))
@@ -234,23 +250,32 @@ class _Change(ABC):
 
 
 class _Put(_Change):
-    def __init__(self, namespace: str, pairs: Iterable[Pair]) -> None:
+    def __init__(
+        self, namespace: str, pairs: Iterable[Pair], allowance: Callable[[str], Allowance] | None
+    ) -> None:
         super().__init__()
         self._namespace = namespace
         self._pairs = pairs
+        self._allowance = allowance
         self._blob_pair: tuple[Pair, ...] = ()  # the first one, when it was met
-        self._count = 0
+        self._count = self._added_octets = 0
 
     def __call__(self, tx: Transaction) -> int:
         of_namespace = (self._namespace,)
         found = tx.row(SELECT_SPACE_TO_WRITE, of_namespace) or tx.row(INSERT_SPACE, of_namespace)
         assert found is not None
-        space, may_replace_blob = found
+        space, octets, may_replace_blob = found
         pairs = iter(self._pairs)
-        if not may_replace_blob:
+        is_counted = octets is not None or self._allowance is not None
+        if not may_replace_blob and not is_counted:
             tx.run_each(UPSERT, self._rows_before_blob(space, pairs))
+        if is_counted:
+            octets = _octets(tx, space, octets)
         for pair in chain(self._blob_pair, pairs):
             self._put(tx, space, pair)
+        if is_counted:
+            tx.run(SET_OCTETS, (octets + self._added_octets, space))
+            self._check_quota(tx, octets + self._added_octets)
         return self._count
 
     def _rows_before_blob(self, space: int, pairs: Iterator[Pair]) -> Iterator[tuple[object, ...]]:
@@ -267,14 +292,31 @@ class _Put(_Change):
         columns: tuple[object, ...]
         if isinstance(content, Blob):
             self.added.append(content.id)
-            columns = (content.id, content.length, content.sha256, None)
+            columns, length = (content.id, content.length, content.sha256, None), content.length
         else:
-            columns = (None, None, None, content)
-        old = tx.row(SELECT_BLOB_OF_KEY, (space, key))
-        if old is not None and old[0] is not None:
-            self.replaced.append(old[0])
+            columns, length = (None, None, None, content), len(content)
+        blob_id, replaced_octets = tx.row(SELECT_REPLACED, (space, key)) or (None, 0)
+        if blob_id is not None:
+            self.replaced.append(blob_id)
         tx.run(UPSERT, (space, key, pair.expires_at_s, pair.metadata, *columns))
         self._count += 1
+        self._added_octets += len(key) + len(pair.metadata or b"") + length - replaced_octets
+
+    def _check_quota(self, tx: Transaction, octets: int) -> None:
+        """What makes a namespace smaller is never refused, however much it holds. Raises SpaceQuota."""
+        if self._allowance is None or self._added_octets <= 0:
+            return
+        allowed = self._allowance(self._namespace)
+        if 0 < allowed.namespace_bytes < octets:
+            used = octets - self._added_octets
+            raise SpaceQuota(holder="namespace", used_bytes=used, limit_bytes=allowed.namespace_bytes)
+        if not allowed.account_bytes:
+            return
+        found = (tx.row(SELECT_SPACE, (one,)) for one in allowed.siblings if one != self._namespace)
+        together = octets + sum(_octets(tx, *space) for space in found if space is not None)
+        if together > allowed.account_bytes:
+            used = together - self._added_octets
+            raise SpaceQuota(holder="account", used_bytes=used, limit_bytes=allowed.account_bytes)
 
 
 class _Delete(_Change):
@@ -287,7 +329,13 @@ class _Delete(_Change):
         found = tx.row(SELECT_SPACE, (self._namespace,))
         if found is None:
             return 0
-        return _delete(tx, DELETE_KEY, [(found[0], key.encode()) for key in self._keys], self.replaced)
+        space, octets = found
+        sql = DELETE_KEY if octets is None else DELETE_COUNTED
+        gone = [row for key in self._keys if (row := tx.row(sql, (space, key.encode()))) is not None]
+        self.replaced += [blob_id for blob_id, _ in gone if blob_id is not None]
+        if octets is not None:
+            tx.run(TAKE_OCTETS, (sum(row_octets for _, row_octets in gone), space))
+        return len(gone)
 
 
 class _Sweep(_Change):
@@ -298,35 +346,47 @@ class _Sweep(_Change):
     def __call__(self, tx: Transaction) -> int:
         expired = _slice(tx.rows(SELECT_EXPIRED, (self._now_s, SWEEP_ROWS)))
         if expired:
-            return _delete(tx, DELETE_ROW, expired, self.replaced)
+            return self._delete(tx, expired)
         while dropped := tx.row(SELECT_DROPPED):
             rows = _slice(tx.rows(SELECT_OF_SPACE, (*dropped, SWEEP_ROWS)))
             if rows:
-                return _delete(tx, DELETE_ROW, rows, self.replaced)
+                return self._delete(tx, rows)
             tx.run(DELETE_DROPPED, dropped)
         return 0
 
-
-def _delete(tx: Transaction, sql: str, parameters: list[tuple[object, ...]], blobs: list[str]) -> int:
-    count = 0
-    for row in parameters:
-        gone = tx.row(sql, row)
-        if gone is not None:
-            count += 1
+    def _delete(self, tx: Transaction, rows: list[Row]) -> int:
+        octets: Counter[int] = Counter()
+        for number, _, space, row_octets in rows:
+            gone = tx.row(DELETE_ROW, (number,))
+            assert gone is not None
+            octets[space] += row_octets
             if gone[0] is not None:
-                blobs.append(gone[0])
-    return count
+                self.replaced.append(gone[0])
+        for space, less in octets.items():
+            tx.run(TAKE_OCTETS, (less, space))
+        return len(rows)
 
 
-def _slice(rows: list[Row]) -> list[tuple[object, ...]]:
+def _octets(tx: Transaction, space: int, kept: int | None) -> int:
+    """What a namespace holds. Counts it, and keeps the count, where there is none yet: 0.3 µs a row, once."""
+    if kept is not None:
+        return kept
+    found = tx.row(COUNT_OCTETS, (space,))
+    assert found is not None
+    octets: int = found[0]
+    tx.run(SET_OCTETS, (octets, space))
+    return octets
+
+
+def _slice(rows: list[Row]) -> list[Row]:
     """At least one row, and then as many as SWEEP_BYTES allows."""
-    taken: list[tuple[object, ...]] = []
+    taken: list[Row] = []
     bytes_ = 0
-    for number, length in rows:
-        bytes_ += length or 0
+    for row in rows:
+        bytes_ += row[1] or 0
         if taken and bytes_ > SWEEP_BYTES:
             break
-        taken.append((number,))
+        taken.append(row)
     return taken
 
 

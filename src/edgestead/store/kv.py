@@ -15,7 +15,7 @@ so a row never names a blob that is not there, and a crash leaves at worst a str
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
-from typing import Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 import msgspec
 
@@ -81,6 +81,17 @@ class Value(Protocol):
     def read(self) -> bytes:
         """All of it."""
         ...
+
+
+class Allowance(NamedTuple):
+    """What a namespace may hold, and what it and its `siblings` may hold together; 0 is no limit.
+
+    Octets of keys, values and metadata, those of expired keys too until they are swept.
+    """
+
+    namespace_bytes: int = 0
+    account_bytes: int = 0
+    siblings: tuple[str, ...] = ()
 
 
 class BlobReader(Protocol):
@@ -185,7 +196,8 @@ class KvStore(Protocol):
         """Write all pairs in one transaction; the last pair of a key wins. The value is their number.
 
         The iterable is read on the writer's thread, one pair at a time. When it raises, nothing is
-        written, the blobs of the pairs read so far are removed and the future carries the exception.
+        written, the blobs of the pairs read so far are removed and the future carries the exception; so it is
+        with SpaceQuota, when the namespace would hold more than its `Allowance`, and more than before.
         Raises Unavailable when the queue is full; the pairs' blobs then still belong to the caller.
         """
         ...

@@ -32,6 +32,9 @@ COLUMNS = columns.names(NamespaceRow)
 INSERT = columns.insert("namespaces", NamespaceRow)
 SELECT = f"select {COLUMNS} from namespaces where id = ? and account_id = ?"
 SELECT_ID_BY_TITLE = "select id from namespaces where account_id = ? and title = ?"
+SELECT_SIBLINGS = (
+    "select id from namespaces where account_id = (select account_id from namespaces where id = ?)"
+)
 SELECT_ALL_IDS = "select id from namespaces"
 COUNT = "select count(*) from namespaces where account_id = ?"
 UPDATE_TITLE = "update namespaces set title = ? where id = ?"
@@ -62,6 +65,11 @@ def id_of_title(reader: Reader, account_id: str, title: str) -> str | None:
 
 def all_ids(reader: Reader) -> frozenset[str]:
     return frozenset(id_ for (id_,) in reader.rows(SELECT_ALL_IDS))
+
+
+def siblings(reader: Reader, namespace_id: str) -> list[str]:
+    """All namespaces of this one's account, itself included; none when it is gone."""
+    return [id_ for (id_,) in reader.rows(SELECT_SIBLINGS, (namespace_id,))]
 
 
 def count(reader: Reader, account_id: str) -> int:

@@ -15,7 +15,6 @@ REFRESHED_NAMES_MAX = 500  # in one transaction, after a change of settings: abo
 ZONES_SERVED_ANEW_MAX = 50  # in the transaction that changes their name servers; else the upkeep does it
 HANGING_MAX = 500  # flattened names that are rendered again in the transaction that changes their target
 ALIAS_HOPS_MAX = 32  # CNAMEs behind one another
-RECORDS_PER_ZONE_MAX = 1_000_000  # ours: a start reads as many in some seconds
 IMPORTED_RECORDS_MAX = 50_000  # of one zone file: 50 MB while it is read
 HISTORY_ITEMS_SHOWN_MAX = 20  # of one change in a list; its diff has all of them
 RESTORED_ITEMS_MAX = (

@@ -7,6 +7,7 @@ Not   who calls (`model.call`); where the facts come from (the server's configur
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from edgestead.model.quotas import NO_QUOTAS, Quotas
 from edgestead.model.token_text import new_token_text
 from edgestead.usecases.ruleset.managed import ManagedRuleset
 from edgestead.usecases.zone.serving import Renderer
@@ -29,6 +30,7 @@ class Platform:
     own_addresses: frozenset[str]
     new_id: Callable[[], str]
     managed: ManagedRuleset | None = None
+    quotas: Quotas = NO_QUOTAS
     new_secret: Callable[[], str] = field(default=new_token_text)
     renderer: Renderer = field(init=False)
 

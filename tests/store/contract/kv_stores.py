@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from edgestead.sqlite.blobs import FileBlobs
 from edgestead.sqlite.kv import BLOBS_NAME, SqliteKvStore
@@ -16,8 +17,8 @@ class SqliteKvStores:
         self.folder = folder
         self.opened: list[SqliteKvStore] = []
 
-    def open(self) -> SqliteKvStore:
-        self.opened.append(SqliteKvStore(self.folder))
+    def open(self, **quota: Any) -> SqliteKvStore:
+        self.opened.append(SqliteKvStore(self.folder, **quota))
         return self.opened[-1]
 
     def blobs(self) -> BlobStore:
@@ -39,8 +40,8 @@ class MemoryKvStores:
     def __init__(self, folder: Path) -> None:
         self._folder = Folder()
 
-    def open(self) -> MemoryKvStore:
-        return MemoryKvStore(self._folder)
+    def open(self, **quota: Any) -> MemoryKvStore:
+        return MemoryKvStore(self._folder, **quota)
 
     def blobs(self) -> BlobStore:
         return MemoryBlobs(self._folder)

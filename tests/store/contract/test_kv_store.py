@@ -1,5 +1,6 @@
 """What every KvStore promises."""
 
+import random
 import threading
 import time
 from itertools import accumulate, count, islice
@@ -8,8 +9,8 @@ from urllib.parse import quote
 import pytest
 
 from edgestead.model.refusals import Unavailable
-from edgestead.model.refusals.kv import BadCursor
-from edgestead.store.kv import BLOB_GRACE_SECONDS, INLINE_BYTES_MAX, Damaged, Entry, Incoming, Pair
+from edgestead.model.refusals.kv import BadCursor, SpaceQuota
+from edgestead.store.kv import BLOB_GRACE_SECONDS, INLINE_BYTES_MAX, Allowance, Damaged, Entry, Incoming, Pair
 from tests.descriptors import open_descriptors
 
 NS, OTHER = "a" * 32, "b" * 32
@@ -60,6 +61,12 @@ def pages(store, *, ns=NS, now_s=NOW, limit, prefix=""):
         cursor = page.cursor
         if not cursor:
             return
+
+
+def content_of(store, value):
+    incoming = Incoming(store.blobs)
+    incoming.write(value)
+    return incoming.finish()
 
 
 def blob_ids(store, blobs):
@@ -408,6 +415,104 @@ def test_a_blob_of_another_length_is_reported_at_once(stores):
 
     with pytest.raises(Damaged):
         store.get(NS, "k", NOW)
+
+
+# Quotas: keys of 4 octets, values of 96
+
+
+def quota(namespace_bytes=0, account_bytes=0):
+    return {"allowance": lambda _: Allowance(namespace_bytes, account_bytes, (NS, OTHER))}
+
+
+def hundreds(store, namespace, first, count):
+    pairs = [Pair(f"{number:04}", b"v" * 96) for number in range(first, first + count)]
+    return store.put(namespace, pairs)
+
+
+def refusal_of(future):
+    with pytest.raises(SpaceQuota) as refused:
+        future.result(60)
+    return refused.value.facts
+
+
+def test_a_namespace_holds_what_it_may_and_no_more(stores):
+    store = stores.open(**quota(namespace_bytes=1_000))
+
+    hundreds(store, NS, 0, 10).result(60)
+    facts = refusal_of(hundreds(store, NS, 10, 1))
+
+    assert facts == {"holder": "namespace", "used_bytes": 1_000, "limit_bytes": 1_000}
+    assert len(keys(store)) == 10
+    hundreds(store, OTHER, 0, 10).result(60)
+
+
+def test_namespaces_of_an_account_hold_together_what_it_may(stores):
+    store = stores.open(**quota(account_bytes=1_000))
+    hundreds(store, NS, 0, 6).result(60)
+
+    facts = refusal_of(hundreds(store, OTHER, 0, 5))
+    hundreds(store, OTHER, 0, 4).result(60)
+
+    assert facts == {"holder": "account", "used_bytes": 600, "limit_bytes": 1_000}
+
+
+def test_what_was_there_before_the_quota_counts_and_may_shrink(stores):
+    store = stores.open()
+    hundreds(store, NS, 0, 9).result(60)
+    store.put(NS, [Pair("0009", b"v" * 96, None, b"1234"), Pair("long", content_of(store, LARGE))]).result(60)
+    store.close()
+    store = stores.open(**quota(namespace_bytes=500))
+
+    assert refusal_of(hundreds(store, NS, 50, 1))["used_bytes"] == 1_008 + len(LARGE)
+    store.put(NS, [Pair("long", b"")]).result(60)
+    store.put(NS, [Pair("0000", b"w" * 96)]).result(60)  # no more than it was
+    store.delete(NS, [f"{number:04}" for number in range(6)]).result(60)
+    assert refusal_of(hundreds(store, NS, 60, 1))["used_bytes"] == 408
+    store.delete(NS, ["long", "0009"]).result(60)
+    hundreds(store, NS, 60, 2).result(60)
+
+
+def test_expired_keys_count_until_they_are_swept_and_dropped_ones_not(stores):
+    store = stores.open(**quota(namespace_bytes=1_000))
+    store.put(NS, [Pair(f"{number:04}", b"v" * 96, NOW + 60) for number in range(10)]).result(60)
+
+    refusal_of(hundreds(store, NS, 20, 1))
+    while store.sweep(NOW + 60):
+        pass
+    hundreds(store, NS, 20, 10).result(60)
+    store.drop(NS).result(60)
+    hundreds(store, NS, 0, 10).result(60)
+    refusal_of(hundreds(store, NS, 10, 1))
+
+
+def test_a_refused_put_leaves_no_blob(stores):
+    store = stores.open(**quota(namespace_bytes=1_000))
+
+    refusal_of(store.put(NS, [Pair("long", content_of(store, LARGE))]))
+
+    assert blob_ids(store, stores.blobs()) == set()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_count_is_what_is_there_after_any_changes(stores, seed):
+    chance, store = random.Random(seed), stores.open(**quota(namespace_bytes=1 << 40))
+    held = {}
+    for _ in range(60):
+        key = f"k{chance.randrange(8)}"
+        if chance.random() < 0.3:
+            store.delete(NS, [key, "none"]).result(60)
+            held.pop(key, None)
+        else:
+            value = b"v" * chance.choice([0, 1, 300, INLINE_BYTES_MAX + 1])
+            metadata = chance.choice([None, b'{"a":1}'])
+            times = chance.choice([1, 2])
+            pairs = [Pair(key, content_of(store, value), None, metadata) for _ in range(times)]
+            store.put(NS, pairs).result(60)
+            held[key] = len(key) + len(value) + len(metadata or b"")
+    store.close()
+
+    facts = refusal_of(hundreds(stores.open(**quota(namespace_bytes=1)), NS, 0, 1))
+    assert facts["used_bytes"] == sum(held.values())
 
 
 # Closing

@@ -21,6 +21,7 @@ Not   the checks (`model.kv`).
     ├── TtlInvalid           10034
     ├── ValueTooLarge        10047 (413)
     │   └── ValuesTooLarge   10047
+    ├── SpaceQuota           10048
     └── MetadataInvalid      10147
         └── MetadataTooLarge 10147 (413)
     MethodNotAllowed (405)
@@ -106,6 +107,13 @@ class ValueTooLarge(BadRequest):
 
 class ValuesTooLarge(ValueTooLarge):
     code, wording = 10047, "The values together are larger than {limit} bytes."
+
+
+class SpaceQuota(BadRequest):
+    """What is asked to be written would be more than the operator gives; deleting keys makes room at once."""
+
+    code = 10048
+    wording = "The {holder} holds {used_bytes} bytes of values and may hold {limit_bytes}: delete keys first."
 
 
 class MetadataInvalid(BadRequest):

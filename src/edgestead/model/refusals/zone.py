@@ -10,6 +10,7 @@ Not   what a zone holds (`model.refusals.record`), how it is set (`model.refusal
     ├── ZoneNameRefused  1001
     ├── ZoneTypeRefused  1001
     ├── ZoneExists       1061
+    ├── ZoneQuota        1118
     ├── ChangedSince     9501
     ├── CannotBringBack  9502 with the cause in `error_chain`
     └── TooMuchToRestore 9503
@@ -32,6 +33,10 @@ class ZoneTypeRefused(BadRequest):
 
 class ZoneExists(BadRequest):
     code, wording = 1061, "{name} already exists"
+
+
+class ZoneQuota(BadRequest):
+    code, wording = 1118, "The account has {zones_max} zones, and this server gives it no more."
 
 
 class ChangeNotFound(NotFound):

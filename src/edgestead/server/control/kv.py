@@ -8,12 +8,15 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+from edgestead.model.quotas import NO_QUOTAS, Quotas
 from edgestead.model.refusals import Unavailable
 from edgestead.rest.kv_data import KvData
 from edgestead.server import stores
 from edgestead.store.control import ControlStore
+from edgestead.store.kv import Allowance
 from edgestead.usecases.kv import namespaces
 
 SWEEP_SECONDS = 30  # expired rows, and rows of deleted namespaces
@@ -24,11 +27,18 @@ log = logging.getLogger(__name__)
 Now = Callable[[], float]
 
 
+def _allowance(control: ControlStore, quotas: Quotas, namespace: str) -> Allowance:
+    return control.read(lambda reader: namespaces.allowance(reader, quotas, namespace))
+
+
 class KvPart:
     """Made before the loop runs, so that a broken database stops the start. Raises `stores.CANNOT_OPEN`."""
 
-    def __init__(self, data_dir: Path, control: ControlStore, *, now_s: Now = time.time) -> None:
-        self._store = stores.open_kv(data_dir)
+    def __init__(
+        self, data_dir: Path, control: ControlStore, quotas: Quotas = NO_QUOTAS, *, now_s: Now = time.time
+    ) -> None:
+        allowance = partial(_allowance, control, quotas) if namespaces.have_quota(quotas) else None
+        self._store = stores.open_kv(data_dir, allowance=allowance)
         self.database = self._store.database
         self._control = control
         self._now_s = now_s

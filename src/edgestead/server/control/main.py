@@ -81,7 +81,7 @@ def main() -> None:
         status.failed(f"control.db cannot be opened: {error}")
         sys.exit(1)
     try:
-        kv = KvPart(Path(start.data_dir), store)
+        kv = KvPart(Path(start.data_dir), store, start.quotas)
     except stores.CANNOT_OPEN as error:
         status.failed(f"kv.db cannot be opened: {error}")
         sys.exit(1)
@@ -198,6 +198,7 @@ class Control:
                 nameservers=start.nameservers,
                 edge_addresses=start.edge_addresses,
                 own_addresses=frozenset(start.own_addresses),
+                quotas=start.quotas,
                 new_id=_new_id,
                 managed=managed_part.load(
                     start.crs,

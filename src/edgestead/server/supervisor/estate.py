@@ -260,6 +260,7 @@ class Estate:
             silence_ms=config.silence_seconds * 1000,
             objects_silence_ms=(config.silence_seconds + objects_estate.blocked_seconds(config)) * 1000,
             disk_reserve_bytes=config.disk_reserve_mib << 20,
+            quotas=config.quotas,
             history_days=config.history_days,
             history_rows=config.history_rows,
             objects_workers=len(self._objects),

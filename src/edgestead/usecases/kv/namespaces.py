@@ -13,9 +13,11 @@ import msgspec
 
 from edgestead.model.call import Call
 from edgestead.model.kv import NAMESPACES_PER_ACCOUNT_MAX, check_namespace_id, check_title
+from edgestead.model.quotas import Quotas
 from edgestead.model.refusals.kv import NamespaceNotFound, TitleTaken, TooManyNamespaces
 from edgestead.model.refusals.request import NoRoute
 from edgestead.store.control import Reader, Transaction
+from edgestead.store.kv import Allowance
 from edgestead.tables import accounts, namespaces
 from edgestead.tables.namespaces import NamespaceRow
 
@@ -98,6 +100,17 @@ def unknown(reader: Reader, ids: Iterable[str]) -> list[str]:
     """
     known = namespaces.all_ids(reader)
     return [id_ for id_ in ids if id_ not in known]
+
+
+def have_quota(quotas: Quotas) -> bool:
+    """Whether anything is asked before a value is written."""
+    return bool(quotas.namespace_value_bytes or quotas.account_value_bytes)
+
+
+def allowance(reader: Reader, quotas: Quotas, namespace_id: str) -> Allowance:
+    """What the namespace may hold, and its account with all of its namespaces."""
+    siblings = namespaces.siblings(reader, namespace_id) if quotas.account_value_bytes else ()
+    return Allowance(quotas.namespace_value_bytes, quotas.account_value_bytes, tuple(siblings))
 
 
 def _view(row: NamespaceRow) -> NamespaceView:

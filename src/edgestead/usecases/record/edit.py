@@ -14,7 +14,6 @@ from edgestead.model.served import ServedZone
 from edgestead.store.control import Transaction
 from edgestead.tables import record_notes, records
 from edgestead.tables.records import Neighbour, RecordRow
-from edgestead.usecases import limits
 from edgestead.usecases.platform import Platform
 from edgestead.usecases.record import neighbours, soa, view
 from edgestead.usecases.record.aliases import check_no_loop
@@ -46,6 +45,7 @@ class RecordsEdit:
         self._call = call
         self._tx = tx
         self._new_id = platform.new_id
+        self._records_max = platform.quotas.zone_records
         self._settings = settings
         self._log = log
         self._zone_id = settings.zone.id
@@ -86,8 +86,8 @@ class RecordsEdit:
     def bring_back(self, draft: Draft, record_id: str, created_us: int) -> RecordRow:
         """A record that was there before, with its identity and birth: an asterisk that was delegated before
         that was refused is again. Raises RecordRefused's children."""
-        if self.count >= limits.RECORDS_PER_ZONE_MAX:
-            raise RecordQuota(type=draft.type, records_max=limits.RECORDS_PER_ZONE_MAX)
+        if self.count >= self._records_max:
+            raise RecordQuota(type=draft.type, records_max=self._records_max)
         name = self._join(draft, None)
         row = self._row(draft, record_id, created_us, None)
         records.insert(self._tx, row)

@@ -1,15 +1,15 @@
 """How many records there are, and may be.
 
 Owns  the answer of the usage routes.
-Not   enforcing a quota (`usecases.zone.edit`).
+Not   enforcing a quota (`usecases.record.edit`).
 """
 
 import msgspec
 
 from edgestead.store.control import Reader
 from edgestead.tables import zones
-from edgestead.usecases.limits import RECORDS_PER_ZONE_MAX
 from edgestead.usecases.lookup import account_of, zone_of
+from edgestead.usecases.platform import Platform
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -19,9 +19,9 @@ class Usage(msgspec.Struct, frozen=True):
     record_usage: int
 
 
-def of_zone(reader: Reader, zone_id: str) -> Usage:
+def of_zone(reader: Reader, platform: Platform, zone_id: str) -> Usage:
     """Raises ZoneNotFound."""
-    return Usage(RECORDS_PER_ZONE_MAX, zone_of(reader, zone_id).record_count)
+    return Usage(platform.quotas.zone_records, zone_of(reader, zone_id).record_count)
 
 
 def of_account(reader: Reader, account_id: str) -> Usage:

@@ -14,7 +14,13 @@ from edgestead.model.names import InvalidName
 from edgestead.model.plans import PLAN_AT_BIRTH, PLANS
 from edgestead.model.refusals.account import AccountNotSeen
 from edgestead.model.refusals.request import MissingField
-from edgestead.model.refusals.zone import ZoneExists, ZoneNameRefused, ZoneNotFound, ZoneTypeRefused
+from edgestead.model.refusals.zone import (
+    ZoneExists,
+    ZoneNameRefused,
+    ZoneNotFound,
+    ZoneQuota,
+    ZoneTypeRefused,
+)
 from edgestead.model.settings import DEVELOPMENT_MODE
 from edgestead.model.times import six_digits
 from edgestead.store.control import Reader, Transaction
@@ -109,7 +115,7 @@ class Listed(msgspec.Struct, frozen=True):
 def create(call: Call, tx: Transaction, platform: Platform, identity: Identity, body: ZoneBody) -> ZoneView:
     """Take on a zone; it is active at once, with its SOA and NS served.
 
-    Raises ZoneNameRefused, ZoneTypeRefused, ZoneExists, AccountNotSeen.
+    Raises ZoneNameRefused, ZoneTypeRefused, ZoneExists, ZoneQuota, AccountNotSeen.
     """
     apex = _apex(body.name)
     name = names.text_from_wire(apex)
@@ -118,6 +124,8 @@ def create(call: Call, tx: Transaction, platform: Platform, identity: Identity, 
     account = _account(tx, identity, body.account)
     if zones.name_is_taken(tx, name):
         raise ZoneExists(name=name, pointer="/name")
+    if 0 < platform.quotas.account_zones <= account.zone_count:
+        raise ZoneQuota(zones_max=platform.quotas.account_zones)
     row = ZoneRow(
         id=platform.new_id(),
         account_id=account.id,

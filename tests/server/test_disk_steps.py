@@ -1,0 +1,141 @@
+"""A disk that fills by 64 KiB at a time, under load.
+
+At each step reads, deletions and revocations go on; additions are answered 200 and kept, or refused with 507.
+"""
+
+import os
+import threading
+from collections import Counter
+
+import pytest
+
+from edgestead.server import space
+from tests.server.small_disk import small_disk, why_not
+from tests.server.test_full_disk import WAIT_SECONDS, is_full, narrow_token, readiness
+
+DISK_MIB, RESERVE_MIB = 64, 16
+STEP_BYTES = 64 << 10
+STEPS_MIN = 50  # with a reserve; the load takes room, too
+FREE_AT_FIRST_BYTES = 8 << 20
+SMALL = "x" * 20_000
+
+WITHOUT_DISK = why_not()
+pytestmark = pytest.mark.skipif(bool(WITHOUT_DISK), reason=WITHOUT_DISK)
+
+
+@pytest.fixture
+def server(new_server, tmp_path):
+    settings = tmp_path / "small.toml"
+    settings.write_text(f"disk-reserve-mib = {RESERVE_MIB}\n")
+    with small_disk(tmp_path / "disk", DISK_MIB) as disk:
+        made = new_server("--config", str(settings), "--log-level", "warning")
+        made.data_dir, made.disk = disk / "data", disk
+        made.start()
+        spaces = f"/accounts/{made.ready['account_id']}/storage/kv/namespaces"
+        made.space = f"{spaces}/{made.call('POST', spaces, {'title': 'texts'}).result['id']}"
+        made.zone_id = made.make_zone("example.com")
+        yield made
+        made.close()
+
+
+class Writer:
+    """Adds and deletes keys, one after the other, and remembers what was acknowledged."""
+
+    def __init__(self, server):
+        self.kept, self.gone, self.statuses = set(), set(), set()
+        self._server, self._ended, self._turns = server, threading.Event(), 0
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self):
+        while not self._ended.is_set():
+            key = f"load-{self._turns}"
+            self._turns += 1
+            self.note(key, self._server.call("PUT", f"{self._server.space}/values/{key}", SMALL))
+            if key in self.kept and self._turns % 2:
+                answer = self._server.call("DELETE", f"{self._server.space}/values/{key}")
+                self.statuses.add(("DELETE", answer.status))
+                if answer.status == 200:
+                    self.kept.discard(key)
+                    self.gone.add(key)
+
+    def note(self, key, answer):
+        self.statuses.add(("PUT", answer.status))
+        if answer.status == 200:
+            self.kept.add(key)
+
+    def end(self):
+        self._ended.set()
+        self._thread.join()
+
+
+def free_bytes(folder):
+    found = os.statvfs(folder)
+    return found.f_bfree * found.f_frsize
+
+
+def fill_to(file, folder, free):
+    """Leave so much: what another program does."""
+    while (left := free_bytes(folder) - free) > 0:
+        file.write(bytes(min(left, 1 << 20)))
+
+
+def take(file):
+    """One step; false when the disk has not as much."""
+    try:
+        return file.write(bytes(STEP_BYTES)) == STEP_BYTES
+    except OSError:
+        return False
+
+
+def set_status(server, token, status):
+    return server.call("PUT", f"/user/tokens/{token['id']}", {**token, "status": status}).status
+
+
+def test_at_every_step_of_a_disk_that_fills(server):
+    token = narrow_token(server)
+    policies = {"name": "narrow", "policies": token["policies"], "id": token["id"]}
+    secret = token["value"]
+    pairs = [{"key": key, "value": "v"} for key in ("always", *(f"k{number}" for number in range(1_000)))]
+    assert server.call("PUT", f"{server.space}/bulk", pairs).status == 200
+    writer, steps = Writer(server), Counter()
+    try:
+        with (server.disk / "of-another-program").open("ab", buffering=0) as file:
+            fill_to(file, server.disk, FREE_AT_FIRST_BYTES)
+            while take(file):
+                has_reserve = (server.data_dir / space.FILE_NAME).stat().st_size > 0
+                steps[has_reserve] += 1
+                key, number = f"{server.space}/values", sum(steps.values())
+                assert server.call("GET", f"{key}/always").status == 200
+                answers = [server.call("DELETE", f"{key}/k{number}").status]
+                answers.append(set_status(server, policies, "disabled"))
+                if answers[-1] == 200:
+                    assert server.call("GET", f"{server.space}/keys", token=secret).status in (401, 403)
+                    answers.append(set_status(server, policies, "active"))
+                assert set(answers) <= ({200} if has_reserve else {200, 507}), (steps, answers)
+            server.wait_until(lambda: is_full(server), WAIT_SECONDS)
+    finally:
+        writer.end()
+    assert steps[True] > STEPS_MIN
+    assert writer.statuses <= {("PUT", 200), ("PUT", 507), ("DELETE", 200)}
+    assert ("PUT", 507) in writer.statuses
+
+    server.kill()
+    (server.disk / "of-another-program").unlink()
+    server.start()
+    server.wait_until(lambda: readiness(server)[0] == 200, WAIT_SECONDS)
+    keys = {one["name"] for one in every_key(server)}
+    assert writer.kept <= keys
+    assert not writer.gone & keys
+    assert not {f"k{number}" for number in range(1, 1 + steps[True])} & keys
+    assert "Traceback" not in server.log
+
+
+def every_key(server):
+    cursor = ""
+    while True:
+        answer = server.call("GET", f"{server.space}/keys?cursor={cursor}")
+        yield from answer.result
+        cursor = answer.body["result_info"]["cursor"]
+        if not cursor:
+            return
