@@ -205,9 +205,9 @@ Not in the table: SOA, which is [a view of a DNS setting](settings.md#soa), and 
 * TXT: in the default profile content gets quotes; `--profile clients` answers what was sent.
 
 The SDK for Go is not among the readers that run with the tests: it is in Go's own registry of modules alone,
-and the tests install packages of Debian, PyPI and npm. By hand its release 2.4.0, built from its source with
-Debian's Go 1.19, wrote and read every row on 2026-11-22 without a member that its types could not take. Its
-type of SRV has no `priority` at the top, and three older members beside those of the table, always empty.
+and the tests install from Debian, PyPI and npm. By hand its release 2.4.0, built from its source with Go
+1.19, wrote and read each row on 2026-11-23, as created, as read and in the list. Its type of SRV has no
+`priority` at the top; it has no type of OPENPGPKEY, and reads such a record as another.
 """
 
 
