@@ -79,6 +79,25 @@ def test_an_unknown_command_is_a_wrong_call():
     assert "No such command 'dance'" in done.output
 
 
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("zones", "zone"),
+        ("records list", "record"),
+        ("zone ls", "list"),
+        ("record add", "create"),
+        ("object show", None),
+        ("version", "--version"),
+        ("help", "--help"),
+        ("dance", None),
+    ],
+)
+def test_an_unknown_command_is_told_what_is_like_it(words, meant):
+    output = run(*words.split()).output
+
+    assert output.endswith(f"Did you mean '{meant}'?\n" if meant else "'.\n")
+
+
 def test_serve_has_a_flag_for_each_setting_that_has_one():
     shown = run("serve", "--help").output
 

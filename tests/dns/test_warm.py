@@ -11,7 +11,7 @@ from edgestead.dns import table as tables
 from edgestead.dns import warm
 from edgestead.dns.journal import Journal
 from edgestead.dns.table import Table, parts
-from edgestead.dns.warm import Label, Refused
+from edgestead.dns.warm import Label, Missing, Refused
 from edgestead.server.dns import warm as dns_warm
 from edgestead.testing.server import environment
 from tests.dns.changing import Changing
@@ -245,7 +245,7 @@ def test_a_file_of_another_version_is_refused(label, folder):
 
 
 def test_what_is_no_file_is_refused(folder, tmp_path):
-    with pytest.raises(Refused, match="there is none"):
+    with pytest.raises(Missing, match="there is none"):
         warm.read(folder, "served", list)
     (tmp_path / "served").mkdir()
     with pytest.raises(Refused, match="cannot be read"):

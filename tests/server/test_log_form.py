@@ -86,7 +86,7 @@ def test_text_is_for_terminals_alone(tmp_path):
 @pytest.mark.parametrize(
     ("flags", "has", "has_not"),
     [
-        (("--log-form", "text"), [b"api        POST /client/v4/zones 200"], [b'{"time_us"']),
+        (("--log-form", "text"), [b"api        POST /client/v4/zones 200"], [b'{"time_us"', b"warm start"]),
         (("--log-level", "error"), [b"API  http"], [b"/client/v4/zones", b'"level":"info"']),
         (("--quiet",), [], [b"API  http", b"/client/v4/zones", b'"level":"info"']),
     ],

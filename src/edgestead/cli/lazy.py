@@ -10,6 +10,18 @@ from typing import Any, NamedTuple
 
 import click
 
+# What people type out of habit from other programs, and what it is called here.
+HABITS = {
+    "add": "create",
+    "edit": "update",
+    "ls": "list",
+    "new": "create",
+    "remove": "delete",
+    "rm": "delete",
+    "set": "update",
+    "show": "get",
+}
+
 
 class Lazy(NamedTuple):
     """Where a command lives. `summary` is its line in the group's help, so that help imports nothing."""
@@ -39,6 +51,19 @@ class LazyGroup(click.Group):
         command = getattr(importlib.import_module(found.module), found.attribute)
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's, which looks for names like the unknown one among the commands that it has imported."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand as unknown:
+            if args[0] in ("help", "version") and ctx.parent is None:
+                raise click.UsageError(f"{unknown.message} Did you mean '--{args[0]}'?", ctx) from None
+            habit = HABITS.get(args[0], "")
+            meant = habit if habit in self.table else args[0]
+            raise click.NoSuchCommand(meant, unknown.message, self.table, ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -51,6 +51,10 @@ class Refused(Exception):
     """A file cannot be used; the message says why. A start without it is slower and nothing else."""
 
 
+class Missing(Refused):
+    """There is no such file, as at every first start."""
+
+
 class Warm(NamedTuple, Generic[PartT]):
     """`parts` raise Refused where one is not what the reader asked for."""
 
@@ -88,7 +92,7 @@ def read(folder_fd: int, name: str, part: type[PartT]) -> Warm[PartT]:
             octets = os.fstat(file.fileno()).st_size
             content = memoryview(file.read(FILE_OCTETS_MAX) if octets <= FILE_OCTETS_MAX else b"")
     except FileNotFoundError:
-        raise Refused("there is none") from None
+        raise Missing("there is none") from None
     except OSError as error:
         raise Refused(f"it cannot be read: {error.strerror}") from None
     if bytes(content[:_DIGEST_AT]) != MAGIC:

@@ -37,6 +37,9 @@ def load_table(table: Table, folder_fd: int) -> Label | None:
     try:
         label, parts = warm.read(folder_fd, SERVED, list[tables.Piece])
         loaded.thaw(parts)
+    except warm.Missing:  # as at every first start, whose log is the first that somebody sees of the server
+        log.debug("no warm start: there is no file dns/%s", SERVED)
+        return None
     except Refused as refusal:
         log.info("no warm start: file dns/%s: %s", SERVED, refusal)
         return None
