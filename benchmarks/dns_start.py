@@ -28,7 +28,7 @@ from edgestead.model.served import KIND_NAME, KIND_ZONE, ServedName, ServedRRset
 from edgestead.sqlite.control import SqliteControlStore
 from edgestead.tables import schema
 from edgestead.testing.server import EdgeServer, wait_until
-from edgestead.usecases.zone.serving import Renderer
+from edgestead.usecases.serving.rendering import Renderer
 
 STARTS = 7
 SETTLE_SECONDS = 1.0

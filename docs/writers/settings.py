@@ -20,7 +20,7 @@ from edgestead.model.settings import (
     ZONE_TYPES,
     Setting,
 )
-from edgestead.usecases.zone.facts import StoredSoa
+from edgestead.usecases.serving.facts import StoredSoa
 
 _DAYS = {change.subject: change.day for change in CHANGES}
 _HEAD = """# Settings

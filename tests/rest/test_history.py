@@ -275,7 +275,7 @@ class TestRestore:
     ):
         ns = {"type": "NS", "name": "*.a", "content": "ns.example.net"}
         with monkeypatch.context() as before:
-            before.setattr("edgestead.usecases.record.neighbours.check_delegable", lambda draft, old: None)
+            before.setattr("edgestead.usecases.change.neighbours.check_delegable", lambda draft, old: None)
             stored = api.post(records, ns).result
         api.delete(f"{records}/{stored['id']}")
 

@@ -140,7 +140,7 @@ def test_the_limit_counts_what_was_written_not_how_it_is_cut_into_strings(api, r
 def test_a_delegated_asterisk_of_before_may_be_kept_and_changed_and_no_other_may_come(
     api, records, monkeypatch
 ):
-    monkeypatch.setattr("edgestead.usecases.record.neighbours.check_delegable", lambda draft, old: None)
+    monkeypatch.setattr("edgestead.usecases.change.neighbours.check_delegable", lambda draft, old: None)
     stored = api.post(records, {"name": "*.a", **NS}).result["id"]
     monkeypatch.undo()
 

@@ -13,7 +13,7 @@ from edgestead.model.served import ServedRRset
 from edgestead.server.control import resolving, targets
 from edgestead.server.control.targets import TARGETS_PER_POLL_MAX, Targets, resolver_at
 from edgestead.tables import flattened
-from edgestead.usecases.zone.flattening import Answer
+from edgestead.usecases.serving.flattening import Answer
 from tests.support.api import LocalApi
 
 NOW_US = 2_000_000_000_000_000

@@ -6,7 +6,7 @@ import pytest
 
 from edgestead.model import edge, names, served
 from edgestead.model.edge import KIND_EDGE_NAME, KIND_EDGE_ZONE
-from edgestead.usecases.zone import edge_feed
+from edgestead.usecases.serving import edge_feed
 
 WWW = names.wire_from_text("www.example.com")
 A = {"type": "A", "name": "www", "content": "192.0.2.1", "proxied": True}

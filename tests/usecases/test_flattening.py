@@ -10,8 +10,9 @@ from edgestead.model.call import Actor, Call, Profile
 from edgestead.model.served import PENDING, ServedRRset
 from edgestead.tables import flattened
 from edgestead.usecases import limits
-from edgestead.usecases.zone import flattening, refreshing
-from edgestead.usecases.zone.flattening import Answer
+from edgestead.usecases.serving import flattening
+from edgestead.usecases.serving.flattening import Answer
+from edgestead.usecases.zone import refreshing
 from tests.support.api import CREDENTIALS
 
 A, AAAA = 1, 28

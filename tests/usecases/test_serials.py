@@ -4,8 +4,8 @@ import pytest
 
 from edgestead.model import served
 from edgestead.tables import settings
-from edgestead.usecases.zone import serials
-from edgestead.usecases.zone.serving import SERIAL_END
+from edgestead.usecases.serving import serials
+from edgestead.usecases.serving.serials import SERIAL_END
 
 SECOND_US = 1_000_000
 NOW = 1_700_000_000

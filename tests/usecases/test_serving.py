@@ -8,7 +8,8 @@ from edgestead.model import names
 from edgestead.model.records import TYPES, parse
 from edgestead.model.served import EXISTS, ServedRRset
 from edgestead.tables.records import Neighbour
-from edgestead.usecases.zone.serving import NS_TTL_SECONDS, Renderer, ZoneFacts, is_proxied, next_serial
+from edgestead.usecases.serving.rendering import NS_TTL_SECONDS, Renderer, ZoneFacts, is_proxied
+from edgestead.usecases.serving.serials import next_serial
 
 APEX = names.wire_from_text("example.com")
 WWW = names.wire_from_text("www.example.com")

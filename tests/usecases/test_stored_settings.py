@@ -6,7 +6,7 @@ import pytest
 from edgestead.sqlite.control import SqliteControlStore
 from edgestead.tables import records
 from edgestead.tables.schema import MIGRATIONS
-from edgestead.usecases.record import view
+from edgestead.usecases.change import view
 
 BEFORE = [step.name for step in MIGRATIONS].index("settings of records as they were set")
 COMMENT = 'a quoted "settings":{"ipv4_only":false,"ipv6_only":false} and ,"ipv6_only":false}'

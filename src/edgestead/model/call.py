@@ -26,6 +26,11 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     email: str | None = None
     token_id: str | None = None
 
+    @property
+    def text(self) -> str:
+        """For what is written down, as JSON: never a secret."""
+        return msgspec.json.encode(self).decode()
+
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
     """One request's circumstances. Time comes in here: no service asks the clock.

@@ -4,8 +4,8 @@ Owns  the table `records`: its schema and statements.
 Not   lists (`tables.record_lists`); what makes a record valid; what DNS serves.
 
 A row keeps a record in the three forms that its readers want, so that none of them parses another's:
-columns for filters and rules, `rdata` in wire form for `usecases.zone.serving`, and `body`, the JSON object
-that the newest API date answers. A list is a join of ready bodies. `name` is lower-case text without its
+columns for filters and rules, `rdata` in wire form for `usecases.serving`, and `body`, the JSON object that
+the newest API date answers. A list is a join of ready bodies. `name` is lower-case text without its
 last dot; `content_folded` is what filters compare: decoded text, lower case, white space folded.
 """
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from edgestead.model.quotas import NO_QUOTAS, Quotas
 from edgestead.model.token_text import new_token_text
 from edgestead.usecases.ruleset.managed import ManagedRuleset
-from edgestead.usecases.zone.serving import Renderer
+from edgestead.usecases.serving.rendering import Renderer
 
 
 @dataclass(frozen=True, kw_only=True)

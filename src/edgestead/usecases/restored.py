@@ -10,9 +10,9 @@ for old and never fetch it, so every zone goes on from the time, as one that is 
 from edgestead.model.call import Call
 from edgestead.store.control import Reader, Transaction
 from edgestead.tables import settings, zones
+from edgestead.usecases.change.edit import ZoneEdit
 from edgestead.usecases.platform import Platform
-from edgestead.usecases.zone import serials
-from edgestead.usecases.zone.edit import ZoneEdit
+from edgestead.usecases.serving import serials
 from edgestead.usecases.zone.refreshing import SERVER
 
 MARK = "restored.after"  # its value is the last zone that has been seen to

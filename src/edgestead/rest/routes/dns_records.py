@@ -17,11 +17,11 @@ from edgestead.rest.query import Query
 from edgestead.rest.routes import record_query
 from edgestead.rest.routing import Answer, route
 from edgestead.store.control import Reader
+from edgestead.usecases.change.view import RecordView
 from edgestead.usecases.record import batch, records
 from edgestead.usecases.record.batch import Batch, Done, DoneView
 from edgestead.usecases.record.draft import RecordBody
 from edgestead.usecases.record.records import ZoneState
-from edgestead.usecases.record.view import RecordView
 
 _PATH = "/zones/{zone_id}/dns_records"
 _RECORD = Answers(RecordView)

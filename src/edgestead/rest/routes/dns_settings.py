@@ -10,7 +10,7 @@ from edgestead.model.envelope import REMARK, Message
 from edgestead.rest.context import AppContext, Write
 from edgestead.rest.declared import Answers
 from edgestead.rest.routing import Answer, route
-from edgestead.usecases.zone import dns_settings, dnssec, dnssec_edit
+from edgestead.usecases.zone import dns_settings, dnssec
 from edgestead.usecases.zone.dns_settings import (
     AccountDnsSettingsBody,
     AccountDnsSettingsView,
@@ -101,13 +101,13 @@ async def patch_dnssec(
     zone_id: str, api: AppContext, call: Call, body: DnssecBody, write: Write
 ) -> DnssecView:
     """Store DNSSEC switches. Activating is refused until zones are signed."""
-    return await write(lambda tx: dnssec_edit.patch(call, tx, api.platform, zone_id, body))
+    return await write(lambda tx: dnssec.patch(call, tx, api.platform, zone_id, body))
 
 
 @route("DELETE", _DNSSEC, permission=_WRITE)
 async def delete_dnssec(zone_id: str, api: AppContext, call: Call, write: Write) -> str:
     """Forget DNSSEC switches."""
-    return await write(lambda tx: dnssec_edit.delete(call, tx, api.platform, zone_id))
+    return await write(lambda tx: dnssec.delete(call, tx, api.platform, zone_id))
 
 
 @route("GET", f"{_DNSSEC}/zsk", permission=_READ)

@@ -26,11 +26,11 @@ from edgestead.rest.routing import Answer, route
 from edgestead.rest.upload import Upload
 from edgestead.store.control import Transaction
 from edgestead.usecases.access.authorise import Identity
+from edgestead.usecases.change.neighbours import Draft
+from edgestead.usecases.change.view import RecordView
 from edgestead.usecases.platform import Platform
 from edgestead.usecases.record import usage
-from edgestead.usecases.record.draft import Draft
 from edgestead.usecases.record.usage import Usage
-from edgestead.usecases.record.view import RecordView
 from edgestead.usecases.zone import exporting, importing
 from edgestead.usecases.zone.importing import Added, Imported, Plan
 

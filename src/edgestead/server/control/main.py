@@ -54,7 +54,7 @@ from edgestead.usecases.access import identities
 from edgestead.usecases.access.identities import FedAccess
 from edgestead.usecases.kv import namespaces
 from edgestead.usecases.platform import Platform
-from edgestead.usecases.zone import edge_feed
+from edgestead.usecases.serving import edge_feed
 
 DRAIN_SECONDS = 8  # for requests under way at the end; below the supervisor's own limit
 _CONSUMERS = slot("edge_feed_consumers")

@@ -1,7 +1,7 @@
 """The addresses of a name outside our zones, asked of a recursive resolver.
 
 Owns  how a question is asked, and which answers count.
-Not   when to ask; remembering answers (`usecases.zone.flattening`).
+Not   when to ask; remembering answers (`usecases.serving.flattening`).
 """
 
 import asyncio
@@ -20,7 +20,7 @@ import dns.resolver
 from edgestead.config import Address
 from edgestead.model import names
 from edgestead.model.served import ServedRRset
-from edgestead.usecases.zone.flattening import Answer
+from edgestead.usecases.serving.flattening import Answer
 
 QUESTION_SECONDS_MAX = 5.0  # for both types together, repetitions and TCP included
 ADDRESSES_MAX = 64  # of one family in one answer; further ones are left out

@@ -19,8 +19,9 @@ from edgestead.model.counters import Page, slot
 from edgestead.store.control import Reader, Transaction
 from edgestead.tables.flattened import Due
 from edgestead.usecases.platform import Platform
-from edgestead.usecases.zone import flattening, refreshing
-from edgestead.usecases.zone.flattening import Answer
+from edgestead.usecases.serving import flattening
+from edgestead.usecases.serving.flattening import Answer
+from edgestead.usecases.zone import refreshing
 
 POLL_SECONDS = 0.25  # how late a target that nobody knew is asked for
 TARGETS_PER_POLL_MAX = 16  # 64 in a second, for all accounts together: two questions each

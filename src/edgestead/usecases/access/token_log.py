@@ -14,7 +14,6 @@ from edgestead.tables.token_log import LogRow
 from edgestead.tables.tokens import TokenRow
 from edgestead.usecases.access.token_draft import Owner
 from edgestead.usecases.platform import Platform
-from edgestead.usecases.zone.log import actor_text
 
 FORGOTTEN_ROWS_MAX = 500  # deleted in one transaction
 
@@ -54,7 +53,7 @@ def note(call: Call, tx: Transaction, platform: Platform, action: str, row: Toke
             action,
             row.id,
             row.name,
-            actor_text(call.actor),
+            call.actor.text,
             call.request_id,
         ),
     )

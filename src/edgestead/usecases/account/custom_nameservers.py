@@ -24,10 +24,10 @@ from edgestead.store.control import Reader, Transaction
 from edgestead.tables import custom_nameservers, flattened, records, zones
 from edgestead.tables.custom_nameservers import NameserverRow
 from edgestead.usecases import limits
+from edgestead.usecases.change.edit import ZoneEdit
 from edgestead.usecases.lookup import account_of
 from edgestead.usecases.platform import Platform
-from edgestead.usecases.zone.edit import ZoneEdit
-from edgestead.usecases.zone.facts import FAMILY, Nameservers
+from edgestead.usecases.serving.facts import FAMILY, Nameservers
 
 
 class NameserverBody(msgspec.Struct, frozen=True):

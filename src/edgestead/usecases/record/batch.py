@@ -17,12 +17,12 @@ from edgestead.model.plans import PLANS
 from edgestead.model.refusals.record import BatchTooLarge, RecordNotFound, RecordRefused
 from edgestead.store.control import Transaction
 from edgestead.tables.records import RecordRow
+from edgestead.usecases.change.edit import ZoneEdit
+from edgestead.usecases.change.view import RecordView
 from edgestead.usecases.platform import Platform
 from edgestead.usecases.record import draft as record_draft
 from edgestead.usecases.record import records, shapes
 from edgestead.usecases.record.draft import RecordBody
-from edgestead.usecases.record.view import RecordView
-from edgestead.usecases.zone.edit import ZoneEdit
 
 C = TypeVar("C")
 

@@ -6,7 +6,6 @@ Not   the other records of the zone.
 Unknown members of the body are ignored, and null means not sent, except that it clears `comment` and `tags`.
 """
 
-from functools import lru_cache
 from ipaddress import IPv6Address
 from typing import Any, NamedTuple
 
@@ -34,18 +33,11 @@ from edgestead.model.refusals.record import (
 from edgestead.tables.records import RecordRow
 from edgestead.tables.zones import ZoneRow
 from edgestead.usecases import limits
+from edgestead.usecases.change.neighbours import Draft
 from edgestead.usecases.platform import Platform
 from edgestead.usecases.record import srv_members
-
-APEXES_KEPT_MAX = 1024  # zones whose names were read lately
-
-
-class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A record's settings. A member that was not sent stays as it is."""
-
-    flatten_cname: bool | None = None
-    ipv4_only: bool | None = None
-    ipv6_only: bool | None = None
+from edgestead.usecases.serving.facts import apex_of
+from edgestead.usecases.serving.rendering import Settings, read_settings
 
 
 class RecordBody(msgspec.Struct, frozen=True):
@@ -63,24 +55,6 @@ class RecordBody(msgspec.Struct, frozen=True):
     settings: Settings | None = None
 
 
-class Draft(NamedTuple):
-    """A checked record that is not in the zone yet. `owner` is `name` in wire form."""
-
-    owner: bytes
-    name: str
-    type: str
-    rdata: bytes
-    ttl: int
-    proxied: int
-    priority: int | None
-    content: str
-    content_folded: str
-    data: str | None
-    settings: str
-    comment: str | None
-    tags: str
-
-
 class _Contents(NamedTuple):
     rdata: bytes
     priority: int | None
@@ -90,17 +64,6 @@ class _Contents(NamedTuple):
 
 
 _encode = msgspec.json.Encoder().encode
-_decode_settings = msgspec.json.Decoder(Settings).decode
-
-
-@lru_cache(APEXES_KEPT_MAX)
-def _apex(name: str) -> bytes:
-    return names.wire_from_text(name)
-
-
-def apex_of(zone: ZoneRow) -> bytes:
-    """A zone's name in wire form."""
-    return _apex(zone.name)
 
 
 def draft(call: Call, zone: ZoneRow, platform: Platform, body: RecordBody) -> Draft:
@@ -255,7 +218,7 @@ def _ttl(row: RecordType, zone: ZoneRow, ttl: int | None, old: RecordRow | None)
 
 def _settings(row: RecordType, sent: Settings | None, old: RecordRow | None) -> str:
     """Sent members over the old ones; members without a meaning for the type are dropped."""
-    kept = _decode_settings(old.settings) if old else Settings()
+    kept = read_settings(old.settings) if old else Settings()
     if sent is None:
         return old.settings if old else "{}"
 

@@ -13,6 +13,7 @@ from edgestead.model import names
 from edgestead.model.names import InvalidName
 from edgestead.model.records import fold, folded_query
 from edgestead.tables.record_lists import Condition, Filter
+from edgestead.usecases.change.records import split_tag
 
 
 def folded(wanted: Filter, zone_name: str) -> Filter:
@@ -24,12 +25,6 @@ def folded(wanted: Filter, zone_name: str) -> Filter:
         tags=tuple([_tag(one) for one in wanted.tags]),
         search=fold(wanted.search),
     )
-
-
-def split_tag(tag: str) -> tuple[str, str]:
-    """A tag's name and value, folded; the value is empty when there is none."""
-    name, _, value = tag.partition(":")
-    return fold(name), fold(value)
 
 
 def _condition(condition: Condition, zone_name: str) -> Condition:

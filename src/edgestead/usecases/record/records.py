@@ -17,12 +17,13 @@ from edgestead.store.control import Reader, Transaction
 from edgestead.tables import record_lists, records, zones
 from edgestead.tables.record_lists import Condition, Filter
 from edgestead.tables.records import RecordRow
+from edgestead.usecases.change.edit import ZoneEdit
+from edgestead.usecases.change.neighbours import Draft
 from edgestead.usecases.lookup import zone_of
 from edgestead.usecases.platform import Platform
 from edgestead.usecases.record import draft as record_draft
 from edgestead.usecases.record import filters, shapes
-from edgestead.usecases.record.draft import Draft, RecordBody
-from edgestead.usecases.zone.edit import ZoneEdit
+from edgestead.usecases.record.draft import RecordBody
 
 ORDERS = tuple(record_lists.ORDERS)
 ZoneState = zones.ZoneState

@@ -1,7 +1,7 @@
 """Records in the shape that a call asks for: by its date and its profile.
 
 Owns  what older dates answered besides, and the spellings of the profile `clients`.
-Not   the newest shape, which rows keep ready (`usecases.record.view`).
+Not   the newest shape, which rows keep ready (`usecases.change.view`).
 
     until 2024-11-30  zone_id and zone_name behind id
     until 2024-07-14  locked, always false, behind ttl

@@ -1,7 +1,7 @@
 """How many records there are, and may be.
 
 Owns  the answer of the usage routes.
-Not   enforcing a quota (`usecases.record.edit`).
+Not   enforcing a quota (`usecases.change.records`).
 """
 
 import msgspec

@@ -31,12 +31,12 @@ from edgestead.usecases.limits import (
     VERSIONS_KEPT_MAX,
     VERSIONS_OCTETS_MAX,
 )
-from edgestead.usecases.platform import Platform
 from edgestead.usecases.ruleset import body as rulesets_body
 from edgestead.usecases.ruleset import merge, uses, view
 from edgestead.usecases.ruleset import pinned as rulesets_pinned
 from edgestead.usecases.ruleset.body import RuleBody, RulesetBody
 from edgestead.usecases.ruleset.gathered import Refusals
+from edgestead.usecases.ruleset.managed import Platform
 from edgestead.usecases.ruleset.merge import Rule, Stamp
 from edgestead.usecases.ruleset.references import References
 from edgestead.usecases.ruleset.rule import RuleDraft

@@ -6,7 +6,9 @@ Not   overrides; running it.
 Source: spec "Managed ruleset configuration"; contract "Rulesets" §5; docs/explanation/crs.md.
 """
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -98,6 +100,16 @@ class ManagedRuleset:
             ref=entry.ref,
             enabled=True,
         )
+
+
+class Platform(Protocol):
+    """What use cases of rulesets ask of the server (`usecases.platform`)."""
+
+    @property
+    def managed(self) -> ManagedRuleset | None: ...
+
+    @property
+    def new_id(self) -> Callable[[], str]: ...
 
 
 def load_managed(

@@ -13,8 +13,8 @@ from edgestead.model.refusals.ruleset import EntrypointNotFound, RulesetNotFound
 from edgestead.store.control import Reader
 from edgestead.tables import rulesets
 from edgestead.tables.rulesets import RulesetRow
-from edgestead.usecases.platform import Platform
 from edgestead.usecases.ruleset import view
+from edgestead.usecases.ruleset.managed import Platform
 from edgestead.usecases.ruleset.phases import ORDER
 from edgestead.usecases.ruleset.scope import (
     Scope,

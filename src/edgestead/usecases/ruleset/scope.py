@@ -17,9 +17,8 @@ from edgestead.model.refusals.zone import ZoneNotFound
 from edgestead.store.control import Reader
 from edgestead.tables import accounts, rulesets, zones
 from edgestead.tables.rulesets import RulesetRow
-from edgestead.usecases.platform import Platform
 from edgestead.usecases.ruleset import body
-from edgestead.usecases.ruleset.managed import ManagedRuleset
+from edgestead.usecases.ruleset.managed import ManagedRuleset, Platform
 
 _VERSION_DIGITS_MAX = 18
 

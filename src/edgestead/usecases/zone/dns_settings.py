@@ -34,13 +34,13 @@ from edgestead.store.control import Reader, Transaction
 from edgestead.tables import flattened, settings, zones
 from edgestead.tables.settings import Stored
 from edgestead.tables.zones import ZoneRow
+from edgestead.usecases.change.edit import ZoneEdit
 from edgestead.usecases.limits import REFRESHED_NAMES_MAX, ZONES_SERVED_ANEW_MAX
 from edgestead.usecases.lookup import account_of, zone_of
 from edgestead.usecases.platform import Platform
-from edgestead.usecases.zone import facts
-from edgestead.usecases.zone.edit import ZoneEdit
-from edgestead.usecases.zone.facts import ENFORCE_DNS_ONLY, FAMILY, Nameservers, StoredSoa
-from edgestead.usecases.zone.serving import PLAIN
+from edgestead.usecases.serving import facts
+from edgestead.usecases.serving.facts import ENFORCE_DNS_ONLY, FAMILY, Nameservers, StoredSoa
+from edgestead.usecases.serving.rendering import PLAIN
 
 STORED_SET = f"{FAMILY}.{NAMESERVERS}"
 FLATTEN = "flatten_all_cnames"

@@ -1,24 +1,23 @@
 """DNSSEC of a zone: what is asked for, as it is stored. No zone is signed yet.
 
-Owns  the shape.
-Not   changing it (`usecases.zone.dnssec_edit`); keys and signatures: there are none in this release.
+Owns  the shape; what may be changed.
+Not   keys and signatures: there are none in this release.
 """
 
 import msgspec
 
+from edgestead.model import names
+from edgestead.model.call import Call
+from edgestead.model.refusals.setting import DnssecIsDisabled, DnssecStatusRefused, SigningNotBuilt
 from edgestead.model.times import six_digits
-from edgestead.store.control import Reader
+from edgestead.store.control import Reader, Transaction
 from edgestead.tables import settings
+from edgestead.usecases.change.edit import ZoneEdit
 from edgestead.usecases.lookup import zone_of
+from edgestead.usecases.platform import Platform
+from edgestead.usecases.serving.facts import DNSSEC, StoredDnssec, stored_dnssec
 
-DNSSEC = "zone.dnssec"
 DISABLED = "disabled"
-
-
-class StoredDnssec(msgspec.Struct, frozen=True):
-    multi_signer: bool = False
-    presigned: bool = False
-    use_nsec3: bool = False
 
 
 class DnssecBody(msgspec.Struct, frozen=True):
@@ -47,14 +46,11 @@ class DnssecView(msgspec.Struct, frozen=True, kw_only=True):
     dnssec_use_nsec3: bool
 
 
-_read = msgspec.json.Decoder(StoredDnssec).decode
-
-
 def show(reader: Reader, zone_id: str) -> DnssecView:
     """Raises ZoneNotFound."""
     zone_of(reader, zone_id)
     found = settings.one(reader, zone_id, DNSSEC)
-    stored = _read(found.value) if found else StoredDnssec()
+    stored = stored_dnssec(reader, zone_id)
     return DnssecView(
         modified_on=six_digits(found.modified_us) if found else None,
         dnssec_multi_signer=stored.multi_signer,
@@ -63,11 +59,35 @@ def show(reader: Reader, zone_id: str) -> DnssecView:
     )
 
 
-def admits_dnskey(reader: Reader, zone_id: str) -> bool:
-    """Contract: DNSKEY records may be added only with multi-signer on."""
-    return stored(reader, zone_id).multi_signer
+def patch(call: Call, tx: Transaction, platform: Platform, zone_id: str, body: DnssecBody) -> DnssecView:
+    """Store the switches. Raises ZoneNotFound, SigningNotBuilt, DnssecIsDisabled, DnssecStatusRefused."""
+    zone = zone_of(tx, zone_id)
+    if body.status == "active":
+        raise SigningNotBuilt(pointer="/status")
+    if body.status not in (None, DISABLED):
+        raise DnssecStatusRefused(status=names.shown(body.status or ""), pointer="/status")
+    sent = (body.dnssec_multi_signer, body.dnssec_presigned, body.dnssec_use_nsec3)
+    if sent == (None, None, None):
+        if body.status == DISABLED:
+            raise DnssecIsDisabled(pointer="/status")
+        return show(tx, zone_id)
+    merged = (
+        new if new is not None else old
+        for new, old in zip(sent, _members(stored_dnssec(tx, zone_id)), strict=True)
+    )
+    edit = ZoneEdit(call, tx, platform, zone.id)
+    edit.settings.put(DNSSEC, StoredDnssec(*merged))
+    edit.finish()
+    return show(tx, zone_id)
 
 
-def stored(reader: Reader, zone_id: str) -> StoredDnssec:
-    found = settings.one(reader, zone_id, DNSSEC)
-    return _read(found.value) if found else StoredDnssec()
+def delete(call: Call, tx: Transaction, platform: Platform, zone_id: str) -> str:
+    """Forget the switches; there are no keys. Raises ZoneNotFound."""
+    edit = ZoneEdit(call, tx, platform, zone_id)
+    edit.settings.clear(DNSSEC)
+    edit.finish()
+    return ""
+
+
+def _members(stored: StoredDnssec) -> tuple[bool, bool, bool]:
+    return stored.multi_signer, stored.presigned, stored.use_nsec3

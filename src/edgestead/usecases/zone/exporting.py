@@ -22,9 +22,8 @@ from edgestead.tables.records import StoredRecord
 from edgestead.tables.zones import ZoneRow
 from edgestead.usecases.lookup import zone_of
 from edgestead.usecases.platform import Platform
-from edgestead.usecases.record.draft import Settings, apex_of
-from edgestead.usecases.zone.facts import facts_of
-from edgestead.usecases.zone.serving import ZoneFacts
+from edgestead.usecases.serving.facts import apex_of, facts_of
+from edgestead.usecases.serving.rendering import Settings, ZoneFacts
 
 ROWS_READ_MAX = 256  # at a time; then others may pass: about 5 ms
 _settings = msgspec.json.Decoder(Settings).decode

@@ -1,7 +1,7 @@
 """A zone's history as clients see it: who changed what, when, before and after.
 
 Owns  the JSON shapes of changes and differences; who may see which; what is forgotten when.
-Not   writing history down (`usecases.zone.log`); the way back (`usecases.zone.restore`).
+Not   writing history down (`usecases.change.log`); the way back (`usecases.zone.restore`).
 """
 
 from collections.abc import Sequence
@@ -20,12 +20,11 @@ from edgestead.tables import history
 from edgestead.tables.history import ChangeRow, ItemRow
 from edgestead.tables.zones import ZoneRow
 from edgestead.usecases.access.authorise import Identity, Target, permits
+from edgestead.usecases.change.log import RECORD
 from edgestead.usecases.limits import HISTORY_ITEMS_SHOWN_MAX
 from edgestead.usecases.lookup import zone_of
-from edgestead.usecases.record import draft, shapes
-from edgestead.usecases.zone.dnssec import DNSSEC
-from edgestead.usecases.zone.facts import FAMILY
-from edgestead.usecases.zone.log import RECORD
+from edgestead.usecases.record import shapes
+from edgestead.usecases.serving.facts import DNSSEC, FAMILY, apex_of
 
 FORGOTTEN_ROWS_MAX = 500  # deleted in one transaction: about 5 ms of the writer's time
 _DAY_US = 86_400_000_000
@@ -180,7 +179,7 @@ def change_of(reader: Reader, zone_id: str, sequence: int) -> ChangeRow:
 def owner_of(zone: ZoneRow, text: str) -> str:
     """A name of the zone as rows have it. Raises NameRefused."""
     try:
-        return names.text_from_wire(names.owner_from_text(text.strip(), draft.apex_of(zone)))
+        return names.text_from_wire(names.owner_from_text(text.strip(), apex_of(zone)))
     except InvalidName as error:
         raise NameRefused(type="", field="name", reason=error.reason) from None
 

@@ -14,10 +14,10 @@ from edgestead.model.times import whole_seconds
 from edgestead.store.control import Reader, Transaction
 from edgestead.tables import settings, zones
 from edgestead.tables.zones import ZoneRow
+from edgestead.usecases.change.edit import ZoneEdit
 from edgestead.usecases.limits import HOLD_AFTER_DAYS_MAX
 from edgestead.usecases.lookup import zone_of
 from edgestead.usecases.platform import Platform
-from edgestead.usecases.zone.edit import ZoneEdit
 
 _HOLD = "zone.hold"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

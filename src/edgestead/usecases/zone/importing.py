@@ -38,16 +38,19 @@ from edgestead.model.zonefile import Entry, read, read_notes
 from edgestead.store.control import Group, Reader, Row, Transaction
 from edgestead.tables.zones import ZoneRow
 from edgestead.usecases.access.authorise import Identity
+from edgestead.usecases.change.edit import ZoneEdit
+from edgestead.usecases.change.log import Origin
+from edgestead.usecases.change.neighbours import Draft
 from edgestead.usecases.limits import IMPORTED_RECORDS_MAX, REFUSALS_ANSWERED_MAX
 from edgestead.usecases.lookup import zone_of
 from edgestead.usecases.platform import Platform
 from edgestead.usecases.record import draft as record_draft
-from edgestead.usecases.record.aliases import check_no_loop
-from edgestead.usecases.record.draft import Draft, RecordBody, Settings, apex_of
-from edgestead.usecases.zone import facts as zone_facts
+from edgestead.usecases.record.draft import RecordBody
+from edgestead.usecases.serving import facts as zone_facts
+from edgestead.usecases.serving.aliases import check_no_loop
+from edgestead.usecases.serving.facts import apex_of
+from edgestead.usecases.serving.rendering import Settings
 from edgestead.usecases.zone import restore
-from edgestead.usecases.zone.edit import ZoneEdit
-from edgestead.usecases.zone.log import Origin
 
 PORTION_RECORDS_MAX = 16  # written in one transaction: about 2 ms of the writer's time
 RECORDS_BETWEEN_REST = 8  # read before others may pass: under 1 ms

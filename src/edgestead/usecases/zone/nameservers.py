@@ -16,12 +16,13 @@ from edgestead.model.settings import CUSTOM_ACCOUNT, CUSTOM_ZONE, NAMESERVERS, N
 from edgestead.store.control import Reader, Transaction
 from edgestead.tables import settings
 from edgestead.tables.zones import ZoneRow
+from edgestead.usecases.change.edit import ZoneEdit
 from edgestead.usecases.limits import VANITY_NAMESERVERS_MAX
 from edgestead.usecases.lookup import zone_of
 from edgestead.usecases.platform import Platform
-from edgestead.usecases.zone import dns_settings, facts
-from edgestead.usecases.zone.edit import ZoneEdit
-from edgestead.usecases.zone.facts import FAMILY, VANITY, Nameservers
+from edgestead.usecases.serving import facts
+from edgestead.usecases.serving.facts import FAMILY, VANITY, Nameservers
+from edgestead.usecases.zone import dns_settings
 
 
 class ZoneCustomBody(msgspec.Struct, frozen=True):

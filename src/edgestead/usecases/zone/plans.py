@@ -16,10 +16,10 @@ from edgestead.model.times import whole_seconds
 from edgestead.store.control import Reader, Transaction
 from edgestead.tables import settings
 from edgestead.tables.zones import ZoneRow
+from edgestead.usecases.change.edit import ZoneEdit
+from edgestead.usecases.change.log import PLAN
 from edgestead.usecases.lookup import zone_of
 from edgestead.usecases.platform import Platform
-from edgestead.usecases.zone.edit import ZoneEdit
-from edgestead.usecases.zone.log import PLAN
 
 RATE_PLAN = "zone.rate_plan"
 # Rate plans of the contract, and the plan whose limits each one has.

@@ -12,10 +12,10 @@ from edgestead.model.call import Call
 from edgestead.store.control import Transaction
 from edgestead.tables import flattened, settings, zones
 from edgestead.usecases import limits
+from edgestead.usecases.change.edit import ZoneEdit
 from edgestead.usecases.platform import Platform
-from edgestead.usecases.zone import flattening
-from edgestead.usecases.zone.edit import ZoneEdit
-from edgestead.usecases.zone.flattening import Answer
+from edgestead.usecases.serving import flattening
+from edgestead.usecases.serving.flattening import Answer
 
 SERVER = "server"  # a scope of settings that no zone, account or user has
 RENDERED_WITH = "serving.rendered_with"

@@ -25,14 +25,15 @@ from edgestead.tables.history import ItemRow
 from edgestead.tables.records import RecordRow
 from edgestead.tables.zones import ZoneRow
 from edgestead.usecases.access.authorise import CONTENTS, Identity, Target, permits
+from edgestead.usecases.change.edit import ZoneEdit
+from edgestead.usecases.change.log import RECORD, SETTING, Origin, own_value
 from edgestead.usecases.limits import RESTORED_ITEMS_MAX
 from edgestead.usecases.lookup import zone_of
 from edgestead.usecases.platform import Platform
 from edgestead.usecases.record import draft as record_draft
-from edgestead.usecases.record.draft import RecordBody, Settings
+from edgestead.usecases.record.draft import RecordBody
+from edgestead.usecases.serving.rendering import Settings
 from edgestead.usecases.zone import dns_settings, history
-from edgestead.usecases.zone.edit import ZoneEdit
-from edgestead.usecases.zone.log import RECORD, SETTING, Origin, own_value
 
 
 class Done(msgspec.Struct, frozen=True):

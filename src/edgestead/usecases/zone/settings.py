@@ -29,12 +29,12 @@ from edgestead.store.control import Reader, Transaction
 from edgestead.tables import settings
 from edgestead.tables.settings import Stored
 from edgestead.tables.zones import ZoneRow
+from edgestead.usecases.change.edit import ZoneEdit
 from edgestead.usecases.limits import SETTINGS_PER_PATCH_MAX
 from edgestead.usecases.lookup import zone_of
 from edgestead.usecases.platform import Platform
+from edgestead.usecases.serving.facts import PROTOCOLS
 from edgestead.usecases.zone import dns_settings
-from edgestead.usecases.zone.edit import ZoneEdit
-from edgestead.usecases.zone.facts import PROTOCOLS
 
 INVITES_TO_TLS = (
     "DNS answers HTTPS records for proxied names from now on. Browsers that see them try TLS: the edge"

@@ -27,12 +27,13 @@ from edgestead.store.control import Reader, Transaction
 from edgestead.tables import accounts, flattened, records, rulesets, settings, zones
 from edgestead.tables.zones import Seen, Wanted, ZoneRow
 from edgestead.usecases.access.authorise import Identity, Target, permits
+from edgestead.usecases.change.edit import ZoneEdit
+from edgestead.usecases.change.log import PAUSED
 from edgestead.usecases.platform import Platform
-from edgestead.usecases.zone import dns_settings, edge_feed, history, hold, nameservers, refreshing, serials
-from edgestead.usecases.zone import facts as zone_facts
+from edgestead.usecases.serving import edge_feed, serials
+from edgestead.usecases.serving import facts as zone_facts
+from edgestead.usecases.zone import dns_settings, history, hold, nameservers, refreshing
 from edgestead.usecases.zone import plans as zone_plans
-from edgestead.usecases.zone.edit import ZoneEdit
-from edgestead.usecases.zone.log import PAUSED
 from edgestead.usecases.zone.plans import PlanView
 from edgestead.usecases.zone.settings import development_seconds
 

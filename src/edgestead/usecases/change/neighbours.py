@@ -1,6 +1,7 @@
 """What holds between a record and the others of its name.
 
-Owns  the documented conflicts of types, duplicates, how much one name may hold.
+Owns  what a checked record is (`Draft`); the documented conflicts of types, duplicates, how much one name
+      may hold.
 Not   what a single record may hold; chains of aliases, which lead elsewhere. Pure.
 """
 
@@ -21,8 +22,25 @@ from edgestead.model.refusals.record import (
 )
 from edgestead.tables.records import Neighbour, RecordRow
 from edgestead.usecases import limits
-from edgestead.usecases.record.draft import Draft
-from edgestead.usecases.zone import serving
+from edgestead.usecases.serving import rendering
+
+
+class Draft(NamedTuple):
+    """A checked record that is not in the zone yet. `owner` is `name` in wire form."""
+
+    owner: bytes
+    name: str
+    type: str
+    rdata: bytes
+    ttl: int
+    proxied: int
+    priority: int | None
+    content: str
+    content_folded: str
+    data: str | None
+    settings: str
+    comment: str | None
+    tags: str
 
 
 class _Rule(NamedTuple):
@@ -40,10 +58,10 @@ _WILDCARD = b"\1*"  # how its owner begins
 
 # Contract "Errors": these are the documented conflicts. Other types beside a CNAME are stored, not served.
 _RULES = (
-    _Rule(_CNAME, serving.ADDRESS_TYPES, AddressHost, True),
+    _Rule(_CNAME, rendering.ADDRESS_TYPES, AddressHost, True),
     _Rule(_ADDRESSES, _CNAME, AliasHost, True),
-    _Rule(_NS, serving.ADDRESS_TYPES, OtherHost, False),
-    _Rule(serving.ADDRESS_TYPES, _NS, DelegatedHost, False),
+    _Rule(_NS, rendering.ADDRESS_TYPES, OtherHost, False),
+    _Rule(rendering.ADDRESS_TYPES, _NS, DelegatedHost, False),
     _Rule(_SOA, _SOA, RecordExists, True),
 )
 

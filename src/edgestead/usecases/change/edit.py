@@ -18,14 +18,13 @@ from edgestead.store.control import Transaction
 from edgestead.tables import zones
 from edgestead.tables.zones import ZoneRow
 from edgestead.usecases import limits
+from edgestead.usecases.change.log import EDIT, Origin, ZoneLog
+from edgestead.usecases.change.records import RecordsEdit
+from edgestead.usecases.change.settings import SettingsEdit
 from edgestead.usecases.platform import Platform
-from edgestead.usecases.record.draft import apex_of
-from edgestead.usecases.record.edit import RecordsEdit
-from edgestead.usecases.zone import edge_feed, flattening, serving
-from edgestead.usecases.zone import facts as zone_facts
-from edgestead.usecases.zone.log import EDIT, Origin, ZoneLog
-from edgestead.usecases.zone.publish import Document, Name, Publication
-from edgestead.usecases.zone.settings_edit import SettingsEdit
+from edgestead.usecases.serving import edge_feed, flattening, rendering, serials
+from edgestead.usecases.serving import facts as zone_facts
+from edgestead.usecases.serving.publish import Document, Name, Publication
 
 
 class ZoneEdit:
@@ -41,7 +40,7 @@ class ZoneEdit:
         self._platform = platform
         self._renderer = platform.renderer
         self._zone_id = zone_id
-        self._apex = apex_of(found.zone)
+        self._apex = zone_facts.apex_of(found.zone)
         self._origin = origin
         self._log = ZoneLog()
         self._last_sequence = found.last_sequence
@@ -126,7 +125,7 @@ class ZoneEdit:
         if not is_new:
             return self.zone.serial
         follows = self._serial is None
-        serial = serving.next_serial(self.zone.serial) if self._serial is None else self._serial
+        serial = serials.next_serial(self.zone.serial) if self._serial is None else self._serial
         self._emit(publication.zone(serial, zone_before if follows else None))
         return serial
 
@@ -180,6 +179,6 @@ class ZoneEdit:
         return None if flat is None else flat.served
 
 
-def _of_names(facts: serving.ZoneFacts) -> dict[str, Any]:
+def _of_names(facts: rendering.ZoneFacts) -> dict[str, Any]:
     """The facts that change what proxied names and aliases serve; all others change the apex."""
     return {name: getattr(facts, name) for name in ("flatten_all", "alpn", "dns_only", "ipv6")}

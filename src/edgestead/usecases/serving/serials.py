@@ -1,18 +1,24 @@
-"""The serial that a zone begins with: the time, or one more than its last life's when that was ahead.
+"""The serials of a zone: what it begins with, and what follows.
 
-Owns  which serials of deleted zones are remembered, and for how long.
-Not   how a serial rises with a change (`usecases.zone.serving`).
+Owns  counting; which serials of deleted zones are remembered, and for how long.
+Not   which change makes a new one (`usecases.change.edit`).
 
-A zone that changes more often than once a second has a serial ahead of the clock. Born again with the time,
-it would look older than what its secondaries hold, and they would not fetch it (RFC 1982 §3.2).
+A zone begins with the time, or with one more than its last serial when that was ahead: one that changes more
+often than once a second has a serial ahead of the clock. Created again with the time, it would look older
+than what its secondaries hold, and they would not fetch it (RFC 1982 §3.2).
 """
 
 from edgestead.store.control import Reader, Transaction
 from edgestead.tables import settings
-from edgestead.usecases.zone.serving import SERIAL_END, next_serial
 
+SERIAL_END = 1 << 32
 _SCOPE = "serials"  # of settings; no zone, account or user has this id
 _SECOND_US = 1_000_000
+
+
+def next_serial(serial: int) -> int:
+    """RFC 1982 §3.1: the number after the last is 0."""
+    return (serial + 1) % SERIAL_END
 
 
 def at_birth(reader: Reader, name: str, now_us: int) -> int:

@@ -7,6 +7,7 @@ One statement reads the zone and all of these settings, whether it has any or no
 """
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 import msgspec
 
@@ -16,8 +17,10 @@ from edgestead.model.settings import CUSTOM_ACCOUNT, CUSTOM_ZONE, STANDARD
 from edgestead.store.control import Reader
 from edgestead.tables import custom_nameservers, settings, zones
 from edgestead.tables.zones import Editable, SettingsWanted, ZoneRow
-from edgestead.usecases.zone.serving import PLAIN, Soa, ZoneFacts
+from edgestead.usecases.serving.rendering import PLAIN, Soa, ZoneFacts
 
+APEXES_KEPT_MAX = 1024  # zones whose names were read lately
+DNSSEC = "zone.dnssec"
 FAMILY = "dns"
 ENFORCE_DNS_ONLY = f"{FAMILY}.enforce_dns_only"
 """Of an account: every zone of it serves proxied records as they are written."""
@@ -46,6 +49,15 @@ class StoredSoa(msgspec.Struct, frozen=True):
     ttl: int = Soa().ttl
 
 
+class StoredDnssec(msgspec.Struct, frozen=True):
+    """Contract "DNSSEC": DNSKEY records may be added only with `multi_signer`."""
+
+    multi_signer: bool = False
+    presigned: bool = False
+    use_nsec3: bool = False
+
+
+_read_dnssec = msgspec.json.Decoder(StoredDnssec).decode
 read_nameservers = msgspec.json.Decoder(Nameservers).decode
 read_soa = msgspec.json.Decoder(StoredSoa).decode
 _WANTED = SettingsWanted(ENFORCE_DNS_ONLY, f"{FAMILY}.", f"{FAMILY}/", ("http2", "http3", IPV6))
@@ -54,6 +66,16 @@ _DNS_ONLY = '"dns_only"'
 _read_number = msgspec.json.Decoder(int).decode
 _read_flag = msgspec.json.Decoder(bool).decode
 _read_names = msgspec.json.Decoder(tuple[str, ...]).decode
+
+
+@lru_cache(APEXES_KEPT_MAX)
+def _apex(name: str) -> bytes:
+    return names.wire_from_text(name)
+
+
+def apex_of(zone: ZoneRow) -> bytes:
+    """A zone's name in wire form."""
+    return _apex(zone.name)
 
 
 def editable(reader: Reader, zone_id: str) -> Editable:
@@ -125,3 +147,8 @@ def _soa(stored: StoredSoa) -> Soa:
         minimum=stored.min_ttl,
         ttl=stored.ttl,
     )
+
+
+def stored_dnssec(reader: Reader, zone_id: str) -> StoredDnssec:
+    found = settings.one(reader, zone_id, DNSSEC)
+    return _read_dnssec(found.value) if found else StoredDnssec()

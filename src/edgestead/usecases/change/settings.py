@@ -12,7 +12,7 @@ from edgestead.model.call import Call
 from edgestead.store.control import Transaction
 from edgestead.tables import settings, zones
 from edgestead.tables.zones import ZoneRow
-from edgestead.usecases.zone.log import PAUSED, ZoneLog, own_value
+from edgestead.usecases.change.log import PAUSED, ZoneLog, own_value
 
 _encode = msgspec.json.Encoder().encode
 

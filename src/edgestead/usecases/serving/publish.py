@@ -12,9 +12,9 @@ from edgestead.model.edge import KIND_EDGE_NAME
 from edgestead.model.served import ServedRRset
 from edgestead.store.control import Group
 from edgestead.tables.records import Neighbour
-from edgestead.usecases.zone import edge_feed, serving
-from edgestead.usecases.zone.journal import Journaled
-from edgestead.usecases.zone.serving import Renderer, ZoneFacts
+from edgestead.usecases.serving import edge_feed, rendering
+from edgestead.usecases.serving.journal import Journaled
+from edgestead.usecases.serving.rendering import Renderer, ZoneFacts
 
 
 class Document(NamedTuple):
@@ -38,7 +38,7 @@ class Name:
         self.records = found
         self.was_empty = not found
         self.was_alias = has_alias(found)
-        self.was_proxied = serving.is_proxied(found)
+        self.was_proxied = rendering.is_proxied(found)
 
     @property
     def feed_key(self) -> str:
@@ -49,7 +49,7 @@ class Name:
 
 
 def has_alias(members: Iterable[Neighbour]) -> bool:
-    for record in members:  # as in `serving.is_proxied`: a third of the time of `any`
+    for record in members:  # as in `rendering.is_proxied`: a third of the time of `any`
         if record.type == "CNAME":
             return True
     return False
@@ -96,7 +96,7 @@ def _in_order(name: Name, document: bytes | None) -> list[Document]:
 
     Of the two the group that goes first gets its own first: the second one opens the gate.
     """
-    is_proxied = serving.is_proxied(name.records)
+    is_proxied = rendering.is_proxied(name.records)
     if not is_proxied and not name.was_proxied:
         return [Document(served.KIND_NAME, name.feed_key, document)]
     first: Group = ""

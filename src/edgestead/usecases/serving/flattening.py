@@ -22,10 +22,16 @@ from edgestead.tables import flattened, records, zones
 from edgestead.tables.flattened import Dependent, Due
 from edgestead.tables.records import Neighbour
 from edgestead.usecases import limits
-from edgestead.usecases.record.aliases import OurZone, enclosing_zone
-from edgestead.usecases.record.view import read_settings
-from edgestead.usecases.zone import facts as zone_facts
-from edgestead.usecases.zone.serving import Renderer, ZoneFacts, is_at_edge, is_proxied, rrsets_of
+from edgestead.usecases.serving import facts as zone_facts
+from edgestead.usecases.serving.aliases import OurZone, enclosing_zone
+from edgestead.usecases.serving.rendering import (
+    Renderer,
+    ZoneFacts,
+    is_at_edge,
+    is_proxied,
+    read_settings,
+    rrsets_of,
+)
 
 CHAIN_MAX = 16  # links followed inside our zones; real chains have two or three
 TTL_SECONDS_MAX = 300  # of an answer from outside: how late its change may be noticed

@@ -14,15 +14,14 @@ from edgestead.model.served import ServedZone
 from edgestead.store.control import Transaction
 from edgestead.tables import record_notes, records
 from edgestead.tables.records import Neighbour, RecordRow
+from edgestead.usecases.change import neighbours, soa, view
+from edgestead.usecases.change.log import ZoneLog
+from edgestead.usecases.change.neighbours import Draft
+from edgestead.usecases.change.settings import SettingsEdit
 from edgestead.usecases.platform import Platform
-from edgestead.usecases.record import neighbours, soa, view
-from edgestead.usecases.record.aliases import check_no_loop
-from edgestead.usecases.record.draft import Draft
-from edgestead.usecases.record.filters import split_tag
-from edgestead.usecases.zone.dnssec import admits_dnskey
-from edgestead.usecases.zone.log import ZoneLog
-from edgestead.usecases.zone.publish import Name
-from edgestead.usecases.zone.settings_edit import SettingsEdit
+from edgestead.usecases.serving.aliases import check_no_loop
+from edgestead.usecases.serving.facts import stored_dnssec
+from edgestead.usecases.serving.publish import Name
 
 _decode_tags = msgspec.json.Decoder(list[str]).decode
 
@@ -157,7 +156,7 @@ class RecordsEdit:
         others = name.records if old is None else [one for one in name.records if one.id != old.id]
         neighbours.check(draft, old, others, at_apex=name.owner == self._apex)
         is_new = old is None or old.rdata != draft.rdata
-        if draft.type == "DNSKEY" and is_new and not admits_dnskey(self._tx, self._zone_id):
+        if draft.type == "DNSKEY" and is_new and not stored_dnssec(self._tx, self._zone_id).multi_signer:
             reason = "the zone is not signed by several providers (dnssec_multi_signer)"
             raise TypeNotOffered(type="DNSKEY", field="type", reason=reason)
         if draft.type == "CNAME":
@@ -231,3 +230,9 @@ def _serves_same(old: RecordRow, draft: Draft) -> bool:
         draft.proxied,
         draft.settings,
     )
+
+
+def split_tag(tag: str) -> tuple[str, str]:
+    """A tag's name and value, folded; the value is empty when there is none."""
+    name, _, value = tag.partition(":")
+    return fold(name), fold(value)

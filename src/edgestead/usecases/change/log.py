@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from edgestead.model.call import Actor, Call
+from edgestead.model.call import Call
 from edgestead.store.control import Transaction
 from edgestead.tables import history
 from edgestead.tables.history import ChangeRow, ItemRow
@@ -96,7 +96,7 @@ class ZoneLog:
                     call.now_us,
                     origin.name,
                     origin.reverts,
-                    actor_text(call.actor),
+                    call.actor.text,
                     call.request_id,
                     len(items),
                 ),
@@ -114,8 +114,3 @@ class ZoneLog:
             elif old != new:
                 name = (became or was).name  # type: ignore[union-attr]
                 yield _Item(RECORD, record_id, name, old, new)
-
-
-def actor_text(actor: Actor) -> str:
-    """Who it was, as JSON text: never a secret."""
-    return _encode(actor).decode()

@@ -15,9 +15,9 @@ from edgestead.model.refusals.record import ContentRefused, TtlRefused
 from edgestead.model.served import ServedZone
 from edgestead.tables.records import RecordRow
 from edgestead.usecases import limits
-from edgestead.usecases.record.draft import Draft
-from edgestead.usecases.zone.facts import FAMILY, StoredSoa
-from edgestead.usecases.zone.serving import Soa
+from edgestead.usecases.change.neighbours import Draft
+from edgestead.usecases.serving.facts import FAMILY, StoredSoa
+from edgestead.usecases.serving.rendering import Soa
 
 SETTING = f"{FAMILY}.{settings.SOA}"
 TTL_SECONDS_MIN = 300  # contract "DNS settings", soa.ttl

@@ -5,7 +5,7 @@ Not   reading or writing rows; answering queries. Pure.
 
 Stored, and not served here:
   NS at the apex        unless the zone has several providers: the zone's own name servers stand there
-  a flattened CNAME     its target's addresses stand in its place (`usecases.zone.flattening`)
+  a flattened CNAME     its target's addresses stand in its place (`usecases.serving.flattening`)
   beside a plain CNAME  every other type (RFC 2181 §10.1)
   DS without NS         a DS belongs to a delegation (RFC 4035 §2.4)
 
@@ -16,12 +16,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import ip_address
 from typing import NamedTuple
 
+import msgspec
+
 from edgestead.model import names
 from edgestead.model.limits import TTL_SECONDS_AUTO
 from edgestead.model.records import TYPES
 from edgestead.model.served import EXISTS, ServedName, ServedRRset, ServedZone, mark
 from edgestead.tables.records import Neighbour
-from edgestead.usecases.record.view import read_settings
 
 SOA_TTL_SECONDS = 3_600
 SOA_REFRESH_SECONDS = 10_000
@@ -29,7 +30,6 @@ SOA_RETRY_SECONDS = 2_400
 SOA_EXPIRE_SECONDS = 604_800
 SOA_MINIMUM_SECONDS = 1_800  # how long "no such name" may be remembered
 NS_TTL_SECONDS = 86_400
-SERIAL_END = 1 << 32
 
 ADDRESS_TYPES = frozenset(("A", "AAAA", "CNAME"))
 _ALPN, _IPV4HINT, _IPV6HINT = 1, 4, 6  # SvcParamKeys, RFC 9460 §14.3.2
@@ -49,7 +49,7 @@ class Soa(NamedTuple):
 
 
 class ZoneFacts(NamedTuple):
-    """What a zone's DNS settings change in what it serves (`usecases.zone.facts`).
+    """What a zone's DNS settings change in what it serves (`usecases.serving.facts`).
 
     `servers` are its name servers, most important first; none means the server's own.
     `multi_provider` serves NS records at the apex beside them. `flatten_all` flattens every CNAME, `alpn` are
@@ -70,9 +70,15 @@ class ZoneFacts(NamedTuple):
 PLAIN = ZoneFacts()
 
 
-def next_serial(serial: int) -> int:
-    """RFC 1982 §3.1: the number after the last is 0."""
-    return (serial + 1) % SERIAL_END
+class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A record's settings, as they are sent and as its row has them; None is what nobody set."""
+
+    flatten_cname: bool | None = None
+    ipv4_only: bool | None = None
+    ipv6_only: bool | None = None
+
+
+read_settings = msgspec.json.Decoder(Settings).decode
 
 
 def is_proxied(records: Iterable[Neighbour]) -> bool:

@@ -1,7 +1,7 @@
 """What the edge is told of zones and their proxied names, by the change feed.
 
 Owns  when a document of `model.edge` is emitted, and what it holds.
-Not   rulesets (`usecases.ruleset.change`); what DNS answers (`usecases.zone.serving`).
+Not   rulesets (`usecases.ruleset.change`); what DNS answers (`usecases.serving.rendering`).
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from edgestead.store.control import Transaction
 from edgestead.tables import records, settings, zones
 from edgestead.tables.records import Neighbour
 from edgestead.tables.zones import ZoneRow
-from edgestead.usecases.zone import serving
+from edgestead.usecases.serving import rendering
 
 _SCOPE, _KIND_SETTLED = "edge", "edge:settled"
 _NAMES_PER_STEP = 1_000
@@ -32,7 +32,7 @@ def tell_zone(tx: Transaction, zone: ZoneRow) -> None:
 
 def name_document(owner: bytes, found: Sequence[Neighbour]) -> bytes | None:
     """What the edge needs of a name; one that is not proxied is none of its business."""
-    return edge.encode(_origins(owner, found)) if serving.is_proxied(found) else None
+    return edge.encode(_origins(owner, found)) if rendering.is_proxied(found) else None
 
 
 def settle(tx: Transaction) -> None:
@@ -52,7 +52,7 @@ def settle(tx: Transaction) -> None:
 
 
 def _origins(owner: bytes, found: Sequence[Neighbour]) -> EdgeName:
-    by_type = {type_: [one.rdata for one in found if one.type == type_] for type_ in serving.ADDRESS_TYPES}
+    by_type = {type_: [one.rdata for one in found if one.type == type_] for type_ in rendering.ADDRESS_TYPES}
     aliases = by_type["CNAME"]
     return EdgeName(owner, tuple(sorted(by_type["A"] + by_type["AAAA"])), aliases[0] if aliases else None)
 

@@ -15,6 +15,7 @@ import msgspec
 from edgestead.model.records import TYPES
 from edgestead.model.times import six_digits
 from edgestead.tables.records import RecordRow
+from edgestead.usecases.serving.rendering import read_settings
 
 # As rdata has them: loopback, private, link-local and "this network".
 _UNPROXIABLE_V4 = tuple(
@@ -59,17 +60,8 @@ class RecordView(msgspec.Struct, frozen=True, omit_defaults=False):
     tags_modified_on: str | msgspec.UnsetType
 
 
-class StoredSettings(msgspec.Struct, frozen=True):
-    """A record's settings as its row has them; `read_settings` reads the JSON text."""
-
-    flatten_cname: bool | None = None
-    ipv4_only: bool | None = None
-    ipv6_only: bool | None = None
-
-
 _META = Meta()
 _encode = msgspec.json.Encoder().encode
-read_settings = msgspec.json.Decoder(StoredSettings).decode
 
 
 def render(row: RecordRow) -> bytes:
