@@ -25,7 +25,9 @@ COMMANDS: dict[str, Lazy] = {
         "waf",
         "Show and set a zone's use of the managed OWASP ruleset; its events.",
     ),
-    "ruleset": Lazy("edgestead.cli.rule.commands", "ruleset", "List, print and check rulesets."),
+    "rule": Lazy("edgestead.cli.rule.commands", "rule", "List, add, edit, move, remove and try rules."),
+    "ruleset": Lazy("edgestead.cli.rule.rulesets", "ruleset", "List, print and check rulesets."),
+    "setting": Lazy("edgestead.cli.zone.setting", "setting", "Show and set what a zone is set to."),
     "zone": Lazy(
         "edgestead.cli.zone.commands", "zone", "Create, list, import and export zones; their history."
     ),

@@ -1,6 +1,6 @@
-"""Whose rulesets a command of `edgecli waf` or `edgecli ruleset` means.
+"""Which zone or account a command of `edgecli rule`, `ruleset`, `setting` or `waf` means.
 
-Owns  the option --zone.
+Owns  the option --zone, and what stands in for it.
 Not   rulesets. Imports click and the standard library only.
 """
 
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["JSON", "ZONE", "Command", "Target", "account_target", "zone_target"]
 
 ZONE = click.option(
-    "--zone", metavar="ZONE", help="Name or id of the zone. Not needed while there is only one."
+    "--zone",
+    metavar="ZONE",
+    envvar="EDGE_ZONE",
+    help="Name or id of the zone; EDGE_ZONE says it for all commands. Not needed while there is only one.",
 )
 
 
@@ -61,4 +64,4 @@ def _only_zone(server: "Api") -> Json:
     if not zones:
         raise Failed("There is no zone yet, or these credentials see none.")
     names = ", ".join(found["name"] for found in zones)
-    raise Failed(f"There are several zones ({names} …).", "Choose one with --zone.")
+    raise Failed(f"There are several zones ({names} …).", "Choose one with --zone or EDGE_ZONE.")

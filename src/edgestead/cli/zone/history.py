@@ -1,6 +1,6 @@
-"""`edgecli zone history|undo`.
+"""`edgecli zone history|undo|restore`.
 
-Owns  arguments, options and output of the two commands; a change in one line.
+Owns  arguments, options and output of the three commands; a change in one line.
 Not   what is kept, and what can be undone: the server says. Imports click and the standard library only.
 """
 
@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 import click
 
+from edgestead.cli.failure import confirmed
 from edgestead.cli.table import show_list, words
-from edgestead.cli.target import JSON, ZONE, Command, Json, api, zone_of
+from edgestead.cli.target import JSON, YES, ZONE, Command, Json, api, zone_of
 from edgestead.cli.zone.record_read import full_name
 
 CHANGES_DEFAULT, CHANGES_MAX = 20, 100
@@ -57,14 +58,43 @@ def undo(zone: str, number: int, as_json: bool) -> None:
     found = zone_of(server, zone)
     path = f"/zones/{found['id']}/history/{number}/undo"
     done = server.call("POST", path, json_body={}, repeat=False)["result"]
+    same = f"{found['name']} is already as it was before change {number}."
+    _tell(done, same, f"Took back change {number} of {found['name']}.", as_json=as_json)
+
+
+@click.command("restore", cls=Command)
+@ZONE
+@click.argument("number", metavar="NUMBER", type=click.IntRange(min=0))
+@click.option("--name", metavar="NAME", help="Only this name: www, @, or in full. Without it the whole zone.")
+@YES
+@JSON
+def restore(zone: str, number: int, name: str | None, yes: bool, as_json: bool) -> None:
+    """Make a zone's records and settings what they were right after change NUMBER; 0 is before the first.
+
+    What came since goes. It is one change, which `edgecli zone undo` takes back.
+    """
+    server = api()
+    found = zone_of(server, zone)
+    wanted = None if name is None else full_name(name, found["name"])
+    what = wanted or f"all of {found['name']}"
+    if not confirmed(f"Make {what} what they were after change {number}?", yes=yes, verb="restore"):
+        return
+    path = f"/zones/{found['id']}/history/{number}/restore"
+    body = {} if wanted is None else {"name": wanted}
+    done = server.call("POST", path, json_body=body, repeat=False)["result"]
+    same = f"{what[0].upper()}{what[1:]}: nothing differs from then."
+    _tell(done, same, f"Brought back {what} as of change {number}.", as_json=as_json)
+
+
+def _tell(done: Json, same: str, words: str, *, as_json: bool) -> None:
     if as_json:
         from edgestead.cli.output import echo_object
 
         echo_object(done.items())
     elif done["sequence"] is None:
-        click.echo(f"{found['name']} is already as it was before change {number}.")
+        click.echo(same)
     else:
-        click.echo(f"Took back change {number} of {found['name']}. That is change {done['sequence']}.")
+        click.echo(f"{words} That is change {done['sequence']}.")
 
 
 def _row(change: Json) -> tuple[object, ...]:

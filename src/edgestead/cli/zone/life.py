@@ -1,6 +1,6 @@
-"""`edgecli zone list|create|get|delete`.
+"""`edgecli zone list|create|get|delete|pause|unpause`.
 
-Owns  arguments, options and output of the four commands.
+Owns  arguments, options and output of the commands.
 Not   what is inside a zone. Imports click and the standard library only.
 """
 
@@ -61,6 +61,33 @@ def delete(zone: str, yes: bool) -> None:
     if confirmed(f"Delete zone {found['name']} and all its records?", yes=yes):
         server.call("DELETE", f"/zones/{found['id']}", repeat=False)
         click.echo(f"Deleted zone {found['name']}.")
+
+
+@click.command("pause", cls=Command)
+@ZONE
+def pause(zone: str) -> None:
+    """Take the edge out of the way: names that are proxied answer with their origins' addresses.
+
+    For looking whether a fault is the edge's. `edgecli zone unpause` ends it.
+    """
+    _set_paused(zone, paused=True)
+
+
+@click.command("unpause", cls=Command)
+@ZONE
+def unpause(zone: str) -> None:
+    """End a pause: proxied names answer with the edge's addresses again."""
+    _set_paused(zone, paused=False)
+
+
+def _set_paused(zone: str, *, paused: bool) -> None:
+    server = api()
+    found = zone_of(server, zone)
+    server.call("PATCH", f"/zones/{found['id']}", json_body={"paused": paused})
+    state = (
+        "paused: its names lead to their origins" if paused else "not paused: proxied names lead to the edge"
+    )
+    click.echo(f"{found['name']} is {state}.")
 
 
 def _row(found: Json) -> tuple[object, ...]:
