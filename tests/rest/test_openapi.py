@@ -210,6 +210,23 @@ def test_the_page_shows_every_route_and_loads_nothing(api):
     assert "http://" not in page
     assert "https://" not in page
     assert "src=" not in page
+    assert '<link rel="icon" href="data:,">' in page  # else browsers ask for /favicon.ico, a 404 in the log
+
+
+def test_parts_of_the_api_have_names_for_people():
+    tags = [one["name"] for one in DOCUMENT["tags"]]
+
+    assert "DNS records" in tags
+    assert "ended by a date" in tags
+    assert not {"custom", "ended", "zone", "kv", "dns", "openapi"} & set(tags)
+
+
+def test_a_route_that_only_refuses_announces_no_success():
+    for path, method in (
+        ("/client/v4/accounts", "post"),
+        ("/client/v4/zones/{zone_id}/firewall/rules", "get"),
+    ):
+        assert list(DOCUMENT["paths"][path][method]["responses"]) == ["4XX", "503"]
 
 
 def test_text_on_the_page_is_escaped():

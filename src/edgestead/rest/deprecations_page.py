@@ -19,6 +19,7 @@ def render() -> bytes:
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        '<link rel="icon" href="data:,">'
         f"<title>Dated changes</title><style>{STYLE}</style></head><body>"
         "<h1>Dated changes</h1><p>From 00:00 UTC of its date on, that day included, a row holds.</p>"
         f"{rows}\n</body></html>\n"

@@ -58,7 +58,7 @@ def document(routes: Sequence[Route]) -> Json:
         "openapi": OPENAPI,
         "info": {"title": "Edgestead", "version": __version__, "description": _ABOUT},
         "servers": [{"url": "/"}],
-        "tags": [{"name": tag} for tag in sorted({tag_of(row) for row in routes})],
+        "tags": [{"name": tag} for tag in sorted({tag_of(row) for row in routes}, key=str.lower)],
         "paths": dict(sorted(paths.items())),
         "components": {
             "schemas": {**dict(sorted(components.items())), "Failure": _failure(schema_of)},
@@ -68,9 +68,29 @@ def document(routes: Sequence[Route]) -> Json:
     }
 
 
+# Parts of the API that are not called what their handlers' module is.
+_TAGS = {
+    "custom_nameservers": "custom name servers",
+    "dns_records": "DNS records",
+    "dns_settings": "DNS settings",
+    "ended": "ended by a date",
+    "ips": "addresses of the edge",
+    "kv_bulk": "key-value",
+    "kv_namespaces": "key-value",
+    "kv_values": "key-value",
+    "objects_node": "objects",
+    "openapi": "description",
+    "security_events": "security events",
+    "zone_extras": "zones",
+    "zone_files": "zone files",
+    "zone_settings": "zone settings",
+}
+
+
 def tag_of(row: Route) -> str:
-    """The part of the API that a route belongs to: its handler's module."""
-    return row.handler.__module__.rpartition(".")[2].partition("_")[0]
+    """The part of the API that a route belongs to."""
+    module = row.handler.__module__.rpartition(".")[2]
+    return _TAGS.get(module, module)
 
 
 def _types(routes: Iterable[Route]) -> Iterator[Any]:

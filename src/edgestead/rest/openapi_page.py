@@ -31,6 +31,7 @@ def render(document: Json) -> str:
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        '<link rel="icon" href="data:,">'  # else a browser asks for /favicon.ico
         f"<title>{escape(info['title'])} API</title><style>{STYLE}</style></head><body>"
         f"<h1>{escape(info['title'])} API</h1><p>Version {escape(info['version'])} · "
         f'<a href="/openapi.json">openapi.json</a></p><p>{prose(info["description"])}</p>'
@@ -41,7 +42,7 @@ def render(document: Json) -> str:
 
 def _operations(document: Json) -> Iterator[str]:
     for tag in (one["name"] for one in document["tags"]):
-        yield f'<h2 id="{escape(tag)}">{escape(tag)}</h2>'
+        yield f'<h2 id="{escape(tag.replace(" ", "-"))}">{escape(tag)}</h2>'
         for path, operations in document["paths"].items():
             for method, operation in operations.items():
                 if tag in operation["tags"]:

@@ -8,7 +8,7 @@ from edgestead.model.call import Call
 from edgestead.model.envelope import Page, page_of
 from edgestead.rest import declared
 from edgestead.rest.context import AppContext, Write
-from edgestead.rest.declared import DIRECTION, choice, pages, text
+from edgestead.rest.declared import DIRECTION, Answers, choice, pages, text
 from edgestead.rest.query import Query
 from edgestead.rest.routing import route
 from edgestead.usecases.access.authorise import PLATFORM, Identity
@@ -58,7 +58,7 @@ def list_accounts(api: AppContext, call: Call, identity: Identity, query: Query)
     return page_of(found.items, paging.page, paging.per_page, found.total_count)
 
 
-@route("POST", "/accounts", family=PLATFORM)
+@route("POST", "/accounts", family=PLATFORM, answers=Answers(None, status=403))
 def create_account(body: AccountBody) -> None:
     """Refused: the first start makes the account."""
     accounts.create(body)
