@@ -1,13 +1,14 @@
 """Which option goes with which storage method, and what it may be.
 
-Owns  the matrix of the specification as a table, both spellings of each option.
+Owns  the matrix of the specification as a table, both spellings of each option; the same as types, for people
+      whose classes a type checker reads.
 Not   what an option does.
 
 Source: spec "Object storage API", tables "Options" and "list options".
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 _COMMON: dict[str, tuple[type, frozenset[str]]] = {
     "allow_concurrency": (bool, frozenset("get list get_alarm set_alarm delete_alarm".split())),
@@ -27,6 +28,52 @@ _LIST: dict[str, tuple[type, frozenset[str]]] = {
 }
 OPTIONS = _COMMON | _LIST
 """Option → (its type, the methods that take it)."""
+
+# A checker knows no table: one of these for each set of methods with the same options. None is not given.
+
+
+class ReadOptions(TypedDict, total=False):
+    """Of get."""
+
+    allow_concurrency: bool | None
+    allowConcurrency: bool | None
+    no_cache: bool | None
+    noCache: bool | None
+
+
+class ListOptions(ReadOptions, total=False):
+    """Of list."""
+
+    start: str | None
+    start_after: str | None
+    startAfter: str | None
+    end: str | None
+    prefix: str | None
+    reverse: bool | None
+    limit: int | None
+
+
+class WriteOptions(TypedDict, total=False):
+    """Of put, delete and delete_all."""
+
+    allow_unconfirmed: bool | None
+    allowUnconfirmed: bool | None
+    no_cache: bool | None
+    noCache: bool | None
+
+
+class AlarmReadOptions(TypedDict, total=False):
+    """Of get_alarm."""
+
+    allow_concurrency: bool | None
+    allowConcurrency: bool | None
+
+
+class AlarmOptions(AlarmReadOptions, total=False):
+    """Of set_alarm and delete_alarm."""
+
+    allow_unconfirmed: bool | None
+    allowUnconfirmed: bool | None
 
 
 def camel(name: str) -> str:

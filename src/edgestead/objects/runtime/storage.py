@@ -13,9 +13,10 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
+from datetime import datetime
+from functools import partial, wraps
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar, Unpack, overload
 
 from edgestead.objects import limits
 from edgestead.objects.errors import BackendError, LimitError, StorageBroken, TransactionError
@@ -23,12 +24,23 @@ from edgestead.objects.runtime import recovery
 from edgestead.objects.runtime.alarms import pack_time, unpack_time
 from edgestead.objects.runtime.engine import Engine
 from edgestead.objects.runtime.gates import InputGate
-from edgestead.objects.runtime.options import read_options
+from edgestead.objects.runtime.options import (
+    AlarmOptions,
+    AlarmReadOptions,
+    ListOptions,
+    ReadOptions,
+    WriteOptions,
+    read_options,
+)
 from edgestead.objects.runtime.sql import SqlStorage
 from edgestead.objects.values.codec import decode, encode
 from edgestead.store.objectlog import LogError
 
 _UNSET: Any = object()
+DefaultT = TypeVar("DefaultT")
+MethodT = TypeVar("MethodT", bound=Callable[..., Any])
+Many = list[str] | tuple[str, ...] | set[str] | frozenset[str]  # keys
+Options = Mapping[str, Any] | None
 _TEXT_MAX = limits.KEY_BYTES_MAX // 4  # a shorter key cannot be too long in UTF-8
 
 
@@ -67,6 +79,16 @@ class Keys:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
+    @overload
+    def get(self, key: str, options: Options = None, **named: Unpack[ReadOptions]) -> Awaitable[Any]: ...
+    @overload
+    def get(
+        self, key: str, options: Options = None, *, default: DefaultT, **named: Unpack[ReadOptions]
+    ) -> Awaitable[Any | DefaultT]: ...
+    @overload
+    def get(
+        self, key: Many, options: Options = None, **named: Unpack[ReadOptions]
+    ) -> Awaitable[dict[str, Any]]: ...
     def get(self, key: Any, options: Any = None, *, default: Any = None, **named: Any) -> Awaitable[Any]:
         """The value of a key, or `default`; of a list of keys, a dict of those that exist, in key order.
 
@@ -90,6 +112,14 @@ class Keys:
         found = ((key, self._engine.get(key, cache=cache)) for key in sorted(set(keys)))
         return {key: decode(value) for key, value in found if value is not None}
 
+    @overload
+    def put(
+        self, key: str, value: Any, options: Options = None, **named: Unpack[WriteOptions]
+    ) -> Awaitable[None]: ...
+    @overload
+    def put(
+        self, key: Mapping[str, Any], value: Options = None, **named: Unpack[WriteOptions]
+    ) -> Awaitable[None]: ...
     def put(self, key: Any, value: Any = _UNSET, options: Any = None, **named: Any) -> Awaitable[None]:
         """Store a value under a key, or each pair of a mapping, atomically.
 
@@ -128,6 +158,10 @@ class Keys:
         if read.get("no_cache", False):
             self._engine.forget(key)
 
+    @overload
+    def delete(self, key: str, options: Options = None, **named: Unpack[WriteOptions]) -> Awaitable[bool]: ...
+    @overload
+    def delete(self, key: Many, options: Options = None, **named: Unpack[WriteOptions]) -> Awaitable[int]: ...
     def delete(self, key: Any, options: Any = None, **named: Any) -> Awaitable[Any]:
         """Delete a key: whether it existed. Delete a list of keys: how many existed.
 
@@ -142,7 +176,7 @@ class Keys:
                 self._write(name, None, read)
         return _Done(bool(count) if isinstance(key, str) else count)
 
-    def list(self, options: Any = None, **named: Any) -> Awaitable[dict[str, Any]]:
+    def list(self, options: Options = None, **named: Unpack[ListOptions]) -> Awaitable[dict[str, Any]]:
         """The pairs of a range, as a dict in ascending UTF-8 order of keys (descending with `reverse`).
 
         Options: start (inclusive) or start_after (exclusive), end (exclusive), prefix, reverse, limit,
@@ -184,7 +218,7 @@ class Storage(Keys):
         self._has_alarm, self._now_ms = has_alarm, now_ms
         self._sql = SqlStorage(engine)
 
-    def delete_all(self, options: Any = None, **named: Any) -> Awaitable[None]:
+    def delete_all(self, options: Options = None, **named: Unpack[WriteOptions]) -> Awaitable[None]:
         """Delete all keys, and on the SQL backend all tables, atomically. The alarm stays.
 
         Options: no_cache, allow_unconfirmed (both without effect). Raises TransactionError inside one.
@@ -247,7 +281,7 @@ class Storage(Keys):
 
     # the alarm
 
-    def get_alarm(self, options: Any = None, **named: Any) -> Awaitable[int | None]:
+    def get_alarm(self, options: Options = None, **named: Unpack[AlarmReadOptions]) -> Awaitable[int | None]:
         """The alarm's time in milliseconds since the epoch, or None. Option: allow_concurrency.
 
         None while its handler runs, unless it was set again; after a failure the time of the retry.
@@ -257,7 +291,9 @@ class Storage(Keys):
         time_us = self._engine.alarm_us
         return _ready(None if time_us is None else unpack_time(time_us)[0])
 
-    def set_alarm(self, time: Any, options: Any = None, **named: Any) -> Awaitable[None]:
+    def set_alarm(
+        self, time: float | datetime, options: Options = None, **named: Unpack[AlarmOptions]
+    ) -> Awaitable[None]:
         """Set the alarm, in milliseconds since the epoch or as an aware datetime; the past means soon.
 
         Options: allow_concurrency, allow_unconfirmed. Raises TypeError, also when the class has no
@@ -270,7 +306,7 @@ class Storage(Keys):
         self._engine.set_alarm(pack_time(time_ms), confirmed=not read.get("allow_unconfirmed", False))
         return DONE
 
-    def delete_alarm(self, options: Any = None, **named: Any) -> Awaitable[None]:
+    def delete_alarm(self, options: Options = None, **named: Unpack[AlarmOptions]) -> Awaitable[None]:
         """Delete the alarm, if there is one. Options: allow_concurrency, allow_unconfirmed."""
         read = read_options("delete_alarm", options, named)
         self._engine.set_alarm(None, confirmed=not read.get("allow_unconfirmed", False))
@@ -298,7 +334,7 @@ class Storage(Keys):
         self._needs_sql("get_current_bookmark()")
         return _ready(recovery.current(self._engine))
 
-    def get_bookmark_for_time(self, time: Any) -> Awaitable[str]:
+    def get_bookmark_for_time(self, time: float | datetime) -> Awaitable[str]:
         """The bookmark of what the object was at a time: milliseconds, or an aware datetime.
 
         SQL backend only. Raises BookmarkError outside the last 30 days, TypeError, LimitError.
@@ -335,6 +371,17 @@ class Storage(Keys):
     getCurrentBookmark = get_current_bookmark
     getBookmarkForTime = get_bookmark_for_time
     onNextSessionRestoreBookmark = on_next_session_restore_bookmark
+
+
+def _unless_over(method: MethodT) -> MethodT:
+    """A method of Keys for a transaction, typed as it is: refused once that one is over."""
+
+    @wraps(method)
+    def guarded(txn: "Transaction", *args: Any, **named: Any) -> Any:
+        txn._check(method.__name__)
+        return method(txn, *args, **named)
+
+    return guarded  # type: ignore[return-value]
 
 
 class Transaction(Keys):
@@ -378,21 +425,10 @@ class Transaction(Keys):
                 "did you move txn outside of the closure?"
             )
 
-    def get(self, key: Any, options: Any = None, *, default: Any = None, **named: Any) -> Awaitable[Any]:
-        self._check("get")
-        return super().get(key, options, default=default, **named)
-
-    def put(self, key: Any, value: Any = _UNSET, options: Any = None, **named: Any) -> Awaitable[None]:
-        self._check("put")
-        return super().put(key, value, options, **named)
-
-    def delete(self, key: Any, options: Any = None, **named: Any) -> Awaitable[Any]:
-        self._check("delete")
-        return super().delete(key, options, **named)
-
-    def list(self, options: Any = None, **named: Any) -> Awaitable[dict[str, Any]]:
-        self._check("list")
-        return super().list(options, **named)
+    get = _unless_over(Keys.get)
+    put = _unless_over(Keys.put)
+    delete = _unless_over(Keys.delete)
+    list = _unless_over(Keys.list)
 
 
 class TransactionCall:
