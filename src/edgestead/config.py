@@ -104,6 +104,7 @@ class Config:
     log_files: int
     history_days: int
     history_rows: int
+    backup_hours: int
 
     @property
     def edge_addresses(self) -> tuple[IPv4Address | IPv6Address, ...]:

@@ -489,4 +489,13 @@ OPTIONS: tuple[Option, ...] = (
         "How many changes of single records a zone's history keeps; the newest change is always kept whole.",
         flag=False,
     ),
+    Option(
+        "backup-hours",
+        "N",
+        values.whole(0, 100_000),
+        "0",
+        "Hours after the last successful `edgecli backup` from which on the server's health has a warning;"
+        " 0 expects no backup.",
+        flag=False,
+    ),
 )

@@ -87,7 +87,7 @@ def test_a_histogram_tells_sum_and_count():
 
 def test_every_family_has_help_and_type_before_its_samples():
     lines = render(
-        {name: private_page() for name in ("control", "dns-0", "dns-tcp", "objects-0", "edge-0")}
+        {name: private_page() for name in ("control", "dns-0", "dns-tcp", "objects-0", "edge-0", "alerts")}
     ).splitlines()
 
     for metric in METRICS:

@@ -17,13 +17,15 @@ def test_live_as_long_as_it_answers(api):
 
 
 def test_ready_says_why_not(api):
-    assert api.get("/health/ready", base="", auth={}).result == {"status": "ready"}
+    assert api.get("/health/ready", base="", auth={}).result == {"status": "ready", "checks": []}
 
     api.reasons = ("no DNS process answers", "the disk is full")
     answer = api.get("/health/ready", base="", auth={})
 
     assert (answer.status, answer.codes) == (503, [1504])
     assert "no DNS process answers; the disk is full" in answer.json["errors"][0]["message"]
+    assert answer.json["result"]["status"] == "not ready"
+    assert [row["message"] for row in answer.json["result"]["checks"]] == list(api.reasons)
 
 
 def test_metrics_count_answers_by_their_class(api):
@@ -71,6 +73,15 @@ def test_metrics_of_all_accounts_are_no_accounts_to_give_away(reachable, group, 
     put_token(reachable, policy(group, resources=ACCOUNT if group.startswith("Account") else user))
 
     assert reachable.get("/metrics", base="", auth=RESTRICTED).status == status
+
+
+def test_strangers_hear_which_check_fails_and_no_more(reachable):
+    reachable.reasons = ("the disk is full",)
+
+    (row,) = reachable.get("/health/ready", base="", auth={}).json["result"]["checks"]
+
+    assert {name for name, value in row.items() if value} == {"check", "state", "since_us"}
+    assert (row["check"], row["state"]) == ("store", "fail")
 
 
 def test_health_is_for_whoever_asks(reachable):

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from types import SimpleNamespace
 
 import pytest
 
@@ -21,6 +22,7 @@ class Estate:
 
     def __init__(self):
         self.children, self.asked = [], []
+        self.words = SimpleNamespace(note=lambda name, words: self.asked.append(f"note {name}: {words}"))
 
     def void_keys(self):
         self.asked.append("void_keys")
@@ -59,7 +61,7 @@ def supervisor(page, monkeypatch):
 @pytest.mark.parametrize(
     ("line", "asked"),
     [
-        ("credentials", ["void_keys", "write_ready_file"]),
+        ("credentials", ["void_keys", "write_ready_file", "note control: ended with exit status 1"]),
         ("lost control.db is another one", ["remove_ready_file"]),
     ],
 )

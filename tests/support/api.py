@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+from edgestead.health.rows import Row
 from edgestead.http1.connections import Connections
 from edgestead.http1.head import by_name
 from edgestead.http1.messages import Body, Request, Response
@@ -158,7 +159,7 @@ class LocalApi:
                 profile=profile,
                 counters=self.page,
                 metrics=lambda: render({"control": self.page}),
-                not_ready=lambda: self.reasons,
+                health=self._health,
                 now_us=self._clock_us.__next__,
                 log=lambda line: self.lines.append(FORMS["json"](line)),
                 as_of=as_of,
@@ -170,6 +171,10 @@ class LocalApi:
                 guesses=self._guesses,
             )
         )
+
+    def _health(self) -> tuple[Row, ...]:
+        """`reasons` are failures of the storage, say."""
+        return tuple(Row("store", str(n), "fail", words, "Look.", 1) for n, words in enumerate(self.reasons))
 
     def close(self) -> None:
         self.kv.close()

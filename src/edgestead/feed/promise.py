@@ -222,6 +222,15 @@ class Promise:
             if c.answers and c.terms is None and (c.dying or (c.has_all and c.stalled_ms >= SILENT_MS))
         ]
 
+    @property
+    def behind(self) -> list[tuple[str, int, float]]:
+        """Who serves without the newest changes: name, how many are missing, ms without progress."""
+        return [
+            (c.name, self.head - c.applied, c.stalled_ms)
+            for c in self._consumers.values()
+            if c.answers and c.applied < self.head
+        ]
+
     def leased_wants(self, after: int, upto: int) -> int:
         """The last of these sequences that somebody may let callers in without; 0 when there is none."""
         place = bisect_right(self._leased, upto)

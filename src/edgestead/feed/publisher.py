@@ -145,6 +145,11 @@ class Publisher:
         """The names of those that should answer and give no sign of life."""
         return self._promise.silent
 
+    @property
+    def behind(self) -> list[tuple[str, int, float]]:
+        """Those that serve without the newest changes: name, how many are missing, ms without progress."""
+        return self._promise.behind
+
     async def recovered(self) -> None:
         """As `Barrier` says."""
         if self._recovered.is_set():

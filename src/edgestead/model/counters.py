@@ -17,13 +17,14 @@ PAGE_BYTES = 4096  # one page of memory: 512 cells
 _CELLS_MAX = PAGE_BYTES // 8
 _MICROSECONDS = 1_000_000
 
-Role = Literal["control", "dns", "dns-tcp", "objects", "edge"]
+Role = Literal["control", "dns", "dns-tcp", "objects", "edge", "alerts"]
 
 _EVERY: tuple[Role, ...] = ("control", "dns", "dns-tcp", "objects", "edge")
 _DNS: tuple[Role, ...] = ("dns", "dns-tcp")
 _CONTROL: tuple[Role, ...] = ("control",)
 _OBJECTS: tuple[Role, ...] = ("objects",)
 _EDGE: tuple[Role, ...] = ("edge",)
+_ALERTS: tuple[Role, ...] = ("alerts",)
 
 
 class Metric(NamedTuple):
@@ -46,6 +47,25 @@ class Metric(NamedTuple):
         return len(self.bounds_us) + 2 if self.kind == "histogram" else max(1, len(self.values))
 
 
+HEALTH_CHECKS = (  # in the order of `health.checks`
+    "supervisor",
+    "control",
+    "processes",
+    "feed",
+    "store",
+    "lost-writes",
+    "disk",
+    "history",
+    "rules",
+    "detectors",
+    "certificates",
+    "clock",
+    "targets",
+    "quarantine",
+    "credentials",
+    "backups",
+    "alerts",
+)
 _RCODES = ("noerror", "formerr", "servfail", "nxdomain", "notimp", "refused", "other")
 _STATUSES = ("1xx", "2xx", "3xx", "4xx", "5xx")
 EVENT_ACTIONS = (
@@ -66,6 +86,14 @@ VERDICTS = ("pass", "block", "challenge", "js_challenge", "managed_challenge", "
 _BOUNDS_US = (100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000)
 
 METRICS: tuple[Metric, ...] = (
+    Metric(
+        "edge_health",
+        "gauge",
+        _CONTROL,
+        "The worst row of each check of the server's health: 0 ok, 1 warn, 2 fail.",
+        "check",
+        HEALTH_CHECKS,
+    ),
     Metric("edge_process_starts_total", "counter", _EVERY, "Times the supervisor started this process."),
     Metric(
         "edge_process_silences_total",
@@ -100,6 +128,12 @@ METRICS: tuple[Metric, ...] = (
         "Connections ended because of what came, did not come or was not read, by reason.",
         "reason",
         ("framing", "head_too_large", "head_too_slow", "no_place", "reader_too_slow"),
+    ),
+    Metric(
+        "edge_alerts_receivers_failing",
+        "gauge",
+        _ALERTS,
+        "Receivers that do not take the alerts sent to them.",
     ),
     Metric("edge_store_commits_total", "counter", _CONTROL, "Commits of the control database."),
     Metric("edge_store_writes_total", "counter", _CONTROL, "Writes in those commits."),
@@ -298,6 +332,12 @@ METRICS: tuple[Metric, ...] = (
         "Connections of clients closed at once, at a limit of all or of one address.",
     ),
     Metric("edge_http_zones", "gauge", _EDGE, "Zones that this process can serve."),
+    Metric(
+        "edge_rules_slow",
+        "gauge",
+        _EDGE,
+        "1 when managed rules are used without Hyperscan: each rule looks at each request by itself.",
+    ),
     Metric(
         "edge_rules_missing",
         "gauge",

@@ -92,7 +92,8 @@ def success_with_info(items: Any, info: Any) -> bytes:
 def failure(error: EdgeError) -> bytes:
     causes = encode([_cause(one) for one in (error, *error.also)])
     messages = encode([Message(REMARK, text) for text in error.remarks])
-    return b'{"result":null,"success":false,"errors":' + causes + b',"messages":' + messages + b"}"
+    refusal = b',"success":false,"errors":' + causes + b',"messages":' + messages + b"}"
+    return b'{"result":' + error.result + refusal
 
 
 def _cause(error: EdgeError) -> Cause:

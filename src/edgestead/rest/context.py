@@ -11,6 +11,7 @@ from datetime import date
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from edgestead.health.rows import Row
 from edgestead.http1.connections import Connections
 from edgestead.model.call import Profile
 from edgestead.model.counters import Page as CounterPage
@@ -76,13 +77,13 @@ class AppContext:
     """The application's parts and facts.
 
     `now_us` is the clock. `as_of` is the date whose behaviour is served, None for the day it is.
-    `not_ready` gives the reasons why this server cannot serve now; none means ready. `metrics` renders
-    `/metrics`; `counters` is this process's page. `log` takes one line; it must not wait.
+    `health` gives the rows of the server's health. `metrics` renders `/metrics`; `counters` is this process's
+    page. `log` takes one line; it must not wait.
     `zone_file_turn` is held while a zone file is read, written or made: one at a time; `events_turn` the same
     for a search of security events, which are in `events_folder`. `quota` None lets everybody ask as often as
     they like. `take_room` is told of each write before it begins: what it adds, and how long its body is said
-    to be. It raises DiskFull. `metrics_open` serves `/metrics` to whoever asks. `guesses` is told of
-    credentials that nobody has.
+    to be. It raises DiskFull. `metrics_open` serves `/metrics`, and what rows of health say, to whoever asks.
+    `guesses` is told of credentials that nobody has.
     """
 
     barrier: Barrier
@@ -92,7 +93,7 @@ class AppContext:
     profile: Profile
     counters: CounterPage
     metrics: Callable[[], str]
-    not_ready: Callable[[], tuple[str, ...]]
+    health: Callable[[], tuple[Row, ...]]
     now_us: Callable[[], int]
     log: Callable[[Line], None]
     as_of: date | None = None

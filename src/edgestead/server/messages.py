@@ -56,7 +56,8 @@ class ControlStart(Start, frozen=True, kw_only=True):
     """`pages` are all counter pages by process name; `expected` is empty at the server's first start.
 
     `lock_fd` is only held: it keeps the data folder taken for as long as control lives. `crs` None means the
-    system's rule set, ids that are None the well-known ones, `resolver` None the system's.
+    system's rule set, ids that are None the well-known ones, `resolver` None the system's. `last_words_fd` is
+    the page of `supervisor.last_words`.
     """
 
     data_dir: str
@@ -90,6 +91,10 @@ class ControlStart(Start, frozen=True, kw_only=True):
     history_rows: int
     objects_workers: int = 0
     edge_workers: int = 0
+    objects_history_mib: int
+    tls_dir: str | None
+    backup_hours: int
+    last_words_fd: int
     kv_fd: int
     objects_namespaces: tuple[str, ...] = ()
 

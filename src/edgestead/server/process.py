@@ -28,6 +28,7 @@ BEAT = b"beat"
 DOING = b"doing "
 BEAT_SECONDS = 1.0  # between two signs of life to the supervisor
 LOST = b"lost "
+HEALTH = b"health "
 REASON_OCTETS_MAX = 500  # fits in one line to the supervisor
 _GC_OBJECTS_YOUNG = 20_000  # allocations between collections; Python's own 700 cost a tenth of a small GET
 
@@ -76,6 +77,11 @@ class Status:
     def lost(self, reason: str) -> None:
         """Why the whole server has to end: what it serves from is no longer there."""
         self._tell(LOST + _one_line(reason))
+
+    def health(self, line: str) -> None:
+        """What is not well, for the service manager's status; empty when everything is."""
+        with suppress(BlockingIOError):
+            self._tell(HEALTH + _one_line(line))
 
     def _tell(self, line: bytes) -> None:
         os.write(self._fd, line + b"\n")

@@ -4,6 +4,7 @@ Owns  arguments, options and output of the three commands.
 Not   copying.
 """
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,7 +38,7 @@ def backup(target: Path, data_dir_given: str | None, config_file: Path | None) -
     folder = data_dir(data_dir_given, config_file)
     with _plainly():
         total_bytes = backups.bytes_to_copy(folder)
-        with Progress("Copying", "MiB", total_bytes) as progress:
+        with Progress("Copying", "MiB", total_bytes) as progress, _noted(folder, target):
             manifest = backups.backup(
                 folder, target, lambda bytes_: progress.advance(bytes_, 0), copy_objects(folder)
             )
@@ -95,6 +96,19 @@ def verify(target: Path | None, data_dir_given: str | None, config_file: Path | 
             click.echo(f"{folder} is whole.")
     if found:
         raise SystemExit(1)
+
+
+@contextmanager
+def _noted(folder: Path, target: Path) -> Iterator[None]:
+    """How it ends is noted for the server's health; an operator who stops it is no failure."""
+    from edgestead.server.health.backup_note import note
+
+    try:
+        yield
+    except Exception as error:
+        note(folder, target, time.time_ns() // 1_000, f"{target}: {error}")
+        raise
+    note(folder, target, time.time_ns() // 1_000)
 
 
 @contextmanager

@@ -8,9 +8,7 @@ import contextlib
 import itertools
 import os
 import resource
-import shutil
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
@@ -29,20 +27,16 @@ if TYPE_CHECKING:
 
 ZONES_EXAMINED_MAX = 1_000
 DESCRIPTORS_MIN = 4_096  # the API alone takes 2,048 connections, DNS over TCP 1,000
-FREE_BYTES_MIN = 1 << 30
 DNS_PORT = 53
 RECORDS_EXAMINED_MAX = 100  # of one zone
 _ADDRESS_TYPES = {"A", "AAAA", "CNAME"}
-_QUARANTINED = "edge_objects_quarantined{"
+_LEVELS = {"ok": FINE, "warn": WARNING, "fail": BROKEN}
 _TLS_SETTINGS = ("http2", "http3")
 
 
 class Patient(NamedTuple):
-    """`root` speaks to the paths beside the API: readiness and metrics."""
-
     state: "State"
     server: "Api"
-    root: "Api"
 
 
 @click.command(cls=Command, short_help="Examine this machine and the server that runs on it.")
@@ -66,14 +60,10 @@ def doctor(data_dir_given: str | None, config_file: Path | None, as_json: bool) 
 
 
 def _examine(folder: Path) -> Iterator[Finding]:
-    yield from _machine(folder)
+    yield from _machine()
     patient = _patient(folder)
     if patient is None:
-        yield Finding(
-            BROKEN,
-            f"no server runs on the data folder {folder}",
-            "Start one with `edgecli serve`; --data-dir DIR or EDGE_DATA_DIR names another folder.",
-        )
+        yield from _without_server(folder)
         return
     yield from _elsewhere(patient)
     for look in EXAMINATIONS:
@@ -82,8 +72,20 @@ def _examine(folder: Path) -> Iterator[Finding]:
         except Failed as failure:
             found = [Finding(WARNING, f"could not be examined: {_first_line(failure)}")]
         yield from found
-        if any(one.level == BROKEN for one in found):
+        if look is _api and any(one.level == BROKEN for one in found):
             return  # the next ones would only fail on the same
+
+
+def _without_server(folder: Path) -> Iterator[Finding]:
+    from edgestead.server.health.asking import lost_writes
+
+    yield Finding(
+        BROKEN,
+        f"no server runs on the data folder {folder}",
+        "Start one with `edgecli serve`; --data-dir DIR or EDGE_DATA_DIR names another folder.",
+    )
+    if lost := lost_writes(folder):
+        yield Finding(BROKEN, lost, "operate.md, When the server says that writes are lost, has the way on.")
 
 
 def _patient(folder: Path) -> Patient | None:
@@ -103,11 +105,8 @@ def _patient(folder: Path) -> Patient | None:
         source = local_server(folder)
     if source is None:
         raise Failed(f"The credentials in {folder} cannot be read.", "Run this as the server's owner.")
-    base = urlsplit(source.api_base)
-    root = source._replace(api_base=f"{base.scheme}://{base.netloc}")
-    patient = Patient(state, Api(source), Api(root))
+    patient = Patient(state, Api(source))
     click.get_current_context().call_on_close(patient.server.close)
-    click.get_current_context().call_on_close(patient.root.close)
     return patient
 
 
@@ -128,7 +127,7 @@ def _first_line(failure: Failed) -> str:
     return str(failure).splitlines()[0]
 
 
-def _machine(folder: Path) -> Iterator[Finding]:
+def _machine() -> Iterator[Finding]:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= hard < DESCRIPTORS_MIN:
         yield Finding(
@@ -136,27 +135,25 @@ def _machine(folder: Path) -> Iterator[Finding]:
             f"a process may open {hard} files: fewer than the connections that the server allows",
             f"Raise the limit (ulimit -Hn, LimitNOFILE=) to {DESCRIPTORS_MIN} or more.",
         )
-    there = next(one for one in (folder, *folder.parents) if one.exists())
-    free = shutil.disk_usage(there).free
-    if free < FREE_BYTES_MIN:
-        yield Finding(
-            WARNING, f"{free >> 20} MiB are free where the data is", "Writes are refused on a full disk."
-        )
-    else:
-        yield Finding(FINE, f"{free >> 30} GiB are free where the data is")
     yield from doctor_machine.clock()
 
 
-def _readiness(patient: Patient) -> Iterator[Finding]:
+def _health(patient: Patient) -> Iterator[Finding]:
+    """The rows that /health/ready and /metrics show, too."""
+    from edgestead.server.health.asking import rows_of_control
+
+    rows = rows_of_control(patient.state.admin_socket)
+    if rows is None:
+        yield Finding(BROKEN, "control does not answer", "The server's log says why.", check="control")
+    for row in rows or ():
+        yield Finding(_LEVELS[row.state], row.message, row.next_step, row.check, row.subject, row.since_us)
+
+
+def _api(patient: Patient) -> Iterator[Finding]:
     try:
         patient.server.call("GET", "/zones", query={"per_page": 1}, repeat=False)
     except Failed as failure:
         yield Finding(BROKEN, "the API does not answer these credentials", _first_line(failure))
-        return
-    try:
-        patient.root.request("GET", "/health/ready", repeat=False).read()
-    except Failed as failure:
-        yield Finding(BROKEN, "the server is not ready", failure.format_message())
         return
     yield Finding(FINE, f"the API answers at {patient.state.api_base}")
 
@@ -221,45 +218,6 @@ def _https(patient: Patient, zone: Json) -> Iterator[Finding]:
         )
 
 
-def _flattening(patient: Patient) -> Iterator[Finding]:
-    """Targets that the resolver never found."""
-    text = patient.root.request("GET", "/metrics").read().decode()
-    levels = dict(line.rpartition(" ")[::2] for line in text.splitlines())
-    unknown = int(levels.get('edge_flattening_targets_unknown{process="control"}', 0))
-    if unknown:
-        yield Finding(
-            WARNING,
-            f"{unknown} targets of flattened aliases were never resolved: their names are answered SERVFAIL",
-            "The server's log names one a minute. Does the resolver answer (--resolver)?",
-        )
-
-
-def _quarantine(patient: Patient) -> Iterator[Finding]:
-    """Objects that ended their process."""
-    text = patient.root.request("GET", "/metrics").read().decode()
-    counts = (line.rpartition(" ")[2] for line in text.splitlines() if line.startswith(_QUARANTINED))
-    held = sum(map(int, counts))
-    if held:
-        yield Finding(
-            BROKEN,
-            f"{counted(held, 'stateful object')} in quarantine: three processes ended while each of them ran",
-            "`edgecli object list` shows them, `object info` says why, `object release` lets one run again.",
-        )
-
-
-def _rules(patient: Patient) -> Iterator[Finding]:
-    for account in patient.server.call("GET", "/accounts")["result"][:1]:
-        rulesets = patient.server.call("GET", f"/accounts/{account['id']}/rulesets")["result"]
-        if not any(one["kind"] == "managed" for one in rulesets):
-            yield Finding(
-                WARNING,
-                "there is no managed OWASP ruleset",
-                "Install the package modsecurity-crs, or give a release with --crs PATH, and start again.",
-            )
-        else:
-            yield from doctor_machine.detectors()
-
-
 def _as_bound(host: str, reached: str) -> str:
     """HOST:PORT of the socket: a wildcard hears everybody, though a client here reaches it on loopback."""
     shown = f"[{host}]" if ":" in host else host
@@ -269,16 +227,12 @@ def _as_bound(host: str, reached: str) -> str:
 def _listening(patient: Patient) -> Iterator[Finding]:
     api = _as_bound(patient.state.api_host, urlsplit(patient.state.api_base).netloc)
     yield from doctor_machine.api_address(api)
-    if patient.state.https is not None and patient.state.tls_dir is not None:
-        yield from doctor_machine.certificates(Path(patient.state.tls_dir), datetime.now(UTC))
 
 
 EXAMINATIONS: tuple[Callable[[Patient], Iterator[Finding]], ...] = (
-    _readiness,
-    _quarantine,
+    _health,
+    _api,
     _dns,
     _zones,
-    _flattening,
-    _rules,
     _listening,
 )

@@ -44,7 +44,7 @@ class EdgeError(Exception):
     `facts` fill the wording; `pointer` is a JSON pointer (RFC 6901) into the request body;
     `also` holds further refusals that are answered in the same list; `chain` holds the causes that are
     answered inside this one as its `error_chain`. `remarks` are answered as `messages`: what helps people
-    beside words that programs know.
+    beside words that programs know. `result` is JSON that is answered with the refusal.
     """
 
     code: ClassVar[int] = 1000
@@ -58,6 +58,7 @@ class EdgeError(Exception):
         also: tuple["EdgeError", ...] = (),
         chain: tuple["EdgeError", ...] = (),
         remarks: tuple[str, ...] = (),
+        result: bytes = b"null",
         **facts: Any,
     ) -> None:
         self.facts = facts
@@ -65,6 +66,7 @@ class EdgeError(Exception):
         self.also = also
         self.chain = chain
         self.remarks = remarks
+        self.result = result
         super().__init__(self.message)
 
     @property

@@ -18,6 +18,7 @@ import uvloop
 from edgestead.config import Address
 from edgestead.feed.promise import Leased
 from edgestead.feed.publisher import Expected
+from edgestead.health.rows import Row
 from edgestead.http1.connections import Connections
 from edgestead.http1.server import Server
 from edgestead.model import counters
@@ -43,10 +44,11 @@ from edgestead.server.control.uses import UsesPart
 from edgestead.server.credentials import Credentials
 from edgestead.server.errors import StartError
 from edgestead.server.folder import EVENTS
-from edgestead.server.messages import DNS_GROUP, EDGE_GROUP, OBJECTS_GROUP, ControlStart
+from edgestead.server.health.clock import ClockWatch, newest_file_us
+from edgestead.server.health.control_part import HealthPart
+from edgestead.server.messages import DNS_GROUP, OBJECTS_GROUP, ControlStart
 from edgestead.server.space import Space, make_room
 from edgestead.server.supervisor.admin import serve_admin
-from edgestead.server.supervisor.child import UNSTABLE_SECONDS
 from edgestead.server.supervisor.renewal import REVOKES_OTHERS
 from edgestead.sqlite.control import SqliteControlStore
 from edgestead.tables import flattened
@@ -66,14 +68,12 @@ _FLATTENING = (
     slot("edge_flattening_targets_unknown"),
     slot("edge_flattening_zones_waiting"),
 )
-_OBJECTS_READ_ONLY = slot("edge_objects_read_only")
-_RULES_MISSING = slot("edge_rules_missing")
-_UNSTABLE = slot("edge_process_unstable_seconds")
 
 
 def main() -> None:
     start = process.begin(ControlStart)
     status = process.Status(start.status_fd)
+    clock = ClockWatch(newest_file_us(Path(start.data_dir)))
     make_room(Path(start.data_dir))  # opening a database writes to it
     try:
         store = stores.open_control(Path(start.data_dir))
@@ -87,21 +87,28 @@ def main() -> None:
         sys.exit(1)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         try:
-            runner.run(_live(start, status, store, kv))
+            runner.run(_live(start, status, store, kv, clock))
         except StartError as error:
             status.failed(str(error))
             sys.exit(1)
 
 
-async def _live(start: ControlStart, status: process.Status, store: SqliteControlStore, kv: KvPart) -> None:
-    await Control(start, status, store, kv).run()
+async def _live(
+    start: ControlStart, status: process.Status, store: SqliteControlStore, kv: KvPart, clock: ClockWatch
+) -> None:
+    await Control(start, status, store, kv, clock).run()
 
 
 class Control:
     """One life of the process. Make and run it on its loop."""
 
     def __init__(
-        self, start: ControlStart, status: process.Status, store: SqliteControlStore, kv: KvPart
+        self,
+        start: ControlStart,
+        status: process.Status,
+        store: SqliteControlStore,
+        kv: KvPart,
+        clock: ClockWatch,
     ) -> None:
         self._start = start
         self._status = status
@@ -139,6 +146,24 @@ class Control:
             self._page,
             end=status.lost,
         )
+        self._managed = managed_part.load(
+            start.crs,
+            ruleset_id=start.managed_ruleset_id,
+            anomaly_rule_id=start.anomaly_rule_id,
+        )
+        self._health = HealthPart(
+            start,
+            pages=self._pages,
+            page=self._page,
+            feed=self._publisher,
+            storage=self._storage,
+            clock=clock,
+            has_managed_ruleset=self._managed is not None,
+            set_levels=self._set_levels,
+            failing_sinks=lambda: (),
+            say=status.health,
+            now_us=_now_us,
+        )
 
     async def run(self) -> None:
         """Until SIGTERM; returns when every acknowledged write is on disk."""
@@ -154,12 +179,14 @@ class Control:
         context = self._context()
         upkeep = Upkeep(self._data, context.platform, self._resolver, self._page, _now_us)
         upkeep.open()
+        self._health.open()
         app, ended = Application(context), asyncio.Event()
         server = Server(app, app.refuse, connections=context.connections, stalled=app.stalled)
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
         admin = await serve_admin(
             socket.socket(fileno=self._start.admin_fd),
-            {command: partial(self._renew, command) for command in REVOKES_OTHERS},
+            {command: partial(self._renew, command) for command in REVOKES_OTHERS}
+            | {"health": self._tell_health},
         )
         kv_socket = self._make_kv_socket()
         await kv_socket.open(socket.socket(fileno=self._start.kv_fd))
@@ -174,6 +201,7 @@ class Control:
             beating.cancel()
             admin.close()
             kv_socket.close()
+            self._health.close()
             upkeep.close()
             self._storage.close()
             self._history.close()
@@ -200,18 +228,14 @@ class Control:
                 own_addresses=frozenset(start.own_addresses),
                 quotas=start.quotas,
                 new_id=_new_id,
-                managed=managed_part.load(
-                    start.crs,
-                    ruleset_id=start.managed_ruleset_id,
-                    anomaly_rule_id=start.anomaly_rule_id,
-                ),
+                managed=self._managed,
             ),
             profile=start.profile,
             as_of=start.as_of,
             allow_as_of=start.allow_as_of,
             counters=self._page,
             metrics=self._metrics,
-            not_ready=self._not_ready,
+            health=self._health.rows,
             now_us=_now_us,
             uses=self._uses.uses,
             dated_uses=self._uses.dated,
@@ -234,34 +258,17 @@ class Control:
         )
 
     def _metrics(self) -> str:
+        self._health.show()
         self._page.set(_CONSUMERS, self._publisher.live(DNS_GROUP))
         self._page.set(_SEQUENCE, self._store.feed.head())
         self._page.set(_WAITING, self._store.waiting)
-        for gauge, level in zip(_FLATTENING, self._data.read(flattened.counts), strict=True):
-            self._page.set(gauge, level)
+        self._set_levels()
         return counters.render(self._pages)
 
-    def _not_ready(self) -> tuple[str, ...]:
-        reasons = [*self._storage.reasons()]
-        if not self._publisher.live(DNS_GROUP):
-            reasons.append("no DNS process answers")
-        reasons += [f"{name} does not answer" for name in self._publisher.silent]
-        wanted, live = self._start.objects_workers, self._publisher.live(OBJECTS_GROUP)
-        if self._start.edge_workers and not self._publisher.live(EDGE_GROUP):
-            reasons.append("no edge process answers")
-        if live < wanted:
-            reasons.append(f"{live} of {wanted} objects processes answer")
-        if any(page.cells[_OBJECTS_READ_ONLY] for page in self._pages.values()):
-            reasons.append("objects cannot be written: no space is left")
-        since = int(time.time() - UNSTABLE_SECONDS)
-        reasons += [
-            f"{name} ends and starts again and again"
-            for name, page in self._pages.items()
-            if page.cells[_UNSTABLE] > since
-        ]
-        if any(page.cells[_RULES_MISSING] for page in self._pages.values()):
-            reasons.append("managed rules are not ready at the edge")
-        return tuple(reasons)
+    def _set_levels(self) -> None:
+        """Gauges that tables know."""
+        for gauge, level in zip(_FLATTENING, self._data.read(flattened.counts), strict=True):
+            self._page.set(gauge, level)
 
     async def _install(self, kept: Credentials) -> None:
         """Make database and file agree on who is let in; the commit tells memory."""
@@ -283,6 +290,9 @@ class Control:
                 credentials.write(self._data_dir, kept)
                 raise
             self._status.credentials_changed()
+
+    async def _tell_health(self) -> tuple[Row, ...]:
+        return self._health.rows()
 
 
 def _now_us() -> int:

@@ -79,16 +79,26 @@ class StorageWatch:
         if self._task is not None:
             self._task.cancel()
 
-    def reasons(self) -> Iterable[str]:
-        """Why nothing can be written now; none when it can."""
-        if self._lost:
-            yield self._lost
-        elif self._space.reason:
-            yield self._space.reason
-        else:
-            for name, store in self._stores.items():
-                if store.trouble:
-                    yield f"{name} cannot be written: {store.trouble}"
+    @property
+    def lost(self) -> str:
+        """That the folder is another one now; empty while it is ours."""
+        return self._lost
+
+    @property
+    def full(self) -> str:
+        """Why nothing can be added; empty when it can."""
+        return self._space.reason or ""
+
+    @property
+    def free_bytes(self) -> int:
+        return self._space.free_bytes
+
+    @property
+    def faults(self) -> tuple[tuple[str, str], ...]:
+        """The databases that cannot be written for another reason, and why."""
+        if self._lost or self._space.reason:
+            return ()
+        return tuple((name, store.trouble) for name, store in self._stores.items() if store.trouble)
 
     def look(self) -> None:
         """One round. Blocks for the disk."""

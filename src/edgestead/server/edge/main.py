@@ -23,7 +23,6 @@ from edgestead.edge.http.listener import Listener
 from edgestead.edge.http.policy import Policy
 from edgestead.edge.http.pool import Pool
 from edgestead.edge.http.resolving import Resolver
-from edgestead.edge.managed.engines import ManagedRules
 from edgestead.edge.phases.phase import Tools
 from edgestead.edge.routing import KINDS, Routes
 from edgestead.edge.worker import Edge
@@ -50,6 +49,7 @@ _REFUSED = slot("edge_http_connections_refused_total")
 _ZONES = slot("edge_http_zones")
 _SEQUENCE = slot("edge_feed_sequence")
 _RULES_MISSING = slot("edge_rules_missing")
+_RULES_SLOW = slot("edge_rules_slow")
 _VERDICTS = {verdict: slot("edge_waf_verdicts_total", verdict) for verdict in VERDICTS}
 
 
@@ -88,7 +88,7 @@ async def _serve(start: EdgeStart) -> None:
     async with asyncio.TaskGroup() as tasks:
         background = [
             tasks.create_task(follower.run()),
-            tasks.create_task(_show(edge, routes, managed, page)),
+            tasks.create_task(_show(edge, routes, rules, page)),
             tasks.create_task(_renew(tools)),
             tasks.create_task(rules.run()),
         ]
@@ -146,9 +146,9 @@ async def _renew(tools: Tools) -> None:
         tools.clearances.renew()
 
 
-async def _show(edge: Edge, routes: Routes, managed: ManagedRules, page: Page) -> None:
+async def _show(edge: Edge, routes: Routes, rules: edge_rules.RulesPart, page: Page) -> None:
     """Keep the metrics that are levels up to date."""
-    shown = dict.fromkeys(_VERDICTS, 0)
+    shown, managed = dict.fromkeys(_VERDICTS, 0), rules.managed
     while True:
         for verdict, cell in _VERDICTS.items():
             count = managed.verdicts[verdict]
@@ -158,6 +158,7 @@ async def _show(edge: Edge, routes: Routes, managed: ManagedRules, page: Page) -
         page.set(_ZONES, routes.zones)
         page.set(_SEQUENCE, routes.sequence)
         page.set(_RULES_MISSING, sum(bool(managed.unusable(id_)) for id_ in routes.executed()))
+        page.set(_RULES_SLOW, rules.is_slow)
         await asyncio.sleep(SHOW_SECONDS)
 
 

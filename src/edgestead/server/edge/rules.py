@@ -64,9 +64,10 @@ class RulesPart:
 
     def __init__(self, start: EdgeStart, managed: ManagedRules, executed: Callable[[], bool]) -> None:
         self._start = start
-        self._managed = managed
+        self.managed = managed
         self._is_executed = executed
         self._executed = asyncio.Event()
+        self.is_slow = False  # they are ready, without Hyperscan
 
     def look(self) -> None:
         """What the feed says has changed."""
@@ -81,8 +82,9 @@ class RulesPart:
         found = await asyncio.to_thread(self._read)
         if found is None:
             return
-        self._managed.ready(Engine(found.rule_set), found.catalogue)
+        self.managed.ready(Engine(found.rule_set), found.catalogue)
         if not scan.available():
+            self.is_slow = True
             if self._start.worker == 0:
                 _log.warning("managed rules: %s; each rule looks at each request by itself", scan.state())
             return
@@ -93,7 +95,7 @@ class RulesPart:
         except (OSError, ValueError) as error:
             _log.error("managed rules: inspections stay slow, each rule looks by itself: %s", error)
             return
-        self._managed.ready(engine, found.catalogue)
+        self.managed.ready(engine, found.catalogue)
         # Not `rest_collector`: to collect takes 8 ms or more of the loop, and of the hundred thousand objects
         # that reading made some fifty are garbage. They stay.
         gc.freeze()
@@ -101,15 +103,15 @@ class RulesPart:
 
     def _read(self) -> Read | None:
         start = self._start
-        self._managed.begin()
+        self.managed.begin()
         try:
             path = Path(start.crs) if start.crs else None
-            found = read(path, self._managed.ruleset_id, self._managed.anomaly_rule_id)
+            found = read(path, self.managed.ruleset_id, self.managed.anomaly_rule_id)
         except RulesMissing:
-            self._managed.missing()  # control has said so already
+            self.managed.missing()  # control has said so already
             return None
         except (RulesUnreadable, ValueError) as error:
-            self._managed.missing()
+            self.managed.missing()
             _log.error("managed rules cannot be used: %s", error)
             return None
         for note in found.rule_set.notes if start.worker == 0 else ():

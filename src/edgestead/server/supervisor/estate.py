@@ -34,7 +34,7 @@ from edgestead.server.messages import (
 )
 from edgestead.server.objects import estate as objects_estate
 from edgestead.server.space import Space
-from edgestead.server.supervisor import control_life, inherited, ready
+from edgestead.server.supervisor import control_life, inherited, last_words, ready
 from edgestead.server.supervisor.child import Child, MakeStart
 from edgestead.server.supervisor.control_life import ControlLife
 from edgestead.server.supervisor.listeners import Listeners, objects_sockets
@@ -102,6 +102,10 @@ class Estate:
         os.ftruncate(self._life_fd, control_life.BYTES)
         self._witness_fd = self._folder.open_witness()
         undo.callback(os.close, self._witness_fd)
+        self._words_fd = os.memfd_create("edgestead-last-words", os.MFD_CLOEXEC)
+        undo.callback(os.close, self._words_fd)
+        os.ftruncate(self._words_fd, last_words.PAGE_BYTES)
+        self.words = last_words.LastWords(self._words_fd)
         self._control = self._child("control", "control.main", self._control_start)
         self._control.life = ControlLife(self._life_fd)
         self._consumers = [
@@ -265,12 +269,16 @@ class Estate:
             history_rows=config.history_rows,
             objects_workers=len(self._objects),
             edge_workers=len(self._edges),
+            objects_history_mib=config.objects_history_mib,
+            tls_dir=str(config.tls_dir.absolute()) if config.tls_dir else None,
+            backup_hours=config.backup_hours,
+            last_words_fd=self._words_fd,
             kv_fd=listeners.kv.fileno(),
             objects_namespaces=tuple(id_ for _, id_ in config.objects_bindings),
         )
         sockets = [start.api_fd, start.feed_fd, start.admin_fd, start.kv_fd]
         pidfds = [consumer.pidfd for consumer in serving]
-        return start, [start.lock_fd, *sockets, *self._pages.values(), *pidfds]
+        return start, [start.lock_fd, start.last_words_fd, *sockets, *self._pages.values(), *pidfds]
 
     def _objects_start(self, worker: int, child: Child, status_fd: int) -> tuple[ObjectsStart, Iterable[int]]:
         listeners = self._listeners

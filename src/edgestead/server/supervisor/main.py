@@ -15,6 +15,8 @@ from dataclasses import replace
 from functools import partial
 
 from edgestead.config import Config
+from edgestead.health.checks import withheld
+from edgestead.health.facts import Facts
 from edgestead.server import log, process
 from edgestead.server.errors import StartError
 from edgestead.server.supervisor.child import Child
@@ -68,6 +70,8 @@ class Supervisor:
         self._notify = notify
         self._loop = Loop(time.monotonic)
         self._stages_left: list[list[Child]] = []
+        self._waiting: set[str] = set()  # children between two lives
+        self._addresses = ""
         self._is_up = False
         self._is_ending = False
         self._is_forced = False
@@ -86,6 +90,7 @@ class Supervisor:
         return 1 if self._is_forced else 0
 
     def _start(self, child: Child) -> None:
+        self._waiting.discard(child.name)
         if self._is_ending:
             return
         if lost := self._estate.lost:
@@ -119,9 +124,22 @@ class Supervisor:
                 )
 
     def _say_alive(self) -> None:
-        if self._notify.watchdog_seconds is not None:
+        """The ping that the unit's watchdog waits for, unless a row of health withholds it."""
+        if self._notify.watchdog_seconds is None:
+            return
+        reason = withheld(Facts(stuck=tuple(self._stuck())))
+        if reason:
+            _log.critical("the service manager is to start the server again: %s", reason)
+            self._notify.status(reason)
+        else:
             self._notify.alive()
-            self._loop.after(self._notify.watchdog_seconds, self._say_alive)
+        self._loop.after(self._notify.watchdog_seconds, self._say_alive)
+
+    def _stuck(self) -> list[str]:
+        """Children that neither run nor wait for a start: nothing here would ever start them."""
+        if self._is_ending:
+            return []
+        return [c.name for c in self._estate.children if not c.is_alive and c.name not in self._waiting]
 
     def _spoke(self, child: Child) -> None:
         lines = child.read_status()
@@ -136,6 +154,8 @@ class Supervisor:
             if line.startswith(process.LOST):
                 self._lose(line.removeprefix(process.LOST).decode("utf-8", "replace"))
                 return False
+            if line.startswith(process.HEALTH):
+                self._status_changed(line.removeprefix(process.HEALTH).decode("utf-8", "replace"))
         if process.CREDENTIALS in lines:
             self._tell_credentials()
         if process.READY in lines and not self._is_up and all(c.is_ready for c in self._estate.children):
@@ -156,7 +176,13 @@ class Supervisor:
             return
         self._is_up = True
         self._announce(ready)
-        self._notify.ready(f"API {ready.api_base}, DNS {ready.dns}")
+        self._addresses = f"API {ready.api_base}, DNS {ready.dns}"
+        self._notify.ready(self._addresses)
+
+    def _status_changed(self, health: str) -> None:
+        """What `systemctl status` shows: where the server is, or what is not well."""
+        if self._is_up:
+            self._notify.status(health or self._addresses)
 
     def _tell_credentials(self) -> None:
         self._estate.void_keys()
@@ -181,6 +207,7 @@ class Supervisor:
             return
         if self._is_up:  # else it is the one line that the start fails with
             _log.warning("%s (pid %d) %s", child.name, pid, words)
+        self._estate.words.note(child.name, words)
         self._has_failed(child, words)
 
     def _has_failed(self, child: Child, words: str) -> None:
@@ -191,6 +218,7 @@ class Supervisor:
             return
         delay = child.next_delay_seconds()
         _log.warning("%s starts again in %.2f s", child.name, delay)
+        self._waiting.add(child.name)
         self._loop.after(delay, partial(self._start, child))
 
     def _say_unless_ready(self, child: Child, life: int) -> None:
@@ -199,7 +227,7 @@ class Supervisor:
             words += f": {child.doing}" if child.doing else ""
             _log.warning("%s", words)
             if not self._is_up:
-                self._notify.starting(words)
+                self._notify.status(words)
 
     def _give_time_to_start(self, child: Child, life: int) -> None:
         self._loop.after_running(

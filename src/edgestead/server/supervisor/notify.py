@@ -24,7 +24,7 @@ class Notify:
         # Half of what is allowed, as sd_watchdog_enabled(3) advises.
         self.watchdog_seconds = int(usec) / _MICROSECONDS / 2 if address and is_ours else None
 
-    def starting(self, words: str) -> None:
+    def status(self, words: str) -> None:
         self._tell(f"STATUS={words[:STATUS_CHARACTERS_MAX]}")
 
     def ready(self, words: str) -> None:

@@ -1,0 +1,90 @@
+"""What the checks are made from.
+
+Owns  the shape of the facts.
+Not   gathering them: each process knows some, and leaves the others as they are by default.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+SECOND_US = 1_000_000
+DAY_US = 86_400 * SECOND_US
+
+
+class Group(NamedTuple):
+    """Processes of one kind. `any_serves`: one that answers is enough to be ready."""
+
+    name: str
+    live: int
+    wanted: int
+    any_serves: bool
+
+
+class Behind(NamedTuple):
+    """A consumer of the change feed that lacks so many changes, and has made no progress for so long."""
+
+    name: str
+    changes: int
+    seconds: float
+
+
+class Certificate(NamedTuple):
+    """`ends_us` is None when the file cannot be read, or holds no certificate."""
+
+    name: str
+    path: str
+    ends_us: int | None
+
+
+class Past(NamedTuple):
+    """The past that one process of stateful objects keeps. `bytes_max` 0 is no limit."""
+
+    process: str
+    bytes: int
+    bytes_max: int
+
+
+class Sink(NamedTuple):
+    """A receiver of alerts that does not take them, and since when."""
+
+    name: str
+    error: str
+    since_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """The defaults are those of a server that is well."""
+
+    now_us: int = 0
+    stuck: tuple[str, ...] = ()  # processes that neither run nor wait for a start
+    control_away: bool = False
+    reasons: tuple[tuple[str, str], ...] = ()  # why a process ended last, by its name
+    groups: tuple[Group, ...] = ()
+    silent: tuple[str, ...] = ()
+    unstable: tuple[str, ...] = ()
+    behind: tuple[Behind, ...] = ()
+    disk_full: str = ""  # in words
+    disk_free_bytes: int = 1 << 62
+    disk_total_bytes: int = 1 << 62
+    objects_read_only: bool = False
+    folder_lost: str = ""  # in words
+    store_faults: tuple[tuple[str, str], ...] = ()  # by the database's file name
+    writes_lost: str = ""  # in words, with the way on
+    pasts: tuple[Past, ...] = ()
+    certificates_fault: str = ""  # of their folder
+    certificates: tuple[Certificate, ...] = ()
+    clock_back_seconds: float = 0.0  # how far it stepped back, within the last hour
+    clock_behind_seconds: float = 0.0  # the newest file of the data folder is so far in the future
+    managed_ruleset: bool = True
+    rules_missing: bool = False
+    libinjection_missing: str = ""  # how to get it
+    rules_slow: bool = False  # Hyperscan is missing, or one that misses matches
+    quarantined: int = 0
+    targets_unknown: int = 0
+    refused_credentials: int = 0  # in the last five minutes
+    backup_tried_us: int = 0
+    backup_error: str = ""  # of the last one; empty when it succeeded
+    backup_made_us: int = 0  # the last that succeeded; 0 when there was none
+    backup_hours_max: int = 0  # 0: none is expected
+    sinks_failing: tuple[Sink, ...] = ()

@@ -1,0 +1,1 @@
+"""Facts of the server's health, gathered where they are known, and rows for those who ask."""

@@ -1,0 +1,59 @@
+"""When the certificates of a folder end.
+
+Owns  reading the dates, each file once until it changes.
+Not   which files belong to which name (`edge.http.certificates`); what is too soon (`health.checks`).
+"""
+
+from pathlib import Path
+
+from cryptography import x509
+
+from edgestead.edge.http.certificates import FILE_BYTES_MAX, pair_of
+from edgestead.health.facts import SECOND_US, Certificate
+
+CERTIFICATES_MAX = 5_000  # entries of the folder that are looked at; a first look takes 40 µs for each
+
+_Stamp = tuple[int, int, int]
+
+
+class CertificateDates:
+    """The certificates of one folder. `look` blocks for the disk; used by one thread at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._known: dict[Path, tuple[_Stamp, int | None]] = {}
+        self.fault = ""
+        self.found: tuple[Certificate, ...] = ()
+
+    def look(self) -> None:
+        try:
+            entries = sorted(self._folder.iterdir())[:CERTIFICATES_MAX]
+        except OSError as error:
+            self.fault = f"the folder of certificates {self._folder} cannot be read: {error.strerror}"
+            self.found = ()
+            return
+        found, known = [], {}
+        for entry in entries:
+            pair = pair_of(entry)
+            if pair is None or not all(path.exists() for path in pair):
+                continue  # half of a pair: the other one is still to come
+            chain = pair[0]
+            known[chain] = self._dated(chain)
+            name = entry.name if entry.is_dir() else entry.stem
+            found.append(Certificate(name, str(chain), known[chain][1]))
+        self._known = known
+        self.fault = "" if found else f"{self._folder} holds no certificate"
+        self.found = tuple(found)
+
+    def _dated(self, chain: Path) -> tuple[_Stamp, int | None]:
+        try:
+            found = chain.stat()
+            stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
+            known = self._known.get(chain)
+            if known is not None and known[0] == stamp:
+                return known
+            with chain.open("rb") as stream:
+                ends = x509.load_pem_x509_certificate(stream.read(FILE_BYTES_MAX)).not_valid_after_utc
+        except (OSError, ValueError):
+            return (0, 0, 0), None
+        return stamp, int(ends.timestamp()) * SECOND_US

@@ -1,0 +1,224 @@
+"""The health of the server as control sees it: facts gathered, rows given, gauges and status kept.
+
+Owns  the round each second; which facts come from where.
+Not   what is a warning (`health.checks`); rows while control is away (`server.health.asking`).
+
+Facts that are in memory are read when rows are asked for, so readiness is never a round late. Those that take
+the disk are read by the round, in a thread.
+"""
+
+import asyncio
+import logging
+import shutil
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from edgestead.health import checks
+from edgestead.health.facts import Behind, Facts, Group, Past, Sink
+from edgestead.health.rows import Board, Row, levels, worst
+from edgestead.model.counters import Page, slot
+from edgestead.server.health import backup_note
+from edgestead.server.health.certificates import CertificateDates
+from edgestead.server.health.clock import ClockWatch
+from edgestead.server.messages import DNS_GROUP, EDGE_GROUP, OBJECTS_GROUP, ControlStart
+from edgestead.server.supervisor.child import UNSTABLE_SECONDS
+from edgestead.server.supervisor.last_words import LastWords
+from edgestead.waf.terms import libinjection
+
+ROUND_SECONDS = 1.0
+DISK_ROUNDS = 10  # between two looks at notes and certificates
+REFUSED_SECONDS = 300.0
+
+_HEALTH = slot("edge_health", checks.NAMES[0])
+_OBJECTS_READ_ONLY = slot("edge_objects_read_only")
+_HISTORY_BYTES = slot("edge_objects_history_bytes")
+_QUARANTINED = slot("edge_objects_quarantined")
+_RULES_MISSING = slot("edge_rules_missing")
+_RULES_SLOW = slot("edge_rules_slow")
+_UNKNOWN = slot("edge_flattening_targets_unknown")
+_REFUSED = (slot("edge_api_refused_credentials_total"), slot("edge_objects_refused_credentials_total"))
+_SINKS_FAILING = slot("edge_alerts_receivers_failing")
+_UNSTABLE = slot("edge_process_unstable_seconds")
+
+_log = logging.getLogger("edgestead.server")
+
+
+class Feed(Protocol):
+    """What the publisher knows of its consumers."""
+
+    def live(self, group: str) -> int: ...
+
+    @property
+    def silent(self) -> list[str]: ...
+
+    @property
+    def behind(self) -> list[tuple[str, int, float]]: ...
+
+
+class Storage(Protocol):
+    """What `StorageWatch` knows."""
+
+    @property
+    def lost(self) -> str: ...
+
+    @property
+    def full(self) -> str: ...
+
+    @property
+    def free_bytes(self) -> int: ...
+
+    @property
+    def faults(self) -> tuple[tuple[str, str], ...]: ...
+
+
+class HealthPart:
+    """Make, open and close it on control's loop.
+
+    `set_levels` brings gauges up to date that are read from tables; `say` gets the server's state in a line
+    when it changes.
+    """
+
+    def __init__(
+        self,
+        start: ControlStart,
+        *,
+        pages: Mapping[str, Page],
+        page: Page,
+        feed: Feed,
+        storage: Storage,
+        clock: ClockWatch,
+        has_managed_ruleset: bool,
+        set_levels: Callable[[], None],
+        failing_sinks: Callable[[], tuple[Sink, ...]],
+        say: Callable[[str], None],
+        now_us: Callable[[], int],
+    ) -> None:
+        self._start = start
+        self._folder = Path(start.data_dir)
+        self._pages = pages
+        self._page = page
+        self._feed = feed
+        self._storage = storage
+        self._clock = clock
+        self._has_managed_ruleset = has_managed_ruleset
+        self._set_levels = set_levels
+        self._failing_sinks = failing_sinks
+        self._say = say
+        self._now_us = now_us
+        self._words = LastWords(start.last_words_fd)
+        self._dates = CertificateDates(Path(start.tls_dir)) if start.tls_dir else None
+        self._note = backup_note.BackupNote()
+        self._sinks: tuple[Sink, ...] = ()
+        self._disk_bytes = 1 << 62
+        self._refused: deque[tuple[float, int]] = deque()
+        self._board = Board(now_us)
+        self._said = ""
+        self._task: asyncio.Task[None] | None = None
+
+    def open(self) -> None:
+        self._task = asyncio.create_task(self._watch())
+
+    def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def rows(self) -> tuple[Row, ...]:
+        """Every row as it is now. On control's loop; takes about 0.1 ms."""
+        return self._board.rows(checks.examine(self._facts()))
+
+    def show(self) -> tuple[Row, ...]:
+        """The rows, which the gauges of /metrics then show, too."""
+        rows = self.rows()
+        for offset, level in enumerate(levels(rows, checks.NAMES).values()):
+            self._page.set(_HEALTH + offset, level)
+        return rows
+
+    def _facts(self) -> Facts:
+        start, storage, dates, feed = self._start, self._storage, self._dates, self._feed
+        names = {name: page.cells for name, page in self._pages.items()}
+        since = int(time.time() - UNSTABLE_SECONDS)
+        return Facts(
+            now_us=self._now_us(),
+            reasons=tuple(self._words.read().items()),
+            groups=(
+                Group("DNS", feed.live(DNS_GROUP), 1, any_serves=True),
+                Group("edge", feed.live(EDGE_GROUP), start.edge_workers, any_serves=True),
+                Group("objects", feed.live(OBJECTS_GROUP), start.objects_workers, any_serves=False),
+            ),
+            silent=tuple(feed.silent),
+            unstable=tuple(name for name, cells in names.items() if cells[_UNSTABLE] > since),
+            behind=tuple(Behind(name, changes, ms / 1000) for name, changes, ms in feed.behind),
+            disk_full=storage.full,
+            disk_free_bytes=storage.free_bytes,
+            disk_total_bytes=self._disk_bytes,
+            objects_read_only=any(cells[_OBJECTS_READ_ONLY] for cells in names.values()),
+            folder_lost=storage.lost,
+            store_faults=storage.faults,
+            pasts=tuple(
+                Past(name, cells[_HISTORY_BYTES], start.objects_history_mib << 20)
+                for name, cells in names.items()
+                if cells[_HISTORY_BYTES]
+            ),
+            certificates_fault=dates.fault if dates else "",
+            certificates=dates.found if dates else (),
+            clock_back_seconds=self._clock.back_seconds,
+            clock_behind_seconds=self._clock.behind_seconds,
+            managed_ruleset=self._has_managed_ruleset,
+            rules_missing=any(cells[_RULES_MISSING] for cells in names.values()),
+            libinjection_missing=libinjection.state(),
+            rules_slow=any(cells[_RULES_SLOW] for cells in names.values()),
+            quarantined=sum(cells[_QUARANTINED] for cells in names.values()),
+            targets_unknown=self._page.cells[_UNKNOWN],
+            refused_credentials=self._refused_lately(),
+            backup_tried_us=self._note.tried_us,
+            backup_error=self._note.error,
+            backup_made_us=self._note.made_us,
+            backup_hours_max=start.backup_hours,
+            sinks_failing=self._sinks,
+        )
+
+    def _refused_lately(self) -> int:
+        return self._refused[-1][1] - self._refused[0][1] if self._refused else 0
+
+    def _count_refused(self) -> None:
+        total = sum(page.cells[cell] for page in self._pages.values() for cell in _REFUSED)
+        now = time.monotonic()
+        self._refused.append((now, total))
+        while now - self._refused[0][0] > REFUSED_SECONDS:
+            self._refused.popleft()
+
+    def look_at_disk(self) -> None:
+        """Blocks."""
+        if self._dates is not None:
+            self._dates.look()
+        self._note = backup_note.read(self._folder)
+        self._disk_bytes = shutil.disk_usage(self._folder).total
+        failing = any(page.cells[_SINKS_FAILING] for page in self._pages.values())
+        self._sinks = self._failing_sinks() if failing else ()
+
+    async def _watch(self) -> None:
+        rounds = 0
+        while True:
+            try:
+                self._clock.look()
+                if rounds % DISK_ROUNDS == 0:
+                    self._set_levels()
+                    self._count_refused()
+                    await asyncio.to_thread(self.look_at_disk)
+                self._tell(self.show())
+            except Exception:
+                _log.exception("a look at the server's health failed")  # the next one may not
+            rounds += 1
+            await asyncio.sleep(ROUND_SECONDS)
+
+    def _tell(self, rows: tuple[Row, ...]) -> None:
+        """The worst of it for `systemctl status`, when it changes."""
+        level = worst(rows)
+        told = "; ".join(row.message for row in rows if row.state == level != "ok")
+        line = f"{level}: {told}" if told else ""
+        if line != self._said:
+            self._said = line
+            self._say(line)
