@@ -5,9 +5,10 @@ import subprocess
 
 import pytest
 
+from edgestead.config import load
 from edgestead.model.counters import PAGE_BYTES, slot
 from edgestead.server import process
-from edgestead.server.messages import Start
+from edgestead.server.messages import LogStart, Start
 from edgestead.server.supervisor.child import BACKOFF_MAX_SECONDS, STABLE_SECONDS, Child
 from tests.descriptors import open_descriptors
 
@@ -55,6 +56,21 @@ def test_a_life_is_counted_and_buried_without_a_trace(child):
     assert open_descriptors() == before
     assert (child.is_alive, child.pid, child.lives) == (False, -1, 1)
     assert process.page(child.counters_fd).cells[slot("edge_process_starts_total")] == 1
+
+
+def test_a_message_takes_the_settings_that_it_names_as_plain_values(child, tmp_path):
+    config = load({"log-file": str(tmp_path / "log"), "log-files": 7, "log-level": "error"}, None)
+
+    message = child.message(LogStart, 5, config, pipe_fd=3)
+
+    assert (message.name, message.status_fd, message.pipe_fd) == ("dns-0", 5, 3)
+    assert (message.log_file, message.log_files) == (str(tmp_path / "log"), 7)
+    assert (message.log_level, message.log_form) == (config.log_level, "json")
+
+
+def test_a_message_without_what_nobody_gives_is_refused(child):
+    with pytest.raises(TypeError, match="pipe_fd"):
+        child.message(LogStart, 5, load({}, None))
 
 
 def runs(monkeypatch, script):

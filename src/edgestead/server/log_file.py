@@ -55,9 +55,9 @@ def main() -> None:
     wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(wake_write)
     try:
-        lines = Lines(Path(start.path), start.bytes_max, start.files_kept)
+        lines = Lines(Path(start.log_file), start.log_file_bytes, start.log_files)
     except OSError as error:
-        status.failed(f"log-file {start.path} cannot be written: {error.strerror}")
+        status.failed(f"log-file {start.log_file} cannot be written: {error.strerror}")
         raise SystemExit(1) from None
     logging.raiseExceptions = False  # a full disk must not fill itself with complaints about it
     fcntl.fcntl(start.pipe_fd, fcntl.F_SETFL, os.O_NONBLOCK)

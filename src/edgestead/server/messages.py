@@ -5,7 +5,8 @@ Not   sending or reading them (`server.supervisor.child`, `server.process`).
 
 A message travels once, through an inherited descriptor: nothing in it shows in the arguments or the
 environment. Descriptors are named by number, which is the same on both sides. Only control gets secrets,
-and the edge the keys of its challenges.
+and the edge the keys of its challenges. A field that is named as one of `Config` is filled from there
+(`server.supervisor.child`), with addresses and paths as text: a setting reaches a process by one row here.
 """
 
 import logging
@@ -47,9 +48,9 @@ class LogStart(Start, frozen=True, kw_only=True):
     """The process that keeps the log in files. `pipe_fd` gives the lines of all processes."""
 
     pipe_fd: int
-    path: str
-    bytes_max: int
-    files_kept: int
+    log_file: str
+    log_file_bytes: int
+    log_files: int
 
 
 class ControlStart(Start, frozen=True, kw_only=True):
@@ -118,10 +119,10 @@ class ObjectsStart(Start, frozen=True, kw_only=True):
     workers: int
     calls: tuple[str, ...]
     requests: tuple[str, ...]
-    guesses_max: int
-    blocked_seconds: int
-    thin_seconds: int
-    history_mib: int
+    api_guesses: int
+    objects_blocked_seconds: int
+    objects_thin_seconds: int
+    objects_history_mib: int
     kv_path: str
     bindings: dict[str, str]
     alarms: bool = True
@@ -152,11 +153,11 @@ class EdgeStart(Start, frozen=True, kw_only=True):
     resolver: tuple[str, int] | None
     tls_dir: str | None
     origin_port: int | None
-    origin_allow: tuple[str, ...]
+    origins_allowed: tuple[str, ...]
     origin_ca: str | None
     trusted_proxies: tuple[str, ...]
     proxy_protocol: bool
-    connections_per_address: int
+    http_connections_per_address: int
     rates_fd: int
     rates_secret: bytes
     events_fd: int
@@ -172,7 +173,7 @@ class DnsStart(Start, frozen=True, kw_only=True):
     """One worker of DNS: `socket_fd` is bound (UDP) or listening (TCP).
 
     `ask_fd` takes operators' questions (`server.dns.ask`). UDP workers are numbered from 0 and share
-    the memory of `rates_fd`; `rate` 0 means no limit.
+    the memory of `rates_fd`; `dns_rate` 0 means no limit.
     `transfer_to` are the prefixes of who may have whole zones, `notify` address and port of who is told of
     changes; both are of use over TCP only. `warm_fd` is the folder of the files from which a start is warm;
     `run` names this run of the server in them. `control_life_fd` tells whether control lives,
@@ -189,7 +190,7 @@ class DnsStart(Start, frozen=True, kw_only=True):
     settings: DnsSettings
     rates_fd: int
     ask_fd: int
-    rate: int
+    dns_rate: int
     worker: int
     workers: int
     nameservers: tuple[str, ...]

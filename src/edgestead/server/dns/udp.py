@@ -92,10 +92,10 @@ def main() -> None:
 
 
 def _rates(start: DnsStart) -> Rates | None:
-    if not start.rate:
+    if not start.dns_rate:
         return None
     memory = memoryview(mmap.mmap(start.rates_fd, rates.memory_octets(start.workers)))
-    return Rates(start.rate, memory, worker=start.worker, workers=start.workers)
+    return Rates(start.dns_rate, memory, worker=start.worker, workers=start.workers)
 
 
 def _follow(follower: ThreadFollower) -> None:

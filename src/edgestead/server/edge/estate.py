@@ -9,7 +9,6 @@ import secrets
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TypedDict
 
 from edgestead.config import Config
 from edgestead.edge.phases import rates
@@ -20,22 +19,6 @@ from edgestead.server.supervisor.child import Child
 from edgestead.server.supervisor.listeners import Listeners, bound_address
 
 _RATES_SECRET_OCTETS = 32
-
-
-class RulesTold(TypedDict):
-    """Which managed rules there are; control and edge have to be told the same."""
-
-    crs: str | None
-    managed_ruleset_id: str | None
-    anomaly_rule_id: str | None
-
-
-def rules_of(config: Config) -> RulesTold:
-    return {
-        "crs": None if config.crs is None else str(config.crs),
-        "managed_ruleset_id": config.managed_ruleset_id,
-        "anomaly_rule_id": config.anomaly_rule_id,
-    }
 
 
 def workers(config: Config) -> int:
@@ -81,34 +64,22 @@ def start_of(
     worker: int,
     shared: Shared,
 ) -> EdgeStart:
-    return EdgeStart(
-        name=child.name,
-        supervisor_pid=os.getpid(),
-        status_fd=status_fd,
-        counters_fd=child.counters_fd,
+    return child.message(
+        EdgeStart,
+        status_fd,
+        config,
         http_fd=listeners.http.fileno(),
         https_fd=listeners.https.fileno() if listeners.https else -1,
         https_port=bound_address(listeners.https).port if listeners.https else 443,
         feed_path=str(runtime_dir / "feed.sock"),
         worker=worker,
         workers=shared.workers,
-        profile=config.profile,
         own_listeners=tuple(listeners.addresses),
         own_dns=bound_address(listeners.dns_tcp),
         loop_token=shared.loop_token,
-        resolver=config.resolver,
-        tls_dir=str(config.tls_dir) if config.tls_dir else None,
-        origin_port=config.origin_port,
-        origin_allow=tuple(map(str, config.origins_allowed)),
-        origin_ca=str(config.origin_ca) if config.origin_ca else None,
-        trusted_proxies=tuple(map(str, config.trusted_proxies)),
-        proxy_protocol=config.proxy_protocol,
-        connections_per_address=config.http_connections_per_address,
         rates_fd=shared.rates_fd,
         rates_secret=shared.rates_secret,
         events_fd=shared.events_fd,
         challenge_keys_fd=shared.challenge_keys.fd,
         rules_dir=shared.rules_dir,
-        managed_response_bytes=config.managed_response_bytes,
-        **rules_of(config),
     )

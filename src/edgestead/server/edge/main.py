@@ -103,7 +103,7 @@ def _edge(
     names, trust = NAMES[start.profile], Trust(tuple(map(ip_network, start.trusted_proxies)))
     source = NameSource(routes, own_dns=start.own_dns, resolver=start.resolver)
     resolver = Resolver(source.ask, routes.origins_of, loop.time)
-    policy = Policy(start.own_listeners, tuple(map(ip_network, start.origin_allow)))
+    policy = Policy(start.own_listeners, tuple(map(ip_network, start.origins_allowed)))
     contexts = origin_tls.Contexts(start.origin_ca)
     return Edge(
         loop,
@@ -116,7 +116,7 @@ def _edge(
         count=lambda status: page.add(_ANSWERS + status // 100),
         turned_away=lambda: page.add(_REFUSED),
         origin_port=start.origin_port,
-        per_address_max=start.connections_per_address,
+        per_address_max=start.http_connections_per_address,
     )
 
 

@@ -129,7 +129,8 @@ async def _live(
             str(folder),
             classes,
             keeping=Keeping(
-                spacing_us=start.thin_seconds * SECOND_US, bytes_max=start.history_mib * 1024 * 1024
+                spacing_us=start.objects_thin_seconds * SECOND_US,
+                bytes_max=start.objects_history_mib << 20,
             ),
             bindings=Bindings(start.bindings, control.ask),
             alarms=start.alarms,
@@ -140,9 +141,9 @@ async def _live(
         sys.exit(1)
     sockets = [fd for fd in (start.socket_fd, start.calls_fd, start.requests_fd) if fd >= 0]
     forks.guard(str(Path(start.folder).parent), sockets, host.node.break_off_child)
-    watchdog = Watchdog(loop, start.blocked_seconds, partial(_end_blocked, page, status), status.beat)
+    watchdog = Watchdog(loop, start.objects_blocked_seconds, partial(_end_blocked, page, status), status.beat)
     watchdog.start()
-    guesses = Guesses(start.guesses_max, partial(page.add, _GUESSES))
+    guesses = Guesses(start.api_guesses, partial(page.add, _GUESSES))
     gatekeeper = Gatekeeper(fed, lease, lambda: time.time_ns() // 1000, guesses)
     with socket.socket(fileno=os.dup(start.socket_fd)) as listener:
         await host.open(

@@ -4,7 +4,6 @@ Owns  starting the process, its status pipe, its pidfd, and how long to wait bef
 Not   when to start or to stop: the supervisor.
 """
 
-import logging
 import os
 import signal
 import subprocess
@@ -12,12 +11,14 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from edgestead.config import Config
 from edgestead.model.counters import Page, slot
-from edgestead.model.log_text import LogForm
 from edgestead.server import process
 from edgestead.server.messages import Start
 from edgestead.server.supervisor.control_life import ControlLife
@@ -46,6 +47,10 @@ _STARTS = slot("edge_process_starts_total")
 _SILENCES = slot("edge_process_silences_total")
 
 
+Message = TypeVar("Message", bound=Start)
+_TEXTS = (Path, IPv4Address, IPv4Network, IPv6Address, IPv6Network)  # of settings, and text in messages
+
+
 class MakeStart(Protocol):
     """Builds the message for a new life, and names the descriptors that the child inherits."""
 
@@ -69,8 +74,6 @@ class Child:
         now: Callable[[], float],
         silence_seconds_max: float,
         environment: Mapping[str, str] | None = None,
-        log_level: int = logging.INFO,
-        log_form: LogForm = "json",
         held_fd: int | None = None,
     ) -> None:
         self.name = name
@@ -80,8 +83,6 @@ class Child:
         self._make_start = make_start
         self._now = now
         self._environment = environment
-        self._log_level = log_level
-        self._log_form = log_form
         self._held = () if held_fd is None else (held_fd,)
         self._counters: Page = process.page(counters_fd)
         self.life: ControlLife | None = None  # where others read that this child lives
@@ -108,6 +109,19 @@ class Child:
     @property
     def is_alive(self) -> bool:
         return self._popen is not None
+
+    def message(self, kind: type[Message], status_fd: int, config: Config, **own: Any) -> Message:
+        """Its start message. Fields that `own` does not give are the settings of the same name."""
+        own |= {
+            "name": self.name,
+            "supervisor_pid": os.getpid(),
+            "status_fd": status_fd,
+            "counters_fd": self.counters_fd,
+            "log_level": config.log_level,
+            "log_form": config.log_form or "json",
+        }
+        names = (name for name in kind.__struct_fields__ if name not in own and hasattr(config, name))
+        return kind(**own, **{name: _plain(getattr(config, name)) for name in names})
 
     def start(self) -> None:
         """Begin a life. Raises OSError when the system has no room for it, and what `make_start` raises.
@@ -152,7 +166,6 @@ class Child:
         message_read, message_write = os.pipe2(os.O_CLOEXEC)
         try:
             start, descriptors = self._make_start(self, status_write)
-            start = msgspec.structs.replace(start, log_level=self._log_level, log_form=self._log_form)
             message = msgspec.msgpack.encode(start)
             assert len(message) <= process.START_BYTES_MAX
             os.write(message_write, message)
@@ -234,3 +247,10 @@ class Child:
         delay = self._backoff_seconds
         self._backoff_seconds = min(2 * delay, BACKOFF_MAX_SECONDS)
         return delay
+
+
+def _plain(value: Any) -> Any:
+    """A setting as a message carries it."""
+    if type(value) is tuple:
+        return tuple(map(_plain, value))
+    return str(value) if isinstance(value, _TEXTS) else value

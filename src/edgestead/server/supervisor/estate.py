@@ -151,8 +151,6 @@ class Estate:
             time.monotonic,
             silence_seconds_max or self._config.silence_seconds,
             environment,
-            self._config.log_level,
-            self._config.log_form or "json",
             held_fd=self._folder.runtime_fd,
         )
 
@@ -210,15 +208,11 @@ class Estate:
         return [self._child("log", "log_file", partial(self._log_start, pipe.read_fd))]
 
     def _log_start(self, pipe_fd: int, child: Child, status_fd: int) -> tuple[LogStart, Iterable[int]]:
-        start = LogStart(
-            name=child.name,
-            supervisor_pid=os.getpid(),
-            status_fd=status_fd,
-            counters_fd=child.counters_fd,
+        start = child.message(
+            LogStart,
+            status_fd,
+            self._config,
             pipe_fd=pipe_fd,
-            path=str(self._config.log_file),
-            bytes_max=self._config.log_file_bytes,
-            files_kept=self._config.log_files,
         )
         return start, [pipe_fd]
 
@@ -235,12 +229,10 @@ class Estate:
             for c in children
             if c.is_alive
         )
-        start = ControlStart(
-            name=child.name,
-            supervisor_pid=os.getpid(),
-            status_fd=status_fd,
-            counters_fd=child.counters_fd,
-            data_dir=str(config.data_dir),
+        start = child.message(
+            ControlStart,
+            status_fd,
+            self._config,
             lock_fd=self._folder.lock_fd,
             api_fd=listeners.api.fileno(),
             feed_fd=listeners.feed.fileno(),
@@ -248,25 +240,11 @@ class Estate:
             pages=self._pages,
             expected=serving,
             credentials=credentials.load_or_make(config.data_dir),
-            edge_addresses=tuple(map(str, config.edge_addresses)),
-            own_addresses=tuple(map(str, config.own_addresses)),
             nameservers=config.nameserver,
-            profile=config.profile,
-            resolver=config.resolver,
-            as_of=config.as_of,
-            allow_as_of=config.allow_as_of,
-            **estate.rules_of(config),
-            api_quota=config.api_quota,
-            api_connections_per_address=config.api_connections_per_address,
-            api_guesses=config.api_guesses,
             metrics_open=config.metrics_open or listeners.api_is_local,
-            barrier_ms=config.barrier_ms,
             silence_ms=config.silence_seconds * 1000,
             objects_silence_ms=(config.silence_seconds + objects_estate.blocked_seconds(config)) * 1000,
             disk_reserve_bytes=config.disk_reserve_mib << 20,
-            quotas=config.quotas,
-            history_days=config.history_days,
-            history_rows=config.history_rows,
             objects_workers=len(self._objects),
             edge_workers=len(self._edges),
             objects_history_mib=config.objects_history_mib,
@@ -284,11 +262,10 @@ class Estate:
         listeners = self._listeners
         assert listeners.objects is not None
         many, runtime_dir, workers = len(self._objects) > 1, self._runtime_dir, len(self._objects)
-        start = ObjectsStart(
-            name=child.name,
-            supervisor_pid=os.getpid(),
-            status_fd=status_fd,
-            counters_fd=child.counters_fd,
+        start = child.message(
+            ObjectsStart,
+            status_fd,
+            self._config,
             folder=str(self._config.data_dir / "objects"),
             lock_fd=self._folder.lock_fd,
             socket_fd=listeners.objects.fileno(),
@@ -300,10 +277,6 @@ class Estate:
             workers=workers,
             calls=tuple(map(str, objects_sockets(runtime_dir, "calls", workers))),
             requests=tuple(map(str, objects_sockets(runtime_dir, "requests", workers))),
-            guesses_max=self._config.api_guesses,
-            blocked_seconds=self._config.objects_blocked_seconds,
-            thin_seconds=self._config.objects_thin_seconds,
-            history_mib=self._config.objects_history_mib,
             kv_path=str(runtime_dir / "kv.sock"),
             bindings=dict(self._config.objects_bindings),
             alarms=not self._config.no_alarms,
@@ -341,11 +314,10 @@ class Estate:
     ) -> tuple[DnsStart, Iterable[int]]:
         ask = self._listeners.dns_asks[worker]
         self._renew_witness()
-        start = DnsStart(
-            name=child.name,
-            supervisor_pid=os.getpid(),
-            status_fd=status_fd,
-            counters_fd=child.counters_fd,
+        start = child.message(
+            DnsStart,
+            status_fd,
+            self._config,
             socket_fd=socket_fd,
             feed_path=str(self._runtime_dir / "feed.sock"),
             warm_fd=self._warm_fd,
@@ -355,13 +327,9 @@ class Estate:
             settings=self._dns_settings,
             rates_fd=self._rates_fd,
             ask_fd=ask.fileno(),
-            rate=self._config.dns_rate,
             worker=worker,
             workers=len(self._listeners.dns_udp),
             nameservers=self._config.nameserver,
-            nameserver_addresses=tuple(map(str, self._config.nameserver_addresses)),
-            transfer_to=tuple(map(str, self._config.transfer_to)),
-            notify=tuple((target.host, target.port) for target in self._config.notify),
         )
         shared = [self._rates_fd, self._warm_fd, self._life_fd, self._witness_fd]
         return start, [socket_fd, ask.fileno(), *shared]
