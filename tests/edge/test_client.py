@@ -7,6 +7,8 @@ import pytest
 from edgestead.edge import limits
 from edgestead.edge.http.client import ClientConnection, _expects_continue, _facts, _wants_websocket
 from edgestead.edge.http.hello import Hello
+from edgestead.http1 import connection
+from edgestead.http1 import limits as http1
 from tests.edge.bench import GET, HEAD_200, POST, Bench, Transport
 
 ANSWER = HEAD_200 + b"body"
@@ -139,7 +141,7 @@ def test_requests_of_one_read_are_answered_in_order_one_at_a_time(bench):
 
 
 def test_nothing_is_read_behind_too_many_requests_until_they_are_answered(bench):
-    many = limits.REQUESTS_WAITING_MAX + 2
+    many = http1.REQUESTS_WAITING_MAX + 2
     bench.connection.data_received(GET * many)
     assert bench.client.is_paused
 
@@ -150,16 +152,16 @@ def test_nothing_is_read_behind_too_many_requests_until_they_are_answered(bench)
 
 
 def test_as_many_requests_as_may_wait_do_not_stop_the_reading(bench):
-    bench.connection.data_received(GET * (limits.REQUESTS_WAITING_MAX + 1))
+    bench.connection.data_received(GET * (http1.REQUESTS_WAITING_MAX + 1))
 
     assert not bench.client.is_paused
 
 
 def test_a_large_read_of_small_requests_is_held_in_part_and_none_is_lost(bench, monkeypatch):
-    monkeypatch.setattr(limits, "PIECE_BYTES", 2 * len(GET) + 1)
-    many = 3 * (limits.REQUESTS_WAITING_MAX + 4)
+    monkeypatch.setattr(connection, "PIECE_BYTES", 2 * len(GET) + 1)
+    many = 3 * (http1.REQUESTS_WAITING_MAX + 4)
     bench.connection.data_received(GET * many)
-    assert len(bench.connection._waiting) < many - 1
+    assert len(bench.connection._connection._waiting) < many - 1
     assert bench.client.is_paused
 
     for _ in range(many):
@@ -241,7 +243,7 @@ def test_a_worker_that_ends_closes_who_rests_and_lets_others_finish(bench):
 
 def test_a_refused_client_may_still_send_as_much_as_is_read_and_no_more(bench):
     bench.connection.data_received(b"nonsense\r\n\r\n")
-    bench.connection.data_received(b"x" * limits.LINGER_BYTES_MAX)
+    bench.connection.data_received(b"x" * http1.LINGER_BYTES_MAX)
     assert bench.client.state == "open"
 
     bench.connection.data_received(b"x")
@@ -398,7 +400,7 @@ def test_much_around_small_chunks_is_refused(bench):
 
 
 def test_a_head_that_came_whole_and_is_too_large_is_refused(bench, monkeypatch):
-    monkeypatch.setattr(limits, "PIECE_BYTES", 10 * limits.HEAD_BYTES_MAX)
+    monkeypatch.setattr(http1, "PIECE_BYTES", 10 * limits.HEAD_BYTES_MAX)
 
     bench.connection.data_received(head_of(limits.HEAD_BYTES_MAX + 1_000))
 
@@ -425,15 +427,16 @@ def test_a_refusal_speaks_as_its_client_does_and_says_when(bench):
 
 
 def test_a_large_body_is_no_pile_of_requests(bench, monkeypatch):
-    monkeypatch.setattr(limits, "PIECE_BYTES", 100)
+    monkeypatch.setattr(connection, "PIECE_BYTES", 100)
     fed = []
-    feed = ClientConnection._feed
+    feed = connection.Connection._feed
 
-    def watched(connection, data):
-        fed.append(len(data))
-        return feed(connection, data)
+    def watched(of, data):
+        left = feed(of, data)
+        fed.append(len(data) - left)
+        return left
 
-    monkeypatch.setattr(ClientConnection, "_feed", watched)
+    monkeypatch.setattr(connection.Connection, "_feed", watched)
     bench.connection.data_received(POST.replace(b": 5", b": 3000"))
     bench.connection.data_received(b"x" * 1_000)
     bench.connection.data_received(b"x" * 2_000 + GET)
@@ -446,9 +449,9 @@ def test_a_large_body_is_no_pile_of_requests(bench, monkeypatch):
 def test_a_second_head_has_its_own_time(bench):
     bench.connection.data_received(GET)
     bench.origin.data_received(ANSWER)
-    bench.wait(limits.IDLE_SECONDS_MAX - 5)
+    bench.wait(http1.IDLE_SECONDS_MAX - 5)
     bench.connection.data_received(GET[:20])
-    bench.wait(limits.HEAD_SECONDS_MAX - 3)
+    bench.wait(http1.HEAD_SECONDS_MAX - 3)
     assert bench.client.written.count(b"HTTP/1.1 ") == 1
 
     bench.wait(6)
@@ -504,7 +507,7 @@ def test_who_has_taken_everything_may_rest_as_long_as_others(bench):
     bench.connection.pause_writing()
     bench.origin.data_received(ANSWER)
     bench.connection.resume_writing()
-    bench.wait(limits.IDLE_SECONDS_MAX - 3)
+    bench.wait(http1.IDLE_SECONDS_MAX - 3)
     assert bench.client.state == "open"
 
     bench.wait(6)
@@ -512,9 +515,9 @@ def test_who_has_taken_everything_may_rest_as_long_as_others(bench):
 
 
 def test_a_client_without_an_address_is_served(bench):
-    connection, client = ClientConnection(bench.edge, port=80), Transport()
+    nameless, client = ClientConnection(bench.edge, port=80), Transport()
     client.get_extra_info = lambda name, default=None: default
-    connection.connection_made(client)
-    connection.data_received(GET)
+    nameless.connection_made(client)
+    nameless.data_received(GET)
 
     assert bench.server.written.startswith(b"GET / HTTP/1.1\r\n")

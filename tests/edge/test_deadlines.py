@@ -7,6 +7,7 @@ from edgestead.edge.http import later
 from edgestead.edge.http.client import ClientConnection
 from edgestead.edge.http.machine import UNINSPECTED
 from edgestead.edge.managed import turns as inspection_turns
+from edgestead.http1 import limits as http1
 from tests.edge.bench import GET, HEAD_200, POST, Bench, Transport
 from tests.edge.made import rule
 
@@ -22,7 +23,7 @@ SLACK = 3  # a sweep's distance before and behind
 
 def test_a_head_that_takes_too_long_is_refused(bench):
     bench.connection.data_received(GET[:20])
-    bench.wait(limits.HEAD_SECONDS_MAX - SLACK)
+    bench.wait(http1.HEAD_SECONDS_MAX - SLACK)
     assert bench.client.status is None
     bench.wait(2 * SLACK)
     assert bench.client.status == 408
@@ -39,7 +40,7 @@ def test_a_head_does_not_gain_time_by_every_byte(bench):
 def test_a_connection_at_rest_is_closed(bench):
     bench.connection.data_received(GET)
     bench.origin.data_received(HEAD_200 + b"body")
-    bench.wait(limits.IDLE_SECONDS_MAX - SLACK)
+    bench.wait(http1.IDLE_SECONDS_MAX - SLACK)
     assert bench.client.state == "open"
     bench.wait(2 * SLACK)
     assert bench.client.state == "closed"
@@ -196,7 +197,7 @@ def test_what_is_left_of_an_answer_is_not_waited_for_without_end(bench, last):
     bench.origin.data_received(HEAD_200 + b"body")
     assert bench.client.state == ("closed" if last else "open")
     bench.client.left = 1_000
-    bench.wait(limits.IDLE_SECONDS_MAX + SLACK)
+    bench.wait(http1.IDLE_SECONDS_MAX + SLACK)
     assert bench.client.state == ("closed" if last else "open")  # it takes its time, but it takes some
     bench.wait(limits.STALL_SECONDS_MAX + SLACK)
     assert bench.client.state == "aborted"
@@ -227,13 +228,13 @@ def test_a_refused_client_is_read_for_a_while_and_no_longer(bench):
     assert bench.client.status == 400
     bench.connection.data_received(b"x" * 1_000)
     assert bench.client.state == "open"
-    bench.wait(limits.LINGER_SECONDS_MAX + SLACK)
+    bench.wait(http1.LINGER_SECONDS_MAX + SLACK)
     assert bench.client.state == "aborted"
 
 
 def test_a_refused_client_that_sends_much_is_cut_off(bench):
     bench.connection.data_received(b"nonsense\r\n\r\n")
-    for _ in range(1 + limits.LINGER_BYTES_MAX // 65_536):
+    for _ in range(1 + http1.LINGER_BYTES_MAX // 65_536):
         bench.connection.data_received(b"x" * 65_536)
     assert bench.client.state == "aborted"
 
@@ -289,9 +290,9 @@ def waiting(monkeypatch):
 
 def test_the_time_of_a_head_does_not_run_while_the_request_is_inspected(waiting):
     waiting.connection.data_received(GET)
-    waiting.wait(limits.HEAD_SECONDS_MAX + SLACK)
+    waiting.wait(http1.HEAD_SECONDS_MAX + SLACK)
     waiting.go_on()
-    waiting.wait(limits.INSPECTION_SECONDS_MAX - limits.HEAD_SECONDS_MAX - 3 * SLACK)
+    waiting.wait(limits.INSPECTION_SECONDS_MAX - http1.HEAD_SECONDS_MAX - 3 * SLACK)
     assert waiting.client.status is None
 
     waiting.keep_origin()

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from edgestead.edge import limits
+from edgestead.http1 import limits as http1
 from tests.edge.bench import GET, HEAD_200, POST, Bench
 
 ANSWER = HEAD_200 + b"body"
@@ -65,8 +65,8 @@ def test_of_many_requests_at_once_few_are_read_and_all_are_answered_in_order(ben
     shortest = len(b"GET / HTTP/1.1\r\nHost: www.example.com\r\n\r\n")
     assert bench.client.is_paused
     for number in range(MANY):
-        waiting = len(bench.connection._waiting)
-        assert waiting <= limits.REQUESTS_WAITING_MAX + limits.PIECE_BYTES / shortest + 1
+        waiting = len(bench.connection._connection._waiting)
+        assert waiting <= http1.REQUESTS_WAITING_MAX + http1.PIECE_BYTES / shortest + 1
         assert bench.server.written.startswith(b"GET /%d HTTP" % number)
         bench.server.written = b""
         bench.origin.data_received(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
@@ -75,7 +75,7 @@ def test_of_many_requests_at_once_few_are_read_and_all_are_answered_in_order(ben
 
 
 def test_a_body_in_large_pieces_is_not_cut_into_small_ones(bench):
-    size = 10 * limits.PIECE_BYTES
+    size = 10 * http1.PIECE_BYTES
     bench.connection.data_received(POST.replace(b"5", b"%d" % size))
     writes = []
     bench.server.write = writes.append
@@ -86,7 +86,7 @@ def test_a_body_in_large_pieces_is_not_cut_into_small_ones(bench):
 def test_what_is_here_of_a_request_is_one_write(bench):
     writes = []
     bench.server.write = writes.append
-    size = 10 * limits.PIECE_BYTES
+    size = 10 * http1.PIECE_BYTES
     bench.connection.data_received(POST.replace(b"5", b"%d" % size) + b"x" * size)
     assert [one.count(b"x" * size) for one in writes] == [1]
 

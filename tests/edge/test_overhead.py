@@ -4,7 +4,6 @@ import pytest
 
 from edgestead.edge import limits
 from edgestead.edge.http.answer_watch import HeldAnswer
-from edgestead.edge.http.client import Reading
 from tests.edge.bench import GET, Bench
 from tests.edge.made import rule
 from tests.http1.floods import FAIR, FLOODS, flood, pieces
@@ -33,7 +32,7 @@ def test_a_request_that_floods_is_refused_and_its_origin_let_go(bench, name):
 @pytest.mark.parametrize("name", FLOODS)
 def test_a_pipelined_request_that_floods_is_refused_when_its_turn_comes(bench, name):
     bench.connection.data_received(GET + POST)
-    taken = flood(bench.connection.data_received, name, lambda: bench.connection._reading is Reading.BROKEN)
+    taken = flood(bench.connection.data_received, name, lambda: bench.connection._connection._fault)
     bench.origin.data_received(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
 
     assert taken <= TAKEN_BYTES_MAX
@@ -97,7 +96,7 @@ def test_a_body_that_is_held_in_tiny_chunks_takes_no_more_room_than_its_octets()
     bench.connection.data_received(POST)
     for number in range(60):
         bench.connection.data_received(b"".join(b"2\r\n%02x\r\n" % number for _ in range(1_000)))
-        assert len(bench.connection._active._pieces) <= limits.CHUNKS_HELD_MAX
+        assert len(bench.connection._connection.current._pieces) <= limits.CHUNKS_HELD_MAX
     bench.connection.data_received(b"0\r\n\r\n")
 
     body = b"".join(b"%02x" % number * 1_000 for number in range(60))

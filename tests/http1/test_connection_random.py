@@ -9,12 +9,14 @@ import random
 import re
 from typing import ClassVar
 
+import msgspec
 import pytest
 
 from edgestead.http1 import limits
-from edgestead.http1.connection import TABLE, Action, Connection, State
+from edgestead.http1.answering import Answering
+from edgestead.http1.connection import TABLE, Action, State
 from edgestead.http1.head import Refused
-from edgestead.http1.messages import Response
+from edgestead.http1.messages import Request, Response
 
 SCHEDULES = 400
 SCHEDULES_LONG = 20_000
@@ -29,19 +31,35 @@ BAD_HEADS = [
     b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"x" * limits.HEAD_BYTES_MAX,
 ]
 CHUNKED = b"PUT /NUMBER HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+UPGRADE = b"GET /NUMBER HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+SWITCHED = b"HTTP/1.1 101 Switching Protocols\r\n\r\n"
 BAD_BODIES = [
     CHUNKED + b"5\r\nhelloX",
     CHUNKED + b"fa00\r\n" + b"x" * 64_000 + b"X",
     CHUNKED + b"0\r\n" + b"a: b\r\n" * 200,
 ]
-ANSWER = re.compile(rb"HTTP/1\.1 (\d+)[^\r]*\r\n(.*?)\r\n\r\n", re.DOTALL)
+ANSWER = re.compile(rb"HTTP/1\.1 (\d+)[^\r]*\r\n((?:[^\r]+\r\n)*)\r\n")
 
 
-class Told(Connection):
-    """Remembers which steps it took."""
+class Tunnel(Request):
+    """A request that may get another protocol."""
+
+    @property
+    def upgrades(self):
+        return True
+
+
+class Told(Answering):
+    """Remembers which steps it took; some of its requests may get another protocol, as at the edge."""
 
     __slots__ = ()
     taken: ClassVar[set] = set()
+
+    def _made(self, version, method, target, headers, keep_alive):
+        request, length = super()._made(version, method, target, headers, keep_alive)
+        if request.found.get(b"upgrade") == b"websocket":
+            request = Tunnel(*msgspec.structs.astuple(request))
+        return request, length
 
     def _go(self, event):
         self.taken.add((self.state, event))
@@ -60,10 +78,15 @@ class Driver:
         self.is_paused = self.wants_reading = False
         self.begun = []  # requests that the application was given
         self.soon = []
-        self.streaming = None
+        self.streaming = self.tunnel = None
         self.patience = chance.choice((1, 100))
         self.closes = False  # an answer has ended the connection
         self.reads = chance.choice((0.1, 0.9, 0.99))  # how often an application reads before it answers
+
+    def serve(self, request):
+        if request is not None:
+            assert len(self.begun) == len(self.soon), "two requests at a time"
+            self.begun.append(request)
 
     def act(self):
         connection = self.connection
@@ -74,9 +97,8 @@ class Driver:
                 if action is Action.WRITE:
                     assert self.over is None, "something is written behind the end"
                     self.written += value
-                elif action in (Action.SERVE, Action.SERVE_SOON):
-                    assert len(self.begun) == len(self.soon), "two requests at a time"
-                    self.begun.append(value)
+                elif action is Action.SERVE:
+                    self.serve(value)
                 elif action is Action.READ_SOON:
                     self.wants_reading = True
                 elif action in (Action.PAUSE, Action.RESUME):
@@ -88,7 +110,7 @@ class Driver:
 
     def receive(self, data):
         connection = self.connection
-        connection.receive(data)
+        self.serve(connection.receive(data))
         self.act()
         is_full = len(connection._waiting) > limits.REQUESTS_WAITING_MAX or connection._held
         if is_full and self.over is None:
@@ -104,7 +126,7 @@ class Driver:
         connection, request = self.connection, self.request
         if self.wants_reading:
             self.wants_reading = False
-            connection.read_on()
+            self.serve(connection.read_on())
         elif self.streaming is not None:
             if connection.state is not State.SENDING:
                 self.soon.append(self.streaming[0])
@@ -124,11 +146,22 @@ class Driver:
 
     def answer(self, request):
         chance, body = self.chance, request.body
+        if body.wanted is not None and chance.random() < 0.9:
+            wanted, body.wanted = body.wanted, None
+            wanted()
+        if request.upgrades and chance.random() < 0.7:
+            self.tunnel = request
+            self.soon.append(request)
+            self.connection.stream()
+            self.written += SWITCHED
+            self.connection.switch()
+            return
         if not body.ended and chance.random() < self.reads and self.connection.state is State.SERVING:
             body._chunks.clear()  # the application reads what is there
             body.waiting_bytes = 0
             body._taken()
             return
+        self.closes |= not body.ended and body.wanted is not None
         close, kind = chance.random() < 0.03 / self.patience, chance.randrange(4)
         self.closes |= close
         text = b"answer to " + request.target
@@ -154,6 +187,8 @@ class Driver:
             connection.finish()
         elif event == "broken":
             connection.break_off()
+        elif event == "over" and connection.state is State.TUNNELLED:
+            connection.answered(keeps_alive=False)
         self.act()
         if self.over is Action.CLOSE and self.chance.random() < 0.5:
             connection.late()
@@ -172,6 +207,8 @@ def written(chance, number, sizes):
     body = BODY[: chance.choice(sizes)]
     if chance.random() < 0.1:
         head += b"Connection: Upgrade\r\nUpgrade: h2c\r\n"
+    if chance.random() < 0.1:
+        head += b"Expect: 100-continue\r\n"
     if chance.random() < 0.5:
         return head + b"Content-Length: %d\r\n\r\n" % len(body) + body
     chunks, at = b"", 0
@@ -198,8 +235,12 @@ def answers(data):
     """(status, target that is answered) of each answer, in order."""
     found, at = [], 0
     while (match := ANSWER.match(data, at)) is not None:
-        headers = dict(line.split(b": ", 1) for line in match[2].split(b"\r\n"))
         at = match.end()
+        if match[1] == b"100":
+            continue
+        if match[1] == b"101":
+            break
+        headers = dict(line.split(b": ", 1) for line in match[2].split(b"\r\n") if line)
         if headers.get(b"transfer-encoding") == b"chunked":
             while (size := int(data[at : data.index(b"\r\n", at)], 16)) > 0:
                 at = data.index(b"\r\n", at) + 2 + size + 2
@@ -228,8 +269,14 @@ def run(seed):
     data = b"".join(written(chance, number, sizes) for number in range(count))
     if is_bad:
         data += chance.choice(chance.choice((BAD_HEADS, BAD_BODIES))).replace(b"NUMBER", b"%d" % count)
+    raw = b""
+    if not is_bad and chance.random() < 0.2:
+        # behind it is another request, or what looks like one in a tunnel
+        raw = written(chance, count + 1, sizes)
+        data += UPGRADE.replace(b"NUMBER", b"%d" % count) + raw
+        count += 2
     turned_away = Refused(429, "there are too many") if chance.random() < 0.05 else None
-    ends = chance.choice((None, None, None, "lost", "late", "finish", "broken"))
+    ends = chance.choice((None, None, None, "lost", "late", "finish", "broken", "over"))
     driver = Driver(chance, turned_away)
     pieces, steps = cut(chance, data), 0
     end_at = chance.randrange(200) if ends else None
@@ -251,6 +298,9 @@ def run(seed):
         assert steps < 200_000, "it does not end"
     if ends and driver.over is None:
         driver.end(ends)
+    if driver.tunnel is not None and ends is None:
+        assert b"".join(driver.tunnel.body._chunks) == raw
+        count -= 2
     return driver, count, is_bad, ends or turned_away
 
 
@@ -264,7 +314,9 @@ def check(seed):
     if not driver.closes:
         assert count <= len(good) <= count + is_bad  # one may be answered before its body is bad
     if driver.over is None:
-        assert driver.connection.state in (State.WAITING, State.HEAD) or is_bad
+        at_rest = State.TUNNELLED if driver.tunnel is not None else State.WAITING
+        assert driver.connection.state in (at_rest, State.HEAD) or is_bad
+        assert not driver.is_paused or is_bad
     assert len(found) - len(good) <= 1
     assert [status == 200 for status, _ in found] == sorted(
         (status == 200 for status, _ in found), reverse=True

@@ -98,6 +98,8 @@ ROWS = {
     "the absolute form of another scheme": (get(start=b"GET ftp://HOSTPATH HTTP/1.1"), REFUSED),
     "the absolute form without a Host": (get(start=b"GET http://HOSTPATH HTTP/1.1", host=b""), REFUSED),
     "the asterisk of another method": (get(start=b"GET * HTTP/1.1"), REFUSED),
+    "a query beyond ASCII": (get(start="GET PATH?é HTTP/1.1".encode()), TAKEN),
+    "empty lines before the request": (b"\r\n\r\n" + get(), TAKEN),
     "a fragment": (get(start=b"GET PATH#a HTTP/1.1"), REFUSED),
     # counts and sizes
     "as many headers as may be": (get(*many(limits.HEADERS_MAX)), TAKEN),

@@ -46,6 +46,9 @@ class Transport:
     def is_closing(self):
         return self.is_over
 
+    def can_write_eof(self):
+        return True
+
     def write_eof(self):
         self.is_over = True
 

@@ -8,19 +8,13 @@ from edgestead.http1 import limits as http1
 
 HEAD_BYTES_MAX = http1.HEAD_BYTES_MAX  # request line and headers together
 HEADERS_MAX = http1.HEADERS_MAX  # browsers send about 20, proxies add some
-HEAD_SECONDS_MAX = http1.HEAD_SECONDS_MAX  # from the first byte of a head to its last
-IDLE_SECONDS_MAX = http1.IDLE_SECONDS_MAX  # between two requests
 BODY_SECONDS_MAX = http1.BODY_SECONDS_MAX  # without a byte of a body that is awaited
 BODY_BYTES_PER_SECOND_MIN = 500  # of a request's body, as Apache's mod_reqtimeout has it
 SLOW_BODY_SECONDS_MAX = 120.0  # in which it may come more slowly
-REQUESTS_WAITING_MAX = http1.REQUESTS_WAITING_MAX  # pipelined behind the one that is served
 WRITE_BUFFER_BYTES = http1.WRITE_BUFFER_BYTES  # sent and not taken yet: then the other side has to wait
 SWEEP_SECONDS = http1.SWEEP_SECONDS  # between two looks for connections that are late
-PIECE_BYTES = 16 * 1024  # parsed before it is looked at how many requests they were
 INSPECTION_SECONDS_MAX = 60.0  # that a request, its late parts or its answer waits for its inspection to end
 STALL_SECONDS_MAX = 60.0  # that a client takes nothing of an answer that waits for it; an origin, of a body
-LINGER_SECONDS_MAX = 2.0  # that a refused client's bytes are still read, so that it sees the refusal
-LINGER_BYTES_MAX = 1 << 20  # that are read in that time
 CONNECTIONS_MAX = 8_192  # of clients
 HANDSHAKE_SECONDS_MAX = 10.0  # of TLS and of a PROXY header, together with the wait for its first byte
 

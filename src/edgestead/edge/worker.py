@@ -116,5 +116,5 @@ class Edge:
         if self._sweeping is not None:
             self._sweeping.cancel()
         for client in tuple(self._clients):
-            client.break_off()
+            client.abort()
         self.pool.close()

@@ -1,19 +1,23 @@
 """One HTTP/1.1 connection of a server: requests in order, answers in order. No transport, no clock.
 
 Owns  the states of a connection, parsing, keep-alive, pipelining, what is read on and what is not.
-Not   sockets, tasks and time (`protocol`); routing and meaning; which heads may be read (`head`).
+Not   sockets, tasks and time (`protocol`, and the edge's client); what an answer says (`answering`, and the
+      edge's stream); routing and meaning; which heads may be read (`head`).
 
-Bytes and answers go in; `actions` come out, for a driver to carry out in order.
+Bytes and the ends of answers go in; requests get their bodies at once, and `actions` come out, for a driver
+to carry out in order. The API, objects and the edge have one and the same.
 
-              a byte            a head is complete          its head is sent
-    WAITING ─────────▶ HEAD ─────────────────────▶ SERVING ─────────────────▶ SENDING
-       ▲                                              │                          │
-       └──────────────────────────────────────────────┴──────────────────────────┘
+             a head begins        it is complete            its answer has begun
+    WAITING ───────────────▶ HEAD ───────────────▶ SERVING ─────────────────────▶ SENDING
+       ▲ └────────── a whole head ───────────────────▶ │                             │ └──▶ TUNNELLED (101)
+       │                                               │                             │
+       └───────────────────────────────────────────────┴─────────────────────────────┘
          an answer is complete: WAITING for a request, HEAD if one has begun, SERVING the next that is here
 
     DRAINING   it is answered, and its body has not ended: what comes of it is dropped, then WAITING
     LINGERING  the last answer is out; what still comes is dropped, so that the client sees that answer: a
                connection that is closed with bytes unread is reset
+    TUNNELLED  no HTTP any more: what comes is a piece of the last request
     CLOSED     nothing happens any more
 
 TABLE has every step; docs/design/0026-one-http1.md draws it.
@@ -22,15 +26,15 @@ TABLE has every step; docs/design/0026-one-http1.md draws it.
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import httptools
 
 from edgestead.http1 import limits
-from edgestead.http1.head import Head, Headers, Refused, is_too_large, read, refusal_of, too_large
+from edgestead.http1.head import Headers, Refused, is_too_large, refusal_of, too_large
 from edgestead.http1.limits import HEAD_BYTES_MAX, PIECE_BYTES
-from edgestead.http1.messages import Body, Request, Response
 from edgestead.http1.overhead import Overhead
+from edgestead.http1.request_line import Line, line_behind, readable
 
 
 class _Named(Enum):
@@ -44,6 +48,7 @@ class State(_Named):
     SENDING = "SENDING"
     DRAINING = "DRAINING"
     LINGERING = "LINGERING"
+    TUNNELLED = "TUNNELLED"
     CLOSED = "CLOSED"
 
 
@@ -54,7 +59,9 @@ class Event(_Named):
     REQUEST = "a head is complete"
     UNREADABLE = "what came cannot be read"
     BROKEN = "the body of what is answered cannot be read"
+    INTERIM = "an interim answer"
     STREAM = "an answer begins"
+    SWITCHED = "another protocol begins"
     NEXT = "answered, and the next is here"
     BEGUN = "answered, and a head has begun"
     IDLE = "answered"
@@ -84,6 +91,7 @@ _ANSWERED = {
 TABLE: dict[State, dict[Event, State]] = {
     State.WAITING: {
         Event.BYTE: State.HEAD,
+        Event.REQUEST: State.SERVING,
         Event.UNREADABLE: State.LINGERING,
         Event.LATE: State.CLOSED,
         Event.ENDS: State.CLOSED,
@@ -96,8 +104,13 @@ TABLE: dict[State, dict[Event, State]] = {
         Event.ENDS: State.CLOSED,
         Event.LOST: State.CLOSED,
     },
-    State.SERVING: {**_ANSWERED, Event.STREAM: State.SENDING, Event.BROKEN: State.LINGERING},
-    State.SENDING: {**_ANSWERED, Event.BROKEN: State.CLOSED},
+    State.SERVING: {
+        **_ANSWERED,
+        Event.INTERIM: State.SERVING,
+        Event.STREAM: State.SENDING,
+        Event.BROKEN: State.LINGERING,
+    },
+    State.SENDING: {**_ANSWERED, Event.SWITCHED: State.TUNNELLED, Event.BROKEN: State.CLOSED},
     State.DRAINING: {
         Event.DRAINED: State.WAITING,
         Event.BROKEN: State.CLOSED,
@@ -112,14 +125,19 @@ TABLE: dict[State, dict[Event, State]] = {
         Event.ENDS: State.CLOSED,
         Event.LOST: State.CLOSED,
     },
+    State.TUNNELLED: {
+        Event.LAST: State.CLOSED,
+        Event.BROKE_OFF: State.CLOSED,
+        Event.LOST: State.CLOSED,
+    },
     State.CLOSED: {Event.LATE: State.CLOSED, Event.LOST: State.CLOSED},
 }
-_WAITING, _HEAD, _SERVING, _SENDING, _DRAINING, _LINGERING, _CLOSED = (
+_WAITING, _HEAD, _SERVING, _SENDING, _DRAINING, _LINGERING, _TUNNELLED, _CLOSED = (
     State  # a member of an enum is found slowly
 )
 
 
-_DROPPING = (_DRAINING, _LINGERING, _CLOSED)
+_DROPPING = frozenset({_DRAINING, _LINGERING, _CLOSED})
 SECONDS: dict[State, float | None] = {
     State.WAITING: limits.IDLE_SECONDS_MAX,
     State.HEAD: limits.HEAD_SECONDS_MAX,
@@ -127,6 +145,7 @@ SECONDS: dict[State, float | None] = {
     State.SENDING: None,
     State.DRAINING: limits.UNREAD_BODY_SECONDS_MAX,
     State.LINGERING: limits.LINGER_SECONDS_MAX,
+    State.TUNNELLED: None,
     State.CLOSED: limits.STALL_SECONDS_MAX,  # that the client has to take what was sent
 }
 
@@ -135,8 +154,7 @@ class Action(_Named):
     """What a driver has to do, with the value beside it."""
 
     WRITE = "send these bytes"
-    SERVE = "give this request to the application"
-    SERVE_SOON = "the same, after other connections had their turn"
+    SERVE = "it is this request's turn, after other connections had theirs"
     READ_SOON = "call `read_on`, after other connections had their turn"
     PAUSE = "read no more"
     RESUME = "read again"
@@ -145,49 +163,112 @@ class Action(_Named):
     ABORT = "close at once"
 
 
-_BYTE, _REQUEST, _IDLE, _WRITE, _SERVE = Event.BYTE, Event.REQUEST, Event.IDLE, Action.WRITE, Action.SERVE
-COPIED_BYTES_MAX = 64 * 1024  # of a body, to be sent together with its head
-Refuse = Callable[[int, str, str], Response]
-"""Words a refusal: (status, reason, the client's address). Its body is bytes."""
+_BYTE, _REQUEST, _IDLE = Event.BYTE, Event.REQUEST, Event.IDLE
+_AWAITED = Line.AWAITED
 
 
-class Connection:
-    """`refuse` words what is refused before there is a request. With `turned_away` the first head is.
+class Incoming(Protocol):
+    """A request, as its connection knows it. Bodies of no length are given neither pieces nor an end."""
 
-    `wake` is called when there are actions outside of a call of the driver's: a body was read. The driver
-    calls `late` when a state that `entered` counts has lasted for `seconds`; None is as long as it takes.
+    @property
+    def upgrades(self) -> bool:
+        """Whether it may get another protocol: then what follows it is not read before it is answered."""
+        ...
+
+    @property
+    def held_bytes(self) -> int:
+        """Of its body, received and not passed on."""
+        ...
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the client should send no more of its body for now."""
+        ...
+
+    def body_piece(self, piece: bytes) -> None: ...
+
+    def body_end(self) -> None: ...
+
+    def unreadable(self, status: int, reason: str) -> None:
+        """Its body has no end that can be read. Unless it is answered by then, the connection refuses it."""
+        ...
+
+    def client_gone(self) -> None: ...
+
+
+R = TypeVar("R", bound=Incoming)
+Make = Callable[[str, bytes, bytes, Headers, bool], tuple[R, int | None]]
+"""A request of (version, method, target, headers, keep-alive), and the length of its body; None is chunked.
+Raises Refused."""
+Refuse = Callable[[int, str], bytes]
+"""The answer to what is refused before there is a request, of (status, reason)."""
+
+
+class Connection(Generic[R]):
+    """`make` and `refuse` are the application's. With `turned_away` the first head is refused.
+
+    The driver calls `late` when a state that `entered` counts has lasted for `seconds`; None is as long as it
+    takes. `current` is the request that is to be answered.
+
+    Whose turn has come with what was received, `receive` and `read_on` return: no action, since that is so
+    nearly every time.
     """
 
-    def __init__(
-        self,
-        refuse: Refuse,
-        client: str = "",
-        *,
-        turned_away: Refused | None = None,
-        wake: Callable[[], None] = lambda: None,
-        date_line: Callable[[], bytes] = lambda: b"",
-    ) -> None:
-        self._refuse, self._client, self._turned_away = refuse, client, turned_away
-        self._wake, self._date_line = wake, date_line
+    __slots__ = (
+        "_begun",
+        "_droppable_bytes",
+        "_ends",
+        "_fault",
+        "_head_bytes",
+        "_headers",
+        "_held",
+        "_hidden_length",
+        "_is_paused",
+        "_is_primed",
+        "_is_stopped",
+        "_left_bytes",
+        "_line",
+        "_make",
+        "_overhead",
+        "_parser",
+        "_reads_on",
+        "_receiving",
+        "_refuse",
+        "_target",
+        "_trailers",
+        "_turn",
+        "_turned_away",
+        "_waiting",
+        "actions",
+        "current",
+        "entered",
+        "seconds",
+        "state",
+    )
+
+    def __init__(self, make: Make[R], refuse: Refuse, *, turned_away: Refused | None = None) -> None:
+        self._make, self._refuse, self._turned_away = make, refuse, turned_away
         self.state = _WAITING
         self.seconds = SECONDS[_HEAD]  # to say something at all
         self.entered = 0
         self.actions: list[tuple[Action, Any]] = []
+        self.current: R | None = None
+        self._turn: R | None = None
         self._parser = httptools.HttpRequestParser(self)
         self._target = b""
         self._headers: Headers = []
+        self._begun = False  # a head has, and is not complete
         self._head_bytes = 0  # of the head that is being read; 0 between heads
-        self._body: Body | None = None  # that is being read
-        self._overhead = Overhead()  # of it
+        self._line = _AWAITED
+        self._receiving: R | None = None  # whose body is being read
+        self._left_bytes = 0  # of a body whose length is known
+        self._overhead: Overhead | None = None  # of one whose length is not
         self._trailers = 0
-        self._hidden_body: Head | None = None  # of a request to upgrade: llhttp does not see that body
+        self._hidden_length: int | None = 0  # of the body of a request to upgrade: llhttp does not see that
         self._is_primed = True  # False while the parser is told of such a body
-        self._current: Request | None = None  # that is being answered
-        self._keeps_alive = False  # after its answer
-        self._left: int | None = None  # of a streamed answer whose length is known
-        self._chunks = False  # one whose length is not
-        self._waiting: deque[Request] = deque()  # complete heads behind it
-        self._held = b""  # not parsed yet, behind too many of them
+        self._is_stopped = False  # behind a request that may get another protocol
+        self._waiting: deque[R] = deque()  # complete heads behind the request that is served
+        self._held = b""  # not parsed yet
         self._fault: Refused | None = None  # why nothing behind them can be read
         self._reads_on = True  # no request has been read that is the last one
         self._is_paused = self._ends = False
@@ -195,72 +276,99 @@ class Connection:
 
     # bytes
 
-    def receive(self, data: bytes) -> None:
+    def receive(self, data: bytes) -> R | None:
         if self._held:
             self._held += data  # at most what was read already when reading was paused
-        elif self.state is _WAITING and len(data) <= PIECE_BYTES:  # the usual case, at a fifth of the cost
-            if (taken := self._feed(data)) < len(data):
-                self._parse(data[taken:])
-            elif self._body is not None or self._waiting:
-                self._balance()
+        elif self.state is _WAITING and len(data) <= PIECE_BYTES:  # the usual case
+            if left := self._feed(data):
+                self._parse(data[-left:])
+            elif self._receiving is not None or self._waiting:
+                self.balance()
         else:
             self._parse(data)
+        turn, self._turn = self._turn, None
+        return turn
 
-    def read_on(self) -> None:
+    def read_on(self) -> R | None:
         """Go on with what was held."""
         held, self._held = self._held, b""
         self._parse(held)
+        turn, self._turn = self._turn, None
+        return turn
 
     def _parse(self, data: bytes) -> None:
+        """As much as may be parsed; what follows is dropped, held, or no HTTP, as the state says."""
         at, end = 0, len(data)
         while at < end:
-            if self.state is _LINGERING:
-                self._drop(end - at)
+            state, left = self.state, end - at
+            if state is _LINGERING:
+                self._drop(left)
                 break
-            if self.state is _CLOSED or self._fault is not None or not (self._reads_on or self._body):
+            if state is _TUNNELLED:
+                assert self.current is not None
+                self.current.body_piece(data[at:])
+                break
+            if state is _CLOSED or self._fault is not None or not (self._reads_on or self._receiving):
                 break  # nothing is read behind what cannot be read, or behind the last request
-            if len(self._waiting) > limits.REQUESTS_WAITING_MAX:
+            if self._is_stopped or len(self._waiting) > limits.REQUESTS_WAITING_MAX:
                 self._held = data[at:]
                 break
-            piece = data[at : at + PIECE_BYTES] if end - at > PIECE_BYTES else data[at:]
-            at += self._feed(piece)
-        if self._body is not None or self._waiting or self._held or self._fault is not None:
-            self._balance()
+            if left > PIECE_BYTES and not 0 < left <= self._left_bytes:
+                left = (
+                    PIECE_BYTES  # it may hold thousands of small requests, and each costs more than its bytes
+                )
+            at += left
+            at -= self._feed(data[at - left : at])
+        self.balance()
 
     def _feed(self, data: bytes) -> int:
-        """Parse; how many bytes were taken: not all where the parser stops, at a request to upgrade."""
-        body, overhead = self._body, self._overhead
-        if body is None:
+        """Parse; how many bytes are left: where it has to stop at an upgrade, or before a request line."""
+        overhead, left = self._overhead, 0
+        if self._receiving is None:
+            if self._line is not _AWAITED or not data.isascii():
+                data, rest, self._line = readable(data, self._line)
+                left = len(rest)
             self._head_bytes += len(data)
+        elif 0 < self._left_bytes < len(data):
+            data, left = data[: self._left_bytes], len(data) - self._left_bytes
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as pause:
-            self._parser = self._parser_behind_upgrade()
-            return int(pause.args[0])
+            self._stopped_at_upgrade()
+            return left + len(data) - int(pause.args[0])
         except httptools.HttpParserError as error:
-            if self._reads_on or self._body is not None:  # else it is bytes behind the last request
+            if self._reads_on or self._receiving is not None:  # else it is bytes behind the last request
                 self._fail(refusal_of(error, data))
-            return len(data)
+            return 0
+        if self._head_bytes:
+            self._head_goes_on(data)
+        elif overhead is not None and overhead is self._overhead and overhead.is_too_much(len(data)):
+            self._fail(Refused(431, "there is too much around its chunks, or too many trailers"))
+        return left
+
+    def _head_goes_on(self, data: bytes) -> None:
         if self._head_bytes > HEAD_BYTES_MAX:
             self._fail(too_large())
-        elif body is not None and overhead is self._overhead and overhead.is_too_much(len(data)):
-            self._fail(Refused(431, "there is too much around its chunks, or too many trailers"))
-        return len(data)
+            return
+        if self._line is _AWAITED:
+            self._line = line_behind(data)
+        if self._begun and self.state is _WAITING:
+            self._go(_BYTE)
 
-    def _parser_behind_upgrade(self) -> httptools.HttpRequestParser:
-        """Upgrades are ignored (RFC 9110 §7.8), but llhttp stops behind a head that asks for one.
+    def _stopped_at_upgrade(self) -> None:
+        """Upgrades are ignored (RFC 9110 §7.8) unless the request may have one. llhttp stops in either case.
 
         A new parser goes on; it is told of the body, if there is one, by a head without the upgrade.
         """
-        parser, head = httptools.HttpRequestParser(self), self._hidden_body
-        if head is not None:
-            framing = (
-                b"transfer-encoding: chunked" if head.length is None else b"content-length: %d" % head.length
-            )
+        length, self._hidden_length = self._hidden_length, 0
+        newest = self._waiting[-1] if self._waiting else self.current
+        self._is_stopped = length == 0 and newest is not None and newest.upgrades
+        self._parser = httptools.HttpRequestParser(self)
+        if length != 0:
+            framing = b"transfer-encoding: chunked" if length is None else b"content-length: %d" % length
             self._is_primed = False
-            parser.feed_data(b"POST / HTTP/1.1\r\nhost: x\r\n%b\r\n\r\n" % framing)
-            self._is_primed, self._hidden_body = True, None
-        return parser
+            self._parser.feed_data(b"POST / HTTP/1.1\r\nhost: x\r\n%b\r\n\r\n" % framing)
+            self._is_primed = True
 
     # the parser
 
@@ -268,15 +376,14 @@ class Connection:
         if self._is_primed:
             self._target, self._headers = b"", []
             self._head_bytes = self._head_bytes or 1
-            if self.state is _WAITING:
-                self._go(_BYTE)
+            self._begun = True
 
     def on_url(self, url: bytes) -> None:
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Trailers end here (RFC 9110 §6.5.1). Raises Refused: there are more than headers may be."""
-        if self._body is None:
+        if self._receiving is None:
             self._headers.append((name.lower(), value))
             return
         self._trailers += 1
@@ -292,66 +399,61 @@ class Connection:
         parser, headers, target = self._parser, self._headers, self._target
         if self._head_bytes + PIECE_BYTES > HEAD_BYTES_MAX and is_too_large(target, headers):
             raise too_large()
-        version, method = parser.get_http_version(), parser.get_method()
-        head = read(version, method, target, headers)
-        expects = b"expect" in head.found and head.found[b"expect"].lower() == b"100-continue"
-        body = self._body = Body(self._took, self._go_ahead if expects and version == "1.1" else None)
-        self._reads_on = parser.should_keep_alive()
-        request = Request(
-            method.decode(),
-            head.target,
-            headers,
-            self._client,
-            body,
-            head.found,
-            self._reads_on,
-            version == "1.0",
+        keeps_alive = parser.should_keep_alive()
+        request, length = self._make(
+            parser.get_http_version(), parser.get_method(), target, headers, keeps_alive
         )
-        self._head_bytes = 0
-        if head.length != 0:
-            self._trailers, self._overhead = 0, Overhead()
+        self._reads_on, self._head_bytes, self._begun, self._line = keeps_alive, 0, False, _AWAITED
+        if length != 0:
+            self._receiving, self._trailers = request, 0
+            self._left_bytes, self._overhead = (0, Overhead()) if length is None else (length, None)
             if parser.should_upgrade():
-                self._hidden_body = head
-        if self.state is _HEAD:
-            self._begin(_REQUEST, request, _SERVE)
+                self._hidden_length = length
+        if self.current is None:
+            self.current = self._turn = request
+            self._go(_REQUEST)
         else:
             self._waiting.append(request)
 
     def on_body(self, chunk: bytes) -> None:
-        if self._body is not None:
+        receiving = self._receiving
+        if receiving is None:
+            return
+        if self._overhead is None:
+            self._left_bytes -= len(chunk)
+        else:
             self._overhead.content_bytes += len(chunk)
-            if self.state is _DRAINING:
-                self._drop(len(chunk))
-            else:
-                self._body.feed(chunk)
+        if self.state is _DRAINING:
+            self._drop(len(chunk))
+        else:
+            receiving.body_piece(chunk)
 
     def on_message_complete(self) -> None:
-        if self._body is not None and self._hidden_body is None:
-            self._body.end()
-            self._body = None
-            if self.state is _DRAINING:
-                self._go(Event.DRAINED)
+        receiving = self._receiving
+        if receiving is None or self._hidden_length != 0:
+            return
+        self._receiving = self._overhead = None
+        if self.state is _DRAINING:
+            self._go(Event.DRAINED)
+        else:
+            receiving.body_end()
 
-    # bodies
+    @property
+    def unread_head(self) -> tuple[bytes, bytes, Headers]:
+        """Method, target and headers of what is refused, as far as they were read."""
+        return self._parser.get_method() if self._target else b"", self._target, self._headers
 
-    def _go_ahead(self) -> None:
-        if self.state is _SERVING:
-            self._act(Action.WRITE, b"HTTP/1.1 100 Continue\r\n\r\n")
-            self._wake()
+    # what is read on
 
-    def _took(self) -> None:
-        self._balance()
-        if self.actions:
-            self._wake()
-
-    def _balance(self) -> None:
-        """Read on only while what is here already is worked off."""
-        body = self._body
+    def balance(self) -> None:
+        """Read on only while what is here already is worked off. For who is no longer full, too."""
+        current, receiving, waiting = self.current, self._receiving, self._waiting
         full = self.state not in _DROPPING and (
-            self._fault is not None
-            or bool(self._held)
-            or len(self._waiting) > limits.REQUESTS_WAITING_MAX
-            or (body is not None and body.waiting_bytes > limits.BODY_BUFFER_BYTES)
+            (current is not None and current.is_full)
+            or (receiving is not None and receiving is not current and receiving.is_full)
+            or (bool(waiting) and (len(waiting) > limits.REQUESTS_WAITING_MAX or waiting[-1].held_bytes > 0))
+            or self._fault is not None
+            or self._held != b""
         )
         if full != self._is_paused:
             self._is_paused = full
@@ -359,91 +461,59 @@ class Connection:
 
     # answers
 
-    def is_serving(self, request: Request) -> bool:
-        return self._current is request
+    def interim(self, data: bytes) -> None:
+        """Send an answer before the answer (RFC 9110 §15.2)."""
+        self._go(Event.INTERIM)
+        self._act(Action.WRITE, data)
 
-    def answer(self, response: Response) -> None:
-        """The answer to the request that is served; of one that is streamed, the head."""
-        request = self._current
-        if request is None or self.state is not _SERVING:
-            return  # the connection is gone, or said already why the request cannot be read
-        # a client that asked whether to send its body, and was not told to, may send it or not
-        is_certain = request.body.ended or request.body.wanted is None
-        self._keeps_alive = not (response.close or self._ends) and request.keep_alive and is_certain
-        body, is_old = response.body, request.is_old
-        if not isinstance(body, bytes) and is_old and response.length is None:
-            self._keeps_alive = False  # the end of the connection is the end of the answer
-        head = response.head(keep_alive=self._keeps_alive, is_old=is_old, date_line=self._date_line())
-        if isinstance(body, bytes):
-            if request.method == "HEAD":
-                self._act(Action.WRITE, head)
-            elif len(body) <= COPIED_BYTES_MAX:
-                self.actions.append((_WRITE, head + body))
-            else:
-                self._act(Action.WRITE, head)
-                self._act(Action.WRITE, body)
-            self._answered()
-        else:
-            self._act(Action.WRITE, head)
-            self._go(Event.STREAM)
-            self._left, self._chunks = response.length, response.length is None and not is_old
-            if request.method == "HEAD":
-                self._answered()
+    def stream(self) -> None:
+        """The answer has begun, and what is still to come of it is sent by the driver."""
+        self._go(Event.STREAM)
 
-    def portion(self, data: bytes) -> bytes:
-        """The next bytes of a streamed answer, as they are sent. Raises ValueError: it gets too long."""
-        if self._left is not None:
-            self._left -= len(data)
-            if self._left < 0:
-                raise ValueError("an answer is longer than it said")
-        return b"%x\r\n%b\r\n" % (len(data), data) if self._chunks and data else data
+    def switch(self) -> None:
+        """The answer was another protocol: what comes is none of HTTP from now on."""
+        self._go(Event.SWITCHED)
+        if self._held:
+            self.read_on()
+        self.balance()
 
-    def end_answer(self) -> None:
-        """A streamed answer is complete."""
-        if self._left:
-            self.break_off()
-        elif self.state is _SENDING:
-            if self._chunks:
-                self._act(Action.WRITE, b"0\r\n\r\n")
-            self._answered()
-
-    def break_off(self) -> None:
-        """There is no answer, or no end of the one that has begun: the client sees that by the end."""
-        if self.state is _SERVING or self.state is _SENDING:
-            begun = self.state is _SENDING
-            self._go(Event.BROKE_OFF)
-            self._act(Action.ABORT if begun else Action.CLOSE)
-
-    def _answered(self) -> None:
-        request, self._current = self._current, None
-        assert request is not None
-        if not self._keeps_alive:
-            self._end(request)
-        elif not request.body.ended:
+    def answered(self, *, keeps_alive: bool) -> None:
+        """The answer to the current request is complete, and sent: the next one, or the end."""
+        is_whole = self._receiving is None or self._receiving is not self.current
+        self.current = None
+        if not keeps_alive or self._ends or self.state is _TUNNELLED:
+            self._end(is_whole=is_whole)
+            return
+        if not is_whole:
             self._go(Event.UNREAD)
             self._droppable_bytes = limits.UNREAD_BODY_BYTES_MAX
         elif self._waiting:
-            self._begin(Event.NEXT, self._waiting.popleft(), Action.SERVE_SOON)
+            self.current = self._waiting.popleft()
+            self._go(Event.NEXT)
+            self._act(Action.SERVE, self.current)
         elif self._fault is not None:
             self._say_refusal(Event.BEHIND, self._fault)
         else:
-            self._go(Event.BEGUN if self._head_bytes else _IDLE)
+            self._go(Event.BEGUN if self._begun else _IDLE)
+            self._is_stopped = False
         if self._held and not self._waiting:
             self._act(Action.READ_SOON)
         if self._is_paused:
-            self._balance()
+            self.balance()
 
-    def _begin(self, event: Event, request: Request, action: Action) -> None:
-        self._current = request
-        self._go(event)
-        self.actions.append((action, request))
+    def break_off(self) -> None:
+        """There is no answer, or no end of the one that has begun: the client sees that by the end."""
+        state = self.state
+        if state is _SERVING or state is _SENDING or state is _TUNNELLED:
+            self._go(Event.BROKE_OFF)
+            self._act(Action.CLOSE if state is _SERVING else Action.ABORT)
 
     # the end
 
-    def _end(self, request: Request) -> None:
+    def _end(self, *, is_whole: bool) -> None:
         """Close behind the last answer; where bytes are unread, or may still come, after they are dropped."""
-        is_whole = request.body.ended
-        if is_whole and self._body is None and not self._waiting and not self._held and not self._fault:
+        is_read = self._receiving is None and not self._waiting and not self._held and self._fault is None
+        if is_read or self.state is _TUNNELLED:
             self._go(Event.LAST)
             self._act(Action.CLOSE)
             return
@@ -453,6 +523,8 @@ class Connection:
         if not is_whole:
             self._droppable_bytes = limits.UNREAD_BODY_BYTES_MAX
             self.seconds = SECONDS[_DRAINING]
+        if self._is_paused:
+            self.balance()
 
     def _drop(self, octets: int) -> None:
         self._droppable_bytes -= octets
@@ -462,36 +534,41 @@ class Connection:
 
     def _fail(self, refused: Refused) -> None:
         """Nothing more can be read: it is not known where the next request begins."""
-        broken, self._body = self._body, None
-        if broken is not None:
-            broken.break_off()
-        if self.state is _DRAINING:
+        broken, self._receiving = self._receiving, None
+        state, current = self.state, self.current
+        if state is _LINGERING or state is _CLOSED:
+            return
+        if state is _DRAINING:
             self._go(Event.BROKEN)
             self._act(Action.CLOSE)
-        elif self._current is None:
+        elif current is None:
             self._say_refusal(Event.UNREADABLE, refused)
-        elif broken is None or broken is not self._current.body:
-            if broken is not None:
-                self._waiting.pop()
+        else:
             self._fault = refused
-        elif self.state is _SERVING:
-            self._current = None
+            if broken is current:
+                self._break_current(current, refused)
+            elif broken is not None:
+                self._waiting.pop()
+
+    def _break_current(self, current: R, refused: Refused) -> None:
+        """The body that cannot be read is that of the request that is being answered."""
+        current.unreadable(*refused.args)
+        if self.current is not current or self.state is _CLOSED:
+            return  # it has answered that itself, or ended the connection
+        self.current = None
+        if self.state is _SERVING:
             self._say_refusal(Event.BROKEN, refused)
         else:
             self._go(Event.BROKEN)
             self._act(Action.ABORT)
 
     def _say_refusal(self, event: Event, refused: Refused) -> None:
-        status, reason = refused.args
-        response = self._refuse(status, reason, self._client)
-        assert isinstance(response.body, bytes)
-        head = response.head(keep_alive=False, date_line=self._date_line())
-        self._act(Action.WRITE, head + response.body)
+        self._act(Action.WRITE, self._refuse(*refused.args))
         self._go(event)
         self._waiting.clear()
         self._act(Action.END_WRITING)
         self._droppable_bytes = limits.LINGER_BYTES_MAX
-        self._balance()
+        self.balance()
 
     def late(self) -> None:
         """The state has lasted for `seconds`."""
@@ -506,7 +583,7 @@ class Connection:
     def finish(self) -> None:
         """The server ends: close, after the answer of what is being served."""
         self._ends = True
-        if self.state not in (_SERVING, _SENDING, _CLOSED):
+        if self.state not in (_SERVING, _SENDING, _TUNNELLED, _CLOSED):
             self._go(Event.ENDS)
             self._act(Action.CLOSE)
 
@@ -514,13 +591,10 @@ class Connection:
         """The client is gone."""
         self._go(Event.LOST)
         self._waiting.clear()
-        self._held = b""
-        current, self._current = self._current, None
-        if self._body is not None:
-            self._body.break_off()
-            self._body = None
+        self._held, self._receiving = b"", None
+        current, self.current = self.current, None
         if current is not None:
-            current.body.break_off()
+            current.client_gone()
         self.actions.clear()
 
     def _go(self, event: Event) -> None:

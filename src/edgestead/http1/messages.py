@@ -37,14 +37,16 @@ class Body:
 
     __slots__ = ("_broken", "_chunks", "_taken", "_waiter", "ended", "guard", "waiting_bytes", "wanted")
 
-    def __init__(self, taken: Callable[[], None], wanted: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, taken: Callable[[], None], wanted: Callable[[], None] | None = None, *, ended: bool = False
+    ) -> None:
         self._chunks: list[bytes] = []
         self._waiter: asyncio.Future[None] | None = None
         self._taken = taken
         self._broken = False
         self.wanted = wanted
         self.guard: Callable[[], Awaitable[None]] | None = None
-        self.ended = False
+        self.ended = ended
         self.waiting_bytes = 0
 
     def feed(self, chunk: bytes) -> None:
@@ -145,6 +147,34 @@ class Request(msgspec.Struct):
     found: dict[bytes, bytes] = {}
     keep_alive: bool = True
     is_old: bool = False
+
+    # what its connection asks (`connection.Incoming`)
+
+    @property
+    def upgrades(self) -> bool:
+        return False
+
+    @property
+    def held_bytes(self) -> int:
+        return self.body.waiting_bytes
+
+    @property
+    def is_full(self) -> bool:
+        return self.body.waiting_bytes > limits.BODY_BUFFER_BYTES
+
+    def body_piece(self, piece: bytes) -> None:
+        self.body.feed(piece)
+
+    def body_end(self) -> None:
+        self.body.end()
+
+    def unreadable(self, status: int, reason: str) -> None:
+        self.body.break_off()
+
+    def client_gone(self) -> None:
+        self.body.break_off()
+
+    # what applications ask
 
     def header(self, name: bytes) -> bytes | None:
         """The first header of that lower-case name."""

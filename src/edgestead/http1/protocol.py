@@ -1,7 +1,7 @@
-"""A connection's driver on asyncio: its transport, its tasks, its deadlines.
+"""A connection to an application: its tasks, and readers of its answers.
 
-Owns  carrying out the actions of `connection`, tasks of requests that have to wait, streams, slow readers.
-Not   what happens when (`connection`); sockets (`server`).
+Owns  tasks of requests that have to wait, streams, slow readers.
+Not   what happens when (`connection`), and carrying it out (`driver`); sockets (`server`).
 """
 
 import asyncio
@@ -11,7 +11,9 @@ from collections.abc import AsyncIterable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, cast
 
 from edgestead.http1 import limits
-from edgestead.http1.connection import Action, Connection, State
+from edgestead.http1.answering import Answering
+from edgestead.http1.connection import State
+from edgestead.http1.driver import NEVER, Driver
 from edgestead.http1.messages import Request, Response
 
 if TYPE_CHECKING:
@@ -19,43 +21,34 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 _NOTHING = contextvars.Context()  # what a request inherits from the one before it
-_WRITE, _SERVE, _SERVE_SOON, _READ_SOON, _PAUSE, _RESUME, _END_WRITING, _, _ABORT = Action
 
 Handler = Callable[[Request], Response | Coroutine[Any, Any, Response | None]]
 """Answers a request and never raises: at once, or later by a coroutine, which runs in a task. None is no
 answer: the connection is closed."""
 
 
-class Protocol(asyncio.Protocol):
+class Protocol(Driver[Request]):
     """One client's connection to a `server`."""
 
+    _connection: Answering
     __slots__ = (
         "_client",
-        "_connection",
-        "_deadline",
         "_drained",
-        "_entered",
-        "_is_acting",
         "_loop",
         "_next",
         "_server",
         "_stall_deadline",
-        "_transport",
         "_unread_bytes",
         "task",
     )
 
     def __init__(self, server: "Server") -> None:
+        super().__init__(server)
         self._server, self._loop = server, server.loop
-        self._transport: asyncio.Transport | None = None
         self._client = ""
-        self._connection: Connection
-        self._entered = -1
-        self._deadline = float("inf")
         self._drained: asyncio.Future[None] | None = None  # while the client does not take what is sent
-        self._unread_bytes, self._stall_deadline = 0, float("inf")
+        self._unread_bytes, self._stall_deadline = 0, NEVER
         self._next: Request | None = None  # waits until it does
-        self._is_acting = False
         self.task: asyncio.Task[None] | None = None  # of the request that is served
 
     # the transport
@@ -67,7 +60,7 @@ class Protocol(asyncio.Protocol):
         self._client = peer[0] if isinstance(peer, tuple) else ""
         server = self._server
         turned_away = server.enter(self, self._client)
-        self._connection = Connection(
+        self._connection = Answering(
             server.refuse, self._client, turned_away=turned_away, wake=self._act, date_line=server.date_line
         )
         self._act()
@@ -84,61 +77,12 @@ class Protocol(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         drained, self._drained = self._drained, None
-        self._stall_deadline = float("inf")
+        self._stall_deadline = NEVER
         if drained is not None and not drained.done():
             drained.set_result(None)
         request, self._next = self._next, None
         if request is not None:
             self._serve(request)
-
-    def data_received(self, data: bytes) -> None:
-        self._connection.receive(data)
-        self._act()
-
-    # actions
-
-    def _act(self) -> None:
-        if self._is_acting:
-            return
-        self._is_acting = True
-        connection = self._connection
-        try:
-            while connection.actions and self._transport is not None:
-                actions, connection.actions = connection.actions, []
-                for action, value in actions:
-                    if action is _WRITE:
-                        self._transport.write(value)
-                    elif action is _SERVE:
-                        self._serve(value)
-                    else:
-                        self._do(action, value, self._transport)
-        finally:
-            self._is_acting = False
-        if connection.entered != self._entered:
-            self._entered, seconds = connection.entered, connection.seconds
-            self._deadline = float("inf") if seconds is None else self._loop.time() + seconds
-
-    def _do(self, action: Action, value: Any, transport: asyncio.Transport) -> None:
-        if action is _SERVE_SOON:
-            self._loop.call_soon(self._serve, value)
-        elif action is _READ_SOON:
-            self._loop.call_soon(self._read_on)
-        elif action is _ABORT:
-            transport.abort()
-        elif transport.is_closing():
-            return
-        elif action is _PAUSE:
-            transport.pause_reading()
-        elif action is _RESUME:
-            transport.resume_reading()
-        elif action is _END_WRITING:
-            transport.write_eof()
-        else:
-            transport.close()
-
-    def _read_on(self) -> None:
-        self._connection.read_on()
-        self._act()
 
     # serving
 
@@ -219,7 +163,7 @@ class Protocol(asyncio.Protocol):
             else:
                 self._watch_reader(now)
         elif now > self._deadline:
-            self._deadline = float("inf")
+            self._deadline = NEVER
             self._connection.late()
             self._act()
 
@@ -227,12 +171,3 @@ class Protocol(asyncio.Protocol):
         if self._transport is not None:
             self._unread_bytes = self._transport.get_write_buffer_size()
             self._stall_deadline = now + limits.STALL_SECONDS_MAX
-
-    def finish(self) -> None:
-        """The server ends: close once what is being served is answered."""
-        self._connection.finish()
-        self._act()
-
-    def abort(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from email.utils import formatdate
 
 from edgestead.http1 import limits
-from edgestead.http1.connection import Refuse
+from edgestead.http1.answering import Refuse
 from edgestead.http1.connections import Connections
 from edgestead.http1.head import Refused
 from edgestead.http1.protocol import Handler, Protocol
@@ -38,6 +38,7 @@ class Server:
     ) -> None:
         self.handler, self.refuse, self.stalled = handler, refuse, stalled
         self.loop = asyncio.get_running_loop()
+        self.soon = self.loop.time() + limits.SWEEP_SECONDS
         self._connections = connections
         self._open: dict[Protocol, Refused | None] = {}
         self._refused = 0  # of them, that were turned away and wait for their answer
@@ -59,6 +60,7 @@ class Server:
 
     def _sweep_late(self) -> None:
         now = self.loop.time()
+        self.soon = now + limits.SWEEP_SECONDS
         self._date_line = b"date: %b\r\n" % formatdate(time.time(), usegmt=True).encode("ascii")
         for protocol in tuple(self._open):
             protocol.sweep(now)

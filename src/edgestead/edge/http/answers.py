@@ -34,7 +34,6 @@ _LINES = {
 CHUNKED = b"transfer-encoding: chunked\r\n"
 CLOSE = b"connection: close\r\n"
 KEEP_ALIVE = b"connection: keep-alive\r\n"
-CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 def end_to_end(headers: Headers, found: dict[bytes, bytes]) -> Headers:

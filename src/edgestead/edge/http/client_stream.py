@@ -10,12 +10,11 @@ import msgspec
 
 from edgestead.edge.http import answers
 from edgestead.edge.http.exchange import Response
+from edgestead.http1.answering import CONTINUE, LAST_CHUNK
 from edgestead.http1.head import Headers
 
 if TYPE_CHECKING:
     from edgestead.edge.http.client import ClientConnection
-
-_LAST_CHUNK = b"0\r\n\r\n"
 
 
 class ClientStream(msgspec.Struct, eq=False):
@@ -29,11 +28,13 @@ class ClientStream(msgspec.Struct, eq=False):
     head_only: bool
     is_chunked: bool = False
     out: list[bytes] = []
+    has_head: bool = False
+    is_streamed: bool = False  # some of the answer was sent, and more is to come
 
     def go_on(self) -> None:
         if self.expects:
             self.expects = False
-            self.connection.write(answers.CONTINUE)
+            self.connection.interim(CONTINUE)
 
     def interim(self, status: int, headers: Headers) -> None:
         if not self.old:
@@ -59,6 +60,7 @@ class ClientStream(msgspec.Struct, eq=False):
         elif self.old:
             added += answers.KEEP_ALIVE
         self.out.append(answers.head(status, headers, added))
+        self.has_head = True
 
     def piece(self, piece: bytes) -> None:
         self.out.append(b"%x\r\n%b\r\n" % (len(piece), piece) if self.is_chunked else piece)
@@ -68,14 +70,22 @@ class ClientStream(msgspec.Struct, eq=False):
         if not out:
             return False
         self.out = []
-        self.connection.write(out[0] if len(out) == 1 else b"".join(out))
+        data = out[0] if len(out) == 1 else b"".join(out)
+        if not self.has_head:
+            self.connection.interim(data)
+            return True
+        if not self.is_streamed:
+            self.is_streamed = True
+            self.connection.stream()
+        self.connection.write(data)
         return True
 
     def end(self, *, drained: bool) -> None:
         if self.is_chunked:
-            self.out.append(_LAST_CHUNK)
-        self.flush()
-        self.connection.through(keep_alive=self.keep_alive, drained=drained)
+            self.out.append(LAST_CHUNK)
+        if self.out:
+            self.connection.write(b"".join(self.out))
+        self.connection.through(keep_alive=self.keep_alive)
 
     def answer(self, response: Response, *, drained: bool) -> None:
         self.keep_alive = self.keep_alive and drained
@@ -85,13 +95,13 @@ class ClientStream(msgspec.Struct, eq=False):
                 response, lines, head_only=self.head_only, keep_alive=self.keep_alive, old=self.old
             )
         )
-        self.connection.through(keep_alive=self.keep_alive, drained=drained)
+        self.connection.through(keep_alive=self.keep_alive)
 
     def switch(self) -> None:
         self.connection.tunnel()
 
     def close(self) -> None:
-        self.connection.close()
+        self.connection.through(keep_alive=False)
 
     def abort(self) -> None:
         self.connection.break_off()

@@ -1,6 +1,6 @@
 """Heads of requests at the edge: what is refused besides, and what an origin gets.
 
-Owns  names that imitate others, hop-by-hop rules, the headers that no client may forge, raw request lines.
+Owns  names that imitate others, hop-by-hop rules, the headers that no client may forge.
 Not   the reading that every address shares (`http1.head`); parsing bytes; heads of answers
       (`edge.http.answers`).
 
@@ -10,7 +10,6 @@ two readers could see two requests is either refused here or has lost that by be
 
 import re
 from collections.abc import Iterable
-from enum import Enum
 
 from edgestead.http1 import head
 from edgestead.http1.head import Head, Headers, Refused
@@ -70,47 +69,6 @@ _COMMON = frozenset(
     }
 )
 _NEITHER_LETTER_NOR_DIGIT = re.compile(rb"[^a-z0-9]")
-_BEYOND_ASCII = re.compile(rb"[\x80-\xff]")
-
-
-class Line(Enum):
-    """How far a request line is here. Empty lines before it are none of it (RFC 9112 §2.2).
-
-    AWAITED ── its first octet ──▶ BEGUN ── LF ──▶ OVER ── its head is complete ──▶ AWAITED
-    """
-
-    AWAITED = 0
-    BEGUN = 1
-    OVER = 2
-
-
-def readable(data: bytes, line: Line) -> tuple[bytes, bytes, Line]:
-    """What may be parsed of a piece of a head, what is behind its first empty line, and the line by then.
-
-    Octets of the line beyond ASCII are escaped. A URI has none (RFC 3986 §2), but old links and simple
-    clients send UTF-8; whatever else it is, it is no blank to any origin then. llhttp refuses such octets.
-    What is behind an empty line may be a body, another request line, or more of the head.
-    """
-    start = len(data) - len(data.lstrip(b"\r\n"))
-    if line is Line.OVER:
-        end, stop = 0, start
-    else:
-        end = data.find(b"\n", 0 if line is Line.BEGUN else start) + 1
-        if end:
-            line, stop = Line.OVER, 0
-        else:
-            line, end = (Line.AWAITED if start == len(data) else Line.BEGUN), len(data)
-            stop = end
-    if not stop:
-        empty = data.find(b"\r\n\r\n", max(end - 2, 0))
-        stop = len(data) if empty < 0 else empty + 4
-    escaped = _BEYOND_ASCII.sub(lambda found: b"%%%02X" % found[0][0], data[:end])
-    return escaped + data[end:stop], data[stop:], line
-
-
-def line_behind(data: bytes) -> Line:
-    """The next request's line, of which there is something behind the last empty line."""
-    return readable(data.rpartition(b"\r\n\r\n")[2], Line.AWAITED)[2]
 
 
 def read(version: str, method: bytes, target: bytes, headers: Headers) -> Head:

@@ -261,11 +261,6 @@ class ExchangeMachine(msgspec.Struct, eq=False):
         return self.read.length
 
     @property
-    def left_bytes(self) -> int:
-        """How many bytes of a body with a length are still to come, at most."""
-        return (self.read.length or 0) - self.body_bytes
-
-    @property
     def is_full(self) -> bool:
         """Whether its client should send no more of the body for now."""
         return self._origin_is_full or self.held_bytes > limits.INSPECTED_BYTES_MAX
@@ -333,6 +328,10 @@ class ExchangeMachine(msgspec.Struct, eq=False):
     def client_gone(self) -> None:
         if self.state not in _OVER:
             self._leave_all(_CUT)
+
+    def unreadable(self, status: int, reason: str) -> None:
+        """The end of its body cannot be found."""
+        self.refuse(status, f"The request was refused: {reason}.")
 
     def late(self) -> None:
         """The timer is over."""
