@@ -2,10 +2,8 @@
 
 Owns  the rows, and the page docs/reference/sent-and-answered.md, which is written from them:
       `.venv/bin/python -m tests.sent_and_answered`.
-Asks  nobody.
-Tells tests/rest/test_sent_and_answered.py (both profiles) and
-      tests/clients/test_readers.py (families of clients).
-Not   what is refused (tests/rest/test_records.py).
+Not   what is refused (tests/rest/test_records.py); asking (tests/rest/test_sent_and_answered.py in both
+      profiles, tests/clients/test_readers.py with families of clients).
 
 A row without a name has one of its own. In names `{zone}` stands for the zone's.
 """

@@ -1,9 +1,9 @@
 """Installs just the third-party clients that are asked for: `python tests/clients/install.py NAME...`.
 
 Owns  which client script needs which virtual environment, npm folder or Debian program.
-Asks  pip and npm, from pinned lists in requirements/clients (hashed) and tests/clients/npm (lock files).
-Tells the client tests what is missing here.
-Not   the clients' scripts, which stand beside it unchanged.
+Not   the clients' scripts, which are in the same folder, unchanged.
+
+Versions are pinned in requirements/clients (hashed, for pip) and in the lock files of tests/clients/npm.
 
 All of it lands under HARNESS_HOME (default ~/.cache/edge-clients), once: a stamp holds the list's digest.
 """

@@ -1,10 +1,9 @@
 """Break one thing at a time, and see whether a test fails.
 
 Owns  which changes are made, the copy that is broken, the score.
-Asks  mutmut to make the mutants and to run the tests that reach each of them.
-Tells `test_mutants`, or whoever runs it by hand:
-      `PYTHONPATH=. .venv/bin/python -m tests.mutation.mutants dns/answer 20`.
-Not   what must be noticed by whom (`rows`).
+Not   what must be noticed by whom (`rows`); making mutants and running tests, which mutmut does.
+
+By hand: `PYTHONPATH=. .venv/bin/python -m tests.mutation.mutants dns/answer 20`.
 
 mutmut's own list is longer. Left out are its changes that make nearly every test fail by a TypeError (an
 argument or a value replaced by None) and those of texts: they would flatter the score and blur it. Put in are

@@ -1,8 +1,6 @@
 """What is mutated, which tests must notice, and which changes no test can see.
 
 Owns  the rows, the size of their samples, the explained survivors.
-Asks  nothing.
-Tells `mutants` and `test_mutants`.
 Not   making mutants (mutmut), or running tests.
 """
 

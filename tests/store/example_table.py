@@ -1,8 +1,6 @@
 """Notes of a zone: how a module of `tables` is written.
 
 Owns  the SQL of notes.
-Asks  a transaction or reader of the store.
-Tells `usecases`.
 Not   which notes are allowed.
 """
 

@@ -1,12 +1,13 @@
-"""The request's body: bytes within limits, then the value that the route takes.
+"""The request's body: bytes within limits, whole or as they arrive, then the value that the route takes.
 
-Owns  reading, limits, JSON decoding.
+Owns  reading, limits of size and time, JSON decoding.
 Not   what the fields mean.
 """
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -22,8 +23,15 @@ from edgestead.model.refusals.request import (
     ServerEnds,
     WrongContentType,
 )
-from edgestead.rest.limits import BODY_SECONDS_MAX, JSON_DEPTH_MAX, TWINS_BODY_BYTES_MAX
+from edgestead.rest.limits import (
+    BODY_SECONDS_MAX,
+    JSON_DEPTH_MAX,
+    TWINS_BODY_BYTES_MAX,
+    UPLOAD_IDLE_SECONDS_MAX,
+    UPLOAD_SECONDS_MAX,
+)
 
+_LENGTH_DIGITS_MAX = 12
 _AS_BRACKETS = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKETS = bytes(octet for octet in range(256) if octet not in b"[]{}")
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {}
@@ -43,14 +51,14 @@ def check_content_type(headers: Mapping[bytes, bytes]) -> None:
 def announced_length(headers: Mapping[bytes, bytes]) -> int:
     """What a request says of its body; 0 where it says nothing, or more than any route takes."""
     announced = headers.get(b"content-length", b"0")
-    length = int(announced) if announced.isdigit() and len(announced) <= 12 else 0
+    length = int(announced) if announced.isdigit() and len(announced) <= _LENGTH_DIGITS_MAX else 0
     return length if length <= BULK_BYTES_MAX else 0
 
 
 def here(incoming: Body, headers: Mapping[bytes, bytes], bytes_max: int) -> bytes | None:
     """All of the body where all of it is here, as it nearly always is. Raises BodyTooLarge."""
     announced = headers.get(b"content-length", b"0")
-    if len(announced) > 12 or int(announced) > bytes_max:
+    if len(announced) > _LENGTH_DIGITS_MAX or int(announced) > bytes_max:
         raise BodyTooLarge(limit=bytes_max)
     return incoming.taken_whole(bytes_max)
 
@@ -58,20 +66,72 @@ def here(incoming: Body, headers: Mapping[bytes, bytes], bytes_max: int) -> byte
 async def read(incoming: Body, bytes_max: int) -> bytes:
     """The same, when it comes. Raises BodyTooLarge, BodyTooSlow, Disconnected, ServerEnds."""
     portions, length = [], 0
+    async with _arriving(BODY_SECONDS_MAX):
+        while portion := await incoming.portion():
+            portions.append(portion)
+            length += len(portion)
+            if length > bytes_max:
+                raise BodyTooLarge(limit=bytes_max)
+    return b"".join(portions)
+
+
+@asynccontextmanager
+async def _arriving(seconds_max: float) -> AsyncIterator[None]:
+    """What may happen while a client sends. Raises BodyTooSlow, Disconnected, ServerEnds."""
     try:
-        async with asyncio.timeout(BODY_SECONDS_MAX):
-            while portion := await incoming.portion():
-                portions.append(portion)
-                length += len(portion)
-                if length > bytes_max:
-                    raise BodyTooLarge(limit=bytes_max)
+        async with asyncio.timeout(seconds_max):
+            yield
     except TimeoutError:
-        raise BodyTooSlow(seconds=round(BODY_SECONDS_MAX)) from None
+        raise BodyTooSlow(seconds=round(seconds_max)) from None
     except asyncio.CancelledError:  # only the end of the server cancels a request
         raise ServerEnds from None
     except BodyBroken:
         raise Disconnected from None
-    return b"".join(portions)
+
+
+class Upload:
+    """A body for routes that do not keep all of it in memory. Read it once.
+
+    `length` is what the head announces, None when it does not. `still_permitted` is asked when all of
+    it is there.
+    """
+
+    def __init__(
+        self, incoming: Body, headers: Mapping[bytes, bytes], still_permitted: Callable[[], None]
+    ) -> None:
+        self._incoming = incoming
+        self._still_permitted = still_permitted
+        self.content_type = headers.get(b"content-type", b"").decode("latin-1")
+        announced = headers.get(b"content-length")
+        if announced is None:
+            self.length = None if b"transfer-encoding" in headers else 0
+        else:
+            self.length = int(announced) if len(announced) <= _LENGTH_DIGITS_MAX else 10**_LENGTH_DIGITS_MAX
+
+    async def chunks(self, bytes_max: int) -> AsyncIterator[bytes]:
+        """The body in the portions that arrive, each at most 64 KiB or so.
+
+        Raises BodyTooLarge, BodyTooSlow, Disconnected, ServerEnds, what `still_permitted` raises.
+        """
+        if self.length is not None and self.length > bytes_max:
+            raise BodyTooLarge(limit=bytes_max)
+        length, deadline = 0, asyncio.get_running_loop().time() + UPLOAD_SECONDS_MAX
+        while portion := await self._next(deadline):
+            length += len(portion)
+            if length > bytes_max:
+                raise BodyTooLarge(limit=bytes_max)
+            yield portion
+        self._still_permitted()
+
+    async def _next(self, deadline: float) -> bytes:
+        async with _arriving(UPLOAD_IDLE_SECONDS_MAX):
+            portion = await self._incoming.portion()
+        if portion and asyncio.get_running_loop().time() > deadline:
+            raise BodyTooSlow(seconds=round(UPLOAD_SECONDS_MAX))
+        return portion
+
+    async def whole(self, bytes_max: int) -> bytes:
+        return b"".join([chunk async for chunk in self.chunks(bytes_max)])
 
 
 def decode(body: bytes, shape: Any, not_json: type[InvalidBody] = InvalidBody) -> Any:

@@ -13,10 +13,10 @@ from edgestead.http1.messages import Request
 from edgestead.model.call import Call
 from edgestead.model.refusals import EdgeError
 from edgestead.rest import rights
+from edgestead.rest.body import Upload
 from edgestead.rest.context import AppContext, Write, WriteAs
 from edgestead.rest.query import Query
 from edgestead.rest.routing import Download, Route
-from edgestead.rest.upload import Upload
 from edgestead.usecases.access.authorise import Identity
 
 

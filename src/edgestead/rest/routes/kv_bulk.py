@@ -13,12 +13,12 @@ from edgestead.model.call import Call
 from edgestead.model.kv import BULK_BYTES_MAX
 from edgestead.model.kvbulk import PairSent
 from edgestead.model.room import Adds
+from edgestead.rest.body import Upload
 from edgestead.rest.context import AppContext
 from edgestead.rest.declared import JSON, Answers
 from edgestead.rest.kv_data import give_way
 from edgestead.rest.limits import KEYS_BODY_BYTES_MAX
 from edgestead.rest.routes.kv_shared import blanks, existing, json_body, kv_route, now_s
-from edgestead.rest.upload import Upload
 from edgestead.usecases.access.authorise import Identity
 from edgestead.usecases.kv import values as kv_values
 from edgestead.usecases.kv.values import BulkGetBody, BulkResult

@@ -11,12 +11,12 @@ import msgspec
 from edgestead.model.call import Call
 from edgestead.model.envelope import Page, page_of
 from edgestead.rest import declared
+from edgestead.rest.body import Upload
 from edgestead.rest.context import AppContext, Write
 from edgestead.rest.declared import DIRECTION, JSON, choice, pages
 from edgestead.rest.limits import BODY_BYTES_MAX
 from edgestead.rest.query import Query
 from edgestead.rest.routes.kv_shared import json_body, kv_route
-from edgestead.rest.upload import Upload
 from edgestead.usecases.kv import namespaces
 from edgestead.usecases.kv.namespaces import NamespaceView
 

@@ -11,11 +11,10 @@ import msgspec
 
 from edgestead.model.call import Call, Profile
 from edgestead.model.refusals.kv import KvBodyInvalid
-from edgestead.rest.body import refuse_twins
+from edgestead.rest.body import Upload, refuse_twins
 from edgestead.rest.context import AppContext
 from edgestead.rest.limits import TWINS_BODY_BYTES_MAX
 from edgestead.rest.routing import route
-from edgestead.rest.upload import Upload
 from edgestead.usecases.access.authorise import KEY_VALUES
 from edgestead.usecases.kv import namespaces
 

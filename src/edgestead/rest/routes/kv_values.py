@@ -22,13 +22,13 @@ from edgestead.model.refusals.kv import KeyNotFound, KvBodyInvalid, MetadataTooL
 from edgestead.model.refusals.request import BodyTooLarge
 from edgestead.model.room import Adds
 from edgestead.rest import form
+from edgestead.rest.body import Upload
 from edgestead.rest.context import AppContext
 from edgestead.rest.declared import FORM, OCTETS, Answers, number, size, text
 from edgestead.rest.limits import FORM_OVERHEAD_BYTES_MAX, KEYS_READ_INLINE_MAX, PAGE_SIZE_MAX
 from edgestead.rest.query import Query
 from edgestead.rest.routes.kv_shared import blanks, existing, kv_route, now_s
 from edgestead.rest.routing import Answer, Download
-from edgestead.rest.upload import Upload
 from edgestead.store.kv import Blob, Pair
 from edgestead.usecases.access.authorise import Identity
 from edgestead.usecases.kv.values import CursorInfo, KeyView, key_views

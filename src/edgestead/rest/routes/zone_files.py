@@ -17,13 +17,13 @@ from edgestead.model.refusals import EdgeError
 from edgestead.model.refusals.kv import KvBodyInvalid
 from edgestead.model.refusals.record import FormExpected, RecordNotFound, ZoneFileTooLarge
 from edgestead.model.refusals.request import InvalidBody, MissingField
+from edgestead.rest.body import Upload
 from edgestead.rest.context import AppContext, Write
 from edgestead.rest.declared import FORM, TEXT, Answers
 from edgestead.rest.form import boundary_of, portions
 from edgestead.rest.kv_data import give_way
 from edgestead.rest.limits import FORM_OVERHEAD_BYTES_MAX, ZONE_FILE_BYTES_MAX
 from edgestead.rest.routing import Answer, route
-from edgestead.rest.upload import Upload
 from edgestead.store.control import Transaction
 from edgestead.usecases.access.authorise import Identity
 from edgestead.usecases.change.neighbours import Draft
