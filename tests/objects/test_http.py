@@ -463,6 +463,8 @@ def test_a_large_body_is_taken_and_a_larger_one_refused(
     "make",
     [
         lambda: Response("x", status=99),
+        lambda: Response("x", status=204),
+        lambda: Response(b"x", status=304),
         lambda: Response("x", headers={"a b": "c"}),
         lambda: Response("x", headers={"a": "b\r\nc: d"}),
         lambda: Response("x", headers={"Content-Length": "5"}),

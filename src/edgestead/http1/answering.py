@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from edgestead.http1.connection import Action, Connection, Event, State
 from edgestead.http1.head import Headers, Refused, read
-from edgestead.http1.messages import Body, Request, Response
+from edgestead.http1.messages import NO_BODY, Body, Request, Response
 
 COPIED_BYTES_MAX = 64 * 1024  # of a body, to be sent together with its head
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -95,7 +95,7 @@ class Answering(Connection[Request]):
             self._begin_stream(request, response, keeps_alive)
             return
         head = response.head(keep_alive=keeps_alive, is_old=is_old, date_line=self._date_line())
-        if request.method == "HEAD":
+        if request.method == "HEAD" or response.status in NO_BODY:
             self.actions.append((_WRITE, head))
         elif len(body) <= COPIED_BYTES_MAX:
             self.actions.append((_WRITE, head + body))
@@ -111,7 +111,7 @@ class Answering(Connection[Request]):
         self.actions.append((_WRITE, head))
         self._go(Event.STREAM)
         self._left, self._chunks = response.length, response.length is None and not request.is_old
-        if request.method == "HEAD":
+        if request.method == "HEAD" or response.status in NO_BODY:
             self.answered(keeps_alive=keeps_alive)
 
     def portion(self, data: bytes) -> bytes:

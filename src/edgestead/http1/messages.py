@@ -17,7 +17,7 @@ from edgestead.http1.head import Headers
 _STATUS_LINES = {
     status.value: b"HTTP/1.1 %d %s\r\n" % (status.value, status.phrase.encode()) for status in HTTPStatus
 }
-_NO_BODY = frozenset({204, 304})
+NO_BODY = frozenset({204, 304})  # a body would be read as the next answer (RFC 9112 §6.3)
 
 
 class BodyTooLarge(Exception):
@@ -208,9 +208,10 @@ class Response(msgspec.Struct):
         for name, value in self.headers:
             head += name + b": " + value + b"\r\n"
         body = self.body
-        if isinstance(body, bytes):
-            if self.status not in _NO_BODY:  # RFC 9110 §8.6
-                head += b"content-length: %d\r\n" % len(body)
+        if self.status in NO_BODY:
+            pass  # nor do they speak of a length (RFC 9110 §8.6)
+        elif isinstance(body, bytes):
+            head += b"content-length: %d\r\n" % len(body)
         elif self.length is not None:
             head += b"content-length: %d\r\n" % self.length
         elif not is_old:

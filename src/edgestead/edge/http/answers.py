@@ -75,4 +75,4 @@ def own_answer(response: Response, lines: bytes, *, head_only: bool, keep_alive:
     elif old:
         added += KEEP_ALIVE
     said = head(response.status, response.headers, added)
-    return said if head_only else said + body
+    return said if head_only or response.status in NO_BODY else said + body

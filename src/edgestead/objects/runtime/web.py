@@ -16,6 +16,7 @@ BODY_BYTES_MAX = 32 * 1024 * 1024  # of a request that is read whole
 _NOT_GIVEN = CREDENTIAL_HEADERS | {b"connection", b"keep-alive", b"transfer-encoding"}
 """Whoever may call one object must not give it a token that may do more; the others are a connection's."""
 _REFUSED = frozenset({b"content-length", b"transfer-encoding", b"connection"})
+_NO_BODY = frozenset({204, 205, 304})
 
 
 class Request:
@@ -67,7 +68,8 @@ Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 class Response:
     """An answer: bytes, text, or an async iterable of bytes that is sent as it comes.
 
-    Raises TypeError, ValueError for a status or header that HTTP cannot carry.
+    Raises TypeError, ValueError for a status or header that HTTP cannot carry, and for a body with a status
+    that has none (204, 205, 304).
     """
 
     def __init__(
@@ -82,8 +84,10 @@ class Response:
         self.body = body.encode() if isinstance(body, str) else body
         if not isinstance(self.body, bytes | AsyncIterable):
             raise TypeError(f"a body is bytes, str or an async iterable, not {type(body).__name__}")
+        if self.body and status in _NO_BODY:
+            raise ValueError(f"an answer of status {status} has no body")
         self.headers = _sent(headers)
-        if isinstance(body, str):
+        if isinstance(body, str) and status not in _NO_BODY:
             self._set_type(b"text/plain; charset=utf-8")
 
     @classmethod
