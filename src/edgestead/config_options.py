@@ -114,7 +114,8 @@ OPTIONS: tuple[Option, ...] = (
         "N",
         values.whole(1, 8_192),
         "1024",
-        "Connections to one edge process from one address; `trusted-proxies` are not counted.",
+        "Connections to one edge process from one address, or one IPv6 network of 64 bits; `trusted-proxies`"
+        " are not counted.",
         flag=False,
     ),
     Option(

@@ -256,6 +256,25 @@ def test_connections_beyond_the_limit_are_closed(bench, monkeypatch):
     assert turned_away == [1]
 
 
+@pytest.mark.parametrize(
+    ("second", "state"),
+    [("2001:db8::2", "aborted"), ("2001:db8:0:1::1", "open"), ("::ffff:192.0.2.1", "open")],
+)
+def test_an_ipv6_network_is_one_address(bench, second, state):
+    bench.edge._per_address_max = 1
+    first, another = Transport("2001:db8::1"), Transport(second)
+    connection = ClientConnection(bench.edge, port=80)
+    connection.connection_made(first)
+
+    ClientConnection(bench.edge, port=80).connection_made(another)
+
+    assert (first.state, another.state) == ("open", state)
+    connection.connection_lost(None)
+    again = Transport("2001:db8::3")
+    ClientConnection(bench.edge, port=80).connection_made(again)
+    assert again.state == "open"
+
+
 class Waiting(Bench):
     """An edge whose only phase takes as long as the test lets it, and `step` of it when the test says so."""
 

@@ -5,6 +5,7 @@ Not   accepting connections (`listener`); requests.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from email.utils import formatdate
@@ -61,7 +62,7 @@ class Edge:
         self.date = b""  # as headers say it; behind by as much as a sweep is away
         self._per_address_max = per_address_max
         self._clients: set[ClientConnection] = set()
-        self._by_address: dict[str, int] = {}
+        self._by_network: Counter[object] = Counter()
         self._empty = asyncio.Event()
         self._sweeping: asyncio.TimerHandle | None = None
 
@@ -73,24 +74,22 @@ class Edge:
         """What every answer of the edge's own says: its request's id, and the time (RFC 9110 §6.6.1)."""
         return self.ray_line % ray + b"date: %b\r\n" % self.date
 
-    def admit(self, client: "ClientConnection", peer: str, *, trusted: bool) -> bool:
-        """Whether there is room for another connection, of this address. A trusted proxy has many clients."""
-        count = self._by_address.get(peer, 0)
-        if len(self._clients) >= limits.CONNECTIONS_MAX or (count >= self._per_address_max and not trusted):
+    def admit(self, client: "ClientConnection", network: object, *, trusted: bool) -> bool:
+        """Whether there is room for another connection, of this network. A trusted proxy has many clients."""
+        is_full = self._by_network[network] >= self._per_address_max and not trusted
+        if is_full or len(self._clients) >= limits.CONNECTIONS_MAX:
             self.turned_away()
             return False
-        self._by_address[peer] = count + 1
+        self._by_network[network] += 1
         self._clients.add(client)
         return True
 
-    def dismiss(self, client: "ClientConnection", peer: str) -> None:
+    def dismiss(self, client: "ClientConnection", network: object) -> None:
         if client in self._clients:
             self._clients.discard(client)
-            left = self._by_address.get(peer, 1) - 1
-            if left:
-                self._by_address[peer] = left
-            else:
-                self._by_address.pop(peer, None)
+            self._by_network[network] -= 1
+            if not self._by_network[network]:
+                del self._by_network[network]
             if self.is_ending and not self._clients:
                 self._empty.set()
 

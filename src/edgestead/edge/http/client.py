@@ -19,6 +19,7 @@ from edgestead.edge.http.exchange import Exchange, TlsFacts
 from edgestead.edge.http.hello import Hello
 from edgestead.edge.http.machine import Body, ExchangeMachine
 from edgestead.http1.connection import Connection
+from edgestead.http1.connections import network_of
 from edgestead.http1.driver import Driver
 from edgestead.http1.head import Head, Headers, Refused
 
@@ -40,6 +41,7 @@ class ClientConnection(Driver[ExchangeMachine]):
         "_hello",
         "_is_stuffed",
         "_left_bytes",
+        "_network",
         "_peer",
         "_port",
         "_scheme",
@@ -55,6 +57,7 @@ class ClientConnection(Driver[ExchangeMachine]):
         self.edge = edge
         self._connection = Connection(self._made, self._refused)
         self._peer = peer
+        self._network: object = None
         self._port = port
         self._server = ""
         self._hello = hello
@@ -78,12 +81,13 @@ class ClientConnection(Driver[ExchangeMachine]):
             self._tls = _facts(transport, self._hello)
         self._trusted = self.edge.trust.trusts(self._peer)
         self._note_state()
-        if not self.edge.admit(self, self._peer, trusted=self._trusted):
+        self._network = network_of(self._peer)
+        if not self.edge.admit(self, self._network, trusted=self._trusted):
             self._transport.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
-        self.edge.dismiss(self, self._peer)
+        self.edge.dismiss(self, self._network)
         self._connection.lost()
 
     def pause_writing(self) -> None:

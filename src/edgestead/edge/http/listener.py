@@ -24,11 +24,12 @@ from edgestead.edge.http.certificates import Certificates, Terms
 from edgestead.edge.http.client import ClientConnection
 from edgestead.edge.http.fingerprints import hello_of
 from edgestead.edge.worker import Edge
+from edgestead.http1.connections import network_of
 
 BACKLOG = 1_024
 ACCEPTS_AT_ONCE = 64  # before other things on the loop get their turn
 ARRIVALS_MAX = 2_048  # connections whose first bytes, or the rest of whose handshake, are awaited
-ARRIVALS_PER_ADDRESS_MAX = 256  # of them, unless it is a trusted proxy's
+ARRIVALS_PER_ADDRESS_MAX = 256  # of them, IPv6 by its /64, unless it is a trusted proxy's
 PAUSE_SECONDS = 0.5  # when there are no descriptors left
 LOOK_SECONDS = 2.0  # between two looks at the folder of certificates
 
@@ -46,7 +47,7 @@ class Listener:
         self._servers: list[asyncio.Server] = []
         self._sockets: list[socket.socket] = []
         self._arrivals: set[_Arrival] = set()
-        self._arriving: Counter[str] = Counter()  # by address
+        self._arriving: Counter[object] = Counter()  # by network
         self._looking: asyncio.TimerHandle | None = None
 
     async def open(self, http: socket.socket, https: socket.socket | None) -> None:
@@ -93,16 +94,17 @@ class Listener:
                 return
             accepted.setblocking(False)
             client = plain(peer[0])
+            network = network_of(client)
             trusted = self._edge.trust.trusts(client)
             if len(self._arrivals) >= ARRIVALS_MAX or (
-                self._arriving[client] >= ARRIVALS_PER_ADDRESS_MAX and not trusted
+                self._arriving[network] >= ARRIVALS_PER_ADDRESS_MAX and not trusted
             ):
                 accepted.close()
                 self._edge.turned_away()
                 continue
-            arrival = _Arrival(self, accepted, client, listening.getsockname()[1], tls)
+            arrival = _Arrival(self, accepted, client, network, listening.getsockname()[1], tls)
             self._arrivals.add(arrival)
-            self._arriving[client] += 1
+            self._arriving[network] += 1
             arrival.start(announced=self._proxy_protocol and trusted)
 
     def _accept_by_hand_again(self, listening: socket.socket, tls: bool) -> None:
@@ -146,9 +148,9 @@ class Listener:
 
     def forget(self, arrival: "_Arrival") -> None:
         self._arrivals.discard(arrival)
-        self._arriving[arrival.address] -= 1
-        if not self._arriving[arrival.address]:
-            del self._arriving[arrival.address]
+        self._arriving[arrival.network] -= 1
+        if not self._arriving[arrival.network]:
+            del self._arriving[arrival.network]
 
     def connection(self, peer: str, port: int, begun: hello.Hello | None) -> ClientConnection:
         return ClientConnection(self._edge, peer, port=port, hello=begun)
@@ -157,10 +159,18 @@ class Listener:
 class _Arrival:
     """A connection of which only the first bytes are of interest yet, or that agrees on TLS."""
 
-    def __init__(self, listener: Listener, accepted: socket.socket, peer: str, port: int, tls: bool) -> None:
+    def __init__(
+        self,
+        listener: Listener,
+        accepted: socket.socket,
+        peer: str,
+        network: object,
+        port: int,
+        tls: bool,
+    ) -> None:
         self._listener = listener
         self._socket = accepted
-        self.address = self._peer = peer
+        self._peer, self.network = peer, network
         self._port = port
         self._tls = tls
         self._handing: asyncio.Task[None] | None = None
