@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
+from functools import partial
 
 import dns.edns
 import dns.message
@@ -14,13 +15,13 @@ import pytest
 
 from edgestead.dns import ring
 from edgestead.dns.counters import Slot
-from edgestead.dns.udp import serve_udp, serve_udp_portably
+from edgestead.dns.udp import serve_udp
 from edgestead.testing.server import wait_until
 from tests.dns.serving import Counts, name_change, said
 
 LOOPS = [
     pytest.param(serve_udp, id="batched", marks=pytest.mark.skipif(not ring.AVAILABLE, reason="no recvmmsg")),
-    pytest.param(serve_udp_portably, id="portable"),
+    pytest.param(partial(serve_udp, batched=False), id="portable"),
 ]
 IP_PKTINFO = 8  # <linux/in.h>; not in Python's socket module yet
 SECONDS_MAX = 60  # until what has to happen counts as a failure
@@ -224,21 +225,21 @@ def test_what_arrived_before_the_stop_is_answered(serve, table):
 _CHILD = """
 import signal, socket, sys, threading
 from edgestead.dns.counters import NoCounters
-from edgestead.dns.udp import {loop}
+from edgestead.dns.udp import serve_udp
 from edgestead.dns.table import Table
 stop = threading.Event()
 signal.signal(signal.SIGTERM, lambda *_: stop.set())
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
     sock.bind(("127.0.0.1", 0))
     print(sock.getsockname()[1], flush=True)
-    {loop}(sock, Table(), NoCounters(), stop)
+    serve_udp(sock, Table(), NoCounters(), stop, batched={batched})
 print("drained")
 """
 
 
-@pytest.mark.parametrize("loop", ["serve_udp", "serve_udp_portably"])
-def test_sigterm_ends_an_idle_process_cleanly(loop):
-    command = [sys.executable, "-W", "error", "-c", _CHILD.format(loop=loop)]
+@pytest.mark.parametrize("batched", [False, ring.AVAILABLE], ids=["portable", "batched"])
+def test_sigterm_ends_an_idle_process_cleanly(batched):
+    command = [sys.executable, "-W", "error", "-c", _CHILD.format(batched=batched)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         port = int(process.stdout.readline())

@@ -3,11 +3,12 @@
 import random
 import socket
 from collections import Counter
+from functools import partial
 
 import dns.message
 import pytest
 
-from edgestead.dns.udp import serve_udp, serve_udp_portably
+from edgestead.dns.udp import serve_udp
 from edgestead.dns.watch import SAMPLE_MAX, Sketch, Watch
 from tests.dns.serving import Counts, running
 
@@ -48,7 +49,7 @@ def test_a_flood_of_random_names_does_not_push_out_what_is_asked_often():
     assert sketch.top(1)[0][0] == "www"
 
 
-@pytest.mark.parametrize("serve", [serve_udp, serve_udp_portably])
+@pytest.mark.parametrize("serve", [serve_udp, partial(serve_udp, batched=False)])
 def test_queries_one_by_one_are_all_counted(serve, table):
     watch = Watch(now=lambda: 1000.0, share=1)
     asked = [("www.example.test.", "A")] * 3 + [("WWW.example.test.", "A"), ("no.example.test.", "TXT")]

@@ -11,6 +11,7 @@ from edgestead.crs import Catalogue, Program, build_catalogue, load, parse
 from edgestead.server import waf_part
 from edgestead.waf.engine import Engine, finish
 from edgestead.waf.load.compile import RuleSet
+from edgestead.waf.plan import scan
 from edgestead.waf.transaction import Policy, Request, Verdict
 
 # Compiling takes longer than all tests of the room; the file is named by what it is made from.
@@ -20,7 +21,8 @@ DATABASES = Path(tempfile.gettempdir()) / f"edgestead-test-patterns-{os.getuid()
 def engine_of(path: Path | None = None, databases: Path = DATABASES) -> Engine:
     files = load(path)
     program = parse(files.files, files.entries)
-    return waf_part.load_engine(program, build_catalogue(program), databases)
+    rule_set = RuleSet(program, build_catalogue(program))
+    return Engine(rule_set, stored=waf_part.database(rule_set, databases) if scan.available() else None)
 
 
 @pytest.fixture(scope="session")

@@ -50,29 +50,19 @@ def serve_udp(
     settings: DnsSettings = DEFAULTS,
     rates: Rates | None = None,
     watch: Watch | None = None,
+    *,
+    batched: bool = ring.AVAILABLE,
 ) -> None:
     """Answer queries on a bound datagram socket until `stop`, then what has already arrived, and return.
 
     Blocks the calling thread; `table.apply` belongs on another one. Sets a receive time-out on the socket,
     and the interpreter's switch interval while it runs. Without `rates` everybody gets every answer.
+    Where it is not `batched`, each datagram takes a system call of its own: not every system has recvmmsg.
 
     Raises OSError when the socket is of no more use.
     """
-    loop = _Batched if ring.AVAILABLE else _Portable
+    loop = _Batched if batched else _Portable
     _run(loop(sock, table, counters, settings, rates, watch or Watch()), stop)
-
-
-def serve_udp_portably(
-    sock: socket.socket,
-    table: Table,
-    counters: Counters,
-    stop: Stop,
-    settings: DnsSettings = DEFAULTS,
-    rates: Rates | None = None,
-    watch: Watch | None = None,
-) -> None:
-    """`serve_udp` with one system call for each datagram, for systems without recvmmsg."""
-    _run(_Portable(sock, table, counters, settings, rates, watch or Watch()), stop)
 
 
 class _Loop(Protocol):

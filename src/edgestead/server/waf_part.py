@@ -16,8 +16,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from edgestead.crs import Catalogue, Program
-from edgestead.waf.engine import Engine
 from edgestead.waf.load.compile import RuleSet
 from edgestead.waf.plan import scan
 
@@ -25,21 +23,6 @@ DATABASES_MAX = 4  # kept; the oldest go
 DATABASE_BYTES_MAX = 256 << 20  # a larger file is not read: the patterns are compiled again
 _SUFFIX = ".patterns"
 _log = logging.getLogger(__name__)
-
-
-def load_engine(program: Program, catalogue: Catalogue, folder: Path) -> Engine:
-    """An engine with the database of `folder`, which is made when it is not there. Blocks meanwhile.
-
-    Says in the log what of the rules cannot work here. Raises: OSError for the folder; ValueError for rules
-    that cannot run.
-    """
-    rule_set = RuleSet(program, catalogue)
-    for note in rule_set.notes:
-        _log.warning("managed rules: %s", note)
-    if not scan.available():
-        _log.warning("managed rules: %s; each rule looks at each request by itself", scan.state())
-        return Engine(rule_set)
-    return Engine(rule_set, stored=database(rule_set, folder))
 
 
 def database(rule_set: RuleSet, folder: Path) -> bytes:

@@ -173,11 +173,6 @@ class Inspection:
         self._of_request = 0  # of what was found
         self._search: Search | None = None
 
-    @property
-    def longest_units(self) -> int:
-        """The most work so far between two turns of others."""
-        return self._meter.longest
-
     def request(self) -> Steps:
         """Phases 1 and 2. Limits are verdicts, not exceptions."""
         try:

@@ -56,14 +56,13 @@ def at_once(steps: Generator[Any, None, T]) -> T:
 
 
 class Meter:
-    """What one request has cost so far, in units of work, and what of it since others had their turn."""
+    """What one request has cost so far, in units of work, and how much of it since other tasks ran."""
 
-    __slots__ = ("_beside", "_longest", "_mark", "budget", "units")
+    __slots__ = ("_beside", "_mark", "budget", "units")
 
     def __init__(self, budget: int = WORK_UNITS_MAX) -> None:
         self.units = 0
         self.budget = budget
-        self._longest = 0
         self._beside = 0
         self._mark = 0
 
@@ -93,11 +92,5 @@ class Meter:
         done = self.units + self._beside
         if done - self._mark < STEP_UNITS:
             return False
-        self._longest = max(self._longest, done - self._mark)
         self._mark = done
         return True
-
-    @property
-    def longest(self) -> int:
-        """The units of the largest portion so far."""
-        return max(self._longest, self.units + self._beside - self._mark)
