@@ -47,6 +47,10 @@ COMMANDS: dict[str, Lazy] = {
     "object": Lazy(
         "edgestead.cli.object.commands", "object_", "List, call, query, copy and mend stateful objects."
     ),
+    "export": Lazy("edgestead.cli.state.commands", "export", "Print zones, rules and settings as one file."),
+    "plan": Lazy("edgestead.cli.state.commands", "plan", "Show what a file would change."),
+    "apply": Lazy("edgestead.cli.state.commands", "apply", "Make a server what a file says."),
+    "diff": Lazy("edgestead.cli.state.commands", "diff", "Compare files, servers and name servers."),
     "import": Lazy(
         "edgestead.cli.server.account_import", "import_account", "Bring an account over from another server."
     ),

@@ -52,7 +52,7 @@ def import_account(
       edgecli import --from https://api.example.net/client/v4 --only values
     """
     here = api()
-    there = Api(_source(base, os.environ))
+    there = Api(source_of(base, os.environ))
     click.get_current_context().call_on_close(there.close)
     wanted = frozenset(kinds or KINDS)
     report = Report(dry_run)
@@ -68,7 +68,7 @@ def import_account(
         raise SystemExit(1)
 
 
-def _source(base: str, environ: Mapping[str, str]) -> Source:
+def source_of(base: str, environ: Mapping[str, str]) -> Source:
     if token := environ.get(TOKEN):
         return Source(ELSEWHERE, base, {"Authorization": f"Bearer {header_value(TOKEN, token)}"}, None)
     email, key = environ.get(EMAIL), environ.get(KEY)

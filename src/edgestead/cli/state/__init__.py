@@ -1,0 +1,1 @@
+"""`edgecli export`, `plan`, `apply` and `diff`: everything as one file."""
