@@ -138,8 +138,19 @@ def _ruleset(api, scope, values):
 
 
 @pytest.fixture
-def ask(api, known):
+def ask(api, ask_async):
     """Call a route with everything that it needs to succeed, and these credentials."""
+
+    def call(row, auth, **options):
+        (answer,) = api.together(ask_async(row, auth, **options))
+        return answer
+
+    return call
+
+
+@pytest.fixture
+def ask_async(api, known):
+    """The same, for several at a time."""
 
     def call(row, auth, **options):
         path = row.path.removeprefix(BASE_PATH)
@@ -147,12 +158,13 @@ def ask(api, known):
         scope = literals[1] if literals[1] in known else "zones"
         what = f"{row.method} {literals[-1]}"
         if row.path.endswith("/settings"):
-            return api.call(row.method, path.format(**known[scope]), SETTINGS_BODY, auth=auth, **options)
+            path = path.format(**known[scope])
+            return api.call_async(row.method, path, SETTINGS_BODY, auth=auth, **options)
         body = (ZONE_BODIES if scope == "zones" and what in ZONE_BODIES else BODIES).get(what)
         owner = "account" if row.account_at is not None else "user"
         token_id = known[scope]["token_ids"][test_tokens.OWNERS[owner]]
         path = path.format(token_id=token_id, **known[scope])
-        return api.call(row.method, path, body, auth=auth, headers=HEADERS.get(what), **options)
+        return api.call_async(row.method, path, body, auth=auth, headers=HEADERS.get(what), **options)
 
     return call
 

@@ -14,10 +14,10 @@ from edgestead.rest.declared import JSON, page_of
 from edgestead.rest.query import Query
 from edgestead.rest.routing import ANY, BASE_PATH, OBJECTS, ROUTES
 from edgestead.usecases.zone.zones import ZoneView
-from tests.rest.test_matrix import PRIVATE, ask, known, named
+from tests.rest.test_matrix import PRIVATE, ask, ask_async, known, named
 from tests.support.api import BEARER
 
-__all__ = ["ask", "known"]  # fixtures
+__all__ = ["ask", "ask_async", "known"]  # fixtures
 
 DOCUMENT = openapi.document(ROUTES)
 ASKING = [row for row in PRIVATE if row.wants_query]

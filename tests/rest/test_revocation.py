@@ -1,25 +1,42 @@
-"""A token that ends while its request is under way: once its end is answered, the request changes nothing."""
+"""A token that ends while its request is under way: once its end is answered, the request changes nothing.
+
+Every route of the table at every moment at which a request can wait: for its body, for what it reads, for
+its commit, in the commit that ends the token, and in random orders of several requests. The objects' routes
+are in tests/objects/test_revocation.py, a real server in tests/server/test_half_sent.py.
+"""
 
 import asyncio
+import random
 import threading
-from typing import Any
+from contextlib import contextmanager
 
 import pytest
 
 from edgestead.model.permissions import BY_NAME
+from edgestead.rest import kv_data
 from edgestead.store.kv import INLINE_BYTES_MAX
 from edgestead.tables import tokens
 from edgestead.usecases.access import identities
 from edgestead.usecases.access.authorise import secret_hash
+from edgestead.usecases.access.identities import FedAccess
 from tests.rest import test_tokens
 from tests.rest.conftest import AT_NEWEST
-from tests.rest.test_matrix import EVERYTHING, PRIVATE, USER, ask, known, named  # noqa: F401
+from tests.rest.test_matrix import EVERYTHING, PRIVATE, USER, ask, ask_async, known, named  # noqa: F401
 from tests.rest.tokens import RESTRICTED, TOKEN_ID, policy, put_token
-from tests.support.api import BEARER, CREDENTIALS, FIRST_US, KEY_PAIR, LocalApi
+from tests.support.api import BEARER, CREDENTIALS, KEY_PAIR, LocalApi
+from tests.support.revocations import REVOCATIONS
 
 pytestmark = AT_NEWEST
 
 WRITES = [row for row in PRIVATE if row.method != "GET"]
+READS = [row for row in PRIVATE if row.adds is None]
+WAITING_READS = {  # at least
+    "GET /zones/{zone_id}/history",
+    "GET /zones/{zone_id}/dns_records/export",
+    "POST /accounts/{account_id}/storage/kv/namespaces/{namespace}/bulk/get",
+}
+OF_TOKENS = ("tokens", "outbox", "feed_state")  # what a revocation itself changes
+MADE_BEFORE = ["First token", "ours", "ours"]
 # What they are asked for is never here, is always refused, or is only read.
 WITHOUT_WRITE = {
     "POST /accounts",
@@ -35,27 +52,24 @@ WITHOUT_WRITE = {
 }
 
 
-def _changed(**members: Any):
-    def change(tx, row):
-        tokens.update(tx, row._replace(**members))
-        identities.tell_token(tx, row._replace(**members))
-
-    return change
-
-
-def _deleted(tx, row=None):
+def _deleted(tx):
     tokens.delete(tx, TOKEN_ID)
     identities.forget_tokens(tx, (TOKEN_ID,))
 
 
-REVOCATIONS = {
-    "deleted": _deleted,
-    "disabled": _changed(status="disabled"),
-    "rolled": _changed(hash=secret_hash("another-secret_0123456789abcdefABCDEF01")),
-    "narrowed": _changed(policies="[]"),
-    "bound to an address": _changed(condition='{"request_ip":{"in":["192.0.2.0/24"]}}'),
-    "over": _changed(expires_us=FIRST_US),
-}
+def ended(how):
+    """A write that ends SECRET."""
+
+    def write(tx):
+        (row,) = (row for row in tokens.tokens(tx) if row.id == TOKEN_ID)
+        left = REVOCATIONS[how](row)
+        if left is None:
+            _deleted(tx)
+        else:
+            tokens.update(tx, left)
+            identities.tell_token(tx, left)
+
+    return write
 
 
 @pytest.fixture
@@ -75,24 +89,42 @@ def give(api):
 def revoke(api):
     """End SECRET as another request does, up to its commit."""
 
-    def end(how="deleted"):
-        def write(tx):
-            (row,) = (row for row in tokens.tokens(tx) if row.id == TOKEN_ID)
-            REVOCATIONS[how](tx, row)
-
-        api.store.write(write).result()
-
-    return end
+    return lambda how="deleted": api.store.write(ended(how)).result()
 
 
-def contents(api):
+def contents(api, *, without=()):
     """Every row of both databases, but for their count of commits: an empty one counts, too."""
-    return [store.read(_rows) for store in (api.store, api.kv.store._readers)]
+    return [store.read(lambda reader: _rows(reader, without)) for store in (api.store, api.kv.store._readers)]
 
 
-def _rows(reader):
+def _rows(reader, without):
     names = [name for (name,) in reader.rows("select name from sqlite_master where type = 'table'")]
-    return {name: reader.rows(f"select * from {name}") for name in names if name != "commits"}
+    left_out = ("commits", *without)
+    return {name: reader.rows(f"select * from {name}") for name in names if name not in left_out}
+
+
+@contextmanager
+def held(store):
+    """Keep the writer's thread busy, so that what is queued becomes one commit, until what this gives is
+    called.
+    """
+    begun, go_on = threading.Event(), threading.Event()
+
+    def wait(tx):
+        begun.set()
+        assert go_on.wait(60)
+
+    store.write(wait)
+    assert begun.wait(60)
+    try:
+        yield go_on.set
+    finally:
+        go_on.set()
+
+
+async def queued(store, count):
+    while store.waiting < count:  # noqa: ASYNC110 - the writer's thread has no event to wait for
+        await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize("how", REVOCATIONS)
@@ -135,6 +167,140 @@ def test_no_write_commits_when_its_token_ended_before(api, ask, give, revoke, mo
             assert answer.status in (401, 403), (named(row), answer.body)
             assert contents(api) == held.pop(), named(row)
             give()
+
+
+@pytest.mark.parametrize("how", REVOCATIONS)
+def test_no_read_that_waited_is_given_to_a_revoked_token(api, ask, give, revoke, how):  # noqa: F811
+    """Reads that wait for nothing are answered at once."""
+    waited = []
+
+    def meanwhile():
+        revoke(how)
+        waited.append(named(row))
+
+    for row in READS:
+        answer = ask(row, RESTRICTED, meanwhile=meanwhile)
+
+        if named(row) in waited:
+            assert answer.status in (401, 403), (named(row), answer.body)
+            give()
+    assert set(waited) >= WAITING_READS
+
+
+@pytest.mark.parametrize("how", REVOCATIONS)
+def test_no_write_follows_a_revocation_in_its_own_commit(api, ask, give, monkeypatch, how):  # noqa: F811
+    """Both wait for one commit, the revocation first."""
+    barrier = api.app.context.barrier
+    write = barrier.write
+
+    async def behind_the_end(fn):
+        with held(api.store) as go_on:
+            api.store.write(ended(how))
+            writing = asyncio.ensure_future(write(fn))
+            await queued(api.store, 2)
+            go_on()
+        return await writing
+
+    for row in WRITES:
+        if named(row) in WITHOUT_WRITE or "/values/" in row.path or row.path.endswith(("/bulk", "/delete")):
+            continue
+        monkeypatch.setattr(barrier, "write", write)
+        before = contents(api, without=OF_TOKENS)
+        monkeypatch.setattr(barrier, "write", behind_the_end)
+        answer = ask(row, RESTRICTED)
+
+        assert answer.status in (401, 403), (named(row), answer.body)
+        assert contents(api, without=OF_TOKENS) == before, named(row)
+        assert [one.name for one in api.store.read(tokens.tokens) if one.id != TOKEN_ID] == MADE_BEFORE
+        give()
+
+
+def test_memory_follows_every_write_of_every_route(api, ask):  # noqa: F811
+    """What is asked again is memory: no route may change who may call without it."""
+    for row in WRITES:
+        ask(row, BEARER)
+        told = FedAccess()
+        api.store.read(told.refresh)
+
+        assert told._documents == api._fed._documents, named(row)
+
+
+def test_a_revocation_is_answered_when_no_value_of_its_token_is_on_its_way_to_the_disk(
+    api,
+    known,  # noqa: F811
+    give,
+    monkeypatch,
+):
+    """The key-value store commits apart: a value that was let in before is decided before the answer."""
+    path = f"/accounts/{CREDENTIALS.account_id}/storage/kv/namespaces/{known['accounts']['namespace']}"
+    let_in, go_on = threading.Event(), threading.Event()
+    settled = api.kv.settled
+
+    def then(items, permitted):
+        yield from items
+        permitted()
+        let_in.set()
+        assert go_on.wait(60)
+
+    async def settled_after_it_went_on():
+        go_on.set()
+        await settled()
+
+    monkeypatch.setattr(kv_data, "_then", then)
+    monkeypatch.setattr(api.kv, "settled", settled_after_it_went_on)
+
+    async def put():
+        headers = {"content-type": "text/plain"}
+        answer = await api.call_async("PUT", f"{path}/values/late", b"v", auth=RESTRICTED, headers=headers)
+        return answer.status
+
+    async def delete():
+        await asyncio.to_thread(let_in.wait, 60)
+        answer = await api.call_async("DELETE", f"/user/tokens/{TOKEN_ID}")
+        seen = contents(api)
+        go_on.set()  # whatever the answer waited for
+        return answer.status, seen
+
+    written, (deleted, seen) = api.together(put(), delete())
+
+    assert (written, deleted) == (200, 200)
+    assert contents(api) == seen
+
+
+SEEDS = range(12)
+RACING = 6  # requests of one schedule
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_nothing_changes_behind_the_answer_to_a_revocation(api, ask_async, give, seed):  # noqa: F811
+    """Several requests at a time, whose bodies arrive in portions, and a deletion in between."""
+    chance = random.Random(seed)
+    rows = chance.sample([row for row in WRITES if named(row) not in WITHOUT_WRITE], RACING)
+    seen = []
+
+    async def revoke():
+        await turns(chance.randrange(12))
+        answer = await api.call_async("DELETE", f"/user/tokens/{TOKEN_ID}")
+        seen.append(contents(api))
+        return answer.status
+
+    async def slow(row):
+        await turns(chance.randrange(6))
+        return (await ask_async(row, RESTRICTED, pause=lambda: turns(chance.randrange(4)))).status
+
+    deleted, *statuses = api.together(revoke(), *map(slow, rows))
+
+    assert deleted == 200
+    assert set(statuses) <= {200, 204, 400, 401, 403, 404, 409}, list(
+        zip(map(named, rows), statuses, strict=True)
+    )
+    assert seen == [contents(api)]
+
+
+async def turns(count):
+    """Other tasks run, and so do the writers' threads."""
+    for _ in range(count):
+        await asyncio.sleep(0.001)
 
 
 def test_a_token_that_ends_by_its_own_time_ends_for_its_request_too(api, records, give):
@@ -186,31 +352,20 @@ def _other_token(tx):
 
 def test_a_successor_is_not_made_in_the_commit_that_ends_its_maker(api, give):
     """Both writes wait for one commit, the deletion first."""
-    begun, go = threading.Event(), threading.Event()
-
-    def wait(tx):
-        begun.set()
-        go.wait()
-
-    api.store.write(wait)
-    begun.wait()
 
     async def delete():
         return await api.call_async("DELETE", f"/user/tokens/{TOKEN_ID}", auth=BEARER)
 
-    async def queued(count):
-        while api.store.waiting < count:  # noqa: ASYNC110 - the writer's thread has no event to wait for
-            await asyncio.sleep(0)
-
     async def make():
-        await queued(1)
+        await queued(api.store, 1)
         return await api.call_async("POST", "/user/tokens", test_tokens.body(), auth=RESTRICTED)
 
     async def release():
-        await queued(2)
-        go.set()
+        await queued(api.store, 2)
+        go_on()
 
-    deleted, made, _ = api.together(delete(), make(), release())
+    with held(api.store) as go_on:
+        deleted, made, _ = api.together(delete(), make(), release())
 
     assert (deleted.status, made.status, made.codes) == (200, 401, [1000])
     assert [one["name"] for one in api.get("/user/tokens").result] == ["First token"]
@@ -276,6 +431,27 @@ def test_a_list_that_waited_is_not_given_to_a_revoked_token(api, records, give, 
     monkeypatch.setattr(barrier, "read_long", revoked_while_it_waits)
 
     assert api.get(records.replace("dns_records", "history"), auth=RESTRICTED).status == 403
+
+
+def test_values_that_took_long_to_read_are_not_given_to_a_revoked_token(
+    api,
+    known,  # noqa: F811
+    give,
+    revoke,
+    monkeypatch,
+):
+    """They are asked for by a POST, which only reads."""
+    in_thread = api.kv.in_thread
+    path = f"/accounts/{CREDENTIALS.account_id}/storage/kv/namespaces/{known['accounts']['namespace']}"
+
+    async def revoked_while_it_waits(*work, **named):
+        revoke()
+        return await in_thread(*work, **named)
+
+    assert api.post(f"{path}/bulk/get", {"keys": ["k"]}, auth=RESTRICTED).status == 200
+    monkeypatch.setattr(api.kv, "in_thread", revoked_while_it_waits)
+
+    assert api.post(f"{path}/bulk/get", {"keys": ["k"]}, auth=RESTRICTED).status == 403
 
 
 BOUNDS = {

@@ -8,7 +8,7 @@ import asyncio
 import itertools
 import json
 import tempfile
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -195,7 +195,7 @@ class LocalApi:
         meanwhile: Callable[[], None] | None = None,
     ) -> Answer:
         """One request. A `body` that is not bytes is sent as JSON; `meanwhile` is called when half of it is
-        there.
+        there, or what only reads waits for something.
         """
         return self._loop.run_until_complete(
             self.call_async(method, path, body, headers=headers, auth=auth, base=base, meanwhile=meanwhile)
@@ -219,7 +219,9 @@ class LocalApi:
         auth: Mapping[str, str] = BEARER,
         base: str = "/client/v4",
         meanwhile: Callable[[], None] | None = None,
+        pause: Callable[[], Awaitable[None]] | None = None,
     ) -> Answer:
+        """As `call`. `pause` is awaited between the head and each half of the body."""
         octets = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         sent = {"host": "localhost", **auth}
         if octets:
@@ -227,15 +229,20 @@ class LocalApi:
         sent |= headers or {}
         head = [(name.lower().encode(), value.encode()) for name, value in sent.items()]
         incoming = Body(lambda: None)
-        cut = len(octets) if meanwhile is None else len(octets) // 2
-        _arrive(incoming, octets[:cut], is_last=meanwhile is None)
+        is_whole = meanwhile is None and pause is None
+        cut = len(octets) if is_whole else len(octets) // 2
+        _arrive(incoming, octets[:cut], is_last=is_whole)
         request = Request(method, (base + path).encode("ascii"), head, "127.0.0.1", incoming, by_name(head))
         answer = self.app(request)
         if not isinstance(answer, Response):
             running = asyncio.ensure_future(answer)
             if meanwhile is not None:
                 await asyncio.sleep(0)
-                meanwhile()
+                if not running.done():
+                    meanwhile()
+            if pause is not None:
+                await pause()
+            if not is_whole:
                 _arrive(incoming, octets[cut:], is_last=True)
             response = await running
             assert response is not None, "there is no answer"

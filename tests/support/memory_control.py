@@ -60,11 +60,11 @@ class MemoryReader:
 
 
 class MemoryTransaction(MemoryReader):
-    """`changes` are all that there are, those of this transaction's group the last."""
+    """`changes` are all that there are, those of this transaction's group the last: from `begun` on."""
 
-    def __init__(self, db: apsw.Connection, changes: list[Change]) -> None:
+    def __init__(self, db: apsw.Connection, changes: list[Change], begun: int) -> None:
         super().__init__(db)
-        self._db, self._changes, self.sequence = db, changes, 0
+        self._db, self._changes, self._begun, self.sequence = db, changes, begun, 0
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> int:
         self._execute(sql, parameters).fetchall()
@@ -93,13 +93,16 @@ class MemoryTransaction(MemoryReader):
         self._changes.append(Change(self.sequence, *change))
         return self.sequence
 
+    def touches(self, scope: str) -> bool:
+        return any(change.scope == scope for change in self._changes[self._begun :])
+
     def newest(self, scope: str, kind: str, key: str) -> bytes | None:
         found = documents(self._changes).get((scope, kind, key))
         return None if found is None else found.doc
 
     def end(self) -> None:
         self.run = self.run_each = self.row = self.rows = ended  # type: ignore[method-assign]
-        self.emit = self.drop_scope = self.newest = ended  # type: ignore[method-assign]
+        self.emit = self.drop_scope = self.newest = self.touches = ended  # type: ignore[method-assign]
 
 
 def ended(*_: Any, **__: Any) -> NoReturn:
@@ -190,7 +193,7 @@ class MemoryControlStore:
         database = self._database
         db, changes = database.connect(), list(database.changes)
         for job in jobs:
-            self._run_one(job, db, changes)
+            self._run_one(job, db, changes, len(database.changes))
         made = changes[len(database.changes) :]
         database.image, database.changes = db.serialize("main"), changes
         if made:
@@ -201,9 +204,9 @@ class MemoryControlStore:
         tell(self._group_listeners, made)
 
     @staticmethod
-    def _run_one(job: Job, db: apsw.Connection, changes: list[Change]) -> None:
+    def _run_one(job: Job, db: apsw.Connection, changes: list[Change], begun: int) -> None:
         before, count = db.serialize("main"), len(changes)
-        transaction = MemoryTransaction(db, changes)
+        transaction = MemoryTransaction(db, changes, begun)
         try:
             value = job.fn(transaction)
         except BaseException as error:

@@ -136,7 +136,8 @@ class Body:
 class Request(msgspec.Struct):
     """One request. `target` is a path with its query, `client` the peer's address, `found` `head.by_name`.
 
-    `keep_alive` is what the client asks for, `is_old` a client of HTTP/1.0.
+    `keep_alive` is what the client asks for, `is_old` a client of HTTP/1.0. `admitted` belongs to whoever
+    answers: what the client was let in by.
     """
 
     method: str
@@ -147,6 +148,7 @@ class Request(msgspec.Struct):
     found: dict[bytes, bytes] = {}
     keep_alive: bool = True
     is_old: bool = False
+    admitted: Any = None
 
     # what its connection asks (`connection.Incoming`)
 

@@ -17,6 +17,7 @@ from edgestead.rest.body import Upload
 from edgestead.rest.context import AppContext, Write, WriteAs
 from edgestead.rest.query import Query
 from edgestead.rest.routing import Download, Route
+from edgestead.usecases.access.admission import Admission
 from edgestead.usecases.access.authorise import Identity
 
 
@@ -24,6 +25,7 @@ class Exchange:
     """Steps fill it from top to bottom; one object a request, so that a request costs one allocation."""
 
     __slots__ = (
+        "admission",
         "answer",
         "answer_headers",
         "api",
@@ -31,7 +33,6 @@ class Exchange:
         "call",
         "content_type",
         "download",
-        "epoch",
         "error",
         "fault",
         "headers",
@@ -56,7 +57,7 @@ class Exchange:
     route: Route
     parameters: Sequence[str]
     identity: Identity
-    epoch: int  # of the table that says `identity`
+    admission: Admission  # of `identity`
     now_us: int
     call: Call
     query: Query

@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from io import SEEK_END
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import IO, ParamSpec, TypeVar
 
 from edgestead.model.call import Actor
 from edgestead.model.counters import Page, private_page, slot
+from edgestead.model.refusals import Unavailable
 from edgestead.model.refusals.kv import KvBusy, ValueTooLarge
 from edgestead.model.room import Adds
 from edgestead.rest.limits import LARGE_BODIES_PER_CALLER_MAX
@@ -31,6 +32,8 @@ SENT_BYTES = 65_536  # in one turn of the loop, which copies them into the kerne
 SPOOL_IN_MEMORY_BYTES = 262_144
 THREADS = 8
 OWNERS_MAX = 4_096  # namespaces whose account is remembered; all are forgotten at once
+SETTLED_LOOK_SECONDS = 0.01  # between two attempts to learn that the store has settled
+SETTLED_LOOKS_MAX = 1_000  # 10 s, as long as a write waits for a process that does not apply it
 GIVE_WAY_SECONDS = 0.000_05  # as long as a thread takes to wake
 
 _GETS = slot("edge_kv_operations_total", "get")
@@ -91,6 +94,14 @@ class KvData:
         """As `put`."""
         self.counters.add(_DELETES)
         await asyncio.wrap_future(self.store.delete(namespace, _then(keys, permitted)))
+
+    async def settled(self) -> None:
+        """Returns when every write that has asked `permitted` by now is durable or undone."""
+        for _ in range(SETTLED_LOOKS_MAX):
+            with suppress(Unavailable):
+                await asyncio.wrap_future(self.store.settled())
+                return
+            await asyncio.sleep(SETTLED_LOOK_SECONDS)  # its queue is full, or its disk
 
     async def drop(self, namespace: str) -> None:
         await asyncio.wrap_future(self.store.drop(namespace))

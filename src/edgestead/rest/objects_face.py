@@ -9,8 +9,8 @@ Not   the rows (`rest.routes.objects`, `rest.routes.objects_node`); JSON of call
     body        all of it; who asked is looked at again behind a slow one
     object      of another process: passed on. Else what the log knows of it
     decode      query and body, as the row declares them
-    handler
-    answer      the envelope
+    handler     who asked is looked at again when the object's turn has come, or others have answered
+    answer      the envelope; of what only reads, if the caller still may
 
 A call costs the table nothing: what its target means is found once, and kept with the handler bound to it.
 """
@@ -74,18 +74,30 @@ class Match(NamedTuple):
 class Exchange:
     """An operator's request while the steps work on it: the arguments that handlers may ask for by name."""
 
-    __slots__ = ("body", "calls", "entry", "operations", "operator", "others", "query", "ref", "request")
+    __slots__ = (
+        "ask_again",
+        "body",
+        "calls",
+        "entry",
+        "operations",
+        "operator",
+        "others",
+        "query",
+        "ref",
+        "request",
+    )
 
     ref: ObjectRef
     entry: CatalogueEntry
     body: Any
 
-    def __init__(self, face: "ObjectsFace", request: Request, query: Query) -> None:
+    def __init__(self, face: "ObjectsFace", found: Match, request: Request) -> None:
+        self.ask_again = face.asking_again(request, found.permission)
         self.calls: Calls = face.calls
-        self.operator: Operator = face.operator
-        self.operations: Operations = face.operator.operations
-        self.others = partial(face.ask_others, request)
-        self.request, self.query = request, query
+        self.operator: Operator = face.operator.asking(self.ask_again)
+        self.operations: Operations = self.operator.operations
+        self.others = partial(face.ask_others, request, self.ask_again)
+        self.request, self.query = request, found.query
 
 
 class ObjectsFace:
@@ -96,7 +108,7 @@ class ObjectsFace:
 
     def __init__(self, parts: Parts, authorise: Authorise, answered: Callable[[int], None]) -> None:
         self._permits, self._answered, self._shards = authorise, answered, parts.shards
-        self.calls = Calls(parts.node, self._authorise, self._asking_again, parts.shards)
+        self.calls = Calls(parts.node, self._authorise, self.asking_again, parts.shards)
         self.operator = parts.operator
         self._router = Router(rows_of(OBJECTS))
         self._kept_match = lru_cache(MATCHES_KEPT)(self._match)
@@ -151,10 +163,10 @@ class ObjectsFace:
         """The refusal; without one, of the body that is still to come too."""
         refusal = self._permits(request, permission)
         if refusal is None:
-            guard(request, self._asking_again(request, permission))
+            guard(request, self.asking_again(request, permission))
         return refusal
 
-    def _asking_again(self, request: Request, permission: str) -> AskAgain:
+    def asking_again(self, request: Request, permission: str) -> AskAgain:
         return partial(let_in, self._permits, request, permission)
 
     async def _call_later(self, found: Match, request: Request) -> Response:
@@ -165,7 +177,7 @@ class ObjectsFace:
     # the steps of operators' requests
 
     async def _operate(self, found: Match, request: Request) -> Response:
-        route, exchange = found.route, Exchange(self, request, found.query)
+        route, exchange = found.route, Exchange(self, found, request)
         await let_in_whole(self._authorise, request, found.permission, route.body_bytes_max)
         _refuse_unknown_parameters(route, found.query)
         if found.ref is not None:
@@ -179,7 +191,11 @@ class ObjectsFace:
             exchange.body = body.decode(octets, route.body, route.family.not_json)
         try:
             result = route.handler(*found.parameters, *route.arguments(exchange))
-            return _answer(await result if isinstance(result, Awaitable) else result)
+            if isinstance(result, Awaitable):
+                result = await result
+                if found.permission.endswith(" Read"):
+                    await _still_permitted(result, exchange.ask_again)
+            return _answer(result)
         except ObjectError as error:
             raise _refusal_of(error) from None
         except (LogError, OSError, apsw.Error) as error:
@@ -203,15 +219,19 @@ class ObjectsFace:
         except OSError as error:
             raise refusals.WasReset(reason=f"The object's process did not answer: {error}") from None
 
-    async def ask_others(self, request: Request, method: str, target: str) -> list[bytes]:
-        """What every other process answers to the same caller. Raises WasReset."""
+    async def ask_others(
+        self, request: Request, ask_again: AskAgain, method: str, target: str
+    ) -> list[bytes]:
+        """What every other process answers to the same caller. Raises WasReset, what `ask_again` raises."""
         if self._shards is None:
             return []
         asked = msgspec.structs.replace(request, method=method, target=target.encode("latin-1"))
         try:
-            return await self._shards.ask_others(asked)
+            answers = await self._shards.ask_others(asked)
         except OSError as error:
             raise refusals.WasReset(reason=f"Another process did not answer: {error}") from None
+        await ask_again()
+        return answers
 
 
 class PassedOnFace(ObjectsFace):
@@ -263,6 +283,16 @@ def _refuse_unknown_parameters(route: Route, query: Query) -> None:
         if name not in known:
             takes = ", ".join(known) or "none"
             raise InvalidQuery(parameter=printable(name), reason=f"this route takes {takes}")
+
+
+async def _still_permitted(result: Any, ask_again: AskAgain) -> None:
+    """Before what was read is given out. Raises what `ask_again` raises."""
+    try:
+        await ask_again()
+    except EdgeError:
+        if isinstance(result, Download):
+            result.close()
+        raise
 
 
 def _refusal_of(error: ObjectError) -> EdgeError:

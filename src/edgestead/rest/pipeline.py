@@ -147,7 +147,7 @@ def call_handler(exchange: Exchange) -> Awaitable[None] | None:
 
 async def _keep_result(exchange: Exchange, pending: Awaitable[object]) -> None:
     result = exchange.result = await pending
-    if exchange.route.method == "GET":  # what it waited for may be newer than the caller's right
+    if exchange.route.adds is None:  # it only reads, and what it waited for may be newer than the right
         try:
             look_again(exchange)
         except EdgeError:

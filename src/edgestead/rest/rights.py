@@ -4,10 +4,12 @@ Owns  the order of the questions (who, usable now, permitted), and when they are
 Not   what a handler does; rights that a use case asks about.
 
 A body may arrive for half a minute or ten, a write may wait for others, and a token may end meanwhile. So a
-request looks again when its body is there, when a list that waited is ready, and in its transaction: the
-table of identities follows a commit before anybody hears of it, so that once a revocation is answered no
-write of the revoked token commits. As long as the table's epoch is the one of the head and the token's time
-is not over, to look costs a comparison.
+request looks again when its body is there, when a read that waited is ready, and in its transaction. While
+its admission holds (`usecases.access.admission`) that costs a comparison; in a commit that changes tokens
+itself the rows are read, so that a write behind a revocation is refused in the same commit too.
+
+Two databases commit apart. Whoever changes who may call is answered when every value that was on its way to
+the disk meanwhile is decided: afterwards nothing of a revoked token commits in either.
 """
 
 from collections.abc import Callable
@@ -23,6 +25,8 @@ from edgestead.model.refusals.access import (
 from edgestead.rest import credentials
 from edgestead.store.control import Reader, Transaction
 from edgestead.usecases.access import authorise as access
+from edgestead.usecases.access import identities
+from edgestead.usecases.access.admission import Admission
 from edgestead.usecases.access.authorise import AccessRows, Identity, Known
 
 if TYPE_CHECKING:
@@ -37,12 +41,13 @@ def authenticate(exchange: "Exchange") -> None:
     exchange.now_us = api.now_us()
     if exchange.route.public:
         return
-    exchange.epoch = api.access.epoch  # before the table is read
+    epoch = api.access.epoch  # before the table is read
     try:
         known = credentials.identify(exchange.headers, api.access, exchange.route.family)
     except EdgeError as refused:
         raise api.guesses.refusal(refused, exchange.client_address, exchange.now_us) from None
     identity = exchange.identity = _usable(exchange, known, exchange.now_us)
+    exchange.admission = Admission(identity, epoch)
     if identity.actor.token_id is not None:
         api.uses.note(identity.actor.token_id, exchange.now_us)
 
@@ -60,22 +65,23 @@ def look_again(exchange: "Exchange", tx: Transaction | None = None) -> None:
     api, route = exchange.api, exchange.route
     if route.public:
         return
-    epoch, identity = api.access.epoch, exchange.identity
-    if epoch == exchange.epoch and (identity.expires_us is None or api.now_us() < identity.expires_us):
-        return
-    identity = _identify(exchange, api.access, api.now_us())
-    _check_permission(exchange, identity, api.barrier.read_one if tx is None else lambda fn: fn(tx))
-    exchange.epoch, exchange.identity = epoch, identity
+    epoch = api.access.epoch
+    if tx is None:
+        if exchange.admission.holds(epoch, api.now_us):
+            return
+        identity = _identify(exchange, api.access, api.now_us())
+        _check_permission(exchange, identity, api.barrier.read_one)
+    else:
+        if exchange.admission.holds(epoch, api.now_us) and not identities.changed_in(tx):
+            return
+        identity = _identify(exchange, AccessRows(tx), api.now_us())
+        _check_permission(exchange, identity, lambda fn: fn(tx))
+    exchange.admission, exchange.identity = Admission(identity, epoch), identity
 
 
 async def write(exchange: "Exchange", fn: Callable[[Transaction], T]) -> T:
     """Commit what `fn` does, unless the caller's right ends before. Raises what `fn` raises."""
-
-    def permitted(tx: Transaction) -> T:
-        look_again(exchange, tx)
-        return fn(tx)
-
-    return await exchange.api.barrier.write(permitted)
+    return await write_as(exchange, lambda tx, _identity: fn(tx))
 
 
 async def write_as(exchange: "Exchange", fn: Callable[[Transaction, Identity], T]) -> T:
@@ -84,13 +90,13 @@ async def write_as(exchange: "Exchange", fn: Callable[[Transaction, Identity], T
     """
 
     def permitted(tx: Transaction) -> T:
-        ends = exchange.identity.expires_us is not None
-        now_us = exchange.api.now_us() if ends else exchange.now_us
-        identity = _identify(exchange, AccessRows(tx), now_us)
-        _check_permission(exchange, identity, lambda fn: fn(tx))
-        return fn(tx, identity)
+        look_again(exchange, tx)
+        return fn(tx, exchange.identity)
 
-    return await exchange.api.barrier.write(permitted)
+    result = await exchange.api.barrier.write(permitted)
+    if exchange.api.access.epoch != exchange.admission.epoch:
+        await exchange.api.kv.settled()
+    return result
 
 
 def _identify(exchange: "Exchange", known: Known, now_us: int) -> Identity:

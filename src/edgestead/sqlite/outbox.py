@@ -127,6 +127,7 @@ class Outbox:
         self._committed = self.mark()
         self._newest: dict[Key, Change] = {}  # of the open transaction, where it has changed a key
         self._dropped: set[str] = set()  # scopes whose committed documents are all gone
+        self._touched: set[str] = set()
 
     def emit(self, scope: str, kind: str, key: str, doc: bytes | None, first: Group) -> int:
         if not scope or kind == KIND_DROP_SCOPE:
@@ -158,7 +159,12 @@ class Outbox:
         self._note(change)
         return change.sequence
 
+    def touches(self, scope: str) -> bool:
+        """Whether the open transaction has changes of a scope."""
+        return scope in self._touched
+
     def _note(self, change: Change) -> None:
+        self._touched.add(change.scope)
         if change.drops_scope:
             self._dropped.add(change.scope)
             self._newest = {key: one for key, one in self._newest.items() if key[0] != change.scope}
@@ -173,7 +179,7 @@ class Outbox:
         self.head, self._bytes, count = mark
         if count < len(self.appended):
             del self.appended[count:]
-            self._newest, self._dropped = {}, set()
+            self._newest, self._dropped, self._touched = {}, set(), set()
             for change in self.appended:
                 self._note(change)
 

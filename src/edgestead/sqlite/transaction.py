@@ -30,7 +30,7 @@ class SqliteReader:
 class SqliteTransaction(SqliteReader):
     """One write's view; worthless once its function has returned."""
 
-    __slots__ = ("_changes", "_drop_scope", "_emit", "_execute_each", "_newest_of", "sequence")
+    __slots__ = ("_changes", "_drop_scope", "_emit", "_execute_each", "_newest_of", "_touches", "sequence")
 
     def __init__(self, db: apsw.Connection, outbox: Outbox) -> None:
         super().__init__(db)
@@ -39,6 +39,7 @@ class SqliteTransaction(SqliteReader):
         self._emit = outbox.emit
         self._drop_scope = outbox.drop_scope
         self._newest_of = outbox.newest_of
+        self._touches = outbox.touches
         self.sequence = 0
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> int:
@@ -56,6 +57,9 @@ class SqliteTransaction(SqliteReader):
         self.sequence = self._drop_scope(scope, first)
         return self.sequence
 
+    def touches(self, scope: str) -> bool:
+        return self._touches(scope)
+
     def newest(self, scope: str, kind: str, key: str) -> bytes | None:
         return self._newest_of(scope, ((kind, key),))[0]
 
@@ -65,7 +69,7 @@ class SqliteTransaction(SqliteReader):
     def end(self) -> None:
         """From here on a leaked reference cannot write into somebody else's transaction."""
         self._execute = self._execute_each = self._changes = _ended
-        self._emit = self._drop_scope = self._newest_of = _ended
+        self._emit = self._drop_scope = self._newest_of = self._touches = _ended
 
 
 def _ended(*_: Any, **__: Any) -> NoReturn:

@@ -59,6 +59,12 @@ class Transaction(Reader, Protocol):
         """
         ...
 
+    def touches(self, scope: str) -> bool:
+        """Whether the commit that this transaction is part of has changes of a scope so far: its own, and
+        those of functions that ran before it. A set is looked at.
+        """
+        ...
+
     def newest(self, scope: str, kind: str, key: str) -> bytes | None:
         """The document that the feed says now, this transaction's included; None when the key is gone."""
         ...

@@ -210,6 +210,10 @@ class KvStore(Protocol):
         """Empty the namespace at once; `sweep` frees the space."""
         ...
 
+    def settled(self) -> Future[Committed]:
+        """Done when every write that began before is durable or undone."""
+        ...
+
     def namespaces(self) -> list[str]:
         """The namespaces that hold, or once held, a key: for finding those that control no longer knows."""
         ...

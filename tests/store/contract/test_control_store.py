@@ -270,6 +270,22 @@ def test_the_newest_document_is_none_that_an_undone_write_emitted(store):
     assert store.write(newest).result(60).value == b"2"
 
 
+def test_a_transaction_knows_which_scopes_its_commit_changes(store):
+    def touched(tx):
+        return tx.touches("z"), tx.touches("other")
+
+    def undone(tx):
+        tx.emit("other", "name", "a", b"undone")
+        raise KeyError
+
+    store.write(emitted(b"1")).result(60)
+    futures = in_one_group(store, touched, undone, touched, emitted(b"2"), touched)
+
+    seen = [futures[at].result(60).value for at in (0, 2, 4)]
+    assert seen == [(False, False), (False, False), (True, False)]
+    assert store.write(touched).result(60).value == (False, False)
+
+
 def test_a_group_keeps_each_change_in_the_tail_and_the_last_document_in_the_snapshot(store):
     in_one_group(store, emitted(b"1"), emitted(b"2"), lambda tx: tx.drop_scope("z"), emitted(b"3"))
 

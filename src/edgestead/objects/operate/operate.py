@@ -14,8 +14,9 @@ import secrets
 import shutil
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
+from copy import copy
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import msgspec
 
@@ -24,6 +25,7 @@ from edgestead.objects.operate import sql as operate_sql
 from edgestead.objects.operate.operations import Operations
 from edgestead.objects.operate.shapes import ObjectInfo, ObjectItem, ObjectVerdict, Rows, Verdict
 from edgestead.objects.runtime import recovery
+from edgestead.objects.runtime.admission import AskAgain
 from edgestead.objects.runtime.classes import Durability
 from edgestead.objects.runtime.engine import Engine
 from edgestead.objects.runtime.node import Node
@@ -55,14 +57,21 @@ class Operator:
         offload: Offload = asyncio.to_thread,
     ) -> None:
         self._node, self._spool, self._copy_log, self._offload = node, spool, copy_log, offload
+        self._ask_again: AskAgain | None = None
         os.makedirs(spool, mode=0o700, exist_ok=True)
         for entry in os.scandir(spool):  # of a process that was killed
             shutil.rmtree(entry) if entry.is_dir() else os.unlink(entry)
 
+    def asking(self, ask_again: AskAgain) -> Self:
+        """The same for somebody from outside, who is asked when an object's turn has come."""
+        made = copy(self)
+        made._ask_again = ask_again
+        return made
+
     @property
     def operations(self) -> Operations:
         """What concerns the past and the alarm."""
-        return self._node.operations
+        return Operations(self._node, self._ask_again)
 
     def find(self, ref: ObjectRef) -> CatalogueEntry | None:
         """What the log knows of an object; None when it never stored anything, and is in no quarantine."""
@@ -106,7 +115,7 @@ class Operator:
         """Facts of one object."""
         ref = entry.ref
         live = self._node.find_live(ref)
-        durability, size_bytes, tables = await self._node.with_storage(ref, _facts)
+        durability, size_bytes, tables = await self._node.with_storage(ref, _facts, ask_again=self._ask_again)
         info = self._node.classes.get(ref.class_name)
         return ObjectInfo(
             class_name=ref.class_name,
@@ -131,7 +140,7 @@ class Operator:
         async def run(engine: Engine) -> Rows:
             return work(engine, query, bindings)
 
-        return await self._node.visit(ref, run)
+        return await self._node.visit(ref, run, ask_again=self._ask_again)
 
     async def delete(self, ref: ObjectRef) -> None:
         """Delete keys, tables and the alarm. The object is reset: it begins anew when it is called."""
@@ -140,13 +149,13 @@ class Operator:
             engine.set_alarm(None)
             engine.erase()
 
-        await self._node.visit(ref, run, ends=DELETED)
+        await self._node.visit(ref, run, ends=DELETED, ask_again=self._ask_again)
 
     async def copy(self, ref: ObjectRef) -> str:
         """The path of a plain SQLite file with what is committed, for the caller to remove."""
         path = f"{self._spool}/{secrets.token_hex(16)}.sqlite"
         try:
-            await self._node.visit(ref, partial(copies.copy, path=path))
+            await self._node.visit(ref, partial(copies.copy, path=path), ask_again=self._ask_again)
             await self._offload(partial(copies.finish, path))
         except BaseException:
             with suppress(FileNotFoundError):

@@ -14,6 +14,7 @@ import msgspec
 from edgestead.objects.errors import BookmarkError, ObjectError
 from edgestead.objects.operate.shapes import Moment
 from edgestead.objects.runtime import recovery
+from edgestead.objects.runtime.admission import AskAgain
 from edgestead.objects.runtime.alarms import Alarms, pack_time, unpack_time
 from edgestead.objects.runtime.bookmarks import Bookmark, pack
 from edgestead.objects.runtime.classes import ClassInfo
@@ -40,9 +41,13 @@ class Running(Protocol):
     past: Past
     alarms: Alarms
 
-    async def with_storage(self, ref: ObjectRef, use: Callable[[Engine], T]) -> T: ...
+    async def with_storage(
+        self, ref: ObjectRef, use: Callable[[Engine], T], *, ask_again: AskAgain | None = None
+    ) -> T: ...
 
-    async def visit(self, ref: ObjectRef, run: Callable[[Engine], Awaitable[T]]) -> T: ...
+    async def visit(
+        self, ref: ObjectRef, run: Callable[[Engine], Awaitable[T]], *, ask_again: AskAgain | None = None
+    ) -> T: ...
 
     async def take_back(self, ref: ObjectRef) -> None: ...
 
@@ -54,20 +59,26 @@ class Running(Protocol):
 
 
 class Operations:
-    """Every method may raise ObjectError, LogError, OSError, apsw.Error."""
+    """Every method may raise ObjectError, LogError, OSError, apsw.Error.
 
-    def __init__(self, node: Running) -> None:
-        self._node = node
+    With `ask_again` it is somebody from outside who operates: he is asked when the object's turn has come.
+    """
+
+    def __init__(self, node: Running, ask_again: AskAgain | None = None) -> None:
+        self._node, self._ask_again = node, ask_again
+
+    def _with_storage(self, ref: ObjectRef, use: Callable[[Engine], T]) -> Awaitable[T]:
+        return self._node.with_storage(ref, use, ask_again=self._ask_again)
 
     # the past
 
     async def bookmark(self, ref: ObjectRef, time_ms: int | None = None) -> str:
         """The bookmark of now, or of a time; it is kept. Raises BookmarkError."""
         if time_ms is None:
-            return await self._node.with_storage(ref, recovery.current)
+            return await self._with_storage(ref, recovery.current)
         recovery.check_window(time_ms, self._node.now_ms())
         found = await recovery.locate_time(self._node.past, ref, time_ms)
-        await self._node.with_storage(ref, lambda engine: engine.keep_position(found.position))
+        await self._with_storage(ref, lambda engine: engine.keep_position(found.position))
         return recovery.text_of(ref, found)
 
     async def timeline(
@@ -96,13 +107,13 @@ class Operations:
         Raises BookmarkError: nothing was changed.
         """
         target = await recovery.find(self._node.past, ref, bookmark)
-        undo = await self._node.with_storage(ref, lambda engine: recovery.schedule(engine, target))
+        undo = await self._with_storage(ref, lambda engine: recovery.schedule(engine, target))
         await self._node.take_back(ref)
         return undo
 
     async def undo(self, ref: ObjectRef) -> str:
         """Take back the last restore; gives what undoes that. Raises BookmarkError when there was none."""
-        lease = await self._node.with_storage(ref, lambda engine: engine.lease)
+        lease = await self._with_storage(ref, lambda engine: engine.lease)
         if not lease.session:
             raise BookmarkError("the object was never restored")
         before = Bookmark(lease.life, lease.session - 1, END_OF_SESSION)
@@ -112,7 +123,7 @@ class Operations:
 
     async def alarm(self, ref: ObjectRef) -> AlarmState:
         running = self._node.alarms.is_running(ref)
-        alarm_us = await self._node.with_storage(ref, lambda engine: engine.alarm_us)
+        alarm_us = await self._with_storage(ref, lambda engine: engine.alarm_us)
         if alarm_us is None:
             return AlarmState(None, 0, running)
         return AlarmState(*unpack_time(alarm_us), running)
@@ -124,7 +135,9 @@ class Operations:
         async def set_it(engine: Engine) -> None:
             engine.set_alarm(alarm_us)
 
-        await self._node.visit(ref, set_it)  # as an event: not inside a transaction that may be rolled back
+        await self._node.visit(
+            ref, set_it, ask_again=self._ask_again
+        )  # as an event: not inside a transaction that may be rolled back
 
     async def run_alarm(self, ref: ObjectRef) -> bool:
         """Run the handler now, whenever it is due, and wait for its end. False when no alarm is set.

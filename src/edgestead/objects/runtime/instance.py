@@ -269,8 +269,10 @@ class Instance:
         finally:
             getting.cancel()
 
-    async def visit(self, run: Callable[[Engine], Awaitable[T]]) -> T:
-        """Do something with this object's storage, as one of its events. Raises what it raises."""
+    async def visit(self, run: Callable[[Engine], Awaitable[T]], ask_again: AskAgain | None = None) -> T:
+        """Do something with this object's storage, as one of its events. Raises what it raises, and what
+        `ask_again` raises.
+        """
         raised: list[Exception] = []
 
         async def kept() -> tuple[T] | None:
@@ -282,7 +284,7 @@ class Instance:
                 raised.append(error)  # as it is: no message carries it
                 return None
 
-        answer = await self.event("visit", kept)
+        answer = await self.event("visit", kept, ask_again=ask_again)
         if raised:
             raise raised[0]
         if isinstance(answer, Reply):

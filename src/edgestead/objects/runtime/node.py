@@ -261,16 +261,24 @@ class Node:
         return int.from_bytes(self._random(4)) / 2**32
 
     async def visit(
-        self, ref: ObjectRef, run: Callable[[Engine], Awaitable[T]], *, ends: str | None = None
+        self,
+        ref: ObjectRef,
+        run: Callable[[Engine], Awaitable[T]],
+        *,
+        ends: str | None = None,
+        ask_again: AskAgain | None = None,
     ) -> T:
         """Do something with the storage of an object, not through its class.
 
         An object in memory takes it as an event, or is reset first, with the reason `ends`. Of another one
         only the storage is opened, no code of its class runs, and calls wait until the visit is over. What
-        it wrote is durable then. Raises what `run` raises, ObjectError, LogError, OSError, apsw.Error.
+        it wrote is durable then. Raises what `run` raises, ObjectError, LogError, OSError, apsw.Error, and
+        what `ask_again` raises: right before it ends or does anything, if the visitor waited.
         """
         key = (ref.class_name, ref.id)
         while True:
+            if ask_again is not None and (ends is not None or key not in self._live):
+                await ask_again()
             if ends is not None and key in self._live:
                 self._live[key].reset(ObjectReset(ends))
             if key in self._live:
@@ -288,7 +296,7 @@ class Node:
             instance = self._live.get(key)
             if instance is None:
                 return await self._visit_storage(key, ref, run)
-            return await instance.visit(run)
+            return await instance.visit(run, ask_again)
         finally:
             self._events -= 1
 
@@ -317,7 +325,9 @@ class Node:
         durability: Durability = info.durability if info else "log"
         return self._make_engine(self.log.acquire(ref), broken, durability, as_found=True)
 
-    async def with_storage(self, ref: ObjectRef, use: Callable[[Engine], T]) -> T:
+    async def with_storage(
+        self, ref: ObjectRef, use: Callable[[Engine], T], *, ask_again: AskAgain | None = None
+    ) -> T:
         """The same, for what takes no time: an object in memory does not take it as an event.
 
         So it also reaches an object whose code keeps others out. Raises what `use` raises, and as `visit`.
@@ -325,6 +335,9 @@ class Node:
         key = (ref.class_name, ref.id)
         while (instance := self._live.get(key)) is None and (ending := self._ending.get(key)) is not None:
             await asyncio.shield(ending)
+        if instance is not None and ask_again is not None:
+            await ask_again()
+            instance = self._live.get(key)
         if instance is not None:
             result = use(instance.engine)
             await instance.confirmed()
@@ -333,7 +346,7 @@ class Node:
         async def run(engine: Engine) -> T:
             return use(engine)
 
-        return await self.visit(ref, run)
+        return await self.visit(ref, run, ask_again=ask_again)
 
     async def confirmed(self) -> None:
         """Calls from outside of objects wait for nobody's writes."""

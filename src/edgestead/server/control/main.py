@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
@@ -51,6 +52,7 @@ from edgestead.server.space import Space, make_room
 from edgestead.server.supervisor.admin import serve_admin
 from edgestead.server.supervisor.renewal import REVOKES_OTHERS
 from edgestead.sqlite.control import SqliteControlStore
+from edgestead.store.control import Transaction
 from edgestead.tables import flattened
 from edgestead.usecases.access import identities
 from edgestead.usecases.access.identities import FedAccess
@@ -68,6 +70,9 @@ _FLATTENING = (
     slot("edge_flattening_targets_unknown"),
     slot("edge_flattening_zones_waiting"),
 )
+
+
+Install = Callable[[Transaction], None]
 
 
 def main() -> None:
@@ -167,7 +172,7 @@ class Control:
 
     async def run(self) -> None:
         """Until SIGTERM; returns when every acknowledged write is on disk."""
-        await self._install(self._start.credentials)
+        await self._install(self._start.credentials, self._write_at_once)
         self._store.read(self._access.refresh)  # once: from here on each commit tells what it changed
         await asyncio.wrap_future(self._store.write(edge_feed.settle))
         self._data.open(Expected(c.pid, c.pidfd, c.group) for c in self._start.expected)
@@ -270,12 +275,20 @@ class Control:
         for gauge, level in zip(_FLATTENING, self._data.read(flattened.counts), strict=True):
             self._page.set(gauge, level)
 
-    async def _install(self, kept: Credentials) -> None:
+    async def _install(self, kept: Credentials, write: Callable[[Install], Awaitable[None]]) -> None:
         """Make database and file agree on who is let in; the commit tells memory."""
         owned = self._store.read(lambda reader: first_account.owner_of(reader, kept))
-        write = first_account.install(owned, _now_us(), _new_id)
-        await asyncio.wrap_future(self._store.write(write))
+        await write(first_account.install(owned, _now_us(), _new_id))
         first_account.settle_file(self._data_dir, kept, owned)
+
+    async def _write_at_once(self, fn: Install) -> None:
+        """Before anybody follows the feed."""
+        await asyncio.wrap_future(self._store.write(fn))
+
+    async def _write_and_settle(self, fn: Install) -> None:
+        """As a request that revokes tokens: nothing of theirs commits after it (`rest.rights`)."""
+        await self._data.write(fn)
+        await self._kv.data.settled()
 
     async def _renew(self, command: str) -> None:
         """New secrets: in the file first, because a start makes the database follow the file."""
@@ -285,7 +298,7 @@ class Control:
             renewed = credentials.renewed(kept, revoke_others=REVOKES_OTHERS[command])
             credentials.write(self._data_dir, renewed)
             try:
-                await self._install(renewed)
+                await self._install(renewed, self._write_and_settle)
             except Unavailable:
                 credentials.write(self._data_dir, kept)
                 raise

@@ -1,13 +1,15 @@
 """Whether a request to the objects' address may pass.
 
 Owns  the order of the questions: who, usable now, permitted, and whether that is sure.
-Not   the feed's connection.
+Not   the feed's connection; the states of an admission (`usecases.access.admission`).
 
 What the feed has said is gone by only while a lease lasts (`feed.lease`): control tells nobody that a
-token is dead before this process knows it, or has no lease.
+token is dead before this process knows it, or has no lease. A request that was let in before pays a
+comparison for as long as its admission holds.
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from edgestead.feed.lease import Lease
 from edgestead.http1.messages import Request
@@ -16,8 +18,14 @@ from edgestead.model.refusals.object import Unsure
 from edgestead.objects.runtime.bindings import Ask, Used, encode
 from edgestead.rest import credentials
 from edgestead.rest.guesses import Guesses
+from edgestead.usecases.access.admission import Admission, State
 from edgestead.usecases.access.authorise import PLATFORM, Identity, Target, check_usable, permits
 from edgestead.usecases.access.identities import FedAccess
+
+
+class _Admitted(NamedTuple):
+    permission: str
+    admission: Admission
 
 
 class Gatekeeper:
@@ -30,12 +38,21 @@ class Gatekeeper:
     def __call__(self, request: Request, permission: str) -> EdgeError | None:
         """The refusal, if there is one; `Unsure` when nobody can say, which may pass."""
         until_us = self._lease.until_us  # before the table is read: what it covers is not older
+        epoch = self._fed.table.epoch  # before it, too
+        before: _Admitted | None = request.admitted
+        if before is not None and before.permission == permission:
+            is_live = self._lease.holds(until_us)
+            state = before.admission.state(epoch, self._now_us, lease_is_live=is_live)
+            if state is not State.STALE:
+                return Unsure() if state is State.UNKNOWN else None
         try:
             identity = credentials.identify(dict(request.headers), self._fed.table, PLATFORM)
         except EdgeError as refused:  # counted once: who waits until it is sure comes here again
             sure = self._lease.holds(until_us)
             return self._guesses.refusal(refused, request.client, self._now_us()) if sure else Unsure()
         refusal = self._judge(identity, request, permission)
+        if refusal is None:
+            request.admitted = _Admitted(permission, Admission(identity, epoch))
         return refusal if self._lease.holds(until_us) else Unsure()
 
     def _judge(self, identity: Identity, request: Request, permission: str) -> EdgeError | None:

@@ -41,6 +41,11 @@ def forget_tokens(tx: Transaction, token_ids: Iterable[str]) -> None:
             tx.emit(_SCOPE, KIND_TOKEN, token_id, None)
 
 
+def changed_in(tx: Transaction) -> bool:
+    """Whether this transaction's commit changes who may call, by what ran in it before."""
+    return tx.touches(_SCOPE)
+
+
 def settle(tx: Transaction) -> None:
     """Make the feed say what the tables say: for rows that the credentials file changed, and for those of
     a database from before there were such documents. At most 550 tokens a server (contract "Quotas").
@@ -110,11 +115,11 @@ class FedAccess:
 
     def _show(self) -> None:
         found = self._documents.items()
-        self.table.load(
+        self.accounts = tuple(key for kind, key in self._documents if kind == KIND_ACCOUNT)
+        self.table.load(  # last: it moves the epoch on
             [_read_user(document) for (kind, _), document in found if kind == KIND_USER],
             [_read_token(document) for (kind, _), document in found if kind == KIND_TOKEN],
         )
-        self.accounts = tuple(key for kind, key in self._documents if kind == KIND_ACCOUNT)
 
 
 def _note(documents: dict[tuple[str, str], bytes], changes: Sequence[Change]) -> None:

@@ -247,6 +247,9 @@ class _WritesNothing:
     def emit(self, scope: str, kind: str, key: str, doc: bytes | None, *, first: Group = "") -> int:
         return 0
 
+    def touches(self, scope: str) -> bool:
+        return False
+
     def newest(self, scope: str, kind: str, key: str) -> bytes | None:
         return None
 
