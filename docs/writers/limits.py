@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import edgestead
+from edgestead.model.budgets.table import BUDGETS, Budget
 
 PACKAGE = Path(edgestead.__file__).parent
 TOOLS = {"cli", "testing"}  # what they limit is their own reading
@@ -76,6 +77,34 @@ def _text(node: ast.stmt) -> str:
     return ""
 
 
+def _budgets() -> list[str]:
+    return [
+        "## What one peer may cost\n",
+        "The budgets of connections, addresses (an IPv6 one is its network of 64 bits), credentials, zones",
+        "and objects, and of all of them in one process. What is over a budget is refused, counted in",
+        "`edge_budget_refused_total` under its name, and told in the log. Why these numbers:",
+        "[0032](../design/0032-budgets.md).\n",
+        "| budget | of one | resource | at most | over it | why |",
+        "|---|---|---|---|---|---|",
+        *(_row(budget) for budget in BUDGETS),
+        "",
+    ]
+
+
+def _row(budget: Budget) -> str:
+    setting = f" ([`{budget.setting}`](configuration.md#{budget.setting}))" if budget.setting else ""
+    most = f"{budget.limit:,} {budget.unit}" if budget.limit else f"no limit of {budget.unit}"
+    cells = (
+        f"`{budget.name}`",
+        budget.subject.value,
+        budget.resource.value,
+        most + setting,
+        budget.answer,
+        budget.why,
+    )
+    return f"| {' | '.join(cells)} |"
+
+
 def page() -> str:
     """docs/reference/limits.md: one heading per limit, by room."""
     lines = [
@@ -83,6 +112,7 @@ def page() -> str:
         "<!-- Written by docs/generate.py; change the code instead. -->\n",
         "What the server takes, keeps and waits for at most, by room and file of the code. The name says the",
         "unit. A limit that an operator chooses is a [setting](configuration.md).\n",
+        *_budgets(),
     ]
     room = ""
     for limit in limits():

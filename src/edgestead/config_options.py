@@ -328,7 +328,8 @@ OPTIONS: tuple[Option, ...] = (
         "N",
         values.whole(1, 2_048),
         "1024",
-        "Connections to the API from one address, or one IPv6 network of 64 bits.",
+        "Connections to the API, and to each process of stateful objects, from one address, or one IPv6"
+        " network of 64 bits.",
         flag=False,
     ),
     Option(

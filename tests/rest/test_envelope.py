@@ -9,7 +9,7 @@ BORN = "2026-01-02T03:04:05.678902Z"  # the second request of this API's clock
 # What clients try again by themselves. Everything else that is refused stays refused: never one of these.
 TRIED_AGAIN = {
     408: {"HeadTooSlow"},
-    429: {"KvBusy", "RateLimited", "TooManyConnections", "TooManyGuesses", "TooManyRequests"},
+    429: {"KvBusy", "RateLimited", "OverBudget", "TooManyGuesses", "TooManyRequests"},
     500: {"InternalError"},
     501: {"NoWebSocket", "NotOffered"},  # RFC 9110 §15.6.2: no client of the API asks so
     503: {

@@ -4,13 +4,14 @@ import logging
 
 import pytest
 
+from edgestead.model.budgets.table import ADDRESS_GUESSES, TRACKED_MAX
 from edgestead.model.refusals.access import NoCredentials, TooManyGuesses, UnknownKeyPair
 from edgestead.rest.guesses import Guesses
-from edgestead.rest.limits import GUESS_NETWORKS_MAX, GUESS_SECONDS
 from edgestead.rest.objects_face import refused
 from tests.support.api import BEARER, KEY_PAIR, LocalApi
 
 LIMIT = 3
+GUESS_SECONDS = ADDRESS_GUESSES.seconds
 NOW_US = 1_700_000_000_000_000
 END_US = NOW_US + GUESS_SECONDS * 1_000_000
 UNKNOWN = {"authorization": f"Bearer {'x' * 40}"}
@@ -93,9 +94,9 @@ def test_a_clock_that_is_set_back_keeps_nobody_waiting():
 def test_the_table_is_bounded_and_gives_up_the_oldest_count():
     guesses = Guesses(LIMIT)
     sent(guesses, "192.0.2.7", NOW_US, LIMIT)
-    for number in range(GUESS_NETWORKS_MAX):
+    for number in range(TRACKED_MAX):
         sent(guesses, f"10.{number >> 8}.{number & 255}.1", NOW_US)
-    assert len(guesses._windows) == GUESS_NETWORKS_MAX
+    assert len(guesses._windows) == TRACKED_MAX
     assert sent(guesses, "192.0.2.7", NOW_US) is None
 
 
@@ -104,7 +105,7 @@ def test_the_objects_address_says_when_to_come_again_too():
     assert (answer.status, dict(answer.headers)[b"retry-after"]) == (429, b"7")
 
 
-def test_each_counts_and_each_network_is_one_line_without_the_credentials(caplog):
+def test_each_counts_and_a_flood_is_one_line_without_the_credentials(caplog):
     counted = []
     guesses = Guesses(LIMIT, lambda: counted.append(1))
     with caplog.at_level(logging.INFO, "edgestead.server"):
@@ -113,4 +114,5 @@ def test_each_counts_and_each_network_is_one_line_without_the_credentials(caplog
         guesses.refusal(NoCredentials(), "192.0.2.8", NOW_US)
     assert len(counted) == LIMIT + 5 + LIMIT
     (line,) = caplog.messages
-    assert "the network of 192.0.2.7" in line
+    assert "address_guesses" in line
+    assert "192.0.2.7" in line

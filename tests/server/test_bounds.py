@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from edgestead.http1.connections import CONNECTIONS_MAX
+from edgestead.model.budgets.table import HTTP_CONNECTIONS
 from edgestead.rest.limits import BODY_BYTES_MAX, JSON_DEPTH_MAX
 from edgestead.testing.server import EdgeServer, wait_until
 
@@ -113,7 +113,7 @@ def test_a_user_who_asks_too_often_is_told_when_to_come_back(server):
 def many_files():
     """Descriptors for both ends of all connections, where the system lets us have them."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY and hard < CONNECTIONS_MAX + 500:
+    if hard != resource.RLIM_INFINITY and hard < HTTP_CONNECTIONS.limit + 500:
         pytest.skip("too few open files are allowed here")
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     yield
@@ -124,7 +124,7 @@ def test_a_full_server_says_so_in_the_envelope_and_ends_cleanly_with_a_body_half
     server = EdgeServer(tmp_path / "data").start()
     held = []
     try:
-        for number in range(CONNECTIONS_MAX):
+        for number in range(HTTP_CONNECTIONS.limit):
             held += [connect(server, f"127.0.1.{1 + number % 4}")]
             held[-1].sendall(GET)  # one that says nothing is closed after ten seconds
         assert read(held[-1])[0] == 200  # all before it are taken: they were accepted before

@@ -7,6 +7,7 @@ Not   the connection (`connection`); tasks and the transport (`protocol`).
 from collections.abc import Callable
 
 from edgestead.http1.connection import Action, Connection, Event, State
+from edgestead.http1.connections import Account
 from edgestead.http1.head import Headers, Refused, read
 from edgestead.http1.messages import NO_BODY, Body, Request, Response
 
@@ -31,11 +32,12 @@ class Answering(Connection[Request]):
         refuse: Refuse,
         client: str = "",
         *,
+        account: Account | None = None,
         turned_away: Refused | None = None,
         wake: Callable[[], None] = lambda: None,
         date_line: Callable[[], bytes] = lambda: b"",
     ) -> None:
-        super().__init__(self._made, self._refused, turned_away=turned_away)
+        super().__init__(self._made, self._refused, account=account, turned_away=turned_away)
         self._words, self._client, self._wake, self._date_line = refuse, client, wake, date_line
         self._keeps_alive = False  # after the answer that is sent
         self._left: int | None = None  # of a streamed answer whose length is known

@@ -31,10 +31,21 @@ from typing import Any, Generic, Protocol, TypeVar
 import httptools
 
 from edgestead.http1 import limits
-from edgestead.http1.head import Headers, Refused, is_too_large, refusal_of, too_large
+from edgestead.http1.connections import Account, refused
+from edgestead.http1.head import (
+    Headers,
+    Refused,
+    is_too_large,
+    refusal_of,
+    too_large,
+    too_many_headers,
+    too_much_overhead,
+)
 from edgestead.http1.limits import HEAD_BYTES_MAX, PIECE_BYTES
 from edgestead.http1.overhead import Overhead
 from edgestead.http1.request_line import Line, line_behind, readable
+from edgestead.model.budgets import table
+from edgestead.model.budgets.table import Budget
 
 
 class _Named(Enum):
@@ -207,6 +218,7 @@ Refuse = Callable[[int, str], bytes]
 class Connection(Generic[R]):
     """`make` and `refuse` are the application's. With `turned_away` the first head is refused.
 
+    `account` is drawn on for what is held in memory of the client's; without one there is no limit of that.
     The driver calls `late` when a state that `entered` counts has lasted for `seconds`; None is as long as it
     takes. `current` is the request that is to be answered.
 
@@ -231,6 +243,7 @@ class Connection(Generic[R]):
         "_make",
         "_overhead",
         "_parser",
+        "_queued",
         "_reads_on",
         "_receiving",
         "_refuse",
@@ -238,7 +251,9 @@ class Connection(Generic[R]):
         "_trailers",
         "_turn",
         "_turned_away",
+        "_unsent_bytes",
         "_waiting",
+        "account",
         "actions",
         "current",
         "entered",
@@ -246,7 +261,15 @@ class Connection(Generic[R]):
         "state",
     )
 
-    def __init__(self, make: Make[R], refuse: Refuse, *, turned_away: Refused | None = None) -> None:
+    def __init__(
+        self,
+        make: Make[R],
+        refuse: Refuse,
+        *,
+        account: Account | None = None,
+        turned_away: Refused | None = None,
+    ) -> None:
+        self.account = account
         self._make, self._refuse, self._turned_away = make, refuse, turned_away
         self.state = _WAITING
         self.seconds = SECONDS[_HEAD]  # to say something at all
@@ -268,6 +291,8 @@ class Connection(Generic[R]):
         self._is_primed = True  # False while the parser is told of such a body
         self._is_stopped = False  # behind a request that may get another protocol
         self._waiting: deque[R] = deque()  # complete heads behind the request that is served
+        self._queued: deque[int] = deque()  # what each of them takes in memory
+        self._unsent_bytes = 0  # of answers that the client has not taken, where they are many
         self._held = b""  # not parsed yet
         self._fault: Refused | None = None  # why nothing behind them can be read
         self._reads_on = True  # no request has been read that is the last one
@@ -282,7 +307,7 @@ class Connection(Generic[R]):
         elif self.state is _WAITING and len(data) <= PIECE_BYTES:  # the usual case
             if left := self._feed(data):
                 self._parse(data[-left:])
-            elif self._receiving is not None or self._waiting:
+            elif self._receiving is not None or self._waiting or self._head_bytes:
                 self.balance()
         else:
             self._parse(data)
@@ -343,12 +368,15 @@ class Connection(Generic[R]):
         if self._head_bytes:
             self._head_goes_on(data)
         elif overhead is not None and overhead is self._overhead and overhead.is_too_much(len(data)):
-            self._fail(Refused(431, "there is too much around its chunks, or too many trailers"))
+            self._fail(too_much_overhead())
         return left
 
     def _head_goes_on(self, data: bytes) -> None:
         if self._head_bytes > HEAD_BYTES_MAX:
             self._fail(too_large())
+            return
+        if len(self._headers) > limits.HEADERS_MAX and self._begun:
+            self._fail(too_many_headers())
             return
         if self._line is _AWAITED:
             self._line = line_behind(data)
@@ -388,7 +416,7 @@ class Connection(Generic[R]):
             return
         self._trailers += 1
         if self._trailers > limits.HEADERS_MAX:
-            raise Refused(431, f"it has more than {limits.HEADERS_MAX} trailers")
+            raise too_many_headers("trailers")
 
     def on_headers_complete(self) -> None:
         """Raises Refused."""
@@ -403,7 +431,8 @@ class Connection(Generic[R]):
         request, length = self._make(
             parser.get_http_version(), parser.get_method(), target, headers, keeps_alive
         )
-        self._reads_on, self._head_bytes, self._begun, self._line = keeps_alive, 0, False, _AWAITED
+        head_bytes, self._head_bytes, self._begun = self._head_bytes, 0, False
+        self._reads_on, self._line = keeps_alive, _AWAITED
         if length != 0:
             self._receiving, self._trailers = request, 0
             self._left_bytes, self._overhead = (0, Overhead()) if length is None else (length, None)
@@ -414,6 +443,7 @@ class Connection(Generic[R]):
             self._go(_REQUEST)
         else:
             self._waiting.append(request)
+            self._queued.append(limits.REQUEST_BYTES + head_bytes)
 
     def on_body(self, chunk: bytes) -> None:
         receiving = self._receiving
@@ -427,6 +457,8 @@ class Connection(Generic[R]):
             self._drop(len(chunk))
         else:
             receiving.body_piece(chunk)
+            if receiving is not self.current:
+                self._queued[-1] += len(chunk) + limits.CHUNK_BYTES
 
     def on_message_complete(self) -> None:
         receiving = self._receiving
@@ -447,6 +479,8 @@ class Connection(Generic[R]):
 
     def balance(self) -> None:
         """Read on only while what is here already is worked off. For who is no longer full, too."""
+        if self.account is not None:
+            self._draw(self.account)
         current, receiving, waiting = self.current, self._receiving, self._waiting
         full = self.state not in _DROPPING and (
             (current is not None and current.is_full)
@@ -458,6 +492,43 @@ class Connection(Generic[R]):
         if full != self._is_paused:
             self._is_paused = full
             self._act(Action.PAUSE if full else Action.RESUME)
+
+    # memory
+
+    def _held_bytes(self) -> int:
+        held = limits.CONNECTION_BYTES + self._head_bytes + len(self._held) + self._unsent_bytes
+        if self._queued:
+            held += sum(self._queued)
+        return held if self.current is None else held + limits.REQUEST_BYTES + self.current.held_bytes
+
+    def _draw(self, account: Account) -> None:
+        """Draw on the account for what is held now. What is over the budget is refused."""
+        refusal = account.hold(self._held_bytes())
+        if refusal is not None and self._fault is None and self.state not in _DROPPING:
+            self._forget_waiting()
+            self._fail(refused(refusal))
+
+    def _forget_waiting(self) -> None:
+        """What has not begun is not served: the client meets the refusal in its place."""
+        self._waiting.clear()
+        self._queued.clear()
+        self._held = b""
+        if self._receiving is not self.current:
+            self._receiving = None
+
+    def unsent(self, octets: int) -> None:
+        """So many octets of answers are not taken by the client. Over the budget it is given up."""
+        self._unsent_bytes = octets
+        if self.account is not None and self.account.hold(self._held_bytes()) is not None:
+            self._act(Action.ABORT)
+
+    def stalled(self) -> None:
+        """The client did not take enough of its answers in time."""
+        self._count(table.HTTP_STALL_SECONDS)
+
+    def _count(self, budget: Budget | None) -> None:
+        if budget is not None and self.account is not None:
+            self.account.refuse(budget)
 
     # answers
 
@@ -489,6 +560,7 @@ class Connection(Generic[R]):
             self._droppable_bytes = limits.UNREAD_BODY_BYTES_MAX
         elif self._waiting:
             self.current = self._waiting.popleft()
+            self._queued.popleft()
             self._go(Event.NEXT)
             self._act(Action.SERVE, self.current)
         elif self._fault is not None:
@@ -500,6 +572,8 @@ class Connection(Generic[R]):
             self._act(Action.READ_SOON)
         if self._is_paused:
             self.balance()
+        elif self.account is not None and self.account.drawn > self.account.least:
+            self._draw(self.account)
 
     def break_off(self) -> None:
         """There is no answer, or no end of the one that has begun: the client sees that by the end."""
@@ -529,6 +603,7 @@ class Connection(Generic[R]):
     def _drop(self, octets: int) -> None:
         self._droppable_bytes -= octets
         if self._droppable_bytes < 0:
+            self._count(table.HTTP_UNREAD_BYTES)
             self._go(Event.FLOOD)
             self._act(Action.ABORT)
 
@@ -538,6 +613,7 @@ class Connection(Generic[R]):
         state, current = self.state, self.current
         if state is _LINGERING or state is _CLOSED:
             return
+        self._count(refused.budget)
         if state is _DRAINING:
             self._go(Event.BROKEN)
             self._act(Action.CLOSE)
@@ -549,6 +625,7 @@ class Connection(Generic[R]):
                 self._break_current(current, refused)
             elif broken is not None:
                 self._waiting.pop()
+                self._queued.pop()
 
     def _break_current(self, current: R, refused: Refused) -> None:
         """The body that cannot be read is that of the request that is being answered."""
@@ -565,7 +642,9 @@ class Connection(Generic[R]):
     def _say_refusal(self, event: Event, refused: Refused) -> None:
         self._act(Action.WRITE, self._refuse(*refused.args))
         self._go(event)
-        self._waiting.clear()
+        self._forget_waiting()
+        self._headers, self._head_bytes = [], 0
+        self._parser = httptools.HttpRequestParser(self)  # it has kept what it could not read to its end
         self._act(Action.END_WRITING)
         self._droppable_bytes = limits.LINGER_BYTES_MAX
         self.balance()
@@ -573,6 +652,7 @@ class Connection(Generic[R]):
     def late(self) -> None:
         """The state has lasted for `seconds`."""
         if self.state is _HEAD:
+            self._count(table.HTTP_HEAD_SECONDS)
             reason = f"its head did not arrive within {SECONDS[_HEAD]:g} seconds"
             self._say_refusal(Event.LATE, Refused(408, reason))
         else:
@@ -588,9 +668,11 @@ class Connection(Generic[R]):
             self._act(Action.CLOSE)
 
     def lost(self) -> None:
-        """The client is gone."""
+        """The client is gone, and what was drawn for it is given back."""
         self._go(Event.LOST)
+        self.account = None
         self._waiting.clear()
+        self._queued.clear()
         self._held, self._receiving = b"", None
         current, self.current = self.current, None
         if current is not None:

@@ -1,58 +1,65 @@
-"""How many connections a server holds, in all and from one address.
+"""What a server's clients hold: connections, and memory.
 
-Owns  the counts, and the two refusals.
-Not   requests; time.
+Owns  the draws on the budgets of HTTP, by address and in all; their refusals.
+Not   the numbers (`model.budgets.table`); what a connection counts as held (`connection`).
 """
 
-from collections import Counter
-from ipaddress import IPv6Address, ip_address
-
 from edgestead.http1.head import Refused
+from edgestead.model.budgets import table
+from edgestead.model.budgets.ledger import Holding, Ledger, Levels, Refusal
+from edgestead.model.budgets.networks import network_of
 
-CONNECTIONS_MAX = 2_048  # further ones are answered 503
-CONNECTIONS_PER_ADDRESS_MAX = 1_024  # a setting; further ones of an address or an IPv6 /64 are answered 429
-_HOST_BITS_V6 = 64  # one customer's network; RFC 6177
+LEAST_BYTES = 16 * 1024
+"""Drawn for each connection at once: what it takes by itself, and most requests. They draw nothing more."""
 
 
 class Connections:
     """Used by one event loop."""
 
-    __slots__ = ("_by_network", "_count", "per_address_max", "total_max")
+    __slots__ = ("_by_address", "_ledger", "memory")
 
     def __init__(
-        self, total_max: int = CONNECTIONS_MAX, per_address_max: int = CONNECTIONS_PER_ADDRESS_MAX
+        self,
+        total_max: int | None = None,
+        per_address_max: int | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
-        self.total_max = total_max
-        self.per_address_max = per_address_max
-        self._count = 0
-        self._by_network: Counter[object] = Counter()
+        self._ledger = ledger or Ledger()
+        self._by_address = Levels(
+            self._ledger,
+            table.HTTP_CONNECTIONS_ADDRESS,
+            table.HTTP_CONNECTIONS,
+            limit=per_address_max,
+            total_limit=total_max,
+        )
+        self.memory = Levels(self._ledger, table.HTTP_BYTES_ADDRESS, table.HTTP_BYTES)
 
-    def enter(self, address: str) -> Refused | None:
+    def enter(self, address: str) -> "Account | Refused":
         """Take one more connection, or say why not."""
         network = network_of(address)
-        if self._count >= self.total_max:
-            return Refused(503, f"there are {self.total_max} connections already")
-        if self._by_network[network] >= self.per_address_max:
-            return Refused(429, f"there are {self.per_address_max} connections from this address already")
-        self._count += 1
-        self._by_network[network] += 1
-        return None
+        refusal = self._by_address.draw(network, 1)
+        return Account(self, network) if refusal is None else refused(refusal)
 
-    def leave(self, address: str) -> None:
+    def leave(self, account: "Account") -> None:
         """A connection that was taken has ended."""
-        network = network_of(address)
-        self._count -= 1
-        self._by_network[network] -= 1
-        if not self._by_network[network]:
-            del self._by_network[network]
+        account.close()
+        self._by_address.release(account.network, 1)
+
+    def full(self, address: str) -> None:
+        """So many wait for their refusal that this one gets none."""
+        self._ledger.refuse(table.HTTP_REFUSALS, network_of(address))
 
 
-def network_of(address: str) -> object:
-    """What is counted together: an IPv4 address, or an IPv6 network of 64 bits."""
-    try:
-        found = ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
-    if not isinstance(found, IPv6Address):
-        return found
-    return found.ipv4_mapped or int(found) >> _HOST_BITS_V6
+class Account(Holding):
+    """What one connection draws on."""
+
+    __slots__ = ("network",)
+
+    def __init__(self, connections: Connections, network: str) -> None:
+        super().__init__(connections.memory, network, LEAST_BYTES)
+        self.network = network
+
+
+def refused(refusal: Refusal) -> Refused:
+    """A draw that was refused and counted, as what is said to the client."""
+    return Refused(refusal.budget.status, f"there would be {refusal.reason}")

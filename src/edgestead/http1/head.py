@@ -14,6 +14,8 @@ import httptools
 import msgspec
 
 from edgestead.http1.limits import HEAD_BYTES_MAX, HEADERS_MAX
+from edgestead.model.budgets import table
+from edgestead.model.budgets.table import Budget
 
 Headers = list[tuple[bytes, bytes]]
 """Names in lower case, in the order of arrival; a name may occur more than once."""
@@ -37,7 +39,11 @@ _NOTHING: frozenset[bytes] = frozenset()
 
 
 class Refused(Exception):
-    """A request that is not taken: (status, reason)."""
+    """A request that is not taken: (status, reason). With the budget that it is over, where it is one's."""
+
+    def __init__(self, status: int, reason: str, budget: Budget | None = None) -> None:
+        super().__init__(status, reason)
+        self.budget = budget
 
 
 class Head(msgspec.Struct):
@@ -60,7 +66,7 @@ def read(version: str, method: bytes, target: bytes, headers: Headers) -> Head:
     Where the target is absolute, its authority replaces Host, in `headers` too (RFC 9112 §3.2.2).
     """
     if len(headers) > HEADERS_MAX:
-        raise Refused(431, f"it has more than {HEADERS_MAX} headers")
+        raise too_many_headers()
     if version not in VERSIONS:
         raise Refused(505, "only HTTP/1.1 and HTTP/1.0 are offered here")
     if method == b"CONNECT":
@@ -161,7 +167,16 @@ def is_too_large(target: bytes, headers: Headers) -> bool:
 
 
 def too_large() -> Refused:
-    return Refused(431, f"its head is larger than {HEAD_BYTES_MAX} bytes")
+    return Refused(431, f"its head is larger than {HEAD_BYTES_MAX} bytes", table.HTTP_HEAD_BYTES)
+
+
+def too_many_headers(what: str = "headers") -> Refused:
+    return Refused(431, f"it has more than {HEADERS_MAX} {what}", table.HTTP_HEADERS)
+
+
+def too_much_overhead() -> Refused:
+    reason = "there is too much around its chunks, or too many trailers"
+    return Refused(431, reason, table.HTTP_OVERHEAD)
 
 
 def refusal_of(error: httptools.HttpParserError, data: bytes) -> Refused:

@@ -13,6 +13,7 @@ import msgspec
 
 from edgestead.http1 import limits
 from edgestead.http1.head import Headers
+from edgestead.http1.limits import CHUNK_BYTES
 
 _STATUS_LINES = {
     status.value: b"HTTP/1.1 %d %s\r\n" % (status.value, status.phrase.encode()) for status in HTTPStatus
@@ -33,9 +34,21 @@ class Body:
 
     `taken` is called when the reader took bytes, `wanted` once when it has to wait for the first of them.
     `guard` is awaited with each portion that is read and at the end; what it raises the reader gets.
+    `held_bytes` is what it takes in memory: what waits to be read, and what a reader of all of it has read.
     """
 
-    __slots__ = ("_broken", "_chunks", "_taken", "_waiter", "ended", "guard", "waiting_bytes", "wanted")
+    __slots__ = (
+        "_broken",
+        "_chunks",
+        "_is_kept",
+        "_taken",
+        "_waiter",
+        "ended",
+        "guard",
+        "held_bytes",
+        "waiting_bytes",
+        "wanted",
+    )
 
     def __init__(
         self, taken: Callable[[], None], wanted: Callable[[], None] | None = None, *, ended: bool = False
@@ -47,11 +60,22 @@ class Body:
         self.wanted = wanted
         self.guard: Callable[[], Awaitable[None]] | None = None
         self.ended = ended
-        self.waiting_bytes = 0
+        self._is_kept = False  # what is read is held until its request is answered
+        self.waiting_bytes = self.held_bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the peer should send no more for now. A chunk of an octet takes as much as one of 64."""
+        return self.waiting_bytes + len(self._chunks) * CHUNK_BYTES > limits.BODY_BUFFER_BYTES
+
+    def keep(self) -> None:
+        """A reader of all of it keeps what it reads until the request is answered."""
+        self._is_kept = True
 
     def feed(self, chunk: bytes) -> None:
         self._chunks.append(chunk)
         self.waiting_bytes += len(chunk)
+        self.held_bytes += len(chunk) + CHUNK_BYTES
         self.wanted = None
         self._wake()
 
@@ -81,8 +105,10 @@ class Body:
             await self._waiter
         chunk = b""
         if self._chunks:
-            chunk = self._chunks.pop(0)
-            self.waiting_bytes -= len(chunk)
+            chunk = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+            self.held_bytes -= len(self._chunks) * CHUNK_BYTES + (0 if self._is_kept else self.waiting_bytes)
+            self._chunks.clear()
+            self.waiting_bytes = 0
             self._taken()
         if self.guard is not None:
             await self.guard()
@@ -119,17 +145,17 @@ class Body:
         """All of it. Raises BodyTooLarge, BodyBroken."""
         if self.guard is None and (whole := self.taken_whole(bytes_max)) is not None:
             return whole
-        parts, total = [], 0
+        self.keep()
+        whole_so_far = bytearray()  # no list: a portion may be an octet
         async for chunk in self:
-            total += len(chunk)
-            if total > bytes_max:
+            if len(whole_so_far) + len(chunk) > bytes_max:
                 raise BodyTooLarge
-            parts.append(chunk)
-        return b"".join(parts)
+            whole_so_far += chunk
+        return bytes(whole_so_far)
 
     async def arrived(self, bytes_max: int) -> None:
         """Wait until all of it is here for `taken_whole`. Raises BodyTooLarge, BodyBroken."""
-        self._chunks = [await self.read(bytes_max)]
+        self._chunks = [await self.read(bytes_max)]  # which is held already
         self.waiting_bytes = len(self._chunks[0])
 
 
@@ -158,11 +184,11 @@ class Request(msgspec.Struct):
 
     @property
     def held_bytes(self) -> int:
-        return self.body.waiting_bytes
+        return self.body.held_bytes
 
     @property
     def is_full(self) -> bool:
-        return self.body.waiting_bytes > limits.BODY_BUFFER_BYTES
+        return self.body.is_full
 
     def body_piece(self, piece: bytes) -> None:
         self.body.feed(piece)

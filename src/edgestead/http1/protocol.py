@@ -59,14 +59,19 @@ class Protocol(Driver[Request]):
         peer = transport.get_extra_info("peername")
         self._client = peer[0] if isinstance(peer, tuple) else ""
         server = self._server
-        turned_away = server.enter(self, self._client)
+        account, turned_away = server.enter(self, self._client)
         self._connection = Answering(
-            server.refuse, self._client, turned_away=turned_away, wake=self._act, date_line=server.date_line
+            server.refuse,
+            self._client,
+            account=account,
+            turned_away=turned_away,
+            wake=self._act,
+            date_line=server.date_line,
         )
         self._act()
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._server.leave(self, self._client)
+        self._server.leave(self)
         self._transport = self._next = None
         self._connection.lost()
         self.resume_writing()
@@ -74,10 +79,13 @@ class Protocol(Driver[Request]):
     def pause_writing(self) -> None:
         self._drained = self._loop.create_future()
         self._watch_reader(self._loop.time())
+        self._connection.unsent(self._unread_bytes)
+        self._act()
 
     def resume_writing(self) -> None:
         drained, self._drained = self._drained, None
         self._stall_deadline = NEVER
+        self._connection.unsent(0)
         if drained is not None and not drained.done():
             drained.set_result(None)
         request, self._next = self._next, None
@@ -158,6 +166,7 @@ class Protocol(Driver[Request]):
         """Look for what is late."""
         if now > self._stall_deadline and self._transport is not None:
             if self._transport.get_write_buffer_size() > self._unread_bytes - limits.STALL_BYTES_MIN:
+                self._connection.stalled()
                 self._server.stalled(self._client)
                 self._transport.abort()
             else:

@@ -13,7 +13,7 @@ from email.utils import formatdate
 
 from edgestead.http1 import limits
 from edgestead.http1.answering import Refuse
-from edgestead.http1.connections import Connections
+from edgestead.http1.connections import Account, Connections
 from edgestead.http1.head import Refused
 from edgestead.http1.protocol import Handler, Protocol
 
@@ -40,7 +40,7 @@ class Server:
         self.loop = asyncio.get_running_loop()
         self.soon = self.loop.time() + limits.SWEEP_SECONDS
         self._connections = connections
-        self._open: dict[Protocol, Refused | None] = {}
+        self._open: dict[Protocol, Account | Refused | None] = {}
         self._refused = 0  # of them, that were turned away and wait for their answer
         self._servers: list[asyncio.Server] = []
         self._sweep: asyncio.TimerHandle | None = None
@@ -68,26 +68,28 @@ class Server:
 
     # what protocols ask
 
-    def enter(self, protocol: Protocol, client: str) -> Refused | None:
-        """Take one more connection, or say why not."""
-        refused = None if self._connections is None else self._connections.enter(client)
-        self._open[protocol] = refused
-        if refused is not None:
-            self._refused += 1
-            if self._refused > limits.CONNECTIONS_REFUSED_MAX:
-                status, reason = refused.args
-                self.refuse(status, reason, client)
-                protocol.abort()
-        return refused
+    def enter(self, protocol: Protocol, client: str) -> tuple[Account | None, Refused | None]:
+        """Take one more connection with its account, or say why not."""
+        entered = None if self._connections is None else self._connections.enter(client)
+        self._open[protocol] = entered
+        if not isinstance(entered, Refused):
+            return entered, None
+        self._refused += 1
+        if self._refused > limits.CONNECTIONS_REFUSED_MAX and self._connections is not None:
+            self._connections.full(client)
+            status, reason = entered.args
+            self.refuse(status, reason, client)
+            protocol.abort()
+        return None, entered
 
-    def leave(self, protocol: Protocol, client: str) -> None:
-        refused = self._open.pop(protocol)
+    def leave(self, protocol: Protocol) -> None:
+        entered = self._open.pop(protocol)
         if self._emptied is not None and not self._open:
             self._emptied.set()
-        if refused is not None:
+        if isinstance(entered, Refused):
             self._refused -= 1
-        elif self._connections is not None:
-            self._connections.leave(client)
+        elif entered is not None and self._connections is not None:
+            self._connections.leave(entered)
 
     # the end
 

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from mmap import mmap
 from typing import Literal, NamedTuple, final
 
+from edgestead.model.budgets.table import NAMES as BUDGET_NAMES
+
 PAGE_BYTES = 4096  # one page of memory: 512 cells
 _CELLS_MAX = PAGE_BYTES // 8
 _MICROSECONDS = 1_000_000
@@ -106,6 +108,14 @@ METRICS: tuple[Metric, ...] = (
         "gauge",
         _EVERY,
         "When the last end but two was that nobody asked for, since the epoch; 0 before there were three.",
+    ),
+    Metric(
+        "edge_budget_refused_total",
+        "counter",
+        _EVERY,
+        "What was refused because a peer had spent its budget, by budget.",
+        "budget",
+        BUDGET_NAMES,
     ),
     Metric("edge_api_requests_total", "counter", _CONTROL, "REST requests answered.", "status", _STATUSES),
     Metric(

@@ -11,8 +11,7 @@ from typing import Any
 from edgestead.http1.messages import Request, Response
 from edgestead.model import envelope
 from edgestead.model.counters import slot
-from edgestead.model.refusals import EdgeError
-from edgestead.model.refusals.request import ServerFull, TooManyConnections, unreadable
+from edgestead.model.refusals.request import unreadable
 from edgestead.rest.context import AppContext
 from edgestead.rest.exchange import Exchange
 from edgestead.rest.pipeline import FIXED_HEADERS, request_steps, run
@@ -70,7 +69,7 @@ class Application:
 
     def refuse(self, status: int, reason: str, client: str) -> Response:
         """Bytes that are no request, or a connection too many: in the envelope, counted, logged."""
-        error = self._refusal(status, reason)
+        error = unreadable(status, reason)
         request_id = self._note(_COUNTED.get(status, _FRAMING), error.message, client, error.code)
         headers = [
             (b"content-type", b"application/json"),
@@ -79,14 +78,6 @@ class Application:
             *(((b"retry-after", b"1"),) if status in (429, 503) else ()),
         ]
         return Response(status, headers, envelope.failure(error))
-
-    def _refusal(self, status: int, reason: str) -> EdgeError:
-        connections = self.context.connections
-        if status == 429:
-            return TooManyConnections(limit=connections.per_address_max)
-        if status == 503:
-            return ServerFull(limit=connections.total_max)
-        return unreadable(status, reason)
 
     def stalled(self, client: str) -> None:
         """A connection was given up."""

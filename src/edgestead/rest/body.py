@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from edgestead.http1 import messages
 from edgestead.http1.messages import Body, BodyBroken
 from edgestead.model.kv import BULK_BYTES_MAX
 from edgestead.model.names import shown
@@ -65,14 +66,11 @@ def here(incoming: Body, headers: Mapping[bytes, bytes], bytes_max: int) -> byte
 
 async def read(incoming: Body, bytes_max: int) -> bytes:
     """The same, when it comes. Raises BodyTooLarge, BodyTooSlow, Disconnected, ServerEnds."""
-    portions, length = [], 0
-    async with _arriving(BODY_SECONDS_MAX):
-        while portion := await incoming.portion():
-            portions.append(portion)
-            length += len(portion)
-            if length > bytes_max:
-                raise BodyTooLarge(limit=bytes_max)
-    return b"".join(portions)
+    try:
+        async with _arriving(BODY_SECONDS_MAX):
+            return await incoming.read(bytes_max)
+    except messages.BodyTooLarge:
+        raise BodyTooLarge(limit=bytes_max) from None
 
 
 @asynccontextmanager
@@ -109,7 +107,7 @@ class Upload:
             self.length = int(announced) if len(announced) <= _LENGTH_DIGITS_MAX else 10**_LENGTH_DIGITS_MAX
 
     async def chunks(self, bytes_max: int) -> AsyncIterator[bytes]:
-        """The body in the portions that arrive, each at most 64 KiB or so.
+        """The body in the portions that arrive, each at most 256 KiB or so.
 
         Raises BodyTooLarge, BodyTooSlow, Disconnected, ServerEnds, what `still_permitted` raises.
         """
@@ -131,6 +129,7 @@ class Upload:
         return portion
 
     async def whole(self, bytes_max: int) -> bytes:
+        self._incoming.keep()
         return b"".join([chunk async for chunk in self.chunks(bytes_max)])
 
 

@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 
 from edgestead.health.rows import Row
 from edgestead.http1.connections import Connections
+from edgestead.model.budgets.ledger import Ledger
 from edgestead.model.call import Profile
 from edgestead.model.counters import Page as CounterPage
 from edgestead.model.room import Adds
@@ -83,7 +84,7 @@ class AppContext:
     for a search of security events, which are in `events_folder`. `quota` None lets everybody ask as often as
     they like. `take_room` is told of each write before it begins: what it adds, and how long its body is said
     to be. It raises DiskFull. `metrics_open` serves `/metrics`, and what rows of health say, to whoever asks.
-    `guesses` is told of credentials that nobody has.
+    `guesses` is told of credentials that nobody has. `ledger` has what callers draw on.
     """
 
     barrier: Barrier
@@ -104,6 +105,7 @@ class AppContext:
     dated_uses: DatedUses = field(default_factory=DatedUses)
     pages: PageCache = field(default_factory=PageCache)
     zone_file_turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    ledger: Ledger = field(default_factory=Ledger)
     connections: Connections = field(default_factory=Connections)
     quota: Quota | None = None
     take_room: Callable[[Adds, int], None] = lambda adds, length: None

@@ -256,7 +256,7 @@ def refused(error: EdgeError) -> Response:
     if error.status == 405:
         headers = [*JSON, (b"allow", error.facts["allow"].encode())]
     elif error.status == 429:
-        headers = [*JSON, (b"retry-after", b"%d" % error.facts["seconds"])]
+        headers = [*JSON, (b"retry-after", b"%d" % error.facts.get("seconds", 1))]
     return Response(error.status, headers, envelope.failure(error))
 
 

@@ -10,11 +10,12 @@ blocks all of them for the next five minutes. Counts live in memory: a restart f
 from email.utils import formatdate
 from typing import NamedTuple
 
+from edgestead.model.budgets.ledger import Ledger
+from edgestead.model.budgets.table import CREDENTIALS_QUOTA
 from edgestead.model.refusals.request import RateLimited
-from edgestead.rest.limits import QUOTA_SECONDS
 
 _SECOND_US = 1_000_000
-_WINDOW_US = QUOTA_SECONDS * _SECOND_US
+_WINDOW_US = CREDENTIALS_QUOTA.seconds * _SECOND_US
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
@@ -28,8 +29,9 @@ class _Window(NamedTuple):
 class Quota:
     """Used by one event loop. There are as many windows as users and accounts, which are few."""
 
-    def __init__(self, requests_max: int) -> None:
+    def __init__(self, requests_max: int, ledger: Ledger | None = None) -> None:
         self._requests_max = requests_max
+        self._ledger = ledger or Ledger()
         self._windows: dict[str, _Window] = {}
 
     def take(self, actor_id: str, now_us: int) -> Headers:
@@ -41,6 +43,7 @@ class Quota:
             window = _Window(now_us + _WINDOW_US, 0, is_block=True)
         if window.is_block:
             self._windows[actor_id] = window
+            self._ledger.refuse(CREDENTIALS_QUOTA, actor_id, self._requests_max)
             seconds = -(-(window.ends_us - now_us) // _SECOND_US)
             raise RateLimited(
                 limit=self._requests_max,

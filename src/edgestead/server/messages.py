@@ -120,6 +120,7 @@ class ObjectsStart(Start, frozen=True, kw_only=True):
     calls: tuple[str, ...]
     requests: tuple[str, ...]
     api_guesses: int
+    api_connections_per_address: int
     objects_blocked_seconds: int
     objects_thin_seconds: int
     objects_history_mib: int

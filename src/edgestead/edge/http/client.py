@@ -19,9 +19,9 @@ from edgestead.edge.http.exchange import Exchange, TlsFacts
 from edgestead.edge.http.hello import Hello
 from edgestead.edge.http.machine import Body, ExchangeMachine
 from edgestead.http1.connection import Connection
-from edgestead.http1.connections import network_of
 from edgestead.http1.driver import Driver
 from edgestead.http1.head import Head, Headers, Refused
+from edgestead.model.budgets.networks import network_of
 
 if TYPE_CHECKING:
     from edgestead.edge.worker import Edge

@@ -24,7 +24,7 @@ from edgestead.edge.http.certificates import Certificates, Terms
 from edgestead.edge.http.client import ClientConnection
 from edgestead.edge.http.fingerprints import hello_of
 from edgestead.edge.worker import Edge
-from edgestead.http1.connections import network_of
+from edgestead.model.budgets.networks import network_of
 
 BACKLOG = 1_024
 ACCEPTS_AT_ONCE = 64  # before other things on the loop get their turn

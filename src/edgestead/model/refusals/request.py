@@ -24,8 +24,8 @@ Not   credentials (`model.refusals.access`); the rules of a resource.
     TooLarge (413)
     └── BodyTooLarge 1413
     TooManyRequests (429)
-    ├── RateLimited        971
-    └── TooManyConnections 10429
+    ├── RateLimited 971
+    └── OverBudget  10429
     Unavailable (503)
     ├── ServerFull 1505
     ├── ServerEnds 1506
@@ -95,16 +95,6 @@ class VersionRefused(Unreadable):
     status = 505
 
 
-_UNREADABLE = {
-    kind.status: kind for kind in (Unreadable, HeadTooSlow, HeadTooLarge, NotOffered, VersionRefused)
-}
-
-
-def unreadable(status: int, reason: str) -> Unreadable:
-    """The refusal of what is no request (`http1.head.Refused`)."""
-    return _UNREADABLE[status](reason=reason)
-
-
 class WrongContentType(BadRequest):
     code, wording = 9207, "Content-Type must be application/json."
 
@@ -148,14 +138,19 @@ class RateLimited(TooManyRequests):
     wording = "Please wait: more than {limit} requests in five minutes. Try again in {seconds} seconds."
 
 
-class TooManyConnections(TooManyRequests):
-    """Contract "Generic failures": the limit of one service, not the quota."""
+class OverBudget(TooManyRequests):
+    """One client has too much at a time (`model.budgets`): connections, memory, requests, writes of a zone.
 
-    code, wording = 10429, "There are {limit} connections from this address already."
+    Contract "Generic failures": the limit of one service, not the quota.
+    """
+
+    code, wording = 10429, "Too much at a time: {reason}. Try again when less is on its way."
 
 
 class ServerFull(Unavailable):
-    code, wording = 1505, "The server holds {limit} connections already. Try again."
+    """All clients together have."""
+
+    code, wording = 1505, "The server is full: {reason}. Try again."
 
 
 class ServerEnds(Unavailable):
@@ -174,3 +169,22 @@ class InternalError(EdgeError):
     """A fault of ours. The log line with the same request id holds the traceback."""
 
     code, status, wording = 1500, 500, "Internal error. The server's log knows request {request_id}."
+
+
+_UNREADABLE: dict[int, type[EdgeError]] = {
+    kind.status: kind
+    for kind in (
+        Unreadable,
+        HeadTooSlow,
+        HeadTooLarge,
+        OverBudget,
+        NotOffered,
+        ServerFull,
+        VersionRefused,
+    )
+}
+
+
+def unreadable(status: int, reason: str) -> EdgeError:
+    """The refusal of what is no request, or too much at a time (`http1.head.Refused`)."""
+    return _UNREADABLE[status](reason=reason)

@@ -23,6 +23,7 @@ from edgestead.health.rows import Row
 from edgestead.http1.connections import Connections
 from edgestead.http1.server import Server
 from edgestead.model import counters
+from edgestead.model.budgets.ledger import Ledger
 from edgestead.model.call import Profile
 from edgestead.model.counters import slot
 from edgestead.model.refusals import Unavailable
@@ -121,6 +122,7 @@ class Control:
         self._kv = kv
         self._data_dir = Path(start.data_dir)
         self._page = process.page(start.counters_fd)
+        self._ledger = Ledger(self._page)
         kv.data.counters = self._page
         self._pages = {name: process.page(fd) for name, fd in start.pages.items()}
         self._access = FedAccess()
@@ -246,11 +248,12 @@ class Control:
             dated_uses=self._uses.dated,
             events_folder=self._data_dir / EVENTS,
             log=self._log,
-            connections=Connections(per_address_max=start.api_connections_per_address),
-            quota=Quota(start.api_quota) if start.api_quota else None,
+            ledger=self._ledger,
+            connections=Connections(per_address_max=start.api_connections_per_address, ledger=self._ledger),
+            quota=Quota(start.api_quota, self._ledger) if start.api_quota else None,
             take_room=self._space.take_room,
             metrics_open=start.metrics_open,
-            guesses=Guesses(start.api_guesses, partial(self._page.add, _GUESSES)),
+            guesses=Guesses(start.api_guesses, partial(self._page.add, _GUESSES), self._ledger),
         )
 
     def _make_kv_socket(self) -> KvSocket:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import apsw
 
+from edgestead.http1.connections import Connections
 from edgestead.http1.server import Server
 from edgestead.objects.operate.operate import Operator
 from edgestead.objects.runtime import aftermath
@@ -130,11 +131,13 @@ class Host:
         authorise: Authorise,
         answered: Callable[[int], None] = lambda status: None,
         *,
+        connections: Connections | None = None,
         peers: Peers | None = None,
     ) -> None:
         """Serve HTTP on sockets that are bound already, and begin upkeep.
 
-        `answered` is told the status of each answer. With `peers` some objects live in other processes.
+        `answered` is told the status of each answer. `connections` None are as many as come. With `peers`
+        some objects live in other processes.
         """
         await aftermath.settle(self.node, self._stage, self._quarantine, ended_itself=self._ended_itself)
         if peers is not None:
@@ -144,7 +147,8 @@ class Host:
         if peers is not None:
             self._passed_on = Server(PassedOnFace(parts, authorise), unreadable)
             await self._passed_on.open([peers.requests_socket])
-        self._server = Server(ObjectsFace(parts, authorise, answered), unreadable)
+        face = ObjectsFace(parts, authorise, answered)
+        self._server = Server(face, unreadable, connections=connections)
         await self._server.open(sockets)
         self.start()
 

@@ -25,6 +25,8 @@ import uvloop
 from edgestead.feed.follower import Follower
 from edgestead.feed.follower_thread import ThreadFollower
 from edgestead.feed.lease import Lease
+from edgestead.http1.connections import Connections
+from edgestead.model.budgets.ledger import Ledger
 from edgestead.model.counters import Page, slot
 from edgestead.objects.runtime import driving, forks
 from edgestead.objects.runtime.bindings import Ask
@@ -143,11 +145,16 @@ async def _live(
     forks.guard(str(Path(start.folder).parent), sockets, host.node.break_off_child)
     watchdog = Watchdog(loop, start.objects_blocked_seconds, partial(_end_blocked, page, status), status.beat)
     watchdog.start()
-    guesses = Guesses(start.api_guesses, partial(page.add, _GUESSES))
+    ledger = Ledger(page)
+    guesses = Guesses(start.api_guesses, partial(page.add, _GUESSES), ledger)
     gatekeeper = Gatekeeper(fed, lease, lambda: time.time_ns() // 1000, guesses)
     with socket.socket(fileno=os.dup(start.socket_fd)) as listener:
         await host.open(
-            [listener], gatekeeper, lambda code: page.add(_ANSWERS + code // 100), peers=_peers(start)
+            [listener],
+            gatekeeper,
+            lambda code: page.add(_ANSWERS + code // 100),
+            connections=Connections(per_address_max=start.api_connections_per_address, ledger=ledger),
+            peers=_peers(start),
         )
         process.rest_collector()
         status.ready()

@@ -1,0 +1,123 @@
+"""The table of budgets: what a connection, an address or credentials may cost.
+
+Owns  the rows: whose, of what, how much, how a refusal looks from outside; their names in counters and logs.
+Not   accounts (`ledger`); the rooms that draw on them.
+
+What was drawn on a row is given back; on a row with `seconds` time gives it back. Rows of a process bound
+what all its peers cost together: the room draws on both at once, and over the second one refuses only those
+that hold more than SPARE_BYTES. So a crowd cannot keep out who asks for little.
+"""
+
+from enum import Enum
+from typing import Final, NamedTuple
+
+
+class Subject(Enum):
+    """Who is charged. An address is one of IPv4, or an IPv6 network of 64 bits (`networks`)."""
+
+    CONNECTION = "connection"
+    ADDRESS = "address"
+    CREDENTIALS = "credentials"
+    PROCESS = "process"
+
+
+class Resource(Enum):
+    MEMORY = "memory"
+    TIME = "time"
+    WORK = "work"
+    CONNECTIONS = "connections"
+
+
+class Budget(NamedTuple):
+    """One row. `unit` is what `limit` counts, `answer` what a peer over it meets, `why` the number's reason.
+
+    `status` is that of the answer where HTTP speaks, else 0. A `setting` may choose another limit.
+    """
+
+    name: str
+    subject: Subject
+    resource: Resource
+    limit: int
+    unit: str
+    answer: str
+    why: str
+    status: int = 0
+    seconds: int = 0
+    setting: str = ""
+
+
+KIB: Final = 1 << 10
+MIB: Final = 1 << 20
+SPARE_BYTES: Final = 64 * KIB
+"""What any address may hold, whatever all together hold: a record's request, many times over."""
+ALONE_PART: Final = 4
+"""One draw passes the limit of its subject while the others hold less than a fourth of it: a message that a
+route accepts must fit, though it is as long as the limit."""
+TRACKED_MAX: Final = 4_096
+"""Subjects of a row with `seconds` that are counted at a time: half a megabyte; the oldest is given up."""
+
+_CONNECTION, _ADDRESS, _CREDENTIALS, _PROCESS = Subject
+_MEMORY, _TIME, _WORK, _CONNECTIONS = Resource
+_CLOSED = "closed"
+
+# HTTP at the API and at the objects' address.
+
+HTTP_CONNECTIONS = Budget(
+    "http_connections", _PROCESS, _CONNECTIONS, 2_048, "connections", "503",
+    "a descriptor and about 16 KiB each", status=503,
+)  # fmt: skip
+HTTP_CONNECTIONS_ADDRESS = Budget(
+    "http_connections_address", _ADDRESS, _CONNECTIONS, 1_024, "connections", "429",
+    "half of all: behind a proxy all clients have one address",
+    status=429, setting="api-connections-per-address",
+)  # fmt: skip
+HTTP_REFUSALS = Budget(
+    "http_refusals", _PROCESS, _CONNECTIONS, 512, "connections that wait to read their refusal", _CLOSED,
+    "a refusal is a courtesy",
+)  # fmt: skip
+HTTP_BYTES = Budget(
+    "http_bytes", _PROCESS, _MEMORY, 256 * MIB, "bytes of heads, bodies and answers", "503",
+    "nobody is refused who holds 64 KiB or less", status=503,
+)  # fmt: skip
+HTTP_BYTES_ADDRESS = Budget(
+    "http_bytes_address", _ADDRESS, _MEMORY, 32 * MIB,
+    "bytes of heads, bodies and answers that are not taken", "429",
+    "the longest message of an object, or 32 bodies of the API", status=429,
+)  # fmt: skip
+HTTP_HEAD_BYTES = Budget(
+    "http_head_bytes", _CONNECTION, _MEMORY, 64 * KIB, "bytes of a request line with its headers", "431",
+    "browsers send under 8 KiB", status=431,
+)  # fmt: skip
+HTTP_HEADERS = Budget(
+    "http_headers", _CONNECTION, _MEMORY, 128, "headers of a request; as many trailers", "431",
+    "browsers send about 20, proxies add some", status=431,
+)  # fmt: skip
+HTTP_OVERHEAD = Budget(
+    "http_overhead", _CONNECTION, _WORK, 8, "bytes around each byte of a chunked body", "431",
+    "chunks of one byte have 5", status=431,
+)  # fmt: skip
+HTTP_HEAD_SECONDS = Budget(
+    "http_head_seconds", _CONNECTION, _TIME, 10, "seconds from a head's first byte to its last", "408",
+    "the slowest radio link sends 8 KiB in one", status=408,
+)  # fmt: skip
+HTTP_UNREAD_BYTES = Budget(
+    "http_unread_bytes", _CONNECTION, _WORK, 160 * MIB, "bytes of a body behind its answer", _CLOSED,
+    "most clients send all of it, 100 MB say, before they read",
+)  # fmt: skip
+HTTP_STALL_SECONDS = Budget(
+    "http_stall_seconds", _CONNECTION, _TIME, 60, "seconds in which a reader has to take 64 KiB", _CLOSED,
+    "slower than 1 KiB a second is given up",
+)  # fmt: skip
+
+# Who calls.
+
+ADDRESS_GUESSES = Budget(
+    "address_guesses", _ADDRESS, _WORK, 60, "unknown credentials a minute", "429",
+    "what TOTP and login limits commonly take", status=429, seconds=60, setting="api-guesses",
+)  # fmt: skip
+CREDENTIALS_QUOTA = Budget(
+    "credentials_quota", _CREDENTIALS, _WORK, 0, "requests in five minutes", "429",
+    "contract: a user's requests, over all credentials", status=429, seconds=300, setting="api-quota",
+)  # fmt: skip
+BUDGETS: Final = tuple(value for value in tuple(globals().values()) if isinstance(value, Budget))
+NAMES: Final = tuple(budget.name for budget in BUDGETS)
