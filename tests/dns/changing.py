@@ -3,7 +3,7 @@
 from edgestead.dns.journal import Journal
 from edgestead.dns.table import Table
 from edgestead.model.served import KIND_JOURNAL, KIND_NAME, KIND_ZONE, ServedZone, decode_name, encode
-from edgestead.usecases.serving.journal import Journaled
+from edgestead.usecases.serving.publish import Journaled
 from edgestead.usecases.serving.serials import next_serial
 from tests.dns.serving import Change, name_change, wire
 

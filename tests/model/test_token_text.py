@@ -2,7 +2,7 @@
 
 import secrets
 
-from edgestead.model.token_text import new_token_text
+from edgestead.model.ids import new_token_text
 
 
 def test_a_token_has_forty_characters_and_no_two_are_alike():

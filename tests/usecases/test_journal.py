@@ -4,7 +4,7 @@ import pytest
 
 from edgestead.model import served
 from edgestead.model.served import ServedRRset, ServedZone
-from edgestead.usecases.serving.journal import ROW_OCTETS_MAX, Journaled, less
+from edgestead.usecases.serving.publish import ROW_OCTETS_MAX, Journaled, less
 
 BEFORE, AFTER = ServedZone(b"\4test\0", 3600, b"soa 1"), ServedZone(b"\4test\0", 3600, b"soa 2")
 A1, A2, A12 = (ServedRRset(1, 300, rdatas) for rdatas in ((b"1",), (b"2",), (b"1", b"2")))

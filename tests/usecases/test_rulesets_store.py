@@ -15,7 +15,7 @@ from edgestead.tables.accounts import AccountRow
 from edgestead.tables.schema import MIGRATIONS
 from edgestead.tables.zones import ZoneRow
 from edgestead.usecases.platform import Platform
-from edgestead.usecases.ruleset import change, reading, uses
+from edgestead.usecases.ruleset import change, reading, references
 from edgestead.usecases.ruleset.body import read_create, read_entrypoint, read_rule_body
 from edgestead.usecases.ruleset.scope import Scope
 from tests.usecases.ruleset_samples import CUSTOM_PHASE, MANAGED, MANAGED_PHASE, block, execute, skip
@@ -214,7 +214,7 @@ NAMING = [
 
 @pytest.mark.parametrize(("rule", "names"), NAMING)
 def test_a_rule_names_what_it_executes_or_skips(rule, names):
-    assert uses.named([rule]) == {name * 32 for name in names}
+    assert references.named([rule]) == {name * 32 for name in names}
 
 
 def forget(store, ruleset_id, versions_max, octets_max):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from edgestead.model.token_text import new_token_text
+from edgestead.model.ids import new_token_text
 from edgestead.server import files
 from edgestead.server.errors import StartError
 

@@ -7,8 +7,8 @@ Not   who calls (`model.call`); where the facts come from (the server's configur
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from edgestead.model.ids import new_token_text
 from edgestead.model.quotas import NO_QUOTAS, Quotas
-from edgestead.model.token_text import new_token_text
 from edgestead.usecases.ruleset.managed import ManagedRuleset
 from edgestead.usecases.serving.rendering import Renderer
 

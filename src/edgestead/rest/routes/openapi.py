@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from edgestead.model.envelope import encode
-from edgestead.rest import deprecations_page, openapi, openapi_page
+from edgestead.rest import deprecation, openapi, openapi_page
 from edgestead.rest.declared import Answers
 from edgestead.rest.deprecation import PAGE
 from edgestead.rest.routing import ROUTES, Answer, route
@@ -35,7 +35,7 @@ def show_page() -> Answer:
 @route("GET", PAGE, base="", public=True, answers=Answers(media=_HTML))
 def show_deprecations() -> Answer:
     """What dates ended and replaced, as a page for people."""
-    return _html(deprecations_page.render())
+    return _html(deprecation.render())
 
 
 def _html(page: bytes) -> Answer:

@@ -29,8 +29,8 @@ from edgestead.usecases.access.authorise import Identity
 from edgestead.usecases.change.neighbours import Draft
 from edgestead.usecases.change.view import RecordView
 from edgestead.usecases.platform import Platform
-from edgestead.usecases.record import usage
-from edgestead.usecases.record.usage import Usage
+from edgestead.usecases.record import records
+from edgestead.usecases.record.records import Usage
 from edgestead.usecases.zone import exporting, importing
 from edgestead.usecases.zone.importing import Added, Imported, Plan
 
@@ -89,39 +89,39 @@ async def export_records(zone_id: str, api: AppContext, call: Call) -> Answer:
 @route("GET", _PATH + "/usage", permission="DNS Read")
 def show_usage(zone_id: str, api: AppContext) -> Usage:
     """How many records the zone has and may have."""
-    return api.barrier.read(lambda reader: usage.of_zone(reader, api.platform, zone_id))
+    return api.barrier.read(lambda reader: records.usage_of_zone(reader, api.platform, zone_id))
 
 
 @route("GET", "/accounts/{account_id}/dns_records/usage", permission="Account DNS Settings Read")
 def show_account_usage(account_id: str, api: AppContext) -> Usage:
     """How many records all zones of the account have."""
-    return api.barrier.read(lambda reader: usage.of_account(reader, account_id))
+    return api.barrier.read(lambda reader: records.usage_of_account(reader, account_id))
 
 
 @route("POST", _PATH + "/scan", permission="DNS Write")
 def scan(zone_id: str, api: AppContext) -> Imported:
     """Look for records elsewhere. This server asks nobody, so none is found."""
-    api.barrier.read(lambda reader: usage.of_zone(reader, api.platform, zone_id))
+    api.barrier.read(lambda reader: records.usage_of_zone(reader, api.platform, zone_id))
     return Imported(0, 0)
 
 
 @route("POST", _PATH + "/scan/trigger", permission="DNS Write")
 def trigger_scan(zone_id: str, api: AppContext) -> None:
     """Look for records elsewhere, for review. This server asks nobody, so none is found."""
-    api.barrier.read(lambda reader: usage.of_zone(reader, api.platform, zone_id))
+    api.barrier.read(lambda reader: records.usage_of_zone(reader, api.platform, zone_id))
 
 
 @route("GET", _PATH + "/scan/review", permission="DNS Read", answers=Answers(list[RecordView]))
 def show_scan(zone_id: str, api: AppContext) -> list[Any]:
     """Records that a scan found and nobody reviewed: none."""
-    api.barrier.read(lambda reader: usage.of_zone(reader, api.platform, zone_id))
+    api.barrier.read(lambda reader: records.usage_of_zone(reader, api.platform, zone_id))
     return []
 
 
 @route("POST", _PATH + "/scan/review", permission="DNS Write")
 def review_scan(zone_id: str, api: AppContext, body: Review) -> Reviewed:
     """Accept or reject what a scan found; there is never anything to name."""
-    api.barrier.read(lambda reader: usage.of_zone(reader, api.platform, zone_id))
+    api.barrier.read(lambda reader: records.usage_of_zone(reader, api.platform, zone_id))
     if body.accepts or body.rejects:
         raise RecordNotFound
     return Reviewed()

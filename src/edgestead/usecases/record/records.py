@@ -1,6 +1,6 @@
 """The use cases of DNS records.
 
-Owns  what each of them does, in one transaction.
+Owns  what each of them does, in one transaction; how many records there are, and may be.
 Not   HTTP; permissions; the shapes of answers (`usecases.record.shapes`).
 """
 
@@ -19,7 +19,7 @@ from edgestead.tables.record_lists import Condition, Filter
 from edgestead.tables.records import RecordRow
 from edgestead.usecases.change.edit import ZoneEdit
 from edgestead.usecases.change.neighbours import Draft
-from edgestead.usecases.lookup import zone_of
+from edgestead.usecases.lookup import account_of, zone_of
 from edgestead.usecases.platform import Platform
 from edgestead.usecases.record import draft as record_draft
 from edgestead.usecases.record import filters, shapes
@@ -161,3 +161,21 @@ def refusal_of_its_day(call: Call, refusal: EdgeError) -> EdgeError:
     if changed("dns-error-chain", call.as_of) or refusal.code >= CONFLICTS_FROM:
         return refusal
     return RecordInvalid(chain=(refusal,))
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """`record_quota` null: no limit."""
+
+    record_quota: int | None
+    record_usage: int
+
+
+def usage_of_zone(reader: Reader, platform: Platform, zone_id: str) -> Usage:
+    """Raises ZoneNotFound."""
+    return Usage(platform.quotas.zone_records, zone_of(reader, zone_id).record_count)
+
+
+def usage_of_account(reader: Reader, account_id: str) -> Usage:
+    """Raises AccountNotSeen."""
+    account_of(reader, account_id)
+    return Usage(None, zones.records_of_account(reader, account_id))

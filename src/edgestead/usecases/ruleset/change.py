@@ -32,13 +32,13 @@ from edgestead.usecases.limits import (
     VERSIONS_OCTETS_MAX,
 )
 from edgestead.usecases.ruleset import body as rulesets_body
-from edgestead.usecases.ruleset import merge, uses, view
+from edgestead.usecases.ruleset import merge, view
 from edgestead.usecases.ruleset import pinned as rulesets_pinned
 from edgestead.usecases.ruleset.body import RuleBody, RulesetBody
 from edgestead.usecases.ruleset.gathered import Refusals
 from edgestead.usecases.ruleset.managed import Platform
 from edgestead.usecases.ruleset.merge import Rule, Stamp
-from edgestead.usecases.ruleset.references import References
+from edgestead.usecases.ruleset.references import References, named, pinned
 from edgestead.usecases.ruleset.rule import RuleDraft
 from edgestead.usecases.ruleset.scope import Scope, account_of, version_of, writable
 from edgestead.usecases.ruleset.shapes import Place
@@ -181,7 +181,7 @@ def remove_version(
     found = version_of(reader, row, number)
     if found.version == row.version:
         raise CurrentVersion(version=number)
-    user_id = uses.pinned(reader, row.id).get(found.version)
+    user_id = pinned(reader, row.id).get(found.version)
     if user_id is not None:
         raise VersionInUse(version=number, ruleset_id=row.id, by_id=user_id)
     return VersionRemoved(row.id, found.version)
@@ -220,7 +220,7 @@ def forget_old_versions(
 ) -> None:
     """Versions beyond the limits go, unless a rule somewhere executes them by their number."""
     surplus = rulesets.surplus_versions(tx, ruleset_id, versions_max, octets_max)
-    spared = uses.pinned(tx, ruleset_id) if surplus else {}
+    spared = pinned(tx, ruleset_id) if surplus else {}
     for version in surplus:
         if version not in spared:
             rulesets.delete_version(tx, ruleset_id, version)
@@ -302,7 +302,7 @@ def _next(
     if octets > RULESET_OCTETS_MAX:
         raise RulesetTooLarge(octets=octets, octets_max=RULESET_OCTETS_MAX)
     written = row._replace(version=row.version + 1, updated_us=call.now_us, rules=text)
-    return Written(written, uses.named(rules))
+    return Written(written, named(rules))
 
 
 def _scope(row: RulesetRow) -> Scope:

@@ -16,9 +16,9 @@ from edgestead.model.ruleset_document import KIND_RULESET, RulesetDocument, enco
 from edgestead.store.control import Transaction
 from edgestead.tables import rulesets
 from edgestead.tables.rulesets import RulesetRow
-from edgestead.usecases.ruleset import uses
 from edgestead.usecases.ruleset.actions import LATEST
 from edgestead.usecases.ruleset.phases import EXECUTE
+from edgestead.usecases.ruleset.references import pinned
 
 _decode_rules = msgspec.json.Decoder(list[dict[str, Any]]).decode
 Pins = frozenset[tuple[str, int]]
@@ -54,5 +54,5 @@ def tell(tx: Transaction, before: Pins, after: Pins) -> None:
             tx.emit(row.scope_id, KIND_RULESET, pinned_key(ruleset_id, version), document(row))
     for ruleset_id, version in sorted(before - after):
         row = rulesets.ruleset(tx, ruleset_id)
-        if row is not None and version not in uses.pinned(tx, ruleset_id):
+        if row is not None and version not in pinned(tx, ruleset_id):
             tx.emit(row.scope_id, KIND_RULESET, pinned_key(ruleset_id, version), None)

@@ -1,11 +1,14 @@
-"""Whether what a rule names exists: rulesets, their versions, rules and categories.
+"""What rules name: whether it exists when they are written, and that it is not deleted while they name it.
 
-Owns  the checks of `execute` and `skip` against what is stored and loaded.
+Owns  the checks of `execute` and `skip` against what is stored and loaded (rulesets, versions, rules,
+      categories); what counts as naming a ruleset or one of its versions.
 Not   the form of a rule (`usecases.ruleset.rule`).
 
+Only current versions count. An old version may name what is gone: sending its rules again is refused then.
 Source: contract "Rulesets" §4.
 """
 
+from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
 import msgspec
@@ -182,3 +185,40 @@ def _check_phase(phase: str, id_: str, place: Place) -> None:
 
 def _refuse(value: str, place: Place, reason: str) -> NoReturn:
     raise ReferenceRefused(value=value, field=place.field, reason=reason, pointer=place.pointer)
+
+
+Rule = dict[str, Any]
+_decode_rules = msgspec.json.Decoder(list[Rule]).decode
+
+
+def named(rules: Iterable[Rule]) -> frozenset[str]:
+    """The rulesets that these rules execute, skip, or skip rules of."""
+    return frozenset(_named(rules))
+
+
+def pinned(reader: Reader, ruleset_id: str) -> dict[int, str]:
+    """The versions that other rulesets execute by their number, each with one of those rulesets.
+
+    Reads the users' rules one ruleset at a time: an account has few that execute a custom one, and each may
+    be as large as `RULESET_OCTETS_MAX`.
+    """
+    found: dict[int, str] = {}
+    for user_id in rulesets.users_of(reader, ruleset_id):
+        row = rulesets.ruleset(reader, user_id)
+        for rule in _decode_rules(row.rules) if row is not None else ():
+            parameters = rule.get("action_parameters", {})
+            if rule["action"] != EXECUTE or parameters["id"] != ruleset_id:
+                continue
+            if parameters["version"] != LATEST:
+                found[int(parameters["version"])] = user_id
+    return found
+
+
+def _named(rules: Iterable[Rule]) -> Iterator[str]:
+    for rule in rules:
+        parameters = rule.get("action_parameters", {})
+        if rule["action"] == EXECUTE:
+            yield parameters["id"]
+        elif rule["action"] == SKIP:
+            yield from parameters.get("rulesets", ())
+            yield from parameters.get("rules", ())

@@ -1,7 +1,12 @@
 """What a change of a zone tells the feed: a document for each name, the journal's row, the zone's serial.
 
-Owns  which documents a change makes, what they hold, in which order they go out.
-Not   reading what they are made of, or emitting them: pure, everything comes in.
+Owns  which documents a change makes, what they hold, in which order they go out; how much of a change one row
+      of the journal may hold.
+Not   reading what they are made of, or emitting them: pure, everything comes in. Keeping the journal (the
+      feed's tail); transfers (`dns`).
+
+The state before comes from the feed itself, not from rows rendered again: a secondary has to remove exactly
+what was served, also when the server's own names or addresses have changed since.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,11 +14,10 @@ from typing import NamedTuple
 
 from edgestead.model import served
 from edgestead.model.edge import KIND_EDGE_NAME
-from edgestead.model.served import ServedRRset
+from edgestead.model.served import Owned, ServedChange, ServedRRset, ServedZone
 from edgestead.store.control import Group
 from edgestead.tables.records import Neighbour
 from edgestead.usecases.serving import edge_feed, rendering
-from edgestead.usecases.serving.journal import Journaled
 from edgestead.usecases.serving.rendering import Renderer, ZoneFacts
 
 
@@ -106,3 +110,45 @@ def _in_order(name: Name, document: bytes | None) -> list[Document]:
     origins = edge_feed.name_document(name.owner, name.records)
     at_edge = Document(KIND_EDGE_NAME, name.feed_key, origins, if_new=True)
     return [at_edge, at_dns] if is_proxied else [at_dns, at_edge]
+
+
+ROW_OCTETS_MAX = 256 * 1024  # of the feed: secondaries of a larger change fetch the whole zone
+"""Of a row. A larger change is journaled as a gap: fetching the zone anew costs little more."""
+
+
+class Journaled:
+    """Collects the names of one change."""
+
+    def __init__(self) -> None:
+        self._removed: list[Owned] = []
+        self._added: list[Owned] = []
+
+    def take(self, owner: bytes, before: Sequence[ServedRRset], after: Sequence[ServedRRset]) -> None:
+        """Add one name. Each name of a change at most once."""
+        removed, added = less(before, after), less(after, before)
+        if removed:
+            self._removed.append((owner, removed))
+        if added:
+            self._added.append((owner, added))
+
+    def row(self, before: ServedZone, after: ServedZone) -> bytes:
+        """The row as the feed's document."""
+        row = served.encode(ServedChange(before, after, tuple(self._removed), tuple(self._added)))
+        if len(row) > ROW_OCTETS_MAX:
+            row = served.encode(ServedChange(before, after, (), (), whole=False))
+        return row
+
+
+def less(rrsets: Sequence[ServedRRset], others: Sequence[ServedRRset]) -> tuple[ServedRRset, ...]:
+    """The records of `rrsets` that `others` does not have with the same TTL."""
+    rrsets = [rrset for rrset in rrsets if not rrset.is_mark]
+    there = {(rrset.type, rrset.ttl_seconds): rrset.rdatas for rrset in others}
+    left = []
+    for rrset in rrsets:
+        known = there.get((rrset.type, rrset.ttl_seconds), ())
+        if known != rrset.rdatas:
+            held = frozenset(known)
+            rdatas = tuple(rdata for rdata in rrset.rdatas if rdata not in held)
+            if rdatas:
+                left.append(ServedRRset(rrset.type, rrset.ttl_seconds, rdatas))
+    return tuple(left)
