@@ -1,6 +1,8 @@
 """What leaves an object by `ctx.fetch` and by key-value namespaces: nothing before its writes are durable."""
 
 import asyncio
+import contextlib
+import gc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -175,7 +177,9 @@ def test_credentials_do_not_follow_to_another_site() -> None:
     async def script(url: str) -> None:
         other = url.replace("127.0.0.1", "localhost")
         ports.append(other)
-        await outgoing.fetch(confirmed, url, headers={"authorization": "secret", "x-more": "1"})
+        await outgoing.fetch(
+            confirmed, url, headers={"authorization": "secret", "host": "mine", "x-more": "1"}
+        )
 
     ports: list[str] = []
 
@@ -186,7 +190,9 @@ def test_credentials_do_not_follow_to_another_site() -> None:
 
     _, (first, second) = against(answer, script)
     assert b"authorization" in first
+    assert b"host: mine" in first
     assert b"authorization" not in second
+    assert b"mine" not in second
     assert b"x-more" in second
 
 
@@ -205,6 +211,52 @@ def test_a_large_body_waits_for_its_reader() -> None:
         lambda _: b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + bytes(size), script
     )
     assert length == size
+
+
+HEAD_OF_MUCH = b"HTTP/1.1 %b\r\nLocation: /\r\nContent-Length: 100000000\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (b"", FetchError),  # no head in time
+        (HEAD_OF_MUCH % b"200 OK", None),  # a body that nobody reads
+        (HEAD_OF_MUCH % b"302 Found", FetchError),  # and those of redirects
+    ],
+)
+def test_a_connection_whose_answer_nobody_waits_for_ends(
+    answer: bytes, error: type[Exception] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outgoing, "HEAD_SECONDS_MAX", 0.5 if not answer else 60.0)
+    left: list[asyncio.Future[None]] = []
+
+    async def serve_one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        left.append(asyncio.get_running_loop().create_future())
+        ended = left[-1]
+        begun.set()
+        with contextlib.suppress(asyncio.IncompleteReadError, OSError):
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(answer)
+            await reader.read()
+        ended.set_result(None)
+        writer.close()
+
+    async def main() -> None:
+        server = await asyncio.start_server(serve_one, "127.0.0.1", 0)
+        async with server, asyncio.timeout(120):
+            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            if error is None:
+                assert (await outgoing.fetch(confirmed, url)).ok
+            else:
+                with pytest.raises(error):
+                    await outgoing.fetch(confirmed, url)
+            gc.collect()  # tracebacks hold frames, and these the answers
+            await begun.wait()
+            await asyncio.wait(left)
+
+    begun = asyncio.Event()
+    asyncio.run(main())
+    assert len(left) == (1 if b"302" not in answer else 21)
 
 
 def test_a_streamed_request_that_breaks_off_is_not_taken_for_complete() -> None:

@@ -5,6 +5,7 @@ Not   redirects, proxies, cookies, decompression; keeping connections: each carr
 """
 
 import asyncio
+import contextlib
 import ssl
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import NamedTuple, cast
@@ -41,6 +42,33 @@ class ExchangeError(OSError):
     """No answer came, or none that can be read. Whether the request had an effect is not known."""
 
 
+class _Body:
+    """The body of an answer, to be iterated over once.
+
+    Its connection ends when its reader stops, and when it is dropped: most callers that only look at a status
+    never ask for the body, and a generator that was not begun has no end to clean up at.
+    """
+
+    def __init__(self, protocol: "_Exchange", sending: "asyncio.Future[None]") -> None:
+        self._protocol, self._sending = protocol, sending
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._chunks()
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        """Raises BodyBroken."""
+        try:
+            async for chunk in self._protocol.body:
+                yield chunk
+        finally:
+            self._protocol.drop(self._sending)
+
+    def __del__(self) -> None:
+        if not self._protocol.is_over:  # on whatever thread collects garbage
+            with contextlib.suppress(RuntimeError):  # the loop is closed, and the connection with it
+                self._sending.get_loop().call_soon_threadsafe(self._protocol.drop, self._sending)
+
+
 class Answer(msgspec.Struct):
     """`headers` are without those of the connection. `body` can be read once."""
 
@@ -61,7 +89,7 @@ async def exchange(
     """Send a request and wait for the head of its answer.
 
     A body that is no bytes is sent chunk by chunk: with the length that `headers` say, chunked when they
-    say so (`transfer-encoding`), else not at all. The answer's body has to be read or dropped.
+    say so (`transfer-encoding`), else not at all.
     Raises ExchangeError, other OSErrors when nobody can be reached, what reading `body` raises.
     """
     protocol = _Exchange(method == "HEAD")
@@ -75,14 +103,13 @@ async def exchange(
     try:
         async with asyncio.timeout(head_seconds_max):
             status, found = await protocol.head
-    except TimeoutError:
-        raise ExchangeError(f"no answer within {head_seconds_max:g} s") from None
-    except BaseException:
-        protocol.abort()
+    except BaseException as error:
+        protocol.drop(sending)
+        if isinstance(error, TimeoutError):
+            raise ExchangeError(f"no answer within {head_seconds_max:g} s") from None
         raise
-    return Answer(
-        status, [header for header in found if header[0] not in HOP_BY_HOP], protocol.chunks(sending)
-    )
+    body = _Body(protocol, sending)
+    return Answer(status, [header for header in found if header[0] not in HOP_BY_HOP], body)
 
 
 async def _connect(to: Tcp | Unix, protocol: "_Exchange") -> None:
@@ -105,7 +132,7 @@ class _Exchange(asyncio.Protocol):
         self._overhead = Overhead()
         self._interim = self._until_end = self._paused = False
         self._drained: asyncio.Future[None] | None = None
-        self._body = Body(self._balance)
+        self.body = Body(self._balance)
         self.head: asyncio.Future[tuple[int, Headers]] = self._loop.create_future()
 
     # the transport
@@ -118,7 +145,7 @@ class _Exchange(asyncio.Protocol):
         self._transport = None
         self.resume_writing()
         if error is None and self._until_end and self.head.done():
-            self._body.end()
+            self.body.end()
         self._fail("the connection ended before the answer did")
 
     def pause_writing(self) -> None:
@@ -139,18 +166,27 @@ class _Exchange(asyncio.Protocol):
             self._fail(f"the answer cannot be parsed: {error}")
         if not self.head.done() and self._head_bytes > limits.HEAD_BYTES_MAX:
             self._fail(f"the answer's head is larger than {limits.HEAD_BYTES_MAX} bytes")
-        elif in_body and not self._body.ended and self._overhead.is_too_much(len(data)):
+        elif in_body and not self.body.ended and self._overhead.is_too_much(len(data)):
             self._fail("there is too much around the answer's chunks, or too many trailers")
 
     def _fail(self, reason: str) -> None:
         if not self.head.done():
             self.head.set_exception(ExchangeError(reason))
-        self._body.break_off()
+        self.body.break_off()
         self.abort()
 
     def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
+
+    def drop(self, sending: "asyncio.Future[None]") -> None:
+        """Nobody wants the answer, or the rest of it."""
+        self.abort()
+        sending.cancel()
+
+    @property
+    def is_over(self) -> bool:
+        return self._transport is None
 
     # the request
 
@@ -211,7 +247,7 @@ class _Exchange(asyncio.Protocol):
 
     def on_body(self, chunk: bytes) -> None:
         self._overhead.content_bytes += len(chunk)
-        self._body.feed(chunk)
+        self.body.feed(chunk)
         self._balance()
 
     def on_message_complete(self) -> None:
@@ -219,21 +255,12 @@ class _Exchange(asyncio.Protocol):
             self._finish()
 
     def _finish(self) -> None:
-        self._body.end()
+        self.body.end()
         if self._transport is not None:
             self._transport.close()
 
     def _balance(self) -> None:
-        full = self._body.waiting_bytes > limits.BODY_BUFFER_BYTES
+        full = self.body.waiting_bytes > limits.BODY_BUFFER_BYTES
         if self._transport is not None and full != self._paused:
             self._paused = full
             (self._transport.pause_reading if full else self._transport.resume_reading)()
-
-    async def chunks(self, sending: "asyncio.Future[None]") -> AsyncIterator[bytes]:
-        """The body. Ends the connection when the reader stops before its end. Raises BodyBroken."""
-        try:
-            async for chunk in self._body:
-                yield chunk
-        finally:
-            self.abort()
-            sending.cancel()

@@ -23,7 +23,7 @@ _PORTS = {"http": 80, "https": 443}
 _KEPT = "/%:=&?~+!$,;'@()*[]-._"  # what a target may hold beside letters and digits
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _METHODS_MAX = 20
-_OF_ONE_SITE = frozenset({b"authorization", b"cookie"})
+_OF_ONE_SITE = frozenset({b"authorization", b"cookie", b"host"})
 
 Redirect = Literal["follow", "manual"]
 Confirmed = Callable[[], Awaitable[None]]
