@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from processes import processor_seconds
 
-from edgestead.edge.phases.phase import local_tools
+from edgestead.edge.tools.phase import local_tools
 from tests.edge.conftest import Site
 from tests.edge.made import BROWSER, Edge, Seen, ask
 

@@ -4,7 +4,7 @@ Owns  the page's words around the facts.
 Not   what a field means.
 """
 
-from edgestead.edge.phases.fields import BODY_OCTETS_SEEN_MAX, KNOWN
+from edgestead.edge.rules.fields import BODY_OCTETS_SEEN_MAX, KNOWN
 from edgestead.language import FIELDS
 from edgestead.language.fields import Field
 

@@ -5,8 +5,8 @@ from click.testing import CliRunner
 
 from edgestead.cli.main import cli
 from edgestead.cli.waf import events
-from edgestead.edge.challenge.clearance import KINDS
-from edgestead.edge.phases import acts
+from edgestead.edge.rules import acts
+from edgestead.edge.tools.clearance import KINDS
 
 
 class Server:

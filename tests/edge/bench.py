@@ -1,14 +1,14 @@
 """An edge without sockets: one name, one client, one kept connection to its origin, a clock to turn."""
 
+from edgestead.edge.exchanges.origins import Target
 from edgestead.edge.http.address import NAMES, Addresses, Trust
 from edgestead.edge.http.client import ClientConnection
 from edgestead.edge.http.origin import OriginConnection
-from edgestead.edge.http.origins import Target
 from edgestead.edge.http.policy import Policy
 from edgestead.edge.http.pool import Pool
-from edgestead.edge.phases.phase import local_tools
+from edgestead.edge.http.worker import Edge
 from edgestead.edge.routing import Routes
-from edgestead.edge.worker import Edge
+from edgestead.edge.tools.phase import local_tools
 from edgestead.model import edge as documents
 from edgestead.model import names
 from edgestead.model.call import Profile

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from edgestead.edge.phases.phase import local_tools
+from edgestead.edge.tools.phase import local_tools
 from edgestead.testing.server import EdgeServer
 from tests.edge.made import Edge, Seen
 from tests.edge.origin import HTTP_200, Origin, loopback

@@ -4,9 +4,9 @@ from typing import Any
 
 import msgspec
 
-from edgestead.edge.http.exchange import Exchange, ResponseHead, ZoneFacts
-from edgestead.edge.phases.phase import Tools, ZoneRules
+from edgestead.edge.exchanges.exchange import Exchange, ResponseHead, ZoneFacts
 from edgestead.edge.phases.pipeline import Pipeline, compile_zone
+from edgestead.edge.tools.phase import Tools, ZoneRules
 from edgestead.http1.head import by_name
 from edgestead.model.events import Decision
 from edgestead.model.ruleset_document import RulesetDocument

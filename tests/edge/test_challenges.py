@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from edgestead.edge.challenge.clearance import KINDS
+from edgestead.edge.tools.clearance import KINDS
 from tests.edge.made import BROWSER, NOW_US, ZONE_ID, ask, rule
 from tests.edge.test_clearance import solved
 

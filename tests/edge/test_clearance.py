@@ -2,8 +2,8 @@
 
 import pytest
 
-from edgestead.edge.challenge import clearance
-from edgestead.edge.challenge.clearance import KINDS, TOKEN_SECONDS, Clearances, Key, Subject, is_solution
+from edgestead.edge.tools import clearance
+from edgestead.edge.tools.clearance import KINDS, TOKEN_SECONDS, Clearances, Key, Subject, is_solution
 
 NOW = 1_700_000_000
 OLD, NEW = Key("00000001", bytes(32)), Key("00000002", bytes(range(32)))

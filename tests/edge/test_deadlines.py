@@ -3,10 +3,10 @@
 import pytest
 
 from edgestead.edge import limits
-from edgestead.edge.http import later
+from edgestead.edge.exchanges import later
+from edgestead.edge.exchanges import turns as inspection_turns
 from edgestead.edge.http.client import ClientConnection
 from edgestead.edge.http.machine import UNINSPECTED
-from edgestead.edge.managed import turns as inspection_turns
 from edgestead.http1 import limits as http1
 from tests.edge.bench import GET, HEAD_200, POST, Bench, Transport
 from tests.edge.made import rule

@@ -3,8 +3,8 @@
 import pytest
 
 from docs.writers import edge_fields
-from edgestead.edge.http.exchange import TlsFacts
-from edgestead.edge.phases.fields import BODY_OCTETS_SEEN_MAX, KNOWN, view_of
+from edgestead.edge.exchanges.exchange import TlsFacts
+from edgestead.edge.rules.fields import BODY_OCTETS_SEEN_MAX, KNOWN, view_of
 from edgestead.language import FIELDS, compile_filter
 from tests.edge.made import answer, ask, rule
 

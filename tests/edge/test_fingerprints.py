@@ -6,10 +6,10 @@ import ssl
 
 import pytest
 
+from edgestead.edge.exchanges.exchange import TlsFacts
+from edgestead.edge.exchanges.fingerprints import ClientHello, hello_of
 from edgestead.edge.http import hello
-from edgestead.edge.http.exchange import TlsFacts
-from edgestead.edge.http.fingerprints import ClientHello, hello_of
-from edgestead.edge.phases.fields import view_of
+from edgestead.edge.rules.fields import view_of
 from edgestead.language import compile_filter
 from tests.edge.made import ask
 

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from edgestead.edge.phases import acts
+from edgestead.edge.rules import acts
 from tests.edge.made import BROWSER, rule
 
 BLOCK_ALL = rule("block")

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from edgestead.edge.http.answer_watch import AnswerWatch
-from edgestead.edge.http.exchange import Exchange, Response
-from edgestead.edge.http.later import Later
+from edgestead.edge.exchanges import turns as inspection_turns
+from edgestead.edge.exchanges.answer_watch import AnswerWatch
+from edgestead.edge.exchanges.exchange import Exchange, Response
+from edgestead.edge.exchanges.later import Later
+from edgestead.edge.exchanges.turns import Owner, Turns
 from edgestead.edge.http.machine import Body, ExchangeMachine, State
-from edgestead.edge.managed import turns as inspection_turns
-from edgestead.edge.managed.turns import Owner, Turns
-from edgestead.edge.phases.phase import Silent
 from edgestead.edge.phases.pipeline import Pipeline
+from edgestead.edge.tools.phase import Silent
 from tests.edge.made import ask
 
 HEADERS = [(b"content-type", b"text/html"), (b"content-length", b"6")]

@@ -4,9 +4,9 @@ from collections import deque
 
 import pytest
 
-from edgestead.edge.http import later
+from edgestead.edge.exchanges import later
+from edgestead.edge.exchanges import turns as inspection_turns
 from edgestead.edge.http.client import ClientConnection
-from edgestead.edge.managed import turns as inspection_turns
 from tests.edge.bench import GET, HEAD_200, Bench, Transport
 
 HEAVY, LIGHT = 20, 3  # steps of an inspection, each as long as a slice

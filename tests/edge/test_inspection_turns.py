@@ -2,8 +2,8 @@
 
 import pytest
 
-from edgestead.edge.managed import turns as inspection_turns
-from edgestead.edge.managed.turns import PER_ADDRESS_MAX, WAITING_MAX, Owner, Turns, group_of
+from edgestead.edge.exchanges import turns as inspection_turns
+from edgestead.edge.exchanges.turns import PER_ADDRESS_MAX, WAITING_MAX, Owner, Turns, group_of
 
 TURN_SECONDS, SLICE_SECONDS = 1 / 2048, 4 / 2048  # of the invented clock, which has no rounding then
 

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from edgestead.edge.challenge.clearance import Clearances, Key, Subject
+from edgestead.edge.tools.clearance import Clearances, Key, Subject
 from edgestead.server import credentials
 from edgestead.server.edge.challenge_keys import FILE_NAME, KEY_SECONDS
 from edgestead.testing.server import environment

@@ -3,7 +3,7 @@
 import pytest
 
 from edgestead.edge import limits
-from edgestead.edge.http.faults import BROKE_OFF
+from edgestead.edge.exchanges.faults import BROKE_OFF
 from tests.edge.bench import GET, HEAD_200, Bench, Transport
 
 PUT = b"PUT / HTTP/1.1\r\nHost: www.example.com\r\nContent-Length: 5\r\n\r\n"

@@ -13,14 +13,14 @@ from types import SimpleNamespace
 import pytest
 
 from edgestead.edge import limits
-from edgestead.edge.http import faults
-from edgestead.edge.http.answer_watch import AnswerWatch
-from edgestead.edge.http.exchange import OriginChoice, Response
-from edgestead.edge.http.later import Later
+from edgestead.edge.exchanges import faults
+from edgestead.edge.exchanges import turns as inspection_turns
+from edgestead.edge.exchanges.answer_watch import AnswerWatch
+from edgestead.edge.exchanges.exchange import OriginChoice, Response
+from edgestead.edge.exchanges.later import Later
+from edgestead.edge.exchanges.origins import Origins
+from edgestead.edge.exchanges.turns import Owner, Turns
 from edgestead.edge.http.machine import BODY_MOVES, MOVES, Body, ExchangeMachine, State
-from edgestead.edge.http.origins import Origins
-from edgestead.edge.managed import turns as inspection_turns
-from edgestead.edge.managed.turns import Owner, Turns
 from edgestead.edge.phases.pipeline import Pipeline
 from tests.edge.made import ask
 

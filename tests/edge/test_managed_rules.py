@@ -9,11 +9,11 @@ import pytest
 from edgestead import waf
 from edgestead.crs import ANOMALY_RULE_ID, RULESET_ID, build_catalogue, parse
 from edgestead.crs.catalogue import entry_id
-from edgestead.edge.http.exchange import Response
-from edgestead.edge.http.later import Later, finish
+from edgestead.edge.exchanges.exchange import Response
+from edgestead.edge.exchanges.later import Later, finish
 from edgestead.edge.managed import rules as managed_rules
-from edgestead.edge.managed.engines import ManagedRules
-from edgestead.edge.phases.phase import local_tools
+from edgestead.edge.tools.engines import ManagedRules
+from edgestead.edge.tools.phase import local_tools
 from edgestead.waf.bodies import multipart
 from edgestead.waf.engine import Engine
 from edgestead.waf.load.compile import RuleSet

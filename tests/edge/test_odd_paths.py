@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgestead.edge.http.odd_paths import is_ambiguous, said_in_one_way
+from edgestead.edge.phases.odd_paths import is_ambiguous, said_in_one_way
 from tests.edge.made import rule
 
 FIREWALL, RATE, MANAGED = "http_request_firewall_custom", "http_ratelimit", "http_request_firewall_managed"

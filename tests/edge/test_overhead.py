@@ -3,7 +3,7 @@
 import pytest
 
 from edgestead.edge import limits
-from edgestead.edge.http.answer_watch import HeldAnswer
+from edgestead.edge.exchanges.answer_watch import HeldAnswer
 from tests.edge.bench import GET, Bench
 from tests.edge.made import rule
 from tests.http1.floods import FAIR, FLOODS, flood, pieces

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from edgestead.edge.http import faults
-from edgestead.edge.http.answers import words
-from edgestead.edge.http.faults import Fault
-from edgestead.edge.http.pages import page
+from edgestead.edge.exchanges import faults
+from edgestead.edge.exchanges.answers import words
+from edgestead.edge.exchanges.faults import Fault
+from edgestead.edge.exchanges.pages import page
 
 FAULTS = [fault for fault in vars(faults).values() if isinstance(fault, Fault)]
 HTML, JSON = b"text/html; charset=utf-8", b"application/json"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from edgestead.edge.phases.fields import BODY_OCTETS_SEEN_MAX, view_of
-from edgestead.edge.phases.parts import Parts
+from edgestead.edge.rules.fields import BODY_OCTETS_SEEN_MAX, view_of
+from edgestead.edge.rules.parts import Parts
 from edgestead.language import compile_filter
 from tests.edge.made import ask
 

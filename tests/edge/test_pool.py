@@ -7,9 +7,10 @@ from ipaddress import ip_network
 import pytest
 import uvloop
 
-from edgestead.edge.http import faults, origin_tls
-from edgestead.edge.http.faults import OriginFault
-from edgestead.edge.http.origins import Origins
+from edgestead.edge.exchanges import faults
+from edgestead.edge.exchanges.faults import OriginFault
+from edgestead.edge.exchanges.origins import Origins
+from edgestead.edge.http import origin_tls
 from edgestead.edge.http.policy import Policy
 from edgestead.edge.http.pool import Pool
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from edgestead.edge.phases.phase import local_tools
-from edgestead.edge.phases.rates import Rates, memory_octets
+from edgestead.edge.tools.phase import local_tools
+from edgestead.edge.tools.rates import Rates, memory_octets
 from tests.edge.made import Edge, Seen, answer, ask, rule
 from tests.edge.test_rates import SECRET, Clock
 

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from edgestead.edge.phases import rates
-from edgestead.edge.phases.rates import Rates, memory_octets
+from edgestead.edge.tools import rates
+from edgestead.edge.tools.rates import Rates, memory_octets
 
 SECRET = bytes(32)
 PERIOD_MS = 10_000

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from edgestead.edge import limits
-from edgestead.edge.http.origins import Origins
+from edgestead.edge.exchanges.origins import Origins
 from edgestead.edge.http.resolving import Resolver
 from tests.edge.conftest import Site
 from tests.edge.origin import headers_of

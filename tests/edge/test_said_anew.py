@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from edgestead.edge.http.heads import SPOKEN_FOR_CLIENTS
+from edgestead.edge.exchanges.heads import SPOKEN_FOR_CLIENTS
 from tests.edge.bench import HEAD_200, Bench
 from tests.edge.made import rule
 from tests.edge.origin import headers_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgestead.edge.phases import texts
+from edgestead.edge.tools import texts
 
 PATHS = [
     (b"/", b"/"),

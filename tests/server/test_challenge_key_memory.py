@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from edgestead.edge.challenge.clearance import Clearances, Subject
+from edgestead.edge.tools.clearance import Clearances, Subject
 from edgestead.server import credentials
 from edgestead.server.edge import challenge_key_memory
 from edgestead.server.edge.challenge_key_memory import LOOK_SECONDS_MAX, MEMORY_OCTETS, KeyReader, KeyWriter

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from edgestead.edge.managed.engines import ManagedRules
+from edgestead.edge.tools.engines import ManagedRules
 from edgestead.server.edge import rules
 from edgestead.waf.plan import scan
 from edgestead.waf.terms import libinjection

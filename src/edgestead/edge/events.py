@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from edgestead.edge import masking
-from edgestead.edge.http.exchange import Exchange
+from edgestead.edge.exchanges.exchange import Exchange
 from edgestead.model import events
 from edgestead.model.events import Contribution, Decision, Event
 

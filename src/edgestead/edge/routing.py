@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from edgestead.edge import limits
-from edgestead.edge.http.exchange import ZoneFacts
-from edgestead.edge.http.origins import Origins
+from edgestead.edge.exchanges.exchange import ZoneFacts
+from edgestead.edge.exchanges.origins import Origins
 from edgestead.edge.managed.rules import PHASE as MANAGED_PHASE
 from edgestead.edge.managed.rules import executed_by
-from edgestead.edge.phases.phase import Tools, ZoneRules
 from edgestead.edge.phases.pipeline import Pipeline, compile_zone
+from edgestead.edge.tools.phase import Tools, ZoneRules
 from edgestead.model import names
 from edgestead.model.edge import (
     KIND_EDGE_NAME,

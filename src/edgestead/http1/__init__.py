@@ -1,1 +1,1 @@
-"""HTTP/1.1 server protocol with strict framing, shared by edge and objects."""
+"""HTTP/1.1 with strict framing: one reading and one connection for the API, the edge and objects."""

@@ -20,7 +20,7 @@ from edgestead.cli.table import show_list
 from edgestead.cli.target import Json
 
 if TYPE_CHECKING:
-    from edgestead.edge.http.exchange import Exchange
+    from edgestead.edge.exchanges.exchange import Exchange
     from edgestead.language import View
 
 _HEADS = ("phase", "place", "matches", "action", "expression", "description")
@@ -58,7 +58,7 @@ def try_request(
     Rules behind the first one that ends the request are shown, too, and marked. Skips, and what rate limits
     count, are not tried; `edgecli waf explain` tries the managed rules.
     """
-    from edgestead.edge.phases.fields import view_of
+    from edgestead.edge.rules.fields import view_of
 
     target = zone_target(zone)
     request = _request(url, method.upper(), headers, ip, data)
@@ -104,7 +104,7 @@ def _matches(found: Found, view: "View") -> bool:
 
 
 def _request(url: str, method: str, headers: tuple[str, ...], ip: str, data: str | None) -> "Exchange":
-    from edgestead.edge.http.exchange import Exchange, ZoneFacts
+    from edgestead.edge.exchanges.exchange import Exchange, ZoneFacts
     from edgestead.http1.head import by_name
 
     parts = urlsplit(url if "://" in url else f"http://{url}")

@@ -77,7 +77,7 @@ def suggest(
 def _gathered(file: BinaryIO, crs: str | None, level: int, threshold: int) -> "Suggester":
     from edgestead.cli.progress import Progress
     from edgestead.cli.waf.tuning import Judge, Suggester
-    from edgestead.edge.phases.texts import normal_path
+    from edgestead.edge.tools.texts import normal_path
 
     judge, suggester, unread = Judge(load_rules(crs, fast=True).engine), Suggester(level, threshold), 0
     with Progress("Reading", "requests", total_bytes(file)) as progress:

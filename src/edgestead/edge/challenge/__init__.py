@@ -1,1 +1,1 @@
-"""Challenges: asking a browser for proof, and remembering that it gave it."""
+"""Challenges: asking a browser for proof."""

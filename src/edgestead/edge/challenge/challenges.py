@@ -10,13 +10,13 @@ nothing with it and gets 403 with the reason.
 
 from urllib.parse import unquote_to_bytes
 
-from edgestead.edge.challenge.clearance import COOKIE_PREFIX, KINDS, Subject, cookie_name
 from edgestead.edge.challenge.page import PATH, challenge_page
-from edgestead.edge.http.exchange import Exchange, Headers, Response, values_of
-from edgestead.edge.phases import texts
-from edgestead.edge.phases.phase import Step, Tools, ZoneRules
-from edgestead.edge.phases.refusals import stopped, wants_page
-from edgestead.edge.phases.skips import skips_product
+from edgestead.edge.exchanges.exchange import Exchange, Headers, Response, values_of
+from edgestead.edge.tools import texts
+from edgestead.edge.tools.clearance import COOKIE_PREFIX, KINDS, Subject, cookie_name
+from edgestead.edge.tools.phase import Step, Tools, ZoneRules
+from edgestead.edge.tools.refusals import stopped, wants_page
+from edgestead.edge.tools.skips import skips_product
 from edgestead.model.events import Decision
 
 PHASE = "challenge"

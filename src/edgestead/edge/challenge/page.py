@@ -13,8 +13,8 @@ import json
 import secrets
 from urllib.parse import quote
 
-from edgestead.edge.challenge.clearance import Kind
-from edgestead.edge.http.exchange import Headers, Response
+from edgestead.edge.exchanges.exchange import Headers, Response
+from edgestead.edge.tools.clearance import Kind
 
 PATH = b"/edge-cgi/challenge"
 _STYLE = """

@@ -12,10 +12,10 @@ import time
 from typing import TYPE_CHECKING, cast
 
 from edgestead.edge import limits
-from edgestead.edge.http import answers, heads, pages
+from edgestead.edge.exchanges import answers, heads, pages
+from edgestead.edge.exchanges.exchange import Exchange, TlsFacts
 from edgestead.edge.http.address import plain
 from edgestead.edge.http.client_stream import ClientStream
-from edgestead.edge.http.exchange import Exchange, TlsFacts
 from edgestead.edge.http.hello import Hello
 from edgestead.edge.http.machine import Body, ExchangeMachine
 from edgestead.http1.connection import Connection
@@ -24,7 +24,7 @@ from edgestead.http1.head import Head, Headers, Refused
 from edgestead.model.budgets.networks import network_of
 
 if TYPE_CHECKING:
-    from edgestead.edge.worker import Edge
+    from edgestead.edge.http.worker import Edge
 
 _ray = random.Random(os.urandom(32)).getrandbits  # a name, no secret: no system call for each
 # TRACE would show what the edge adds, and credentials that browsers hide (RFC 9110 §9.3.8). It is 501: a 405

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from edgestead.edge.http import answers
-from edgestead.edge.http.exchange import Response
+from edgestead.edge.exchanges import answers
+from edgestead.edge.exchanges.exchange import Response
 from edgestead.http1.answering import CONTINUE, LAST_CHUNK
 from edgestead.http1.head import Headers
 

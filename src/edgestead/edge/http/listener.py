@@ -17,13 +17,14 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from edgestead.edge import limits
-from edgestead.edge.http import hello, pages, proxy_header
+from edgestead.edge.exchanges import pages
+from edgestead.edge.exchanges.answers import own_answer
+from edgestead.edge.exchanges.fingerprints import hello_of
+from edgestead.edge.http import hello, proxy_header
 from edgestead.edge.http.address import plain
-from edgestead.edge.http.answers import own_answer
 from edgestead.edge.http.certificates import Certificates, Terms
 from edgestead.edge.http.client import ClientConnection
-from edgestead.edge.http.fingerprints import hello_of
-from edgestead.edge.worker import Edge
+from edgestead.edge.http.worker import Edge
 from edgestead.model.budgets.networks import network_of
 
 BACKLOG = 1_024

@@ -32,23 +32,23 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from edgestead.edge import limits
-from edgestead.edge.http import answers, faults, pages
-from edgestead.edge.http.exchange import Exchange, Response, ResponseHead
-from edgestead.edge.http.faults import Fault
-from edgestead.edge.http.later import Later
-from edgestead.edge.http.origins import Aim
-from edgestead.edge.http.pieces import hold
-from edgestead.edge.managed.turns import Owner, Turns
-from edgestead.edge.phases.phase import Observer
+from edgestead.edge.exchanges import answers, faults, pages
+from edgestead.edge.exchanges.exchange import Exchange, Response, ResponseHead
+from edgestead.edge.exchanges.faults import Fault
+from edgestead.edge.exchanges.later import Later
+from edgestead.edge.exchanges.origins import Aim
+from edgestead.edge.exchanges.pieces import hold
+from edgestead.edge.exchanges.turns import Owner, Turns
 from edgestead.edge.routing import Route
+from edgestead.edge.tools.phase import Observer
 from edgestead.http1.head import ASTERISK, Head
 from edgestead.model.events import Decision
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from edgestead.edge.http.answer_watch import HeldAnswer
-    from edgestead.edge.http.late_body import LateBody
+    from edgestead.edge.exchanges.answer_watch import HeldAnswer
+    from edgestead.edge.exchanges.late_body import LateBody
     from edgestead.http1.head import Headers
 
 UNINSPECTED = "The request could not be checked in time: too many others are being checked. Please try again."

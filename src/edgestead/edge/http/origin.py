@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, cast
 import httptools
 
 from edgestead.edge import limits
-from edgestead.edge.http import faults
-from edgestead.edge.http.answers import FRAMING, KEPT_FROM_CLIENTS, end_to_end
-from edgestead.edge.http.faults import Fault, OriginFault
-from edgestead.edge.http.heads import request_head
-from edgestead.edge.http.origins import Target
+from edgestead.edge.exchanges import faults
+from edgestead.edge.exchanges.answers import FRAMING, KEPT_FROM_CLIENTS, end_to_end
+from edgestead.edge.exchanges.faults import Fault, OriginFault
+from edgestead.edge.exchanges.heads import request_head
+from edgestead.edge.exchanges.origins import Target
 from edgestead.http1.head import LENGTH_DIGITS_MAX, Headers, is_too_large
 from edgestead.http1.overhead import Overhead
 

@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Protocol
 
 from edgestead.edge import limits
-from edgestead.edge.http import faults
-from edgestead.edge.http.faults import Fault, OriginFault
+from edgestead.edge.exchanges import faults
+from edgestead.edge.exchanges.faults import Fault, OriginFault
+from edgestead.edge.exchanges.origins import Aim, Origins, Target, Way
 from edgestead.edge.http.origin import OriginConnection
-from edgestead.edge.http.origins import Aim, Origins, Target, Way
 from edgestead.edge.http.policy import Policy
 
 Resolve = Callable[[bytes], Awaitable[tuple[str, ...]]]

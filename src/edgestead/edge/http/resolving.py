@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from typing import NamedTuple
 
 from edgestead.edge import limits
-from edgestead.edge.http.origins import Origins
+from edgestead.edge.exchanges.origins import Origins
 
 Ask = Callable[[str], Awaitable[tuple[tuple[str, ...], float] | None]]
 """The addresses of a name and their TTL in seconds; none when it has none; None when nobody could say."""

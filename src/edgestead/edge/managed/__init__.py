@@ -1,1 +1,1 @@
-"""The managed ruleset at the edge: inspections, in turns, and what follows from a score."""
+"""The managed ruleset at the edge: inspections, and what follows from a score."""

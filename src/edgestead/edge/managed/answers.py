@@ -9,10 +9,10 @@ action is the one of the last rule; nobody can be challenged for an answer, so c
 
 from collections.abc import Callable, Generator
 
-from edgestead.edge.http.answer_watch import AnswerWatch, HeldAnswer
-from edgestead.edge.http.exchange import Exchange, Response, remove_header
-from edgestead.edge.phases.phase import Observer
-from edgestead.edge.phases.refusals import stopped
+from edgestead.edge.exchanges.answer_watch import AnswerWatch, HeldAnswer
+from edgestead.edge.exchanges.exchange import Exchange, Response, remove_header
+from edgestead.edge.tools.phase import Observer
+from edgestead.edge.tools.refusals import stopped
 from edgestead.model.events import Decision
 from edgestead.waf.engine import Inspection
 from edgestead.waf.transaction import PASSING, Verdict

@@ -22,17 +22,13 @@ import msgspec
 from edgestead.crs import Overrides
 from edgestead.crs.catalogue import ANOMALY_DESCRIPTION, entry_id
 from edgestead.edge.challenge.challenges import challenge
-from edgestead.edge.challenge.clearance import KINDS
-from edgestead.edge.http.exchange import Exchange, Response
-from edgestead.edge.http.late_body import LateBody
-from edgestead.edge.http.later import Later
+from edgestead.edge.exchanges.exchange import Exchange, Response
+from edgestead.edge.exchanges.late_body import LateBody
+from edgestead.edge.exchanges.later import Later
 from edgestead.edge.managed import answers
 from edgestead.edge.managed.answers import look
-from edgestead.edge.managed.engines import overrides_of
-from edgestead.edge.phases.acts import act_of
-from edgestead.edge.phases.phase import Silent, Step, Tools, ZoneRules
-from edgestead.edge.phases.refusals import stopped
-from edgestead.edge.phases.rules import (
+from edgestead.edge.rules.acts import act_of
+from edgestead.edge.rules.rules import (
     Act,
     Outcome,
     Place,
@@ -42,7 +38,11 @@ from edgestead.edge.phases.rules import (
     compile_phase,
     rules_of,
 )
-from edgestead.edge.phases.skips import skips_of
+from edgestead.edge.tools.clearance import KINDS
+from edgestead.edge.tools.engines import overrides_of
+from edgestead.edge.tools.phase import Silent, Step, Tools, ZoneRules
+from edgestead.edge.tools.refusals import stopped
+from edgestead.edge.tools.skips import skips_of
 from edgestead.language import View
 from edgestead.model.events import Contribution, Decision
 from edgestead.model.ruleset_document import RulesetDocument

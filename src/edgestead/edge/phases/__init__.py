@@ -1,1 +1,1 @@
-"""The phases that a request and its answer pass: rules, and what they see."""
+"""The phases that a request and its answer pass, in their order."""

@@ -4,9 +4,9 @@ Owns  the phase's name and its step.
 Not   rate limits, the managed ruleset.
 """
 
-from edgestead.edge.phases.acts import act_of
-from edgestead.edge.phases.phase import Step, Tools, ZoneRules
-from edgestead.edge.phases.rules import body_octets, compile_phase
+from edgestead.edge.rules.acts import act_of
+from edgestead.edge.rules.rules import body_octets, compile_phase
+from edgestead.edge.tools.phase import Step, Tools, ZoneRules
 
 PHASE = "http_request_firewall_custom"
 BLOCK_STATUS = 403

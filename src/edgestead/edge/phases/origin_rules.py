@@ -6,9 +6,9 @@ Not   connecting, and which targets are refused.
 
 from typing import Any
 
-from edgestead.edge.http.exchange import Exchange
-from edgestead.edge.phases.phase import Step, Tools, ZoneRules
-from edgestead.edge.phases.rules import Act, Place, Rule, body_octets, compile_phase
+from edgestead.edge.exchanges.exchange import Exchange
+from edgestead.edge.rules.rules import Act, Place, Rule, body_octets, compile_phase
+from edgestead.edge.tools.phase import Step, Tools, ZoneRules
 from edgestead.language import View
 
 PHASE = "http_request_origin"

@@ -15,12 +15,18 @@ from collections.abc import Sequence
 from functools import partial
 
 from edgestead.edge.challenge import challenges
-from edgestead.edge.http import odd_paths
-from edgestead.edge.http.exchange import Exchange, Response, ZoneFacts
-from edgestead.edge.http.later import Later, finish
+from edgestead.edge.exchanges.exchange import Exchange, Response, ZoneFacts
+from edgestead.edge.exchanges.later import Later, finish
 from edgestead.edge.managed import rules as managed_rules
-from edgestead.edge.phases import firewall_rules, origin_rules, rate_rules, redirect_rules, transform_rules
-from edgestead.edge.phases.phase import Phase, Step, Tools, ZoneRules
+from edgestead.edge.phases import (
+    firewall_rules,
+    odd_paths,
+    origin_rules,
+    rate_rules,
+    redirect_rules,
+    transform_rules,
+)
+from edgestead.edge.tools.phase import Phase, Step, Tools, ZoneRules
 from edgestead.model.events import Decision
 
 

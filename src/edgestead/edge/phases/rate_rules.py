@@ -14,12 +14,10 @@ origin; then it acts on the requests after that. An answer of the edge's own cou
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from edgestead.edge.http.exchange import Exchange, Response, values_of
-from edgestead.edge.phases.acts import act_of
-from edgestead.edge.phases.fields import RESPONSE_FIELDS, view_of
-from edgestead.edge.phases.phase import Step, Tools, ZoneRules
-from edgestead.edge.phases.rates import Counted, Rates
-from edgestead.edge.phases.rules import (
+from edgestead.edge.exchanges.exchange import Exchange, Response, values_of
+from edgestead.edge.rules.acts import act_of
+from edgestead.edge.rules.fields import RESPONSE_FIELDS, view_of
+from edgestead.edge.rules.rules import (
     Act,
     Outcome,
     Place,
@@ -29,6 +27,8 @@ from edgestead.edge.phases.rules import (
     compile_phase,
     condition,
 )
+from edgestead.edge.tools.phase import Step, Tools, ZoneRules
+from edgestead.edge.tools.rates import Counted, Rates
 from edgestead.language import FilterError, Value, View, compile_value
 from edgestead.language.fields import VISITOR
 from edgestead.language.types import BOOL, INT, IP, IPV6_FLAG, STRING, array

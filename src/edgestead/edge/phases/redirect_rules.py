@@ -7,11 +7,11 @@ Not   redirects from lists: there are none, such a rule never acts.
 from collections.abc import Callable
 from typing import Any
 
-from edgestead.edge.http.exchange import Exchange, Response
-from edgestead.edge.phases import texts
-from edgestead.edge.phases.acts import decision_of
-from edgestead.edge.phases.phase import Silent, Step, Tools, ZoneRules
-from edgestead.edge.phases.rules import Act, Outcome, Place, Rule, body_octets, compile_phase
+from edgestead.edge.exchanges.exchange import Exchange, Response
+from edgestead.edge.rules.acts import decision_of
+from edgestead.edge.rules.rules import Act, Outcome, Place, Rule, body_octets, compile_phase
+from edgestead.edge.tools import texts
+from edgestead.edge.tools.phase import Silent, Step, Tools, ZoneRules
 from edgestead.language import View, compile_value
 
 PHASE = "http_request_dynamic_redirect"

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 from edgestead.edge.challenge.challenges import is_challenge
-from edgestead.edge.http.exchange import Exchange, Headers, Response, remove_header, set_header
-from edgestead.edge.phases import texts
-from edgestead.edge.phases.phase import Step, Tools, ZoneRules
+from edgestead.edge.exchanges.exchange import Exchange, Headers, Response, remove_header, set_header
 from edgestead.edge.phases.redirect_rules import value_of
-from edgestead.edge.phases.rules import Act, Place, Rule, body_octets, compile_phase
+from edgestead.edge.rules.rules import Act, Place, Rule, body_octets, compile_phase
+from edgestead.edge.tools import texts
+from edgestead.edge.tools.phase import Step, Tools, ZoneRules
 from edgestead.language import View
 
 REQUEST_PHASE = "http_request_transform"

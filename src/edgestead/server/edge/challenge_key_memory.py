@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from edgestead.edge.challenge.clearance import Key
+from edgestead.edge.tools.clearance import Key
 from edgestead.server.edge import challenge_keys
 from edgestead.server.errors import StartError
 

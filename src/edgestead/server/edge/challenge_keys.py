@@ -1,11 +1,11 @@
 """The keys that clearances are signed with.
 
 Owns  `DIR/challenge-keys.json`: making it, the change of keys.
-Not   signing (`edge.challenge.clearance`).
+Not   signing (`edge.tools.clearance`).
 
 A new key is made when the newest is a month old, at a start or while the server runs: the one before it is
 retired then. It stays for as long as a clearance of its may last, a year where a zone says so, and nobody has
-to answer again; what the edge takes of it ends sooner (`edge.challenge.clearance`).
+to answer again; what the edge takes of it ends sooner (`edge.tools.clearance`).
 
 Keys belong to the credentials that they were made under. Renewed credentials make all of them void, because
 whoever renews may have lost both: the one write of `credentials.json` decides it, and whoever loads the keys
@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from edgestead.edge.challenge.clearance import KEY_OCTETS, Key
+from edgestead.edge.tools.clearance import KEY_OCTETS, Key
 from edgestead.model.settings import CHALLENGE_SECONDS_MAX
 from edgestead.server import credentials, files
 from edgestead.server.errors import StartError

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from edgestead.config import Config
-from edgestead.edge.phases import rates
+from edgestead.edge.tools import rates
 from edgestead.server.edge.challenge_key_memory import KeyWriter
 from edgestead.server.folder import DataFolder
 from edgestead.server.messages import EdgeStart

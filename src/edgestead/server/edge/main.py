@@ -23,9 +23,9 @@ from edgestead.edge.http.listener import Listener
 from edgestead.edge.http.policy import Policy
 from edgestead.edge.http.pool import Pool
 from edgestead.edge.http.resolving import Resolver
-from edgestead.edge.phases.phase import Tools
+from edgestead.edge.http.worker import Edge
 from edgestead.edge.routing import KINDS, Routes
-from edgestead.edge.worker import Edge
+from edgestead.edge.tools.phase import Tools
 from edgestead.feed.follower import Follower
 from edgestead.feed.follower_loop import LoopFollower
 from edgestead.model.counters import VERDICTS, Page, slot

@@ -27,7 +27,7 @@ from edgestead.crs import (
     load,
     parse,
 )
-from edgestead.edge.managed.engines import ManagedRules
+from edgestead.edge.tools.engines import ManagedRules
 from edgestead.server import waf_part
 from edgestead.server.messages import EdgeStart
 from edgestead.waf.engine import Engine

@@ -7,12 +7,12 @@ Not   what phases do with them.
 import logging
 import mmap
 
-from edgestead.edge.challenge.clearance import Clearances
 from edgestead.edge.events import EventFiles, EventLog
-from edgestead.edge.managed.engines import ManagedRules
-from edgestead.edge.phases import rates
-from edgestead.edge.phases.phase import Tools
-from edgestead.edge.phases.rates import Rates
+from edgestead.edge.tools import rates
+from edgestead.edge.tools.clearance import Clearances
+from edgestead.edge.tools.engines import ManagedRules
+from edgestead.edge.tools.phase import Tools
+from edgestead.edge.tools.rates import Rates
 from edgestead.model.counters import EVENT_ACTIONS, Page, slot
 from edgestead.server.edge.challenge_key_memory import KeyReader
 from edgestead.server.messages import EdgeStart

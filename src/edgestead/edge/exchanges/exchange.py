@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from edgestead.edge.http.answer_watch import AnswerWatch
-from edgestead.edge.http.heads import passable
-from edgestead.edge.http.late_body import LateBody
+from edgestead.edge.exchanges.answer_watch import AnswerWatch
+from edgestead.edge.exchanges.heads import passable
+from edgestead.edge.exchanges.late_body import LateBody
 from edgestead.http1.head import Headers
 from edgestead.http1.messages import Response
 from edgestead.language import View

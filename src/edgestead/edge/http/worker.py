@@ -12,11 +12,11 @@ from email.utils import formatdate
 from typing import TYPE_CHECKING
 
 from edgestead.edge import limits
+from edgestead.edge.exchanges.turns import Turns
 from edgestead.edge.http.address import Addresses, Names, Trust
 from edgestead.edge.http.pool import Pool
-from edgestead.edge.managed.turns import Turns
-from edgestead.edge.phases.phase import Tools
 from edgestead.edge.routing import Routes
+from edgestead.edge.tools.phase import Tools
 
 if TYPE_CHECKING:
     from edgestead.edge.http.client import ClientConnection

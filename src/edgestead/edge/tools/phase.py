@@ -8,11 +8,11 @@ import os
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
-from edgestead.edge.challenge.clearance import KEY_OCTETS, Clearances, Key
-from edgestead.edge.http.exchange import Exchange, Response, ZoneFacts
-from edgestead.edge.http.later import Later
-from edgestead.edge.managed.engines import NO_RULES, ManagedRules
-from edgestead.edge.phases.rates import Rates, memory_octets
+from edgestead.edge.exchanges.exchange import Exchange, Response, ZoneFacts
+from edgestead.edge.exchanges.later import Later
+from edgestead.edge.tools.clearance import KEY_OCTETS, Clearances, Key
+from edgestead.edge.tools.engines import NO_RULES, ManagedRules
+from edgestead.edge.tools.rates import Rates, memory_octets
 from edgestead.model.events import Decision
 from edgestead.model.ruleset_document import RulesetDocument
 

@@ -9,8 +9,8 @@ stream of events is never held, as its end may never come, and neither is a pack
 
 from collections.abc import Callable, Generator
 
-from edgestead.edge.http.later import Later
-from edgestead.edge.http.pieces import hold
+from edgestead.edge.exchanges.later import Later
+from edgestead.edge.exchanges.pieces import hold
 from edgestead.http1.head import Headers
 from edgestead.http1.messages import Response
 from edgestead.waf.bodies.body import is_text

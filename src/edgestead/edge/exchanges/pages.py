@@ -9,8 +9,8 @@ A page says nothing that its client sent, except that the host is escaped and sh
 import html
 import json
 
-from edgestead.edge.http.answers import words
-from edgestead.edge.http.exchange import Response
+from edgestead.edge.exchanges.answers import words
+from edgestead.edge.exchanges.exchange import Response
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">

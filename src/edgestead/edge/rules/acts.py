@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 from edgestead.edge.challenge.challenges import challenge
-from edgestead.edge.challenge.clearance import KINDS
-from edgestead.edge.http.exchange import Exchange, Response
-from edgestead.edge.phases.phase import Silent, Tools
-from edgestead.edge.phases.refusals import stopped
-from edgestead.edge.phases.rules import Act, Outcome, Place, Rule, skip
+from edgestead.edge.exchanges.exchange import Exchange, Response
+from edgestead.edge.rules.rules import Act, Outcome, Place, Rule, skip
+from edgestead.edge.tools.clearance import KINDS
+from edgestead.edge.tools.phase import Silent, Tools
+from edgestead.edge.tools.refusals import stopped
 from edgestead.language import View
 from edgestead.model.events import Decision
 

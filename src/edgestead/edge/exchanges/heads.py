@@ -2,7 +2,7 @@
 
 Owns  names that imitate others, hop-by-hop rules, the headers that no client may forge.
 Not   the reading that every address shares (`http1.head`); parsing bytes; heads of answers
-      (`edge.http.answers`).
+      (`edge.exchanges.answers`).
 
 Everything is said anew to the origin: what was read is serialised once, in one spelling. So a head in which
 two readers could see two requests is either refused here or has lost that by being written again.

@@ -14,13 +14,14 @@ import re
 
 import msgspec
 
-from edgestead.edge.http.exchange import Exchange, Response
-from edgestead.edge.http.later import Later
+from edgestead.edge.exchanges.exchange import Exchange, Response
+from edgestead.edge.exchanges.later import Later
 from edgestead.edge.managed import rules as managed_rules
-from edgestead.edge.phases import firewall_rules, rate_rules, texts
-from edgestead.edge.phases.phase import Step, Tools, ZoneRules
-from edgestead.edge.phases.refusals import stopped
-from edgestead.edge.phases.rules import Rule, all_rules
+from edgestead.edge.phases import firewall_rules, rate_rules
+from edgestead.edge.rules.rules import Rule, all_rules
+from edgestead.edge.tools import texts
+from edgestead.edge.tools.phase import Step, Tools, ZoneRules
+from edgestead.edge.tools.refusals import stopped
 from edgestead.language import FIELDS
 from edgestead.model.events import Decision
 

@@ -32,7 +32,7 @@ from ipaddress import IPv6Address
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from edgestead.edge.http.later import Later
+from edgestead.edge.exchanges.later import Later
 
 SLICE_SECONDS = 0.002  # what a request gets at once
 TURN_SECONDS = 0.0005  # of a round; a step that was begun is ended, which may take 2 ms more

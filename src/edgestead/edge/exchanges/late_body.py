@@ -6,7 +6,7 @@ Not   inspecting; connections.
 
 from collections.abc import Callable, Generator
 
-from edgestead.edge.http.later import Later
+from edgestead.edge.exchanges.later import Later
 from edgestead.http1.messages import Response
 from edgestead.waf.bodies.late_parts import LateParts
 from edgestead.waf.transaction import Refused

@@ -4,8 +4,8 @@ Owns  which form a client wants: a page, JSON, plain text.
 Not   errors of origins; the challenge page (`challenge_page`).
 """
 
-from edgestead.edge.http import pages
-from edgestead.edge.http.exchange import Exchange, Headers, Response
+from edgestead.edge.exchanges import pages
+from edgestead.edge.exchanges.exchange import Exchange, Headers, Response
 
 NO_STORE = (b"cache-control", b"private, no-store")
 

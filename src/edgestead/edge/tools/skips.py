@@ -1,7 +1,7 @@
 """What `skip` rules leave out of the rest of a request.
 
 Owns  `Skips`, how a request carries them.
-Not   `{"ruleset": "current"}`: that only ends the ruleset it stands in (`edge.phases.rules`).
+Not   `{"ruleset": "current"}`: that only ends the ruleset it stands in (`edge.rules.rules`).
 
 A skip holds for the level it was decided on: the account's rules skip what the account executes, a zone's
 what the zone executes. Source: docs/reference/rulesets.md.
@@ -9,7 +9,7 @@ what the zone executes. Source: docs/reference/rulesets.md.
 
 from typing import Any, Literal
 
-from edgestead.edge.http.exchange import Exchange
+from edgestead.edge.exchanges.exchange import Exchange
 
 Level = Literal["account", "zone"]
 _KEY = "skips"

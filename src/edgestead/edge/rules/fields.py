@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from operator import attrgetter
 
-from edgestead.edge.http.exchange import Exchange, Headers, values_of
-from edgestead.edge.http.fingerprints import ClientHello, hello_of
-from edgestead.edge.phases import texts
-from edgestead.edge.phases.parts import Parts, parts_of
+from edgestead.edge.exchanges.exchange import Exchange, Headers, values_of
+from edgestead.edge.exchanges.fingerprints import ClientHello, hello_of
+from edgestead.edge.rules.parts import Parts, parts_of
+from edgestead.edge.tools import texts
 from edgestead.language import FIELDS, Loader, Shortcuts, Value, View, ip_value, loader_table
 from edgestead.language.types import VALUE_BYTES_MAX
 

@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from edgestead.edge.http.exchange import Exchange, Response
-from edgestead.edge.http.later import Later
-from edgestead.edge.phases.fields import BODY_FIELDS, BODY_OCTETS_SEEN_MAX, SHORT, view_of
-from edgestead.edge.phases.phase import Step, ZoneRules
-from edgestead.edge.phases.skips import Level, add_skips, skips_of
+from edgestead.edge.exchanges.exchange import Exchange, Response
+from edgestead.edge.exchanges.later import Later
+from edgestead.edge.rules.fields import BODY_FIELDS, BODY_OCTETS_SEEN_MAX, SHORT, view_of
+from edgestead.edge.tools.phase import Step, ZoneRules
+from edgestead.edge.tools.skips import Level, add_skips, skips_of
 from edgestead.language import Filter, FilterError, View, compile_filter, matching
 from edgestead.model.ruleset_document import RulesetDocument, pinned_key
 

@@ -9,7 +9,7 @@ from ipaddress import ip_address
 from typing import NamedTuple
 
 from edgestead.edge import limits
-from edgestead.edge.http.exchange import Exchange
+from edgestead.edge.exchanges.exchange import Exchange
 
 
 class Target(NamedTuple):

@@ -1,0 +1,1 @@
+"""Rules of users: what they see of a request, and what they do."""

@@ -1,0 +1,1 @@
+"""What every phase is given, and uses."""
