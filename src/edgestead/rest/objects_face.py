@@ -31,8 +31,8 @@ from edgestead.model.refusals import request as of_requests
 from edgestead.model.refusals.request import InvalidQuery, NoRoute, Unreadable
 from edgestead.objects import ids
 from edgestead.objects.errors import BookmarkError, LimitError, ObjectError
-from edgestead.objects.operate.operate import Operator
 from edgestead.objects.operate.operations import Operations
+from edgestead.objects.operate.operator import Operator
 from edgestead.objects.runtime.admission import AskAgain, Authorise, guard, let_in, let_in_whole
 from edgestead.objects.runtime.node import Node
 from edgestead.objects.runtime.shards import CLIENT_HEADER, Shards

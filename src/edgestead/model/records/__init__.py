@@ -8,14 +8,10 @@ Not   owner, TTL, proxy status, and rules between records.
     from_wire("MX", wire) == rdata
 """
 
-from edgestead.model.records.address import AAAA, A
-from edgestead.model.records.caa import CAA
-from edgestead.model.records.discovery import NAPTR, SRV, URI
+from edgestead.model.records.common import AAAA, CAA, CNAME, MX, NAPTR, NS, PTR, SOA, SRV, URI, A
 from edgestead.model.records.folding import fold, folded_content, folded_query
-from edgestead.model.records.hosts import CNAME, MX, NS, PTR
 from edgestead.model.records.keys import CERT, DNSKEY, DS, OPENPGPKEY, SMIMEA, SSHFP, TLSA
 from edgestead.model.records.loc import LOC
-from edgestead.model.records.soa import SOA
 from edgestead.model.records.svcb import HTTPS, SVCB
 from edgestead.model.records.table import TYPES, TYPES_BY_NUMBER, Field, Rdata, RecordType
 from edgestead.model.records.txt import TXT

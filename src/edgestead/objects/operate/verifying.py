@@ -21,7 +21,7 @@ from edgestead.objects.runtime import recovery
 from edgestead.store.objectlog import CatalogueEntry, LogError
 
 if TYPE_CHECKING:
-    from edgestead.objects.operate.operate import Offload
+    from edgestead.objects.operate.operator import Offload
     from edgestead.objects.runtime.engine import Engine
     from edgestead.objects.runtime.node import Node
 

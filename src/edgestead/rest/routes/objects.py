@@ -32,8 +32,8 @@ from edgestead.store.objectlog import CatalogueEntry, ObjectRef
 from edgestead.usecases.access.authorise import PLATFORM
 
 if TYPE_CHECKING:
-    from edgestead.objects.operate.operate import Operator
     from edgestead.objects.operate.operations import Operations
+    from edgestead.objects.operate.operator import Operator
     from edgestead.rest.objects_calls import Calls
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])

@@ -22,7 +22,7 @@ from edgestead.rest.routes.objects import ITEMS_MAX, ITEMS_USUAL, OPERATORS, REA
 from edgestead.rest.routing import OBJECTS, Answer, route
 
 if TYPE_CHECKING:
-    from edgestead.objects.operate.operate import Operator
+    from edgestead.objects.operate.operator import Operator
 
 Others = Callable[[str, str], Awaitable[list[bytes]]]
 """What each other process answers to a method and a target, without a body. Raises WasReset."""

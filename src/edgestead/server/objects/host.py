@@ -18,7 +18,7 @@ import apsw
 
 from edgestead.http1.connections import Connections
 from edgestead.http1.server import Server
-from edgestead.objects.operate.operate import Operator
+from edgestead.objects.operate.operator import Operator
 from edgestead.objects.runtime import aftermath
 from edgestead.objects.runtime.admission import Authorise
 from edgestead.objects.runtime.classes import ClassInfo
