@@ -77,6 +77,8 @@ class Config:
     no_alarms: bool
     objects_bindings: tuple[tuple[str, str], ...]
     objects_blocked_seconds: int
+    objects_memory_mib: int
+    objects_spare: bool
     objects_thin_seconds: int
     objects_history_mib: int
     resolver: Address | None

@@ -217,7 +217,7 @@ OPTIONS: tuple[Option, ...] = (
         "objects-workers",
         "N|auto",
         values.workers,
-        "1",
+        "auto",
         "Processes that run stateful objects; auto is one per core.",
     ),
     Option(
@@ -243,8 +243,27 @@ OPTIONS: tuple[Option, ...] = (
         "objects-blocked-seconds",
         "N",
         values.whole(1, 600),
-        "15",
-        "How long a class may keep its process from everything else before that process is ended.",
+        "1",
+        "How long an object may keep its process from everything else before that process is ended, and the"
+        " object blamed. What the process waits for a processor or a disk does not count.",
+        flag=False,
+    ),
+    Option(
+        "objects-memory-mib",
+        "N|auto",
+        values.mebibytes,
+        "auto",
+        "MiB that a process of stateful objects may grow to before it is ended, and the object blamed under"
+        " which it grew. auto shares half of the memory that there is among them.",
+        flag=False,
+    ),
+    Option(
+        "objects-spare",
+        "true|false",
+        values.switch,
+        True,
+        "Keep one more process that has imported the classes, and takes the place of one that ends.",
+        fallback="`true`",
         flag=False,
     ),
     Option(

@@ -129,6 +129,16 @@ def workers(value: object) -> int:
         raise ValueError(f"{error}, or auto") from None
 
 
+def mebibytes(value: object) -> int:
+    """0 stands for `auto`, as with `workers`."""
+    if value == "auto":
+        return 0
+    try:
+        return whole(64, 1 << 30)(value)
+    except ValueError as error:
+        raise ValueError(f"{error}, or auto") from None
+
+
 def identifier(value: object) -> str:
     id_ = text(value)
     if not is_id(id_):

@@ -27,7 +27,7 @@ SCHEDULE = (
     {"dns-0": signal.SIGSTOP, "control": signal.SIGKILL, "edge-0": signal.SIGKILL},
     {"supervisor": signal.SIGKILL},
 )
-SETTINGS = "silence-seconds = 3\nobjects-blocked-seconds = 1\norigin-port = 1\n"
+SETTINGS = "silence-seconds = 3\nobjects-blocked-seconds = 1\nobjects-workers = 1\norigin-port = 1\n"
 
 
 class Cell(threading.Thread):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from edgestead import Request, Response, StatefulObject
-from edgestead.objects.errors import RemoteError
+from edgestead.objects.errors import ObjectReset, RemoteError
 from edgestead.objects.runtime.loader import LoadError, load
 from edgestead.server.objects.host import Host
 from edgestead.testing.node import ObjectNode
@@ -182,3 +182,18 @@ def test_a_file_that_ends_the_process_when_it_is_imported_is_named(tmp_path: Pat
     file.write_text("import sys\nsys.exit(3)\n")
     with pytest.raises(LoadError, match=r"ends\.py:2: SystemExit: 3"):
         load([str(file)])
+
+
+class Sleepy(StatefulObject):
+    """Waits for a day before its first event."""
+
+    async def on_start(self) -> None:
+        await asyncio.sleep(86_400)
+
+    async def n(self) -> int:
+        return 1
+
+
+def test_a_start_that_takes_too_long_ends_its_life_and_answers_who_waits() -> None:
+    with ObjectNode(Sleepy) as objects, pytest.raises(ObjectReset, match=r"on_start\(\) may take 30 s"):
+        objects.Sleepy["a"].n()

@@ -274,14 +274,14 @@ def test_of_a_process_that_ends_for_its_disk_nobody_is_to_blame(tmp_path: Path) 
 
     async def run() -> None:
         def end(error: BaseException) -> None:
-            left.append(host._stage.left)
+            left.append(host.stage.left)
 
         host = Host(str(tmp_path), {}, fatal=end)
-        part = host._stage.take(ONE)
+        part = host.stage.take(ONE)
         part.alarm_begins(5)
         part.words[0] = ADD << 32 | part.number
         host.log._writer._fatal(OSError(5, "Input/output error"))
-        left.append(Stage(host._stage._bytes, host._stage._boot.rstrip(b"\0")).left)
+        left.append(Stage(host.stage._bytes, host.stage._boot.rstrip(b"\0")).left)
         await host.close()
 
     asyncio.run(run())

@@ -32,7 +32,7 @@ def server(new_server, patience, tmp_path, monkeypatch):
     source = tmp_path / "held.py"
     source.write_text(HELD)
     monkeypatch.setenv("OBJECTS_HOLDING", str(tmp_path / "holding"))
-    made = new_server("--objects", str(source), *patience).start()
+    made = new_server("--objects", str(source), "--objects-workers", "1", *patience).start()
     made.holding = tmp_path / "holding"
     made.zone_id = made.make_zone("example.com")
     return made

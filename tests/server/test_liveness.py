@@ -254,7 +254,7 @@ def test_a_server_under_a_manager_says_when_it_answers_and_when_it_ends(new_serv
 def test_a_start_that_waits_for_an_import_says_for_which(new_server, tmp_path):
     source = tmp_path / "slow.py"
     source.write_text("import time\ntime.sleep(600)\n")
-    server = new_server("--objects", str(source))
+    server = new_server("--objects", str(source), "--objects-workers", "1")
     server.launch()
 
     server.wait_until(lambda: f"objects-0 is not ready after 5 s: importing {source}" in server.log, 60)
@@ -265,7 +265,7 @@ def test_a_start_that_waits_for_an_import_says_for_which(new_server, tmp_path):
 def test_a_class_that_cannot_be_imported_is_named_with_its_line_and_once(new_server, tmp_path):
     source = tmp_path / "bad.py"
     source.write_text("import json\n\njson.loads('no')\n")
-    server = new_server("--objects", str(source))
+    server = new_server("--objects", str(source), "--objects-workers", "1")
     server.launch()
 
     assert server.wait() == 1

@@ -50,7 +50,7 @@ def test_operations_of_the_key_value_store_are_counted(edge_server, operation, m
 
 
 def test_commits_of_objects_and_their_syncs_are_counted(new_server):
-    server = new_server("--objects", str(EXAMPLES)).start()
+    server = new_server("--objects", str(EXAMPLES), "--objects-workers", "1").start()
 
     for seat in range(3):
         assert server.call_object("Booking/friday/hold", f"1{seat}", "ann").status == 200

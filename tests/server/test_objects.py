@@ -44,7 +44,7 @@ def counter(tmp_path):
 @pytest.fixture
 def server(new_server, counter):
     """A server with one objects process that runs `Counter`."""
-    return new_server("--objects", counter).start()
+    return new_server("--objects", counter, "--objects-workers", "1").start()
 
 
 def make_token(server, *groups):
@@ -175,8 +175,8 @@ def test_a_class_that_blocks_its_process_is_named_and_the_process_replaced(
     new_server, counter, tmp_path, method
 ):
     file = tmp_path / "edge.toml"
-    file.write_text("objects-blocked-seconds = 3\n")
-    server = new_server("--objects", counter, "--config", str(file)).start()
+    file.write_text("objects-blocked-seconds = 1\n")
+    server = new_server("--objects", counter, "--objects-workers", "1", "--config", str(file)).start()
     server.call_object("Counter/a/add")
     pid = server.children()["objects-0"]
 
@@ -230,7 +230,48 @@ def test_several_processes_share_the_objects_and_one_ends_alone(new_server, coun
     assert [server.call_object(f"Counter/{name}/add").result for name in names] == [3] * len(names)
 
 
-def test_readiness_and_metrics_tell_of_objects(server):
+def test_the_spare_process_takes_the_place_of_one_that_ends(server):
+    server.call_object("Counter/a/add")
+    for calls in (2, 3):
+        server.wait_until(lambda: "objects-spare" in server.children(), 60)
+        spare, pid = server.children()["objects-spare"], server.children()["objects-0"]
+        os.kill(pid, signal.SIGKILL)
+
+        assert server.wait_for_life("objects-0", pid) == spare
+        server.wait_until(lambda: is_answered(server, "Counter/a/pid"), 60)
+        assert server.call_object("Counter/a/pid").result == spare
+        assert server.call_object("Counter/a/add").result == calls
+
+
+def test_a_spare_process_that_ends_is_replaced_and_missed_by_nobody(server):
+    server.wait_until(lambda: "objects-spare" in server.children(), 60)
+    spare = server.children()["objects-spare"]
+    os.kill(spare, signal.SIGKILL)
+    os.kill(server.children()["objects-0"], signal.SIGKILL)
+    server.wait_until(lambda: is_answered(server, "Counter/a/pid"), 60)
+    server.wait_until(lambda: server.children().get("objects-spare", spare) != spare, 60)
+
+
+def test_without_a_spare_process_a_new_one_is_started(new_server, counter, tmp_path):
+    (tmp_path / "edge.toml").write_text("objects-spare = false\nobjects-workers = 1\n")
+    server = new_server("--objects", counter, "--config", str(tmp_path / "edge.toml")).start()
+    pid = server.children()["objects-0"]
+    os.kill(pid, signal.SIGKILL)
+    server.wait_for_life("objects-0", pid)
+    server.wait_until(lambda: is_answered(server, "Counter/a/pid"), 60)
+    assert "objects-spare" not in server.children()
+
+
+def is_answered(server, path):
+    try:
+        return server.call_object(path).status == 200
+    except OSError:
+        return False
+
+
+def test_readiness_and_metrics_tell_of_objects(new_server, counter, tmp_path):
+    (tmp_path / "edge.toml").write_text("objects-blocked-seconds = 60\nobjects-workers = 1\n")
+    server = new_server("--objects", counter, "--config", str(tmp_path / "edge.toml")).start()
     server.call_object("Counter/a/add")
     server.call_object("Counter/a/missing")
     server.wait_until(lambda: 'edge_objects_live{process="objects-0"} 1' in metrics(server), 60)

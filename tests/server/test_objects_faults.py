@@ -42,7 +42,7 @@ class Counter(StatefulObject):
 def server(new_server, tmp_path):
     source = tmp_path / "disk.py"
     source.write_text(SOURCE)
-    return new_server("--objects", str(source)).start()
+    return new_server("--objects", str(source), "--objects-workers", "1").start()
 
 
 def test_a_failed_sync_ends_the_process_and_loses_nothing_that_was_answered(server):

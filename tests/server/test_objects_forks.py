@@ -45,7 +45,7 @@ class Forking(StatefulObject):
 def test_a_forked_child_never_comes_back_and_other_children_work(new_server, tmp_path):
     source = tmp_path / "forking.py"
     source.write_text(CLASSES)
-    server = new_server("--objects", str(source)).start()
+    server = new_server("--objects", str(source), "--objects-workers", "1").start()
     pid = server.children()["objects-0"]
 
     assert server.call_object("Forking/a/fork").result == 70

@@ -31,7 +31,7 @@ class Poison(StatefulObject):
 def server(new_server, tmp_path):
     source = tmp_path / "poison.py"
     source.write_text(CLASSES)
-    return new_server("--objects", str(source))
+    return new_server("--objects", str(source), "--objects-workers", "1")
 
 
 def ask(server, method, path):

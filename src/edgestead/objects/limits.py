@@ -10,6 +10,7 @@ PAIRS_MAX = 128  # spec "Limits": keys or pairs of one get, put or delete
 
 NESTED_MAX = 64  # blocks and transactions inside one another
 BLOCK_SECONDS_MAX = 30.0  # one block_concurrency_while
+START_SECONDS_MAX = 30.0  # one on_start, while which every call of the object waits
 MESSAGE_BYTES_MAX = 32 * 1024 * 1024  # arguments or result of one call, encoded
 CALLS_WAITING_MAX = 10_000  # calls that one object has not answered yet
 IDLE_SECONDS = 10.0  # an object without calls leaves memory after this

@@ -30,28 +30,26 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
     fault: str = ""
 
 
-class _TextFormatter(logging.Formatter):
+class _Formatter(logging.Formatter):
     def __init__(self, process: str) -> None:
         super().__init__()
-        self._process = process
+        self.process = process
 
+
+class _TextFormatter(_Formatter):
     def format(self, record: logging.LogRecord) -> str:
         fault = self.formatException(record.exc_info) if record.exc_info else ""
         time_us, level = int(record.created * 1_000_000), record.levelname.lower()
-        return log_text.line(time_us, self._process, level, record.getMessage(), fault).decode().rstrip("\n")
+        return log_text.line(time_us, self.process, level, record.getMessage(), fault).decode().rstrip("\n")
 
 
-class _JsonFormatter(logging.Formatter):
-    def __init__(self, process: str) -> None:
-        super().__init__()
-        self._process = process
-
+class _JsonFormatter(_Formatter):
     def format(self, record: logging.LogRecord) -> str:
         fault = self.formatException(record.exc_info) if record.exc_info else ""
         line = Line(
             time_us=int(record.created * 1_000_000),
             event="message",
-            process=self._process,
+            process=self.process,
             level=record.levelname.lower(),
             message=record.getMessage(),
             fault=fault,
@@ -113,3 +111,10 @@ def configure(process: str, level: int, form: LogForm) -> None:
     handler = WaitingHandler(_STDERR)
     handler.setFormatter(_TextFormatter(process) if form == "text" else _JsonFormatter(process))
     logging.basicConfig(level=level, handlers=[handler])
+
+
+def rename(process: str) -> None:
+    """From now on lines are of a process of this name."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler.formatter, _Formatter):
+            handler.formatter.process = process

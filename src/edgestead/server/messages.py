@@ -3,9 +3,10 @@
 Owns  the start messages.
 Not   sending or reading them (`server.supervisor.child`, `server.process`).
 
-A message travels once, through an inherited descriptor: nothing in it shows in the arguments or the
-environment. Descriptors are named by number, which is the same on both sides. Only control gets secrets,
-and the edge the keys of its challenges. A field that is named as one of `Config` is filled from there
+A message travels once, through an inherited socket: nothing in it shows in the arguments or the environment.
+Descriptors are named by number, which is the same on both sides, but for those of an `ObjectsStart`: they
+come with it, to a process that is there already (`process.take_place`). Only control gets secrets, and the
+edge the keys of its challenges. A field that is named as one of `Config` is filled from there
 (`server.supervisor.child`), with addresses and paths as text: a setting reaches a process by one row here.
 """
 
@@ -100,10 +101,20 @@ class ControlStart(Start, frozen=True, kw_only=True):
     objects_namespaces: tuple[str, ...] = ()
 
 
+class WaitingStart(Start, frozen=True, kw_only=True):
+    """A process that imports the classes of stateful objects, and then waits for an `ObjectsStart`.
+
+    `sources` are files, folders and modules; `bindings` are names that no class may have.
+    """
+
+    sources: tuple[str, ...]
+    bindings: tuple[str, ...]
+
+
 class ObjectsStart(Start, frozen=True, kw_only=True):
     """One objects process. `socket_fd` listens for HTTP, the same one for all of them. `calls` and `requests`
     are the Unix sockets where each passes on what another one owns, `calls_fd` and `requests_fd` this one's;
-    one process alone has none. `sources` are files, folders and modules.
+    one process alone has none.
 
     `lock_fd` is only held, as in `ControlStart`. `ended_itself`: as in `Child`, of the life before.
     """
@@ -114,7 +125,6 @@ class ObjectsStart(Start, frozen=True, kw_only=True):
     calls_fd: int
     requests_fd: int
     feed_path: str
-    sources: tuple[str, ...]
     worker: int
     workers: int
     calls: tuple[str, ...]
@@ -124,6 +134,7 @@ class ObjectsStart(Start, frozen=True, kw_only=True):
     objects_blocked_seconds: int
     objects_thin_seconds: int
     objects_history_mib: int
+    memory_bytes_max: int
     kv_path: str
     bindings: dict[str, str]
     alarms: bool = True

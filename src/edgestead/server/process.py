@@ -1,6 +1,7 @@
 """The first and the last things that every child does.
 
-Owns  reading the start message, tying the child's life to its parent's, reporting back, the collector's rest.
+Owns  reading the start message, tying the child's life to its parent's, reporting back, the collector's rest;
+      what the kernel knows of a process.
 Not   what the child is for.
 """
 
@@ -10,8 +11,10 @@ import gc
 import mmap
 import os
 import signal
+import socket
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -20,8 +23,10 @@ from edgestead.model.counters import PAGE_BYTES, Page
 from edgestead.server import log
 from edgestead.server.messages import Start
 
-START_BYTES_MAX = 1 << 16  # the capacity of a pipe: the supervisor never waits for a child to read
+START_BYTES_MAX = 1 << 16  # fits in a socket's buffer: the supervisor never waits for a child to read
+DESCRIPTORS_MAX = 64  # that come with the message of a place
 READY = b"ready"
+WAITING = b"waiting"
 CREDENTIALS = b"credentials"
 FAILED = b"failed "
 BEAT = b"beat"
@@ -46,6 +51,10 @@ class Status:
     def ready(self) -> None:
         """This process answers, with everything applied that it had to apply first."""
         self._tell(READY)
+
+    def waiting(self) -> None:
+        """This process has begun, and waits to be given a place."""
+        self._tell(WAITING)
 
     def credentials_changed(self) -> None:
         """`credentials.json` was renewed: what was copied from it is stale."""
@@ -93,9 +102,16 @@ def _one_line(reason: str) -> bytes:
 
 def begin(kind: type[StartT]) -> StartT:
     """Read this child's start message and make sure that it dies with its parent."""
+    start, messages = begin_waiting(kind)
+    messages.close()
+    return start
+
+
+def begin_waiting(kind: type[StartT]) -> tuple[StartT, socket.socket]:
+    """The same, and where a second message will come: which place this child takes."""
     die_with_parent()
-    with os.fdopen(int(sys.argv[1]), "rb") as pipe:
-        start = msgspec.msgpack.decode(pipe.read(START_BYTES_MAX + 1), type=kind)
+    messages = socket.socket(fileno=int(sys.argv[1]))
+    start = msgspec.msgpack.decode(messages.recv(START_BYTES_MAX), type=kind)
     if os.getppid() != start.supervisor_pid:
         raise SystemExit(1)  # the parent died before the line above had effect
     # The supervisor gets the terminal's signals and decides; it ends its children with SIGTERM.
@@ -103,7 +119,25 @@ def begin(kind: type[StartT]) -> StartT:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     faulthandler.enable()  # what a fault, or the supervisor's SIGABRT, ends says where it stood
     log.configure(start.name, start.log_level, start.log_form)
-    return start
+    return start, messages
+
+
+def take_place(kind: type[StartT], waiting: Start, messages: socket.socket) -> StartT:
+    """Wait for a place. Its message names descriptors as the supervisor does; they come with it.
+
+    Whoever looks for the process finds it by its new name in `comm`: its arguments stay what they were.
+    """
+    message, descriptors, _, _ = socket.recv_fds(messages, START_BYTES_MAX, DESCRIPTORS_MAX)
+    messages.close()
+    if not message:
+        raise SystemExit(0)  # the server ends
+    numbers, content = msgspec.msgpack.decode(message, type=tuple[list[int], msgspec.Raw])
+    start = msgspec.msgpack.decode(content, type=kind)
+    own = dict(zip(numbers, descriptors, strict=True)) | {start.status_fd: waiting.status_fd}
+    named = {field: getattr(start, field) for field in start.__struct_fields__ if field.endswith("_fd")}
+    log.rename(start.name)
+    Path("/proc/self/comm").write_text(start.name)
+    return msgspec.structs.replace(start, **{field: own.get(fd, fd) for field, fd in named.items()})
 
 
 def page(fd: int) -> Page:
@@ -116,6 +150,24 @@ def rest_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(_GC_OBJECTS_YOUNG)
+
+
+def waits_of(pid: int) -> tuple[float, bool]:
+    """How many seconds a process's first thread has waited for a processor; whether it waits for a disk.
+
+    Where the kernel does not say so: none, and no.
+    """
+    try:
+        waited_ns = int(Path(f"/proc/{pid}/schedstat").read_text().split()[1])  # run, waited, turns
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, IndexError, ValueError):
+        return 0.0, False
+    return waited_ns / 1e9, state == "D"
+
+
+def resident_bytes() -> int:
+    """The memory that this process has."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
 
 
 def die_with_parent() -> None:

@@ -217,12 +217,18 @@ def is_running(pid: int) -> bool:
 
 
 def _child_name(pid: int) -> str | None:
-    """Children carry their name as the last argument (`server.supervisor.child`)."""
+    """Children carry their name as the last argument (`server.supervisor.child`), or in `comm` when they got
+
+    another one later (`server.process.take_place`).
+    """
     try:
         arguments = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+        named = Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
         return None
-    return arguments[-1].decode() if b"-m" in arguments and is_running(pid) else None
+    if b"-m" not in arguments or not is_running(pid):
+        return None
+    return named if named.startswith("objects-") else arguments[-1].decode()
 
 
 def environment() -> dict[str, str]:

@@ -14,7 +14,7 @@ import apsw
 from edgestead.objects.errors import ObjectError
 from edgestead.objects.runtime.alarms import RETRIES_MAX, pack_time, retry_time, unpack_time
 from edgestead.objects.runtime.engine import Engine
-from edgestead.objects.runtime.quarantine import Quarantine
+from edgestead.objects.runtime.quarantine import Quarantine, counted
 from edgestead.objects.runtime.stage import Stage
 from edgestead.store.objectlog import LogError, ObjectRef
 
@@ -47,7 +47,11 @@ async def settle(node: Visited, stage: Stage, quarantine: Quarantine, *, ended_i
             held = ", and is in quarantine" if record.is_held else ""
             name = record.name or record.id
             log.warning(
-                "%d processes ended while %s/%s ran%s", len(record.ends), record.class_name, name, held
+                "%s ended while %s/%s ran%s",
+                counted(len(record.ends)),
+                record.class_name,
+                name,
+                held,
             )
     await asyncio.gather(*(_count(node, ref, fired_us) for ref, fired_us in left.alarms))
     stage.begin()

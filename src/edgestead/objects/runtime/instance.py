@@ -110,7 +110,7 @@ class Instance:
 
     async def _run_start(self, made: Any, started: "asyncio.Future[None]") -> None:
         try:
-            async with self.gate.hold():
+            async with self.gate.hold(), at_most(limits.START_SECONDS_MAX):
                 await gated(self.gate, made.on_start(), START)
         except (Exception, asyncio.CancelledError) as error:
             if self.state == "over":
@@ -128,6 +128,8 @@ class Instance:
             self.gate.forgive(START)
 
     def _fail_start(self, error: Exception) -> None:
+        if isinstance(error, TimeoutError) and not error.args:
+            error = TimeoutError(f"on_start() may take {limits.START_SECONDS_MAX:g} s")
         log.warning("%s %s did not start", self.ref.class_name, self.ref.name or self.ref.id, exc_info=error)
         if isinstance(error, ObjectReset):
             self.reset(error)

@@ -172,10 +172,14 @@ def words_of(record: Record, events: Iterable[str]) -> str:
     called = record.name or record.id
     by_id = "" if record.name else " --id"
     return (
-        f"{record.class_name} {called} is in quarantine: {len(record.ends)} processes ended while its "
+        f"{record.class_name} {called} is in quarantine: {counted(len(record.ends))} ended while its "
         f"{ran} ran. `edgecli object release {record.class_name} {called}{by_id}`"
         " lets it be run again; `edgecli object alarm … --delete` first deletes an alarm that does it"
     )
+
+
+def counted(processes: int) -> str:
+    return "1 process" if processes == 1 else f"{processes} processes"
 
 
 def read_file(files: Files, folder: str, name: str) -> _File:

@@ -7,7 +7,8 @@ A handler that ends its process leaves no other trace, and to log each attempt w
 store into a mapped file takes 40 ns, and the kernel keeps it when the process is killed. A power cut may
 leave anything there, so what was written in another boot of the machine is not read.
 
-    words 0..5         the mark of the running step, the identity of the boot, the highest slot ever taken
+    words 0..6         the mark of the running step, the identity of the boot, the highest slot ever taken,
+                       the mark that was blamed
     slot n, 256 bytes  the alarm that has begun, length and msgpack of [class, id, name]
 """
 
@@ -28,11 +29,13 @@ SLOTS = 16_383  # objects of a process that are watched at a time; more are not
 SLOT_BYTES = 256
 _BOOT = slice(8, 40)
 _HIGHEST = 5  # the word: pages behind it were never touched
+_BLAMED = 6  # the word: the mark of who has to answer for the end, whatever runs then
 _FIRST = 1  # slot 0 is the head
 _WORDS = SLOT_BYTES // 8
 _NAMED = 24  # where a slot's identity begins: behind the alarm and the length
 _IDENTITY_BYTES_MAX = SLOT_BYTES - _NAMED
 _LEVELS = 0xFFFFFFFF
+_NOBODYS = 1 << 32  # a mark with the slot 0
 PAGE_BYTES = (SLOTS + _FIRST) * SLOT_BYTES
 
 _pack = msgspec.msgpack.Encoder().encode
@@ -83,8 +86,24 @@ class Stage:
         self.left = self._read() if same else Left(None, [])
         self._free = list(range(self._slots, 0, -1))
 
+    @property
+    def mark(self) -> int:
+        """Of whose code runs, in which event; 0 while none does. Any thread may read it."""
+        return self._words[0]
+
+    def blame(self, mark: int) -> None:
+        """This process ends now, because of that event; 0: of nobody's that is known.
+
+        Any thread may call it: what the loop's thread still writes does not change it.
+        """
+        self._words[_BLAMED] = mark or _NOBODYS
+
+    def who(self, mark: int) -> ObjectRef | None:
+        """The object of a mark of this life."""
+        return self._who(mark & _LEVELS)
+
     def _read(self) -> Left:
-        mark = self._words[0]
+        mark = self._words[_BLAMED] or self._words[0]
         running = self._who(mark & _LEVELS)
         alarms = []
         for number in range(_FIRST, min(self._words[_HIGHEST], self._slots) + 1):
@@ -105,7 +124,7 @@ class Stage:
 
     def begin(self) -> None:
         """What was left is dealt with: begin with nothing going on."""
-        self._words[0] = self._words[_HIGHEST] = 0
+        self._words[0] = self._words[_HIGHEST] = self._words[_BLAMED] = 0
         self._bytes[_BOOT] = self._boot
         self.left = Left(None, [])
 

@@ -1,31 +1,121 @@
-"""Ends a process whose loop stands still, and says which class holds it.
+"""Ends a process whose loop stands still, or that has grown too large, and says which object caused it.
 
-Owns  the beat of the loop, the thread that listens to it, the words about who is to blame.
-Not   ending slow events: one that awaits may take as long as it likes.
+Owns  the beat of the loop, the thread that listens to it, the rule by which somebody is blamed.
+Not   ending slow events: one that awaits takes as long as it likes; what follows from blame (`quarantine`).
 
-User code that computes, or calls something that blocks, stops every object of its process. A thread sees that
-the loop has not beaten for so long. C code that also keeps the interpreter's lock stops that thread too, and
-no other code of ours runs in the process then: somebody outside hears the same beats, and ends it.
+User code that computes, or calls something that blocks, stops every object of its process:
 
-Both count time in ticks of their own. A timer of the kernel would not do: one of CLOCK_MONOTONIC
-(`faulthandler.dump_traceback_later`, tried) is over at once in a process that was stopped for as long, and
-one of the process's CPU time never is while code waits with the lock held.
+                     one mark, tick after tick         another mark, or none
+    turning ───────► held, by that object ──┐        ┌─► standing ──────────────────┐
+       ▲                     │ BLOCK LIMIT ─┼► end   │      │ STANDING_SECONDS_MAX ──┼► end, nobody to blame
+       └──── a beat ─────────┴──────────────┼────────┴──────┘                        │
+                                            └─ the mark goes on ─────────────────────┘
+
+A tick is worth its usual length, less the time that the loop's thread waited for a processor, and nothing
+while it waits for the disk: a busy machine and a slow disk are no object's doing. Many events in one turn of
+the loop are many marks, so none of them is blamed for the others.
+
+C code that also keeps the interpreter's lock stops this thread too, and no other code of ours runs in the
+process then: somebody outside hears the ticks, and ends it.
+
+A timer of the kernel would not do: one of CLOCK_MONOTONIC (`faulthandler.dump_traceback_later`, tried) is
+over at once in a process that was stopped for as long, and one of the process's CPU time never is while code
+waits with the lock held.
 """
 
 import asyncio
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable
 from types import FrameType
+from typing import NamedTuple
 
 from edgestead.objects.runtime.classes import StatefulObject
+from edgestead.store.objectlog import ObjectRef
 
-BEATS = 8  # in the time that is allowed
-BEAT_SECONDS_MAX = 1.0  # between two, however long is allowed: what those outside expect
+TICKS = 5  # in the time that is allowed
+TICK_SECONDS_MAX = 1.0  # however long is allowed: what those outside expect
+STANDING_SECONDS_MAX = 15.0  # of a loop that stands still under no one object's code; twice the limit if more
+GROWTHS_MAX = 64  # that are remembered: the newest
+GROWTH_BYTES_MIN = 1 << 20  # in one tick; less is everybody's
+
+
+Waits = tuple[float, bool]
+"""Why a thread does not run, which is nobody's doing: how many seconds it waited for a processor since it
+began, and whether it waits for a disk now."""
+
+
+class Verdict(NamedTuple):
+    """Why a process has to be ended. `mark` is of the object's event that caused it, 0 nobody's."""
+
+    mark: int
+    words: str
+
+
+class Judge:
+    """The table above, without threads and clocks. `mark` is the stage's, of what runs."""
+
+    def __init__(self, block_seconds: float, tick_seconds: float) -> None:
+        self._block_seconds, self._tick_seconds = block_seconds, tick_seconds
+        self._held = self._standing = 0.0
+        self._mark, self._waited_seconds = 0, 0.0
+
+    def tick(self, has_beaten: bool, mark: int, waits: Waits) -> Verdict | None:
+        """Look once."""
+        waited_seconds, on_disk = waits
+        waited, self._waited_seconds = waited_seconds - self._waited_seconds, waited_seconds
+        before, self._mark = self._mark, mark
+        if has_beaten:
+            self._held = self._standing = 0.0
+            return None
+        counted = 0.0 if on_disk else max(0.0, self._tick_seconds - waited)
+        self._standing += counted
+        self._held = self._held + counted if mark and mark == before else 0.0
+        if self._held >= self._block_seconds:
+            return Verdict(mark, f"blocked its process for {self._block_seconds:g} s")
+        if self._standing >= max(2 * self._block_seconds, STANDING_SECONDS_MAX):
+            return Verdict(0, f"kept its process from everything else for {self._standing:.0f} s")
+        return None
+
+
+class Growth:
+    """Under whose code the process has grown lately."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._before_bytes = bytes_max
+        self._growths: deque[tuple[int, int]] = deque(maxlen=GROWTHS_MAX)
+
+    def tick(self, resident_bytes: int, mark: int) -> Verdict | None:
+        """Look once. Who caused half of the newest growth is to blame, else nobody."""
+        grown, self._before_bytes = resident_bytes - self._before_bytes, resident_bytes
+        if grown >= GROWTH_BYTES_MIN:
+            self._growths.append((mark, grown))
+        if resident_bytes <= self._bytes_max:
+            return None
+        by_mark: dict[int, int] = {}
+        for one, size in self._growths:
+            by_mark[one] = by_mark.get(one, 0) + size
+        most = max(by_mark, key=lambda one: by_mark[one], default=0)
+        if 2 * by_mark.get(most, 0) < sum(by_mark.values()):
+            most = 0
+        return Verdict(
+            most, f"made its process larger than {self._bytes_max >> 20} MiB ({resident_bytes >> 20} MiB)"
+        )
+
+
+class Process(NamedTuple):
+    """What is looked at. `mark` and `who` are the stage's; `waits` are those of the loop's thread."""
+
+    mark: Callable[[], int]
+    who: Callable[[int], ObjectRef | None]
+    waits: Callable[[], Waits]
+    resident_bytes: Callable[[], int]
 
 
 class Watchdog:
-    """Make it on the loop's thread. `beaten` is called with each beat, `blocked` once, by another thread:
+    """Make it on the loop's thread. Another thread calls `ticked` with each tick, and `over` once:
 
     then the process has to be ended.
     """
@@ -33,11 +123,16 @@ class Watchdog:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        seconds: float,
-        blocked: Callable[[str], None],
-        beaten: Callable[[], None] = lambda: None,
+        process: Process,
+        over: Callable[[Verdict], None],
+        ticked: Callable[[], None] = lambda: None,
+        *,
+        block_seconds: float,
+        memory_bytes_max: int,
     ) -> None:
-        self._loop, self._seconds, self._blocked, self._told = loop, seconds, blocked, beaten
+        self._loop, self._process, self._over, self._ticked = loop, process, over, ticked
+        self._seconds = min(block_seconds / TICKS, TICK_SECONDS_MAX)
+        self._judge, self._growth = Judge(block_seconds, self._seconds), Growth(memory_bytes_max)
         self._watched = threading.get_ident()
         self._beaten = True
         self._ended = threading.Event()
@@ -45,6 +140,7 @@ class Watchdog:
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
 
     def start(self) -> None:
+        self._ticked()  # before any code of users: who never gave a sign is not waited for
         self._beat()
         self._thread.start()
 
@@ -55,33 +151,35 @@ class Watchdog:
 
     def _beat(self) -> None:
         self._beaten = True
-        self._told()
-        self._timer = self._loop.call_later(min(self._seconds / BEATS, BEAT_SECONDS_MAX), self._beat)
+        self._timer = self._loop.call_later(self._seconds / 2, self._beat)
 
     def _watch(self) -> None:
-        missed = 0
-        while not self._ended.wait(self._seconds / BEATS):
-            missed = 0 if self._beaten else missed + 1
-            self._beaten = False
-            if missed >= BEATS:
-                self._blocked(f"{self._culprit()} blocked its process for {self._seconds:g} s")
+        while not self._ended.wait(self._seconds):
+            self._ticked()
+            beaten, self._beaten = self._beaten, False
+            mark = self._process.mark()
+            verdict = self._judge.tick(beaten, mark, self._process.waits())
+            verdict = verdict or self._growth.tick(self._process.resident_bytes(), mark)
+            if verdict is not None:
+                self._over(verdict._replace(words=f"{self._culprit(verdict.mark)} {verdict.words}"))
                 return
 
-    def _culprit(self) -> str:
+    def _culprit(self, mark: int) -> str:
         try:
-            return _who(sys._current_frames().get(self._watched))
+            ref = self._process.who(mark)
+            place = _where(sys._current_frames().get(self._watched))
         except Exception as error:  # user code may have replaced what is read; the process ends all the same
             return f"code that cannot be named ({error!r})"
+        if ref is None:
+            return f"code that belongs to no object{place}"
+        return f"class {ref.class_name} (object {ascii(ref.name or ref.id)[:100]}){place}"
 
 
-def _who(frame: FrameType | None) -> str:
-    """The innermost object on a stack, and the place where it is."""
+def _where(frame: FrameType | None) -> str:
+    """The place of the innermost object's code on a stack, if there is any."""
     while frame is not None:
-        made = frame.f_locals.get("self")
-        if isinstance(made, StatefulObject):
+        if isinstance(frame.f_locals.get("self"), StatefulObject):
             code = frame.f_code
-            name = made.ctx.id.name or str(made.ctx.id)
-            place = f"{code.co_filename}:{frame.f_lineno}"
-            return f"class {type(made).__name__} (object {ascii(name)[:100]}), in {code.co_name} at {place},"
+            return f", in {code.co_name} at {code.co_filename}:{frame.f_lineno},"
         frame = frame.f_back
-    return "code that belongs to no object"
+    return ""

@@ -1,6 +1,6 @@
 """What the supervisor decides for the objects processes before it starts them.
 
-Owns  how many there are, and which variables of the environment they get.
+Owns  how many there are, how large each may become, and which variables of the environment they get.
 Not   starting them; what they do.
 
 User code runs in them. What the operator's shell holds, tokens of other services among it, is none of its
@@ -9,10 +9,16 @@ business: only variables that say where programs and files are, and in which lan
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 
 from edgestead.config import Config
 
-LOCKED_FACTOR = 2  # times what a class may block, until a process that holds the interpreter's lock is ended
+LOCKED_FACTOR = 1.5
+"""Times what a class may block, until a process whose interpreter lock is held is ended: its own watchdog
+comes first, which can name who caused it."""
+MEMORY_SHARE = 2  # what all objects processes together may have is the machine's memory divided by this
+MEMORY_MIB_MIN = 256  # of one process, however small the machine is
 _PASSED = frozenset(
     {"HOME", "LANG", "LANGUAGE", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER", "VIRTUAL_ENV"}
 )
@@ -26,7 +32,23 @@ def workers(config: Config) -> int:
     return config.objects_workers or len(os.sched_getaffinity(0))
 
 
-def blocked_seconds(config: Config) -> int:
+def memory_bytes_max(config: Config) -> int:
+    """How large one objects process may become."""
+    mib = config.objects_memory_mib or max(
+        MEMORY_MIB_MIN, machine_bytes() // MEMORY_SHARE // workers(config) >> 20
+    )
+    return mib << 20
+
+
+def machine_bytes() -> int:
+    """What there is for everybody: the machine's memory, or what its control group allows."""
+    found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    with suppress(OSError, ValueError):  # "max", or another way of containment
+        found.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return min(found)
+
+
+def blocked_seconds(config: Config) -> float:
     """How long an objects process may give its supervisor no sign of life.
 
     A class may block it for as long as its own watchdog allows, which can name the culprit.

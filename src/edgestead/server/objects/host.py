@@ -95,7 +95,7 @@ class Host:
         loop = asyncio.get_running_loop()
         files = LocalFiles()
         files.make_folder(folder)
-        self._stage, self._quarantine = map_stage(f"{folder}/{STAGE_FILE}"), Quarantine(files, folder)
+        self.stage, self._quarantine = map_stage(f"{folder}/{STAGE_FILE}"), Quarantine(files, folder)
         self.log = stores.open_objects(
             folder,
             files=files,
@@ -116,7 +116,7 @@ class Host:
             logging=logging,
             databases_max=_databases_max(),
             bindings=bindings,
-            stage=self._stage,
+            stage=self.stage,
             quarantine=self._quarantine,
         )
         self._alarms, self._ended_itself = alarms, ended_itself
@@ -139,7 +139,7 @@ class Host:
         `answered` is told the status of each answer. `connections` None are as many as come. With `peers`
         some objects live in other processes.
         """
-        await aftermath.settle(self.node, self._stage, self._quarantine, ended_itself=self._ended_itself)
+        await aftermath.settle(self.node, self.stage, self._quarantine, ended_itself=self._ended_itself)
         if peers is not None:
             self._shards = Shards(self.node, authorise, peers.worker, peers.calls, peers.requests)
             await self._shards.open(peers.calls_socket)
@@ -164,7 +164,7 @@ class Host:
 
     def _blame_nobody_and(self, end: Callable[[BaseException], None]) -> Callable[[BaseException], None]:
         def fatal(error: BaseException) -> None:
-            self._stage.begin()
+            self.stage.begin()
             end(error)
 
         return fatal

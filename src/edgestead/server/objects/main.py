@@ -33,11 +33,12 @@ from edgestead.objects.runtime.bindings import Ask
 from edgestead.objects.runtime.classes import ClassInfo
 from edgestead.objects.runtime.env import Bindings
 from edgestead.objects.runtime.loader import LoadError, load
-from edgestead.objects.runtime.watchdog import Watchdog
+from edgestead.objects.runtime.stage import Stage
+from edgestead.objects.runtime.watchdog import Process, Verdict, Watchdog
 from edgestead.objects.runtime.wire import Asker
 from edgestead.rest.guesses import Guesses
 from edgestead.server import process
-from edgestead.server.messages import OBJECTS_GROUP, ObjectsStart
+from edgestead.server.messages import OBJECTS_GROUP, ObjectsStart, WaitingStart
 from edgestead.server.objects import layout
 from edgestead.server.objects.access import Gatekeeper
 from edgestead.server.objects.host import Host, Peers, configure_sqlite
@@ -51,6 +52,7 @@ REPORT_SECONDS = 2.0  # between two reports of which tokens were used
 SWITCH_SECONDS = 0.0005
 """How long the loop may keep the interpreter from the log's thread, which needs it several times for each
 group, and would wait up to Python's 5 ms each time."""
+OOM_SCORE = 500  # of 1,000, above that of every other process of the server
 _LOOK_SECONDS = 0.1  # how often a process that may not serve yet looks whether it shall end
 _ANSWERS = slot("edge_objects_requests_total", "1xx") - 1  # plus the first digit of the status
 _LIVE = slot("edge_objects_live")
@@ -67,17 +69,13 @@ _GUESSES = slot("edge_objects_refused_credentials_total")
 
 
 def main() -> None:
-    start = process.begin(ObjectsStart)
+    waiting, messages = process.begin_waiting(WaitingStart)
     sys.setswitchinterval(SWITCH_SECONDS)
-    status = process.Status(start.status_fd)
-    try:  # until there is something to finish, SIGTERM ends an import as it ends any program
-        classes = load(start.sources, lambda source: status.doing(f"importing {source}"))
-    except LoadError as error:
-        status.failed(str(error))
-        sys.exit(1)
-    if twice := sorted(classes.keys() & start.bindings.keys()):
-        status.failed(f"objects.bindings: {twice[0]} is the name of a class already")
-        sys.exit(1)
+    status = process.Status(waiting.status_fd)
+    classes = _classes(waiting, status)  # until there is something to finish, SIGTERM ends this at once
+    _end_before_others()
+    status.waiting()
+    start = process.take_place(ObjectsStart, waiting, messages)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     status.doing("opening the objects' storage")
@@ -98,6 +96,24 @@ def main() -> None:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         driving.run(runner.get_loop(), _live(start, status, folder, classes, fed, lease, stop))
     follower.stop()
+
+
+def _classes(waiting: WaitingStart, status: process.Status) -> dict[str, ClassInfo]:
+    try:
+        classes = load(waiting.sources, lambda source: status.doing(f"importing {source}"))
+    except LoadError as error:
+        status.failed(str(error))
+        sys.exit(1)
+    if twice := sorted(classes.keys() & set(waiting.bindings)):
+        status.failed(f"objects.bindings: {twice[0]} is the name of a class already")
+        sys.exit(1)
+    return classes
+
+
+def _end_before_others() -> None:
+    """When the machine's memory is out, the kernel ends a process of users' code before one of DNS."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(str(OOM_SCORE))
 
 
 def _follow(follower: ThreadFollower) -> None:
@@ -143,7 +159,20 @@ async def _live(
         sys.exit(1)
     sockets = [fd for fd in (start.socket_fd, start.calls_fd, start.requests_fd) if fd >= 0]
     forks.guard(str(Path(start.folder).parent), sockets, host.node.break_off_child)
-    watchdog = Watchdog(loop, start.objects_blocked_seconds, partial(_end_blocked, page, status), status.beat)
+    looked_at = Process(
+        lambda: host.stage.mark,
+        host.stage.who,
+        partial(process.waits_of, os.getpid()),
+        process.resident_bytes,
+    )
+    watchdog = Watchdog(
+        loop,
+        looked_at,
+        partial(_end_blamed, page, status, host.stage),
+        status.beat,
+        block_seconds=start.objects_blocked_seconds,
+        memory_bytes_max=start.memory_bytes_max,
+    )
     watchdog.start()
     ledger = Ledger(page)
     guesses = Guesses(start.api_guesses, partial(page.add, _GUESSES), ledger)
@@ -207,10 +236,11 @@ async def _report(gatekeeper: Gatekeeper, ask: Ask) -> None:
         await gatekeeper.report(ask)
 
 
-def _end_blocked(page: Page, status: process.Status, words: str) -> None:
+def _end_blamed(page: Page, status: process.Status, stage: Stage, verdict: Verdict) -> None:
     """On the watchdog's thread."""
+    stage.blame(verdict.mark)
     page.add(_BLOCKED)
-    status.failed(words)
+    status.failed(verdict.words)
     os._exit(1)
 
 

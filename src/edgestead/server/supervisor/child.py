@@ -6,6 +6,7 @@ Not   when to start or to stop: the supervisor.
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -39,7 +40,7 @@ FAULTS = frozenset(
 )
 
 ENDS_OF_SILENCE = (signal.SIGABRT, signal.SIGKILL)
-"""What a silent process is sent, a look apart. On the first one it says where it stands (`faulthandler`), if
+"""What a silent process is sent, a beat apart. On the first one it says where it stands (`faulthandler`), if
 it runs at all, and ends by a fault of its own. One that was stopped from outside ends by the second."""
 
 _UNSTABLE = slot("edge_process_unstable_seconds")
@@ -63,6 +64,9 @@ class Child:
     `silence_seconds_max` is how long it may give no sign of life, once it gave one.
     `environment` None means the supervisor's own. `held_fd` is inherited for nothing but being held.
     `ended_itself`: the last life, by an exit or a fault, and not by a signal that others send.
+
+    With `make_place` a process gets a second message. Until then it is like any other of its module: so a new
+    life takes the process of `spare`, a child that gives its processes away, if one is there.
     """
 
     def __init__(
@@ -75,12 +79,15 @@ class Child:
         silence_seconds_max: float,
         environment: Mapping[str, str] | None = None,
         held_fd: int | None = None,
+        make_place: MakeStart | None = None,
+        spare: "Child | None" = None,
     ) -> None:
         self.name = name
         self.counters_fd = counters_fd
         self.silence_seconds_max = silence_seconds_max
         self._module = module
-        self._make_start = make_start
+        self._make_start, self._make_place = make_start, make_place
+        self.spare = spare
         self._now = now
         self._environment = environment
         self._held = () if held_fd is None else (held_fd,)
@@ -90,6 +97,7 @@ class Child:
         self._backoff_seconds = BACKOFF_FIRST_SECONDS
         self._started_at = 0.0
         self._popen: subprocess.Popen[bytes] | None = None
+        self._messages: socket.socket | None = None  # to a process that waits for its place
         self._unread = b""
         self.pidfd = -1
         self.status_fd = -1
@@ -100,6 +108,7 @@ class Child:
         self.reason = ""
         self.doing, self.steps = "", 0  # what it does before it is ready, and how often it said so
         self._silent_seconds: float | None = None  # None until the first sign of this life
+        self._silence_allowed, self._waited_seconds = silence_seconds_max, 0.0
         self._ends_of_silence = iter(ENDS_OF_SILENCE)
 
     @property
@@ -139,46 +148,77 @@ class Child:
             raise
 
     def _begin(self) -> None:
-        status_read, status_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        try:
-            popen = self._spawn(status_write)
-        except BaseException:
-            os.close(status_read)
-            raise
-        finally:
-            os.close(status_write)
-        try:
-            self.pidfd = os.pidfd_open(popen.pid)
-        except OSError:  # nobody could watch it
-            os.close(status_read)
-            popen.kill()
-            popen.wait()
-            raise
-        self._popen, self.status_fd = popen, status_read
+        if self.spare is None or not self.spare.is_alive or not self._take(self.spare):
+            self._spawn()
+            if self._make_place is not None:
+                self._give_place(self._make_place)
         self._started_at = self._now()
         self._counters.add(_STARTS)
         self.lives += 1
         self._unread, self.is_ready, self.is_hung_up, self.reason = b"", False, False, ""
         self.doing, self.steps, self._silent_seconds = "", 0, None
+        self._silence_allowed, self._waited_seconds = self.silence_seconds_max, 0.0
         self._ends_of_silence = iter(ENDS_OF_SILENCE)
 
-    def _spawn(self, status_write: int) -> subprocess.Popen[bytes]:
-        message_read, message_write = os.pipe2(os.O_CLOEXEC)
+    def _spawn(self) -> None:
+        status_read, status_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        popen: subprocess.Popen[bytes] | None = None
         try:
             start, descriptors = self._make_start(self, status_write)
-            message = msgspec.msgpack.encode(start)
-            assert len(message) <= process.START_BYTES_MAX
-            os.write(message_write, message)
-            return subprocess.Popen(
-                [sys.executable, "-P", "-m", self._module, str(message_read), self.name],
+            ours.send(_encoded(start))
+            popen = subprocess.Popen(
+                [sys.executable, "-P", "-m", self._module, str(theirs.fileno()), self.name],
                 stdin=subprocess.DEVNULL,
                 env=self._environment,
-                pass_fds=(message_read, status_write, self.counters_fd, *self._held, *descriptors),
+                pass_fds=(theirs.fileno(), status_write, self.counters_fd, *self._held, *descriptors),
                 process_group=0,  # Ctrl-C in a terminal is for the supervisor alone
             )
+            self.pidfd = os.pidfd_open(popen.pid)
+        except BaseException:
+            ours.close()
+            os.close(status_read)
+            if popen is not None:  # nobody could watch it
+                popen.kill()
+                popen.wait()
+            raise
         finally:
-            os.close(message_read)
-            os.close(message_write)
+            os.close(status_write)
+            theirs.close()
+        self._popen, self.status_fd, self._messages = popen, status_read, ours
+
+    def _give_place(self, make_place: MakeStart) -> bool:
+        """Send the second message. False when the process is gone already."""
+        start, descriptors = make_place(self, self.status_fd)
+        numbers = [self.counters_fd, *descriptors]
+        message = msgspec.msgpack.encode([numbers, msgspec.Raw(_encoded(start))])
+        assert self._messages is not None
+        try:
+            socket.send_fds(self._messages, [message], numbers)
+        except OSError:
+            return False
+        return True
+
+    def _take(self, spare: "Child") -> bool:
+        """Have the process of the spare child as this one's. False when it had just ended."""
+        taken = spare._popen, spare.pidfd, spare.status_fd, spare._messages
+        spare._popen, spare.pidfd, spare.status_fd, spare._messages = None, -1, -1, None
+        self._popen, self.pidfd, self.status_fd, self._messages = taken
+        assert self._make_place is not None
+        if self._give_place(self._make_place):
+            return True
+        self.send(signal.SIGKILL)
+        self._popen.wait()  # type: ignore[union-attr]
+        self._close()
+        return False
+
+    def _close(self) -> None:
+        """Give back what a process had that is gone."""
+        os.close(self.pidfd)
+        os.close(self.status_fd)
+        if self._messages is not None:
+            self._messages.close()
+        self._popen, self.pidfd, self.status_fd, self._messages = None, -1, -1, None
 
     def read_status(self) -> list[bytes]:
         """The lines that came since the last call. Notes readiness and the reason of a failure itself."""
@@ -190,7 +230,7 @@ class Child:
         *lines, rest = (self._unread + read).split(b"\n")
         self._unread = rest[-_LINE_BYTES_MAX:]
         for line in lines:
-            if line == process.READY:
+            if line == process.READY or (line == process.WAITING and self._make_place is None):
                 self.is_ready = True
             elif line == process.BEAT:
                 self._silent_seconds = 0.0
@@ -202,12 +242,18 @@ class Child:
         return lines
 
     def end_if_silent(self, seconds: float) -> bool:
-        """Count so much of the watcher's time. True when the process is ended for its silence."""
+        """Count so much of the watcher's time. True when the process is ended for its silence.
+
+        What it waited for a processor or waits for a disk is not its silence.
+        """
         if self._silent_seconds is None:
             return False
-        self._silent_seconds += seconds
-        if self._silent_seconds < self.silence_seconds_max:
+        waited_seconds, on_disk = process.waits_of(self.pid)
+        waited, self._waited_seconds = waited_seconds - self._waited_seconds, waited_seconds
+        self._silent_seconds += 0.0 if on_disk else max(0.0, seconds - waited)
+        if self._silent_seconds < self._silence_allowed:
             return False
+        self._silence_allowed += process.BEAT_SECONDS
         end = next(self._ends_of_silence, None)
         if end is not None:
             self.send(end)
@@ -233,9 +279,8 @@ class Child:
         self._ends.append(int(time.time()))
         if len(self._ends) == ENDS_MAX:
             self._counters.set(_UNSTABLE, self._ends[0])
-        os.close(self.pidfd)
-        os.close(self.status_fd)
-        self._popen, self.pidfd, self.status_fd, self.is_ready = None, -1, -1, False
+        self._close()
+        self.is_ready = False
         if self.reason:
             return self.reason
         return f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit status {code}"
@@ -254,3 +299,9 @@ def _plain(value: Any) -> Any:
     if type(value) is tuple:
         return tuple(map(_plain, value))
     return str(value) if isinstance(value, _TEXTS) else value
+
+
+def _encoded(start: Start) -> bytes:
+    message = msgspec.msgpack.encode(start)
+    assert len(message) <= process.START_BYTES_MAX
+    return message

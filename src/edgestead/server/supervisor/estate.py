@@ -31,6 +31,7 @@ from edgestead.server.messages import (
     EdgeStart,
     LogStart,
     ObjectsStart,
+    WaitingStart,
 )
 from edgestead.server.objects import estate as objects_estate
 from edgestead.server.space import Space
@@ -114,14 +115,11 @@ class Estate:
         ]
         tcp_start = partial(self._dns_start, self._listeners.dns_tcp.fileno(), -1)
         self._consumers.append(self._child("dns-tcp", "dns.tcp", tcp_start))
+        self.spare: Child | None = None
+        if objects_workers and config.objects_spare:
+            self.spare = self._objects_child("objects-spare")
         self._objects = [
-            self._child(
-                f"objects-{worker}",
-                "objects.main",
-                partial(self._objects_start, worker),
-                objects_estate.environment(os.environ),
-                objects_estate.blocked_seconds(config),
-            )
+            self._objects_child(f"objects-{worker}", partial(self._objects_start, worker))
             for worker in range(objects_workers)
         ]
         self._edge_shared = estate.Shared(self._folder, estate.workers(config), undo)
@@ -139,6 +137,8 @@ class Estate:
         make_start: MakeStart,
         environment: Mapping[str, str] | None = None,
         silence_seconds_max: float | None = None,
+        make_place: MakeStart | None = None,
+        spare: Child | None = None,
     ) -> Child:
         counters_fd = os.memfd_create(f"edgestead-counters-{name}", os.MFD_CLOEXEC)
         os.ftruncate(counters_fd, PAGE_BYTES)
@@ -152,11 +152,31 @@ class Estate:
             silence_seconds_max or self._config.silence_seconds,
             environment,
             held_fd=self._folder.runtime_fd,
+            make_place=make_place,
+            spare=spare,
+        )
+
+    def _objects_child(self, name: str, make_place: MakeStart | None = None) -> Child:
+        """One that runs objects; without a place the spare one."""
+        return self._child(
+            name,
+            "objects.main",
+            self._waiting_start,
+            objects_estate.environment(os.environ),
+            objects_estate.blocked_seconds(self._config),
+            make_place,
+            self.spare,
         )
 
     @property
     def children(self) -> list[Child]:
+        """Those that have to be ready for the server to be up."""
         return [*self._logs, self._control, *self._consumers, *self._objects, *self._edges]
+
+    @property
+    def every_child(self) -> list[Child]:
+        """The spare one, too."""
+        return self.children if self.spare is None else [*self.children, self.spare]
 
     def renew_keys(self) -> float:
         """Make the keys that are due. Returns in how many seconds to ask again."""
@@ -171,7 +191,8 @@ class Estate:
 
         Objects go first, because they ask control for key-value data; the log goes last.
         """
-        return [self._objects, [self._control], [*self._edges, *self._consumers], self._logs]
+        objects = self._objects if self.spare is None else [*self._objects, self.spare]
+        return [objects, [self._control], [*self._edges, *self._consumers], self._logs]
 
     def open_to_the_world(self) -> ready.Ready:
         """Everything answers: leave word of it in the data folder and the ready-file.
@@ -243,7 +264,7 @@ class Estate:
             nameservers=config.nameserver,
             metrics_open=config.metrics_open or listeners.api_is_local,
             silence_ms=config.silence_seconds * 1000,
-            objects_silence_ms=(config.silence_seconds + objects_estate.blocked_seconds(config)) * 1000,
+            objects_silence_ms=int((config.silence_seconds + objects_estate.blocked_seconds(config)) * 1000),
             disk_reserve_bytes=config.disk_reserve_mib << 20,
             objects_workers=len(self._objects),
             edge_workers=len(self._edges),
@@ -257,6 +278,16 @@ class Estate:
         sockets = [start.api_fd, start.feed_fd, start.admin_fd, start.kv_fd]
         pidfds = [consumer.pidfd for consumer in serving]
         return start, [start.lock_fd, start.last_words_fd, *sockets, *self._pages.values(), *pidfds]
+
+    def _waiting_start(self, child: Child, status_fd: int) -> tuple[WaitingStart, Iterable[int]]:
+        start = child.message(
+            WaitingStart,
+            status_fd,
+            self._config,
+            sources=self._config.objects,
+            bindings=tuple(name for name, _ in self._config.objects_bindings),
+        )
+        return start, []
 
     def _objects_start(self, worker: int, child: Child, status_fd: int) -> tuple[ObjectsStart, Iterable[int]]:
         listeners = self._listeners
@@ -272,11 +303,11 @@ class Estate:
             calls_fd=listeners.objects_calls[worker].fileno() if many else -1,
             requests_fd=listeners.objects_requests[worker].fileno() if many else -1,
             feed_path=str(self._runtime_dir / "feed.sock"),
-            sources=self._config.objects,
             worker=worker,
             workers=workers,
             calls=tuple(map(str, objects_sockets(runtime_dir, "calls", workers))),
             requests=tuple(map(str, objects_sockets(runtime_dir, "requests", workers))),
+            memory_bytes_max=objects_estate.memory_bytes_max(self._config),
             kv_path=str(runtime_dir / "kv.sock"),
             bindings=dict(self._config.objects_bindings),
             alarms=not self._config.no_alarms,

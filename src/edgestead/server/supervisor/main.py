@@ -29,6 +29,8 @@ SLOW_SECONDS = 5  # of one life without being ready, until the operator hears wh
 START_SECONDS_MAX = 120
 """Of one life, until it is ready or says that it does something else: a large database is migrated in it."""
 
+LOOKS = 4  # for silence, in the shortest time that anybody may be silent
+
 _END_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _log = logging.getLogger("edgestead.server")
 
@@ -91,11 +93,13 @@ class Supervisor:
 
     def _start(self, child: Child) -> None:
         self._waiting.discard(child.name)
-        if self._is_ending:
+        if self._is_ending or child.is_alive:
             return
         if lost := self._estate.lost:
             self._lose(lost)
             return
+        if child.spare is not None and child.spare.is_alive:
+            self._forget(child.spare)  # its process becomes this child's
         try:
             child.start()
         except (OSError, StartError) as error:  # no room for a process; credentials.json damaged meanwhile
@@ -108,14 +112,26 @@ class Supervisor:
         self._loop.after(SLOW_SECONDS, partial(self._say_unless_ready, child, child.lives))
         self._give_time_to_start(child, child.lives)
 
+    def _start_spare(self) -> None:
+        """When there is none: at the end of the start, and when the one that was taken answers."""
+        spare = self._estate.spare
+        if spare is not None and not spare.is_alive:
+            self._start(spare)
+
+    def _forget(self, child: Child) -> None:
+        self._loop.forget(child.pidfd)
+        if not child.is_hung_up:
+            self._loop.forget(child.status_fd)
+
     def _renew_keys(self) -> None:
         self._loop.after(self._estate.renew_keys(), self._renew_keys)
 
     def _look_for_silence(self) -> None:
         """Each look counts as the usual time between two: nobody is blamed while this process stood still."""
-        self._loop.after(process.BEAT_SECONDS, self._look_for_silence)
+        seconds = min(process.BEAT_SECONDS, *(c.silence_seconds_max / LOOKS for c in self._estate.children))
+        self._loop.after(seconds, self._look_for_silence)
         for child in self._estate.children:
-            if not self._is_ending and child.end_if_silent(process.BEAT_SECONDS):
+            if not self._is_ending and child.end_if_silent(seconds):
                 _log.error(
                     "%s (pid %d) gave no sign of life for %g s: killed",
                     child.name,
@@ -160,6 +176,8 @@ class Supervisor:
             self._tell_credentials()
         if process.READY in lines and not self._is_up and all(c.is_ready for c in self._estate.children):
             self._come_up()
+        if process.READY in lines and self._is_up:
+            self._start_spare()
         return True
 
     def _lose(self, words: str) -> None:
@@ -194,10 +212,8 @@ class Supervisor:
             _log.error("the ready-file is out of date: %s", error)
 
     def _ended(self, child: Child) -> None:
-        pid, pidfd, status_fd = child.pid, child.pidfd, child.status_fd
-        self._loop.forget(pidfd)
-        if not child.is_hung_up:
-            self._loop.forget(status_fd)
+        pid = child.pid
+        self._forget(child)
         lines = child.read_status()
         words = child.bury()
         if self._is_ending:
@@ -215,6 +231,10 @@ class Supervisor:
         if not self._is_up:
             self._failure = self._failure or f"{child.name} could not start: {words}"
             self._end()
+            return
+        if child.spare is not None and child.spare.is_alive:
+            _log.warning("%s goes on in the spare process", child.name)
+            self._start(child)
             return
         delay = child.next_delay_seconds()
         _log.warning("%s starts again in %.2f s", child.name, delay)
@@ -253,7 +273,7 @@ class Supervisor:
             self._end()
             return
         self._is_forced = True
-        for child in self._estate.children:
+        for child in self._estate.every_child:
             child.send(signal.SIGKILL)
 
     def _end(self) -> None:
