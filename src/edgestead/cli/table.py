@@ -26,9 +26,7 @@ def show_list(
 ) -> None:
     """A list of the API: a table for people, or JSON as it came."""
     if as_json:
-        from edgestead.cli.output import echo_array
-
-        echo_array(found)
+        _echo_json(found)
     else:
         echo_table(heads, map(row, found))
 
@@ -36,11 +34,27 @@ def show_list(
 def show_one(found: Json, members: Callable[[Json], Iterable[tuple[str, object]]], *, as_json: bool) -> None:
     """One thing of the API: a line a member for people, or JSON as it came."""
     if as_json:
-        from edgestead.cli.output import echo_object
-
-        echo_object(found.items())
+        _echo_json(found)
     else:
         echo_members(members(found))
+
+
+def show_lines(found: Json | Iterable[Json], *lines: str, as_json: bool) -> None:
+    """What a command did or found: sentences for people, or JSON as it came."""
+    if as_json:
+        _echo_json(found)
+    else:
+        for line in lines:
+            click.echo(line)
+
+
+def _echo_json(found: Json | Iterable[Json]) -> None:
+    from edgestead.cli.output import echo_array, echo_object
+
+    if isinstance(found, dict):
+        echo_object(found.items())
+    else:
+        echo_array(found)
 
 
 def echo_table(heads: Sequence[str], rows: Iterable[Iterable[object]], none: str = "There are none.") -> None:

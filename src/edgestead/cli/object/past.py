@@ -11,7 +11,7 @@ import click
 
 from edgestead.cli.failure import Failed, confirmed
 from edgestead.cli.object.target import objects_api, of_object, path_of
-from edgestead.cli.table import show_one
+from edgestead.cli.table import show_lines, show_one
 from edgestead.cli.target import JSON, YES, Command, Json
 
 _ASK = "Times are like 2026-11-21T10:30:00Z, or 90s, 10m, 3h, 2d ago."
@@ -68,13 +68,7 @@ def timeline(
     query: dict[str, object] = {word: ago_ms(text) for word, text in bounds.items() if text is not None}
     path = path_of(class_name, name, by_id, "timeline")
     found = objects_api().call("GET", path, query={**query, "limit": limit})["result"]
-    if as_json:
-        from edgestead.cli.output import echo_array
-
-        echo_array(found)
-        return
-    for line in picture(found):
-        click.echo(line)
+    show_lines(found, *picture(found), as_json=as_json)
 
 
 @click.command("restore", cls=Command)

@@ -13,6 +13,7 @@ import click
 
 from edgestead.cli.failure import Failed
 from edgestead.cli.folder import data_dir, folder_options
+from edgestead.cli.table import show_lines
 from edgestead.cli.target import JSON, ZONE, Command, Json, api, pages, zone_of
 
 if TYPE_CHECKING:
@@ -111,13 +112,8 @@ def check(zone: str, as_json: bool) -> None:
     found_zone = zone_of(server, zone)
     records = list(pages(server, f"/zones/{found_zone['id']}/dns_records", {}))
     found = findings(found_zone["name"], found_zone.get("name_servers") or [], records)
-    if as_json:
-        from edgestead.cli.output import echo_array
-
-        echo_array([one._asdict() for one in found])
-    else:
-        for one in found:
-            click.echo(f"{one.level:<7} {one.name}: {one.words}")
+    lines = [f"{one.level:<7} {one.name}: {one.words}" for one in found]
+    show_lines([one._asdict() for one in found], *lines, as_json=as_json)
     broken = sum(one.level == "broken" for one in found)
     if broken:
         raise Failed(f"{found_zone['name']}: {broken} broken, {len(found) - broken} to look at.")

@@ -9,6 +9,7 @@ from typing import BinaryIO
 import click
 
 from edgestead.cli.failure import Failed
+from edgestead.cli.table import show_lines
 from edgestead.cli.target import JSON, ZONE, Command, api, zone_of
 
 FILE_BYTES_MAX = 256 << 20  # read into memory; the server's own limit is far below
@@ -41,14 +42,8 @@ def import_file(zone: str, file: BinaryIO, proxied: bool, as_json: bool) -> None
     path = f"/zones/{found['id']}/dns_records/import"
     answer = server.request("POST", path, headers=headers, body=lambda: body, repeat=False)
     result = json.loads(b"".join(server.chunks(answer)))["result"]
-    if as_json:
-        from edgestead.cli.output import echo_object
-
-        echo_object(result.items())
-        return
-    click.echo(
-        f"{found['name']}: {result['recs_added']} of {result['total_records_parsed']} records are added."
-    )
+    added = f"{found['name']}: {result['recs_added']} of {result['total_records_parsed']} records are added."
+    show_lines(result, added, as_json=as_json)
 
 
 @click.command("export", cls=Command)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import click
 
 from edgestead.cli.failure import confirmed
-from edgestead.cli.table import show_list, words
+from edgestead.cli.table import show_lines, show_list, words
 from edgestead.cli.target import JSON, YES, ZONE, Command, Json, api, zone_of
 from edgestead.cli.zone.record_read import full_name
 
@@ -87,14 +87,8 @@ def restore(zone: str, number: int, name: str | None, yes: bool, as_json: bool) 
 
 
 def _tell(done: Json, same: str, words: str, *, as_json: bool) -> None:
-    if as_json:
-        from edgestead.cli.output import echo_object
-
-        echo_object(done.items())
-    elif done["sequence"] is None:
-        click.echo(same)
-    else:
-        click.echo(f"{words} That is change {done['sequence']}.")
+    line = same if done["sequence"] is None else f"{words} That is change {done['sequence']}."
+    show_lines(done, line, as_json=as_json)
 
 
 def _row(change: Json) -> tuple[object, ...]:

@@ -7,7 +7,7 @@ Not   what is inside a zone. Imports click and the standard library only.
 import click
 
 from edgestead.cli.failure import confirmed
-from edgestead.cli.table import show_list, show_one
+from edgestead.cli.table import show_lines, show_list, show_one
 from edgestead.cli.target import JSON, YES, ZONE, Command, Json, api, pages, zone_of
 
 _HEADS = ("name", "id", "status", "name servers")
@@ -36,11 +36,12 @@ def create(name: str, as_json: bool) -> None:
     server = api()
     body = {"name": name, "type": "full", "account": {"id": account_of(server, None)}}
     made = server.call("POST", "/zones", json_body=body, repeat=False)["result"]
-    if as_json:
-        show_one(made, _members, as_json=True)
-        return
-    click.echo(f"Zone {made['name']} is {made['status']}. Its id is {made['id']}.")
-    click.echo(f"Its parent zone delegates it to {' and '.join(made['name_servers'])}.")
+    show_lines(
+        made,
+        f"Zone {made['name']} is {made['status']}. Its id is {made['id']}.",
+        f"Its parent zone delegates it to {' and '.join(made['name_servers'])}.",
+        as_json=as_json,
+    )
 
 
 @click.command("get", cls=Command)

@@ -10,13 +10,13 @@ from typing import Any
 
 import click
 
+from edgestead.cli.table import show_lines
 from edgestead.cli.target import JSON, ZONE, Command, Json, api, zone_of
 from edgestead.cli.zone.record_read import (
     CONTENT,
     RECORD,
     TYPE,
     describe,
-    echo_record,
     record_of,
     records_path,
 )
@@ -129,7 +129,4 @@ def _body(members: Json) -> Json:
 
 
 def _done(verb: str, record: Json, as_json: bool) -> None:
-    if as_json:
-        echo_record(record, as_json)
-    else:
-        click.echo(f"{verb} {describe(record)}, id {record['id']}.")
+    show_lines(record, f"{verb} {describe(record)}, id {record['id']}.", as_json=as_json)

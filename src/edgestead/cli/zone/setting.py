@@ -13,7 +13,7 @@ import click
 
 from edgestead.cli.failure import Failed
 from edgestead.cli.rule.target import JSON, ZONE, Command, Target, zone_target
-from edgestead.cli.table import show_list
+from edgestead.cli.table import show_lines, show_list
 from edgestead.cli.target import Json
 
 _HEADS = ("setting", "value", "may be changed", "changed")
@@ -39,12 +39,7 @@ def list_settings(zone: str | None, as_json: bool) -> None:
 def get(name: str, zone: str | None, as_json: bool) -> None:
     """Print the value of one setting."""
     found = _find(_all(zone_target(zone)), name)
-    if as_json:
-        from edgestead.cli.output import echo_object
-
-        echo_object(found.items())
-    else:
-        click.echo(_text(found["value"]))
+    show_lines(found, _text(found["value"]), as_json=as_json)
 
 
 @setting.command("set", cls=Command)
@@ -73,13 +68,8 @@ def set_values(pairs: tuple[str, ...], zone: str | None, as_json: bool) -> None:
     answered = target.api.call("PATCH", path, json_body={"items": items})["result"]
     now = {one["id"]: one for one in answered}
     changed = [now[item["id"]] for item in items]
-    if as_json:
-        from edgestead.cli.output import echo_array
-
-        echo_array(changed)
-        return
-    for one in changed:
-        click.echo(f"{target.name}: {one['id']} is {_text(one['value'])}.")
+    lines = [f"{target.name}: {one['id']} is {_text(one['value'])}." for one in changed]
+    show_lines(changed, *lines, as_json=as_json)
 
 
 def _all(target: Target) -> dict[str, Json]:
