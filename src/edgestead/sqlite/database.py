@@ -77,5 +77,7 @@ class Database:
         """Finish the queue, then close. Idempotent. Reads end with Unavailable from now on."""
         self.writer.close()
         self.readers.close()
-        self._db.close()
-        self._witness.close()
+        try:
+            self._db.close()  # its last checkpoint may fail
+        finally:
+            self._witness.close()
