@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from edgestead.rest.log import BatchedLog
+from edgestead.server import log
 from edgestead.server.log import WaitingHandler
 
 LINES = 5_000  # of 100 octets: far more than a pipe holds
@@ -47,6 +48,31 @@ def test_a_full_pipe_keeps_nobody_waiting(pipe):
     handler.close()  # returns, though what waits cannot be written
 
 
+def test_lines_that_fill_the_queue_at_the_end_come_out_too(pipe, monkeypatch):
+    """A thread that is slow, and no reader that is stuck: it has to end by itself, with nothing left."""
+    read, write = pipe
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slowly(descriptor, octets):
+        begun.set()
+        go_on.wait()
+        os.write(descriptor, octets)
+
+    monkeypatch.setattr(log, "_write", slowly)
+    monkeypatch.setattr(log, "END_SECONDS_MAX", 0)
+    handler = WaitingHandler(write, lines_max=2)
+    handler.emit(record("line 0"))
+    begun.wait()
+    for number in (1, 2):
+        handler.emit(record(f"line {number}"))
+    handler.close()
+    go_on.set()
+    handler._thread.join(60)
+
+    assert not handler._thread.is_alive()
+    assert os.read(read, 4096) == b"line 0\nline 1\nline 2\n"
+
+
 def test_dropped_lines_are_counted_once_somebody_reads_again(pipe):
     read, write = pipe
     handler = WaitingHandler(write, lines_max=10)
@@ -63,8 +89,26 @@ def test_dropped_lines_are_counted_once_somebody_reads_again(pipe):
 
 
 def test_a_full_pipe_does_not_hold_up_the_end_of_the_request_log(pipe):
-    log = BatchedLog(pipe[1])
+    batched = BatchedLog(pipe[1])
     for _ in range(LINES):
-        log(b"x" * 99)
+        batched(b"x" * 99)
 
-    log.close()
+    batched.close()
+
+
+def test_a_request_that_is_logged_after_the_last_look_is_written_too(pipe):
+    read, write = pipe
+    batched = BatchedLog(write)
+    look = batched._write
+
+    def the_last_look():
+        look()
+        if not batched._closed:
+            batched("late")
+            batched._closed = True
+
+    batched._write = the_last_look
+    batched("early")
+    batched._thread.join(60)
+
+    assert os.read(read, 4096) == b'"early"\n"late"\n'

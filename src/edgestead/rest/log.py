@@ -10,6 +10,7 @@ import threading
 import time
 import traceback
 from collections import deque
+from contextlib import suppress
 
 from edgestead.model.log_text import LogForm
 from edgestead.rest.exchange import Exchange
@@ -83,15 +84,14 @@ class BatchedLog:
         self._thread.join(_CLOSE_SECONDS_MAX)
 
     def _run(self) -> None:
-        while not self._closed:
-            self._wake.wait()
-            if not self._closed:
-                time.sleep(_BATCH_SECONDS)
-            self._wake.clear()
-            try:
+        with suppress(OSError):  # nobody reads us any more; requests must go on
+            while not self._closed:
+                self._wake.wait()
+                if not self._closed:
+                    time.sleep(_BATCH_SECONDS)
+                self._wake.clear()
                 self._write()
-            except OSError:
-                return  # nobody reads us any more; requests must go on
+            self._write()  # what came between the last look and the end
 
     def _write(self) -> None:
         while self._lines:

@@ -7,6 +7,7 @@ Not   request lines (`rest.log`); the two forms (`model.log_text`); secrets: no 
 import logging
 import os
 import threading
+from contextlib import suppress
 from pathlib import Path
 from queue import Full, Queue
 from typing import TextIO
@@ -65,6 +66,7 @@ class WaitingHandler(logging.Handler):
         self._descriptor = descriptor
         self._lines: Queue[bytes | None] = Queue(lines_max)
         self._dropped = 0
+        self._closing = False
         self._thread = threading.Thread(target=self._run, name="log", daemon=True)
         self._thread.start()
 
@@ -76,16 +78,14 @@ class WaitingHandler(logging.Handler):
 
     def close(self) -> None:
         """Wait a moment for what is left, which a stuck reader loses. `logging` calls it at the end."""
-        if self._thread.is_alive():
-            try:
-                self._lines.put_nowait(None)
-            except Full:
-                return super().close()
-            self._thread.join(END_SECONDS_MAX)
+        self._closing = True
+        with suppress(Full):  # then the thread sees for itself that nothing follows
+            self._lines.put_nowait(None)
+        self._thread.join(END_SECONDS_MAX)
         super().close()
 
     def _run(self) -> None:
-        while (line := self._lines.get()) is not None:
+        while not (self._closing and self._lines.empty()) and (line := self._lines.get()) is not None:
             dropped, self._dropped = self._dropped, 0
             if dropped:
                 line += b'{"event":"log_lines_dropped","count":%d}\n' % dropped
