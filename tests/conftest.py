@@ -1,16 +1,26 @@
 """What every room's tests share: the switch for long runs, patience, and where the time went."""
 
+import ctypes
+import gc
 import signal
 from collections import Counter
+from contextlib import suppress
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 LONG_SECONDS_MAX = 2 * 3_600  # of a long test that names no time of its own
+LARGE_BLOCK_BYTES = 1 << 18
+_M_MMAP_THRESHOLD = -3  # <malloc.h>
 
 # A shell that starts tests in the background has them, and all that they start, ignore Ctrl-C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Large blocks go back to the system when they are free. Otherwise the C library keeps ever larger ones, which
+# tests with values and disks of many MiB turn into hundreds.
+with suppress(AttributeError, OSError):  # another C library
+    ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)
 
 # On top of what hypothesis chose (with CI set: the same examples every time): no example is too slow.
 settings.register_profile("patient", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -30,6 +40,15 @@ def pytest_collection_modifyitems(config, items):
         return
     config.hook.pytest_deselected(items=long_ones)
     items[:] = [item for item in items if item not in long_ones]
+
+
+def pytest_collection_finish():
+    """What was collected stays for the whole run: half a million objects that are not looked through again.
+
+    Otherwise full collections are so rare, and so slow, that what tests leave in cycles stays for minutes.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -28,6 +28,7 @@ def logs() -> Iterator[Logs]:
         opened = Logs(disk, vfs)
         yield opened
         opened.abandon()
+    disk.wipe()
 
 
 def until_it_fails(
@@ -109,6 +110,7 @@ def test_the_very_first_start_may_be_cut_off_anywhere(logs: Logs, seed: int) -> 
             new.power_cut(seed)
             put(log := new.open(), log.acquire(ref()), keys(a=b"1"))
             new.abandon()
+        disk.wipe()
 
 
 @pytest.mark.long
@@ -123,6 +125,7 @@ def test_a_thousand_power_cuts() -> None:
             acknowledged += told.count
             assert verdict(logs, told) == [], seed
             logs.abandon()
+        disk.wipe()
     assert acknowledged > 50 * LONG_ROUNDS
     print(json.dumps({"acknowledged": acknowledged}))  # noqa: T201
 

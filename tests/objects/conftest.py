@@ -22,8 +22,10 @@ OF_BOTH = {
 
 
 @pytest.fixture
-def disk() -> SimulatedDisk:
-    return SimulatedDisk()
+def disk() -> Iterator[SimulatedDisk]:
+    made = SimulatedDisk()
+    yield made
+    made.wipe()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

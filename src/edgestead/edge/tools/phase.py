@@ -4,6 +4,7 @@ Owns  `Phase`, `ZoneRules`, `Tools`.
 Not   the order of phases.
 """
 
+import mmap
 import os
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
@@ -64,7 +65,7 @@ class Tools(NamedTuple):
 def local_tools(observer: Observer | None = None) -> Tools:
     """Tools of a worker that is alone and whose clearances end with it."""
     keys = [Key("00000001", os.urandom(KEY_OCTETS))]
-    rates = Rates(memoryview(bytearray(memory_octets(1))), os.urandom(KEY_OCTETS))
+    rates = Rates(memoryview(mmap.mmap(-1, memory_octets(1))), os.urandom(KEY_OCTETS))
     return Tools(Clearances(lambda: keys), rates, observer=observer or Silent())
 
 
