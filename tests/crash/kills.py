@@ -9,7 +9,7 @@ from edgestead.testing.server import END_SECONDS_MAX, is_running, wait_until
 
 def kill_process(server, name):
     """End one of its processes, and wait for the next one of that name."""
-    pid = server.children()[name]
+    pid = server.wait_for_life(name)
     os.kill(pid, signal.SIGKILL)
     server.wait_for_life(name, pid)
 

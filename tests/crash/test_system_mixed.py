@@ -129,12 +129,12 @@ class House:
 
     def strike(self, faults):
         """Let it befall them, and wait until each lives again."""
-        before = self.server.children()
         if "supervisor" in faults:
             os.kill(self.server.pid, signal.SIGKILL)
             self.server.wait()
             self.server.start()  # while its orphans may still be dying
             return
+        before = {name: self.server.wait_for_life(name) for name in faults}
         for name, number in faults.items():
             os.kill(before[name], number)
         for name in faults:

@@ -29,10 +29,12 @@ def serving(path, **handlers):
     thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
     thread.start()
     started.wait()
-    yield
-    loop.call_soon_threadsafe(ended.set)
-    thread.join()
-    loop.close()
+    try:
+        yield
+    finally:
+        loop.call_soon_threadsafe(ended.set)
+        thread.join()
+        loop.close()
 
 
 def raw(path, content):

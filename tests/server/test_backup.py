@@ -10,7 +10,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from contextlib import closing
 
 import pytest
@@ -95,7 +94,7 @@ def test_a_backup_of_a_running_server_is_a_server_again(filled, new_server, tmp_
     assert again.dig("www.example.com") == ["192.0.2.1"]
     assert again.call("GET", f"{filled.space}/values/small").body == "s"
     assert again.call("GET", f"{filled.space}/values/large").body == LARGE
-    again.wait_until(lambda: serial(again) > before, 30)
+    again.wait_until(lambda: serial(again) > before, 60)
     again.make_record(again.call("GET", "/zones").result[0]["id"], "A", "new", "192.0.2.2")
     assert again.dig("new.example.com") == ["192.0.2.2"]
     assert "is whole" in done("verify", "--data-dir", again.data_dir)
@@ -108,7 +107,7 @@ def test_events_and_clearances_survive_a_loss(edge_server, new_server, tmp_path)
     assert edge_server.call("PUT", phase, {"rules": [rule]}).status == 200
     edge_server.make_record(zone, "A", "www", "127.0.0.1", proxied=True)
     assert visit(edge_server, "www.example.com", "/no") == 403
-    edge_server.wait_until(lambda: events_of(edge_server, zone), 30)
+    edge_server.wait_until(lambda: events_of(edge_server, zone), 60)
     event = events_of(edge_server, zone)
 
     done("backup", tmp_path / "backup", "--data-dir", edge_server.data_dir)
@@ -119,7 +118,7 @@ def test_events_and_clearances_survive_a_loss(edge_server, new_server, tmp_path)
 
     assert events_of(again, zone) == event
     assert visit(again, "www.example.com", "/no") == 403
-    again.wait_until(lambda: len(events_of(again, zone)) == 2, 30)
+    again.wait_until(lambda: len(events_of(again, zone)) == 2, 60)
     keys = [(server.data_dir / "challenge-keys.json").read_bytes() for server in (edge_server, again)]
     assert keys[0] == keys[1]
 
@@ -137,12 +136,13 @@ def test_everything_acknowledged_before_is_in_a_backup_made_under_load(filled, n
 
     writer = threading.Thread(target=write)
     writer.start()
-    while len(acknowledged) < 5:
-        time.sleep(0.01)
-    before = list(acknowledged)
-    done("backup", tmp_path / "backup", "--data-dir", filled.data_dir)
-    stop.set()
-    writer.join(60)
+    try:
+        filled.wait_until(lambda: len(acknowledged) >= 5 or not writer.is_alive(), 60)
+        before = list(acknowledged)
+        done("backup", tmp_path / "backup", "--data-dir", filled.data_dir)
+    finally:
+        stop.set()
+        writer.join()
 
     assert "is whole" in done("verify", tmp_path / "backup")
     again = new_server(name="again")

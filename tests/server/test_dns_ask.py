@@ -14,8 +14,9 @@ from edgestead.testing.server import environment
 
 
 @pytest.fixture
-def world(edge_server):
-    """The shared server with a zone, and a function that runs edgecli on it."""
+def world(new_server, patience):
+    """A server with a zone, and a function that runs edgecli on it."""
+    edge_server = new_server(*patience).start()
     zone_id = edge_server.make_zone("asked.example")
     edge_server.make_record(zone_id, "A", "www", "192.0.2.1", proxied=True)
     edge_server.make_record(zone_id, "CNAME", "alias", "www.asked.example")

@@ -126,11 +126,13 @@ def test_a_request_under_way_is_answered_before_the_end(edge_server):
     head = (
         f"POST /client/v4/zones/{zone_id}/dns_records HTTP/1.1\r\nHost: {api}\r\n"
         f"Authorization: Bearer {edge_server.ready['api_token']}\r\n"
-        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\nExpect: 100-continue\r\n\r\n"
     )
     host, _, port = api.rpartition(":")
     with socket.create_connection((host, int(port))) as connection:
-        connection.sendall(head.encode() + body[:5])
+        connection.sendall(head.encode())
+        assert connection.recv(1_024).startswith(b"HTTP/1.1 100 ")  # it is under way, and not only sent
+        connection.sendall(body[:5])
         os.kill(edge_server.pid, signal.SIGTERM)
         wait_until(lambda: not edge_server.ready_file.exists(), 60)
         connection.sendall(body[5:])
@@ -225,8 +227,7 @@ def test_a_ready_file_that_cannot_be_written_is_one_line(tmp_path):
 
 def launch(data_dir, *flags):
     """Run a server that is expected to end by itself."""
-    free = [] if "--api" in flags else ["--api", "127.0.0.1:0"]
-    free += [] if "--dns" in flags else ["--dns", "127.0.0.1:0"]
+    free = [part for key in ("--api", "--dns", "--http") if key not in flags for part in (key, "127.0.0.1:0")]
     return subprocess.run(
         [sys.executable, "-m", "edgestead", "serve", "--data-dir", str(data_dir), *free, *flags],
         capture_output=True,

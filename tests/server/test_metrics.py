@@ -55,13 +55,13 @@ def test_commits_of_objects_and_their_syncs_are_counted(new_server):
     for seat in range(3):
         assert server.call_object("Booking/friday/hold", f"1{seat}", "ann").status == 200
 
-    server.wait_until(lambda: sample(server, "edge_objects_log_records_total") >= 3, 30)
+    server.wait_until(lambda: sample(server, "edge_objects_log_records_total") >= 3, 60)
     assert (
         0
         < sample(server, "edge_objects_log_groups_total")
         <= sample(server, "edge_objects_log_records_total")
     )
-    server.wait_until(lambda: sample(server, "edge_objects_log_waiting") == 0, 30)
+    server.wait_until(lambda: sample(server, "edge_objects_log_waiting") == 0, 60)
 
 
 def test_the_past_of_objects_is_counted_and_stays_within_its_quota(new_server, tmp_path):

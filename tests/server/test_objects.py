@@ -2,6 +2,7 @@
 
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -185,9 +186,9 @@ def test_a_class_that_blocks_its_process_is_named_and_the_process_replaced(
     server.wait_for_life("objects-0", pid)
 
     assert server.call_object("Counter/a/add").result == 2
-    assert counter in server.log
+    server.wait_for_log(counter)
     if method == "spin":
-        assert "class Counter (object 'a'), in spin at" in server.log
+        server.wait_for_log("class Counter (object 'a'), in spin at")
 
 
 BAD_SOURCES = [
@@ -274,15 +275,19 @@ def test_readiness_and_metrics_tell_of_objects(new_server, counter, tmp_path):
     server = new_server("--objects", counter, "--config", str(tmp_path / "edge.toml")).start()
     server.call_object("Counter/a/add")
     server.call_object("Counter/a/missing")
-    server.wait_until(lambda: 'edge_objects_live{process="objects-0"} 1' in metrics(server), 60)
-
-    assert 'edge_objects_requests_total{process="objects-0",status="2xx"} 1' in metrics(server)
-    assert 'edge_objects_requests_total{process="objects-0",status="4xx"} 1' in metrics(server)
+    told = [
+        'edge_objects_live{process="objects-0"} 1',
+        'edge_objects_requests_total{process="objects-0",status="2xx"} 1',
+        'edge_objects_requests_total{process="objects-0",status="4xx"} 1',
+    ]
+    server.wait_until(lambda: all(line in metrics(server) for line in told), 60)
     assert server.call("GET", "//health/ready").status == 200
 
-    os.kill(server.children()["objects-0"], signal.SIGSTOP)
+    pid = server.children()["objects-0"]
+    os.kill(pid, signal.SIGSTOP)
     server.wait_until(lambda: server.call("GET", "//health/ready").status == 503, 60)
-    os.kill(server.children()["objects-0"], signal.SIGCONT)
+    with suppress(ProcessLookupError):  # the supervisor may have ended it by now
+        os.kill(pid, signal.SIGCONT)
     server.wait_until(lambda: server.call("GET", "//health/ready").status == 200, 60)
 
 

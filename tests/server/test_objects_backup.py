@@ -3,7 +3,6 @@
 import json
 import os
 import threading
-import time
 from collections import Counter
 
 import pytest
@@ -57,12 +56,13 @@ def test_every_acknowledged_call_is_in_a_backup_made_under_load(new_server, flag
 
     caller = threading.Thread(target=call)
     caller.start()
-    while caller.is_alive() and min(acknowledged[name] for name in NAMES) < 3:
-        time.sleep(0.01)
-    before = Counter(acknowledged)
-    done("backup", tmp_path / "backup", "--data-dir", server.data_dir)
-    stop.set()
-    caller.join(60)
+    try:
+        server.wait_until(lambda: not caller.is_alive() or min(acknowledged[name] for name in NAMES) >= 3, 60)
+        before = Counter(acknowledged)
+        done("backup", tmp_path / "backup", "--data-dir", server.data_dir)
+    finally:
+        stop.set()
+        caller.join()
     assert "is whole" in done("verify", tmp_path / "backup")
     after = Counter(acknowledged)
     server.stop()

@@ -54,7 +54,7 @@ def test_a_failed_sync_ends_the_process_and_loses_nothing_that_was_answered(serv
         server.call_object("Counter/a/add")
     server.wait_for_life("objects-0", pid)
 
-    assert f"objects-0 (pid {pid}) ended with exit status 70" in server.log
+    server.wait_for_log(f"objects-0 (pid {pid}) ended with exit status 70")
     assert server.call_object("Counter/a/count").result in (
         1,
         2,

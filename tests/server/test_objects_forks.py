@@ -54,4 +54,4 @@ def test_a_forked_child_never_comes_back_and_other_children_work(new_server, tmp
     assert "used by the object's own thread only" in server.call_object("Forking/a/thread").result
     assert server.call_object("Forking/a/n").result == 1
     assert server.children()["objects-0"] == pid
-    assert "its storage is the parent's" in server.log
+    server.wait_for_log("its storage is the parent's")

@@ -15,7 +15,8 @@ SERVFAIL = dns.rcode.SERVFAIL
 
 
 @pytest.fixture
-def resolver(new_resolver):
+def resolver(new_resolver, monkeypatch):
+    monkeypatch.setattr(resolving, "QUESTION_SECONDS_MAX", 60)
     return new_resolver()
 
 

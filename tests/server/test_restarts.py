@@ -33,7 +33,7 @@ def test_a_killed_process_lives_again_and_answers(server, name):
     server.wait_for_life(name, pid)
 
     answers(server)
-    assert f"{name} (pid {pid}) ended by SIGKILL" in server.log
+    server.wait_for_log(f"{name} (pid {pid}) ended by SIGKILL")
 
 
 def test_a_client_waits_through_a_restart_of_control(server):
@@ -103,8 +103,8 @@ def test_a_process_that_keeps_dying_is_restarted_ever_more_slowly(server):
         os.kill(pid, signal.SIGKILL)
         server.wait_for_life("dns-tcp", pid)
 
+    server.wait_for_log("starts again in 0.20")
     said = [line for line in server.log.splitlines() if "dns-tcp starts again in" in line]
-
     assert [line.partition("again in ")[2].split()[0] for line in said] == ["0.05", "0.10", "0.20"]
 
 
@@ -113,7 +113,7 @@ def test_a_damaged_credentials_file_keeps_control_away_but_not_dns(server):
     kept, pid = file.read_bytes(), server.children()["control"]
     file.write_text("damaged")
     os.kill(pid, signal.SIGKILL)
-    server.wait_until(lambda: "is not a credentials file" in server.log, 60)
+    server.wait_for_log("is not a credentials file")
 
     assert server.dig("www.example.com") == ["192.0.2.1"]
 

@@ -110,7 +110,8 @@ class EdgeServer:
     def children(self) -> dict[str, int]:
         """The living children's pids by process name."""
         found = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
-        return {name: int(pid) for pid in found if (name := _child_name(int(pid)))}
+        ours = _arguments(self.pid)  # also of a child that has not begun its own program yet
+        return {name: int(pid) for pid in found if (name := _child_name(int(pid), ours))}
 
     def wait_until(self, is_true: Any, seconds_max: float) -> None:
         """Wait for a condition; fails with the log when the server ends first, or the time does."""
@@ -125,10 +126,23 @@ class EdgeServer:
         except TimeoutError:
             raise TimeoutError(f"waited {seconds_max:g} s in vain:\n{self.log}") from None
 
-    def wait_for_life(self, name: str, before: int) -> int:
+    def wait_for_life(self, name: str, before: int = 0) -> int:
         """Wait until the process `name` lives with another pid than `before`; returns it."""
-        self.wait_until(lambda: self.children().get(name, before) != before, START_SECONDS_MAX)
-        return self.children()[name]
+        found: list[int] = []
+
+        def lives() -> bool:
+            found.append(self.children().get(name, before))
+            return found[-1] != before
+
+        self.wait_until(lives, START_SECONDS_MAX)
+        return found[-1]
+
+    def wait_for_log(self, *texts: str, after: int = 0) -> None:
+        """Wait until each of the texts is in the log, behind its first `after` characters.
+
+        Processes write their lines on threads of their own: what has happened may not have been written yet.
+        """
+        self.wait_until(lambda: all(text in self.log[after:] for text in texts), START_SECONDS_MAX)
 
     def call(self, method: str, path: str, body: Any = None, token: str | None = None) -> Answer:
         """One REST call on its own connection. `path` follows `/client/v4`; `//metrics` is `/metrics`."""
@@ -216,17 +230,24 @@ def is_running(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
-def _child_name(pid: int) -> str | None:
-    """Children carry their name as the last argument (`server.supervisor.child`), or in `comm` when they got
+def _arguments(pid: int) -> list[bytes]:
+    """The command line of a process; nothing of one that is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+    except OSError:
+        return []
 
+
+def _child_name(pid: int, supervisor: list[bytes]) -> str | None:
+    """Children carry their name as the last argument (`server.supervisor.child`), or in `comm` when they got
     another one later (`server.process.take_place`).
     """
+    arguments = _arguments(pid)
+    if b"-m" not in arguments or arguments == supervisor or not is_running(pid):
+        return None
     try:
-        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
         named = Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
-        return None
-    if b"-m" not in arguments or not is_running(pid):
         return None
     return named if named.startswith("objects-") else arguments[-1].decode()
 
