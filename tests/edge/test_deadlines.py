@@ -246,8 +246,8 @@ def test_each_answer_is_counted_once(bench):
     assert bench.counted == [200, 400]
 
 
-def test_connections_beyond_the_limit_are_closed(bench, monkeypatch):
-    monkeypatch.setattr(limits, "CONNECTIONS_MAX", 1)
+def test_connections_beyond_the_limit_are_closed(bench):
+    bench.edge.accounts._by_address.total_limit = 1
     another = Transport()
     turned_away = []
     bench.edge.turned_away = lambda: turned_away.append(1)
@@ -261,7 +261,7 @@ def test_connections_beyond_the_limit_are_closed(bench, monkeypatch):
     [("2001:db8::2", "aborted"), ("2001:db8:0:1::1", "open"), ("::ffff:192.0.2.1", "open")],
 )
 def test_an_ipv6_network_is_one_address(bench, second, state):
-    bench.edge._per_address_max = 1
+    bench.edge.accounts._by_address.limit = 1
     first, another = Transport("2001:db8::1"), Transport(second)
     connection = ClientConnection(bench.edge, port=80)
     connection.connection_made(first)

@@ -3,7 +3,8 @@
 import pytest
 
 from edgestead.edge.exchanges import turns as inspection_turns
-from edgestead.edge.exchanges.turns import PER_ADDRESS_MAX, WAITING_MAX, Owner, Turns, group_of
+from edgestead.edge.exchanges.turns import PER_ADDRESS_MAX, WAITING_MAX, Owner, Turns
+from edgestead.model.budgets.networks import network_of
 
 TURN_SECONDS, SLICE_SECONDS = 1 / 2048, 4 / 2048  # of the invented clock, which has no rounding then
 
@@ -247,4 +248,4 @@ def test_an_error_of_one_stops_no_other(world):
     ],
 )
 def test_an_ipv6_address_counts_by_its_first_half(one, other, is_same):
-    assert (group_of(one) == group_of(other)) == is_same
+    assert (network_of(one) == network_of(other)) == is_same

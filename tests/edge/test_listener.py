@@ -13,6 +13,7 @@ from edgestead.cli.server.authority import Authority
 from edgestead.edge.http import listener
 from edgestead.edge.http.address import Trust
 from edgestead.edge.http.certificates import Certificates
+from edgestead.model.budgets import table
 from tests.edge.bench import Bench
 from tests.edge.talk import PATIENCE_SECONDS
 
@@ -40,7 +41,8 @@ def first_message():
 def arrive(certificates, monkeypatch, said, *, trusted=False):
     """Whether each of ROOM + 1 connections that say `said` and then nothing is left open, and the next one
     after one of them has gone."""
-    monkeypatch.setattr(listener, "ARRIVALS_PER_ADDRESS_MAX", ROOM)
+    narrow = table.EDGE_ARRIVALS_ADDRESS._replace(limit=ROOM)
+    monkeypatch.setattr(table, "EDGE_ARRIVALS_ADDRESS", narrow)
 
     async def talk():
         bench = Bench()

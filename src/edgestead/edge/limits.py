@@ -15,7 +15,6 @@ WRITE_BUFFER_BYTES = http1.WRITE_BUFFER_BYTES  # sent and not taken yet: then th
 SWEEP_SECONDS = http1.SWEEP_SECONDS  # between two looks for connections that are late
 INSPECTION_SECONDS_MAX = 60.0  # that a request, its late parts or its answer waits for its inspection to end
 STALL_SECONDS_MAX = 60.0  # that a client takes nothing of an answer that waits for it; an origin, of a body
-CONNECTIONS_MAX = 8_192  # of clients
 HANDSHAKE_SECONDS_MAX = 10.0  # of TLS and of a PROXY header, together with the wait for its first byte
 
 CONNECT_SECONDS_MAX = 5.0  # to one address of an origin, TLS included

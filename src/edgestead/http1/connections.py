@@ -6,8 +6,9 @@ Not   the numbers (`model.budgets.table`); what a connection counts as held (`co
 
 from edgestead.http1.head import Refused
 from edgestead.model.budgets import table
-from edgestead.model.budgets.ledger import Holding, Ledger, Levels, Refusal
+from edgestead.model.budgets.ledger import UNLIMITED, Holding, Ledger, Levels, Refusal
 from edgestead.model.budgets.networks import network_of
+from edgestead.model.budgets.table import Budget
 
 LEAST_BYTES = 16 * 1024
 """Drawn for each connection at once: what it takes by itself, and most requests. They draw nothing more."""
@@ -23,22 +24,25 @@ class Connections:
         total_max: int | None = None,
         per_address_max: int | None = None,
         ledger: Ledger | None = None,
+        *,
+        each: Budget = table.HTTP_CONNECTIONS_ADDRESS,
+        total: Budget = table.HTTP_CONNECTIONS,
     ) -> None:
         self._ledger = ledger or Ledger()
         self._by_address = Levels(
             self._ledger,
-            table.HTTP_CONNECTIONS_ADDRESS,
-            table.HTTP_CONNECTIONS,
+            each,
+            total,
             limit=per_address_max,
             total_limit=total_max,
         )
         self.memory = Levels(self._ledger, table.HTTP_BYTES_ADDRESS, table.HTTP_BYTES)
 
-    def enter(self, address: str) -> "Account | Refused":
-        """Take one more connection, or say why not."""
+    def enter(self, address: str, *, trusted: bool = False) -> "Account | Refused":
+        """Take one more connection, or say why not. A trusted proxy, which has many clients, has no limit."""
         network = network_of(address)
-        refusal = self._by_address.draw(network, 1)
-        return Account(self, network) if refusal is None else refused(refusal)
+        refusal = self._by_address.draw(network, 1, UNLIMITED if trusted else 0)
+        return Account(self, network, trusted) if refusal is None else refused(refusal)
 
     def leave(self, account: "Account") -> None:
         """A connection that was taken has ended."""
@@ -55,8 +59,8 @@ class Account(Holding):
 
     __slots__ = ("network",)
 
-    def __init__(self, connections: Connections, network: str) -> None:
-        super().__init__(connections.memory, network, LEAST_BYTES)
+    def __init__(self, connections: Connections, network: str, trusted: bool) -> None:
+        super().__init__(connections.memory, network, LEAST_BYTES, is_limited=not trusted)
         self.network = network
 
 

@@ -28,18 +28,19 @@ address of which most wait.
 from collections import OrderedDict
 from collections.abc import Callable
 from heapq import heappop, heappush
-from ipaddress import IPv6Address
 from time import perf_counter
 from typing import Any, NamedTuple
 
 from edgestead.edge.exchanges.later import Later
+from edgestead.model.budgets import table
+from edgestead.model.budgets.ledger import Ledger
+from edgestead.model.budgets.networks import network_of
 
 SLICE_SECONDS = 0.002  # what a request gets at once
 TURN_SECONDS = 0.0005  # of a round; a step that was begun is ended, which may take 2 ms more
 CLASSES_SECONDS = (0.002, 0.008, 0.064)  # where a class ends; behind the last one begins that of long ones
-WAITING_MAX = 256  # of a worker: dear ones take 0.2 s, and 60 s are what they get (`INSPECTION_SECONDS_MAX`)
-PER_ADDRESS_MAX = 64  # of those; each holds its body, and up to 4 MB that was made of it
-_HOST_BITS = 64
+WAITING_MAX = table.EDGE_INSPECTIONS.limit  # of a worker; `INSPECTION_SECONDS_MAX` is what they get
+PER_ADDRESS_MAX = table.EDGE_INSPECTIONS_ADDRESS.limit  # each holds its body, and what was made of it
 
 
 class Owner(NamedTuple):
@@ -93,8 +94,12 @@ class Turns:
     """`call_soon` is the loop's. Shares are forgotten when nobody of an address waits any more."""
 
     def __init__(
-        self, call_soon: Callable[[Callable[[], None]], object], clock: Callable[[], float] = perf_counter
+        self,
+        call_soon: Callable[[Callable[[], None]], object],
+        clock: Callable[[], float] = perf_counter,
+        ledger: Ledger | None = None,
     ) -> None:
+        self._ledger = ledger or Ledger()
         self._call_soon = call_soon
         self._clock = clock
         self._shares: dict[str, _Share] = {}
@@ -109,7 +114,7 @@ class Turns:
 
     def begin(self, address: str, later: Later) -> Any:
         """A slice at once, where that is due to its address. The outcome, or the `Later` that has to wait."""
-        if self._shares and group_of(address) in self._shares:
+        if self._shares and network_of(address) in self._shares:
             return later
         return later.go_on(SLICE_SECONDS)
 
@@ -117,12 +122,13 @@ class Turns:
         """Work on it when its turns come. The owner is told once, never from within this call but that
         there is no room.
         """
-        name = group_of(address)
+        name = network_of(address)
         share = self._shares.get(name)
         if share is None:
             share = self._shares[name] = _Share(name, self._floor() + later.used_seconds)
             heappush(self._least, share)
         elif share.waiting >= PER_ADDRESS_MAX:
+            self._ledger.refuse(table.EDGE_INSPECTIONS_ADDRESS, name)
             owner.crowd_out()
             return
         share.add(later, owner)
@@ -133,7 +139,7 @@ class Turns:
 
     def leave(self, address: str, later: Later) -> None:
         """Nobody waits for it any more: what it holds is let go. Harmless when its owner was told."""
-        share = self._shares.get(group_of(address))
+        share = self._shares.get(network_of(address))
         if share is not None and share.remove(later):
             self.waiting -= 1
             self._forget_empty(share)
@@ -148,6 +154,7 @@ class Turns:
 
     def _make_room(self) -> None:
         share = max(self._shares.values(), key=lambda share: share.waiting)
+        self._ledger.refuse(table.EDGE_INSPECTIONS, share.name)
         _, owner = share.last()
         self.waiting -= 1
         self._forget_empty(share)
@@ -201,13 +208,3 @@ class Turns:
 
 def _class_of(later: Later) -> int:
     return sum(later.used_seconds >= end for end in CLASSES_SECONDS)
-
-
-def group_of(address: str) -> str:
-    """Who shares: the address, or the first half of an IPv6 one."""
-    if ":" not in address:
-        return address
-    try:
-        return f"{int(IPv6Address(address)) >> _HOST_BITS:x}::"
-    except ValueError:
-        return address

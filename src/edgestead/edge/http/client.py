@@ -21,7 +21,6 @@ from edgestead.edge.http.machine import Body, ExchangeMachine
 from edgestead.http1.connection import Connection
 from edgestead.http1.driver import Driver
 from edgestead.http1.head import Head, Headers, Refused
-from edgestead.model.budgets.networks import network_of
 
 if TYPE_CHECKING:
     from edgestead.edge.http.worker import Edge
@@ -41,7 +40,6 @@ class ClientConnection(Driver[ExchangeMachine]):
         "_hello",
         "_is_stuffed",
         "_left_bytes",
-        "_network",
         "_peer",
         "_port",
         "_scheme",
@@ -57,7 +55,6 @@ class ClientConnection(Driver[ExchangeMachine]):
         self.edge = edge
         self._connection = Connection(self._made, self._refused)
         self._peer = peer
-        self._network: object = None
         self._port = port
         self._server = ""
         self._hello = hello
@@ -81,23 +78,27 @@ class ClientConnection(Driver[ExchangeMachine]):
             self._tls = _facts(transport, self._hello)
         self._trusted = self.edge.trust.trusts(self._peer)
         self._note_state()
-        self._network = network_of(self._peer)
-        if not self.edge.admit(self, self._network, trusted=self._trusted):
+        self._connection.account = self.edge.admit(self, self._peer, trusted=self._trusted)
+        if self._connection.account is None:
             self._transport.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
-        self.edge.dismiss(self, self._network)
+        self.edge.dismiss(self)
         self._connection.lost()
 
     def pause_writing(self) -> None:
         self._is_stuffed = True
         self._expect_taking()
+        self._connection.unsent(self._left_bytes)
         if self._connection.current is not None:
             self._connection.current.client_full(full=True)
+        if self._connection.actions:
+            self._act()
 
     def resume_writing(self) -> None:
         self._is_stuffed = False
+        self._connection.unsent(0)
         current = self._connection.current
         if current is None:
             self._note_state()

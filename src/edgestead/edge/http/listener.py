@@ -12,7 +12,6 @@ import logging
 import secrets
 import socket
 import ssl
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -25,12 +24,12 @@ from edgestead.edge.http.address import plain
 from edgestead.edge.http.certificates import Certificates, Terms
 from edgestead.edge.http.client import ClientConnection
 from edgestead.edge.http.worker import Edge
+from edgestead.model.budgets import table
+from edgestead.model.budgets.ledger import UNLIMITED, Levels
 from edgestead.model.budgets.networks import network_of
 
 BACKLOG = 1_024
 ACCEPTS_AT_ONCE = 64  # before other things on the loop get their turn
-ARRIVALS_MAX = 2_048  # connections whose first bytes, or the rest of whose handshake, are awaited
-ARRIVALS_PER_ADDRESS_MAX = 256  # of them, IPv6 by its /64, unless it is a trusted proxy's
 PAUSE_SECONDS = 0.5  # when there are no descriptors left
 LOOK_SECONDS = 2.0  # between two looks at the folder of certificates
 
@@ -48,7 +47,7 @@ class Listener:
         self._servers: list[asyncio.Server] = []
         self._sockets: list[socket.socket] = []
         self._arrivals: set[_Arrival] = set()
-        self._arriving: Counter[object] = Counter()  # by network
+        self._arriving = Levels(edge.ledger, table.EDGE_ARRIVALS_ADDRESS, table.EDGE_ARRIVALS)
         self._looking: asyncio.TimerHandle | None = None
 
     async def open(self, http: socket.socket, https: socket.socket | None) -> None:
@@ -97,15 +96,12 @@ class Listener:
             client = plain(peer[0])
             network = network_of(client)
             trusted = self._edge.trust.trusts(client)
-            if len(self._arrivals) >= ARRIVALS_MAX or (
-                self._arriving[network] >= ARRIVALS_PER_ADDRESS_MAX and not trusted
-            ):
+            if self._arriving.draw(network, 1, UNLIMITED if trusted else 0) is not None:
                 accepted.close()
                 self._edge.turned_away()
                 continue
             arrival = _Arrival(self, accepted, client, network, listening.getsockname()[1], tls)
             self._arrivals.add(arrival)
-            self._arriving[network] += 1
             arrival.start(announced=self._proxy_protocol and trusted)
 
     def _accept_by_hand_again(self, listening: socket.socket, tls: bool) -> None:
@@ -149,9 +145,7 @@ class Listener:
 
     def forget(self, arrival: "_Arrival") -> None:
         self._arrivals.discard(arrival)
-        self._arriving[arrival.network] -= 1
-        if not self._arriving[arrival.network]:
-            del self._arriving[arrival.network]
+        self._arriving.release(arrival.network, 1)
 
     def connection(self, peer: str, port: int, begun: hello.Hello | None) -> ClientConnection:
         return ClientConnection(self._edge, peer, port=port, hello=begun)

@@ -5,7 +5,6 @@ Not   accepting connections (`listener`); requests.
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from email.utils import formatdate
@@ -17,6 +16,10 @@ from edgestead.edge.http.address import Addresses, Names, Trust
 from edgestead.edge.http.pool import Pool
 from edgestead.edge.routing import Routes
 from edgestead.edge.tools.phase import Tools
+from edgestead.http1.connections import Account, Connections
+from edgestead.http1.head import Refused
+from edgestead.model.budgets import table
+from edgestead.model.budgets.ledger import Ledger
 
 if TYPE_CHECKING:
     from edgestead.edge.http.client import ClientConnection
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
 class Edge:
     """`origin_port` None means 80, and 443 for TLS. `count` is told the status of every answer, `turned_away`
-    of every connection that there is no room for.
+    of every connection that there is no room for. `ledger` has what clients draw on.
     """
 
     def __init__(
@@ -40,7 +43,8 @@ class Edge:
         count: Callable[[int], None],
         turned_away: Callable[[], None] = lambda: None,
         origin_port: int | None = None,
-        per_address_max: int = 1_024,
+        per_address_max: int | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.loop = loop
         self.routes = routes
@@ -54,15 +58,21 @@ class Edge:
         self.count = count
         self.turned_away = turned_away
         self.origin_port = origin_port
-        self.turns = Turns(loop.call_soon)
+        self.ledger = ledger or Ledger()
+        self.turns = Turns(loop.call_soon, ledger=self.ledger)
         self.is_ending = False
         # The time of the next sweep. Deadlines count from it: exact enough for seconds, never too early, and
         # no request asks for the time.
         self.soon = loop.time() + limits.SWEEP_SECONDS
         self.date = b""  # as headers say it; behind by as much as a sweep is away
-        self._per_address_max = per_address_max
-        self._clients: set[ClientConnection] = set()
-        self._by_network: Counter[object] = Counter()
+        self.accounts = Connections(
+            None,
+            per_address_max,
+            self.ledger,
+            each=table.EDGE_CONNECTIONS_ADDRESS,
+            total=table.EDGE_CONNECTIONS,
+        )
+        self._clients: dict[ClientConnection, Account] = {}
         self._empty = asyncio.Event()
         self._sweeping: asyncio.TimerHandle | None = None
 
@@ -74,22 +84,19 @@ class Edge:
         """What every answer of the edge's own says: its request's id, and the time (RFC 9110 §6.6.1)."""
         return self.ray_line % ray + b"date: %b\r\n" % self.date
 
-    def admit(self, client: "ClientConnection", network: object, *, trusted: bool) -> bool:
-        """Whether there is room for another connection, of this network. A trusted proxy has many clients."""
-        is_full = self._by_network[network] >= self._per_address_max and not trusted
-        if is_full or len(self._clients) >= limits.CONNECTIONS_MAX:
+    def admit(self, client: "ClientConnection", peer: str, *, trusted: bool) -> Account | None:
+        """The account of another connection; None where that is one too many. A proxy has many clients."""
+        account = self.accounts.enter(peer, trusted=trusted)
+        if isinstance(account, Refused):
             self.turned_away()
-            return False
-        self._by_network[network] += 1
-        self._clients.add(client)
-        return True
+            return None
+        self._clients[client] = account
+        return account
 
-    def dismiss(self, client: "ClientConnection", network: object) -> None:
-        if client in self._clients:
-            self._clients.discard(client)
-            self._by_network[network] -= 1
-            if not self._by_network[network]:
-                del self._by_network[network]
+    def dismiss(self, client: "ClientConnection") -> None:
+        account = self._clients.pop(client, None)
+        if account is not None:
+            self.accounts.leave(account)
             if self.is_ending and not self._clients:
                 self._empty.set()
 

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 from edgestead.model.budgets.table import ALONE_PART, NAMES, SPARE_BYTES, TRACKED_MAX, Budget, Subject
 from edgestead.model.counters import Page, private_page, slot
 
+UNLIMITED: Final = 1 << 62
 EVENT_SECONDS: Final = 10.0  # between two lines about one budget
 _SUBJECT_CHARS_MAX = 100  # of a subject in a line
 _US = 1_000_000
@@ -106,7 +107,7 @@ class Levels:
         """Draw, unless that is too much.
 
         `mine` is what the one thing holds for which it is drawn, this included: alone it may pass the limit.
-        `spare` passes whatever all together hold.
+        UNLIMITED is a subject that is only charged with the others. `spare` passes whatever all hold.
         """
         held, total = self.held.get(subject, 0) + amount, self.total + amount
         if held > self.limit and held - mine > self.limit // ALONE_PART * (mine > 0):
@@ -128,11 +129,11 @@ class Levels:
 class Holding:
     """What one connection holds of memory for its address: drawn in steps, given back at its end."""
 
-    __slots__ = ("_levels", "_subject", "drawn", "least")
+    __slots__ = ("_is_limited", "_levels", "_subject", "drawn", "least")
 
-    def __init__(self, levels: Levels, subject: object, least: int) -> None:
+    def __init__(self, levels: Levels, subject: object, least: int, *, is_limited: bool = True) -> None:
         """`least` is drawn at once, whatever is held already: connections have a budget of their own."""
-        self._levels, self._subject = levels, subject
+        self._levels, self._subject, self._is_limited = levels, subject, is_limited
         self.drawn = self.least = least
         levels.held[subject] = levels.held.get(subject, 0) + least
         levels.total += least
@@ -142,7 +143,8 @@ class Holding:
         amount = max(amount, self.least)
         more = amount - self.drawn
         if more > 0:
-            refusal = self._levels.draw(self._subject, more, amount, SPARE_BYTES)
+            mine = amount if self._is_limited else UNLIMITED
+            refusal = self._levels.draw(self._subject, more, mine, SPARE_BYTES)
             if refusal is not None:
                 return refusal
         elif more < 0:

@@ -109,6 +109,34 @@ HTTP_STALL_SECONDS = Budget(
     "slower than 1 KiB a second is given up",
 )  # fmt: skip
 
+# Connections and inspections at the edge; the rest of HTTP is as above.
+
+EDGE_CONNECTIONS = Budget(
+    "edge_connections", _PROCESS, _CONNECTIONS, 8_192, "connections", _CLOSED,
+    "a descriptor and about 16 KiB each",
+)  # fmt: skip
+EDGE_CONNECTIONS_ADDRESS = Budget(
+    "edge_connections_address", _ADDRESS, _CONNECTIONS, 1_024, "connections", _CLOSED,
+    "an eighth of all: carriers have many people behind one address; trusted proxies have no limit",
+    setting="http-connections-per-address",
+)  # fmt: skip
+EDGE_ARRIVALS = Budget(
+    "edge_arrivals", _PROCESS, _CONNECTIONS, 2_048, "connections before the end of their TLS handshake",
+    _CLOSED, "each has ten seconds for it",
+)  # fmt: skip
+EDGE_ARRIVALS_ADDRESS = Budget(
+    "edge_arrivals_address", _ADDRESS, _CONNECTIONS, 256, "connections before the end of their TLS handshake",
+    _CLOSED, "an eighth of all; trusted proxies have no limit",
+)  # fmt: skip
+EDGE_INSPECTIONS = Budget(
+    "edge_inspections", _PROCESS, _WORK, 256, "requests whose inspection has to wait", "503",
+    "dear ones take 0.2 s, and have 60 s; the last one of the address of which most wait", status=503,
+)  # fmt: skip
+EDGE_INSPECTIONS_ADDRESS = Budget(
+    "edge_inspections_address", _ADDRESS, _WORK, 64, "requests whose inspection has to wait", "503",
+    "a fourth of all", status=503,
+)  # fmt: skip
+
 # Who calls.
 
 ADDRESS_GUESSES = Budget(

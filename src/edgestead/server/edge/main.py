@@ -28,6 +28,7 @@ from edgestead.edge.routing import KINDS, Routes
 from edgestead.edge.tools.phase import Tools
 from edgestead.feed.follower import Follower
 from edgestead.feed.follower_loop import LoopFollower
+from edgestead.model.budgets.ledger import Ledger
 from edgestead.model.counters import VERDICTS, Page, slot
 from edgestead.server import process
 from edgestead.server.edge import rules as edge_rules
@@ -117,6 +118,7 @@ def _edge(
         turned_away=lambda: page.add(_REFUSED),
         origin_port=start.origin_port,
         per_address_max=start.http_connections_per_address,
+        ledger=Ledger(page),
     )
 
 
