@@ -161,6 +161,6 @@ def test_a_zone_is_paused_and_restored(edgecli, zone):
     assert done.out.startswith(f"Brought back www.{zone} as of change {number}. That is change ")
     again = edgecli("zone", "restore", zone, str(number), "--yes")
     assert again.out == f"All of {zone}: nothing differs from then.\n"
-    assert edgecli("zone", "pause", zone).out == f"{zone} is paused: its names lead to their origins.\n"
+    assert edgecli("zone", "pause", zone).out == f"{zone} is paused: none of its rules holds.\n"
     assert json.loads(edgecli("zone", "get", zone, "--json").out)["paused"] is True
     assert edgecli("zone", "unpause", zone).code == 0

@@ -17,8 +17,8 @@ COMMANDS = {
     "export": Lazy(_FILE, "export_file", "Print a zone's records as a zone file."),
     "history": Lazy(_HISTORY, "history", "Show who changed what, newest first."),
     "restore": Lazy(_HISTORY, "restore", "Make a zone, or a name in it, what it once was."),
-    "pause": Lazy(_ZONES, "pause", "Answer proxied names with their origins, until unpaused."),
-    "unpause": Lazy(_ZONES, "unpause", "Answer proxied names with the edge again."),
+    "pause": Lazy(_ZONES, "pause", "Switch off all rules of a zone, until it is unpaused."),
+    "unpause": Lazy(_ZONES, "unpause", "End a pause: the rules hold again."),
     "undo": Lazy(_HISTORY, "undo", "Take one change back."),
 }
 

@@ -67,9 +67,10 @@ def delete(zone: str, yes: bool) -> None:
 @click.command("pause", cls=Command)
 @ZONE
 def pause(zone: str) -> None:
-    """Take the edge out of the way: names that are proxied answer with their origins' addresses.
+    """Switch off all rules of a zone: the edge passes on what comes, attacks included.
 
-    For looking whether a fault is the edge's. `edgecli zone unpause` ends it.
+    For looking whether a rule is to blame. Proxied names lead to the edge as before, so that no origin's
+    address comes out. `edgecli zone unpause` ends it.
     """
     _set_paused(zone, paused=True)
 
@@ -77,7 +78,7 @@ def pause(zone: str) -> None:
 @click.command("unpause", cls=Command)
 @ZONE
 def unpause(zone: str) -> None:
-    """End a pause: proxied names answer with the edge's addresses again."""
+    """End a pause: the rules of a zone hold again."""
     _set_paused(zone, paused=False)
 
 
@@ -85,9 +86,7 @@ def _set_paused(zone: str, *, paused: bool) -> None:
     server = api()
     found = zone_of(server, zone)
     server.call("PATCH", f"/zones/{found['id']}", json_body={"paused": paused})
-    state = (
-        "paused: its names lead to their origins" if paused else "not paused: proxied names lead to the edge"
-    )
+    state = "paused: none of its rules holds" if paused else "not paused: its rules hold"
     click.echo(f"{found['name']} is {state}.")
 
 
