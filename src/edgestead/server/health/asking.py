@@ -19,7 +19,7 @@ from edgestead.server.supervisor import admin
 from edgestead.sqlite import witness
 from edgestead.sqlite.connection import open_reader
 
-ANSWER_SECONDS_MAX = 5.0
+ANSWER_SECONDS_MAX = 5.0  # that control has to say how it is: a process that stands still does not
 _DATABASES = (CONTROL, "kv.db")
 
 

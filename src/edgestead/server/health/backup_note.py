@@ -12,7 +12,7 @@ import msgspec
 from edgestead.server import files
 
 FILE_NAME = "backups.json"
-ERROR_CHARACTERS_MAX = 300
+ERROR_CHARACTERS_MAX = 300  # of why a backup failed: one line of a page
 
 _log = logging.getLogger("edgestead.server")
 
