@@ -11,6 +11,7 @@ hand out new ones. Cookies only last an hour, so a server that starts anew with 
 nobody: its clients get their next cookie with the answer.
 """
 
+import hmac
 import time
 from collections.abc import Callable
 from hashlib import blake2s
@@ -70,7 +71,7 @@ class Cookies:
         good = (
             -EARLY_SECONDS <= age_seconds <= LIFE_SECONDS
             and len(server_cookie) == SERVER_OCTETS
-            and server_cookie == self._made(client_cookie, client, stamp)
+            and hmac.compare_digest(server_cookie, self._made(client_cookie, client, stamp))
         )
         if good and age_seconds <= RENEWAL_SECONDS:
             return cookie, True
