@@ -101,7 +101,7 @@ class LocalApi:
         # waiting for the disk was nine tenths of the tests' time
         self.store = stores.open_control(folder, synced=False)
         self.changes: list[Change] = []
-        self.store.on_group(self._note)
+        self.store.on_commit(self._note)  # before the write is answered: who asks next sees it
         self._kv = stores.open_kv(folder, synced=False)
         self.kv = KvData(self._kv)
         self.lines: list[bytes] = []
