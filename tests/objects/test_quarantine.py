@@ -1,6 +1,7 @@
 """Objects that end their process: tries that are counted, and who is not run any more."""
 
 import asyncio
+import random
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,13 @@ from edgestead.objects.errors import Quarantined
 from edgestead.objects.ids import from_name, owner_of
 from edgestead.objects.runtime import quarantine
 from edgestead.objects.runtime.gates import InputGate, marked
-from edgestead.objects.runtime.quarantine import ENDS_MAX, FORGIVEN_SECONDS, LIVES_MAX, Quarantine
+from edgestead.objects.runtime.quarantine import (
+    CLASS_OBJECTS_MAX,
+    ENDS_MAX,
+    FORGIVEN_SECONDS,
+    LIVES_MAX,
+    Quarantine,
+)
 from edgestead.objects.runtime.stage import SLOT_BYTES, Left, Stage, map_stage, number_of
 from edgestead.server.objects import layout as layout
 from edgestead.server.objects.host import Host
@@ -286,6 +293,159 @@ def test_of_a_process_that_ends_for_its_disk_nobody_is_to_blame(tmp_path: Path) 
 
     asyncio.run(run())
     assert left == [Left(None, [])] * 2
+
+
+# a class in quarantine
+
+
+def of_class(number: int, class_name: str = "Slow") -> ObjectRef:
+    return from_name(class_name, f"object {number}")
+
+
+def blame_many(records: Quarantine, count: int, *, itself: bool = True, apart_us: int = 0) -> None:
+    for number in range(count):
+        records.blame(Left((of_class(number), ADD), []), number * apart_us, ended_itself=itself)
+
+
+def test_a_class_is_held_with_all_its_objects_when_many_of_them_ended_their_process() -> None:
+    disk = SimulatedDisk()
+    records = Quarantine(disk, "/objects")
+    blame_many(records, CLASS_OBJECTS_MAX - 1)
+    assert not records.holds(of_class(0))
+    blame_many(records, CLASS_OBJECTS_MAX)
+    records = Quarantine(disk, "/objects")
+
+    assert all(records.holds(of_class(number)) for number in range(100))
+    assert not records.holds(of_class(0, "Other"))
+    assert "Class Slow is in quarantine: 5 of its objects" in str(records.why_held(of_class(77), []))
+    assert records.release_class("Slow")
+    assert not records.release_class("Slow")
+    assert not Quarantine(disk, "/objects").holds(of_class(0))
+    blame_many(records, 1)
+    assert not records.holds(of_class(0)), "they begin without an end"
+
+
+def test_signals_and_old_ends_hold_no_class() -> None:
+    records = Quarantine(SimulatedDisk(), "/objects")
+    blame_many(records, CLASS_OBJECTS_MAX * 2, itself=False)
+    blame_many(records, CLASS_OBJECTS_MAX * 2, apart_us=FORGIVEN_SECONDS * 500_000)
+    assert not records.held_classes()
+
+
+def test_an_object_that_is_held_for_itself_stays_so_when_its_class_is_released() -> None:
+    records = Quarantine(SimulatedDisk(), "/objects")
+    for _ in range(LIVES_MAX):
+        blame_many(records, CLASS_OBJECTS_MAX)
+    assert records.release_class("Slow")
+    assert set(records.held()) == set(map(of_class, range(CLASS_OBJECTS_MAX)))
+
+
+def test_a_class_in_quarantine_runs_no_alarm_until_it_is_released() -> None:
+    with ObjectNode(Slow) as objects:
+        one = objects.Slow["one"]
+        one.arm(1)
+        node = objects._life.node
+        assert node.quarantine is not None
+        blame_many(node.quarantine, CLASS_OBJECTS_MAX)
+        objects.crash()
+        with pytest.raises(Quarantined, match=r"Class Slow is in quarantine"):
+            objects.Slow["two"].tries()
+        objects.advance(60)
+        assert objects.storage(one).get("tries") in (None, [0])
+
+        assert objects._life.node.release_class("Slow")
+        objects.advance(60)
+        assert one.tries()[-1] == 1
+
+
+class Account:
+    """The two tables a second time, as plain lists of ends."""
+
+    def __init__(self, objects: int) -> None:
+        self.ends: dict[int, list[tuple[int, int, bool]]] = {number: [] for number in range(objects)}
+        self.held: set[int] = set()
+        self.is_class_held = False
+
+    def blame(self, number: int, event: int, now_us: int, own: bool) -> None:
+        if number not in self.held:
+            self.ends[number] = [*self.ends[number], (event, now_us, own)][-ENDS_MAX:]
+        events = [one for one, _, _ in self.ends[number]]
+        if (
+            max(map(events.count, events)) >= LIVES_MAX
+            or sum(own for *_, own in self.ends[number]) >= LIVES_MAX
+        ):
+            self.held.add(number)
+        lately = [any(own and not is_old(at, now_us) for _, at, own in one) for one in self.ends.values()]
+        self.is_class_held |= sum(lately) >= CLASS_OBJECTS_MAX
+
+    def succeed(self, number: int, event: int, now_us: int) -> None:
+        if not self.is_class_held and number not in self.held:
+            self.ends[number] = [
+                (one, at, own)
+                for one, at, own in self.ends[number]
+                if one != event or (own and not is_old(at, now_us))
+            ]
+
+    def release(self, number: int) -> bool:
+        if number not in self.held:
+            return False
+        self.held.discard(number)
+        self.ends[number] = []
+        return True
+
+    def release_class(self) -> bool:
+        if self.is_class_held:
+            self.ends.update({number: [] for number in self.ends if number not in self.held})
+        was, self.is_class_held = self.is_class_held, False
+        return was
+
+
+def is_old(at_us: int, now_us: int) -> bool:
+    return now_us - at_us > FORGIVEN_SECONDS * 1_000_000
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_at_random_the_records_hold_what_the_two_tables_say(seed: int) -> None:
+    """Over restarts at any moment, too."""
+    chance, disk, clock = random.Random(seed), SimulatedDisk(), [0]
+    records, account = Quarantine(disk, "/objects"), Account(8)
+    for _ in range(300):
+        number, event = chance.randrange(8), chance.choice([ADD, ALARM])
+        ref, own = of_class(number), chance.random() < 0.6
+        clock[0] += chance.randrange(2 * MINUTE_US)
+        match chance.choice(["blame"] * 4 + ["succeed"] * 6 + ["restart", "release", "release class"]):
+            case "blame":
+                records.blame(Left((ref, event), []), clock[0], ended_itself=own)
+                account.blame(number, event, clock[0], own)
+            case "succeed" if not records.holds(ref):
+                if forgive := records.forgiving(ref, lambda: clock[0]):
+                    forgive(event)
+                account.succeed(number, event, clock[0])
+            case "restart":
+                records.tend()
+                records = Quarantine(disk, "/objects")
+            case "release":
+                assert records.release(ref) is account.release(number)
+            case "release class":
+                assert records.release_class("Slow") is account.release_class()
+        for one in account.ends:
+            assert records.holds(of_class(one)) is (account.is_class_held or one in account.held)
+
+
+def test_the_processor_time_of_an_objects_code_is_known_while_it_is_in_memory() -> None:
+    class Busy(StatefulObject):
+        async def compute(self) -> int:
+            return sum(range(5_000_000))
+
+        async def wait(self) -> None:
+            await asyncio.sleep(5)
+
+    with ObjectNode(Busy) as objects:
+        objects.Busy["busy"].compute()
+        objects.Busy["idle"].wait()
+        live = [objects._life.node.find_live(from_name("Busy", name)) for name in ("busy", "idle")]
+        busy_ns, idle_ns = (one.gate.cpu_ns for one in live if one is not None)
+        assert busy_ns > 10 * idle_ns > 0
 
 
 # the page

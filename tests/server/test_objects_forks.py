@@ -2,6 +2,10 @@
 
 CLASSES = """
 import asyncio, multiprocessing, os, subprocess
+from concurrent import futures
+from functools import partial
+
+import elsewhere
 from edgestead import StatefulObject
 
 def twice(n):
@@ -34,6 +38,21 @@ class Forking(StatefulObject):
         process.join()
         return [ran, got, process.exitcode, await asyncio.to_thread(twice, 4)]
 
+    async def executors(self):
+        loop = asyncio.get_running_loop()
+        results = [await loop.run_in_executor(None, twice, 1)]
+        for make in (
+            futures.ThreadPoolExecutor,
+            partial(futures.ProcessPoolExecutor, mp_context=multiprocessing.get_context("fork")),
+            partial(futures.ProcessPoolExecutor, mp_context=multiprocessing.get_context("spawn")),
+        ):
+            with make(max_workers=1) as executor:
+                results.append(await loop.run_in_executor(executor, elsewhere.twice, 21))
+        program = await asyncio.create_subprocess_exec("echo", "ran", stdout=asyncio.subprocess.PIPE)
+        said, _ = await program.communicate()
+        await self.ctx.storage.put("n", 4)
+        return [*results, said.decode().strip()]
+
     async def thread(self):
         try:
             await asyncio.to_thread(self.ctx.storage.put, "n", 3)
@@ -45,6 +64,7 @@ class Forking(StatefulObject):
 def test_a_forked_child_never_comes_back_and_other_children_work(new_server, tmp_path):
     source = tmp_path / "forking.py"
     source.write_text(CLASSES)
+    (tmp_path / "elsewhere.py").write_text("def twice(n):\n    return 2 * n\n")  # importable in any process
     server = new_server("--objects", str(source), "--objects-workers", "1").start()
     pid = server.children()["objects-0"]
 
@@ -53,5 +73,7 @@ def test_a_forked_child_never_comes_back_and_other_children_work(new_server, tmp
     assert server.call_object("Forking/a/others").result == ["ran", 42, 0, 8]
     assert "used by the object's own thread only" in server.call_object("Forking/a/thread").result
     assert server.call_object("Forking/a/n").result == 1
+    assert server.call_object("Forking/a/executors").result == [2, 42, 42, 42, "ran"]
+    assert server.call_object("Forking/a/n").result == 4
     assert server.children()["objects-0"] == pid
     server.wait_for_log("its storage is the parent's")

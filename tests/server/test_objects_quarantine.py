@@ -6,6 +6,7 @@ import os
 import pytest
 
 from edgestead.cli.main import cli
+from edgestead.objects.runtime.quarantine import CLASS_OBJECTS_MAX
 
 CLASSES = """
 import ctypes, os
@@ -22,6 +23,10 @@ class Poison(StatefulObject):
         if really:
             ctypes.string_at(0)
 
+    async def ok(self):
+        return "ok"
+
+class Sound(StatefulObject):
     async def ok(self):
         return "ok"
 """
@@ -81,8 +86,33 @@ def test_a_call_that_ends_its_process_is_refused_when_it_has_done_so_three_times
     assert [one["name"] for one in listed if one["quarantine"]] == ["new"], "though it never stored anything"
     assert "quarantine" in operator("list", "Poison")
     assert "its crash ran" in json.loads(operator("info", "Poison", "new", "--json"))["quarantine"]
-    assert "may run again" in operator("release", "Poison", "new")
+    (held_now,) = json.loads(operator("quarantine", "list", "--json"))
+    assert (held_now["class"], held_now["name"]) == ("Poison", "new")
+    assert "edgecli object release Poison new" in held_now["reason"]
+    assert "Class Poison was not in quarantine" in operator("quarantine", "release", "Poison")
+    assert "may run again" in operator("quarantine", "release", "Poison", "new")
     assert server.call_object("Poison/new/ok").result == "ok"
+
+
+def test_a_class_whose_objects_end_their_processes_is_refused_in_every_process_until_it_is_released(
+    server, operator
+):
+    for number in range(CLASS_OBJECTS_MAX):
+        pid = server.children()["objects-0"]
+        assert is_answered(server, f"Poison/p{number}/crash") is None
+        server.wait_for_life("objects-0", pid)
+        server.wait_until(lambda: is_answered(server, "Sound/a/ok") is not None, 60)
+
+    refused = server.call_object("Poison/another/ok")
+    assert (refused.status, refused.body["errors"][0]["code"]) == (503, 10476)
+    assert "Class Poison is in quarantine: 5 of its objects" in refused.body["errors"][0]["message"]
+    assert server.call_object("Sound/a/ok").result == "ok"
+    (found,) = ask(server, "GET", "/operate/quarantine").result
+    assert (found["class"], found["id"]) == ("Poison", None)
+    assert "(all)" in operator("quarantine", "list")
+    assert "Class Poison may run again" in operator("quarantine", "release", "Poison")
+    assert server.call_object("Poison/another/ok").result == "ok"
+    assert ask(server, "GET", "/operate/quarantine").result == []
 
 
 @pytest.mark.long  # two retries wait for six seconds

@@ -297,10 +297,22 @@ METRICS: tuple[Metric, ...] = (
         "Objects that are not run because their code ended three processes; `edgecli object list` has them.",
     ),
     Metric(
+        "edge_objects_classes_quarantined",
+        "gauge",
+        _OBJECTS,
+        "Classes that are not run because many of their objects ended processes, as this process saw it.",
+    ),
+    Metric(
+        "edge_objects_blamed_total",
+        "counter",
+        _OBJECTS,
+        "Ends of the process that an object's code is blamed for.",
+    ),
+    Metric(
         "edge_objects_blocked_total",
         "counter",
         _OBJECTS,
-        "Times the process was ended because a class kept it from everything else.",
+        "Times the process was ended because it stood still or grew too large.",
     ),
     Metric(
         "edge_http_requests_total",

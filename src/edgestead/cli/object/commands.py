@@ -8,6 +8,7 @@ from edgestead.cli.lazy import Lazy, LazyGroup
 
 _READ, _USE = "edgestead.cli.object.read", "edgestead.cli.object.use"
 _TIME, _ADOPT = "edgestead.cli.object.past", "edgestead.cli.object.adopt"
+_HELD = "edgestead.cli.object.quarantine"
 
 COMMANDS = {
     "list": Lazy(_READ, "list_objects", "List objects that have stored something."),
@@ -20,6 +21,7 @@ COMMANDS = {
     "restore": Lazy(_TIME, "restore", "Take an object back to a bookmark or a time."),
     "undo": Lazy(_TIME, "undo", "Take back the last restore."),
     "alarm": Lazy(_TIME, "alarm", "Show, set, delete or run an object's alarm."),
+    "quarantine": Lazy(_HELD, "quarantine", "List and release what is not run because it ended processes."),
     "release": Lazy(_USE, "release", "Let an object in quarantine run again."),
     "verify": Lazy(_READ, "verify", "Check every page, index and record of objects."),
     "delete": Lazy(_USE, "delete", "Delete what an object has stored."),

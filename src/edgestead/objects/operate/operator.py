@@ -23,11 +23,12 @@ import msgspec
 from edgestead.objects.operate import checks, copies, verifying
 from edgestead.objects.operate import sql as operate_sql
 from edgestead.objects.operate.operations import Operations
-from edgestead.objects.operate.shapes import ObjectInfo, ObjectItem, ObjectVerdict, Rows, Verdict
-from edgestead.objects.runtime import recovery
+from edgestead.objects.operate.shapes import ObjectInfo, ObjectItem, ObjectVerdict, Quarantined, Rows, Verdict
+from edgestead.objects.runtime import quarantine, recovery
 from edgestead.objects.runtime.admission import AskAgain
 from edgestead.objects.runtime.classes import Durability
 from edgestead.objects.runtime.engine import Engine
+from edgestead.objects.runtime.instance import Instance
 from edgestead.objects.runtime.node import Node
 from edgestead.objects.runtime.own import OwnEngine
 from edgestead.store.objectlog import CatalogueEntry, LogError, ObjectRef
@@ -103,12 +104,33 @@ class Operator:
         """Let an object in quarantine run again; False when it was in none."""
         return self._node.release(ref)
 
+    def quarantined(self) -> list[Quarantined]:
+        """What is not run: classes, and objects for themselves."""
+        classes = [
+            Quarantined(one.class_name, None, None, quarantine.words_of_class(one))
+            for one in self._node.held_classes()
+        ]
+        return classes + [
+            Quarantined(ref.class_name, ref.id, ref.name, self._node.why_held(ref) or "")
+            for ref in self._node.held()
+        ]
+
+    def release_class(self, class_name: str) -> bool:
+        """Let a class in quarantine run again; False when it was in none."""
+        return self._node.release_class(class_name)
+
     def _item(self, entry: CatalogueEntry) -> ObjectItem:
         ref = entry.ref
-        live = self._node.find_live(ref) is not None
-        held = self._node.is_held(ref)
+        live = self._node.find_live(ref)
         return ObjectItem(
-            ref.class_name, ref.id, ref.name, entry.head, milliseconds(entry.alarm_us), live, held
+            class_name=ref.class_name,
+            id=ref.id,
+            name=ref.name,
+            position=entry.head,
+            alarm=milliseconds(entry.alarm_us),
+            in_memory=live is not None,
+            quarantine=self._node.is_held(ref),
+            cpu_ms=_cpu_ms(live),
         )
 
     async def info(self, entry: CatalogueEntry) -> ObjectInfo:
@@ -128,6 +150,7 @@ class Operator:
             alarm=milliseconds(entry.alarm_us),
             in_memory=live is not None,
             quarantine=self._node.why_held(ref),
+            cpu_ms=_cpu_ms(live),
             calls=live.calls if live is not None else 0,
             database_bytes=size_bytes,
             tables=tables,
@@ -210,6 +233,10 @@ class Operator:
             return found[0]
         except LogError as error:
             return [str(error)]
+
+
+def _cpu_ms(live: Instance | None) -> int | None:
+    return None if live is None else live.gate.cpu_ns // 1_000_000
 
 
 def _unstored(ref: ObjectRef) -> CatalogueEntry:

@@ -39,10 +39,20 @@ class Released(msgspec.Struct, frozen=True):
     released: bool
 
 
+class Quarantined(msgspec.Struct, frozen=True, rename={"class_name": "class"}):
+    """What is not run, and why. `id` and `name` are null for a whole class."""
+
+    class_name: str
+    id: str | None
+    name: str | None
+    reason: str
+
+
 class ObjectItem(msgspec.Struct, frozen=True, rename={"class_name": "class"}):
     """One object in a list. `position` counts its commits; `alarm` is in milliseconds since the epoch.
 
-    In `quarantine` is what is not run because its code ended its process.
+    In `quarantine` is what is not run because its code ended its process. `cpu_ms` is what its code
+    took of a processor since the object came into memory; null while it is not there.
     """
 
     class_name: str
@@ -52,6 +62,7 @@ class ObjectItem(msgspec.Struct, frozen=True, rename={"class_name": "class"}):
     alarm: int | None
     in_memory: bool
     quarantine: bool
+    cpu_ms: int | None = None
 
 
 class ObjectInfo(msgspec.Struct, frozen=True, rename={"class_name": "class"}):
@@ -71,6 +82,7 @@ class ObjectInfo(msgspec.Struct, frozen=True, rename={"class_name": "class"}):
     alarm: int | None
     in_memory: bool
     quarantine: str | None
+    cpu_ms: int | None
     calls: int
     database_bytes: int
     tables: list[str]

@@ -32,11 +32,13 @@ class Visited(Protocol):
     def chance(self) -> float: ...
 
 
-async def settle(node: Visited, stage: Stage, quarantine: Quarantine, *, ended_itself: bool = False) -> None:
+async def settle(node: Visited, stage: Stage, quarantine: Quarantine, *, ended_itself: bool = False) -> bool:
     """Blame and count, durably; before any code of users runs. Repeating it changes nothing but the blame.
 
-    `ended_itself`: the last process is known to have ended by an exit or a fault, not by somebody's signal.
+    True when an object was blamed. `ended_itself`: the last process is known to have ended by an exit or a
+    fault, not by somebody's signal.
     """
+    record = None
     left = stage.left
     try:
         record = quarantine.blame(left, pack_time(node.now_ms()), ended_itself=ended_itself)
@@ -55,6 +57,7 @@ async def settle(node: Visited, stage: Stage, quarantine: Quarantine, *, ended_i
             )
     await asyncio.gather(*(_count(node, ref, fired_us) for ref, fired_us in left.alarms))
     stage.begin()
+    return record is not None
 
 
 async def _count(node: Visited, ref: ObjectRef, fired_us: int) -> None:

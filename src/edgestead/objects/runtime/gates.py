@@ -15,6 +15,7 @@ import signal
 import types
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from contextvars import Context, ContextVar
+from time import thread_time_ns
 from typing import Any, TypeVar
 
 from edgestead.objects import limits
@@ -42,6 +43,7 @@ class InputGate:
     def __init__(self) -> None:
         self.part = NOBODY
         self.forgive: Callable[[int], None] | None = None  # told which event has ended, if that may matter
+        self.cpu_ns = 0  # that code behind this gate took, with the code that it ran within its own
         self.unwaiting = 0  # stretches, one inside another, in which nobody may wait for anything
         self._blocks: list[Block] = []
         self._waiting: list[asyncio.Future[None]] = []
@@ -111,6 +113,7 @@ def gated(gate: InputGate, coroutine: Coroutine[Any, Any, T], event: int = TASK)
         while True:
             outside = words[0]
             words[0] = mark
+            began_ns = thread_time_ns()
             try:
                 step = coroutine.send(value) if error is None else coroutine.throw(error)
             except StopIteration as stop:
@@ -123,6 +126,7 @@ def gated(gate: InputGate, coroutine: Coroutine[Any, Any, T], event: int = TASK)
                 if forks.in_child:
                     forks.end_child()
                 words[0] = outside
+                gate.cpu_ns += thread_time_ns() - began_ns
             error = value = None
             if gate.unwaiting:
                 error = TransactionError(_NO_WAITING)

@@ -44,7 +44,7 @@ from edgestead.objects.runtime.engine import Engine, Logging
 from edgestead.objects.runtime.env import Bindings, Env
 from edgestead.objects.runtime.gates import hold_tasks
 from edgestead.objects.runtime.instance import Instance
-from edgestead.objects.runtime.quarantine import Quarantine
+from edgestead.objects.runtime.quarantine import ClassRecord, Quarantine
 from edgestead.objects.runtime.stage import Stage
 from edgestead.objects.runtime.storage import settle
 from edgestead.objects.runtime.taking_back import take_back
@@ -247,6 +247,21 @@ class Node:
         if self.quarantine is None or not self.quarantine.release(ref):
             return False
         self.store.alarms.give_back(ref)
+        return True
+
+    def held_classes(self) -> list[ClassRecord]:
+        """The classes in quarantine, by name."""
+        return self.quarantine.held_classes() if self.quarantine is not None else []
+
+    def release_class(self, class_name: str) -> bool:
+        """Let a class run again that is in quarantine; False when it is not. Raises OSError."""
+        if self.quarantine is None or not self.quarantine.release_class(class_name):
+            return False
+        for entry in self.log.catalogue((class_name, "")):
+            if entry.ref.class_name != class_name:
+                break
+            if entry.alarm_us is not None and not self.is_held(entry.ref):
+                self.store.alarms.give_back(entry.ref)
         return True
 
     def now_ms(self) -> int:

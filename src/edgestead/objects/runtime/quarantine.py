@@ -1,6 +1,6 @@
-"""Objects whose code ended their process, and those that are not run any more because of it.
+"""Objects whose code ended their process, and what is not run any more because of it: objects and classes.
 
-Owns  the processes that ended while an object's code ran, and their file; when an object is held.
+Owns  the processes that ended while an object's code ran, and their file; when an object or a class is held.
 Not   the alarms of the life that ended (`node` sets their retries); how it ended (the supervisor knows).
 
                  its process ended while it ran              an event came to its end
@@ -12,6 +12,12 @@ Held is who has LIVES_MAX ends in one event, or as many ends of its own in any. 
 process is not forgiven because calls between two of its runs were answered, nor a method because it ends its
 process for some arguments only. Who merely happened to run when somebody killed the process is forgiven by
 the next such event.
+
+           objects of the class, each with an end of its own that is not older than FORGIVEN_SECONDS
+    class: nothing ── 1, 2 … ──► CLASS_OBJECTS_MAX ──► held ──► only an operator lets it go
+
+A class that ends its processes in many objects would have three ends of each. Ends by signals do not count
+here: somebody who kills processes at random would hold a busy class.
 """
 
 import logging
@@ -29,6 +35,7 @@ log = logging.getLogger(__name__)
 
 LIVES_MAX = 3  # processes that an object may end before it is held
 FORGIVEN_SECONDS = 600  # after which an end of its own is forgiven by a later event that came to its end
+CLASS_OBJECTS_MAX = 5  # objects of a class that end their processes, until all of it is held
 ENDS_MAX = 9  # of one object, that are remembered: the newest
 RECORDS_MAX = 10_000  # objects that are remembered; of more the newest
 _FILES = ("quarantine-0.json", "quarantine-1.json")  # written in turn, so that one of them is always whole
@@ -62,9 +69,18 @@ class Record(msgspec.Struct, rename={"class_name": "class"}):
         return max(own, *in_one_event, 0) >= LIVES_MAX
 
 
+class ClassRecord(msgspec.Struct, frozen=True, rename={"class_name": "class"}):
+    """A class that is held, since when, and how many of its objects had ended their process then."""
+
+    class_name: str
+    at_us: int
+    objects: int
+
+
 class _File(msgspec.Struct):
     sequence: int
     records: list[Record]
+    classes: list[ClassRecord] = []
 
 
 class Quarantine:
@@ -75,6 +91,7 @@ class Quarantine:
         found = max((read_file(files, folder, name) for name in _FILES), key=lambda one: one.sequence)
         self._sequence = found.sequence
         self._records: dict[Key, Record] = {(one.class_name, one.id): one for one in found.records}
+        self._classes = {one.class_name: one for one in found.classes}
         self._is_dirty = False
 
     def blame(self, left: Left, now_us: int, *, ended_itself: bool) -> Record | None:
@@ -97,20 +114,35 @@ class Quarantine:
         self._records[ref.class_name, ref.id] = record
         while len(self._records) > RECORDS_MAX:
             del self._records[next(iter(self._records))]
+        self._judge_class(ref.class_name, now_us)
         self._is_dirty = True
         self.save()
         return record
+
+    def _judge_class(self, class_name: str, now_us: int) -> None:
+        """Hold a class when too many of its objects ended their processes lately."""
+        objects = sum(
+            one.class_name == class_name and any(end.is_own and not _is_old(end, now_us) for end in one.ends)
+            for one in self._records.values()
+        )
+        if objects >= CLASS_OBJECTS_MAX and class_name not in self._classes:
+            self._classes[class_name] = ClassRecord(class_name, now_us, objects)
+            log.warning("class %s is in quarantine: %d of its objects ended processes", class_name, objects)
 
     def find(self, ref: ObjectRef) -> Record | None:
         return self._records.get((ref.class_name, ref.id))
 
     def holds(self, ref: ObjectRef) -> bool:
-        """Whether the object is not run any more."""
+        """Whether the object is not run any more, for itself or with its class."""
+        if ref.class_name in self._classes:
+            return True
         record = self.find(ref)
         return record is not None and record.is_held
 
     def why_held(self, ref: ObjectRef, events: Iterable[str]) -> str | None:
         """None when the object is not held. `events` are the names that its class knows."""
+        if (held := self._classes.get(ref.class_name)) is not None:
+            return words_of_class(held)
         record = self.find(ref)
         return words_of(record, events) if record is not None and record.is_held else None
 
@@ -138,8 +170,26 @@ class Quarantine:
         self.save()
         return True
 
+    def release_class(self, class_name: str) -> bool:
+        """Let the objects of a class be run again, durably, but for those that are held for themselves.
+
+        They begin without an end. False when the class was not held. Raises OSError.
+        """
+        if self._classes.pop(class_name, None) is None:
+            return False
+        for record in list(self._records.values()):
+            if record.class_name == class_name and not record.is_held:
+                self._forget(record)
+        self._is_dirty = True
+        self.save()
+        return True
+
+    def held_classes(self) -> list[ClassRecord]:
+        """By name."""
+        return [record for _, record in sorted(self._classes.items())]
+
     def held(self) -> list[ObjectRef]:
-        """By class and id."""
+        """Those that are held for themselves, by class and id."""
         return [record.ref for _, record in sorted(self._records.items()) if record.is_held]
 
     def _forget(self, record: Record) -> None:
@@ -157,8 +207,11 @@ class Quarantine:
         """Write down what changed. Raises OSError."""
         if self._is_dirty:
             self._sequence += 1
-            write_file(self._files, self._folder, _File(self._sequence, list(self._records.values())))
+            write_file(self._files, self._folder, self._content())
             self._is_dirty = False
+
+    def _content(self) -> _File:
+        return _File(self._sequence, list(self._records.values()), list(self._classes.values()))
 
 
 def _is_old(end: End, now_us: int) -> bool:
@@ -175,6 +228,15 @@ def words_of(record: Record, events: Iterable[str]) -> str:
         f"{record.class_name} {called} is in quarantine: {counted(len(record.ends))} ended while its "
         f"{ran} ran. `edgecli object release {record.class_name} {called}{by_id}`"
         " lets it be run again; `edgecli object alarm … --delete` first deletes an alarm that does it"
+    )
+
+
+def words_of_class(record: ClassRecord) -> str:
+    """Why a class is held, and the way out."""
+    return (
+        f"Class {record.class_name} is in quarantine: {record.objects} of its objects ended processes within "
+        f"{FORGIVEN_SECONDS // 60} minutes. `edgecli object quarantine release {record.class_name}` lets "
+        "them be run again"
     )
 
 
@@ -212,8 +274,10 @@ def deal_out(
     files: Files, old: Iterable[str], new: Mapping[int, str], owner: Callable[[ObjectRef], int]
 ) -> None:
     """Carry the records of some folders over to others, by who owns an object there. Raises OSError."""
-    records = [record for folder in old for record in Quarantine(files, folder)._records.values()]
+    found = [Quarantine(files, folder) for folder in old]
+    records = [record for one in found for record in one._records.values()]
+    classes = list({name: record for one in found for name, record in one._classes.items()}.values())
     for worker, folder in new.items():
         mine = [record for record in records if owner(record.ref) == worker]
-        if mine:
-            write_file(files, folder, _File(1, mine))
+        if mine or classes:
+            write_file(files, folder, _File(1, mine, classes))

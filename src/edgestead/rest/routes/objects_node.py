@@ -9,13 +9,20 @@ keep the order of class and id, and a cursor is the last item of a page, so no p
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import msgspec
 
 from edgestead.model import envelope
 from edgestead.model.refusals.request import InvalidQuery
-from edgestead.objects.operate.shapes import ListInfo, ObjectItem, ObjectVerdict, VerifyInfo
+from edgestead.objects.operate.shapes import (
+    ListInfo,
+    ObjectItem,
+    ObjectVerdict,
+    Quarantined,
+    Released,
+    VerifyInfo,
+)
 from edgestead.rest.declared import Answers, size, text
 from edgestead.rest.query import Query
 from edgestead.rest.routes.objects import ITEMS_MAX, ITEMS_USUAL, OPERATORS, READ, WRITE
@@ -42,12 +49,22 @@ class _Verdicts(msgspec.Struct):
     result_info: VerifyInfo
 
 
+class _Quarantined(msgspec.Struct):
+    result: list[Quarantined]
+
+
+class _Released(msgspec.Struct):
+    result: Released
+
+
 class _Folders(msgspec.Struct):
     result: list[str]
 
 
 _read_page = msgspec.json.Decoder(_Page).decode
 _read_verdicts = msgspec.json.Decoder(_Verdicts).decode
+_read_quarantined = msgspec.json.Decoder(_Quarantined).decode
+_read_released = msgspec.json.Decoder(_Released).decode
 _read_folders = msgspec.json.Decoder(_Folders).decode
 
 
@@ -91,6 +108,41 @@ async def verify_objects(operator: "Operator", others: Others, query: Query) -> 
         problems += theirs.result_info.log_problems
     found.sort(key=lambda one: (one.class_name, one.id))
     return Answer(envelope.success_with_info(found, VerifyInfo(len(found), cursor, problems)))
+
+
+@route(
+    "GET",
+    "/operate/quarantine",
+    base="",
+    face=OBJECTS,
+    family=OPERATORS,
+    permission=READ,
+    answers=Answers(list[Quarantined], ListInfo),
+)
+async def list_quarantine(operator: "Operator", others: Others) -> Answer:
+    """List what is not run because it ended processes: classes, then objects."""
+    found = operator.quarantined()
+    for theirs in map(_read_quarantined, await others("GET", "/operate/quarantine")):
+        found += theirs.result
+    whole = {one.class_name: one for one in found if one.id is None}  # as several processes saw it
+    objects = sorted((one for one in found if one.id is not None), key=lambda one: (one.class_name, one.id))
+    items = [*(one for _, one in sorted(whole.items())), *objects]
+    return Answer(envelope.success_with_info(items, ListInfo(len(items), "")))
+
+
+@route(
+    "DELETE",
+    "/operate/quarantine/{of_class}",
+    base="",
+    face=OBJECTS,
+    family=OPERATORS,
+    permission=WRITE,
+)
+async def release_class(of_class: str, operator: "Operator", others: Others) -> Released:
+    """Let a class run again that is in quarantine, in every process."""
+    theirs = await others("DELETE", f"/operate/quarantine/{quote(of_class, safe='')}")
+    released = [_read_released(one).result.released for one in theirs]
+    return Released(any([operator.release_class(of_class), *released]))
 
 
 @route(

@@ -120,6 +120,7 @@ class Host:
             quarantine=self._quarantine,
         )
         self._alarms, self._ended_itself = alarms, ended_itself
+        self.blamed = False  # whether an object caused the end of the process before
         self._operator = Operator(self.node, f"{folder}/spool", partial(copy_log, self.node, self.log))
         self._server: Server | None = None
         self._passed_on: Server | None = None
@@ -139,7 +140,9 @@ class Host:
         `answered` is told the status of each answer. `connections` None are as many as come. With `peers`
         some objects live in other processes.
         """
-        await aftermath.settle(self.node, self.stage, self._quarantine, ended_itself=self._ended_itself)
+        self.blamed = await aftermath.settle(
+            self.node, self.stage, self._quarantine, ended_itself=self._ended_itself
+        )
         if peers is not None:
             self._shards = Shards(self.node, authorise, peers.worker, peers.calls, peers.requests)
             await self._shards.open(peers.calls_socket)
