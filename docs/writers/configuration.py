@@ -5,6 +5,7 @@ Not   a fact of its own: help, value and default come from the option.
 """
 
 from edgestead.config import OPTIONS, default_words
+from edgestead.config_alerts import KEYS
 
 
 def page() -> str:
@@ -28,4 +29,11 @@ def page() -> str:
         lines += ["", f"## {option.key}", "", option.help, ""]
         lines.append(f"- value: `{option.metavar}`{', an array of them' if option.many else ''} ({spelled})")
         lines.append(f"- default: {default_words(option)}")
+        if option.key == "alert":
+            lines += ["", "| key | value | default | what it is |", "|---|---|---|---|"]
+            lines += [f"| `{k.name}` | `{_cell(k.metavar)}` | {k.default} | {k.help} |" for k in KEYS]
     return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

@@ -17,6 +17,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from pathlib import Path
 from typing import Any
 
+from edgestead.config_alerts import Receiver
 from edgestead.config_options import OPTIONS, Option
 from edgestead.config_values import LIST_ITEMS_MAX, WORKERS_MAX, Address
 from edgestead.model.call import Profile
@@ -107,6 +108,7 @@ class Config:
     history_days: int
     history_rows: int
     backup_hours: int
+    alert: tuple[Receiver, ...]
 
     @property
     def edge_addresses(self) -> tuple[IPv4Address | IPv6Address, ...]:
@@ -171,6 +173,9 @@ def load(flags: Mapping[str, Any], file: Path | None) -> Config:
     values["data_dir"] = values["data_dir"] or default_data_dir()
     if (values["https"] is None) != (values["tls_dir"] is None):
         raise ConfigError("https and tls-dir belong together: one of them is missing")
+    names = [one.name for one in values["alert"]]
+    if len(set(names)) < len(names):
+        raise ConfigError("alert: each receiver needs a name of its own")
     if values["proxy_protocol"] and not values["trusted_proxies"]:
         raise ConfigError("proxy-protocol needs trusted-proxies: nobody else's header is believed")
     return Config(**values)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from edgestead import config_values as values
+from edgestead.config_alerts import receiver
 from edgestead.model.quotas import RECORDS_PER_ZONE_MAX
 
 
@@ -509,6 +510,16 @@ OPTIONS: tuple[Option, ...] = (
         "10000",
         "How many changes of single records a zone's history keeps; the newest change is always kept whole.",
         flag=False,
+    ),
+    Option(
+        "alert",
+        "TABLE",
+        receiver,
+        (),
+        "Who is sent alerts: a table `[[alert]]` for each receiver, with the keys below.",
+        flag=False,
+        many=True,
+        fallback="none: nobody is sent any",
     ),
     Option(
         "backup-hours",

@@ -28,6 +28,7 @@ RUN_BY = {  # page with examples, and the test that runs all of them
     "docs/how-to/objects.md": "tests/docs/test_examples.py",
     "docs/how-to/one-file.md": "tests/docs/test_examples.py",
     "docs/how-to/operate-objects.md": "tests/docs/test_examples.py",
+    "docs/how-to/operate.md": "tests/server/test_alerts.py",
     "docs/how-to/test-against-edgestead.md": "tests/testing/test_platforms.py",
     "docs/how-to/waf-configuration.md": "tests/docs/test_waf_examples.py",
 }

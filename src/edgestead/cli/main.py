@@ -40,6 +40,7 @@ COMMANDS: dict[str, Lazy] = {
     "doctor": Lazy(
         "edgestead.cli.server.doctor", "doctor", "Examine this machine and the server that runs on it."
     ),
+    "alert": Lazy("edgestead.cli.server.alert", "alert", "Show alerts that were sent, and try a receiver."),
     "status": Lazy("edgestead.cli.server.status", "status", "Show the health of the running server."),
     "deprecations": Lazy(
         "edgestead.cli.dated.commands", "deprecations", "Find what a client uses that a date ended."

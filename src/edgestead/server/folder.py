@@ -60,6 +60,10 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     def admin_socket(self) -> Path:
         return Path(self.runtime_dir, "admin.sock")
 
+    @property
+    def alerts_socket(self) -> Path:
+        return Path(self.runtime_dir, "alerts.sock")
+
 
 class DataFolder:
     """A locked data folder. Raises StartError when another process has it, or when it cannot be used."""

@@ -15,6 +15,7 @@ from datetime import date
 
 import msgspec
 
+from edgestead.config_alerts import Receiver
 from edgestead.dns.settings import DnsSettings
 from edgestead.model.call import Profile
 from edgestead.model.log_text import LogForm
@@ -52,6 +53,21 @@ class LogStart(Start, frozen=True, kw_only=True):
     log_file: str
     log_file_bytes: int
     log_files: int
+
+
+class AlertsStart(Start, frozen=True, kw_only=True):
+    """The process that sends alerts. `socket_fd` takes commands, `control_path` is where control does.
+
+    `server` is what messages call this machine; `last_words_fd` as in `ControlStart`. Of secrets it gets the
+    names of files and variables.
+    """
+
+    data_dir: str
+    socket_fd: int
+    control_path: str
+    last_words_fd: int
+    server: str
+    receivers: tuple[Receiver, ...]
 
 
 class ControlStart(Start, frozen=True, kw_only=True):

@@ -34,6 +34,7 @@ from edgestead.rest.guesses import Guesses
 from edgestead.rest.log import BatchedLog
 from edgestead.rest.quota import Quota
 from edgestead.server import credentials, process, stores
+from edgestead.server.alerts import state_file as alerts_state
 from edgestead.server.control import first_account
 from edgestead.server.control import managed as managed_part
 from edgestead.server.control.history import HistoryPart
@@ -167,7 +168,7 @@ class Control:
             clock=clock,
             has_managed_ruleset=self._managed is not None,
             set_levels=self._set_levels,
-            failing_sinks=lambda: (),
+            failing_sinks=lambda: alerts_state.read(self._data_dir).failing,
             say=status.health,
             now_us=_now_us,
         )

@@ -29,7 +29,7 @@ from edgestead.server.supervisor.last_words import LastWords
 from edgestead.waf.terms import libinjection
 
 ROUND_SECONDS = 1.0
-DISK_ROUNDS = 10  # between two looks at notes and certificates
+DISK_ROUNDS = 3  # between two looks at notes and certificates
 REFUSED_SECONDS = 300.0
 
 _HEALTH = slot("edge_health", checks.NAMES[0])

@@ -6,6 +6,7 @@ Not   when children start or end (`server.supervisor.main`).
 
 import os
 import secrets
+import socket
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
@@ -25,6 +26,7 @@ from edgestead.server.messages import (
     DNS_GROUP,
     EDGE_GROUP,
     OBJECTS_GROUP,
+    AlertsStart,
     Consumer,
     ControlStart,
     DnsStart,
@@ -127,6 +129,8 @@ class Estate:
             self._child(f"edge-{worker}", "edge.main", partial(self._edge_start, worker))
             for worker in range(self._edge_shared.workers)
         ]
+        wanted = [self._alerts_start] if config.alert else []
+        self._alerts = [self._child("alerts", "alerts.main", make_start) for make_start in wanted]
         for fd in self._pages.values():
             undo.callback(os.close, fd)
 
@@ -171,7 +175,8 @@ class Estate:
     @property
     def children(self) -> list[Child]:
         """Those that have to be ready for the server to be up."""
-        return [*self._logs, self._control, *self._consumers, *self._objects, *self._edges]
+        parts = (self._logs, [self._control], self._consumers, self._objects, self._edges, self._alerts)
+        return [child for part in parts for child in part]
 
     @property
     def every_child(self) -> list[Child]:
@@ -189,10 +194,16 @@ class Estate:
     def stages(self) -> list[list[Child]]:
         """The order of the end: while control finishes its writes, their consumers still confirm them.
 
-        Objects go first, because they ask control for key-value data; the log goes last.
+        Objects go first, because they ask control for key-value data, with the alerts, for which a control
+        that ends is no news; the log goes last.
         """
-        objects = self._objects if self.spare is None else [*self._objects, self.spare]
-        return [objects, [self._control], [*self._edges, *self._consumers], self._logs]
+        spare = [] if self.spare is None else [self.spare]
+        return [
+            [*self._objects, *spare, *self._alerts],
+            [self._control],
+            [*self._edges, *self._consumers],
+            self._logs,
+        ]
 
     def open_to_the_world(self) -> ready.Ready:
         """Everything answers: leave word of it in the data folder and the ready-file.
@@ -268,9 +279,6 @@ class Estate:
             disk_reserve_bytes=config.disk_reserve_mib << 20,
             objects_workers=len(self._objects),
             edge_workers=len(self._edges),
-            objects_history_mib=config.objects_history_mib,
-            tls_dir=str(config.tls_dir.absolute()) if config.tls_dir else None,
-            backup_hours=config.backup_hours,
             last_words_fd=self._words_fd,
             kv_fd=listeners.kv.fileno(),
             objects_namespaces=tuple(id_ for _, id_ in config.objects_bindings),
@@ -288,6 +296,19 @@ class Estate:
             bindings=tuple(name for name, _ in self._config.objects_bindings),
         )
         return start, []
+
+    def _alerts_start(self, child: Child, status_fd: int) -> tuple[AlertsStart, Iterable[int]]:
+        start = child.message(
+            AlertsStart,
+            status_fd,
+            self._config,
+            socket_fd=self._listeners.alerts.fileno(),
+            control_path=str(self._runtime_dir / "admin.sock"),
+            last_words_fd=self._words_fd,
+            server=socket.gethostname(),
+            receivers=self._config.alert,
+        )
+        return start, [start.socket_fd, start.last_words_fd]
 
     def _objects_start(self, worker: int, child: Child, status_fd: int) -> tuple[ObjectsStart, Iterable[int]]:
         listeners = self._listeners

@@ -60,6 +60,7 @@ class Listeners:
                 self._keep(_listen_unix(path)) for path in dns_ask_sockets(runtime_dir, dns_workers)
             ]
             self.admin = self._keep(_listen_unix(runtime_dir / "admin.sock"))
+            self.alerts = self._keep(_listen_unix(runtime_dir / "alerts.sock"))
             self.http = self._keep(self._tcp("http", http))
             self.https = self._keep(self._tcp("https", https)) if https else None
             self.objects = self._keep(self._tcp("objects-http", objects)) if objects else None
