@@ -42,6 +42,7 @@ def test_a_page_says_what_happened_in_the_form_that_is_wanted(fault, accept, for
         assert f"<h1>{fault.status} {words(fault.status)}</h1>" in text
         assert "www.edge.example" in text
         assert "Ray ID: 0123456789abcdef" in text
+        assert "@media(prefers-color-scheme:dark)" in text
 
 
 def test_a_page_escapes_what_its_client_sent():
