@@ -15,7 +15,7 @@ from edgestead import config_values as values
 from edgestead.model.checks import Choice
 from edgestead.model.counters import HEALTH_CHECKS
 
-RECIPIENTS_MAX = 20
+RECIPIENTS_MAX = 20  # of one receiver's mail: more is what a mailing list is for
 TEXT_MAX = 500  # characters of an address or a path
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 _MAIL = re.compile(r"[^@\s<>,\x00-\x1f]{1,64}@[^@\s<>,\x00-\x1f]{1,253}")

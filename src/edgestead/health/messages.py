@@ -18,7 +18,7 @@ from edgestead.health.facts import SECOND_US
 
 VERSION: Final = 1
 ITEMS_MAX: Final = 50  # of one message; further ones are counted
-SUBJECT_CHARACTERS_MAX: Final = 150
+SUBJECT_CHARACTERS_MAX: Final = 150  # of a mail: lists of mails show less
 SIGNATURE_HEADER: Final = "Edge-Signature"
 
 Status = Literal["firing", "repeated", "resolved"]

@@ -28,9 +28,9 @@ from edgestead.health.messages import Payload
 
 SOCKET_SECONDS: Final = 10.0
 DELIVERY_SECONDS: Final = 30.0
-SECRET_BYTES_MAX: Final = 4_096
+SECRET_BYTES_MAX: Final = 4_096  # of a file with a password or token
 ANSWER_BYTES_MAX: Final = 4_096  # of which the first line is shown when it is a refusal
-WORDS_MAX: Final = 200
+WORDS_MAX: Final = 200  # characters of why a delivery failed
 
 
 class NotDelivered(Exception):

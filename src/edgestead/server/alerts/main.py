@@ -39,7 +39,7 @@ CONTROL_SECONDS: Final = 1.0  # for one answer of control
 AWAY_LOOKS: Final = 5  # without an answer, 10 s; a restart of control takes one or two
 STORE_SECONDS: Final = 60.0  # between two writes of how long alerts have waited
 RETRY_FIRST_SECONDS: Final = 5.0
-RETRY_SECONDS_MAX: Final = 300.0
+RETRY_SECONDS_MAX: Final = 300.0  # between two tries of a delivery
 
 _FAILING = slot("edge_alerts_receivers_failing")
 _DELIVERED = slot("edge_alerts_messages_total", "delivered")

@@ -14,7 +14,7 @@ from edgestead.health.facts import Sink
 from edgestead.server import files
 
 FILE_NAME: Final = "alerts.json"
-FILE_BYTES_MAX: Final = 16 << 20
+FILE_BYTES_MAX: Final = 16 << 20  # of what is remembered: a larger file is not ours
 HISTORY_MAX: Final = 200  # messages that are remembered
 
 
