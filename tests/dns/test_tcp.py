@@ -11,6 +11,8 @@ import uvloop
 
 from edgestead.dns.counters import Slot
 from edgestead.dns.tcp import QUERY_OCTETS_MAX, TcpLimits, serve_tcp
+from edgestead.model.budgets import table as budgets
+from edgestead.model.budgets.ledger import Ledger
 from tests.dns.serving import Counts, said
 
 WWW = ("NOERROR", "AA", ["www.example.test. 300 a 192.0.2.80"], [], [])
@@ -63,7 +65,11 @@ class World:
     async def __aenter__(self):
         sock = socket.create_server(("127.0.0.1", 0))
         self.port = sock.getsockname()[1]
-        self.task = asyncio.create_task(serve_tcp(sock, self.table, self.counts, self.stop, self.limits))
+        self.refused = asyncio.Event()
+        self.ledger = Ledger(tell=lambda *_: self.refused.set())
+        self.task = asyncio.create_task(
+            serve_tcp(sock, self.table, self.counts, self.stop, self.limits, ledger=self.ledger)
+        )
         await asyncio.sleep(0)
         return self
 
@@ -296,6 +302,27 @@ def test_one_address_has_its_share_of_the_places_and_no_more(run, table):
             for client in (*others, *mine[1:], newest):
                 client.writer.write(frame(query("www.example.test.")))
                 assert (await client.read()).answer
+
+    run(main())
+
+
+def test_one_address_that_reads_no_reply_holds_no_more_than_its_share(run, table, monkeypatch):
+    narrow = budgets.DNS_BYTES_ADDRESS._replace(limit=200_000)
+    monkeypatch.setattr(budgets, "DNS_BYTES_ADDRESS", narrow)
+
+    async def main():
+        async with World(table, idle_seconds=60) as world:
+            deaf = [await world.client() for _ in range(20)]
+            for client in deaf:
+                client.writer.transport.pause_reading()
+                client.writer.write(large_queries(200))
+            await world.refused.wait()
+            assert world.ledger.refused(narrow)
+            other = await world.client(local_addr=("127.0.0.2", 0))
+            other.writer.write(frame(query()))
+            assert said(await other.read()) == WWW
+            for client in deaf:
+                client.writer.transport.abort()
 
     run(main())
 

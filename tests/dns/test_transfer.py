@@ -437,8 +437,8 @@ def test_a_query_that_only_looks_like_a_transfer_is_answered_as_ever(run, zone):
     run(main())
 
 
-def test_as_many_transfers_at_a_time_as_there_is_room_for(run, zone, monkeypatch):
-    monkeypatch.setattr(transfer, "TRANSFERS_MAX", 1)
+def test_as_many_transfers_at_a_time_as_an_address_may_have(run, zone, monkeypatch):
+    monkeypatch.setattr(transfer, "DNS_TRANSFERS_ADDRESS", transfer.DNS_TRANSFERS_ADDRESS._replace(limit=1))
     wide(zone)
 
     async def main():

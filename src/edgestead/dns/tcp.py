@@ -31,12 +31,17 @@ from edgestead.dns.settings import DEFAULTS, DnsSettings
 from edgestead.dns.table import Table
 from edgestead.dns.transfer import NOT_YET, Network, Transfer, Transfers, may_be_transfer
 from edgestead.dns.watch import Watch
+from edgestead.model.budgets import table
+from edgestead.model.budgets.ledger import Holding, Ledger, Levels
+from edgestead.model.budgets.networks import network_of
 
 log = logging.getLogger(__name__)
 
 QUERY_OCTETS_MIN: Final = 12  # a header, RFC 1035 §4.1.1
 QUERY_OCTETS_MAX: Final = 4096  # a question with every option that is known has under 1,000
 """A query is a name and a few options; a longer frame ends the connection."""
+LEAST_OCTETS: Final = 8 * 1024
+"""Drawn for each connection at once: what it takes by itself, and some queries."""
 TURN_OCTETS: Final = 64 * 1024
 """Queries and replies of one turn, about a millisecond; and the most of unsent replies, give or take one."""
 BACKLOG: Final = 511
@@ -59,8 +64,8 @@ _NOERROR, _QUERIES, _HITS = int(Slot.NOERROR), int(Slot.QUERIES), int(Slot.CACHE
 class TcpLimits(msgspec.Struct, frozen=True, kw_only=True):
     """RFC 7766 §6.2.3 leaves the numbers to the server; RFC 9210 §4 asks for them to be settable."""
 
-    connections_max: int = 1000
-    address_connections_max: int = 250
+    connections_max: int = table.DNS_CONNECTIONS.limit
+    address_connections_max: int = table.DNS_CONNECTIONS_ADDRESS.limit
     idle_seconds: float = 10.0
 
 
@@ -76,13 +81,14 @@ class TransferPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 async def serve_tcp(
     sock: socket.socket,
-    table: Table,
+    served: Table,
     counters: Counters,
     stop: asyncio.Event,
     limits: TcpLimits = DEFAULT_LIMITS,
     settings: DnsSettings = DEFAULTS,
     transfers: TransferPolicy | None = None,
     watch: Watch | None = None,
+    ledger: Ledger | None = None,
 ) -> None:
     """Answer queries on a listening socket until `stop`, then finish what was asked and return.
 
@@ -92,7 +98,7 @@ async def serve_tcp(
     """
     loop = asyncio.get_running_loop()
     transfers = transfers or TransferPolicy(journal=Journal())
-    house = _House(table, counters, limits, settings, transfers, watch or Watch(), loop)
+    house = _House(served, counters, limits, settings, transfers, watch or Watch(), loop, ledger or Ledger())
     server = await loop.create_server(lambda: _Connection(house), sock=sock, backlog=BACKLOG)
     sweeper = asyncio.create_task(house.sweep())
     try:
@@ -109,37 +115,41 @@ class _House:
 
     def __init__(
         self,
-        table: Table,
+        served: Table,
         counters: Counters,
         limits: TcpLimits,
         settings: DnsSettings,
         transfers: TransferPolicy,
         watch: Watch,
         loop: asyncio.AbstractEventLoop,
+        ledger: Ledger,
     ) -> None:
         self.tally = Tally(counters)
-        self.transfers = Transfers(table, transfers.journal, self.tally, transfers.networks)
-        self.lock = table.lock
-        self._table = table
+        self.transfers = Transfers(served, transfers.journal, self.tally, transfers.networks, ledger)
+        self.memory = Levels(ledger, table.DNS_BYTES_ADDRESS, table.DNS_BYTES)
+        self.lock = served.lock
+        self._ledger, self._table = ledger, served
         self._watch = watch
         self.answering = b""
-        self.responder = Responder(table, self.tally, settings, lambda _: self.answering, udp=False)
+        self.responder = Responder(served, self.tally, settings, lambda _: self.answering, udp=False)
         self.call_soon = loop.call_soon
         self.call_later = loop.call_later
         self._limits = limits
         self._time = loop.time
         self._present: OrderedDict[_Connection, float] = OrderedDict()
-        self._by_client: Counter[bytes] = Counter()
+        self._by_network: Counter[str] = Counter()
         self._empty = asyncio.Event()
         self._tell_time()
 
     def enter(self, connection: "_Connection") -> None:
-        client = connection.client
-        if self._by_client[client] >= self._limits.address_connections_max:
-            next(present for present in self._present if present.client == client).dismiss()
+        network = connection.network
+        if self._by_network[network] >= self._limits.address_connections_max:
+            self._ledger.refuse(table.DNS_CONNECTIONS_ADDRESS, network, self._limits.address_connections_max)
+            next(present for present in self._present if present.network == network).dismiss()
         elif len(self._present) >= self._limits.connections_max:
+            self._ledger.refuse(table.DNS_CONNECTIONS, network, self._limits.connections_max)
             next(iter(self._present)).dismiss()
-        self._by_client[client] += 1
+        self._by_network[network] += 1
         self.active(connection)
         self._tell_time()
         self._empty.clear()
@@ -173,9 +183,10 @@ class _House:
         if self._present.pop(connection, None) is None:
             return
         self.tally.counts[Slot.TCP_OPEN] -= 1
-        self._by_client[connection.client] -= 1
-        if not self._by_client[connection.client]:
-            del self._by_client[connection.client]
+        connection.holding.close()
+        self._by_network[connection.network] -= 1
+        if not self._by_network[connection.network]:
+            del self._by_network[connection.network]
         self._tell_time()
         if not self._present:
             self._empty.set()
@@ -226,12 +237,14 @@ class _Connection(asyncio.Protocol):
         self._transfer: Transfer | None = None
         self._transfer_id = b""
         self._transport: asyncio.Transport
-        self.client = b""
+        self.client, self.network = b"", ""
+        self.holding: Holding
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=TURN_OCTETS)
-        self.client = _address(self._transport)
+        self.client, self.network = _address(self._transport)
+        self.holding = Holding(self._house.memory, self.network, LEAST_OCTETS)
         self._house.enter(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -241,14 +254,25 @@ class _Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._waiting = self._waiting + data if self._waiting else data
         self._work()
+        if len(self._waiting) > LEAST_OCTETS or self.holding.drawn > LEAST_OCTETS:
+            self._draw()
 
     def pause_writing(self) -> None:
         self._full = True
         self._transport.pause_reading()
+        self._house.call_soon(self._draw)  # not from within a write
 
     def resume_writing(self) -> None:
         self._full = False
         self._work()
+        self._draw()
+
+    def _draw(self) -> None:
+        """Queries that wait, and replies that are not taken. Who has too much of them is dismissed."""
+        if self.holding.least:
+            unsent = self._transport.get_write_buffer_size() if self._full else 0
+            if self.holding.hold(len(self._waiting) + unsent) is not None:
+                self.dismiss()
 
     def eof_received(self) -> bool:
         """The client has asked everything: answer what waits, then close (RFC 7766 §6.2.3)."""
@@ -369,10 +393,11 @@ class _Connection(asyncio.Protocol):
             return responder.failed(query)
 
 
-def _address(transport: asyncio.Transport) -> bytes:
-    """The client's address, 4 or 16 octets; of one that has gone already, none."""
+def _address(transport: asyncio.Transport) -> tuple[bytes, str]:
+    """The client's address, 4 or 16 octets, and its network; of one that has gone already, none."""
     peer = transport.get_extra_info("peername")
     if not peer:
-        return b""
+        return b"", ""
     host = str(peer[0]).partition("%")[0]
-    return plain_address(socket.inet_pton(socket.AF_INET6 if ":" in host else socket.AF_INET, host))
+    octets = plain_address(socket.inet_pton(socket.AF_INET6 if ":" in host else socket.AF_INET, host))
+    return octets, network_of(host)

@@ -22,14 +22,15 @@ from edgestead.dns.query import Asked, read
 from edgestead.dns.table import Table
 from edgestead.dns.wire import BadMessage
 from edgestead.dns.zone import Zone
+from edgestead.model.budgets.ledger import Ledger, Levels
+from edgestead.model.budgets.networks import network_of
+from edgestead.model.budgets.table import DNS_TRANSFERS, DNS_TRANSFERS_ADDRESS
 from edgestead.model.served import Owned, ServedRRset, ServedZone, decode_change
 
 Network = IPv4Network | IPv6Network
 
 MESSAGE_OCTETS: Final = 16 * 1024
 """Where a message ends, unless one record is larger: about half a millisecond of work."""
-TRANSFERS_MAX: Final = 16
-"""At a time. Each holds 16 octets a name and one message."""
 SETTLE_LOOKS_MAX: Final = 200
 """How often a transfer looks whether a change of its zone that has begun is complete."""
 
@@ -59,12 +60,19 @@ def may_be_transfer(query: bytes) -> bool:
 class Transfers:
     """What one process transfers. Everything happens on the loop that also applies changes."""
 
-    def __init__(self, table: Table, journal: Journal, tally: Tally, networks: Sequence[Network]) -> None:
+    def __init__(
+        self,
+        table: Table,
+        journal: Journal,
+        tally: Tally,
+        networks: Sequence[Network],
+        ledger: Ledger | None = None,
+    ) -> None:
+        self._running = Levels(ledger or Ledger(), DNS_TRANSFERS_ADDRESS, DNS_TRANSFERS)
         self._table = table
         self._journal = journal
         self._counts = tally.counts
         self._networks = networks
-        self._open = 0
 
     def begin(self, query: bytes, peer: str) -> Transfer | None:
         """The messages for a request of the client at address `peer`; None when it is no transfer's.
@@ -84,9 +92,7 @@ class Transfers:
         head = _Head(query, asked)
         if not self._is_allowed(peer):
             return self._refusal(head, REFUSED)
-        if self._open >= TRANSFERS_MAX:
-            return self._refusal(head, SERVFAIL)
-        return self._run(head, asked.question[:-4].lower(), serial)
+        return self._run(head, asked.question[:-4].lower(), serial, network_of(peer))
 
     def _is_allowed(self, peer: str) -> bool:
         address = ip_address(peer.partition("%")[0])
@@ -98,8 +104,10 @@ class Transfers:
         self._counts[Slot.TRANSFERS_REFUSED] += 1
         yield head.message((), rcode)
 
-    def _run(self, head: "_Head", apex: bytes, serial: int | None) -> Transfer:
-        self._open += 1
+    def _run(self, head: "_Head", apex: bytes, serial: int | None, network: str) -> Transfer:
+        if self._running.draw(network, 1) is not None:
+            yield from self._refusal(head, SERVFAIL)
+            return
         try:
             zone = None
             for _ in range(SETTLE_LOOKS_MAX):
@@ -114,7 +122,7 @@ class Transfers:
             else:
                 yield from head.messages(self._records(zone, serial))
         finally:
-            self._open -= 1
+            self._running.release(network, 1)
 
     def _records(self, zone: Zone, serial: int | None) -> Iterator[bytes]:
         """The records of the answer; `serial` is the client's when it asks for changes only."""

@@ -4,6 +4,8 @@ Owns  the numbers.
 Not   checking: the module that meets the value does that.
 """
 
+from edgestead.model.budgets import table
+
 KEY_BYTES_MAX = 2_048  # spec "Limits": object storage key, as UTF-8
 VALUE_BYTES_MAX = 131_072  # spec "Limits": object storage value, encoded
 PAIRS_MAX = 128  # spec "Limits": keys or pairs of one get, put or delete
@@ -12,7 +14,8 @@ NESTED_MAX = 64  # blocks and transactions inside one another
 BLOCK_SECONDS_MAX = 30.0  # one block_concurrency_while
 START_SECONDS_MAX = 30.0  # one on_start, while which every call of the object waits
 MESSAGE_BYTES_MAX = 32 * 1024 * 1024  # arguments or result of one call, encoded
-CALLS_WAITING_MAX = 10_000  # calls that one object has not answered yet
+CALLS_WAITING_MAX = table.OBJECT_CALLS.limit  # calls that one object has not answered yet
+SMALL_BYTES_MAX = 4 * 1024  # of arguments: they are not counted by their bytes, but as a call
 IDLE_SECONDS = 10.0  # an object without calls leaves memory after this
 
 CACHE_BYTES_MAX = 2 * 1024 * 1024  # values that one object keeps in memory

@@ -13,7 +13,8 @@ from typing import Protocol, TypeVar
 
 from edgestead.health.rows import Row
 from edgestead.http1.connections import Connections
-from edgestead.model.budgets.ledger import Ledger
+from edgestead.model.budgets import table
+from edgestead.model.budgets.ledger import Ledger, Levels
 from edgestead.model.call import Profile
 from edgestead.model.counters import Page as CounterPage
 from edgestead.model.room import Adds
@@ -29,6 +30,16 @@ from edgestead.usecases.account.dated_uses import DatedUses
 from edgestead.usecases.platform import Platform
 
 T = TypeVar("T")
+
+
+class Draws:
+    """The budgets of credentials and zones."""
+
+    __slots__ = ("requests", "zone_writes")
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.requests = Levels(ledger, table.CREDENTIALS_REQUESTS)
+        self.zone_writes = Levels(ledger, table.ZONE_WRITES)
 
 
 class Barrier(Protocol):
@@ -84,7 +95,7 @@ class AppContext:
     for a search of security events, which are in `events_folder`. `quota` None lets everybody ask as often as
     they like. `take_room` is told of each write before it begins: what it adds, and how long its body is said
     to be. It raises DiskFull. `metrics_open` serves `/metrics`, and what rows of health say, to whoever asks.
-    `guesses` is told of credentials that nobody has. `ledger` has what callers draw on.
+    `guesses` is told of credentials that nobody has. `draws` is what requests draw on.
     """
 
     barrier: Barrier
@@ -105,7 +116,7 @@ class AppContext:
     dated_uses: DatedUses = field(default_factory=DatedUses)
     pages: PageCache = field(default_factory=PageCache)
     zone_file_turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    ledger: Ledger = field(default_factory=Ledger)
+    draws: Draws = field(default_factory=lambda: Draws(Ledger()))
     connections: Connections = field(default_factory=Connections)
     quota: Quota | None = None
     take_room: Callable[[Adds, int], None] = lambda adds, length: None

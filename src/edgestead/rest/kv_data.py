@@ -10,7 +10,6 @@ on its way out.
 import asyncio
 import tempfile
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -19,12 +18,13 @@ from io import SEEK_END
 from pathlib import Path
 from typing import IO, ParamSpec, TypeVar
 
+from edgestead.model.budgets.ledger import Ledger, Levels
+from edgestead.model.budgets.table import CREDENTIALS_UPLOADS
 from edgestead.model.call import Actor
 from edgestead.model.counters import Page, private_page, slot
 from edgestead.model.refusals import Unavailable
 from edgestead.model.refusals.kv import KvBusy, ValueTooLarge
 from edgestead.model.room import Adds
-from edgestead.rest.limits import LARGE_BODIES_PER_CALLER_MAX
 from edgestead.store.kv import INLINE_BYTES_MAX, Blob, Incoming, KvStore, Pair, Value
 
 PORTION_BYTES = 524_288  # one hop to a thread costs as much as writing 100 KiB
@@ -53,15 +53,15 @@ def _always() -> None:
 class KvData:
     """Make, use and close it on one loop. `spool_dir` is where bulk bodies wait; None is the system's.
 
-    `counters` is a page of its own until somebody gives it the process's. `check_room` is asked before each
-    portion of a value or body goes to the disk; it raises DiskFull.
+    `counters` and `uploads` are of their own until they are given the process's. `check_room` is asked before
+    each portion of a value or body goes to the disk; it raises DiskFull.
     """
 
     def __init__(self, store: KvStore, *, spool_dir: Path | None = None) -> None:
         self.store = store
         self._spool_dir = None if spool_dir is None else str(spool_dir)
         self._threads = ThreadPoolExecutor(THREADS, "key-values")
-        self._large_bodies: Counter[str] = Counter()
+        self.uploads = Levels(Ledger(), CREDENTIALS_UPLOADS)
         self.counters: Page = private_page()
         self.check_room: Callable[[Adds, int], None] = _always_room
         # Each namespace that was found lately, and its account: asking the control data anew would cost a
@@ -182,15 +182,10 @@ class KvData:
             yield
             return
         caller = actor.token_id or actor.id
-        if self._large_bodies[caller] >= LARGE_BODIES_PER_CALLER_MAX:
-            raise KvBusy(limit=LARGE_BODIES_PER_CALLER_MAX)
-        self._large_bodies[caller] += 1
-        try:
+        with self.uploads.drawn(caller) as refusal:
+            if refusal is not None:
+                raise KvBusy(limit=refusal.limit)
             yield
-        finally:
-            self._large_bodies[caller] -= 1
-            if not self._large_bodies[caller]:
-                del self._large_bodies[caller]
 
     def close(self) -> None:
         """Read and receive no more. Whoever opened the store closes it."""

@@ -25,7 +25,6 @@ BODY_OCTETS_READ_INLINE_MAX = 16_384  # a longer body that has to be compiled is
 LOG_LINES_WAITING_MAX = 10_000  # further lines are dropped and counted
 UPLOAD_SECONDS_MAX = 600.0  # a body that is streamed: 25 MiB at 350 kbit/s
 UPLOAD_IDLE_SECONDS_MAX = 30.0  # between two portions of it
-LARGE_BODIES_PER_CALLER_MAX = 2  # at a time, of more than store.kv.INLINE_BYTES_MAX or of unknown length
 FORM_PARTS_MAX = 16  # a value has two: itself and its metadata
 FORM_PART_HEAD_BYTES_MAX = 8_192  # headers of one part: a name and a type
 FORM_OVERHEAD_BYTES_MAX = 65_536  # of a form around its value: boundaries, heads, metadata

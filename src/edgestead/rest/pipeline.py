@@ -13,6 +13,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, date, datetime, timedelta
 from types import CoroutineType
 from typing import Any
@@ -20,6 +21,7 @@ from typing import Any
 from edgestead.changes import OLDEST, changed
 from edgestead.http1.messages import Response
 from edgestead.model import envelope
+from edgestead.model.budgets.ledger import Refusal
 from edgestead.model.call import Call
 from edgestead.model.counters import slot
 from edgestead.model.refusals import NO_SPACE_ERRNOS, DiskFull, EdgeError, Gone
@@ -27,6 +29,7 @@ from edgestead.model.refusals.request import (
     AsOfRefused,
     BodyTooSlow,
     InternalError,
+    OverBudget,
     RateLimited,
     ServerEnds,
 )
@@ -138,10 +141,9 @@ def _decoded(exchange: Exchange, octets: bytes) -> None:
 
 def call_handler(exchange: Exchange) -> Awaitable[None] | None:
     route = exchange.route
-    result = route.handler(*exchange.parameters, *route.arguments(exchange))
+    result = exchange.result = route.handler(*exchange.parameters, *route.arguments(exchange))
     if isinstance(result, CoroutineType):
         return _keep_result(exchange, result)
-    exchange.result = result
     return None
 
 
@@ -214,14 +216,28 @@ def run(steps: tuple[Step, ...], exchange: Exchange) -> Response | Coroutine[Any
     return answer(exchange)
 
 
+def _waits(exchange: Exchange) -> AbstractContextManager[Refusal | None]:
+    """Draws on the budget of who asks. A request that never waits costs nobody a place."""
+    if exchange.route.public:
+        return nullcontext()
+    actor = exchange.identity.actor
+    return exchange.api.draws.requests.drawn(actor.token_id or actor.id)
+
+
 async def _run_on(rest: Iterator[Step], pending: Awaitable[None], exchange: Exchange) -> Response | None:
     """What is left of the steps, once one of them has to wait. None is no answer."""
     try:
-        await pending
-        for step in rest:
-            next_pending = step(exchange)
-            if next_pending is not None:
-                await next_pending
+        with _waits(exchange) as refusal:
+            if refusal is not None:
+                for begun in (pending, getattr(exchange, "result", None)):
+                    if isinstance(begun, CoroutineType):
+                        begun.close()  # it has not run
+                raise OverBudget(reason=refusal.reason)
+            await pending
+            for step in rest:
+                next_pending = step(exchange)
+                if next_pending is not None:
+                    await next_pending
     except (body.Disconnected, asyncio.CancelledError):
         # The client left, or the server ends while this waits: what was asked may still happen, so no answer
         # would be true.

@@ -22,6 +22,7 @@ from edgestead.model.refusals.access import (
     TokenNotUsableNow,
     UserNeeded,
 )
+from edgestead.model.refusals.request import OverBudget
 from edgestead.rest import credentials
 from edgestead.store.control import Reader, Transaction
 from edgestead.usecases.access import authorise as access
@@ -80,7 +81,7 @@ def look_again(exchange: "Exchange", tx: Transaction | None = None) -> None:
 
 
 async def write(exchange: "Exchange", fn: Callable[[Transaction], T]) -> T:
-    """Commit what `fn` does, unless the caller's right ends before. Raises what `fn` raises."""
+    """Commit what `fn` does, unless the caller's right ends before. Raises what `fn` raises, OverBudget."""
     return await write_as(exchange, lambda tx, _identity: fn(tx))
 
 
@@ -93,7 +94,14 @@ async def write_as(exchange: "Exchange", fn: Callable[[Transaction, Identity], T
         look_again(exchange, tx)
         return fn(tx, exchange.identity)
 
-    result = await exchange.api.barrier.write(permitted)
+    zone_at = exchange.route.zone_at
+    if zone_at is None:
+        result = await exchange.api.barrier.write(permitted)
+    else:
+        with exchange.api.draws.zone_writes.drawn(exchange.parameters[zone_at]) as refusal:
+            if refusal is not None:
+                raise OverBudget(reason=refusal.reason)
+            result = await exchange.api.barrier.write(permitted)
     if exchange.api.access.epoch != exchange.admission.epoch:
         await exchange.api.kv.settled()
     return result

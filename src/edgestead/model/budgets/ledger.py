@@ -12,7 +12,8 @@ later: a flood must not become one of the log.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import monotonic
 from typing import Final, NamedTuple
 
@@ -116,6 +117,16 @@ class Levels:
             return self.ledger.refuse(self._total, subject, self.total_limit)
         self.held[subject], self.total = held, total
         return None
+
+    @contextmanager
+    def drawn(self, subject: object, amount: int = 1) -> Iterator[Refusal | None]:
+        """Draw for as long as the block lasts, which has to look whether that was refused."""
+        refusal = self.draw(subject, amount)
+        try:
+            yield refusal
+        finally:
+            if refusal is None:
+                self.release(subject, amount)
 
     def release(self, subject: object, amount: int) -> None:
         self.total -= amount

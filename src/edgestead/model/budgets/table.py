@@ -1,4 +1,4 @@
-"""The table of budgets: what a connection, an address or credentials may cost.
+"""The table of budgets: what a connection, an address, credentials, a zone or an object may cost.
 
 Owns  the rows: whose, of what, how much, how a refusal looks from outside; their names in counters and logs.
 Not   accounts (`ledger`); the rooms that draw on them.
@@ -18,6 +18,8 @@ class Subject(Enum):
     CONNECTION = "connection"
     ADDRESS = "address"
     CREDENTIALS = "credentials"
+    ZONE = "zone"
+    OBJECT = "object"
     PROCESS = "process"
 
 
@@ -56,7 +58,7 @@ route accepts must fit, though it is as long as the limit."""
 TRACKED_MAX: Final = 4_096
 """Subjects of a row with `seconds` that are counted at a time: half a megabyte; the oldest is given up."""
 
-_CONNECTION, _ADDRESS, _CREDENTIALS, _PROCESS = Subject
+_CONNECTION, _ADDRESS, _CREDENTIALS, _ZONE, _OBJECT, _PROCESS = Subject
 _MEMORY, _TIME, _WORK, _CONNECTIONS = Resource
 _CLOSED = "closed"
 
@@ -137,7 +139,7 @@ EDGE_INSPECTIONS_ADDRESS = Budget(
     "a fourth of all", status=503,
 )  # fmt: skip
 
-# Who calls.
+# Who calls, and what is called.
 
 ADDRESS_GUESSES = Budget(
     "address_guesses", _ADDRESS, _WORK, 60, "unknown credentials a minute", "429",
@@ -147,5 +149,55 @@ CREDENTIALS_QUOTA = Budget(
     "credentials_quota", _CREDENTIALS, _WORK, 0, "requests in five minutes", "429",
     "contract: a user's requests, over all credentials", status=429, seconds=300, setting="api-quota",
 )  # fmt: skip
+CREDENTIALS_REQUESTS = Budget(
+    "credentials_requests", _CREDENTIALS, _WORK, 1_024,
+    "requests that wait for a body, a commit or a thread", "429",
+    "as many as one address may have connections", status=429,
+)  # fmt: skip
+CREDENTIALS_UPLOADS = Budget(
+    "credentials_uploads", _CREDENTIALS, _MEMORY, 2, "large bodies", "429",
+    "each takes a file, and turns at the disk", status=429,
+)  # fmt: skip
+ZONE_WRITES = Budget(
+    "zone_writes", _ZONE, _WORK, 256, "writes that wait for their commit", "429",
+    "a sixteenth of the writer's queue: other zones have their turn", status=429,
+)  # fmt: skip
+OBJECT_CALLS = Budget(
+    "object_calls", _OBJECT, _WORK, 10_000, "calls that are not answered yet", "503",
+    "a second or two of a quick method", status=503,
+)  # fmt: skip
+OBJECT_BYTES = Budget(
+    "object_bytes", _OBJECT, _MEMORY, 64 * MIB, "bytes of arguments of unanswered calls", "503",
+    "two of the longest messages", status=503,
+)  # fmt: skip
+
+# DNS over TCP.
+
+DNS_CONNECTIONS = Budget(
+    "dns_connections", _PROCESS, _CONNECTIONS, 1_000, "connections", "the quietest one is closed",
+    "RFC 7766 §6.2.3",
+)  # fmt: skip
+DNS_CONNECTIONS_ADDRESS = Budget(
+    "dns_connections_address", _ADDRESS, _CONNECTIONS, 250, "connections", "its quietest one is closed",
+    "a fourth of all",
+)  # fmt: skip
+DNS_BYTES = Budget(
+    "dns_bytes", _PROCESS, _MEMORY, 128 * MIB, "bytes of queries and replies", _CLOSED,
+    "nobody is refused who holds 64 KiB or less",
+)  # fmt: skip
+DNS_BYTES_ADDRESS = Budget(
+    "dns_bytes_address", _ADDRESS, _MEMORY, 16 * MIB,
+    "bytes of queries and replies that are not taken", _CLOSED,
+    "50 connections whose replies nobody reads",
+)  # fmt: skip
+DNS_TRANSFERS = Budget(
+    "dns_transfers", _PROCESS, _WORK, 16, "zone transfers", "SERVFAIL",
+    "each holds 16 octets a name and one message",
+)  # fmt: skip
+DNS_TRANSFERS_ADDRESS = Budget(
+    "dns_transfers_address", _ADDRESS, _WORK, 10, "zone transfers", "SERVFAIL",
+    "secondaries ask for two to ten at a time, and again",
+)  # fmt: skip
+
 BUDGETS: Final = tuple(value for value in tuple(globals().values()) if isinstance(value, Budget))
 NAMES: Final = tuple(budget.name for budget in BUDGETS)

@@ -9,16 +9,20 @@ Runs on the loop it was made on: the real one, or a simulated one. `start` begin
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import Context
 from typing import TypeVar
 
 import apsw
 
+from edgestead.model.budgets import table
+from edgestead.model.budgets.ledger import Ledger, Levels, Refusal
 from edgestead.objects import limits
 from edgestead.objects.errors import (
     Aborted,
     ObjectError,
     ObjectReset,
+    Overloaded,
     Quarantined,
     StorageBroken,
     UnknownClass,
@@ -60,6 +64,7 @@ BASES_SECONDS = 0.002  # between two batches while the log has full segments
 BASES_AT_ONCE = 4
 EVICT_AT_ONCE = 8
 EVICT_SECONDS = 0.002  # between two batches
+_FREE: AbstractContextManager[None] = nullcontext()  # of calls that are counted alone
 DRAIN_SECONDS = 5.0
 T = TypeVar("T")
 Key = tuple[str, str]
@@ -105,7 +110,10 @@ class Node:
         bindings: Bindings | None = None,
         stage: Stage | None = None,
         quarantine: Quarantine | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
+        self._ledger = ledger or Ledger()
+        self._arguments = Levels(self._ledger, table.OBJECT_BYTES)
         self.classes = classes
         self._stage, self.quarantine = stage, quarantine
         self.store, self.log, self.past, self.room = store, store.log, store.past, store.room
@@ -157,13 +165,16 @@ class Node:
             waited = instance is None
             if instance is None:
                 instance = await self._find(ref, info)
-            if within_task:
-                return await instance.call_within(method, arguments, ask_again, waited)
-            return await instance.call(method, arguments, ask_again)
+            with self._holding(ref, len(arguments)) as refusal:
+                if refusal is not None:
+                    return pack_error(Overloaded(f"there would be {refusal.reason}"))
+                if within_task:
+                    return await instance.call_within(method, arguments, ask_again, waited)
+                return await instance.call(method, arguments, ask_again)
         except (LogError, OSError) as error:
             return pack_error(StorageBroken(f"Object storage cannot be opened: {error}"))
         except ObjectError as error:
-            return pack_error(error)
+            return pack_error(self._counted(error, ref))
         finally:
             self._events -= 1
 
@@ -182,9 +193,20 @@ class Node:
         except (LogError, OSError) as error:
             return pack_error(StorageBroken(f"Object storage cannot be opened: {error}"))
         except ObjectError as error:
-            return pack_error(error)
+            return pack_error(self._counted(error, ref))
         finally:
             self._events -= 1
+
+    def _holding(self, ref: ObjectRef, octets: int) -> AbstractContextManager[Refusal | None]:
+        """Draw on the object's budget for the arguments of a call."""
+        if octets <= limits.SMALL_BYTES_MAX:
+            return _FREE
+        return self._arguments.drawn(f"{ref.class_name}/{ref.id}", octets)
+
+    def _counted(self, error: ObjectError, ref: ObjectRef) -> ObjectError:
+        if isinstance(error, Overloaded):
+            self._ledger.refuse(table.OBJECT_CALLS, f"{ref.class_name}/{ref.name or ref.id}")
+        return error
 
     async def _run_alarm(self, ref: ObjectRef) -> Seconds:
         """Run one alarm; the seconds until it is to be looked at again if it is still there, or NEVER."""

@@ -23,13 +23,14 @@ from edgestead.health.rows import Row
 from edgestead.http1.connections import Connections
 from edgestead.http1.server import Server
 from edgestead.model import counters
-from edgestead.model.budgets.ledger import Ledger
+from edgestead.model.budgets.ledger import Ledger, Levels
+from edgestead.model.budgets.table import CREDENTIALS_UPLOADS
 from edgestead.model.call import Profile
 from edgestead.model.counters import slot
 from edgestead.model.refusals import Unavailable
 from edgestead.model.room import Adds
 from edgestead.rest.app import Application
-from edgestead.rest.context import AppContext
+from edgestead.rest.context import AppContext, Draws
 from edgestead.rest.guesses import Guesses
 from edgestead.rest.log import BatchedLog
 from edgestead.rest.quota import Quota
@@ -125,6 +126,7 @@ class Control:
         self._page = process.page(start.counters_fd)
         self._ledger = Ledger(self._page)
         kv.data.counters = self._page
+        kv.data.uploads = Levels(self._ledger, CREDENTIALS_UPLOADS)
         self._pages = {name: process.page(fd) for name, fd in start.pages.items()}
         self._access = FedAccess()
         store.on_commit(self._access.committed)
@@ -249,7 +251,7 @@ class Control:
             dated_uses=self._uses.dated,
             events_folder=self._data_dir / EVENTS,
             log=self._log,
-            ledger=self._ledger,
+            draws=Draws(self._ledger),
             connections=Connections(per_address_max=start.api_connections_per_address, ledger=self._ledger),
             quota=Quota(start.api_quota, self._ledger) if start.api_quota else None,
             take_room=self._space.take_room,

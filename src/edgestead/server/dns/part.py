@@ -47,11 +47,11 @@ class PageCounters:
     """The room's counters, in this process's page."""
 
     def __init__(self, page: Page) -> None:
-        self._page = page
+        self.page = page
         page.set(_CELLS[Slot.TCP_OPEN], 0)  # a level: what the last life had open is closed
 
     def add(self, slot: int, n: int) -> None:
-        self._page.add(_CELLS[slot], n)
+        self.page.add(_CELLS[slot], n)
 
 
 class TableConsumer:
@@ -60,7 +60,7 @@ class TableConsumer:
     def __init__(self, table: Table, page: Page, newest: int = 0) -> None:
         """`newest` is the sequence that the table stands at already."""
         self._table = table
-        self._page = page
+        self.page = page
         self._aside = Table()
         self._newest = newest
         self._show()
@@ -83,5 +83,5 @@ class TableConsumer:
         self._show()
 
     def _show(self) -> None:
-        self._page.set(_ZONES, self._table.zones)
-        self._page.set(_SEQUENCE, self._newest)
+        self.page.set(_ZONES, self._table.zones)
+        self.page.set(_SEQUENCE, self._newest)

@@ -21,6 +21,7 @@ from edgestead.dns.tcp import TransferPolicy, serve_tcp
 from edgestead.dns.watch import Watch
 from edgestead.feed.follower import Follower
 from edgestead.feed.follower_loop import LoopFollower
+from edgestead.model.budgets.ledger import Ledger
 from edgestead.model.counters import Page
 from edgestead.model.served import KIND_JOURNAL, KIND_ZONE, decode_zone
 from edgestead.server import process
@@ -144,7 +145,14 @@ async def _answer(
         process.Status(start.status_fd).ready()
         with socket.socket(fileno=start.socket_fd) as sock:
             await serve_tcp(
-                sock, table, counters, stop, settings=start.settings, transfers=transfers, watch=watch
+                sock,
+                table,
+                counters,
+                stop,
+                settings=start.settings,
+                transfers=transfers,
+                watch=watch,
+                ledger=Ledger(counters.page),
             )
     may_serve.cancel()
     stopped.cancel()

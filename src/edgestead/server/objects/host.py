@@ -18,6 +18,7 @@ import apsw
 
 from edgestead.http1.connections import Connections
 from edgestead.http1.server import Server
+from edgestead.model.budgets.ledger import Ledger
 from edgestead.objects.operate.operator import Operator
 from edgestead.objects.runtime import aftermath
 from edgestead.objects.runtime.admission import Authorise
@@ -87,6 +88,7 @@ class Host:
         bindings: Bindings | None = None,
         alarms: bool = True,
         ended_itself: bool = False,
+        ledger: Ledger | None = None,
     ) -> None:
         """Open the log and recover. Must be made on the running loop.
 
@@ -118,6 +120,7 @@ class Host:
             bindings=bindings,
             stage=self.stage,
             quarantine=self._quarantine,
+            ledger=ledger,
         )
         self._alarms, self._ended_itself = alarms, ended_itself
         self.blamed = False  # whether an object caused the end of the process before

@@ -143,6 +143,7 @@ async def _live(
     if stopped.is_set():
         return
     page = process.page(start.counters_fd)
+    ledger = Ledger(page)
     try:  # before anybody watches the loop: a long log takes its time, and no class has run yet
         control = Asker(start.kv_path)
         host = Host(
@@ -155,6 +156,7 @@ async def _live(
             bindings=Bindings(start.bindings, control.ask),
             alarms=start.alarms,
             ended_itself=start.ended_itself,
+            ledger=ledger,
         )
     except (LogError, OSError, apsw.Error) as error:
         status.failed(f"the objects' storage cannot be opened: {error}")
@@ -176,7 +178,6 @@ async def _live(
         memory_bytes_max=start.memory_bytes_max,
     )
     watchdog.start()
-    ledger = Ledger(page)
     guesses = Guesses(start.api_guesses, partial(page.add, _GUESSES), ledger)
     gatekeeper = Gatekeeper(fed, lease, lambda: time.time_ns() // 1000, guesses)
     with socket.socket(fileno=os.dup(start.socket_fd)) as listener:
