@@ -6,7 +6,7 @@ from edgestead.edge import limits
 from edgestead.edge.exchanges import later
 from edgestead.edge.exchanges import turns as inspection_turns
 from edgestead.edge.http.client import ClientConnection
-from edgestead.edge.http.machine import UNINSPECTED
+from edgestead.edge.http.ends import UNINSPECTED
 from edgestead.http1 import limits as http1
 from tests.edge.bench import GET, HEAD_200, POST, Bench, Transport
 from tests.edge.made import rule

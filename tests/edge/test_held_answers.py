@@ -11,7 +11,8 @@ from edgestead.edge.exchanges.answer_watch import AnswerWatch
 from edgestead.edge.exchanges.exchange import Exchange, Response
 from edgestead.edge.exchanges.later import Later
 from edgestead.edge.exchanges.turns import Owner, Turns
-from edgestead.edge.http.machine import Body, ExchangeMachine, State
+from edgestead.edge.http.machine import ExchangeMachine
+from edgestead.edge.http.states import Body, State
 from edgestead.edge.phases.pipeline import Pipeline
 from edgestead.edge.tools.phase import Silent
 from tests.edge.made import ask

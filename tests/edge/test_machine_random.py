@@ -20,7 +20,8 @@ from edgestead.edge.exchanges.exchange import OriginChoice, Response
 from edgestead.edge.exchanges.later import Later
 from edgestead.edge.exchanges.origins import Origins
 from edgestead.edge.exchanges.turns import Owner, Turns
-from edgestead.edge.http.machine import BODY_MOVES, MOVES, Body, ExchangeMachine, State
+from edgestead.edge.http.machine import ExchangeMachine
+from edgestead.edge.http.states import BODY_MOVES, MOVES, Body, State
 from edgestead.edge.phases.pipeline import Pipeline
 from tests.edge.made import ask
 

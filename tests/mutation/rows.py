@@ -124,7 +124,13 @@ ROWS = {
     ),
     "edge/client": Row(("edge/http/client.py",), ("edge/test_client.py", "edge/test_deadlines.py"), 60),
     "edge/machine": Row(
-        ("edge/http/machine.py", "edge/http/client_stream.py"),
+        (
+            "edge/http/machine.py",
+            "edge/http/request_side.py",
+            "edge/http/answer_side.py",
+            "edge/http/ends.py",
+            "edge/http/client_stream.py",
+        ),
         (
             "edge/test_machine.py",
             "edge/test_machine_random.py",

@@ -339,12 +339,18 @@ class Connection(Generic[R]):
                 self._held = data[at:]
                 break
             if left > PIECE_BYTES and not 0 < left <= self._left_bytes:
-                left = (
-                    PIECE_BYTES  # it may hold thousands of small requests, and each costs more than its bytes
-                )
+                left = PIECE_BYTES  # of many small requests each costs a hundred times its own bytes
             at += left
             at -= self._feed(data[at - left : at])
-        self.balance()
+        if (
+            self._receiving is not None
+            or self._waiting
+            or self._is_paused
+            or self._held
+            or self._fault is not None
+            or self.account is not None
+        ):
+            self.balance()
 
     def _feed(self, data: bytes) -> int:
         """Parse; how many bytes are left: where it has to stop at an upgrade, or before a request line."""

@@ -17,7 +17,8 @@ from edgestead.edge.exchanges.exchange import Exchange, TlsFacts
 from edgestead.edge.http.address import plain
 from edgestead.edge.http.client_stream import ClientStream
 from edgestead.edge.http.hello import Hello
-from edgestead.edge.http.machine import Body, ExchangeMachine
+from edgestead.edge.http.machine import ExchangeMachine
+from edgestead.edge.http.states import Body
 from edgestead.http1.connection import Connection
 from edgestead.http1.driver import Driver
 from edgestead.http1.head import Head, Headers, Refused
