@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from edgestead.model.ids import fixed_id
+
 
 @pytest.fixture(scope="module")
 def zone(kv_server):
@@ -52,7 +54,8 @@ def test_an_accounts_token_with_addresses_and_times(edgecli):
     assert found["allow"] == "DNS Read"
     assert lines[-1].split() == ["address", "in", "192.0.2.0/24,", "2001:db8::/32"]
     (row,) = (line for line in edgecli("token", "list", "--account").out.splitlines() if "office" in line)
-    assert row.split()[2:] == ["active", "2035-01-01T00:00:00Z", "DNS", "Read"]
+    assert row.split()[2:-1] == ["active", "2035-01-01T00:00:00Z", "DNS", "Read"]
+    assert row.split()[-1] == fixed_id("token", "First token")
     assert "office" not in edgecli("token", "list").out
 
 
@@ -70,6 +73,20 @@ def test_a_rolled_token_has_another_secret_and_a_deleted_one_none(edgecli, kv_se
     assert edgecli("token", "delete", "rolled", "--yes").out == "Deleted token rolled.\n"
     assert status(second) == 401
     assert "There is no token rolled" in edgecli("token", "delete", "rolled", "--yes").err
+
+
+def test_a_token_is_deleted_with_all_that_come_from_it(edgecli, kv_server):
+    maker = edgecli("token", "create", "maker", "-p", "API Tokens Write", "-p", "Zone Read").out.strip()
+    policies = json.loads(edgecli("token", "get", "maker", "--json").out)["policies"]
+    made = kv_server.call("POST", "/user/tokens", {"name": "made", "policies": policies}, token=maker).result
+
+    (row,) = (line for line in edgecli("token", "list").out.splitlines() if line.startswith("made "))
+    deleted = edgecli("token", "delete", "maker", "--with-successors", "--yes")
+
+    assert row.split()[-1] == "maker"
+    assert deleted.out == "Deleted token maker, and 1 that came from it.\n"
+    for secret in (maker, made["value"]):
+        assert kv_server.call("GET", "/user/tokens/verify", token=secret).status == 401
 
 
 def test_two_tokens_of_one_name_are_not_guessed_between(edgecli):

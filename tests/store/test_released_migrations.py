@@ -30,6 +30,7 @@ RELEASED = {
             "ba4b789902638027",
             "75ac304b77851d3a",
             "6f072780d6c4159e",
+            "74ec7e82d2dd8be3",
         ],
     ),
     "key-value": (kv.MIGRATIONS, ["2f0d86c7470ef7e9", "95124fefdeeeb901", "0dfd91b1f9a1aaa1"]),

@@ -8,7 +8,6 @@ from edgestead.model.permissions import BY_ID, BY_NAME, GROUPS, with_implied
 from edgestead.tables import accounts
 from edgestead.tables.accounts import UserRow
 from edgestead.usecases.access.authorise import (
-    AccessRows,
     Identity,
     Policy,
     Reach,
@@ -22,6 +21,7 @@ from edgestead.usecases.access.authorise import (
     seen_zones,
     sees_account,
 )
+from edgestead.usecases.access.table import AccessRows
 
 ACCOUNT, OTHER, ZONE, USER = "a" * 32, "b" * 32, "c" * 32, "d" * 32
 VENDOR = "com.cloudflare.api."
@@ -180,6 +180,8 @@ def test_a_zone_that_may_be_edited_is_found_beside_those_that_may_be_read():
     reads = rule(True, COVERS["one zone"][0], "Zone Read")
     edits = rule(True, COVERS["all zones"][0], "DNS Write")
 
-    assert found_zones(identity(reads)) == (((), (ZONE,), (), ()),)
-    assert found_zones(identity(reads, edits)) == (((), (ZONE,), (), ()), (None, (), (), ()))
+    read, edited = ((), (ZONE,), (), ()), (None, (), (), ())
+
+    assert found_zones(identity(reads)) == ((read,),)
+    assert found_zones(identity(reads, edits)) == ((read, edited),)
     assert found_zones(identity(full=True)) is None

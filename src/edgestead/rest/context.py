@@ -24,7 +24,8 @@ from edgestead.rest.page_cache import PageCache
 from edgestead.rest.quota import Quota
 from edgestead.rest.request_line import Line
 from edgestead.store.control import Reader, Transaction
-from edgestead.usecases.access.authorise import AccessTable, Identity
+from edgestead.usecases.access.authorise import Identity
+from edgestead.usecases.access.table import AccessTable
 from edgestead.usecases.access.token_uses import TokenUses
 from edgestead.usecases.account.dated_uses import DatedUses
 from edgestead.usecases.platform import Platform

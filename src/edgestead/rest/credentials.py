@@ -19,7 +19,8 @@ from edgestead.model.refusals.access import (
     NoCredentials,
     UnknownKeyPair,
 )
-from edgestead.usecases.access.authorise import Family, Identity, Known
+from edgestead.usecases.access.authorise import Family, Identity
+from edgestead.usecases.access.table import Known
 
 SECRET_CHARACTERS_MIN = 20  # ours have 40; shorter ones are no secrets
 SECRET_CHARACTERS_MAX = 128  # longer ones are not even hashed

@@ -28,7 +28,8 @@ from edgestead.store.control import Reader, Transaction
 from edgestead.usecases.access import authorise as access
 from edgestead.usecases.access import identities
 from edgestead.usecases.access.admission import Admission
-from edgestead.usecases.access.authorise import AccessRows, Identity, Known
+from edgestead.usecases.access.authorise import Identity
+from edgestead.usecases.access.table import AccessRows, Known
 
 if TYPE_CHECKING:
     from edgestead.rest.exchange import Exchange

@@ -41,4 +41,5 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(14, "floors of histories", history.FLOORS),
     Migration(15, "what flattened names hang on, by place", flattened.BY_PLACE),
     Migration(16, "settings of records as they were set", records.SETTINGS_AS_SET),
+    Migration(17, "which token made which", tokens.PARENTS),
 )

@@ -31,7 +31,15 @@ create index tokens_by_owner on tokens (owner_kind, owner_id, issued_us, id);
 """
 
 
+PARENTS = """
+alter table tokens add column parent_id text;
+create index tokens_by_parent on tokens (parent_id, issued_us, id);
+"""
+
+
 class TokenRow(NamedTuple):
+    """`parent_id` is the token that made it, None where there is none any more."""
+
     id: str
     owner_kind: str
     owner_id: str
@@ -44,6 +52,7 @@ class TokenRow(NamedTuple):
     expires_us: int | None
     issued_us: int
     modified_us: int
+    parent_id: str | None = None
 
 
 COLUMNS = columns.names(TokenRow)
@@ -51,6 +60,8 @@ INSERT = columns.insert("tokens", TokenRow)
 SELECT_ALL = f"select {COLUMNS} from tokens order by issued_us, id"
 SELECT_OF_OWNER = f"select {COLUMNS} from tokens where owner_kind = ? and owner_id = ? order by issued_us, id"
 SELECT_ONE = f"select {COLUMNS} from tokens where id = ? and owner_kind = ? and owner_id = ?"
+SELECT_BY_ID = f"select {COLUMNS} from tokens where id = ?"
+SELECT_OF_PARENT = f"select {COLUMNS} from tokens where parent_id = ? order by issued_us, id"
 SELECT_BY_HASH = f"select {COLUMNS} from tokens where hash = ?"
 COUNT_OF_OWNER = "select count(*) from tokens where owner_kind = ? and owner_id = ?"
 _FIXED = ("id", "owner_kind", "owner_id", "issued_us")
@@ -82,6 +93,17 @@ def of_owner_count(reader: Reader, owner_kind: str, owner_id: str) -> int:
 def token(reader: Reader, owner_kind: str, owner_id: str, token_id: str) -> TokenRow | None:
     found = reader.row(SELECT_ONE, (token_id, owner_kind, owner_id))
     return TokenRow(*found) if found else None
+
+
+def by_id(reader: Reader, token_id: str) -> TokenRow | None:
+    """Whoever owns it."""
+    found = reader.row(SELECT_BY_ID, (token_id,))
+    return TokenRow(*found) if found else None
+
+
+def of_parent(reader: Reader, token_id: str) -> list[TokenRow]:
+    """What a token has made, oldest first."""
+    return [TokenRow(*found) for found in reader.rows(SELECT_OF_PARENT, (token_id,))]
 
 
 def by_hash(reader: Reader, hash_: bytes) -> TokenRow | None:

@@ -283,20 +283,20 @@ class Wanted(NamedTuple):
 def listed(
     reader: Reader,
     wanted: Wanted,
-    seen: Sequence[Seen] | None,
+    seen: Sequence[Sequence[Seen]] | None,
     order: str,
     descending: bool,
     limit: int,
     offset: int,
 ) -> list[ZoneRow]:
-    """Zones that are wanted and that the caller may see by any of `seen`; None sees all."""
+    """Zones that are wanted and that the caller may see: in each of `seen`, by any member; None sees all."""
     where = _where(_shape(wanted), wanted.any, _sizes(seen))
     sql = f"{SELECT_LIST}{where} order by {ORDERS[order][descending]} limit ? offset ?"
     parameters = (*_values(wanted), *_parameters(seen), limit, offset)
     return [ZoneRow(*found) for found in reader.rows(sql, parameters)]
 
 
-def count(reader: Reader, wanted: Wanted, seen: Sequence[Seen] | None) -> int:
+def count(reader: Reader, wanted: Wanted, seen: Sequence[Sequence[Seen]] | None) -> int:
     sql = COUNT_LIST + _where(_shape(wanted), wanted.any, _sizes(seen))
     found = reader.row(sql, (*_values(wanted), *_parameters(seen)))
     return int(found[0]) if found else 0
@@ -308,7 +308,10 @@ def statements() -> Iterator[str]:
     shapes = [(), *(((key, 1),) for key in CONDITIONS), every]
     for shape, any_, sizes in (
         *((shape, False, _EVERYTHING) for shape in shapes),
-        *((every, True, sizes) for sizes in (_EVERYTHING, ((0, 0, 0, 0),), ((1, 2, 1, 2), (-1, 0, 0, 1)))),
+        *(
+            (every, True, sizes)
+            for sizes in (_EVERYTHING, (((0, 0, 0, 0),),), (((1, 2, 1, 2), (-1, 0, 0, 1)), ((0, 1, 0, 0),)))
+        ),
     ):
         where = _where(shape, any_, sizes)
         yield COUNT_LIST + where
@@ -317,8 +320,8 @@ def statements() -> Iterator[str]:
                 yield f"{SELECT_LIST}{where} order by {order} limit ? offset ?"
 
 
-_Sizes = tuple[tuple[int, ...], ...]
-_EVERYTHING: _Sizes = ((-1, 0, 0, 0),)
+_Sizes = tuple[tuple[tuple[int, ...], ...], ...]
+_EVERYTHING: _Sizes = ()
 
 
 def _shape(wanted: Wanted) -> tuple[tuple[str, int], ...]:
@@ -331,28 +334,30 @@ def _values(wanted: Wanted) -> Iterator[str]:
             yield from [value] * CONDITIONS[key].count("?")
 
 
-def _sizes(seen: Sequence[Seen] | None) -> _Sizes:
-    if seen is None:
-        return _EVERYTHING
-    return tuple(tuple(-1 if ids is None else len(ids) for ids in one) for one in seen)
+def _sizes(seen: Sequence[Sequence[Seen]] | None) -> _Sizes:
+    return tuple(
+        tuple(tuple(-1 if ids is None else len(ids) for ids in one) for one in level) for level in seen or ()
+    )
 
 
-def _parameters(seen: Sequence[Seen] | None) -> Iterator[str]:
-    if seen is None or any(one.is_everything for one in seen):
-        return
-    for one in seen:
-        if one.account_ids is not None:
-            yield from (*one.account_ids, *one.zone_ids)
-        yield from (*one.hidden_account_ids, *one.hidden_zone_ids)
+def _parameters(seen: Sequence[Sequence[Seen]] | None) -> Iterator[str]:
+    for level in seen or ():
+        if any(one.is_everything for one in level):
+            continue
+        for one in level:
+            if one.account_ids is not None:
+                yield from (*one.account_ids, *one.zone_ids)
+            yield from (*one.hidden_account_ids, *one.hidden_zone_ids)
 
 
 @lru_cache(STATEMENTS_CACHED_MAX)
 def _where(shape: tuple[tuple[str, int], ...], any_: bool, sizes: _Sizes) -> str:
     wanted = ["(" + " or ".join([CONDITIONS[key]] * count) + ")" for key, count in shape]
     conditions = ["(" + (" or " if any_ else " and ").join(wanted) + ")"] if wanted else []
-    seen = [_seen(*one) for one in sizes]
-    if all(seen):
-        conditions.append("(" + " or ".join(seen) + ")")
+    for level in sizes:
+        seen = [_seen(*one) for one in level]
+        if all(seen):
+            conditions.append("(" + " or ".join(seen) + ")")
     return " where " + " and ".join(conditions) if conditions else ""
 
 

@@ -44,6 +44,7 @@ TOKENS_PER_ACCOUNT_MAX = 500  # contract "Quotas"
 TOKEN_NAME_CHARACTERS_MAX = 120  # contract "Tokens"
 TOKEN_POLICIES_MAX = 50  # ours: each request goes through all of them
 TOKEN_RESOURCES_MAX = 200  # of all policies together: every change of a token reads all tokens again
+TOKEN_LINEAGE_MAX = 16  # in a line, each made by the one before: a request goes through those that bind it
 TOKEN_ADDRESSES_MAX = 100  # of both lists together: each request looks at all of them
 
 SETTINGS_PER_PATCH_MAX = 200  # of one body; more than there are settings

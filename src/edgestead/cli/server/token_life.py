@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ACCOUNT = click.option("--account", is_flag=True, help="The account's tokens, not the user's.")
 TOKEN = click.argument("token", metavar="TOKEN")
 
-_HEADS = ("name", "id", "status", "expires", "may")
+_HEADS = ("name", "id", "status", "expires", "may", "made by")
 _SHOWN_MAX = 3  # permission groups in a row of the list
 
 
@@ -26,10 +26,12 @@ _SHOWN_MAX = 3  # permission groups in a row of the list
 @ACCOUNT
 @JSON
 def list_tokens(account: bool, as_json: bool) -> None:
-    """List tokens, without their secrets."""
+    """List tokens, without their secrets. `made by` is the token that made one, if any is left."""
     server = api()
-    found = pages(server, tokens_path(server, account), {"include_expired": "true"})
-    show_list(found, _HEADS, _row, as_json=as_json)
+    asked = {"include_expired": "true", "lineage": "true"}
+    found = list(pages(server, tokens_path(server, account), asked))
+    names = {one["id"]: one["name"] for one in found}
+    show_list(found, _HEADS, lambda one: (*_row(one), _maker(one, names)), as_json=as_json)
 
 
 @click.command("get", cls=Command)
@@ -57,15 +59,24 @@ def roll(token: str, account: bool) -> None:
 @click.command("delete", cls=Command)
 @TOKEN
 @ACCOUNT
+@click.option(
+    "--with-successors", is_flag=True, help="Also every token that it made, and that those made, at once."
+)
 @YES
-def delete(token: str, account: bool, yes: bool) -> None:
-    """Delete a token, after a y/n question. Its secret stops working at once."""
+def delete(token: str, account: bool, with_successors: bool, yes: bool) -> None:
+    """Delete a token, after a y/n question. Its secret stops working at once.
+
+    Tokens that it made stay, and never get more than they had; with --with-successors they go, too.
+    """
     server = api()
     path = tokens_path(server, account)
     found = _token_of(server, path, token)
-    if confirmed(f"Delete token {found['name']}?", yes=yes):
-        server.call("DELETE", f"{path}/{found['id']}", repeat=False)
-        click.echo(f"Deleted token {found['name']}.")
+    below = " and every token that comes from it" if with_successors else ""
+    if confirmed(f"Delete token {found['name']}{below}?", yes=yes):
+        query = {"with_successors": "true"} if with_successors else {}
+        done = server.call("DELETE", f"{path}/{found['id']}", query=query, repeat=False)["result"]
+        gone = len(done.get("successors", ()))
+        click.echo(f"Deleted token {found['name']}{f', and {gone} that came from it' if gone else ''}.")
 
 
 @click.command("permissions", cls=Command)
@@ -113,6 +124,12 @@ def _token_of(server: "Api", path: str, token: str) -> Json:
 
 def _row(token: Json) -> tuple[object, ...]:
     return (token["name"], token["id"], token["status"], token.get("expires_on"), _may(token))
+
+
+def _maker(token: Json, names: dict[str, str]) -> str | None:
+    """By name, where it is in the same list."""
+    parent_id = token.get("parent_id")
+    return None if parent_id is None else names.get(parent_id, parent_id)
 
 
 def _members(token: Json) -> list[tuple[str, object]]:

@@ -10,10 +10,12 @@ Not   a token that is used (`model.refusals.access`).
     ├── TokenPoliciesRefused  1001
     ├── TokenConditionRefused 1001
     ├── TokenTimeRefused      1001
-    └── TokenQuota            1001
+    ├── TokenQuota            1001
+    └── LineageTooLong        1001
     Forbidden (403)
-    ├── GrantsMore  9109
-    └── BoundsWider 9109
+    ├── GrantsMore      9109
+    ├── BoundsWider     9109
+    └── WiderThanParent 9109
 """
 
 from edgestead.model.refusals import BadRequest, Forbidden, NotFound
@@ -48,6 +50,13 @@ class TokenQuota(BadRequest):
     code, wording = 1001, "There are {limit} tokens already, as many as there may be: delete one first."
 
 
+class LineageTooLong(BadRequest):
+    code, wording = (
+        1001,
+        "There are {limit} tokens in this line, each made by the one before: ask with one further up.",
+    )
+
+
 class GrantsMore(Forbidden):
     """Whoever makes, changes, rolls or deletes a token must hold all that it allows."""
 
@@ -64,3 +73,9 @@ class BoundsWider(Forbidden):
         9109,
         "A token cannot be made or changed by credentials that are bound more tightly than it: {reason}.",
     )
+
+
+class WiderThanParent(Forbidden):
+    """Nobody gives a token more than the tokens have that it comes from."""
+
+    code, wording = 9109, "A token stays within the tokens that it comes from, and token {id} allows less."

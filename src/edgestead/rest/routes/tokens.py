@@ -38,7 +38,13 @@ _GROUPS_QUERY = (
     text("name", "Only the group of this name."),
     text("scope", "Only groups about this kind of resource."),
 )
-_LIST_QUERY = (*pages(), DIRECTION, flag("include_expired", "Also tokens that have expired."))
+_LINEAGE = flag(
+    "lineage", "Also `parent_id`: the token that made it, null for none. Not of the original service."
+)
+_LIST_QUERY = (*pages(), DIRECTION, flag("include_expired", "Also tokens that have expired."), _LINEAGE)
+_SUCCESSORS = flag(
+    "with_successors", "Also every token that it made, and that those made; in one transaction."
+)
 _LOG_PAGES = pages(size_max=HISTORY_PAGE_SIZE_MAX)
 _GOOD = Message(10000, "This API token is valid and active.")
 
@@ -48,6 +54,13 @@ class TokenStatus(msgspec.Struct, frozen=True):
     status: str
     not_before: str | msgspec.UnsetType = msgspec.UNSET
     expires_on: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class Deleted(msgspec.Struct, frozen=True):
+    """`successors` is there for who asked to delete them, too."""
+
+    id: str
+    successors: list[str] | msgspec.UnsetType = msgspec.UNSET
 
 
 @route("GET", f"{_USER}/verify", family=VERIFY, user_only=True, answers=Answers(TokenStatus))
@@ -173,19 +186,25 @@ async def create_account_token(
     )
 
 
-@route("GET", f"{_USER}/{{token_id}}", permission=_USER_READ, family=TOKENS, user_only=True)
-def show_token(token_id: str, api: AppContext, call: Call, identity: Identity) -> TokenView:
+@route(
+    "GET",
+    f"{_USER}/{{token_id}}",
+    permission=_USER_READ,
+    family=TOKENS,
+    user_only=True,
+    query=(_LINEAGE,),
+)
+def show_token(token_id: str, api: AppContext, call: Call, identity: Identity, query: Query) -> TokenView:
     """One token of the user, without its secret."""
-    owner = tokens.user_owner(identity)
-    return api.barrier.read(lambda reader: tokens.show(call, reader, owner, api.uses, token_id))
+    return _show(api, call, query, lambda _reader: tokens.user_owner(identity), token_id)
 
 
-@route("GET", f"{_ACCOUNT}/{{token_id}}", permission=_ACCOUNT_READ, family=TOKENS)
-def show_account_token(account_id: str, token_id: str, api: AppContext, call: Call) -> TokenView:
+@route("GET", f"{_ACCOUNT}/{{token_id}}", permission=_ACCOUNT_READ, family=TOKENS, query=(_LINEAGE,))
+def show_account_token(
+    account_id: str, token_id: str, api: AppContext, call: Call, query: Query
+) -> TokenView:
     """One token of the account, without its secret."""
-    return api.barrier.read(
-        lambda reader: tokens.show(call, reader, tokens.account_owner(reader, account_id), api.uses, token_id)
-    )
+    return _show(api, call, query, lambda reader: tokens.account_owner(reader, account_id), token_id)
 
 
 @route(
@@ -227,28 +246,37 @@ async def update_account_token(
     )
 
 
-@route("DELETE", f"{_USER}/{{token_id}}", permission=_USER_WRITE, family=TOKENS, user_only=True)
-async def delete_token(token_id: str, api: AppContext, call: Call, write_as: WriteAs) -> dict[str, str]:
-    """Delete a token of the user. Its secret is dead when this answers."""
-    await write_as(
-        lambda tx, identity: tokens.delete(
-            call, tx, api.platform, identity, tokens.user_owner(identity), token_id
-        )
+@route(
+    "DELETE",
+    f"{_USER}/{{token_id}}",
+    permission=_USER_WRITE,
+    family=TOKENS,
+    user_only=True,
+    query=(_SUCCESSORS,),
+)
+async def delete_token(
+    token_id: str, api: AppContext, call: Call, query: Query, write_as: WriteAs
+) -> Deleted:
+    """Delete a token of the user. Its secret is dead when this answers.
+
+    Tokens that it made stay, within the bounds that it was to them; with `with_successors` they are deleted.
+    """
+    return await _delete(
+        api, call, query, write_as, lambda _tx, identity: tokens.user_owner(identity), token_id
     )
-    return {"id": token_id}
 
 
-@route("DELETE", f"{_ACCOUNT}/{{token_id}}", permission=_ACCOUNT_WRITE, family=TOKENS)
+@route("DELETE", f"{_ACCOUNT}/{{token_id}}", permission=_ACCOUNT_WRITE, family=TOKENS, query=(_SUCCESSORS,))
 async def delete_account_token(
-    account_id: str, token_id: str, api: AppContext, call: Call, write_as: WriteAs
-) -> dict[str, str]:
-    """Delete a token of the account. Its secret is dead when this answers."""
-    await write_as(
-        lambda tx, identity: tokens.delete(
-            call, tx, api.platform, identity, tokens.account_owner(tx, account_id), token_id
-        )
+    account_id: str, token_id: str, api: AppContext, call: Call, query: Query, write_as: WriteAs
+) -> Deleted:
+    """Delete a token of the account. Its secret is dead when this answers.
+
+    Tokens that it made stay, within the bounds that it was to them; with `with_successors` they are deleted.
+    """
+    return await _delete(
+        api, call, query, write_as, lambda tx, _identity: tokens.account_owner(tx, account_id), token_id
     )
-    return {"id": token_id}
 
 
 @route(
@@ -284,6 +312,7 @@ def _page(api: AppContext, call: Call, query: Query, owner: Callable[[Reader], O
     paging = query.paging()
     include_expired = query.flag("include_expired") or False
     descending = query.descending()
+    with_parents = query.flag("lineage") or False
     found = api.barrier.read(
         lambda reader: tokens.listed(
             call,
@@ -292,11 +321,38 @@ def _page(api: AppContext, call: Call, query: Query, owner: Callable[[Reader], O
             api.uses,
             include_expired=include_expired,
             descending=descending,
+            with_parents=with_parents,
             limit=paging.per_page,
             offset=paging.offset,
         )
     )
     return page_of(found.tokens, paging.page, paging.per_page, found.total_count)
+
+
+def _show(
+    api: AppContext, call: Call, query: Query, owner: Callable[[Reader], Owner], token_id: str
+) -> TokenView:
+    with_parent = query.flag("lineage") or False
+    return api.barrier.read(
+        lambda reader: tokens.show(call, reader, owner(reader), api.uses, token_id, with_parent=with_parent)
+    )
+
+
+async def _delete(
+    api: AppContext,
+    call: Call,
+    query: Query,
+    write_as: WriteAs,
+    owner: Callable[[Reader, Identity], Owner],
+    token_id: str,
+) -> Deleted:
+    with_successors = query.flag("with_successors") or False
+    gone = await write_as(
+        lambda tx, identity: tokens.delete(
+            call, tx, api.platform, identity, owner(tx, identity), token_id, with_successors=with_successors
+        )
+    )
+    return Deleted(token_id, gone if with_successors else msgspec.UNSET)
 
 
 def _log_page(api: AppContext, query: Query, owner: Callable[[Reader], Owner]) -> Page:

@@ -1,18 +1,16 @@
 """Who is it, and may they do this?
 
-Owns  the table of identities in memory, the reading of policies, the decisions.
-Not   headers; writing tokens.
+Owns  what an identity is, the reading of policies, the decisions.
+Not   whose a secret is (`usecases.access.table`); headers; writing tokens.
 
-Secrets are looked up by their SHA-256: what a stranger can time is the comparison of hashes that he cannot
-steer. The table is rebuilt after each change of a token or key (`usecases.access.identities`) and swapped as
-a whole.
+A token that another one made has the rights of both: each question is asked of it and of those above it
+(`usecases.access.lineage`).
 """
 
 import hashlib
-import hmac
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -29,8 +27,7 @@ from edgestead.model.refusals.access import (
 from edgestead.model.refusals.kv import KvMethodNotAllowed
 from edgestead.model.refusals.request import InvalidBody, JsonDecodeFailure
 from edgestead.store.control import Reader
-from edgestead.tables import accounts, tokens, zones
-from edgestead.tables.accounts import UserRow
+from edgestead.tables import zones
 from edgestead.tables.tokens import TokenRow
 from edgestead.tables.zones import Seen
 
@@ -134,7 +131,11 @@ class Target(NamedTuple):
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """One credential that we know. `full` may do everything everywhere and skips the rules."""
+    """One credential that we know. `full` may do everything everywhere and skips the rules.
+
+    `above` are the tokens that it comes from, as far as they allow less than everything. Status and times
+    are the narrowest of all of them, rules and addresses its own.
+    """
 
     actor: Actor
     full: bool
@@ -144,6 +145,12 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     expires_us: int | None = None
     addresses: tuple[IPv4Network | IPv6Network, ...] = ()
     addresses_refused: tuple[IPv4Network | IPv6Network, ...] = ()
+    above: tuple["Identity", ...] = ()
+
+    @property
+    def levels(self) -> tuple["Identity", ...]:
+        """Itself and what it comes from: what each of them allows by itself counts."""
+        return (self, *self.above)
 
     def state_at(self, now_us: int) -> str:
         """`active`, `disabled`, `expired` or `not yet valid`."""
@@ -161,11 +168,12 @@ def check_usable(identity: Identity, now_us: int, address: str) -> None:
     state = identity.state_at(now_us)
     if state != "active":
         raise TokenNotUsableNow(state=state)
-    if identity.addresses or identity.addresses_refused:
-        client = _client(address)
-        inside = not identity.addresses or any(client in network for network in identity.addresses)
-        if not inside or any(client in network for network in identity.addresses_refused):
-            raise TokenNotUsableHere(address=address)
+    for level in identity.levels if identity.above else (identity,):
+        if level.addresses or level.addresses_refused:
+            client = _client(address)
+            inside = not level.addresses or any(client in network for network in level.addresses)
+            if not inside or any(client in network for network in level.addresses_refused):
+                raise TokenNotUsableHere(address=address)
 
 
 def _client(address: str) -> IPv4Address | IPv6Address:
@@ -183,30 +191,41 @@ def permits(identity: Identity, group: str, target: Target) -> bool:
     """Deny beats allow; what no policy names is denied."""
     if identity.full:
         return True
-    covering = [rule.allow for rule in identity.rules if rule.covers(group, target)]
+    return all(_permits_alone(level, group, target) for level in identity.levels)
+
+
+def _permits_alone(level: Identity, group: str, target: Target) -> bool:
+    covering = [rule.allow for rule in level.rules if rule.covers(group, target)]
     return bool(covering) and all(covering)
 
 
 def permits_somewhere(identity: Identity, group: str) -> bool:
     """For lists, whose rows are chosen by `found_zones` and `sees_account` afterwards."""
     groups = _FINDERS if group == _ZONE_READ else {group}
-    return identity.full or any(rule.allow and groups & rule.groups for rule in identity.rules)
+    return identity.full or all(
+        any(rule.allow and groups & rule.groups for rule in level.rules) for level in identity.levels
+    )
 
 
-def found_zones(identity: Identity) -> tuple[Seen, ...] | None:
-    """Which zones a list of them shows, each of these; None is all of them.
+def found_zones(identity: Identity) -> tuple[tuple[Seen, ...], ...] | None:
+    """Which zones a list of them shows: those that each of these shows by any of its members; None is all.
 
     Those that the caller may read, and those whose records it may edit: a client with a token for just that
     begins with the zone's name. Zone Read that is denied hides both.
     """
-    read, edited = seen_zones(identity, _ZONE_READ), seen_zones(identity, _DNS_WRITE, unless=_ZONE_READ)
+    found = tuple(seen for level in identity.levels if (seen := _found_alone(level)) is not None)
+    return found or None
+
+
+def _found_alone(level: Identity) -> tuple[Seen, ...] | None:
+    read, edited = seen_zones(level, _ZONE_READ), seen_zones(level, _DNS_WRITE, unless=_ZONE_READ)
     if read is None or edited is None:
         return None
     return (read,) if edited.is_nothing else (read, edited)
 
 
 def seen_zones(identity: Identity, group: str, unless: str = "") -> Seen | None:
-    """Which zones a caller has a group for, and the group `unless` not denied; None is all of them."""
+    """Which zones a caller alone has a group for, and `unless` not denied; None is all of them."""
     if identity.full:
         return None
     allowed = [rule.reach for rule in identity.rules if rule.allow and group in rule.groups]
@@ -234,83 +253,22 @@ def sees_account(identity: Identity, account_id: str) -> bool:
     """Whether a list of accounts shows this one: any policy that allows something in it."""
     if identity.full or (identity.actor.kind == "account" and identity.actor.id == account_id):
         return True
-    return any(
-        rule.allow
-        and (
-            rule.reach.all_accounts
-            or account_id in rule.reach.accounts
-            or account_id in rule.reach.account_zones
+    return all(
+        any(
+            rule.allow
+            and (
+                rule.reach.all_accounts
+                or account_id in rule.reach.accounts
+                or account_id in rule.reach.account_zones
+            )
+            for rule in level.rules
         )
-        for rule in identity.rules
+        for level in identity.levels
     )
 
 
 def secret_hash(secret: str | bytes) -> bytes:
     return hashlib.sha256(secret if isinstance(secret, bytes) else secret.encode()).digest()
-
-
-class Known(Protocol):
-    """Who is behind a secret."""
-
-    def by_token(self, token: bytes) -> Identity | None: ...
-
-    def by_key(self, email: str, key: bytes) -> Identity | None: ...
-
-
-class AccessTable:
-    """Every identity, by the hash of its secret. Any thread may read it; one at a time swaps it.
-
-    `epoch` moves on after each swap. Whoever takes it before looking somebody up may go by what was found for
-    as long as it stays the same.
-    """
-
-    def __init__(self) -> None:
-        self.epoch = 0
-        self._by_token: Mapping[bytes, Identity] = {}
-        self._by_email: Mapping[str, tuple[bytes, Identity]] = {}
-
-    def load(self, user_rows: Iterable[UserRow], token_rows: Iterable[TokenRow]) -> None:
-        """Know exactly these. At most 550 tokens a server (contract "Quotas"): a few ms."""
-        users = {row.id: row for row in user_rows}
-        self._by_email = {row.email_folded: (row.key_hash, _user(row)) for row in users.values()}
-        by_token = {}
-        for row in token_rows:
-            owner = users.get(row.owner_id)
-            by_token[row.hash] = identity_of(row, owner.email if owner else None)
-        self._by_token = by_token
-        self.epoch += 1
-
-    def by_token(self, token: bytes) -> Identity | None:
-        return self._by_token.get(hashlib.sha256(token).digest())
-
-    def by_key(self, email: str, key: bytes) -> Identity | None:
-        key_hash, identity = self._by_email.get(email.lower(), (b"", None))
-        return identity if hmac.compare_digest(key_hash, secret_hash(key)) else None
-
-
-class AccessRows:
-    """The identities as a transaction sees them: what earlier writes of its own commit changed is known, too,
-    which the table in memory is told of after the commit. A look is two reads, about 30 µs.
-    """
-
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
-
-    def by_token(self, token: bytes) -> Identity | None:
-        row = tokens.by_hash(self._reader, secret_hash(token))
-        if row is None:
-            return None
-        owner = accounts.user(self._reader, row.owner_id)
-        return identity_of(row, owner.email if owner else None)
-
-    def by_key(self, email: str, key: bytes) -> Identity | None:
-        row = accounts.user_of_email(self._reader, email.lower())
-        known = row is not None and hmac.compare_digest(row.key_hash, secret_hash(key))
-        return _user(row) if row is not None and known else None
-
-
-def _user(row: UserRow) -> Identity:
-    return Identity(actor=Actor(kind="user", id=row.id, email=row.email), full=True)
 
 
 def identity_of(row: TokenRow, email: str | None = None) -> Identity:

@@ -38,17 +38,24 @@ def check_held(caller: Identity, rules: Iterable[Rule], account_of: AccountOf) -
     """Raises GrantsMore."""
     if caller.full:
         return
-    held = _Held(caller.rules, account_of)
+    rules = tuple(rules)
     denied = set(_pairs(rules, allow=False))
-    for group, part in _pairs(rules, allow=True):
-        if not held.whole(group, part, denied):
-            raise GrantsMore(group=group, resource=f"{part.kind} {part.of}")
+    for level in caller.levels:
+        held = _Held(level.rules, account_of)
+        for group, part in _pairs(rules, allow=True):
+            if not held.whole(group, part, denied):
+                raise GrantsMore(group=group, resource=f"{part.kind} {part.of}")
 
 
 def check_bounds(caller: Identity, token: Identity) -> None:
     """Raises BoundsWider."""
     if caller.expires_us is not None and (token.expires_us is None or token.expires_us > caller.expires_us):
         raise BoundsWider(reason="expires_on has to be there, and not later than your own")
+    for level in caller.levels:
+        _check_addresses(level, token)
+
+
+def _check_addresses(caller: Identity, token: Identity) -> None:
     if caller.addresses:
         held = _joined(caller.addresses)
         if not token.addresses or not all(_is_inside(network, held) for network in token.addresses):

@@ -16,7 +16,7 @@ from edgestead.store.control import Reader, Transaction
 from edgestead.tables import accounts, tokens
 from edgestead.tables.accounts import UserRow
 from edgestead.tables.tokens import TokenRow
-from edgestead.usecases.access.authorise import AccessTable
+from edgestead.usecases.access.table import AccessTable
 
 KIND_TOKEN = "identity:token"
 KIND_USER = "identity:user"

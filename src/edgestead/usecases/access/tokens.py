@@ -13,17 +13,24 @@ import msgspec
 from edgestead.model.call import Call
 from edgestead.model.permissions import GROUPS
 from edgestead.model.refusals.account import AccountNotSeen
-from edgestead.model.refusals.token import TokenNotFound, TokenQuota
+from edgestead.model.refusals.token import (
+    BoundsWider,
+    GrantsMore,
+    LineageTooLong,
+    TokenNotFound,
+    TokenQuota,
+    WiderThanParent,
+)
 from edgestead.model.times import whole_seconds
 from edgestead.store.control import Reader, Transaction
 from edgestead.tables import accounts, tokens, zones
 from edgestead.tables.tokens import TokenRow
-from edgestead.usecases.access import identities, token_draft, token_log
+from edgestead.usecases.access import identities, lineage, token_draft, token_log
 from edgestead.usecases.access.authorise import Identity, Policy, identity_of, secret_hash, without_vendor
 from edgestead.usecases.access.grants import check_bounds, check_held
 from edgestead.usecases.access.token_draft import AccountOf, Draft, Owner, TokenBody
 from edgestead.usecases.access.token_uses import TokenUses
-from edgestead.usecases.limits import TOKENS_PER_ACCOUNT_MAX, TOKENS_PER_USER_MAX
+from edgestead.usecases.limits import TOKEN_LINEAGE_MAX, TOKENS_PER_ACCOUNT_MAX, TOKENS_PER_USER_MAX
 from edgestead.usecases.platform import Platform
 
 _TOKENS_MAX = {"user": TOKENS_PER_USER_MAX, "account": TOKENS_PER_ACCOUNT_MAX}
@@ -32,7 +39,9 @@ _policies = msgspec.json.Decoder(list[Policy]).decode
 
 
 class TokenView(msgspec.Struct, frozen=True, kw_only=True):
-    """Contract "Tokens". `value` is there only when the token was just made."""
+    """Contract "Tokens". `value` is there only when the token was just made. `parent_id`, the token that made
+    it, is ours: it is there only for who asks for it.
+    """
 
     id: str
     name: str
@@ -40,6 +49,7 @@ class TokenView(msgspec.Struct, frozen=True, kw_only=True):
     issued_on: str
     modified_on: str
     last_used_on: str | msgspec.UnsetType
+    parent_id: str | msgspec.UnsetType | None = msgspec.UNSET
     not_before: str | msgspec.UnsetType
     expires_on: str | msgspec.UnsetType
     policies: msgspec.Raw
@@ -75,7 +85,7 @@ def create(
 ) -> TokenView:
     """Make a token; the answer is the only one with its secret.
 
-    Raises TokenQuota, GrantsMore, BoundsWider, and what `token_draft.read` raises.
+    Raises TokenQuota, LineageTooLong, GrantsMore, BoundsWider, and what `token_draft.read` raises.
     """
     tokens_max = _TOKENS_MAX[owner.kind]
     if tokens.of_owner_count(tx, *owner) >= tokens_max:
@@ -96,8 +106,11 @@ def create(
         expires_us=draft.expires_us,
         issued_us=call.now_us,
         modified_us=call.now_us,
+        parent_id=identity.actor.token_id,
     )
     _check_within(identity, row, account_of)
+    if len(lineage.rows_above(tx, row)) >= TOKEN_LINEAGE_MAX:
+        raise LineageTooLong(limit=TOKEN_LINEAGE_MAX)
     tokens.insert(tx, row)
     identities.tell_token(tx, row)
     token_log.note(call, tx, platform, "create", row)
@@ -112,20 +125,27 @@ def listed(
     *,
     include_expired: bool,
     descending: bool,
+    with_parents: bool,
     limit: int,
     offset: int,
 ) -> Listed:
     """An owner's tokens by time of issue. There are few: all of them are read."""
-    views = [_view(row, call.now_us, uses.last_us(row.id)) for row in tokens.of_owner(reader, *owner)]
+    views = [
+        _view(row, call.now_us, uses.last_us(row.id), with_parent=with_parents)
+        for row in tokens.of_owner(reader, *owner)
+    ]
     shown = [view for view in views if include_expired or view.status != "expired"]
     if descending:
         shown.reverse()
     return Listed(shown[offset : offset + limit], len(shown))
 
 
-def show(call: Call, reader: Reader, owner: Owner, uses: TokenUses, token_id: str) -> TokenView:
+def show(
+    call: Call, reader: Reader, owner: Owner, uses: TokenUses, token_id: str, *, with_parent: bool
+) -> TokenView:
     """Raises TokenNotFound."""
-    return _view(_row(reader, owner, token_id), call.now_us, uses.last_us(token_id))
+    row = _row(reader, owner, token_id)
+    return _view(row, call.now_us, uses.last_us(token_id), with_parent=with_parent)
 
 
 def update(
@@ -151,9 +171,8 @@ def update(
     if body.status in ("active", "disabled"):  # `expired` is what a client has read: times say that
         changed = changed._replace(status=body.status)
     _check_within(identity, changed, account_of)
-    tokens.update(tx, changed)
-    identities.tell_token(tx, changed)
-    token_log.note(call, tx, platform, "update", changed)
+    _check_above(tx, row, changed, account_of)
+    _change(call, tx, platform, changed)
     return _view(changed, call.now_us, uses.last_us(token_id))
 
 
@@ -174,13 +193,68 @@ def roll(
 
 
 def delete(
-    call: Call, tx: Transaction, platform: Platform, identity: Identity, owner: Owner, token_id: str
+    call: Call,
+    tx: Transaction,
+    platform: Platform,
+    identity: Identity,
+    owner: Owner,
+    token_id: str,
+    *,
+    with_successors: bool = False,
+) -> list[str]:
+    """Delete a token, and with it those that come from it, whoever owns them; gives the ids of these.
+
+    Without them, those that it made go one level up (`lineage`).
+
+    Raises TokenNotFound, GrantsMore, BoundsWider.
+    """
+    account_of = _accounts_of_zones(tx)
+    row = _row_within(tx, identity, owner, token_id, account_of)
+    below = lineage.rows_below(tx, row) if with_successors else []
+    if not with_successors:
+        for successor in tokens.of_parent(tx, row.id):
+            _lift(call, tx, platform, successor, row, account_of)
+    for one in (row, *below):
+        tokens.delete(tx, one.id)
+        token_log.note(call, tx, platform, "delete", one)
+    identities.forget_tokens(tx, (row.id, *(one.id for one in below)))
+    return [one.id for one in below]
+
+
+def _lift(
+    call: Call,
+    tx: Transaction,
+    platform: Platform,
+    successor: TokenRow,
+    parent: TokenRow,
+    account_of: AccountOf,
 ) -> None:
-    """Raises TokenNotFound, GrantsMore, BoundsWider."""
-    row = _row_within(tx, identity, owner, token_id, _accounts_of_zones(tx))
-    tokens.delete(tx, row.id)
-    identities.forget_tokens(tx, (row.id,))
-    token_log.note(call, tx, platform, "delete", row)
+    """Before its parent goes: what the parent held back until now does not get free."""
+    lifted = successor._replace(parent_id=parent.parent_id)
+    begins_us = max(successor.not_before_us or 0, call.now_us)
+    is_free = (
+        _lies_within(identity_of(parent), successor, account_of) and (parent.not_before_us or 0) <= begins_us
+    )
+    if successor.status == "active" and not is_free:
+        _change(call, tx, platform, lifted._replace(status="disabled", modified_us=call.now_us))
+    else:
+        tokens.update(tx, lifted)
+        identities.tell_token(tx, lifted)
+
+
+def _lies_within(bounds: Identity, row: TokenRow, account_of: AccountOf) -> bool:
+    """Whether a token is no wider than these credentials, which work or would at their time."""
+    try:
+        _check_within(bounds, row, account_of)
+    except (GrantsMore, BoundsWider):
+        return False
+    return bounds.status == "active"
+
+
+def _change(call: Call, tx: Transaction, platform: Platform, changed: TokenRow) -> None:
+    tokens.update(tx, changed)
+    identities.tell_token(tx, changed)
+    token_log.note(call, tx, platform, "update", changed)
 
 
 def permission_groups(owner_kind: str, name: str | None, scope: str | None) -> list[GroupView]:
@@ -215,14 +289,29 @@ def _changed(row: TokenRow, draft: Draft) -> TokenRow:
 def _row_within(
     reader: Reader, identity: Identity, owner: Owner, token_id: str, account_of: AccountOf
 ) -> TokenRow:
-    """A token that the caller may touch: his own, or one that he could make.
+    """A token that the caller may touch: his own, one that comes from it, or one that he could make.
 
     Raises TokenNotFound, GrantsMore, BoundsWider.
     """
     row = _row(reader, owner, token_id)
-    if row.id != identity.actor.token_id:
+    if identity.actor.token_id not in (row.id, *(one.id for one in lineage.rows_above(reader, row))):
         _check_within(identity, row, account_of)
     return row
+
+
+def _check_above(reader: Reader, before: TokenRow, changed: TokenRow, account_of: AccountOf) -> None:
+    """Whoever changes it, a token gets nothing that those above it have not. What is only taken away may be
+    taken away from a token that they hold back.
+
+    Raises WiderThanParent.
+    """
+    if _lies_within(msgspec.structs.replace(identity_of(before), status="active"), changed, account_of):
+        return
+    for row in lineage.rows_above(reader, before):
+        try:
+            _check_within(identity_of(row), changed, account_of)
+        except (GrantsMore, BoundsWider):
+            raise WiderThanParent(id=row.id) from None
 
 
 def _check_within(identity: Identity, row: TokenRow, account_of: AccountOf) -> None:
@@ -240,7 +329,7 @@ def _text(policies: list[Policy]) -> str:
     return msgspec.json.encode(policies).decode()
 
 
-def _view(row: TokenRow, now_us: int, used_us: int | None) -> TokenView:
+def _view(row: TokenRow, now_us: int, used_us: int | None, *, with_parent: bool = False) -> TokenView:
     expired = row.expires_us is not None and now_us >= row.expires_us
     return TokenView(
         id=row.id,
@@ -249,6 +338,7 @@ def _view(row: TokenRow, now_us: int, used_us: int | None) -> TokenView:
         issued_on=whole_seconds(row.issued_us),
         modified_on=whole_seconds(row.modified_us),
         last_used_on=_time(used_us),
+        parent_id=row.parent_id if with_parent else msgspec.UNSET,
         not_before=_time(row.not_before_us),
         expires_on=_time(row.expires_us),
         policies=msgspec.Raw(row.policies),

@@ -211,7 +211,7 @@ def listed(
     platform: Platform,
     identity: Identity,
     wanted: Wanted,
-    seen: Sequence[Seen] | None,
+    seen: Sequence[Sequence[Seen]] | None,
     *,
     order: str,
     descending: bool,
@@ -229,7 +229,9 @@ def listed(
     return Listed([_view(call, reader, platform, identity, row) for row in rows], total_count)
 
 
-def is_short(wanted: Wanted, seen: Sequence[Seen] | None, order: str, rows: int, rows_max: int) -> bool:
+def is_short(
+    wanted: Wanted, seen: Sequence[Sequence[Seen]] | None, order: str, rows: int, rows_max: int
+) -> bool:
     """Whether an index leads to the page, which ends at row `rows`, and past so few that an event loop may
     wait for it. Of one name there is at most one zone.
     """
