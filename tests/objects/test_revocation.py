@@ -56,7 +56,18 @@ TOKEN = TokenRow(
     modified_us=0,
 )
 # What does not wait for an object that keeps others out: facts, the log, and what resets it.
-AT_ONCE = ("", "bookmark", "timeline", "restore", "undo", "quarantine", "objects", "verify", "backup")
+AT_ONCE = (
+    "",
+    "{of_class}",
+    "bookmark",
+    "timeline",
+    "restore",
+    "undo",
+    "quarantine",
+    "objects",
+    "verify",
+    "backup",
+)
 AT_ONCE_WITH = {("GET", "alarm")}
 
 
@@ -162,7 +173,7 @@ class Asking:
     def head(self) -> bytes:
         object_id = ids.from_name("Ledger", self.name).id
         path = self.row.path.replace("*}", "}").format(
-            class_name="Ledger", name=self.name, id=object_id, method="put", path="a/b"
+            class_name="Ledger", of_class="Ledger", name=self.name, id=object_id, method="put", path="a/b"
         )
         query = "?method=put" if self.last == "call" else ""
         method = "POST" if self.row.method == ANY else self.row.method
