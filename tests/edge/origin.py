@@ -26,7 +26,8 @@ class Origin:
         self._listener = socket.create_server((host, port), family=family, backlog=128)
         self.host, self.port = self._listener.getsockname()[:2]
         self._open = []
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._accepting.start()
 
     def _accept(self):
         while True:
@@ -77,6 +78,7 @@ class Origin:
             self._listener.shutdown(socket.SHUT_RDWR)
         except OSError:
             pass
+        self._accepting.join()  # before its listener's number is free for another socket
         self._listener.close()
         self.hang_up()
 
@@ -95,11 +97,12 @@ def read_message(stream):
 def read_body(head, stream):
     fields = headers_of(head)
     if fields.get(b"transfer-encoding") == b"chunked":
-        body = b""
-        while not body.endswith(b"0\r\n\r\n"):
+        pieces, octets = [], None
+        while octets != 0:
             size = stream.readline()
-            body += size + stream.read(int(size, 16) + 2)
-        return body
+            octets = int(size, 16)
+            pieces += [size, stream.read(octets + 2)]
+        return b"".join(pieces)
     return stream.read(int(fields.get(b"content-length", b"0")))
 
 

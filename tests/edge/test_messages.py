@@ -63,12 +63,14 @@ def test_a_large_upload_passes(site, chunked):
 
 
 def unchunked(body):
-    parts = []
-    while size := int(body[: body.index(b"\r\n")], 16):
-        start = body.index(b"\r\n") + 2
+    parts, at = [], 0
+    while True:
+        start = body.index(b"\r\n", at) + 2
+        size = int(body[at:start], 16)
+        if not size:
+            return b"".join(parts)
         parts.append(body[start : start + size])
-        body = body[start + size + 2 :]
-    return b"".join(parts)
+        at = start + size + 2
 
 
 @pytest.mark.parametrize("framing", ["length", "chunked", "end"])
