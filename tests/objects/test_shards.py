@@ -288,3 +288,12 @@ def test_one_pass_looks_at_the_objects_of_all_processes_once(tmp_path: Path) -> 
             assert all((one["keys"], one["problems"]) == (1, []) for one in found)
 
     run(tmp_path, COUNT, script)
+
+
+@pytest.mark.parametrize("query", ["", "?class=Counter"])
+def test_processes_without_an_object_have_no_problem(tmp_path: Path, query: str) -> None:
+    async def script(clients: list[Client], hosts: list[Host]) -> None:
+        status, answer = await clients[0].ask("POST", f"/operate/verify{query}")
+        assert (status, answer["result"], answer["result_info"]["log_problems"]) == (200, [], [])
+
+    run(tmp_path, COUNT, script)

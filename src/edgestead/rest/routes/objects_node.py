@@ -102,7 +102,7 @@ async def verify_objects(operator: "Operator", others: Others, query: Query) -> 
         upto = (items[-1].class_name, items[-1].id) if items else after
     found = await operator.verify_page(query.text("class"), after, upto)
     problems = await operator.verify_log() if after == ("", "") else []
-    asked = {**_said(query, "class", "cursor"), "upto": "/".join(upto)}
+    asked = {**_said(query, "class", "cursor"), "upto": "/".join(upto) if any(upto) else ""}
     for theirs in map(_read_verdicts, await others("POST", f"/operate/verify?{urlencode(asked)}")):
         found.extend(theirs.result)
         problems += theirs.result_info.log_problems
