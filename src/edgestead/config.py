@@ -80,6 +80,7 @@ class Config:
     objects_blocked_seconds: int
     objects_memory_mib: int
     objects_spare: bool
+    objects_apart: tuple[str, ...]
     objects_thin_seconds: int
     objects_history_mib: int
     resolver: Address | None

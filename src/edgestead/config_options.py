@@ -259,6 +259,16 @@ OPTIONS: tuple[Option, ...] = (
         flag=False,
     ),
     Option(
+        "objects-apart",
+        "CLASS",
+        values.text,
+        (),
+        "Classes that have one more process to themselves: what blocks or grows there is felt by no other.",
+        flag=False,
+        many=True,
+        fallback="none",
+    ),
+    Option(
         "objects-spare",
         "true|false",
         values.switch,

@@ -104,10 +104,11 @@ def run(
     script: Callable[[list[Client], list[Host]], Coroutine[Any, Any, Any]],
     *classes: type[StatefulObject],
     authorise: Authorise = allow,
+    apart: tuple[str, ...] = (),
 ) -> Any:
     """Run a script against so many hosts; `clients` are connected to one each."""
     loaded = CLASSES | {kind.__name__: describe(kind) for kind in classes}
-    folders = [layout.settle(root / "objects", worker, count) for worker in range(count)]
+    folders = [layout.settle(root / "objects", worker, count, apart) for worker in range(count)]
     paths = {kind: [str(root / f"{kind}{n}") for n in range(count)] for kind in ("calls", "requests")}
 
     def listen(path: str) -> socket.socket:
@@ -123,8 +124,8 @@ def run(
             host = Host(str(folder), loaded, segment_bytes=SEGMENT_BYTES)
             bound = socket.create_server(("127.0.0.1", 0))
             port = bound.getsockname()[1]
-            ends = [listen(paths[kind][worker]) for kind in ("calls", "requests")]
-            peers = Peers(worker, paths["calls"], paths["requests"], *ends)
+            calls, requests = (listen(paths[kind][worker]) for kind in ("calls", "requests"))
+            peers = Peers(worker, paths["calls"], paths["requests"], calls, requests, apart)
             await host.open([bound], authorise, peers=peers)
             hosts.append(host)
             clients.append(Client(*await asyncio.open_connection("127.0.0.1", port)))
@@ -252,6 +253,32 @@ def test_a_start_that_was_cut_off_while_dealing_out_begins_again(
 
     run(tmp_path, 1, check)
     run(tmp_path, 2, check)
+
+
+class Apart(StatefulObject):
+    async def add(self, number: int) -> int:
+        total = (await self.ctx.storage.get("total") or 0) + number
+        await self.ctx.storage.put("total", total)
+        return total
+
+
+@pytest.mark.parametrize("before", [1, 2, 3])
+def test_classes_that_are_kept_apart_have_the_last_process_to_themselves(tmp_path: Path, before: int) -> None:
+    def script(added: int) -> Callable[[list[Client], list[Host]], Coroutine[Any, Any, None]]:
+        async def call(clients: list[Client], hosts: list[Host]) -> None:
+            for number in range(12):
+                for kind in ("Counter", "Apart"):
+                    client = clients[number % len(clients)]
+                    assert await client.call(f"{kind}/n{number}/add", number) == number * added
+            if added == 2:
+                kinds = [{entry.ref.class_name for entry in host.log.store.log.catalogue()} for host in hosts]
+                assert kinds == [{"Counter"}, {"Counter"}, {"Apart"}]
+
+        return call
+
+    run(tmp_path, before, script(1), Apart)
+    run(tmp_path, 3, script(2), Apart, apart=("Apart",))
+    run(tmp_path, 3, script(3), Apart)
 
 
 def test_a_layout_that_cannot_be_read_stops_the_start(tmp_path: Path) -> None:

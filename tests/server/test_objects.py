@@ -35,6 +35,16 @@ class Counter(StatefulObject):
 """
 
 
+OTHER = """
+import os
+from edgestead import StatefulObject
+
+class Other(StatefulObject):
+    async def exit(self):
+        os._exit(1)
+"""
+
+
 @pytest.fixture
 def counter(tmp_path):
     source = tmp_path / "counter.py"
@@ -189,6 +199,25 @@ def test_a_class_that_blocks_its_process_is_named_and_the_process_replaced(
     server.wait_for_log(counter)
     if method == "spin":
         server.wait_for_log("class Counter (object 'a'), in spin at")
+
+
+def test_a_class_that_is_kept_apart_blocks_no_other(new_server, counter, tmp_path):
+    (tmp_path / "other.py").write_text(OTHER)
+    (tmp_path / "edge.toml").write_text('objects-workers = 1\nobjects-apart = ["Other"]\n')
+    config = ("--config", str(tmp_path / "edge.toml"))
+    server = new_server("--objects", counter, "--objects", str(tmp_path / "other.py"), *config).start()
+    counting, apart = server.children()["objects-0"], server.children()["objects-1"]
+    assert server.call_object("Counter/a/pid").result == counting
+
+    assert not is_answered(server, "Other/a/exit")
+    server.wait_for_life("objects-1", apart)
+
+    assert server.call_object("Counter/a/pid").result == counting
+    server.stop()
+    server.flags = ("--objects", counter, *config)
+    server.launch()
+    assert server.wait() == 1
+    assert "objects-apart: no class Other was loaded" in server.log
 
 
 BAD_SOURCES = [

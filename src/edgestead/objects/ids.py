@@ -7,7 +7,7 @@ An id is 32 bytes as 64 lower-case hexadecimal digits: 24 from the name or at ra
 the class. So an id of another class is refused instead of meaning another object.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from hashlib import blake2b
 
 from edgestead.objects.errors import LimitError
@@ -52,6 +52,8 @@ def from_text(class_name: str, text: str) -> ObjectRef:
     return ObjectRef(class_name, text)
 
 
-def owner_of(ref: ObjectRef, processes: int) -> int:
-    """Which of so many processes an object lives in."""
-    return int(ref.id[:_OWNER_DIGITS], 16) % processes
+def owner_of(ref: ObjectRef, processes: int, apart: Collection[str] = ()) -> int:
+    """Which of so many processes an object lives in. Classes that are kept apart have the last one."""
+    if ref.class_name in apart:
+        return processes - 1
+    return int(ref.id[:_OWNER_DIGITS], 16) % (processes - bool(apart))

@@ -125,6 +125,7 @@ class WaitingStart(Start, frozen=True, kw_only=True):
 
     sources: tuple[str, ...]
     bindings: tuple[str, ...]
+    objects_apart: tuple[str, ...]
 
 
 class ObjectsStart(Start, frozen=True, kw_only=True):
@@ -143,6 +144,7 @@ class ObjectsStart(Start, frozen=True, kw_only=True):
     feed_path: str
     worker: int
     workers: int
+    objects_apart: tuple[str, ...]
     calls: tuple[str, ...]
     requests: tuple[str, ...]
     api_guesses: int

@@ -7,7 +7,7 @@ Not   running anything (`node`).
 import asyncio
 import contextlib
 import socket
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 
 import msgspec
@@ -48,7 +48,7 @@ _read_reply = msgspec.msgpack.Decoder(tuple[bool, bytes]).decode
 class Shards:
     """`calls` and `requests` are the Unix sockets of every process, by worker; `worker` is this one.
 
-    `authorise` gives the refusal of a caller from outside, or None.
+    `authorise` gives the refusal of a caller from outside, or None. `apart`: as in `owner_of`.
     """
 
     def __init__(
@@ -58,8 +58,10 @@ class Shards:
         worker: int,
         calls: Sequence[str],
         requests: Sequence[str],
+        apart: Collection[str] = (),
     ) -> None:
         self._node, self._authorise, self._worker, self._count = node, authorise, worker, len(calls)
+        self._apart = apart
         self._askers = [Asker(path) for path in calls]
         self._requests = requests
         self._running: set[asyncio.Task[None]] = set()
@@ -73,12 +75,15 @@ class Shards:
             lambda: Answering(self._answer, self._running), sock=bound, backlog=_BACKLOG
         )
 
+    def _owner_of(self, ref: ObjectRef) -> int:
+        return owner_of(ref, self._count, self._apart)
+
     def is_local(self, ref: ObjectRef) -> bool:
-        return owner_of(ref, self._count) == self._worker
+        return self._owner_of(ref) == self._worker
 
     async def call(self, ref: ObjectRef, method: str, arguments: bytes) -> Reply:
         """As `Node.call`, wherever the object lives."""
-        owner = owner_of(ref, self._count)
+        owner = self._owner_of(ref)
         if owner == self._worker:
             return await self._node.call(ref, method, arguments)
         return await self._ask_owner(_Call(ref.class_name, ref.id, ref.name, method, arguments), owner)
@@ -90,7 +95,7 @@ class Shards:
         """
         caller = request.client, [header for header in request.headers if header[0] in CREDENTIAL_HEADERS]
         call = _Call(ref.class_name, ref.id, ref.name, method, arguments, caller)
-        reply = await self._ask_owner(call, owner_of(ref, self._count))
+        reply = await self._ask_owner(call, self._owner_of(ref))
         if (reply.ok, reply.data) == _REFUSED:
             await let_in(self._authorise, request, INVOKE)
             raise Unsure  # we do not know yet what the owner knows
@@ -121,7 +126,7 @@ class Shards:
 
     async def pass_on(self, ref: ObjectRef, request: Request) -> Response:
         """Have the owner answer a request. Bodies stream both ways. Raises OSError, BodyBroken."""
-        answer = await self._give(request, owner_of(ref, self._count), request.body)
+        answer = await self._give(request, self._owner_of(ref), request.body)
         return Response(answer.status, answer.headers, answer.body)
 
     async def _give(self, request: Request, worker: int, body: bytes | Body) -> client.Answer:

@@ -26,10 +26,10 @@ _PASSED_BEGINNINGS = ("LC_", "PYTHON", "OBJECTS_")
 
 
 def workers(config: Config) -> int:
-    """0 when nobody asked for objects."""
+    """0 when nobody asked for objects. Classes that are kept apart have one more."""
     if not config.objects:
         return 0
-    return config.objects_workers or len(os.sched_getaffinity(0))
+    return (config.objects_workers or len(os.sched_getaffinity(0))) + bool(config.objects_apart)
 
 
 def memory_bytes_max(config: Config) -> int:

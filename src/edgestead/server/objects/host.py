@@ -10,7 +10,7 @@ import resource
 import secrets
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -60,13 +60,17 @@ def exit_process(error: BaseException) -> None:
 
 
 class Peers(NamedTuple):
-    """The other processes: Unix sockets of each by worker, for calls and for requests, and this one's own."""
+    """The other processes: Unix sockets of each by worker, for calls and for requests, and this one's own.
+
+    The objects of the classes `apart` live in the last one.
+    """
 
     worker: int
     calls: Sequence[str]
     requests: Sequence[str]
     calls_socket: socket.socket
     requests_socket: socket.socket
+    apart: Collection[str] = ()
 
 
 class Host:
@@ -147,7 +151,9 @@ class Host:
             self.node, self.stage, self._quarantine, ended_itself=self._ended_itself
         )
         if peers is not None:
-            self._shards = Shards(self.node, authorise, peers.worker, peers.calls, peers.requests)
+            self._shards = Shards(
+                self.node, authorise, peers.worker, peers.calls, peers.requests, peers.apart
+            )
             await self._shards.open(peers.calls_socket)
         parts = Parts(self.node, self._operator, self._shards)
         if peers is not None:

@@ -4,11 +4,12 @@ Owns  `layout.json` and the generations of folders.
 Not   starting processes (the supervisor).
 
     FOLDER/lock          held by whoever reads or changes the layout
-    FOLDER/layout.json   {"generation": 3, "processes": 2}
+    FOLDER/layout.json   {"generation": 3, "processes": 2}, and "apart" with classes if there are any
     FOLDER/3/0, 3/1      one object log for each process
 
-Another number of processes makes a new generation beside the old one. It counts from the moment `layout.json`
-says so, in one rename; until then the old one is untouched, and a start that was cut off begins again.
+Another number of processes, or other classes that are kept apart, make a new generation beside the old one.
+It counts from the moment `layout.json` says so, in one rename; until then the old one is untouched, and a
+start that was cut off begins again.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -31,15 +32,18 @@ from edgestead.sqlite.objectlog.distribution import deal_out
 from edgestead.sqlite.objectlog.files import LocalFiles
 
 
-class Layout(msgspec.Struct, frozen=True):
-    """Generation and number of the folders in use."""
+class Layout(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Generation and number of the folders in use; the classes that the last one is for, by name."""
 
     generation: int
     processes: int
+    apart: tuple[str, ...] = ()
 
 
-def settle(root: Path, worker: int, processes: int) -> Path:
-    """The folder of one of so many processes. The first to ask deals the objects out when the number is new.
+def settle(root: Path, worker: int, processes: int, apart: Iterable[str] = ()) -> Path:
+    """The folder of one of so many processes, of which the classes `apart` have the last one to themselves.
+
+    The first to ask deals the objects out when either is new.
 
     Waits for whoever is at it already. Not to be called from a loop. Raises LogError, OSError, apsw.Error:
     then everything is as it was.
@@ -48,10 +52,10 @@ def settle(root: Path, worker: int, processes: int) -> Path:
     with locked(root / "lock"):
         layout = _read(root)
         if layout is None:
-            layout = Layout(1, processes)
+            layout = Layout(1, processes, tuple(sorted(apart)))
             _write(root, layout)
-        elif layout.processes != processes:
-            layout = _deal_out(root, layout, processes)
+        elif (layout.processes, layout.apart) != (processes, tuple(sorted(apart))):
+            layout = _deal_out(root, layout, Layout(layout.generation + 1, processes, tuple(sorted(apart))))
         _sweep(root, layout)
     return root / str(layout.generation) / str(worker)
 
@@ -121,8 +125,7 @@ def _write(root: Path, layout: Layout) -> None:
     files.sync_folder(str(root))
 
 
-def _deal_out(root: Path, layout: Layout, processes: int) -> Layout:
-    new = Layout(layout.generation + 1, processes)
+def _deal_out(root: Path, layout: Layout, new: Layout) -> Layout:
     shutil.rmtree(root / str(new.generation), ignore_errors=True)
     old_folders = [folder for folder in _folders(root, layout) if os.path.isdir(folder)]
     for folder in old_folders:
@@ -131,7 +134,7 @@ def _deal_out(root: Path, layout: Layout, processes: int) -> Layout:
         LocalFiles(),
         old_folders,
         _folders(root, new),
-        lambda ref: owner_of(ref, processes),
+        lambda ref: owner_of(ref, new.processes, new.apart),
         random=secrets.token_bytes,
         now_us=time.time_ns() // 1_000,
     )
@@ -139,7 +142,7 @@ def _deal_out(root: Path, layout: Layout, processes: int) -> Layout:
         LocalFiles(),
         old_folders,
         dict(enumerate(_folders(root, new))),
-        lambda ref: owner_of(ref, processes),
+        lambda ref: owner_of(ref, new.processes, new.apart),
     )
     LocalFiles().sync_folder(str(root))
     _write(root, new)

@@ -91,7 +91,7 @@ def main() -> None:
             return
     configure_sqlite()
     try:
-        folder = layout.settle(Path(start.folder), start.worker, start.workers)
+        folder = layout.settle(Path(start.folder), start.worker, start.workers, start.objects_apart)
     except (LogError, OSError, apsw.Error) as error:
         status.failed(f"the objects cannot be dealt out to {start.workers} processes: {error}")
         sys.exit(1)
@@ -108,6 +108,9 @@ def _classes(waiting: WaitingStart, status: process.Status) -> dict[str, ClassIn
         sys.exit(1)
     if twice := sorted(classes.keys() & set(waiting.bindings)):
         status.failed(f"objects.bindings: {twice[0]} is the name of a class already")
+        sys.exit(1)
+    if unknown := sorted(set(waiting.objects_apart) - classes.keys()):
+        status.failed(f"objects-apart: no class {unknown[0]} was loaded")
         sys.exit(1)
     return classes
 
@@ -212,6 +215,7 @@ def _peers(start: ObjectsStart) -> Peers | None:
         start.requests,
         socket.socket(fileno=start.calls_fd),
         socket.socket(fileno=start.requests_fd),
+        start.objects_apart,
     )
 
 
