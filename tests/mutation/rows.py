@@ -84,10 +84,17 @@ ROWS = {
         60,
     ),
     "usecases/access": Row(
-        ("usecases/access/authorise.py",),
+        (
+            "usecases/access/admission.py",
+            "usecases/access/authorise.py",
+            "usecases/access/lineage.py",
+            "usecases/access/table.py",
+        ),
         (
             "usecases/test_access.py",
+            "usecases/test_admission.py",
             "usecases/test_identities.py",
+            "rest/test_lineage.py",
             "usecases/test_token_grants.py",
             "usecases/test_token_draft.py",
             "rest/test_permissions.py",

@@ -9,7 +9,12 @@ import threading
 
 import pytest
 
+from edgestead.edge import routing as edge_routing
+from edgestead.model.served import KIND_JOURNAL
+from edgestead.server.dns import part as dns_part
+from edgestead.server.supervisor import renewal
 from edgestead.testing.server import START_SECONDS_MAX
+from edgestead.usecases.access import identities
 from tests.server.test_objects import make_token
 
 ATTEMPTS_MAX = 5
@@ -73,6 +78,12 @@ def waits(server):
     return count - upto
 
 
+def promises(server):
+    """How many writes have waited at all until the processes had applied them, or could admit nobody."""
+    metrics = server.call("GET", "//metrics").body
+    return int(re.search(r'edge_feed_wait_seconds_count\{process="control"\} (\d+)', metrics)[1])
+
+
 def hang_while_records_are_written(server, hang):
     """Gives what ends the hanging. A busy machine may make a record wait, too, but not time after time."""
     for attempt in range(ATTEMPTS_MAX):
@@ -99,6 +110,22 @@ def test_a_process_that_hangs_delays_no_write_of_others_and_lets_no_dead_token_i
     end()
     assert server.call_object("Held/a/pid", token=secret).status == 403
     assert server.call_object("Held/a/pid").status == 200
+
+
+def test_renewed_credentials_are_answered_when_the_old_ones_open_no_door_anywhere(server):
+    old = server.ready["api_token"]
+    assert server.call_object("Held/a/pid", token=old).status == 200
+
+    before, go_on = promises(server), stop(server)
+    renewal.renew(server.data_dir, "rotate")
+    assert promises(server) == before + 1
+    go_on()
+
+    assert server.call_object("Held/a/pid", token=old).status == 403
+
+
+def test_no_process_but_those_that_admit_callers_is_sent_whom_to_admit():
+    assert not {*edge_routing.KINDS, *dns_part.KINDS, KIND_JOURNAL} & {*identities.KINDS}
 
 
 @contextlib.contextmanager
