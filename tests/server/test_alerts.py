@@ -332,6 +332,21 @@ def test_a_receiver_that_fails_is_a_row_and_is_tried_again(server, hook):
     server.wait_until(lambda: row()["state"] == "ok", WAIT_SECONDS)
 
 
+def test_a_kill_while_a_message_is_under_way_sends_the_same_one_again(server, hook):
+    hook.server.go_on.clear()
+    server.wait_until(lambda: sent(hook), WAIT_SECONDS)
+    pid = server.children()["alerts"]
+
+    os.kill(pid, signal.SIGKILL)
+    server.wait_for_life("alerts", pid)
+    server.wait_until(lambda: len(sent(hook)) == 2, WAIT_SECONDS)
+    hook.server.go_on.set()
+
+    server.wait_until(lambda: "ops       sent" in edgecli(server, "list").output, WAIT_SECONDS)
+    first, again = sent(hook)
+    assert first == again
+
+
 def test_a_control_that_does_not_answer_is_an_alert_and_what_else_was_wrong_stays_so(server, hook):
     server.wait_until(lambda: sent(hook), WAIT_SECONDS)
     server.wait_until(lambda: "ops       sent" in edgecli(server, "list").output, WAIT_SECONDS)

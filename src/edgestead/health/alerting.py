@@ -138,7 +138,7 @@ class Alerting:
     def _named(self, items: Iterable[Item]) -> Iterable[tuple[Alert, Item]]:
         for item in items:
             alert = self.alerts.get(item.row.key)
-            if alert is not None and alert.id == item.id:
+            if alert is not None:
                 yield alert, item
 
     def _not_well(self, alert: Alert, row: Row, seconds: float) -> None:

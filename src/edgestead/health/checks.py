@@ -208,7 +208,7 @@ def _credentials(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             "warn",
             f"{facts.refused_credentials} unknown credentials were refused in five minutes",
-            "The log names the networks: a program with a token that was deleted, or somebody who guesses.",
+            "The log names the networks: a program with a token that was deleted, or guesses.",
         )
 
 

@@ -42,7 +42,7 @@ class AlertShown(msgspec.Struct, frozen=True):
 
 
 class Payload(msgspec.Struct, frozen=True):
-    """The body of a webhook. `kind` is "test" when somebody asked for it, `more` how many are left out."""
+    """The body of a webhook. `kind` is "test" when an operator asked for it, `more` how many are left out."""
 
     version: int
     server: str
@@ -78,21 +78,21 @@ def signature(secret: bytes, body: bytes, now_us: int) -> str:
     return f"t={moment},v1={hmac.new(secret, moment.encode() + b'.' + body, sha256).hexdigest()}"
 
 
-def mail(told: Payload, sender: str, recipients: Sequence[str], message_id: str) -> EmailMessage:
+def mail(content: Payload, sender: str, recipients: Sequence[str], message_id: str) -> EmailMessage:
     """A mail of plain text; the subject says the worst."""
     made = EmailMessage()
     made["From"], made["To"] = sender, ", ".join(recipients)
-    made["Subject"] = _one_line(f"[{told.server}] {_subject(told)}")[:SUBJECT_CHARACTERS_MAX]
-    made["Date"] = datetime.fromisoformat(told.sent)
+    made["Subject"] = _one_line(f"[{content.server}] {_subject(content)}")[:SUBJECT_CHARACTERS_MAX]
+    made["Date"] = datetime.fromisoformat(content.sent)
     made["Message-ID"] = message_id
     made["Auto-Submitted"] = "auto-generated"  # RFC 3834 §5: no vacation notes, please
-    made.set_content("\n\n".join(_paragraphs(told)) + "\n")
+    made.set_content("\n\n".join(_paragraphs(content)) + "\n")
     return made
 
 
-def headline(told: Payload) -> str:
+def headline(content: Payload) -> str:
     """One line for a log and the history."""
-    return _one_line(_subject(told))
+    return _one_line(_subject(content))
 
 
 def iso(moment_us: int) -> str:
@@ -100,21 +100,21 @@ def iso(moment_us: int) -> str:
     return moment.isoformat().replace("+00:00", "Z")
 
 
-def _subject(told: Payload) -> str:
-    if not told.alerts:
+def _subject(content: Payload) -> str:
+    if not content.alerts:
         return "a test of alerts"
-    first = told.alerts[0]
+    first = content.alerts[0]
     name = f"{first.check}/{first.subject}" if first.subject else first.check
     words = f"resolved: {name}" if first.status == "resolved" else f"{first.state}: {name}: {first.message}"
-    others = len(told.alerts) + told.more - 1
+    others = len(content.alerts) + content.more - 1
     return words + (f" (and {others} more)" if others else "")
 
 
-def _paragraphs(told: Payload) -> list[str]:
-    if not told.alerts:
-        return [f"{told.server} sends this because `edgecli alert test` asked for it. Nothing is wrong."]
+def _paragraphs(content: Payload) -> list[str]:
+    if not content.alerts:
+        return [f"{content.server} sends this because `edgecli alert test` asked for it. Nothing is wrong."]
     found = []
-    for one in told.alerts:
+    for one in content.alerts:
         name = f"{one.check}/{one.subject}" if one.subject else one.check
         if one.status == "resolved":
             found.append(f"RESOLVED  {name}\n{one.message}: this is over.")
@@ -123,8 +123,8 @@ def _paragraphs(told: Payload) -> list[str]:
         found.append(
             f"{one.state.upper()}  {name}, since {one.since}{again}\n{one.message}.\n{one.next_step}".rstrip()
         )
-    if told.more:
-        found.append(f"{told.more} more: `edgecli alert list` on {told.server} shows all of them.")
+    if content.more:
+        found.append(f"{content.more} more: `edgecli alert list` on {content.server} shows all of them.")
     return found
 
 

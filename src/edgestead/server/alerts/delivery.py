@@ -37,18 +37,18 @@ class NotDelivered(Exception):
     """The receiver did not take the message; says why in one line, without secrets."""
 
 
-def deliver(receiver: Receiver, told: Payload, now_us: int) -> None:
+def deliver(receiver: Receiver, content: Payload, now_us: int) -> None:
     """Send a message. Raises NotDelivered, whatever went wrong."""
     try:
-        (_post if receiver.webhook else _mail)(receiver, told, now_us)
+        (_post if receiver.webhook else _mail)(receiver, content, now_us)
     except NotDelivered:
         raise
     except (OSError, ValueError, http.client.HTTPException, smtplib.SMTPException) as error:
         raise NotDelivered(_words(error)) from None
 
 
-def _post(receiver: Receiver, told: Payload, now_us: int) -> None:
-    url, body = urlsplit(receiver.webhook), msgspec.json.encode(told)
+def _post(receiver: Receiver, content: Payload, now_us: int) -> None:
+    url, body = urlsplit(receiver.webhook), msgspec.json.encode(content)
     headers = {"content-type": "application/json", "user-agent": "edgestead"}
     if receiver.secret_file or receiver.secret_env:
         secret = _secret(receiver.secret_file, receiver.secret_env)
@@ -73,12 +73,12 @@ def _post(receiver: Receiver, told: Payload, now_us: int) -> None:
         raise NotDelivered(_words(f"{answer.status} {answer.reason} {first}"))
 
 
-def _mail(receiver: Receiver, told: Payload, now_us: int) -> None:
+def _mail(receiver: Receiver, content: Payload, now_us: int) -> None:
     sender = receiver.email_from or receiver.email_to[0]
     # The same message that is sent again has the same identity: mail servers and readers drop the second.
-    identity = sha256(msgspec.json.encode([(one.id, one.number) for one in told.alerts] or [told.sent]))
+    identity = sha256(msgspec.json.encode([(one.id, one.number) for one in content.alerts] or [content.sent]))
     message_id = f"<{identity.hexdigest()[:32]}@{sender.rpartition('@')[2]}>"
-    mail = messages.mail(told, sender, receiver.email_to, message_id)
+    mail = messages.mail(content, sender, receiver.email_to, message_id)
     client: smtplib.SMTP
     host, port = receiver.smtp_host, receiver.smtp_port
     if receiver.smtp_security == "tls":

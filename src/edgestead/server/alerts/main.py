@@ -138,18 +138,18 @@ class Alerts:
         self._unanswered = 0 if rows is not None else self._unanswered + 1
         if self._unanswered < AWAY_LOOKS:
             return rows
-        told = await asyncio.to_thread(rows_without_control, self._folder, self._words.read())
+        found = await asyncio.to_thread(rows_without_control, self._folder, self._words.read())
         before = {key: alert.row for one in self._couriers for key, alert in one.alerting.alerts.items()}
         # Of other rows nothing is known: what was not well stays so.
-        return tuple((before | {row.key: row for row in told}).values())
+        return tuple((before | {row.key: row for row in found}).values())
 
     async def _send(self, courier: Courier, items: list[Item]) -> None:
         """One attempt. It is stored before and after, so that a crash repeats at most this one."""
         try:
             courier.alerting.trying(items)
             await self._store()
-            told = messages.payload(self._start.server, items, _now_us())
-            if await self._deliver(courier, told):
+            content = messages.payload(self._start.server, items, _now_us())
+            if await self._deliver(courier, content):
                 courier.alerting.delivered(items)
                 courier.backoff_seconds = RETRY_FIRST_SECONDS
             else:
@@ -159,10 +159,10 @@ class Alerts:
         finally:
             courier.is_busy = False
 
-    async def _deliver(self, courier: Courier, told: messages.Payload) -> bool:
+    async def _deliver(self, courier: Courier, content: messages.Payload) -> bool:
         """Send a message, and note what became of it."""
         name, stored, error = courier.receiver.name, courier.stored, ""
-        work = partial(deliver, courier.receiver, told, _now_us())
+        work = partial(deliver, courier.receiver, content, _now_us())
         try:
             await asyncio.get_running_loop().run_in_executor(courier.thread, work)
         except NotDelivered as failure:
@@ -170,7 +170,7 @@ class Alerts:
         except Exception as failure:
             _log.exception("an alert could not be sent to %s", name)
             error = type(failure).__name__
-        words = messages.headline(told)
+        words = messages.headline(content)
         if error:
             self._page.add(_FAILED)
             _log.warning("alert not taken by %s: %s: %s", name, words, error)
@@ -188,8 +188,8 @@ class Alerts:
 
     async def _test(self, courier: Courier) -> None:
         """Somebody asked for a message now."""
-        told = messages.payload(self._start.server, (), _now_us())
-        taken = await self._deliver(courier, told)
+        content = messages.payload(self._start.server, (), _now_us())
+        taken = await self._deliver(courier, content)
         await self._store()
         if not taken:
             raise StartError(f"{courier.receiver.name} did not take it: {courier.stored.error}")

@@ -1,6 +1,6 @@
 """The health of a data folder's server, as another process asks for it.
 
-Owns  rows from control over the admin socket, and those that can be told without control.
+Owns  rows from control over the admin socket, and those that are known without it.
 Not   making rows of facts (`health.checks`).
 """
 
@@ -55,7 +55,7 @@ def lost_writes(folder: Path) -> str:
 
 
 def rows_without_control(folder: Path, reasons: dict[str, str]) -> tuple[Row, ...]:
-    """What can be told while control does not answer; `reasons` is why processes ended last."""
+    """What is known while control does not answer; `reasons` is why processes ended last."""
     facts = Facts(control_away=True, reasons=tuple(reasons.items()), writes_lost=lost_writes(folder))
     rows = Board(lambda: time.time_ns() // 1_000).rows(checks.examine(facts))
     return tuple(row for row in rows if row.state != "ok")

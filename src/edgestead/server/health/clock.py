@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 STEP_SECONDS = 1.0  # what slewing and a late look explain
-MEMORY_SECONDS = 3_600.0  # how long a step back is told of
+MEMORY_SECONDS = 3_600.0  # how long a step back is remembered
 _MICROSECONDS = 1_000_000
 
 

@@ -217,8 +217,8 @@ class HealthPart:
     def _tell(self, rows: tuple[Row, ...]) -> None:
         """The worst of it for `systemctl status`, when it changes."""
         level = worst(rows)
-        told = "; ".join(row.message for row in rows if row.state == level != "ok")
-        line = f"{level}: {told}" if told else ""
+        words = "; ".join(row.message for row in rows if row.state == level != "ok")
+        line = f"{level}: {words}" if words else ""
         if line != self._said:
             self._said = line
             self._say(line)
