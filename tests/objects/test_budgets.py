@@ -1,16 +1,19 @@
 """What calls that wait for one object may hold."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
 from edgestead.model.budgets import table
 from edgestead.model.budgets.ledger import Ledger
+from edgestead.model.refusals.object import BadCall
 from edgestead.objects import limits
 from edgestead.objects.errors import Overloaded
 from edgestead.objects.ids import from_name
 from edgestead.objects.runtime.calls import pack_arguments, unpack
 from edgestead.objects.runtime.classes import StatefulObject
+from edgestead.rest.objects_calls import Calls
 from tests.objects.nodes import run
 
 LARGE = pack_arguments((b"x" * 100_000,), {})
@@ -62,3 +65,12 @@ def test_calls_beyond_the_number_of_one_object_are_counted(logs, ledger, monkeyp
 
     assert run(logs, script, Slow, ledger=ledger) == (3, 2)
     assert ledger.refused(table.OBJECT_CALLS) == 2
+
+
+def test_a_call_of_more_values_than_may_be_is_refused_before_it_is_read(ledger):
+    calls = Calls(SimpleNamespace(ledger=ledger), None, None, None)
+    calls._check_values(b'{"args":["' + b",[{" * 200_000 + b'"]}')
+
+    with pytest.raises(BadCall):
+        calls._check_values(b'{"args":[' + b"[]," * table.CALL_VALUES.limit + b"1]}")
+    assert ledger.refused(table.CALL_VALUES) == 1

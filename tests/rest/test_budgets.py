@@ -1,9 +1,13 @@
 """What one caller and one zone may have on its way at a time at the API."""
 
+import json
+from random import Random
+
 import pytest
 
 from edgestead.model.budgets import table
 from edgestead.model.budgets.ledger import Ledger
+from edgestead.rest import body
 from edgestead.rest.context import Draws
 from tests.support.api import KEY_PAIR, LocalApi
 
@@ -67,3 +71,28 @@ def test_what_was_refused_is_counted_by_its_name():
         assert refusal.budget is table.ZONE_WRITES
     assert ledger.refused(table.ZONE_WRITES) == 1
     assert "more than 0 writes that wait for their commit of one zone" in refusal.reason
+
+
+def separators(value):
+    """Those outside of strings, counted octet by octet, and the text."""
+    text, count, is_text, is_escaped = json.dumps(value, separators=(",", ":")), 0, False, False
+    for char in text:
+        if is_text:
+            is_text, is_escaped = is_escaped or char != '"', char == "\\" and not is_escaped
+        elif char == '"':
+            is_text = True
+        else:
+            count += char in ",[{"
+    return count, text.encode()
+
+
+@pytest.mark.parametrize("slice_bytes", [7, 16, 64])
+def test_values_are_counted_outside_of_strings_wherever_a_slice_ends(slice_bytes, monkeypatch):
+    monkeypatch.setattr(body, "SLICE_BYTES", slice_bytes)
+    random = Random(slice_bytes)
+    parts = ["a,b", "\\", '"', '\\",[', '\\\\"', 1, [], {}, {"x,": [1]}]
+    for _ in range(500):
+        count, text = separators([random.choice(parts) for _ in range(random.randrange(40))])
+
+        assert not body.has_more_values(text, count)
+        assert body.has_more_values(text, count - 1)

@@ -28,6 +28,8 @@ _BLANKS = b" \t\r\n"
 _BLANKS_RUN = re.compile(rb"[ \t\r\n]*+")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
+DEPTH_MAX = 512  # metadata has 1,024 bytes
+
 _BEFORE, _INSIDE, _BEHIND = range(3)
 
 
@@ -140,6 +142,8 @@ class ArrayItems:
             self._at = token.end()
             self._in_string = mark == b'"'
             self._depth += (mark in b"{[") - (mark in b"}]")
+            if self._depth > DEPTH_MAX:
+                raise NotAnArray(f"item {self.count} is nested deeper than {DEPTH_MAX} levels")
             if self._depth < 0:
                 raise NotAnArray(f"item {self.count} has a bracket too many")
 

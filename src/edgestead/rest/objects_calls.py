@@ -14,6 +14,7 @@ import msgspec
 
 from edgestead.http1.messages import Request, Response
 from edgestead.model import envelope
+from edgestead.model.budgets.table import CALL_VALUES
 from edgestead.model.refusals import EdgeError
 from edgestead.model.refusals import object as refusals
 from edgestead.objects import limits
@@ -27,6 +28,7 @@ from edgestead.objects.runtime.node import Node
 from edgestead.objects.runtime.shards import Shards
 from edgestead.objects.values.codec import decode
 from edgestead.objects.values.jsonable import NotJson, to_json
+from edgestead.rest.body import has_more_values
 from edgestead.rest.query import Query
 from edgestead.store.objectlog import ObjectRef
 
@@ -64,6 +66,7 @@ class Calls:
             body = request.body.taken_whole(limits.MESSAGE_BYTES_MAX)
         arguments = _UNCALLED
         if body:
+            self._check_values(body)
             try:
                 call = _read_call(body)
                 arguments = pack_arguments(tuple(call.args), call.kwargs)
@@ -73,6 +76,12 @@ class Calls:
             return _answer(await self._shards.call_for(request, ref, method, arguments))
         ask_again = self._asking_again(request, INVOKE)
         return _answer(await self._node.call(ref, method, arguments, within_task=True, ask_again=ask_again))
+
+    def _check_values(self, body: bytes) -> None:
+        """Raises BadCall."""
+        if len(body) > CALL_VALUES.limit and has_more_values(body, CALL_VALUES.limit):
+            refusal = self._node.ledger.refuse(CALL_VALUES, "a caller")
+            raise refusals.BadCall(reason=f"there are more than {refusal.limit} {refusal.budget.unit}")
 
     async def fetch(self, ref: ObjectRef, path: str, query: Query, request: Request) -> Response:
         """`path` begins with a slash, and is still percent-encoded."""

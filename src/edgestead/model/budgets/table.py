@@ -162,6 +162,10 @@ ZONE_WRITES = Budget(
     "zone_writes", _ZONE, _WORK, 256, "writes that wait for their commit", "429",
     "a sixteenth of the writer's queue: other zones have their turn", status=429,
 )  # fmt: skip
+CALL_VALUES = Budget(
+    "call_values", _CONNECTION, _MEMORY, 250_000, "values in the JSON of a call", "400",
+    "each may take 100 bytes, whatever its own", status=400,
+)  # fmt: skip
 OBJECT_CALLS = Budget(
     "object_calls", _OBJECT, _WORK, 10_000, "calls that are not answered yet", "503",
     "a second or two of a quick method", status=503,

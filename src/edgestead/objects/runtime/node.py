@@ -112,8 +112,8 @@ class Node:
         quarantine: Quarantine | None = None,
         ledger: Ledger | None = None,
     ) -> None:
-        self._ledger = ledger or Ledger()
-        self._arguments = Levels(self._ledger, table.OBJECT_BYTES)
+        self.ledger = ledger or Ledger()
+        self._arguments = Levels(self.ledger, table.OBJECT_BYTES)
         self.classes = classes
         self._stage, self.quarantine = stage, quarantine
         self.store, self.log, self.past, self.room = store, store.log, store.past, store.room
@@ -205,7 +205,7 @@ class Node:
 
     def _counted(self, error: ObjectError, ref: ObjectRef) -> ObjectError:
         if isinstance(error, Overloaded):
-            self._ledger.refuse(table.OBJECT_CALLS, f"{ref.class_name}/{ref.name or ref.id}")
+            self.ledger.refuse(table.OBJECT_CALLS, f"{ref.class_name}/{ref.name or ref.id}")
         return error
 
     async def _run_alarm(self, ref: ObjectRef) -> Seconds:

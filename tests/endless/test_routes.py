@@ -1,0 +1,114 @@
+"""A body without an end to every route of the API, made from the table of routes.
+
+It is fed while the body is not full, as a connection would. Each route has to answer, and what its body holds
+meanwhile is within the budget of an address.
+"""
+
+import asyncio
+
+import pytest
+
+from edgestead.http1.head import by_name
+from edgestead.http1.messages import Body, Request, Response
+from edgestead.model.budgets import table
+from edgestead.rest import app as _app  # noqa: F401 - importing it fills the table
+from edgestead.rest import body as rest_body
+from edgestead.rest.routing import CONTROL, rows_of
+from tests.support.api import BEARER, LocalApi
+
+PORTION_BYTES = 65_536
+FED_BYTES_MAX = 256 << 20  # what takes so much takes everything
+FILLINGS = {
+    "json": b'{"a":' + b'"x",' * 16_000,
+    "brackets": b"[" * PORTION_BYTES,
+    "text": b"a" * PORTION_BYTES,
+}
+ROUTES = [route for route in rows_of(CONTROL) if route.method not in ("GET", "DELETE")]
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory):
+    made = LocalApi(tmp_path_factory.mktemp("routes"))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def known(api):
+    """What stands for parameters, so that most routes get as far as their bodies."""
+    zone = api.post("/zones", {"name": "endless.test"}).result
+    account = zone["account"]["id"]
+    namespace = api.post(f"/accounts/{account}/storage/kv/namespaces", {"title": "endless"}).result["id"]
+    return {
+        "zone_id": zone["id"],
+        "account_id": account,
+        "namespace_id": namespace,
+        "account_or_zone": "zones",
+    }
+
+
+def path_of(route, known):
+    path = route.path
+    for parameter in route.parameters:
+        name = parameter.rstrip("*")
+        value = known.get(name, "e" * 32 if name.endswith("_id") else "x")
+        path = path.replace("{" + parameter + "}", value)
+    return path
+
+
+def request_of(route, known, body):
+    head = [
+        (b"host", b"localhost"),
+        (b"transfer-encoding", b"chunked"),
+        (b"content-type", b"application/json"),
+    ]
+    head += [(name.encode(), value.encode()) for name, value in BEARER.items()]
+    return Request(route.method, path_of(route, known).encode(), head, "127.0.0.1", body, by_name(head))
+
+
+async def fed(app, route, known, filling):
+    """The answer, how much was fed until it came, and the most that the body held."""
+    body = Body(lambda: None)
+    body.feed(filling)
+    answer = app(request_of(route, known, body))
+    total, most = len(filling), body.held_bytes
+    if isinstance(answer, Response):
+        return answer, total, most
+    task = asyncio.ensure_future(answer)
+    while not task.done() and total < FED_BYTES_MAX:
+        if body.is_full:
+            await asyncio.sleep(0.001)  # threads take it
+        else:
+            body.feed(filling)
+            total += len(filling)
+            await asyncio.sleep(0)
+        most = max(most, body.held_bytes)
+    assert task.done(), f"{route.method} {route.path} has taken {total} bytes"
+    return task.result(), total, most
+
+
+@pytest.mark.parametrize("filling", FILLINGS)
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+def test_a_body_without_an_end_is_answered_and_held_within_the_budget(api, known, route, filling):
+    (found,) = api.together(fed(api.app, route, known, FILLINGS[filling]))
+    answer, total, most = found
+
+    assert answer.status in range(200, 500)
+    assert b'"code":7003' not in answer.body  # the path is the route's
+    assert most <= table.HTTP_BYTES_ADDRESS.limit
+    assert total <= max(route.body_bytes_max, PORTION_BYTES) + table.HTTP_BYTES_ADDRESS.limit
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+def test_a_body_that_stops_is_answered(api, known, route, monkeypatch):
+    for name in ("BODY_SECONDS_MAX", "UPLOAD_IDLE_SECONDS_MAX"):
+        monkeypatch.setattr(rest_body, name, 0.01)
+
+    async def stopped():
+        body = Body(lambda: None)
+        body.feed(b"[")
+        answer = api.app(request_of(route, known, body))
+        return answer if isinstance(answer, Response) else await answer
+
+    (answer,) = api.together(stopped())
+    assert answer.status in range(200, 500)
