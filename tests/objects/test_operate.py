@@ -654,6 +654,8 @@ PERMISSIONS = {
     ("POST", "/operate/verify"): "Objects Read",
     ("GET", "/operate/objects"): "Objects Read",
     ("POST", "/operate/backup"): "Objects Write",
+    ("GET", "/operate/quarantine"): "Objects Read",
+    ("DELETE", "/operate/quarantine/Notes"): "Objects Write",
     ("GET", OF_ONE): "Objects Read",
     ("POST", f"{OF_ONE}/sql"): "Objects Read",
     ("GET", f"{OF_ONE}/export"): "Objects Read",

@@ -11,7 +11,7 @@ BARRIER_MS = 30_000
 def patience(tmp_path):
     """Flags for a server whose processes are not ended for being late, as a busy machine makes them."""
     settings = tmp_path / "patient.toml"
-    settings.write_text(f"barrier-ms = {BARRIER_MS}\n")
+    settings.write_text(f"barrier-ms = {BARRIER_MS}\nobjects-blocked-seconds = 60\n")
     return "--config", str(settings)
 
 

@@ -85,7 +85,12 @@ def ask(server, credentials):
         send("POST", f"{base}/restore", mine, json=bookmark)
         last = row.path.rpartition("/")[2]
         path = row.path.replace("*}", "}").format(
-            class_name="Ledger", name=name, id=ids.from_name("Ledger", name).id, method="put", path="a/b"
+            class_name="Ledger",
+            of_class="Ledger",
+            name=name,
+            id=ids.from_name("Ledger", name).id,
+            method="put",
+            path="a/b",
         )
         body = bookmark if last == "restore" else BODIES.get(last) if row.takes else None
         query = "?method=put" if last == "call" else ""
