@@ -269,13 +269,19 @@ def test_a_revocation_is_answered_when_no_value_of_its_token_is_on_its_way_to_th
 
 SEEDS = range(12)
 RACING = 6  # requests of one schedule
+RACING_ROWS = [  # a namespace's values go behind the commit that deletes it, as they do after a crash
+    row
+    for row in WRITES
+    if named(row) not in WITHOUT_WRITE
+    and f"{row.method} {row.path[-23:]}" != "DELETE /namespaces/{namespace}"
+]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nothing_changes_behind_the_answer_to_a_revocation(api, ask_async, give, seed):  # noqa: F811
     """Several requests at a time, whose bodies arrive in portions, and a deletion in between."""
     chance = random.Random(seed)
-    rows = chance.sample([row for row in WRITES if named(row) not in WITHOUT_WRITE], RACING)
+    rows = chance.sample(RACING_ROWS, RACING)
     seen = []
 
     async def revoke():
