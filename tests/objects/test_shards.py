@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from edgestead import Request, Response, StatefulObject
+from edgestead.http1.limits import HEADERS_MAX
 from edgestead.objects import ids
 from edgestead.objects.runtime.admission import Authorise
 from edgestead.objects.runtime.classes import describe
@@ -21,6 +22,7 @@ from edgestead.server.objects.host import Host, Peers
 from tests.objects.hosts import SEGMENT_BYTES, Client, allow
 
 COUNT = 3
+FRAMING = {"content-length", "transfer-encoding"}
 
 
 class Counter(StatefulObject):
@@ -294,6 +296,21 @@ def test_the_client_of_a_request_is_not_what_the_client_says(tmp_path: Path) -> 
             path = f"/objects/Counter/{name_of(0)}/fetch/"
             _, facts = await client.ask("GET", path, **{"edge-forwarded-client": "203.0.113.1"})
             assert facts["client"] == "127.0.0.1"
+
+    run(tmp_path, COUNT, script)
+
+
+@pytest.mark.parametrize("owner", range(COUNT))
+def test_a_request_is_read_alike_whichever_process_has_its_object(tmp_path: Path, owner: int) -> None:
+    async def script(clients: list[Client], hosts: list[Host]) -> None:
+        target = f"/objects/Counter/{name_of(owner)}/fetch/".encode()
+        most = b"x-many: y\r\n" * (HEADERS_MAX - 1)
+        old = b"GET %b HTTP/1.0\r\nhost: a\r\nconnection: keep-alive\r\n\r\n" % target
+        for raw in (b"GET %b HTTP/1.1\r\nhost: a\r\n%b\r\n" % (target, most), old, old):
+            await clients[0].send(raw)
+            status, headers, body = await clients[0].answer()
+            assert (status, headers.keys() & FRAMING) == (200, {"content-length"})
+            assert int(headers["content-length"]) == len(body) > 0
 
     run(tmp_path, COUNT, script)
 

@@ -6,6 +6,7 @@ Not   the connection (`connection`); tasks and the transport (`protocol`).
 
 from collections.abc import Callable
 
+from edgestead.http1 import limits
 from edgestead.http1.connection import Action, Connection, Event, State
 from edgestead.http1.connections import Account
 from edgestead.http1.head import Headers, Refused, read
@@ -36,8 +37,11 @@ class Answering(Connection[Request]):
         turned_away: Refused | None = None,
         wake: Callable[[], None] = lambda: None,
         date_line: Callable[[], bytes] = lambda: b"",
+        headers_max: int = limits.HEADERS_MAX,
     ) -> None:
-        super().__init__(self._made, self._refused, account=account, turned_away=turned_away)
+        super().__init__(
+            self._made, self._refused, account=account, turned_away=turned_away, headers_max=headers_max
+        )
         self._words, self._client, self._wake, self._date_line = refuse, client, wake, date_line
         self._keeps_alive = False  # after the answer that is sent
         self._left: int | None = None  # of a streamed answer whose length is known
@@ -49,7 +53,7 @@ class Answering(Connection[Request]):
         self, version: str, method: bytes, target: bytes, headers: Headers, keep_alive: bool
     ) -> tuple[Request, int | None]:
         """Raises Refused."""
-        head = read(version, method, target, headers)
+        head = read(version, method, target, headers, self._headers_max)
         found, length = head.found, head.length
         expects = b"expect" in found and found[b"expect"].lower() == b"100-continue" and version == "1.1"
         body = Body(self._took, self._go_ahead if expects else None, ended=length == 0)

@@ -233,6 +233,7 @@ class Connection(Generic[R]):
         "_fault",
         "_head_bytes",
         "_headers",
+        "_headers_max",
         "_held",
         "_hidden_length",
         "_is_paused",
@@ -268,8 +269,10 @@ class Connection(Generic[R]):
         *,
         account: Account | None = None,
         turned_away: Refused | None = None,
+        headers_max: int = limits.HEADERS_MAX,
     ) -> None:
         self.account = account
+        self._headers_max = headers_max
         self._make, self._refuse, self._turned_away = make, refuse, turned_away
         self.state = _WAITING
         self.seconds = SECONDS[_HEAD]  # to say something at all
@@ -381,7 +384,7 @@ class Connection(Generic[R]):
         if self._head_bytes > HEAD_BYTES_MAX:
             self._fail(too_large())
             return
-        if len(self._headers) > limits.HEADERS_MAX and self._begun:
+        if len(self._headers) > self._headers_max and self._begun:
             self._fail(too_many_headers())
             return
         if self._line is _AWAITED:

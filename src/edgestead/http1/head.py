@@ -60,12 +60,14 @@ class Head(msgspec.Struct):
     found: dict[bytes, bytes]
 
 
-def read(version: str, method: bytes, target: bytes, headers: Headers) -> Head:
+def read(
+    version: str, method: bytes, target: bytes, headers: Headers, headers_max: int = HEADERS_MAX
+) -> Head:
     """Raises Refused for a head that two readers could take for two things.
 
     Where the target is absolute, its authority replaces Host, in `headers` too (RFC 9112 §3.2.2).
     """
-    if len(headers) > HEADERS_MAX:
+    if len(headers) > headers_max:
         raise too_many_headers()
     if version not in VERSIONS:
         raise Refused(505, "only HTTP/1.1 and HTTP/1.0 are offered here")

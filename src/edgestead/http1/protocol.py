@@ -67,6 +67,7 @@ class Protocol(Driver[Request]):
             turned_away=turned_away,
             wake=self._act,
             date_line=server.date_line,
+            headers_max=server.headers_max,
         )
         self._act()
 

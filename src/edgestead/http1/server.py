@@ -35,7 +35,9 @@ class Server:
         *,
         connections: Connections | None = None,
         stalled: Callable[[str], None] = lambda client: None,
+        headers_max: int = limits.HEADERS_MAX,
     ) -> None:
+        self.headers_max = headers_max
         self.handler, self.refuse, self.stalled = handler, refuse, stalled
         self.loop = asyncio.get_running_loop()
         self.soon = self.loop.time() + limits.SWEEP_SECONDS

@@ -12,7 +12,7 @@ from functools import partial
 
 import msgspec
 
-from edgestead.http1 import client
+from edgestead.http1 import client, limits
 from edgestead.http1.head import Headers
 from edgestead.http1.messages import Body, Request, Response
 from edgestead.model.refusals import EdgeError
@@ -26,6 +26,7 @@ from edgestead.objects.runtime.wire import Answering, Asker, Lost
 from edgestead.store.objectlog import ObjectRef
 
 CLIENT_HEADER = b"edge-forwarded-client"  # of a request that was passed on: whom it came from
+PASSED_ON_HEADERS_MAX = limits.HEADERS_MAX + 2  # a client's, that one, and the connection's
 ANSWER_BYTES_MAX = 16 * 1024 * 1024  # of another process, for one list
 _BACKLOG = 1_024
 
@@ -127,7 +128,9 @@ class Shards:
     async def pass_on(self, ref: ObjectRef, request: Request) -> Response:
         """Have the owner answer a request. Bodies stream both ways. Raises OSError, BodyBroken."""
         answer = await self._give(request, self._owner_of(ref), request.body)
-        return Response(answer.status, answer.headers, answer.body)
+        length = [value for name, value in answer.headers if name == b"content-length"]
+        headers = [header for header in answer.headers if header[0] != b"content-length"]
+        return Response(answer.status, headers, answer.body, int(length[0]) if length else None)
 
     async def _give(self, request: Request, worker: int, body: bytes | Body) -> client.Answer:
         headers: Headers = [header for header in request.headers if header[0] != CLIENT_HEADER]

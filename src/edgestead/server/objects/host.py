@@ -27,7 +27,7 @@ from edgestead.objects.runtime.engine import Logging
 from edgestead.objects.runtime.env import Bindings
 from edgestead.objects.runtime.node import Node
 from edgestead.objects.runtime.quarantine import Quarantine
-from edgestead.objects.runtime.shards import Shards
+from edgestead.objects.runtime.shards import PASSED_ON_HEADERS_MAX, Shards
 from edgestead.objects.runtime.stage import STAGE_FILE, map_stage
 from edgestead.rest.objects_face import ObjectsFace, Parts, PassedOnFace, unreadable
 from edgestead.server import stores
@@ -157,7 +157,9 @@ class Host:
             await self._shards.open(peers.calls_socket)
         parts = Parts(self.node, self._operator, self._shards)
         if peers is not None:
-            self._passed_on = Server(PassedOnFace(parts, authorise), unreadable)
+            self._passed_on = Server(
+                PassedOnFace(parts, authorise), unreadable, headers_max=PASSED_ON_HEADERS_MAX
+            )
             await self._passed_on.open([peers.requests_socket])
         face = ObjectsFace(parts, authorise, answered)
         self._server = Server(face, unreadable, connections=connections)
