@@ -8,7 +8,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).parents[1]
 HOW_TO = {  # what somebody wants to do, in the order in which they come to it
-    "Run a server": ("run", "operate", "tokens", "move-in", "dated-behaviours"),
+    "Run a server": ("run", "dashboard", "operate", "tokens", "move-in", "dated-behaviours"),
     "Zones and records": ("dns", "tools", "one-file", "history", "name-servers", "secondaries"),
     "Sites behind the edge": ("edge", "edge-rules", "waf-configuration", "waf-tuning"),
     "Values and objects": ("key-value", "objects", "objects-in-time", "operate-objects"),

@@ -76,6 +76,7 @@ class Config:
     objects_http: Address
     objects_workers: int
     no_alarms: bool
+    no_dashboard: bool
     objects_bindings: tuple[tuple[str, str], ...]
     objects_blocked_seconds: int
     objects_memory_mib: int

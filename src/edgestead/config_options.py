@@ -384,6 +384,16 @@ OPTIONS: tuple[Option, ...] = (
         switch=True,
     ),
     Option(
+        "no-dashboard",
+        "true|false",
+        values.switch,
+        False,
+        "Serve no pages for people at the API's address. They are served only while that is a loopback"
+        " address, since it has no TLS.",
+        fallback="`false`",
+        switch=True,
+    ),
+    Option(
         "dns-identity",
         "TEXT",
         values.dns_text,

@@ -13,6 +13,9 @@ from edgestead.cli.lazy import Lazy, LazyGroup
 
 COMMANDS: dict[str, Lazy] = {
     "serve": Lazy("edgestead.cli.server.serve", "serve", "Run the server."),
+    "dashboard": Lazy(
+        "edgestead.cli.server.dashboard", "dashboard", "Print a link to the dashboard of the running server."
+    ),
     "env": Lazy(
         "edgestead.cli.server.env", "env", "Print a running server's addresses and credentials for a shell."
     ),

@@ -100,6 +100,7 @@ class ControlStart(Start, frozen=True, kw_only=True):
     api_connections_per_address: int
     api_guesses: int
     metrics_open: bool
+    dashboard: bool
     barrier_ms: int
     silence_ms: int
     objects_silence_ms: int

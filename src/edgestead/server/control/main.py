@@ -38,6 +38,7 @@ from edgestead.server import credentials, process, stores
 from edgestead.server.alerts import state_file as alerts_state
 from edgestead.server.control import first_account
 from edgestead.server.control import managed as managed_part
+from edgestead.server.control.dashboard import Dashboard
 from edgestead.server.control.history import HistoryPart
 from edgestead.server.control.kv import KvPart
 from edgestead.server.control.kv_socket import KvSocket
@@ -191,12 +192,16 @@ class Control:
         upkeep.open()
         self._health.open()
         app, ended = Application(context), asyncio.Event()
-        server = Server(app, app.refuse, connections=context.connections, stalled=app.stalled)
+        dashboard = Dashboard(
+            app, lambda: credentials.load_or_make(self._data_dir), enabled=self._start.dashboard
+        )
+        dashboard.open()
+        server = Server(dashboard, app.refuse, connections=context.connections, stalled=app.stalled)
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
         admin = await serve_admin(
             socket.socket(fileno=self._start.admin_fd),
             {command: partial(self._renew, command) for command in REVOKES_OTHERS}
-            | {"health": self._tell_health},
+            | {"health": self._tell_health, "dashboard": dashboard.make_link},
         )
         kv_socket = self._make_kv_socket()
         await kv_socket.open(socket.socket(fileno=self._start.kv_fd))
@@ -209,6 +214,7 @@ class Control:
             await server.close(DRAIN_SECONDS)
         finally:
             beating.cancel()
+            dashboard.close()
             admin.close()
             kv_socket.close()
             self._health.close()

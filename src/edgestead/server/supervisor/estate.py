@@ -274,6 +274,7 @@ class Estate:
             credentials=credentials.load_or_make(config.data_dir),
             nameservers=config.nameserver,
             metrics_open=config.metrics_open or listeners.api_is_local,
+            dashboard=listeners.api_is_local and not config.no_dashboard,
             silence_ms=config.silence_seconds * 1000,
             objects_silence_ms=int((config.silence_seconds + objects_estate.blocked_seconds(config)) * 1000),
             disk_reserve_bytes=config.disk_reserve_mib << 20,

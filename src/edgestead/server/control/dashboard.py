@@ -1,0 +1,73 @@
+"""The dashboard's part of control: its sessions, samples and pages, made when somebody first looks.
+
+Owns  when they are made; who signs in by a link.
+Not   pages (`web`).
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from edgestead.http1.messages import Request, Response
+from edgestead.rest.app import Application
+from edgestead.server.credentials import Credentials
+from edgestead.server.errors import StartError
+from edgestead.web.samples import Samples
+from edgestead.web.sessions import Headers, Sessions
+
+if TYPE_CHECKING:
+    from edgestead.web.site import Site
+
+
+class Dashboard:
+    """In front of the API's application. `credentials` gives the first user's, as they are now.
+
+    What is no page costs a look at the path's first octets. Templates are loaded for the first page.
+    """
+
+    def __init__(
+        self, application: Application, credentials: Callable[[], Credentials], *, enabled: bool
+    ) -> None:
+        self._application = application
+        self._credentials = credentials
+        self._enabled = enabled
+        self._sessions = Sessions(application.context.now_us)
+        self._samples = Samples(application.context.metrics, monotonic)
+        self._site: Site | None = None
+        self._sampling: asyncio.Task[None] | None = None
+
+    def __call__(self, request: Request) -> Response | Coroutine[Any, Any, Response | None]:
+        target = request.target
+        if self._enabled and (target.startswith(b"/ui") or target == b"/"):
+            return self._pages()(request)
+        return self._application(request)
+
+    def open(self) -> None:
+        if self._enabled:
+            self._sampling = asyncio.create_task(self._samples.run())
+
+    def close(self) -> None:
+        if self._sampling is not None:
+            self._sampling.cancel()
+
+    async def make_link(self) -> str:
+        """The secret of a one-time link for this machine's operator. Raises StartError: there is none."""
+        if not self._enabled:
+            raise StartError(
+                "the dashboard is off (--no-dashboard), or the API listens on more than loopback"
+            )
+        return self._sessions.make_link(self._operator)
+
+    def _operator(self) -> Headers:
+        now = self._credentials()
+        return ((b"x-auth-email", now.email.encode()), (b"x-auth-key", now.api_key.encode()))
+
+    def _pages(self) -> "Site":
+        if self._site is None:
+            from edgestead.web.site import Site  # templates take 40 ms, which a start has not to wait for
+
+            self._site = Site(
+                self._application, self._application.context, self._sessions, self._samples.charts
+            )
+        return self._site

@@ -1,0 +1,118 @@
+"""The API as a page asks it: a request of the session's credentials, in this process.
+
+Owns  making the request, and reading its answer.
+Not   rights, limits, checks and words: they are the API's own, and so the same for a page and a program.
+"""
+
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+
+from edgestead.http1.head import by_name
+from edgestead.http1.messages import Body, Request, Response
+from edgestead.rest.routing import BASE_PATH
+from edgestead.web.sessions import Headers
+
+Json = dict[str, Any]
+Application = Callable[[Request], Response | Coroutine[Any, Any, Response | None]]
+
+PER_PAGE = 50
+
+
+class Refused(Exception):
+    """The API said no. `errors` are its error objects."""
+
+    def __init__(self, status: int, errors: list[Json]) -> None:
+        self.status, self.errors = status, errors
+        super().__init__("; ".join(self.messages))
+
+    @property
+    def messages(self) -> list[str]:
+        return [f"{error.get('message')} [{error.get('code')}]" for error in self.errors]
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """The message for each member of the body that is at fault."""
+        found = {}
+        for error in self.errors:
+            pointer = (error.get("source") or {}).get("pointer", "")
+            if pointer:
+                found[pointer.strip("/").split("/")[0]] = str(error.get("message"))
+        return found
+
+
+class Asker:
+    """For one request of one session. `client` is the browser's address, as the API would see it."""
+
+    def __init__(self, application: Application, headers: Headers, client: str) -> None:
+        self._application = application
+        self._headers = headers
+        self._client = client
+
+    async def get(self, path: str, query: Mapping[str, object] | None = None) -> Json:
+        """The envelope. Raises Refused."""
+        return await self._ask("GET", path, query, None)
+
+    async def result(self, path: str, query: Mapping[str, object] | None = None) -> Any:
+        return (await self.get(path, query))["result"]
+
+    async def octets(self, path: str) -> bytes:
+        """An answer that is no envelope. Raises Refused."""
+        return await self._answer("GET", path, None, None, ())
+
+    async def send(self, method: str, path: str, body: object = None) -> Json:
+        """Change something. Raises Refused."""
+        return await self._ask(method, path, None, body)
+
+    async def health(self) -> list[Json]:
+        """The rows of the server's health, whether it is ready or not."""
+        answered = await self._respond("GET", "/health/ready", None, ())
+        envelope = msgspec.json.decode(answered.body)  # type: ignore[arg-type]  # never a stream
+        rows: list[Json] = (envelope.get("result") or {}).get("checks") or []
+        return rows
+
+    async def _ask(self, method: str, path: str, query: Mapping[str, object] | None, body: object) -> Json:
+        content = None if body is None else msgspec.json.encode(body)
+        headers = () if content is None else ((b"content-type", b"application/json"),)
+        envelope: Json = msgspec.json.decode(await self._answer(method, path, query, content, headers))
+        return envelope
+
+    async def put_octets(self, path: str, content: bytes) -> None:
+        await self._answer("PUT", path, None, content, ((b"content-type", b"application/octet-stream"),))
+
+    async def _answer(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, object] | None,
+        content: bytes | None,
+        about: Headers,
+    ) -> bytes:
+        kept = {name: value for name, value in (query or {}).items() if value not in (None, "")}
+        target = BASE_PATH + path + (f"?{urlencode(kept)}" if kept else "")
+        answer = await self._respond(method, target, content, about)
+        octets = (
+            answer.body if isinstance(answer.body, bytes) else b"".join([one async for one in answer.body])
+        )
+        if not isinstance(answer.body, bytes):
+            answer.done(None)
+        if answer.status >= 400:
+            raise Refused(answer.status, msgspec.json.decode(octets).get("errors") or [])
+        return octets
+
+    async def _respond(self, method: str, target: str, content: bytes | None, about: Headers) -> Response:
+        length = () if content is None else ((b"content-length", b"%d" % len(content)),)
+        headers = [*self._headers, *about, *length]
+        body = Body(lambda: None)
+        if content:
+            body.feed(content)
+        body.end()
+        request = Request(method, target.encode(), headers, self._client, body, by_name(headers))
+        answer = self._application(request)
+        if isinstance(answer, Response):
+            return answer
+        waited = await answer
+        assert waited is not None  # nobody goes away in here
+        return waited

@@ -1,0 +1,82 @@
+"""One request to the dashboard, and what a page answers.
+
+Owns  `Visit`, `Shown`, `Moved`, the table of pages and how a path finds its row.
+Not   any page; sessions.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+from edgestead.web.asker import Asker
+from edgestead.web.samples import Chart
+from edgestead.web.sessions import Session
+
+ROOT = "/ui"
+SEGMENTS_MAX = 12  # of a path
+Data = dict[str, Any]
+
+
+class Shown(NamedTuple):
+    """A page: `data` fills its template, and is what the same path with `.json` answers."""
+
+    template: str
+    title: str
+    data: Data
+    status: int = 200
+
+
+class Moved(NamedTuple):
+    """Look there: after something was done. `said` is shown once, on the page that follows."""
+
+    to: str
+    said: str = ""
+
+
+class Visit(NamedTuple):
+    """`form` is None for a GET; its values are what the browser sent, the last of each name."""
+
+    session: Session
+    api: Asker
+    path: str
+    query: Mapping[str, str]
+    form: Mapping[str, str] | None = None
+    charts: Callable[[], Sequence[Chart]] = tuple
+
+    @property
+    def page(self) -> int:
+        text = self.query.get("page", "1")
+        return int(text) if text.isdigit() and 0 < len(text) <= 6 else 1
+
+    def field(self, name: str) -> str:
+        """What a form's field holds, "" where it is not there."""
+        return (self.form or {}).get(name, "").strip()
+
+
+Handler = Callable[..., Awaitable[Shown | Moved]]
+
+
+class Row(NamedTuple):
+    """A page, and what its forms do. Parameters of the path come first, then the visit."""
+
+    path: str
+    show: Handler
+    act: Handler | None = None
+
+
+class Pages:
+    """The table by path; a parameter is one segment, and decoded."""
+
+    def __init__(self, rows: tuple[Row, ...]) -> None:
+        self._rows = [(row.path.strip("/").split("/"), row) for row in rows]
+
+    def find(self, path: str) -> tuple[Row, list[str]] | None:
+        parts = path.strip("/").split("/")
+        if len(parts) > SEGMENTS_MAX:
+            return None
+        for pattern, row in self._rows:
+            if len(pattern) == len(parts) and all(
+                one == part or one[0] == "{" for one, part in zip(pattern, parts, strict=True)
+            ):
+                return row, [unquote(part) for one, part in zip(pattern, parts, strict=True) if one[0] == "{"]
+        return None

@@ -1,0 +1,107 @@
+"""A server with a dashboard, and a visitor who is a plain HTTP client."""
+
+import http.client
+import re
+import subprocess
+import sys
+from html import unescape
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+
+from edgestead.testing.server import EdgeServer, environment
+
+
+class Page:
+    """An answer: `text` is its HTML, `to` where it leads."""
+
+    def __init__(self, answer, body):
+        self.status = answer.status
+        self.headers = {name.lower(): value for name, value in answer.getheaders()}
+        self.text = body.decode()
+        self.to = self.headers.get("location", "")
+
+    @property
+    def words(self):
+        """What a person reads."""
+        return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]*>", " ", self.text))).strip()
+
+    @property
+    def form_key(self):
+        return re.search(r'name="form_key" value="([^"]+)"', self.text)[1]
+
+    def link(self, words):
+        found = re.search(rf'<a href="([^"]+)"[^>]*>{re.escape(words)}</a>', self.text)
+        return unescape(found[1])
+
+
+class Visitor:
+    """A browser without script: it keeps one cookie, follows no redirect by itself."""
+
+    def __init__(self, server):
+        self.server = server
+        self.cookie = ""
+        self.host = urlsplit(server.ready["api_base"]).netloc
+
+    def ask(self, method, path, body=None, **headers):
+        connection = http.client.HTTPConnection(self.host, timeout=30)
+        sent = {"Accept": "text/html", **({"Cookie": self.cookie} if self.cookie else {}), **headers}
+        if body is not None:
+            sent.setdefault("Content-Type", "application/x-www-form-urlencoded")
+        connection.request(method, path, body, sent)
+        answer = connection.getresponse()
+        page = Page(answer, answer.read())
+        connection.close()
+        if "set-cookie" in page.headers:
+            self.cookie = page.headers["set-cookie"].partition(";")[0]
+        return page
+
+    def get(self, path, **headers):
+        return self.ask("GET", path, **headers)
+
+    def post(self, path, page=None, *, headers=None, **fields):
+        """Send a form of `page`, the one at `path` where none is given, and look where that leads."""
+        form_key = (page or self.get(path)).form_key
+        body = urlencode({"form_key": form_key, **fields})
+        done = self.ask("POST", path, body, **{"Origin": f"http://{self.host}", **(headers or {})})
+        return self.get(done.to) if done.status == 303 else done
+
+    def sign_in(self, token):
+        body = urlencode({"token": token})
+        return self.ask("POST", "/ui/sign-in", body, Origin=f"http://{self.host}")
+
+
+def link_of(server):
+    """What `edgecli dashboard` prints, without scheme and host."""
+    command = [sys.executable, "-P", "-m", "edgestead", "dashboard", "--data-dir", str(server.data_dir)]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
+    parts = urlsplit(done.stdout.strip())
+    return f"{parts.path}?{parts.query}"
+
+
+@pytest.fixture(scope="session")
+def web_server(tmp_path_factory):
+    server = EdgeServer(tmp_path_factory.mktemp("web") / "data").start()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def stranger(web_server):
+    return Visitor(web_server)
+
+
+@pytest.fixture
+def visitor(web_server):
+    """Signed in by the operator's token."""
+    made = Visitor(web_server)
+    assert made.sign_in(web_server.ready["api_token"]).status == 303
+    return made
+
+
+@pytest.fixture
+def zone(web_server, request):
+    name = f"z{abs(hash(request.node.nodeid)) % 10**10}.example"
+    id_ = web_server.make_zone(name)
+    yield name
+    web_server.call("DELETE", f"/zones/{id_}")
