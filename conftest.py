@@ -1,3 +1,3 @@
-"""The product's own pytest plugin, as in a checkout, where nothing is installed that would name it."""
+"""Plugins of the whole checkout: the product's own, which nothing installed names here, and a guard."""
 
-pytest_plugins = ["edgestead.testing.plugin"]
+pytest_plugins = ["edgestead.testing.plugin", "tests.support.leftovers"]

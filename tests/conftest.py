@@ -5,12 +5,15 @@ import gc
 import signal
 from collections import Counter
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 LONG_SECONDS_MAX = 2 * 3_600  # of a long test that names no time of its own
 LARGE_BLOCK_BYTES = 1 << 18
+PEAK_MIB_MAX = 600  # of a worker; two of them and the servers under test fit into a small machine
+_peaks_mib: dict[str, int | None] = {}
 _M_MMAP_THRESHOLD = -3  # <malloc.h>
 
 # A shell that starts tests in the background has them, and all that they start, ignore Ctrl-C.
@@ -51,8 +54,30 @@ def pytest_collection_finish():
     gc.freeze()
 
 
+def peak_mib():
+    """The most memory that this process had at a time; None where the system does not say."""
+    with suppress(OSError, StopIteration):
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) // 1024
+    return None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    _peaks_mib[node.gateway.id] = getattr(node, "workeroutput", {}).get("peak_mib")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["peak_mib"] = peak_mib()
+        return
+    if not _peaks_mib:
+        _peaks_mib["the one process"] = peak_mib()
+
+
 def pytest_terminal_summary(terminalreporter):
-    """Seconds by folder, over all workers: a run that got slow says where."""
+    """Seconds by folder, over all workers, and memory by worker: a run that got slow or large says where."""
     seconds, cases = Counter(), Counter()
     for reports in terminalreporter.stats.values():
         for report in reports:
@@ -64,3 +89,6 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.section("seconds by folder")
         for folder, spent in seconds.most_common():
             terminalreporter.line(f"{spent:8.1f} s {cases[folder]:6d} cases  {folder}")
+        for worker, peak in sorted(_peaks_mib.items()):
+            too_much = f", which is more than {PEAK_MIB_MAX}" if (peak or 0) > PEAK_MIB_MAX else ""
+            terminalreporter.line(f"{peak or 0:8d} MiB at most in {worker}{too_much}")

@@ -77,7 +77,7 @@ def test_targets_that_nobody_resolves_are_a_warning(clean_environment, new_serve
 
         server.make_record(zone_id, "CNAME", "@", "target.example.net")
 
-        wait_until(lambda: "1 targets of flattened aliases were never" in examined(server).output, 20)
+        wait_until(lambda: "1 targets of flattened aliases were never" in examined(server).output, 60)
 
 
 def test_a_zone_whose_records_lead_nowhere_is_a_warning(clean_environment, new_server):

@@ -220,6 +220,7 @@ def fresh() -> Iterator[Logs]:
         opened = Logs(disk, vfs)
         yield opened
         opened.abandon()
+    disk.wipe()
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from edgestead.testing.places import private_place
 
-START_SECONDS = 30
+START_SECONDS = 60
 _SBIN = "/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin"
 
 NSD_CONFIG = """

@@ -11,6 +11,13 @@ from tests.edge.origin import HTTP_200, Origin, loopback
 from tests.edge.talk import get
 
 
+def patient(folder):
+    """A configuration that ends no process for being late, as a busy machine makes them."""
+    file = folder / "patient.toml"
+    file.write_text("barrier-ms = 30000\n")
+    return str(file)
+
+
 class Site:
     """A server with one zone. `origin(...)` makes a proxied name with origins of its own."""
 
@@ -20,6 +27,8 @@ class Site:
         self._names = itertools.count()
         self.zone = zone
         self.first = self._listen(HTTP_200)
+        if "--config" not in flags:
+            flags = ("--config", patient(folder), *flags)
         self.server = EdgeServer(folder / "data", "--origin-port", str(self.first.port), *flags)
         self.server.start()
         self.zone_id = self.server.make_zone(zone)

@@ -8,7 +8,7 @@ from pathlib import Path
 from edgestead.testing.server import wait_until
 
 START_SECONDS_MAX = 60
-END_SECONDS_MAX = 30
+END_SECONDS_MAX = 60
 
 NGINX = """
 daemon off; master_process off; pid {folder}/pid; error_log {folder}/errors;

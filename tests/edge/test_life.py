@@ -84,7 +84,7 @@ def test_workers_that_are_killed_under_load_cost_connections_and_no_wrong_answer
             before = visitors.answers
             crowded.server.wait_until(lambda before=before: visitors.answers > before + 50, 60)
             name = f"edge-{chance.randrange(WORKERS)}"
-            pid = crowded.server.children()[name]
+            pid = crowded.server.wait_for_life(name)
             os.kill(pid, signal.SIGKILL)
             crowded.server.wait_for_life(name, pid)
     finally:
@@ -96,11 +96,12 @@ def test_workers_that_are_killed_under_load_cost_connections_and_no_wrong_answer
 def test_a_write_is_answered_while_a_worker_dies(crowded):
     host, _ = crowded.origin()
     for number in range(4):
-        os.kill(crowded.server.children()["edge-0"], signal.SIGKILL)
+        pid = crowded.server.wait_for_life("edge-0")
+        os.kill(pid, signal.SIGKILL)
         assert crowded.server.make_record(
             crowded.zone_id, "A", f"w{number}.{crowded.zone}", crowded.first.host, proxied=True
         ).status == 200  # fmt: skip
-        crowded.server.wait_until(lambda: "edge-0" in crowded.server.children(), 60)
+        crowded.server.wait_for_life("edge-0", pid)
         crowded.server.wait_until(lambda n=number: _serves(crowded, f"w{n}.{crowded.zone}"), 60)
     assert crowded.get(host).status == 200
 

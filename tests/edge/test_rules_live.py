@@ -240,10 +240,10 @@ def test_requests_that_cannot_be_read_are_events_of_the_zone_they_name(site):
         site.http,
         f"GET / HTTP/1.1\r\nHost: {host}\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n".encode(),
     )
+    (event,) = eventually(site, f"host={host}")
     metrics = site.server.call("GET", "//metrics").body
     counts = re.findall(r'edge_events_total\{process="edge-\d",action="refuse"\} (\d+)', metrics)
     assert sum(map(int, counts)) >= 1
-    (event,) = eventually(site, f"host={host}")
     assert (event["phase"], event["action"], event["status"]) == ("http", "refuse", 400)
     assert event["reason"]
 
@@ -281,6 +281,6 @@ def test_edgecli_shows_events_and_follows_them(site, put):
                 reading.join(0.05)
         finally:
             following.send_signal(signal.SIGINT)
-    reading.join(PATIENCE_SECONDS)
+            reading.join()  # to the pipe's end, before it is closed
     shown = [line.split("  by a rule")[0].split()[-1] for line in lines if "by a rule" in line]
     assert shown == [f"{host}/first", *(f"{host}/next/{number}" for number in range(3))]

@@ -182,6 +182,7 @@ def one_history(durability: Durability, steps: list[Step]) -> None:
             World(logs).run(steps)
         finally:
             logs.abandon()
+    disk.wipe()
 
 
 def test_thinning_leaves_one_commit_in_ten_seconds_and_what_was_handed_out(small: None, logs: Logs) -> None:

@@ -69,7 +69,7 @@ def servers(bin_folder):
         server.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def start(installed):
     with servers(installed) as start:
         yield start

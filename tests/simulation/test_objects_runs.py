@@ -26,6 +26,7 @@ def fresh() -> Iterator[Logs]:
         opened = Logs(disk, vfs)
         yield opened
         opened.abandon()
+    disk.wipe()
 
 
 def one_run(logs: Logs, seed: int) -> tuple[list[str], str]:

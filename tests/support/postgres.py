@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path("/usr/lib/postgresql")  # Debian keeps each version's binaries below it
 USER = "postgres"
-START_SECONDS_MAX = 30
+START_SECONDS_MAX = 60
 
 
 def find_binaries() -> Path | None:

@@ -72,6 +72,7 @@ def objects(request: pytest.FixtureRequest) -> Iterator[object_stores.Stores]:
         made = object_stores.FACTORIES[request.param](disk, vfs)
         yield made
         made.close()
+    disk.wipe()
 
 
 @pytest.fixture(params=kv_stores.FACTORIES)

@@ -1,0 +1,67 @@
+"""Whatever a module's tests started has ended with them: threads that hold the interpreter up, and processes.
+
+Owns  hooks of pytest that notice, and fail the last test of the module.
+Not   what fixtures of a session keep; daemon threads, which abandoned objects of simulated crashes have.
+
+Otherwise another module's test fails, later and at random: a thread that still wrote to a pipe once wrote to
+another test's file.
+"""
+
+import gc
+import os
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from edgestead.testing.server import is_running
+
+_LASTING_SCOPES = ("session", "package")
+_LENDING = ("edge",)  # lent from what another fixture keeps for the session, and started when first needed
+_known: set[object] = set()  # there before, or kept by a fixture that outlives the module
+
+
+def running() -> set[object]:
+    """Threads that are no daemons, and numbers of our child processes that are not over."""
+    found: set[object] = {thread for thread in threading.enumerate() if not thread.daemon}
+    for task in Path("/proc/self/task").glob("*"):
+        with suppress(OSError):  # a thread that has just ended
+            found.update(pid for pid in map(int, (task / "children").read_text().split()) if is_running(pid))
+    return found
+
+
+def pytest_collection_finish():
+    _known.update(running())
+
+
+def words_of(left: object) -> str:
+    if isinstance(left, threading.Thread):
+        return f"the thread {left.name}"
+    with suppress(OSError):
+        return f"process {left}: " + Path(f"/proc/{left}/cmdline").read_text().replace("\0", " ")
+    return f"process {left}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef):
+    if fixturedef.scope not in _LASTING_SCOPES and fixturedef.argname not in _LENDING:
+        return (yield)
+    before = running()
+    try:
+        return (yield)
+    finally:
+        _known.update(running() - before)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item, nextitem):
+    result = yield
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()  # closes and releases what lies in cycles
+        left = running() - _known
+        _known.intersection_update(running())
+        _known.update(left)  # told once
+        if left and os.path.isdir("/proc/self/task"):
+            raise AssertionError(f"{item.path.name} left running: " + "; ".join(sorted(map(words_of, left))))
+    return result
