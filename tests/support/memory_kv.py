@@ -186,9 +186,6 @@ class MemoryKvStore:
 
         return self._write(work)
 
-    def settled(self) -> Future[Committed]:
-        return self._write(lambda: None)
-
     def _write(self, work: Any) -> Future[Committed]:
         if self._closed:
             raise Unavailable()

@@ -188,9 +188,6 @@ class SqliteKvStore:
 
         return self._writer.write(drop)
 
-    def settled(self) -> Future[Committed]:
-        return self._writer.write(lambda tx: None)
-
     def namespaces(self) -> list[str]:
         return [id_ for (id_,) in self._rows(SELECT_SPACES, ())]
 

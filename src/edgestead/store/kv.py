@@ -203,15 +203,14 @@ class KvStore(Protocol):
         ...
 
     def delete(self, namespace: str, keys: Iterable[str]) -> Future[Committed]:
-        """Delete all keys in one transaction. The value is how many rows there were."""
+        """Delete all keys in one transaction. The value is how many rows there were.
+
+        Writes are made in their order: when this one is done, of no key too, all before it are.
+        """
         ...
 
     def drop(self, namespace: str) -> Future[Committed]:
         """Empty the namespace at once; `sweep` frees the space."""
-        ...
-
-    def settled(self) -> Future[Committed]:
-        """Done when every write that began before is durable or undone."""
         ...
 
     def namespaces(self) -> list[str]:

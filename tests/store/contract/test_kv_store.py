@@ -552,10 +552,10 @@ def test_a_closed_store_reads_nothing_and_holds_no_file_open(stores):
         store.put(NS, [])
 
 
-def test_settled_is_done_when_what_began_before_is_durable(store):
+def test_a_deletion_of_no_key_is_done_when_what_began_before_is_durable(store):
     written = [store.put(NS, [Pair(str(number), b"v", None, None)]) for number in range(20)]
 
-    store.settled().result(60)
+    store.delete(OTHER, ()).result(60)
 
     assert all(one.done() for one in written)
     assert len(keys(store)) == 20
