@@ -31,7 +31,7 @@ class Ledger(StatefulObject):
     async def fetch(self, request):
         return Response.json({"path": request.path})
 """
-NAMES = {"class_name", "name", "path"}  # of objects: any text is one
+NAMES = {"class_name", "name", "of_class", "path"}  # of objects: any text is one
 GENERATION = {"with-security-parameters": False}  # the session's are sent
 schema = schemathesis.openapi.from_dict(
     openapi.document(ROUTES),
