@@ -1,8 +1,8 @@
 """The interface of the objects' alarms: which are due.
 
-Owns  taking each due alarm once.
-Not   setting one: that is part of the commit that does (`Lease.append`), so that it is durable with it; what
-      an alarm runs, and when it runs again.
+Owns  the interface that hands out each due alarm once.
+Not   setting an alarm: that is part of a commit (`Lease.append`) and becomes durable with it; what an alarm
+      runs, and when it runs again.
 """
 
 from collections.abc import Callable
@@ -16,8 +16,8 @@ class Alarms(Protocol):
     """Called with the time of each alarm that is set, when it is appended."""
 
     def take(self, before_us: int, limit: int) -> list[tuple[int, ObjectRef]]:
-        """The earliest alarms at or before a time, with their times. Each only once: until it is set again,
-        or given back.
+        """The earliest alarms at or before a time, with their times. Each is returned once, until it is set
+        again or given back.
         """
         ...
 

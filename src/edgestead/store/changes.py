@@ -1,12 +1,12 @@
 """The change feed's noun and the interface of its source.
 
-Owns  `Change`, its limits, and what a feed can be asked for.
+Owns  `Change`, its limits, and the interface of a feed.
 Not   what a document means; sockets.
 
 One dense sequence per database; a scope only filters. The newest document per (scope, kind, key) is kept
-for good, the changes themselves only for a bounded tail: whoever is further behind starts from a snapshot.
-A kind that begins with LOG_PREFIX is a log: each of its documents stands for itself, none replaces another,
-and they are kept exactly as long as the tail keeps them.
+forever, the changes themselves only in a bounded tail: a consumer that is further behind starts from a
+snapshot. A kind that begins with LOG_PREFIX is a log: its documents are independent, none replaces another,
+and each is kept as long as it is in the tail.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ import msgspec
 
 DOC_BYTES_MAX = 1 << 20  # of one document; a frame of the wire holds several
 TAIL_ROWS_MAX = 65_536  # of the tail that a restarted control resumes consumers from
-TAIL_BYTES_MAX = 32 << 20  # of the feed that is kept in memory; who is further behind reads the database
+TAIL_BYTES_MAX = 32 << 20  # of the feed that is kept in memory; a consumer further behind reads the database
 LIVES_MAX = 64  # openings of the database that are remembered
 SLICE_ROWS_MAX = 512  # rows that a snapshot hands over at a time
 
@@ -27,7 +27,7 @@ LOG_PREFIX = "log:"
 class Change(msgspec.Struct, frozen=True, array_like=True):
     """One step of the feed. `doc` None means that the key is gone.
 
-    `first` is "edge" or "dns" when that group has to apply the change before the other hears of it.
+    `first` is "edge" or "dns" when that group has to apply the change before it is sent to the other.
     """
 
     sequence: int
@@ -47,7 +47,7 @@ def is_log(kind: str) -> bool:
 
 
 def change_bytes(change: Change) -> int:
-    """What a change counts for in every limit: its texts and document, and 16 for the rest."""
+    """The size of a change in every limit: its texts and document, and 16 for the rest."""
     return 16 + len(change.scope) + len(change.kind) + len(change.key) + len(change.doc or b"")
 
 
@@ -56,15 +56,15 @@ class ChangeFeed(Protocol):
     def feed_id(self) -> str:
         """Random, made at each opening of the database, so that it names one history.
 
-        A database that is put back from a copy hands out sequences again that somebody knows already, with
-        other changes: the same number of the same database would prove nothing.
+        A database restored from a copy hands out some sequences a second time, for other changes. So a
+        sequence identifies a change only together with this name.
         """
         ...
 
     def includes(self, feed_id: str, sequence: int) -> bool:
-        """Whether what that opening of the database had committed up to a sequence is part of this history.
+        """Whether everything that that opening had committed up to a sequence is part of this history.
 
-        False, too, for openings before the last LIVES_MAX ones.
+        Also False for openings older than the last LIVES_MAX.
         """
         ...
 
@@ -81,11 +81,10 @@ class ChangeFeed(Protocol):
         ...
 
     def snapshot(self, kinds: frozenset[str], sink: Callable[[Sequence[Change]], None]) -> int:
-        """Hand the newest document of every key to `sink`, in slices; returns the sequence they stand at.
+        """Hand the newest document of every key to `sink`, in slices; returns the sequence of this state.
 
         `kinds` empty means all. Ordered by scope, kind and key in byte order; each change carries the
-        sequence that wrote it. Behind them come the logs that the tail still holds, in the order of their
-        sequences, without those of scopes dropped since. Blocks for as long as the scan takes: call it on a
-        thread of its own.
+        sequence that wrote it. The logs that are still in the tail follow, in the order of their sequences,
+        without those of scopes dropped since. Blocks during the whole scan: call it on a separate thread.
         """
         ...

@@ -1,7 +1,7 @@
 """The interface of the control data's store.
 
-Owns  what a transaction is and what a commit promises.
-Not   what the rows mean; HTTP; DNS words.
+Owns  the interface of a transaction, and what a commit guarantees.
+Not   what the rows mean; HTTP; DNS.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -45,28 +45,28 @@ class Transaction(Reader, Protocol):
         ...
 
     def run_each(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Run it for each row, as they come. What makes the rows may not use the transaction meanwhile."""
+        """Run the statement for each row as it is produced. The iterator must not use this transaction."""
         ...
 
     def emit(self, scope: str, kind: str, key: str, doc: bytes | None, *, first: Group = "") -> int:
         """Append one change to the feed, in this transaction. `doc` None means that the key is gone.
 
-        `first` names the group that must have applied the change before the other one hears of it.
-        A kind that begins with `changes.LOG_PREFIX` is a log: the document is told and kept for as long as
-        the tail, it replaces none, and it cannot be None.
+        `first` names the group that must have applied the change before it is sent to the other.
+        A kind that begins with `changes.LOG_PREFIX` is a log: the document is sent, kept as long as it is in
+        the tail, replaces no other document, and cannot be None.
         Returns its sequence. Raises BadRequest when the document is larger than DOC_BYTES_MAX,
-        ValueError for an empty `scope` or `kind`, which the feed keeps for itself.
+        ValueError for an empty `scope` or `kind`: these are reserved for the feed.
         """
         ...
 
     def touches(self, scope: str) -> bool:
-        """Whether the commit that this transaction is part of has changes of a scope so far: its own, and
-        those of functions that ran before it. A set is looked at.
+        """Whether this commit has changes of a scope so far: of this transaction, or of functions that ran
+        before it in the same group. Cost: a look-up in a set.
         """
         ...
 
     def newest(self, scope: str, kind: str, key: str) -> bytes | None:
-        """The document that the feed says now, this transaction's included; None when the key is gone."""
+        """The newest document, including this transaction's own changes; None when the key is gone."""
         ...
 
     def newest_of(self, scope: str, keys: Sequence[tuple[str, str]]) -> list[bytes | None]:
@@ -81,8 +81,8 @@ class Transaction(Reader, Protocol):
 class ControlStore(Protocol):
     @property
     def groups(self) -> int:
-        """A number that has moved on before a write settles. What was read after it was taken still holds,
-        for everybody whose writes were answered, as long as it stays the same.
+        """A version number that changes before a write settles. A cache filled after reading it is valid, for
+        every caller whose write was answered, until the number changes.
         """
         ...
 
@@ -94,22 +94,24 @@ class ControlStore(Protocol):
         ...
 
     def read_one(self, fn: Callable[[Reader], T]) -> T:
-        """As `read`, for a function that runs one statement: each sees its own snapshot, which costs less."""
+        """As `read`, for a function that runs one statement. Each statement has its own snapshot, which is
+        cheaper.
+        """
         ...
 
     def write(self, fn: Callable[[Transaction], T]) -> Future[Committed]:
         """Queue a pure, synchronous function for the writer thread.
 
-        The future resolves after the commit is durable, or with the function's own exception (its
-        changes undone, its neighbours in the group untouched), or with Unavailable when the group could
-        not be committed: then nothing of it is there. Raises Unavailable when the queue is full or closed.
+        The future resolves after the commit is durable, or with the function's own exception (its changes are
+        rolled back, the others of its group are not), or with Unavailable when the group could not be
+        committed: then none of its changes exist. Raises Unavailable when the queue is full or closed.
         """
         ...
 
     def on_commit(self, listener: Callable[[Sequence[Change]], None]) -> None:
         """Call `listener` on the writer thread after each commit that emitted something, with its changes,
-        before any of its futures settles: what it does holds when the first caller hears of the commit, and
-        for every function that runs afterwards. It must not raise or block, nor read the store.
+        before any of its futures settles. So its effects are visible to every caller of this commit and to
+        every function that runs afterwards. It must not raise, block, or read the store.
         """
         ...
 
@@ -117,7 +119,7 @@ class ControlStore(Protocol):
         """Call `listener` once per group, on the writer thread, after all its futures are settled.
 
         It gets the changes that the group committed, in order; none when it emitted nothing or failed.
-        It must not block: one cheap wake-up of an event loop is what it is for.
+        It must not block; it is meant for one cheap wake-up of an event loop.
         """
         ...
 

@@ -1,6 +1,6 @@
 """The file operations that storage needs, as a parameter.
 
-Owns  `Files` and `File`: what a simulated disk and a real one both are; `Room`: whether it is full.
+Owns  `Files` and `File`: the interface of simulated and real disks; `Room`: whether the disk is full.
 Not   the real ones (`sqlite.objectlog.files`); SQLite's own files, which it opens through its VFS.
 """
 
@@ -55,22 +55,26 @@ class Files(Protocol):
         ...
 
     def identity(self, path: str) -> tuple[int, int]:
-        """What tells a folder from a copy of it: device and inode."""
+        """What distinguishes a folder from a copy of it: device and inode."""
         ...
 
     def lock(self, path: str) -> File:
-        """Hold a file as the only process, until it is closed. Raises BlockingIOError when it is held."""
+        """Lock a file exclusively until it is closed. Raises BlockingIOError when another process has the
+        lock.
+        """
         ...
 
 
 class Room(Protocol):
-    """The room on this machine's disk."""
+    """The free space on this machine's disk."""
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing new may be written: there is no room, or the disk has failed."""
+        """Whether new writes are refused: there is no space, or the disk has failed."""
         ...
 
     def look(self) -> None:
-        """Something met a full disk. Find out whether there is room; without any `is_full` becomes true."""
+        """To be called when a write found the disk full. Checks for free space; without any `is_full` becomes
+        true.
+        """
         ...

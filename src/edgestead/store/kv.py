@@ -1,16 +1,17 @@
 """The interfaces of the key-value data: rows in `KvStore`, large values in `BlobStore`.
 
-Owns  what a stored value is, what a page of a listing promises, and when a write counts as done.
+Owns  what a stored value is, what a page of a listing guarantees, and when a write counts as done.
 Not   which keys, values and times are allowed (`model.kv`); who may call; HTTP.
 
-Keys are compared as their UTF-8 bytes. A value up to `INLINE_BYTES_MAX` lives in its row, a larger one in
-one blob that the row names with length and SHA-256. The order that keeps both honest:
+Keys are compared as their UTF-8 bytes. A value up to `INLINE_BYTES_MAX` is in its row, a larger one in one
+blob that the row names with length and SHA-256. This order keeps both consistent:
 
     write    blob's bytes durable  →  row commits  →  the replaced blob is removed
     delete   row's deletion commits  →  blob is removed
-    sweep    blobs that no row names and that nobody touched for `BLOB_GRACE_SECONDS` are removed
+    sweep    blobs that no row names and that are unchanged for `BLOB_GRACE_SECONDS` are removed
 
-so a row never names a blob that is not there, and a crash leaves at worst a stray blob for the sweep.
+so a row never names a missing blob, and after a crash there is at worst a stray blob, which the sweep
+removes.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,13 +22,13 @@ import msgspec
 
 from edgestead.store.control import Committed
 
-INLINE_BYTES_MAX = 262_144  # design "Storage": measured, a file of its own pays from here on
-BLOB_GRACE_SECONDS = 3_600  # an upload that is still running must not look like a stray
+INLINE_BYTES_MAX = 262_144  # design "Storage": measured, above this a separate file is faster
+BLOB_GRACE_SECONDS = 3_600  # an upload that is still running must not be taken for a stray blob
 CHUNK_BYTES = 262_144  # one read or write of a streamed value
 
 
 class Damaged(Exception):
-    """Bytes on the disk are not the bytes that were written: wrong length or SHA-256."""
+    """Bytes on the disk differ from what was written: wrong length or SHA-256."""
 
 
 class Blob(msgspec.Struct, frozen=True, array_like=True):
@@ -39,7 +40,7 @@ class Blob(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """What a listing tells of a key. `metadata` is compact JSON as UTF-8."""
+    """One key of a listing. `metadata` is compact JSON as UTF-8."""
 
     key: str
     expires_at_s: int | None = None
@@ -65,8 +66,8 @@ class Page(msgspec.Struct, frozen=True):
 class Value(Protocol):
     """A value that is being read: iterate it once, then close it.
 
-    It stays readable while others replace or delete the key. The last chunk of a blob comes only after
-    its length and SHA-256 were found right; otherwise iteration raises Damaged.
+    It stays readable while others replace or delete the key. The last chunk of a blob is returned only after
+    its length and SHA-256 were verified; otherwise iteration raises Damaged.
     """
 
     entry: Entry
@@ -84,7 +85,7 @@ class Value(Protocol):
 
 
 class Allowance(NamedTuple):
-    """What a namespace may hold, and what it and its `siblings` may hold together; 0 is no limit.
+    """The quota of a namespace, and of it and its `siblings` together; 0 is no limit.
 
     Octets of keys, values and metadata, those of expired keys too until they are swept.
     """
@@ -111,7 +112,7 @@ class BlobWriter(Protocol):
         ...
 
     def discard(self) -> None:
-        """Forget the blob; harmless after finish() of a blob that no row will name, and when repeated."""
+        """Remove the blob. Idempotent; allowed after finish() when no row will name the blob."""
         ...
 
 
@@ -119,7 +120,7 @@ class BlobStore(Protocol):
     def create(self) -> BlobWriter: ...
 
     def open(self, blob: Blob) -> BlobReader:
-        """Readable from now on, even when it is removed meanwhile. Raises FileNotFoundError, Damaged."""
+        """The open blob stays readable even when it is removed. Raises FileNotFoundError, Damaged."""
         ...
 
     def remove(self, ids: Iterable[str]) -> None:
@@ -127,12 +128,13 @@ class BlobStore(Protocol):
         ...
 
     def idle_ids(self, before_s: float) -> Iterator[str]:
-        """Blobs that nobody has written to since then."""
+        """Blobs that were not written to since then."""
         ...
 
 
 class Incoming:
-    """A value on its way in, of unknown length: kept in memory until it outgrows its row, then in a blob.
+    """A value of unknown length that is being received: kept in memory up to the limit of a row, then in a
+    blob.
 
     Each step raises Unavailable when storage fails; then discard() it.
     """
@@ -160,17 +162,17 @@ class Incoming:
         return b"".join(self._small) if self._blob is None else self._blob.finish()
 
     def discard(self) -> None:
-        """Forget what was written. Call it when no put follows."""
+        """Remove what was written. Call it when no put follows."""
         self._small.clear()
         if self._blob is not None:
             self._blob.discard()
 
 
 class KvStore(Protocol):
-    """Namespaces come to be by their first write; an unknown one is empty.
+    """A namespace is created by its first write; an unknown one is empty.
 
-    Reads run on the calling thread and see every write whose future has resolved. Whoever opened a store
-    closes it.
+    Reads run on the calling thread and see every write whose future has resolved. The code that opened a
+    store closes it.
     """
 
     blobs: BlobStore
@@ -187,7 +189,7 @@ class KvStore(Protocol):
     def page(self, namespace: str, *, now_s: int, limit: int, prefix: str = "", cursor: str = "") -> Page:
         """Up to `limit` live entries in byte order behind `cursor`.
 
-        A walk over all pages shows a key that was there all the time exactly once, whatever is written
+        Reading all pages returns a key that existed the whole time exactly once, whatever is written
         meanwhile. Raises BadCursor.
         """
         ...
@@ -196,9 +198,9 @@ class KvStore(Protocol):
         """Write all pairs in one transaction; the last pair of a key wins. The value is their number.
 
         The iterable is read on the writer's thread, one pair at a time. When it raises, nothing is
-        written, the blobs of the pairs read so far are removed and the future carries the exception; so it is
-        with SpaceQuota, when the namespace would hold more than its `Allowance`, and more than before.
-        Raises Unavailable when the queue is full; the pairs' blobs then still belong to the caller.
+        written, the blobs of the pairs read so far are removed and the future carries the exception. The same
+        happens with SpaceQuota, when the namespace would grow beyond its `Allowance`. Raises Unavailable when
+        the queue is full; the caller then still owns the pairs' blobs.
         """
         ...
 
@@ -214,13 +216,13 @@ class KvStore(Protocol):
         ...
 
     def namespaces(self) -> list[str]:
-        """The namespaces that hold, or once held, a key: for finding those that control no longer knows."""
+        """The namespaces that have or had a key, to find those that control no longer has."""
         ...
 
     def sweep(self, now_s: int) -> int:
-        """Remove some of what is not needed any more; waits, returns how many. Zero: nothing is left.
+        """Remove some garbage; blocks, returns how many items. Zero: nothing is left.
 
-        First expired rows and those of dropped namespaces, in slices so small that writes pass between them;
-        then, now and then, the blobs that no row names and that are idle for `BLOB_GRACE_SECONDS`.
+        First expired rows and those of dropped namespaces, in slices so small that writes are not delayed;
+        then, occasionally, the blobs that no row names and that are unchanged for `BLOB_GRACE_SECONDS`.
         """
         ...

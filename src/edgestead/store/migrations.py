@@ -4,7 +4,7 @@ Owns  `Migration`, its checksum, and the refusals.
 Not   running SQL, backups.
 
 A part ("store", "tables") numbers its migrations 1, 2, 3 … A script that was released never changes: its
-checksum stands in the database, and a database that knows other scripts than this program is refused.
+checksum is stored in the database, and a database with other scripts than this program's is refused.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,25 +14,25 @@ import msgspec
 
 
 class SchemaError(Exception):
-    """The database and this program do not agree. Nothing was changed; the message says what to do."""
+    """The schemas of database and program conflict. Nothing was changed; the message says what to do."""
 
 
 class SchemaTooNew(SchemaError):
-    """A newer program has been here."""
+    """The database was already upgraded by a newer program."""
 
 
 class SchemaChanged(SchemaError):
-    """An applied script is not the one that this program holds."""
+    """An applied script differs from this program's."""
 
 
 class MigrationFailed(SchemaError):
-    """A script did not run; the ones before it stay, nothing of it does."""
+    """A script failed and was rolled back; the ones before it stay applied."""
 
 
 class Migration(msgspec.Struct, frozen=True):
     """One step of a part's schema: portable SQL statements, each ended by a semicolon.
 
-    In a migration `integer` means 64 bits and `blob` any bytes (design note 2 says what else holds).
+    In a migration `integer` means 64 bits and `blob` any bytes (more rules: design note 2).
     """
 
     number: int

@@ -1,12 +1,12 @@
-"""The interface of the stateful objects' log: what a commit is, and what durable means.
+"""The interface of the stateful objects' log: commits, leases and durability.
 
-Owns  the nouns of the log (object, lease, commit, alarm change) and their promises.
+Owns  the types of the log (object, lease, commit, alarm change) and their guarantees.
 Not   segments and files, which are private to an implementation; what the bytes of a value mean; the past
       (`past`); which alarms are due (`alarms`).
 
 Each object has positions of its own: 0 is empty, and every commit is the next number. Positions order
-commits; times only help to find a position. An implementation is used from one thread; where it uses others,
-callbacks still come on that thread.
+commits; times only help to find a position. An implementation is used from one thread; where it uses others
+internally, callbacks still run on that thread.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ COMMIT_BYTES_MAX = 256 * 1024 * 1024  # one transaction's page images
 
 
 class LogError(Exception):
-    """The log cannot do what was asked."""
+    """The log cannot carry out the operation."""
 
 
 class Fenced(LogError):
@@ -35,7 +35,7 @@ class NoSpace(LogError):
 
 
 class LogBroken(LogError):
-    """The log's file failed. What is durable is known only after a new start."""
+    """I/O on the log failed. What is durable is known only after a restart."""
 
 
 class LogDamaged(LogError):
@@ -92,18 +92,21 @@ class Target(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Restored(msgspec.Struct, frozen=True, array_like=True):
-    """What a commit says that begins a session: where it was taken from, and how many commits complete it.
+    """Part of a commit that begins a session: the moment restored from, and how many commits complete the
+    restore.
 
-    Between them the object was nothing that anybody saw, so these are no moments to go back to.
+    States in between were never visible, so it is not possible to restore to one of them.
     """
 
     session: int
     position: int
-    follows: int = 0  # as also read from what was logged before this was
+    follows: int = 0  # older logs lack it: 1 when read from them
 
 
 def own_path(path: str) -> str:
-    """Where an object has its database that is durable by itself, beside `Lease.path`: no log touches it."""
+    """The path of the object's second database, next to `Lease.path`. It is durable by itself; the log never
+    touches it.
+    """
     return path.removesuffix(".sqlite") + ".own.sqlite"
 
 
@@ -133,18 +136,18 @@ class Group(Protocol):
     def error(self) -> LogError | None: ...
 
     def on_done(self, callback: Callable[[LogError | None], None]) -> None:
-        """Call back once, with None when durable; at once when that is already known."""
+        """Call back once, with None when durable; immediately when that is already known."""
         ...
 
 
 class Lease(Protocol):
-    """The right to write to one object, until it is released or somebody else acquires the object.
+    """The right to write to one object, until it is released or the object is acquired again.
 
-    `path` is where the object's database file is, the base, which may lag behind `head`. Without
-    `has_file` no commit ever brought pages, and what may stand there is debris. `tail` holds key records
-    that the base does not contain yet (None for a deleted key). `session` counts restores; `pending` is
-    what the object is to be taken back to before anybody uses it; `life` is the generation of bookmarks that
-    are handed out now. What is written moves `head`, `alarm_us`, `session` and `pending` on.
+    `path` is where the object's database file is, the base, which may lag behind `head`. Without `has_file`
+    no commit ever had pages, and a file at that path is a leftover. `tail` has the key records that the base
+    does not contain yet (None for a deleted key). `session` counts restores; `pending` is the moment to
+    restore before the object is used; `life` is the generation of new bookmarks. Writes update `head`,
+    `alarm_us`, `session` and `pending`.
     """
 
     ref: ObjectRef
@@ -161,13 +164,13 @@ class Lease(Protocol):
         """Append commits after `head`, atomically.
 
         They are durable when the group says so, some time after the next `Log.flush`. `upkeep` commits only
-        move acknowledged data, and are still taken when there is no room.
+        move acknowledged data, and are still accepted when there is no space.
         Raises Fenced, NoSpace, LogBroken: nothing was appended.
         """
         ...
 
     def pin(self, position: int) -> Group | None:
-        """Keep a position, which is handed out, for as long as the past goes back.
+        """Pin a position that is handed out: it is kept until it is older than the window of the past.
 
         None when the last pin was the same. Raises Fenced, NoSpace, LogBroken.
         """
@@ -178,26 +181,26 @@ class Lease(Protocol):
         ...
 
     def release(self, tail: dict[str, bytes | None], *, rebuild: bool = False) -> None:
-        """Give the lease back, with the key records that the base lacks.
+        """Release the lease, with the key records that the base lacks.
 
-        `rebuild` says that the file may hold refused commits, and is to be made again from the log.
+        `rebuild`: the file may contain refused commits and must be rebuilt from the log.
         """
         ...
 
 
 class Log(Protocol):
     def acquire(self, ref: ObjectRef) -> Lease:
-        """Hold an object. Ends any earlier lease on it. An object that was never written starts at head 0.
+        """Acquire an object; ends any earlier lease on it. An object that was never written starts at head 0.
 
-        Its database file then is a consistent state, to which `tail` has to be added.
+        Its database file is then consistent; `tail` has to be applied to it.
         Raises LogBroken.
         """
         ...
 
     def flush(self, *, here: bool = False) -> None:
-        """Begin to make durable what was appended.
+        """Start to make durable what was appended.
 
-        `here`: the caller has nothing else to do until it is, so that this thread may do the work.
+        `here`: the caller has no other work until then, so this thread may do it.
         """
         ...
 
@@ -205,8 +208,8 @@ class Log(Protocol):
     def is_quick(self) -> bool:
         """Whether this thread makes a group durable in less time than handing it to another one takes.
 
-        Then `here` is best even when there is something else to do, and it pays to gather commits first,
-        because nothing arrives meanwhile. False where another machine does it.
+        Then `here` is best even when there is other work, and commits should be collected first, because this
+        thread appends none during the sync. False where another machine does it.
         """
         ...
 
@@ -215,17 +218,17 @@ class Log(Protocol):
         ...
 
     def find(self, ref: ObjectRef) -> CatalogueEntry | None:
-        """What is known of one object; None when it was never written."""
+        """The state of one object in the log; None when it was never written."""
         ...
 
     def catalogue(self, after: tuple[str, str] = ("", "")) -> Iterator[CatalogueEntry]:
-        """Every object behind that class and id, in this order."""
+        """Every object after that class and id, in this order."""
         ...
 
     def lagging(self, limit: int) -> list[ObjectRef]:
-        """Objects whose base is to move, so that the log need not keep their commits for it."""
+        """Objects whose base has to advance before the log can drop their commits."""
         ...
 
     def close(self) -> None:
-        """Make everything durable and end. Idempotent."""
+        """Make everything durable and close. Idempotent."""
         ...

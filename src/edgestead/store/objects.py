@@ -1,7 +1,7 @@
-"""All that one process stores its objects with.
+"""The storage of one process's objects.
 
-Owns  what belongs together: one log, the past of the same objects, their alarms, the room for all of it.
-Not   opening and closing it, which takes an implementation.
+Owns  the parts of it: one log, the past of its objects, their alarms, the disk space for all of it.
+Not   opening and closing it: that is up to an implementation.
 """
 
 from typing import NamedTuple

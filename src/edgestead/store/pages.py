@@ -1,7 +1,7 @@
 """Pages of an object's database, as commits carry them: frames of SQLite's write-ahead log.
 
 Owns  the sizes, and the body of a commit of pages (SQLite file format §4.1, without the log's own header).
-Not   who reads the frames out of a database; how history packs them.
+Not   reading the frames from a database; how history packs them.
 """
 
 PAGE_BYTES = 4_096

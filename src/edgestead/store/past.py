@@ -1,9 +1,9 @@
-"""The interface of the objects' past: what an object was, and becoming that again.
+"""The interface of the objects' past: reading and restoring earlier states.
 
 Owns  moments of an object: naming one, finding one by time, the state at one.
-Not   bookmarks as text; when an object may be taken back. Positions and commits are of `objectlog`.
+Not   bookmarks as text; when a restore is allowed. Positions and commits are defined in `objectlog`.
 
-Answers come back on the thread that asked, later or at once.
+Callbacks run on the calling thread, later or immediately.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ END_OF_SESSION = 2**63 - 1
 
 
 class ObjectState(msgspec.Struct):
-    """Everything an object was: its database file, the keys logged since, its alarm."""
+    """The whole state of an object: its database file, the keys logged since, its alarm."""
 
     position: int
     image: bytearray
@@ -29,7 +29,7 @@ class ObjectState(msgspec.Struct):
 class LoggedPosition(msgspec.Struct, frozen=True):
     """One commit of the past: where it is, when it was written, what it changed in the alarm.
 
-    `stored` is about what history keeps for it, in bytes. `pinned`: it was handed out.
+    `stored` is about how many bytes history uses for it. `pinned`: it was handed out as a bookmark.
     """
 
     position: int
@@ -44,7 +44,7 @@ class LoggedPosition(msgspec.Struct, frozen=True):
 
 class Past(Protocol):
     def locate(self, ref: ObjectRef, target: Target, generation: int, done: Told[LoggedPosition]) -> None:
-        """The commit that a bookmark of a generation means. The error may be Unknown."""
+        """The commit that a bookmark of a generation identifies. The error may be Unknown."""
         ...
 
     def position_at(self, ref: ObjectRef, time_us: int, done: Told[LoggedPosition]) -> None:
@@ -60,20 +60,20 @@ class Past(Protocol):
     def recall(
         self, ref: ObjectRef, target: Target, generation: int, done: Told[tuple[LoggedPosition, ObjectState]]
     ) -> None:
-        """Everything that the object was after a commit. The error may be Unknown."""
+        """The whole state of the object after a commit. The error may be Unknown."""
         ...
 
     def restore(self, lease: Lease, state: ObjectState, done: Callable[[LogError | None], None]) -> None:
-        """Begin a session in which the object is in this state; nobody may have its database open.
+        """Begin a session in which the object has this state; its database must not be open anywhere.
 
         Raises Fenced, NoSpace, LogBroken, LogError when it would change too much.
         """
         ...
 
     def check(self, refs: Sequence[ObjectRef], done: Told[list[list[str]]]) -> None:
-        """What is wrong with what is kept of each object's past; empty where nothing is."""
+        """The faults in each object's past; empty without any."""
         ...
 
     def check_all(self, done: Told[list[str]]) -> None:
-        """What is wrong with the records of the log, and with what keeps the past, as a whole."""
+        """The faults in the records of the log and in the history database as a whole."""
         ...

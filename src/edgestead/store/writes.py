@@ -1,6 +1,6 @@
-"""Awaitable writes that keep the promise: durable, and applied by every live process.
+"""Awaitable writes that return once they are durable and applied by every live process.
 
-Owns  bringing a group's outcomes to an event loop with one wake-up; the order store → barrier → answer.
+Owns  delivering a group's results to an event loop with one wake-up; the order store → barrier → answer.
 Not   how a commit or the barrier works.
 """
 
@@ -22,20 +22,20 @@ class Barrier(Protocol):
     async def recovered(self) -> None:
         """Returns when every process that may still serve from before a restart is back, or dead.
 
-        Raises Unavailable after a named limit: nothing was written then.
+        Raises Unavailable after a fixed limit: then nothing was written.
         """
         ...
 
     async def applied(self, sequence: int, after: int = 0) -> None:
-        """Returns when every live process has applied the sequence, or after a named limit. Never raises.
+        """Returns when every live process has applied the sequence, or after a fixed limit. Never raises.
 
-        `after` is the last sequence before the caller's own ones: of others' it may return sooner.
+        `after` is the last sequence before the caller's first: it need not wait for changes of others.
         """
         ...
 
 
 class NoBarrier:
-    """Nobody serves what is written."""
+    """A barrier without processes: it never waits."""
 
     async def recovered(self) -> None: ...
 
@@ -43,7 +43,7 @@ class NoBarrier:
 
 
 class Writes:
-    """Make it on the loop that will await the writes; the store must outlive it."""
+    """Create it on the event loop that will await the writes; the store must outlive it."""
 
     def __init__(self, store: ControlStore, barrier: Barrier | None = None) -> None:
         self._store = store
@@ -56,7 +56,7 @@ class Writes:
         """Run `fn` in a transaction; returns when it is durable and every live process has applied it.
 
         Raises what `fn` raises, and Unavailable: then nothing was written. After the commit it always
-        succeeds. A caller that is cancelled may still have written.
+        succeeds. The write of a cancelled caller may still be committed.
         """
         await self._barrier.recovered()
         committed = await self._commit(fn)
@@ -66,7 +66,8 @@ class Writes:
 
     def _commit(self, fn: Callable[[Transaction], T]) -> asyncio.Future[Committed]:
         waiter: asyncio.Future[Committed] = self._loop.create_future()
-        # A group that is told of meanwhile finds the waiter all the same: the loop is busy here.
+        # A group that settles meanwhile still finds the waiter: its callback runs on this loop, which is busy
+        # here.
         self._store.write(fn).add_done_callback(partial(self._remember, waiter))
         return waiter
 
