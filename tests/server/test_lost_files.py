@@ -59,7 +59,7 @@ def watched(tmp_path):
         folder.path, folder.lock_fd, stores, Space(folder.path, 0), private_page(), end=ended.append
     )
     watch.look()
-    assert (list(watch.reasons()), ended) == ([], [])
+    assert (watch.lost, watch.faults, ended) == ("", (), [])
     yield watch, folder.path, stores, ended
     folder.close()
 
@@ -86,7 +86,7 @@ def test_a_file_that_is_gone_ends_every_write_and_the_server(tmp_path, name, tak
         watch.look()
 
         assert [store.lost for store in stores.values()] == [1, 1]
-        assert ended == list(watch.reasons())
+        assert ended == [watch.lost]
         assert ended[0].endswith(f"was removed or replaced: its {name} is another one")
 
 
@@ -94,12 +94,12 @@ def test_a_store_that_cannot_be_written_is_asked_until_it_can(tmp_path):
     with watched(tmp_path) as (watch, _, stores, _):
         stores["kv.db"].trouble = "IOError('disk I/O error')"
         watch.look()
-        assert list(watch.reasons()) == ["kv.db cannot be written: IOError('disk I/O error')"]
+        assert watch.faults == (("kv.db", "IOError('disk I/O error')"),)
         assert [store.probes for store in stores.values()] == [0, 1]
 
         stores["kv.db"].trouble = ""
         watch.look()
-        assert (list(watch.reasons()), stores["kv.db"].probes) == ([], 1)
+        assert (watch.faults, stores["kv.db"].probes) == ((), 1)
 
 
 def test_witnesses_are_brought_to_the_disk_now_and_then(tmp_path):
