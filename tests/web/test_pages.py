@@ -96,7 +96,7 @@ def test_headers_of_every_page_allow_nothing_from_elsewhere(visitor, stranger):
         assert "unsafe" not in policy
         assert "frame-ancestors 'none'" in policy
         assert page.headers["cache-control"] == "no-store"
-        assert page.headers["referrer-policy"] == "no-referrer"
+        assert page.headers["referrer-policy"] == "same-origin"
         assert "style=" not in page.text
         assert "onclick" not in page.text
 
