@@ -1,6 +1,8 @@
 """Every page and form of the dashboard, as somebody without script uses them."""
 
 import json
+import re
+from html import unescape
 
 import pytest
 
@@ -166,6 +168,16 @@ def test_settings_are_set_and_a_wrong_value_is_told(visitor, zone):
     assert "ssl" in refused.words
     assert 'value="strict"' in visitor.get(path).text
     assert "challenge_ttl is 900" in visitor.post(path, id="challenge_ttl", value="900").words
+
+
+def test_a_setting_of_several_values_is_whole_in_its_field(visitor, zone):
+    path = f"/ui/zones/{zone}/settings"
+    field = re.search(r'aria-label="aegis" value="([^"]*)"', visitor.get(path).text)[1]
+
+    said = visitor.post(path, id="aegis", value=unescape(field)).words
+
+    assert "aegis is {" in said
+    assert "enabled" in unescape(field)
 
 
 def test_values_are_written_shown_and_deleted(web_server, visitor):

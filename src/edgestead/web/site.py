@@ -54,7 +54,7 @@ _HEADERS: Final[Headers] = [
     (b"content-security-policy", _POLICY),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"same-origin"),  # under no-referrer, browsers send `Origin: null` with our own forms
+    (b"referrer-policy", b"same-origin"),  # under no-referrer, our own forms come with `Origin: null`
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
