@@ -1,10 +1,10 @@
 """Large values as files: one folder, one file per value, under a random name.
 
 Owns  the folder; when a file counts as durable.
-Not   which files are still needed: the rows know that.
+Not   which files are still needed: that is in the rows.
 
 A name is never reused and nothing refers to a file before it is durable, so a file is written in place:
-no temporary name, no rename. What a crash leaves behind is swept by age.
+no temporary name, no rename. Files left behind by a crash are swept by age.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ class FileBlobs:
 
     def remove(self, ids: Iterable[str]) -> None:
         for id_ in ids:
-            with suppress(OSError):  # gone already; or the disk is ill, and the sweep will try again
+            with suppress(OSError):  # gone already; or the disk fails, and the sweep will try again
                 (self._folder / id_).unlink()
 
     def idle_ids(self, before_s: float) -> Iterator[str]:
@@ -56,7 +56,7 @@ class FileBlobs:
 
 @contextmanager
 def _disk() -> Iterator[None]:
-    """A disk that is full or ill is told as the database tells it. Raises Unavailable."""
+    """Turns the error of a full or failing disk into Unavailable, as the database does."""
     try:
         yield
     except OSError as error:

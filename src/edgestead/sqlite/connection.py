@@ -1,4 +1,4 @@
-"""Opening a SQLite database the way the platform wants it.
+"""Opening a SQLite database with the platform's settings.
 
 Owns  the settings of a connection, and which of SQLite's errors mean that storage itself failed.
 Not   schemas, queries.
@@ -11,13 +11,13 @@ import apsw
 
 from edgestead.model.refusals import NO_SPACE_ERRNOS, DiskFull, Unavailable
 
-BUSY_MS_MAX = 5_000  # for an operator's sqlite3 shell or backup that holds the file
+BUSY_MS_MAX = 5_000  # for an operator's sqlite3 shell or backup that has locked the file
 STATEMENTS_CACHED_MAX = 512  # prepared statements per connection
 CACHE_KIB = 32_768  # pages kept per connection
 PAGE_BYTES = 4_096
 CHECKPOINT_PAGES = 4_000  # of the WAL, 16 MiB: a checkpoint every few thousand small commits
 WAL_BYTES_KEPT_MAX = 64 << 20  # a WAL that a long reader made larger is cut back to this
-SPARING_PAGES = 256  # of the WAL while the disk is nearly full: the room that it took goes back
+SPARING_PAGES = 256  # of the WAL while the disk is nearly full: the rest of its space is freed
 
 # Not the caller's fault and not about the statement: try again, or look at the disk.
 STORAGE_ERRORS: tuple[type[apsw.Error], ...] = (
@@ -38,8 +38,8 @@ STORAGE_ERRORS: tuple[type[apsw.Error], ...] = (
 def open_writer(path: Path, *, vfs: str | None = None) -> apsw.Connection:
     """Open for reading and writing; make the file (0600) and its folder entry durable when it is new.
 
-    A commit is durable when it returns: WAL with synchronous=FULL. `vfs` is a seam for tests that let
-    the disk fail. Raises OSError, apsw.Error.
+    A commit is durable when it returns: WAL with synchronous=FULL. Tests pass a `vfs` that simulates failures
+    of the disk. Raises OSError, apsw.Error.
     """
     _create(path)
     db = apsw.Connection(
@@ -58,13 +58,13 @@ def open_writer(path: Path, *, vfs: str | None = None) -> apsw.Connection:
 
 
 def let_journal_grow(db: apsw.Connection, grow: bool) -> None:
-    """Whether the WAL may take the room that makes commits cheapest, or is to stay short."""
+    """Set whether the WAL may use the space that makes commits cheapest, or has to stay short."""
     pragma(db, "wal_autocheckpoint", CHECKPOINT_PAGES if grow else SPARING_PAGES)
     pragma(db, "journal_size_limit", WAL_BYTES_KEPT_MAX if grow else SPARING_PAGES * PAGE_BYTES)
 
 
 def open_reader(path: Path) -> apsw.Connection:
-    """Open for reading only; the database must have been made by `open_writer`."""
+    """Open for reading only; the database must have been created by `open_writer`."""
     db = apsw.Connection(
         os.fspath(path), flags=apsw.SQLITE_OPEN_READONLY, statementcachesize=STATEMENTS_CACHED_MAX
     )
@@ -74,12 +74,12 @@ def open_reader(path: Path) -> apsw.Connection:
 
 
 def open_examiner(path: Path) -> apsw.Connection:
-    """Open for looking at everything; neither the database nor its journals are changed.
+    """Open for an integrity check; neither the database nor its journals are changed.
 
     Not as a reader: SQLite does not read CHECK constraints from a schema that it cannot write, and then an
-    examination passes over them (measured with 3.54.1; attaching to another database and `immutable` are no
-    way round). A file that we may not write is opened as a reader all the same, and so is one with a rollback
-    journal, which SQLite would play back. Raises apsw.Error.
+    integrity check skips them (measured with 3.54.1; attaching to another database or `immutable` does not
+    help). A file without write permission is opened as a reader nevertheless, and so is one with a rollback
+    journal, which SQLite would otherwise play back. Raises apsw.Error.
     """
     if os.path.exists(f"{path}-journal"):
         return open_reader(path)
@@ -92,18 +92,18 @@ def open_examiner(path: Path) -> apsw.Connection:
 
 
 def pragma(db: apsw.Connection, name: str, value: str | int) -> None:
-    db.execute(f"PRAGMA {name} = {value}").fetchall()  # a cursor that is not drained may not have run
+    db.execute(f"PRAGMA {name} = {value}").fetchall()  # drained: it may not have run otherwise
 
 
 def unavailable(error: BaseException) -> Unavailable:
-    """What a caller hears when storage failed; the cause stays attached for the log."""
+    """The error that a caller gets when storage failed; the cause is attached, for the log."""
     refusal = DiskFull() if is_full(error) else Unavailable()
     refusal.__cause__ = error
     return refusal
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether the disk, or the user's share of it, has no room left."""
+    """Whether the disk, or the user's quota on it, is full."""
     if isinstance(error, OSError):
         return error.errno in NO_SPACE_ERRNOS
     return isinstance(error, apsw.FullError)
@@ -133,5 +133,5 @@ def _harden(db: apsw.Connection) -> None:
     db.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
     db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
     # This SQLite is built with STAT4: it would prepare a statement again whenever another value is bound to a
-    # parameter that may bear on the plan. A look-up by two joins took 25 µs of which 22 were that.
+    # parameter that may affect the plan. A look-up by two joins took 25 µs of which 22 were that.
     db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)

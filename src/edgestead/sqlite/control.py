@@ -1,7 +1,7 @@
 """The control data's store on SQLite.
 
 Owns  `control.db`: its change feed, and the name of each opening.
-Not   which tables there are beyond the feed's own; opening a database file (`database`).
+Not   tables other than the feed's; opening a database file (`database`).
 """
 
 import secrets
@@ -27,7 +27,7 @@ T = TypeVar("T")
 class SqliteControlStore:
     """One database file, one writer thread, a read-only connection per reading thread.
 
-    Cost    a read of one row about 10 µs; a write one share of its group's fdatasync.
+    Cost    a read of one row about 10 µs; a write its share of its group's fdatasync.
     Limits  the writer's: WRITES_QUEUED_MAX, GROUP_WRITES_MAX, GROUP_MS_MAX; the feed's: `store.changes`.
     """
 
@@ -42,7 +42,7 @@ class SqliteControlStore:
         synced: bool = True,
         vfs: str | None = None,
     ) -> None:
-        """Open, making or upgrading the database; the caller holds the folder's lock.
+        """Open, create or upgrade the database; the caller has the folder's lock.
 
         `migrations` are those of `tables`, run after the store's own. Raises as `Database`.
         """
@@ -70,7 +70,7 @@ class SqliteControlStore:
 
     @property
     def waiting(self) -> int:
-        """Writes that are queued and not begun."""
+        """Writes that are queued and not started."""
         return self._writer.waiting
 
     @property
@@ -89,7 +89,7 @@ class SqliteControlStore:
 
 
 def _begin_life(db: apsw.Connection, feed_id: str, head: int) -> list[Life]:
-    """Give this opening its name; returns the ones that led here, itself the last."""
+    """Give this opening its name; returns all openings of this history, this one last."""
     lives: list[Row] = db.execute(LIST_LIVES).fetchall()
     lives.append((lives[-1][0] + 1 if lives else 1, feed_id, head))
     with db:

@@ -1,7 +1,7 @@
-"""Copies of databases that somebody is writing, of files, and whether a database is whole.
+"""Copies of databases in use and of files, and SQLite's integrity check.
 
-Owns  the copy of a database as it was at one moment; how a file is copied; SQLite's own examination.
-Not   what the rows mean; which files there are beside a database.
+Owns  the copy of a database as of one moment; how a file is copied; SQLite's integrity check.
+Not   what the rows mean; which other files belong to a database.
 """
 
 import os
@@ -13,11 +13,11 @@ import apsw
 
 from edgestead.sqlite.connection import open_examiner, open_reader, pragma, sync_folder
 
-CHUNK_BYTES = 1 << 20  # of a file, held at a time
-HOLE_BYTES = 1 << 16  # zeros that take no room in a copy: shorter ones are not worth an extent of their own
-STEP_PAGES = 1_024  # copied between two looks at the progress
+CHUNK_BYTES = 1 << 20  # of a file, in memory at a time
+HOLE_BYTES = 1 << 16  # zeros that become a hole in a copy: a shorter hole is not worth a separate extent
+STEP_PAGES = 1_024  # copied between two reports of the progress
 _ZEROS = bytes(HOLE_BYTES)
-FAULTS_MAX = 20  # told of one database
+FAULTS_MAX = 20  # reported of one database
 
 Advance = Callable[[int], None]
 """Told the bytes that were copied since the last call."""
@@ -26,14 +26,14 @@ Advance = Callable[[int], None]
 def copy_database(source: Path, target: Path, advance: Advance) -> None:
     """Copy a database as it is now, while others write it; durable when it returns.
 
-    It reads in one transaction, so no writer waits for it and no later commit is in it. `target` must not
+    It reads in one transaction, so no writer waits for it and it contains no later commit. `target` must not
     exist. Raises apsw.Error, OSError.
     """
     os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     with closing(open_reader(source)) as theirs, closing(apsw.Connection(os.fspath(target))) as ours:
         page_bytes = int(str(theirs.pragma("page_size")))
-        # The transaction keeps every step at the same moment: without it a commit between two would start
-        # the copy anew, for ever under load.
+        # The transaction gives every step the same snapshot: without it a commit between two steps would
+        # restart the copy, which would never end under load.
         theirs.execute("BEGIN")
         theirs.execute("SELECT count(*) FROM sqlite_schema").fetchall()
         pragma(ours, "synchronous", "FULL")
@@ -43,15 +43,15 @@ def copy_database(source: Path, target: Path, advance: Advance) -> None:
                 backup.step(STEP_PAGES)
                 before, pages = pages, backup.page_count - backup.remaining
                 advance((pages - before) * page_bytes)
-        pragma(ours, "journal_mode", "DELETE")  # one file, and no -wal that somebody forgets
+        pragma(ours, "journal_mode", "DELETE")  # one file, without a -wal that could be forgotten
     sync_folder(target.parent)
 
 
 def copy_file(source: Path, target: Path) -> None:
     """Copy a file into a new one (0600), durable when it returns; the caller makes the name durable.
 
-    Where it has zeros the copy has holes: what a log made ready ahead of time takes no room in a backup.
-    Raises OSError; FileNotFoundError for a source that is not there, with no target made.
+    Zeros become holes in the copy: the preallocated part of a log takes no space in a backup.
+    Raises OSError; FileNotFoundError for a missing source, without creating the target.
     """
     with source.open("rb", buffering=0) as theirs, open(target, "xb", 0, opener=_private) as ours:
         length = 0
@@ -76,7 +76,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def faults(path: Path) -> list[str]:
-    """What SQLite finds wrong with a database that anybody may have open; at most FAULTS_MAX."""
+    """The faults that SQLite finds in a database that may be in use; at most FAULTS_MAX."""
     try:
         db = open_examiner(path)
     except (apsw.Error, OSError) as error:
@@ -86,7 +86,7 @@ def faults(path: Path) -> list[str]:
 
 
 def faults_of(db: apsw.Connection) -> list[str]:
-    """What SQLite finds wrong with pages, indexes, constraints and references; at most FAULTS_MAX."""
+    """The faults that SQLite finds in pages, indexes, constraints and references; at most FAULTS_MAX."""
     try:
         found = [str(text) for (text,) in db.execute(f"PRAGMA integrity_check({FAULTS_MAX})") if text != "ok"]
         found += [

@@ -1,6 +1,6 @@
-"""One database file as a store uses it: a thread that writes, connections that read, a witness.
+"""One database file of a store: a thread that writes, connections that read, a witness.
 
-Owns  the order of opening and closing; what the process that opened a store watches and tells it.
+Owns  the order of opening and closing; the methods by which the owning process watches and controls a store.
 Not   what the tables are (`control`, `kv`); a group of writes (`writer`).
 """
 
@@ -19,7 +19,8 @@ from edgestead.store.migrations import Migration
 
 
 class Database:
-    """Make or upgrade, and open. `migrations` by part; `prepare` is the last step before anybody may write.
+    """Create or upgrade, and open. `migrations` by part; `prepare` is the last step before writes are
+    possible.
 
     Without `synced` a commit is not durable when it is acknowledged: for tests that wait for no disk.
     Raises SchemaError and its children, WritesLost, OSError, apsw.Error.
@@ -58,23 +59,23 @@ class Database:
         return self.writer.trouble
 
     def probe(self) -> None:
-        """Write what changes nothing, so that the end of a trouble is seen. Blocks; never raises."""
+        """Write without changing anything, to detect that the disk works again. Blocks; never raises."""
         self.writer.probe()
 
     def let_journal_grow(self, grow: bool) -> None:
-        """Whether the journal may take room on the disk, from the next commits on. Blocks; never raises."""
+        """Set whether the journal may take disk space, from the next commits on. Blocks; never raises."""
         self.writer.let_journal_grow(grow)
 
     def flush_witness(self) -> None:
-        """Bound what a power cut takes from the witness. Blocks; never raises."""
+        """Limit what a power cut can take from the witness. Blocks; never raises."""
         self._witness.flush()
 
     def lose(self) -> None:
-        """The files are no longer there: from now on every write is refused with Unavailable."""
+        """The files are gone: every later write is refused with Unavailable."""
         self.writer.lose()
 
     def close(self) -> None:
-        """Finish the queue, then close. Idempotent. Reads end with Unavailable from now on."""
+        """Finish the queue, then close. Idempotent. Later reads raise Unavailable."""
         self.writer.close()
         self.readers.close()
         try:

@@ -29,19 +29,19 @@ LIST_DROPS = "SELECT scope, max(sequence) FROM outbox WHERE kind = ? GROUP BY sc
 
 
 class Life(NamedTuple):
-    """One opening of the database: its name, and the head that it began with."""
+    """One opening of the database: its name, and the head at that moment."""
 
     feed_id: str
     head: int
 
 
 class SqliteFeed:
-    """The `ChangeFeed` of one control database. `lives` end with the one that is now."""
+    """The `ChangeFeed` of one control database. The last of `lives` is the current opening."""
 
     def __init__(self, store: ControlStore, lives: Sequence[Life]) -> None:
         self._store = store
         self._feed_id = lives[-1].feed_id
-        # An earlier life goes up to the head that the next one began with.
+        # An earlier opening ends at the head of the next one's beginning.
         self._ends = {life.feed_id: after.head for life, after in pairwise(lives)}
 
     @property

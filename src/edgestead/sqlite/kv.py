@@ -1,13 +1,13 @@
 """The key-value store on SQLite: `kv.db` and the folder `kv-blobs` next to it.
 
-Owns  tables and queries of the key-value rows; when a blob file may go.
+Owns  tables and queries of the key-value rows; when a blob file may be removed.
 Not   what may be stored (`model.kv`); which namespaces exist (`tables.namespaces`).
 
 A namespace is a number in `spaces`. Dropping one deletes that row, so its data is gone at once, in one
 small transaction; the sweep frees the rows later, a slice at a time.
 
-`spaces.octets` is what a namespace holds, updated in the transaction of each change. It is NULL until a quota
-asks for the first time, which counts all rows once: without a quota it costs nothing.
+`spaces.octets` is the size of a namespace, updated in the transaction of each change. It is NULL until a
+quota first needs it, and all rows are counted once: without a quota it costs nothing.
 """
 
 import math
@@ -41,18 +41,18 @@ from edgestead.store.migrations import Migration
 DATABASE_NAME = "kv.db"
 BLOBS_NAME = "kv-blobs"
 
-SWEEP_ROWS = 500  # one slice: about as long as a small group of writes
+SWEEP_ROWS = 500  # one slice: takes about as long as a small group of writes
 SWEEP_BYTES = 4 << 20  # of values in one slice: freeing a long row touches each of its pages
 SWEEP_BLOBS = 500  # looked up together
-BLOB_SWEEP_SECONDS = 3_600  # between two looks through their folder
+BLOB_SWEEP_SECONDS = 3_600  # between two scans of their folder
 REOPENS_MAX = 8  # a key that is replaced while it is read; each try sees a newer row
 
 MIGRATIONS = (
     Migration(
         1,
         "entries",
-        # A row with an id of its own, not WITHOUT ROWID: values of a few KB inside the key's tree would
-        # leave it four keys a page. `value` stands last so that a listing never reads past the metadata.
+        # Not WITHOUT ROWID: with values of a few KB inside, the key's tree would have four keys per page.
+        # `value` is the last column so that a listing never reads past the metadata.
         """
         CREATE TABLE spaces (
           number integer PRIMARY KEY AUTOINCREMENT,
@@ -97,7 +97,7 @@ SELECT_SPACE = "SELECT number, octets FROM spaces WHERE id = ?"
 COUNT_OCTETS = f"SELECT coalesce(sum({ROW_OCTETS}), 0) FROM entries WHERE space = ?"
 SET_OCTETS = "UPDATE spaces SET octets = ? WHERE number = ?"
 TAKE_OCTETS = "UPDATE spaces SET octets = octets - ? WHERE number = ? AND octets IS NOT NULL"
-# The second column: whether there is any blob at all. Usually not, and then no pair has to look for its own.
+# The second column: whether there is any blob. Usually not, and then pairs need no look-up of an old one.
 HAS_ANY_BLOB = "EXISTS (SELECT 1 FROM entries WHERE blob_id IS NOT NULL)"
 SELECT_SPACE_TO_WRITE = f"SELECT number, octets, {HAS_ANY_BLOB} FROM spaces WHERE id = ?"
 INSERT_SPACE = f"INSERT INTO spaces (id) VALUES (?) RETURNING number, octets, {HAS_ANY_BLOB}"
@@ -128,7 +128,7 @@ class SqliteKvStore:
     """A `KvStore` in one folder: one writer thread, one read-only connection per reading thread.
 
     Several processes may open the same folder (`edgecli kv --local`); their writes wait for one another.
-    `allowance` is asked for each put, on the writer's thread; None is no quota.
+    `allowance` is called for each put, on the writer's thread; None is no quota.
     Raises on opening: SchemaError and its children, WritesLost, OSError, apsw.Error.
     """
 
@@ -198,7 +198,7 @@ class SqliteKvStore:
         return removed
 
     def _sweep_blobs(self, now_s: int) -> int:
-        # A file is older than the grace before it is looked up, so its row is committed or never will be.
+        # A file is looked up only when older than the grace time, so its row is committed or never will be.
         idle = self.blobs.idle_ids(now_s - BLOB_GRACE_SECONDS)
         removed = 0
         while ids := list(islice(idle, SWEEP_BLOBS)):
@@ -208,7 +208,7 @@ class SqliteKvStore:
         return removed
 
     def free_bytes(self) -> int:
-        """Room inside the database, which deleted rows left: their pages are not given back to the disk."""
+        """Free space inside the database: pages of deleted rows are not returned to the file system."""
         ((pages, page_bytes),) = self._rows(SELECT_FREE, ())
         assert isinstance(pages, int)
         assert isinstance(page_bytes, int)
@@ -232,7 +232,9 @@ class SqliteKvStore:
 
 
 class _Change(ABC):
-    """One write and the blobs that it makes unneeded: the replaced ones once it is durable, or its own."""
+    """One write and the blobs to remove after it: the replaced ones once it is durable, its own if it
+    failed.
+    """
 
     def __init__(self) -> None:
         self.added: list[str] = []
@@ -279,7 +281,9 @@ class _Put(_Change):
         return self._count
 
     def _rows_before_blob(self, space: int, pairs: Iterator[Pair]) -> Iterator[tuple[object, ...]]:
-        """Rows that replace no blob, because there is none: up to the first pair that brings one."""
+        """Write rows without looking for old blobs, since there are none: up to the first pair that has
+        one.
+        """
         for pair in pairs:
             if isinstance(pair.content, Blob):
                 self._blob_pair = (pair,)
@@ -303,7 +307,7 @@ class _Put(_Change):
         self._added_octets += len(key) + len(pair.metadata or b"") + length - replaced_octets
 
     def _check_quota(self, tx: Transaction, octets: int) -> None:
-        """What makes a namespace smaller is never refused, however much it holds. Raises SpaceQuota."""
+        """A write that makes a namespace smaller is never refused. Raises SpaceQuota."""
         if self._allowance is None or self._added_octets <= 0:
             return
         allowed = self._allowance(self._namespace)
@@ -368,7 +372,7 @@ class _Sweep(_Change):
 
 
 def _octets(tx: Transaction, space: int, kept: int | None) -> int:
-    """What a namespace holds. Counts it, and keeps the count, where there is none yet: 0.3 µs a row, once."""
+    """The size of a namespace. The first time it is counted and stored: 0.3 µs a row."""
     if kept is not None:
         return kept
     found = tx.row(COUNT_OCTETS, (space,))
@@ -412,7 +416,7 @@ def _key_of(cursor: str) -> bytes:
 
 
 class InlineValue:
-    """A `Value` that stood in its row."""
+    """A `Value` from its row."""
 
     is_inline = True
 

@@ -1,6 +1,6 @@
-"""A copy of the key-value store, values in files included, and whether a store is whole.
+"""A copy of the key-value store, including values in files, and its integrity check.
 
-Owns  which files a copy needs, what happens to values that went while it was made.
+Owns  which files a copy needs, and what happens to values that are removed during the copy.
 Not   control's namespaces: a copy may have values of some that control's copy does not have.
 """
 
@@ -52,13 +52,13 @@ def copy_store(source: Path, target: Path, advance: Advance) -> None:
 
 
 def bytes_of_store(folder: Path) -> int:
-    """About how much a copy has to move."""
+    """The approximate size of a copy."""
     ((blobs,),) = _rows(folder / DATABASE_NAME, SELECT_BLOB_BYTES)
     return int(blobs) + (folder / DATABASE_NAME).stat().st_size
 
 
 def blob_faults(folder: Path) -> Iterator[str]:
-    """Values whose file is missing, or not what was written."""
+    """Values whose file is missing or damaged."""
     for blob in _blobs(folder / DATABASE_NAME):
         name = f"{BLOBS_NAME}/{blob.id}"
         try:

@@ -1,9 +1,9 @@
 """Bringing a SQLite database to this program's schema.
 
 Owns  the `schema` table, one transaction per migration, the backup before an upgrade.
-Not   what the scripts say.
+Not   the scripts.
 
-A crash at any moment leaves whole migrations only, and the next start goes on from there.
+A crash at any moment leaves whole migrations only; the next start continues after them.
 """
 
 import os
@@ -25,9 +25,9 @@ INSERT_APPLIED = "INSERT INTO schema (part, number, name, checksum) VALUES (?, ?
 
 
 def migrate(db: apsw.Connection, path: Path, parts: Parts) -> Path | None:
-    """Apply what is missing; returns the backup made before an upgrade, None when there was none to make.
+    """Apply what is missing; returns the backup made before an upgrade, None when none was needed.
 
-    The caller is the only writer (it holds the folder's lock).
+    The caller is the only writer (it has the folder's lock).
     Raises SchemaError and its children; OSError or apsw.Error when the backup cannot be made: then
     nothing was changed.
     """
@@ -47,7 +47,7 @@ def migrate(db: apsw.Connection, path: Path, parts: Parts) -> Path | None:
 
 
 def applied(db: apsw.Connection) -> Applied:
-    """The steps that a database has been through."""
+    """The migrations that were applied to a database."""
     if db.execute(HAS_SCHEMA).fetchone() is None:
         return {}
     return {(part, number): checksum for part, number, checksum in db.execute(LIST_APPLIED)}

@@ -32,8 +32,8 @@ MIGRATIONS = (
     Migration(
         1,
         "feed",
-        # `bytes_upto` counts the feed's bytes up to and including the row, so that the tail's size is a
-        # subtraction and nobody has to add it up.
+        # `bytes_upto` counts the feed's bytes up to and including the row, so that the tail's size is one
+        # subtraction instead of a sum.
         """
         CREATE TABLE feed_identity (feed_id text PRIMARY KEY);
         CREATE TABLE outbox (
@@ -93,12 +93,14 @@ Key = tuple[str, str, str]  # scope, kind, key
 
 @cache
 def _select_states(count: int) -> str:
-    """For so many keys: a union of look-ups, each of which takes a third of one statement's time."""
+    """The SQL for this many keys: a union of look-ups, each of which takes a third of one statement's
+    time.
+    """
     return " UNION ALL ".join([SELECT_STATE] * count)
 
 
 class Outbox:
-    """Takes the changes of the writer's transaction, and writes all of them down at its end.
+    """Collects the changes of the writer's transaction, and writes all of them at its end.
 
     Sequences are handed out at once and taken back when their savepoint or transaction is undone, so that the
     committed ones are dense. The rows wait for `write_down`: a group of writes then costs a few statements
@@ -222,19 +224,21 @@ class Outbox:
             if rows_after < self._tail_rows_max and bytes_after < self._tail_bytes_max:
                 return
             if sequence >= self.head:
-                return  # the head stays: it is where the next sequence comes from
+                return  # the head stays: the next sequence is counted from it
             self._execute(DELETE_CHANGES_UPTO, (sequence,))
             self._candidate = None
 
     def _trim_candidate(self) -> tuple[int, int] | None:
-        """The newest of the TRIM_ROWS oldest rows, None while there are fewer. Rows come at the other end."""
+        """The newest of the TRIM_ROWS oldest rows, None while there are fewer. New rows are added at the
+        other end.
+        """
         if self._candidate is None:
             self._candidate = self._execute(SELECT_TRIM_CANDIDATE, (TRIM_ROWS - 1,)).fetchone()
         return self._candidate
 
 
 class NoOutbox(Outbox):
-    """For a database without a feed, so that it can share the writer: nothing can be emitted."""
+    """For a database without a feed, so that it can use the same writer: nothing can be emitted."""
 
     def __init__(self) -> None:
         self.head = self._bytes = 0

@@ -29,7 +29,7 @@ class Readers:
         self._closed = False
 
     def read(self, fn: Callable[[Reader], T]) -> T:
-        """Run `fn` on one snapshot, on the calling thread. A read inside a read sees the outer one's.
+        """Run `fn` on one snapshot, on the calling thread. A nested read uses the outer one's.
 
         Raises Unavailable when closed or when storage fails, and whatever `fn` raises.
         """
@@ -46,7 +46,7 @@ class Readers:
             raise unavailable(error) from error
 
     def read_one(self, fn: Callable[[Reader], T]) -> T:
-        """As `read`, but every statement of `fn` sees a snapshot of its own (unless a read is going on)."""
+        """As `read`, but every statement of `fn` sees its own snapshot (unless inside another read)."""
         _, reader = self._connection()
         try:
             return fn(reader)
@@ -54,10 +54,10 @@ class Readers:
             raise unavailable(error) from error
 
     def rows(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
-        """What one statement finds; it is a snapshot by itself.
+        """The rows of one statement, which is its own snapshot.
 
-        Without the BEGIN and COMMIT of `read` it takes a third of the calls into SQLite, and each of those
-        may cost a turn of the interpreter while another thread is busy. Raises Unavailable.
+        Without the BEGIN and COMMIT of `read` it makes a third of the calls into SQLite, and each call may
+        have to wait for the GIL while another thread is busy. Raises Unavailable.
         """
         _, reader = self._connection()
         try:
@@ -66,7 +66,7 @@ class Readers:
             raise unavailable(error) from error
 
     def close(self) -> None:
-        """Idempotent. Reads end with Unavailable from now on."""
+        """Idempotent. Later reads raise Unavailable."""
         self._closed = True
         for reader in list(self._all):
             with suppress(apsw.ThreadingViolationError):  # it is reading right now and closes with its thread

@@ -28,7 +28,7 @@ class SqliteReader:
 
 
 class SqliteTransaction(SqliteReader):
-    """One write's view; worthless once its function has returned."""
+    """The view of one write; unusable after its function has returned."""
 
     __slots__ = ("_changes", "_drop_scope", "_emit", "_execute_each", "_newest_of", "_touches", "sequence")
 
@@ -67,7 +67,7 @@ class SqliteTransaction(SqliteReader):
         return self._newest_of(scope, keys)
 
     def end(self) -> None:
-        """From here on a leaked reference cannot write into somebody else's transaction."""
+        """A leaked reference can no longer write into another transaction."""
         self._execute = self._execute_each = self._changes = _ended
         self._emit = self._drop_scope = self._newest_of = self._touches = _ended
 

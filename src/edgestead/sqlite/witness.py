@@ -1,17 +1,17 @@
-"""What was acknowledged, kept beside a database: a witness that a lost journal cannot silence.
+"""How far a database was acknowledged, in a second file, so that a lost journal is detected.
 
 Owns  `NAME.witness`, and the row in the database that counts commits without a change of the feed.
 Not   which writes are lost, or getting them back.
 
-SQLite reads a write-ahead log up to the first damaged frame and takes the rest for never written:
-acknowledged commits go without a word. So the witness is told after each commit, before anybody hears of it,
-how far the database is: the newest change of its feed, and the count of its other commits, a row of its own.
-A database that is not that far has lost some.
+SQLite reads a write-ahead log up to the first damaged frame and ignores the rest: acknowledged commits are
+lost without an error. So after each commit, before it is acknowledged, the witness records how far the
+database is: the newest sequence of its feed, and the count of its other commits, which is a row of the
+database. A database that is behind its witness has lost commits.
 
-Nobody waits for its way to the disk: a process that is killed loses nothing that it wrote. A power cut may
-lose some, and then the witness knows less than the database, which accuses nobody; `flush` bounds how much.
-Two places are written by turns, each with a checksum, so a writer that dies in between leaves the one before.
-A mapped page would cost less, and end the process (SIGBUS) where the file system finds no room for it.
+Writes do not wait until the witness is on the disk: the kernel keeps what a killed process wrote. A power cut
+may lose some; then the witness is behind the database, which is no error. `flush` limits how far. Two slots
+are written alternately, each with a checksum, so after a crash during a write the other one is valid. A
+mapped page would be cheaper, but ends the process (SIGBUS) when the file system is full.
 """
 
 import os
@@ -65,17 +65,17 @@ class Noted(NamedTuple):
 
 
 class Witness:
-    """The witness of one database, made (0600) where there is none. Raises OSError."""
+    """The witness of one database, created (0600) where there is none. Raises OSError."""
 
     def __init__(self, database: Path) -> None:
         path = path_of(database)
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             if os.fstat(self._descriptor).st_size < PAGE_BYTES:
-                if os.geteuid() == 0:  # a command of root's on the folder of a server that is not
+                if os.geteuid() == 0:  # root's command on the folder of another user's server
                     owner = path.parent.stat()
                     os.fchown(self._descriptor, owner.st_uid, owner.st_gid)
-                os.pwrite(self._descriptor, bytes(PAGE_BYTES), 0)  # no hole: a full disk has room for it
+                os.pwrite(self._descriptor, bytes(PAGE_BYTES), 0)  # no hole: later writes need no new space
                 os.fsync(self._descriptor)
                 sync_folder(path.parent)
         except OSError:
@@ -89,8 +89,8 @@ class Witness:
     def note(self, noted: Noted) -> None:
         """Only from one thread. Cost: 2 µs.
 
-        A witness that cannot be told says nothing any more: one that lags would let DNS processes take an
-        older change for the newest.
+        If it cannot be written it is cleared: with a witness that lags, DNS processes would take an older
+        change for the newest.
         """
         self._turn ^= 1
         self._is_flushed = False
@@ -103,9 +103,9 @@ class Witness:
                 os.ftruncate(self._descriptor, 0)
 
     def flush(self) -> None:
-        """To the disk, if something was noted. Blocks; a disk that fails says so to those who write."""
+        """Sync it if something was noted. Blocks; after an error the next flush tries again."""
         if not self._is_flushed:
-            self._is_flushed = True  # first: what is noted meanwhile may come too late for this sync
+            self._is_flushed = True  # first: what is noted meanwhile may be too late for this sync
             try:
                 os.fdatasync(self._descriptor)
             except OSError:
@@ -123,7 +123,7 @@ def path_of(database: Path) -> Path:
 
 
 def read(page: bytes) -> Noted:
-    """The newest that a page says; zeros where it says nothing."""
+    """The newest entry of a page; zeros without any."""
     return max((_record_at(page, place) for place in _PLACES), default=Noted(0, 0))
 
 
@@ -136,7 +136,7 @@ def read_file(database: Path) -> Noted:
 
 
 def check(database: Path, noted: Noted, db: apsw.Connection) -> None:
-    """Compare what was noted before with what the database counts. Raises WritesLost, apsw.Error."""
+    """Compare what was noted with the count in the database. Raises WritesLost, apsw.Error."""
     for unit, acknowledged, select in (
         ("change", noted.sequence, SELECT_HEAD),
         ("commit", noted.commits, SELECT_COMMITS),

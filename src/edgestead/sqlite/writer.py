@@ -3,8 +3,8 @@
 Owns  the queue, the group, its savepoints, and settling the futures after the commit.
 Not   reading; what the functions do.
 
-While a commit waits for the disk, the queue fills: the next group is as large as the disk is slow, and
-nobody waits for a timer.
+While a commit waits for the disk, the queue fills: the slower the disk, the larger the next group; there is
+no timer.
 """
 
 import logging
@@ -26,7 +26,7 @@ from edgestead.sqlite.witness import COUNT_COMMITS, SELECT_COMMITS, TOUCH, Noted
 from edgestead.store.changes import Change
 from edgestead.store.control import Committed, Transaction
 
-WRITES_QUEUED_MAX = 4_096  # then a write is refused instead of waiting for seconds
+WRITES_QUEUED_MAX = 4_096  # above it a write is refused instead of waiting for seconds
 GROUP_WRITES_MAX = 256  # functions per commit
 GROUP_MS_MAX = 20  # of running functions; then the group commits, so that its first one is not late
 
@@ -37,7 +37,7 @@ Listener = Callable[[Sequence[Change]], None]
 
 
 class _Job:
-    """One queued function and what became of it, held back until the group is durable."""
+    """One queued function and its result, which is withheld until the group is durable."""
 
     __slots__ = ("error", "fn", "future", "result")
 
@@ -70,14 +70,14 @@ class Writer:
         self._changes = db.total_changes()  # of rows, at the last commit: a group without any is not counted
         self._commits = _number(db, SELECT_COMMITS)
         self._monotonic = monotonic
-        self.groups = 0  # that are over: it moves after the commit and before anybody hears of it
+        self.groups = 0  # that are over: it grows after the commit and before any caller is answered
         self._listeners: tuple[Listener, ...] = ()
         self._commit_listeners: tuple[Listener, ...] = ()
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
         self._closing = False
         self._lost = False
         self.trouble = ""  # why the last group could not be committed; "" when it could
-        self._door = threading.Lock()  # nothing may enter the queue behind the None that ends it
+        self._door = threading.Lock()  # nothing may be queued after the None that ends the queue
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -101,17 +101,17 @@ class Writer:
         self._commit_listeners += (listener,)
 
     def probe(self) -> None:
-        """Change nothing, in a way that reaches the disk; `trouble` tells what came of it. Blocks."""
+        """Write to the disk without changing anything; `trouble` has the result. Blocks."""
         with suppress(Unavailable):
             self.write(lambda tx: tx.run(TOUCH)).result()
 
     def let_journal_grow(self, grow: bool) -> None:
-        """Whether the journal may take room on the disk, from the next commits on. Blocks."""
+        """Set whether the journal may take disk space, from the next commits on. Blocks."""
         with suppress(Unavailable):
             self.write(lambda tx: let_journal_grow(self._db, grow)).result()
 
     def lose(self) -> None:
-        """Acknowledge nothing any more, nor what waits: the file is no longer the one that others see."""
+        """Acknowledge nothing more, including queued writes: the file was removed or replaced."""
         self._lost = True
 
     def close(self) -> None:
@@ -131,7 +131,7 @@ class Writer:
             deferred = self._run_group(jobs) if jobs else []
 
     def _drain_into(self, jobs: list[_Job]) -> bool:
-        """Wait for a first job, then take what is there; False once the queue has ended."""
+        """Wait for a first job, then take all that are queued; False once the queue has ended."""
         try:
             while len(jobs) < GROUP_WRITES_MAX:
                 job = self._queue.get(block=not jobs)
@@ -152,7 +152,7 @@ class Writer:
             done = jobs[:count]
             changes = self._commit()
         except BaseException as error:
-            # A refusal of this group may rest on a neighbour that is undone now: all of them try again.
+            # A function may have raised because of another one's change that is undone now: all run again.
             log.error("a group of %d writes could not be committed: %r", len(done), error)
             self.trouble = unavailable(error).message if is_full(error) else str(error)
             self._undo()
@@ -181,7 +181,7 @@ class Writer:
         return len(jobs)
 
     def _run_alone(self, job: _Job) -> None:
-        """Run the only function of a group: without neighbours to keep, it needs no savepoint."""
+        """Run the only function of a group: it needs no savepoint."""
         after, transaction = self._outbox.head, SqliteTransaction(self._db, self._outbox)
         try:
             job.result = Committed(job.fn(transaction), transaction.sequence, after)
@@ -226,7 +226,9 @@ class Writer:
         return self._outbox.committed()
 
     def _count_commit(self) -> bool:
-        """Count it, unless it emitted. False for one that leaves everything as it was and reaches no disk."""
+        """Count the commit, unless it emitted. False for a commit without changes, which does not reach the
+        disk.
+        """
         if self._db.total_changes() == self._changes:
             return False
         if not self._outbox.appended:

@@ -1,12 +1,11 @@
-"""Whether a folder is the one it was, and what makes a copy a folder of its own.
+"""Whether a folder is a copy of another one, and how a copy becomes independent.
 
-Owns  the check at each opening; the generation of bookmarks, which is the folder's life; letting a log go on
-      that lost its end.
+Owns  the check at each opening; the generation of bookmarks (`life`); reopening a log that lost its end.
 Not   copying folders.
 
-Two copies of one folder would both go on with the same positions, and a bookmark would mean two things. So a
-folder whose device or inode is not what it was is not opened until it is adopted. Then its life begins anew:
-its bookmarks have the next generation, and those of commits that it never had are refused.
+Two copies of one folder would both continue with the same positions, and a bookmark would be ambiguous. So a
+folder whose device or inode changed is not opened until it is adopted. Adoption starts the next generation of
+bookmarks, and bookmarks of commits that the folder never had are refused.
 """
 
 from contextlib import closing
@@ -29,7 +28,7 @@ class Copied(LogError):
 
 
 def check_identity(files: Files, log: str, catalogue: Catalogue) -> Identity:
-    """Whose life the folder is. Raises Copied."""
+    """The identity of the folder. Raises Copied."""
     known = catalogue.identity()
     device, inode = files.identity(log)
     if known.device is None:
@@ -44,11 +43,12 @@ def check_identity(files: Files, log: str, catalogue: Catalogue) -> Identity:
 
 
 def accept_loss(folder: str, files: Files | None = None, vfs: str = "") -> str | None:
-    """Let a log that lost acknowledged records begin where it ends; gives what is lost, in words, or None.
+    """Let a log that lost acknowledged records continue at its end; returns a text about the loss, or None.
 
-    Its next life begins, so that bookmarks of what is gone are refused. A past that knows more than the log
-    is put aside: the positions will be others'. No process may have the folder open. Raises BlockingIOError
-    when a process has it, LogDamaged when more than the end is lost, OSError, apsw.Error.
+    Starts the next generation, so that bookmarks of lost commits are refused. A history that is ahead of the
+    log is moved to `history.db.before-loss`, since its positions will be used again. No process may have the
+    folder open. Raises BlockingIOError when a process has it, LogDamaged when more than the end is lost,
+    OSError, apsw.Error.
     """
     files = files or LocalFiles()
     with (
@@ -84,9 +84,9 @@ def _put_past_aside(files: Files, folder: str, vfs: str, end: Mark) -> None:
 
 
 def adopt(folder: str, files: Files | None = None, vfs: str = "") -> int:
-    """Begin the next life of a copied folder (as `LocalObjectLog` takes it); gives its number.
+    """Start the next generation of a copied folder (as passed to `LocalObjectLog`); returns its number.
 
-    No process may have it open. The bookmarks of every commit that it holds stay good.
+    No process may have it open. Bookmarks of every commit that it contains stay valid.
     Raises BlockingIOError when a process has it, OSError, apsw.Error.
     """
     files = files or LocalFiles()

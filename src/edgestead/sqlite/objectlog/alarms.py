@@ -10,7 +10,7 @@ from collections.abc import Callable
 from edgestead.sqlite.objectlog.catalogue import Tracked
 from edgestead.store.objectlog import ObjectRef
 
-HEAP_SLACK = 1_000  # times that count no more, which the heap may hold
+HEAP_SLACK = 1_000  # outdated times that the heap may contain
 
 
 class LocalAlarms:
@@ -26,7 +26,7 @@ class LocalAlarms:
         self._taken: set[int] = set()
 
     def set(self, number: int, time_us: int | None) -> None:
-        """An object's commit says so."""
+        """Set or delete an alarm, as an object's commit says."""
         if time_us is None:
             self._times.pop(number, None)
             self._taken.discard(number)
@@ -37,7 +37,7 @@ class LocalAlarms:
 
     def _push(self, time_us: int, number: int) -> None:
         heapq.heappush(self._heap, (time_us, number))
-        if len(self._heap) > HEAP_SLACK + 2 * len(self._times):  # alarms that were moved leave one behind
+        if len(self._heap) > HEAP_SLACK + 2 * len(self._times):  # moved alarms leave an outdated entry
             self._heap = [(at_us, one) for one, at_us in self._times.items() if one not in self._taken]
             heapq.heapify(self._heap)
         self.on_set(time_us)

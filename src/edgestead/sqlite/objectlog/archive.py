@@ -1,10 +1,10 @@
-"""History follows the log: every durable record becomes part of its object's past.
+"""Copying every durable record of the log to its object's history.
 
-Owns  where it has come to, the blocks it makes, when an object gets a snapshot.
-Not   when it runs (`followers`); leaving anything out (`thinning`).
+Owns  its progress, the blocks it creates, when an object gets a snapshot.
+Not   when it runs (`followers`); leaving commits out (`thinning`).
 
-Runs on the upkeep thread, a few MiB to a transaction, and pauses between small pieces of work: the thread
-of the loop is not to wait for this one.
+Runs on the upkeep thread, a few MiB to a transaction, and pauses between small pieces of work, so that the
+event loop's thread does not wait for it.
 """
 
 import contextlib
@@ -39,10 +39,10 @@ from edgestead.store.files import File, Files
 from edgestead.store.objectlog import CommitKind, Restored, Unknown
 
 BATCH_BYTES = 4 * 1024 * 1024  # of the log, for one transaction
-SMALL_BATCH_BYTES = 128 * 1024  # on a full disk, in the room that is reserved
+SMALL_BATCH_BYTES = 128 * 1024  # on a full disk, in the reserved space
 BLOCK_RAW_BYTES = 4 * 1024 * 1024  # of one block before compression
 WINDOW_BYTES = 1024 * 1024  # read from a segment at once
-IMAGES_MAX = 4_096  # page images that are remembered to make differences from
+IMAGES_MAX = 4_096  # page images in memory to compute differences from
 PAUSE_WORK = 128  # between two pauses: entries of keys, or an eighth as many of pages
 PAGES_WORK = 8
 PAUSE_SECONDS = 0.000_05
@@ -78,7 +78,7 @@ class Archive:
         self._sessions: dict[int, int] = {}
 
     def follow(self, segments: list[Durable], batch_bytes: int = BATCH_BYTES) -> Cursor:
-        """Take over everything durable that history does not have. Raises OSError, apsw.Error: try again."""
+        """Copy everything durable that history does not have yet. Raises OSError, apsw.Error: try again."""
         cursor = self._history.cursor()
         for segment in segments:
             if segment.row.generation < cursor.segment:
@@ -160,7 +160,7 @@ class Archive:
         return found
 
     def _work(self, amount: int) -> None:
-        """So much was done: pause now and then, so that the loop's thread gets to run."""
+        """Count work done and pause occasionally, so that the event loop's thread can run."""
         self._worked += amount
         if self._worked >= PAUSE_WORK:
             self._worked = 0
@@ -215,7 +215,7 @@ class Archive:
         )
         self._history.add_block(row, body)
         if self._past.reading_costs_too_much(number, last.position):
-            with contextlib.suppress(Unknown):  # an object from before there was history
+            with contextlib.suppress(Unknown):  # an object older than its history
                 self._past.make_snapshot(number, last.position)
 
     def _forget_images(self) -> None:

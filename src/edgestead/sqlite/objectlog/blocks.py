@@ -9,7 +9,7 @@ Not   where blocks are kept (`history`).
            anything else: as it was logged
 
 A page that is not whole is its difference (XOR) from the image before, so blocks are read in order, from a
-snapshot on. Most pages change in few bytes: the rest of the difference is zeros, of which zlib leaves next to
+snapshot on. Most pages change in few bytes: the rest of the difference is zeros, which zlib reduces to almost
 nothing. Where rows moved within the page, zlib gets the image before as its dictionary instead: three times
 the work, a tenth of the bytes.
 """
@@ -25,7 +25,7 @@ from edgestead.store.pages import FRAME_HEADER_BYTES, PAGE_BYTES
 
 _ENTRY = struct.Struct("<QqBBqI")  # position, time_us, kind, alarm flag, alarm_us, length
 _PAGES = struct.Struct("<II")  # in total, here
-_PAGE = struct.Struct("<IBH")  # number, how it is written down, length
+_PAGE = struct.Struct("<IBH")  # number, encoding, length
 _WHOLE, _DIFFERENCE, _SHIFTED = range(3)
 _ALIKE_BYTES = PAGE_BYTES * 7 // 8  # of a difference, which have to be zeros
 _UNCHANGED, _NONE, _SET = range(3)
@@ -45,9 +45,9 @@ class PastEntry(msgspec.Struct):
 
 
 class Images(msgspec.Struct):
-    """The newest page images that history has of one object, as far as they are remembered.
+    """The newest page images of one object, as far as they are in memory.
 
-    None lies behind `total`.
+    None has a number above `total`.
     """
 
     total: int = 0
@@ -85,7 +85,7 @@ def pack_pages(total: int, pages: dict[int, bytes | memoryview], images: Images)
 
 
 def _packed(image: bytes | memoryview, before: bytes | memoryview | None) -> tuple[int, bytes]:
-    """How a page is written down, and as what."""
+    """A page's encoding and its encoded bytes."""
     if before is None:
         return _WHOLE, bytes(image)
     data = _difference(image, before)
@@ -110,7 +110,7 @@ def _difference(one: bytes | memoryview, other: bytes | memoryview | bytearray) 
 
 
 def _each_page(body: bytes | memoryview) -> Iterator[tuple[int, int, bytes | memoryview]]:
-    """(number, how it is written down, as what) of the pages of a packed body."""
+    """(number, encoding, encoded bytes) of the pages of a packed body."""
     _, count = _PAGES.unpack_from(body)
     offset = _PAGES.size
     for _ in range(count):
@@ -121,7 +121,7 @@ def _each_page(body: bytes | memoryview) -> Iterator[tuple[int, int, bytes | mem
 
 
 def apply_pages(body: bytes | memoryview, image: bytearray) -> None:
-    """Bring a database's bytes from the commit before to this one."""
+    """Change a database's bytes from the state of the commit before to this one's."""
     total, _ = _PAGES.unpack_from(body)
     needed = total * PAGE_BYTES
     if len(image) < needed:

@@ -1,10 +1,10 @@
-"""What the log has to know before it reads a segment, in one small SQLite database.
+"""The log's metadata that is needed before reading a segment, in one small SQLite database.
 
 Owns  the table of live segments, the table of objects (head, base, alarm), the folder's identity.
-Not   commits that are still in live segments: those are newer than what stands here.
+Not   commits that are still in live segments: those are newer than these tables.
 
 A segment is live from the moment its prepared header is durable until everything in it is in database files
-and in this catalogue. Its row is what makes a missing or damaged segment a reason to stop.
+and in this catalogue. Because of its row, a missing or damaged segment is an error.
 """
 
 import threading
@@ -46,8 +46,9 @@ MIGRATIONS = (
     Migration(2, "lives of the folder, sessions of objects", _LIVES),
     Migration(3, "for which life there is a mark", "ALTER TABLE folder ADD COLUMN marked INTEGER;"),
 )
-# A checkpoint after each commit: the write-ahead log is written from its beginning each time, so that what it
-# has grown to once (`RESERVE_BYTES`, with as much free in the database) is room for retiring on a full disk.
+# A checkpoint after each commit: the write-ahead log is then written from its beginning each time, so its
+# size once grown (`RESERVE_BYTES`, with as much free in the database) is reserved for retiring on a full
+# disk.
 _ALONE = "PRAGMA locking_mode=EXCLUSIVE"
 _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "wal_autocheckpoint=1")
 WAY_OUT = "; nothing was changed: without it nobody knows what is in the log. Bring back a backup"
@@ -64,7 +65,7 @@ ON CONFLICT (number) DO UPDATE SET
 
 
 def steps_of(names: set[str]) -> int:
-    """Of the migrations, in a file from before they were numbered."""
+    """How many migrations a file has had that is older than their numbering."""
     return ("folder" in names) + ("folder.life" in names)
 
 
@@ -75,7 +76,7 @@ class SegmentRow(msgspec.Struct, frozen=True):
 
 
 class ObjectRow(msgspec.Struct, frozen=True):
-    """One object. `has_file` tells whether a commit ever brought pages, so that there is a database file."""
+    """One object. `has_file`: a commit once had pages, so there is a database file."""
 
     number: int
     ref: ObjectRef
@@ -88,7 +89,7 @@ class ObjectRow(msgspec.Struct, frozen=True):
 
 
 class Tracked(msgspec.Struct):
-    """One object in memory: what its row says, moved on by commits. `tail`: keys that its database lacks."""
+    """One object in memory: its row, updated by commits. `tail`: keys that its database lacks."""
 
     number: int
     ref: ObjectRef
@@ -118,9 +119,9 @@ class Tracked(msgspec.Struct):
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """Where the folder was when it was last opened, and its life: the generation of its bookmarks.
+    """Where the folder was when it was last opened, and `life`, the generation of its bookmarks.
 
-    `life` is of records in segments behind `life_since`, `life_before` of those up to there.
+    `life` is valid for records in segments after `life_since`, `life_before` up to there.
     """
 
     life: int
@@ -130,7 +131,7 @@ class Identity(msgspec.Struct, frozen=True):
     inode: int | None
 
     def life_of(self, segment: int) -> int:
-        """The life in which a segment's records were written."""
+        """The generation in which a segment's records were written."""
         return self.life if segment > self.life_since else self.life_before
 
 
@@ -140,9 +141,9 @@ class Catalogue:
     def __init__(
         self, path: str, vfs: str, folder_id: bytes | None, made_us: int = 0, *, only_read: bool = False
     ) -> None:
-        """Open, or make with the given identity (None: only open), and bring it to this program's schema.
+        """Open, or create with the given identity (None: only open), and upgrade to this program's schema.
 
-        `only_read` changes nothing: an older file is brought there in memory. Raises LogDamaged when there is
+        `only_read` changes nothing: an older file is upgraded in memory. Raises LogDamaged when there is
         none, or no database, LogError for a newer schema, OSError, apsw.Error.
         """
         self._lock = threading.Lock()
@@ -188,7 +189,7 @@ class Catalogue:
         return bytes(rows[0][0])
 
     def _run(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        # apsw runs statements lazily: a cursor that is not drained may not have run
+        # apsw runs statements lazily: a statement may not have run until its cursor is drained
         return self._db.execute(sql, values).fetchall()
 
     def identity(self) -> Identity:
@@ -203,13 +204,13 @@ class Catalogue:
 
     @property
     def marked_life(self) -> int | None:
-        """The life of the folder in which its mark was last there; None before there were any."""
+        """The folder's generation when its mark last existed; None when it never did."""
         with self._lock:
             found: int | None = self._run("SELECT marked FROM folder")[0][0]
         return found
 
     def note_mark(self, life: int) -> None:
-        """The mark of that life is durable."""
+        """Record that the mark of that generation is durable."""
         with self._lock, self._db:
             self._run("UPDATE folder SET marked = ?", (life,))
 
@@ -230,7 +231,7 @@ class Catalogue:
             self._run("UPDATE folder SET generation = ?", values[:1])
 
     def settle(self, objects: Iterable[ObjectRow], retired: Iterable[int]) -> None:
-        """Write down objects, and forget segments that hold nothing more, in one durable transaction."""
+        """Store objects, and delete segments that are no longer needed, in one durable transaction."""
         with self._lock, self._db:
             self._db.executemany(_UPSERT, map(_values, objects)).fetchall()
             self._db.executemany("DELETE FROM segments WHERE generation = ?", zip(retired)).fetchall()
@@ -262,7 +263,7 @@ class Catalogue:
             yield CatalogueEntry(row.ref, row.head, row.base, row.alarm_us, row.pending)
 
     def rows(self, batch: int = 1_000, after: tuple[str, str] = ("", "")) -> Iterator[ObjectRow]:
-        """The same, with all that is known; read in batches, so that the lock is never held for long."""
+        """The same with all columns; read in batches, so that the lock is never held for long."""
         query = f"SELECT {_COLUMNS} FROM objects WHERE (class, id) > (?, ?) ORDER BY class, id LIMIT {batch}"
         while True:
             with self._lock:
@@ -274,11 +275,11 @@ class Catalogue:
 
     @property
     def connection(self) -> apsw.Connection:
-        """For an examination, while nobody else uses it."""
+        """For an integrity check, while no other process uses it."""
         return self._db
 
     def copy(self, path: str) -> None:
-        """A new file with everything that is written down. Raises apsw.Error."""
+        """A new file with all rows. Raises apsw.Error."""
         with self._lock:
             self._db.execute("VACUUM INTO ?", (path,)).fetchall()
 

@@ -1,7 +1,7 @@
-"""Whether the log of a folder that nobody uses is whole: its books, and every record of its segments.
+"""The integrity check of a log that is not in use: its databases, and every record of its segments.
 
-Owns  the examination.
-Not   databases of objects, which a start makes whole from here.
+Owns  the check.
+Not   databases of objects, which a start repairs from the log.
 """
 
 from pathlib import Path
@@ -22,7 +22,7 @@ from edgestead.store.objectlog import LogError
 
 
 def check_folder(folder: str) -> list[str]:
-    """What is wrong, in words. Changes no file. Raises BlockingIOError when a process has it open."""
+    """The faults, as text. Changes no file. Raises BlockingIOError when a process has it open."""
     files = LocalFiles()
     lock = files.lock(f"{folder}/log/lock") if files.exists(f"{folder}/log/lock") else None
     try:
@@ -37,7 +37,7 @@ def check_folder(folder: str) -> list[str]:
 
 
 def check_durable(files: Files, folder: str, folder_id: bytes, segments: list[Durable]) -> list[str]:
-    """What is wrong with the records of a log that is open, whose segments are durable that far."""
+    """The faults in the records of an open log, up to where its segments are durable."""
     rows = [segment.row for segment in segments]
     ends: dict[int, int] = {}
     try:

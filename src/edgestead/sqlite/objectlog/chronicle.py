@@ -1,11 +1,11 @@
-"""History as the log's own thread sees it: what to follow, what to ask, when to tidy up.
+"""History from the log's thread: when to copy records, to answer questions, to thin out.
 
-Owns  when history follows the log, questions about the past, how far sealed segments may go.
+Owns  when history follows the log, questions about the past, which sealed segments history still needs.
 Not   bases, leases and commits (`local`).
 
-History has a thread of its own: a segment takes it longer than preparing the next one may take. On a full
-disk it works in the room that is reserved, and the oldest past goes first; when that is not enough it stays
-behind, and the segments with it.
+History has its own thread: copying a segment takes longer than preparing the next one may take. On a full
+disk it works in the reserved space and drops the oldest past first; when that is not enough it lags behind,
+and the segments are kept.
 """
 
 import logging
@@ -27,7 +27,7 @@ Told = Callable[[Any, LogError | None], None]
 
 
 class Chronicle:
-    """`durable` lists the live segments; `moved` is called when sealed segments may be free to go."""
+    """`durable` lists the live segments; `moved` is called when sealed segments may have become unneeded."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Chronicle:
         return self.cursor.segment
 
     def follow(self) -> None:
-        """Take over what is durable, unless that is going on."""
+        """Copy what is durable, unless that is already running."""
         if self._busy:
             return
         self._busy = True
@@ -77,7 +77,7 @@ class Chronicle:
         self._moved()
 
     def ask(self, job: Callable[[PastReader], T], done: Told) -> None:
-        """Have `job` run when history is as new as the log is now; `done(result, error)` comes back.
+        """Run `job` once history has all that is in the log now, then call `done(result, error)`.
 
         The error is a LogError.
         """
@@ -123,9 +123,9 @@ class Chronicle:
             self.bytes_total = total
 
     def finish(self, next_generation: int) -> None:
-        """Take over the last records, on this thread; the runner must be drained.
+        """Copy the last records, on this thread; the runner must be drained.
 
-        What will be written next is in a segment of that generation.
+        Later records will be in a segment of that generation.
         """
         try:
             self._follow(self._durable())

@@ -1,6 +1,6 @@
-"""The objects that the log has in mind: those with something in a live segment, a lease or an alarm.
+"""The objects in memory: those with records in a live segment, a lease or an alarm.
 
-Owns  numbers, epochs, heads, bases, tails; which objects hold which generation back.
+Owns  numbers, epochs, heads, bases, tails; which objects still need which generation.
 Not   bytes; when something becomes durable; alarms by time (`alarms`).
 """
 
@@ -15,13 +15,13 @@ from edgestead.store.objectlog import Alarm, CatalogueEntry, ObjectRef, Unchange
 
 
 class Known(Tracked):
-    """One object. `leased`: somebody holds it. `stale`: it must be read from the log anew."""
+    """One object. `leased`: there is a lease. `stale`: it must be read from the log again."""
 
     named: bool = True  # its name is in the catalogue or in a live segment
     epoch: int = 0
     leased: bool = False
     stale: bool = False
-    pinned: int = -1  # the last position that was handed out in this life
+    pinned: int = -1  # the last position handed out in this generation
 
     def entry(self) -> CatalogueEntry:
         return CatalogueEntry(self.ref, self.head, self.base, self.alarm_us, self.pending)
@@ -31,10 +31,10 @@ class Directory:
     """Objects by class and id, and by number."""
 
     def __init__(self, catalogue: Catalogue, recovered: Iterable[Recovered], oldest: dict[int, int]) -> None:
-        """`oldest` says since which generation an object has commits that its base lacks."""
+        """`oldest` says the first generation with commits of an object that its base lacks."""
         self._catalogue = catalogue
         self.known: dict[tuple[str, str], Known] = {}
-        # Since when a base lags, in the order in which they began to: the first is the oldest.
+        # The generation since which each base lags, in order of insertion: the first is the oldest.
         self.unbased: dict[int, tuple[int, Known]] = {}
         self.touched: dict[int, Known] = {}  # changed since the catalogue was last written
         self.alarms = LocalAlarms(self._number_of, self.numbered)
@@ -55,7 +55,7 @@ class Directory:
             self.unbased[found.number] = (generation, known)
 
     def find(self, ref: ObjectRef) -> Known:
-        """The object, from memory or catalogue, or a new one that is nowhere yet."""
+        """The object, from memory or catalogue, or a new one that is not stored yet."""
         known = self.known.get((ref.class_name, ref.id))
         if known is None:
             row = self._catalogue.object(ref.class_name, ref.id)
@@ -64,7 +64,7 @@ class Directory:
         return known
 
     def existing(self, ref: ObjectRef) -> Known | None:
-        """The object, when it was ever written."""
+        """The object, if it was ever written."""
         known = self.known.get((ref.class_name, ref.id))
         if known is not None:
             return known if known.named else None
@@ -85,20 +85,20 @@ class Directory:
         return None if known is None else known.number
 
     def forget(self, known: Known) -> None:
-        """Drop an object from memory when the catalogue alone can bring it back."""
+        """Drop an object from memory if the catalogue has all of it."""
         if known.leased or known.tail or known.number in self.unbased or known.number in self.touched:
             return
         self.known.pop((known.ref.class_name, known.ref.id), None)
 
     def note(self, known: Known, generation: int, alarm: Alarm) -> None:
-        """An object got commits, which land in this generation or a later one."""
+        """An object got commits, which will be in this generation or a later one."""
         self.touched[known.number] = known
         self.unbased.setdefault(known.number, (generation, known))
         if not isinstance(alarm, Unchanged):
             self.alarms.set(known.number, alarm)
 
     def restore(self, known: Known, found: Recovered) -> None:
-        """Take an object back to what the log says of it."""
+        """Reset an object to its state in the log."""
         known.head, known.base, known.tail = found.head, found.base, found.tail
         known.has_file, known.session, known.pending = found.has_file, found.session, found.pending
         known.pinned = -1
@@ -115,18 +115,18 @@ class Directory:
         fresh = sorted((entry for entry in fresh if _by_name(entry) > after), key=_by_name)
         merged = heapq.merge(fresh, self._catalogue.entries(after), key=_by_name)
         for _, entries in itertools.groupby(merged, key=_by_name):
-            yield next(entries)  # of equal names the one from memory comes first
+            yield next(entries)  # of equal names the one from memory is first
 
     def rows(self) -> list[ObjectRow]:
-        """What the catalogue does not say yet. Objects whose commits were refused wait for `restore`."""
+        """Objects whose rows in the catalogue are outdated. Those with refused commits wait for `restore`."""
         return [known.row() for known in self.touched.values() if not known.stale]
 
     def stale(self) -> list[Known]:
-        """Objects whose commits were refused: what the catalogue is to say of them is in the log only."""
+        """Objects with refused commits: their rows have to be computed from the log."""
         return [known for known in self.touched.values() if known.stale]
 
     def settled(self, rows: list[ObjectRow]) -> None:
-        """The catalogue now says these rows."""
+        """The catalogue has these rows now."""
         for row in rows:
             known = self.touched.get(row.number)
             if known is not None and not known.stale and known.row() == row:

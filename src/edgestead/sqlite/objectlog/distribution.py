@@ -1,10 +1,10 @@
-"""Objects of some logs, dealt out to other logs.
+"""Redistributing the objects of some logs to other logs.
 
-Owns  reading what closed logs hold, making new ones that begin where those ended.
+Owns  reading closed logs, creating new ones that begin where those ended.
 Not   closing the old logs with every base at its head; when the new ones count.
 
-A database file is linked, not copied, so the old logs stay whole until somebody removes them. Positions go on
-where they were: they are the objects' own. The past is copied.
+A database file is linked, not copied, so the old logs stay complete until they are removed. Positions
+continue, since each object has its own. The past is copied.
 """
 
 import os
@@ -85,7 +85,7 @@ def _life(folder: str) -> int:
 
 
 def _move_past(folder: str, numbers: dict[str, list[tuple[int, int]]], now_us: int) -> None:
-    """Copy what is kept of the past: (number there, number here) by old folder."""
+    """Copy the past: (number there, number here) by old folder."""
     with closing(History(history_path(folder))) as history:
         history.begin(now_us)
         for old, pairs in numbers.items():
@@ -93,7 +93,7 @@ def _move_past(folder: str, numbers: dict[str, list[tuple[int, int]]], now_us: i
 
 
 def _link(files: Files, old: str, new: str, has_file: bool) -> None:
-    """Link an object's database: the log's, or its own with the commits that still stand beside it."""
+    """Link an object's database: the log's, and its own one with the commits that are still in its `-wal`."""
     own, own_new = own_path(old), own_path(new)
     pairs = [(old, new)] if has_file else []
     pairs += [(own + end, own_new + end) for end in ("", "-wal") if files.exists(own + end)]

@@ -1,6 +1,6 @@
 """The real file system.
 
-Owns  `Files` and `File` on the operating system. Tests put simulated disks in its place (`testing.disks`).
+Owns  `Files` and `File` on the operating system. Tests use simulated disks instead (`testing.disks`).
 Not   SQLite's own files, which SQLite opens through the VFS that it is given.
 """
 

@@ -9,11 +9,11 @@ Not   files.
 
 A record is one group: it is written and synced as a whole, and the next one is written only after that. So
 any record of a later sequence proves that the ones before it were acknowledged. Its checksum starts from the
-folder's identity and the segment's generation: what an earlier use of a recycled file, or another folder,
-left behind never passes for a record. All numbers are little-endian.
+folder's identity and the segment's generation: old bytes of a recycled file, or of another folder, are never
+taken for a record. All numbers are little-endian.
 
-A record's time is that of its first commit. Commits that were made in a later millisecond, while the group
-before was being synced, stand behind an entry that says when (`KIND_TIME`, since version 2).
+A record's time is that of its first commit. Commits of a later millisecond, appended while the group before
+was being synced, follow an entry with their time (`KIND_TIME`, since version 2).
 """
 
 import struct
@@ -58,7 +58,7 @@ class SegmentHeader(msgspec.Struct, frozen=True):
 
 
 class Record(msgspec.Struct, frozen=True):
-    """One group as read. `payload` holds its entries; `end` is the offset behind it."""
+    """One group as read. `payload` has its entries; `end` is the offset after it."""
 
     sequence: int
     time_us: int
@@ -79,7 +79,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def seed_of(folder_id: bytes, generation: int) -> int:
-    """Where the checksums of one use of a segment start."""
+    """The start value of the checksums of one use of a segment."""
     return zlib.crc32(folder_id + generation.to_bytes(8, "little"))
 
 
@@ -91,7 +91,7 @@ def pack_header(header: SegmentHeader) -> bytes:
 
 
 def unpack_header(block: bytes) -> SegmentHeader | None:
-    """The header in a block, or None when it is none of ours, or torn."""
+    """The header in a block, or None when it is foreign or torn."""
     if len(block) < _HEADER.size:
         return None
     magic, version, folder_id, generation, bytes_total, crc = _HEADER.unpack_from(block)
@@ -133,7 +133,9 @@ def read_record(data: memoryview, offset: int, seed: int) -> Record | None:
 
 
 def record_length(data: memoryview, offset: int) -> int:
-    """The bytes that the record at an offset says it has; those of its header where none is, or cut off."""
+    """The length that the record at an offset declares; that of a header when there is none, or it is cut
+    off.
+    """
     if offset + RECORD_HEADER_BYTES > len(data):
         return RECORD_HEADER_BYTES
     magic, _, length, *_ = _RECORD.unpack_from(data, offset)
@@ -149,7 +151,7 @@ def torn_record(data: memoryview, offset: int, sequence: int) -> tuple[int, int]
 
 
 def read_entries(record: Record) -> Iterator[Entry]:
-    """The entries of a record, in order, without those that only say a time."""
+    """The entries of a record, in order, without those that only have a time."""
     offset, time_us = 0, record.time_us
     for _ in range(record.count):
         number, position, kind, flag, alarm_us, length = _ENTRY.unpack_from(record.payload, offset)
@@ -165,7 +167,7 @@ def read_entries(record: Record) -> Iterator[Entry]:
 def later_record(data: bytes, offset: int, seed: int) -> int | None:
     """The offset of a whole record somewhere behind a broken one, or None.
 
-    A torn last group leaves none: the group behind it was never written.
+    There is none behind a torn last group: the next group was never written.
     """
     view = memoryview(data)
     while (offset := data.find(RECORD_MAGIC, offset)) >= 0:

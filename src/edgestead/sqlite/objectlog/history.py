@@ -1,11 +1,11 @@
-"""The past of every object of a folder, in one SQLite database: `log/history.db`.
+"""The history of every object of a folder, in one SQLite database: `log/history.db`.
 
-Owns  the tables: blocks of commits, snapshots, pins, the log's cursor; what they take in bytes.
+Owns  the tables: blocks of commits, snapshots, pins, the log's cursor; their size in bytes.
 Not   what is in a block (`blocks`); objects' names (`catalogue`).
 
 A block holds commits of one session of one object that follow one another. A snapshot is the whole state
-after one commit, so that reading need not begin at the first. `generation` is that of bookmarks: the
-folder's life in which the commits were made.
+after one commit, so that reading need not begin at the first. `generation` is that of bookmarks when the
+commits were made.
 """
 
 from contextlib import closing, suppress
@@ -55,15 +55,15 @@ _PRAGMAS = (
     "journal_mode=WAL",
     "synchronous=FULL",
     "cache_size=-4096",
-    # After each commit the write-ahead log is written from its beginning again, so that what it has grown to
-    # once, with as much free in the database (`RESERVE_BYTES`), is room for following on a full disk.
+    # After each commit the write-ahead log is written from its beginning again, so its size once grown, with
+    # as much free in the database (`RESERVE_BYTES`), is reserved for following the log on a full disk.
     "wal_autocheckpoint=1",
 )
 RESERVE_BYTES = 1024 * 1024
 _PAGE_BYTES = 4_096
 _BLOCK = "number, first, last, first_us, last_us, generation, session, thinned, pages, raw, length(body)"
 PIECE_BYTES = 1024 * 1024  # of a snapshot, compressed together
-VACUUM_PAGES = 256  # given back to the file system at once
+VACUUM_PAGES = 256  # returned to the file system at a time
 
 
 def steps_of(names: set[str]) -> int:
@@ -72,7 +72,7 @@ def steps_of(names: set[str]) -> int:
 
 
 def has_any(path: str) -> bool:
-    """Whether there is a history at all, whole or not. Changes no file."""
+    """Whether there is a history, complete or not. Changes no file."""
     try:
         db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
     except apsw.CantOpenError:
@@ -83,7 +83,7 @@ def has_any(path: str) -> bool:
 
 
 def check_schema(path: str) -> None:
-    """Raises LogError when a newer program has been at a history; apsw.Error when it is none."""
+    """Raises LogError for a history that a newer program upgraded; apsw.Error for another kind of file."""
     with closing(apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)) as db:
         schema.check(db, path, PART, MIGRATIONS, steps_of)
 
@@ -113,7 +113,7 @@ class BlockRow(msgspec.Struct, frozen=True):
 
 
 class SnapshotRow(msgspec.Struct, frozen=True):
-    """One snapshot without its pages. `rest` is what `past` packs beside them."""
+    """One snapshot without its pages. `rest` is what `past` packs in addition to them."""
 
     number: int
     position: int
@@ -126,10 +126,10 @@ class SnapshotRow(msgspec.Struct, frozen=True):
 
 
 class History:
-    """The database, for one thread. Use it inside `with history:` to have several changes in one commit."""
+    """The database, for one thread. Use `with history:` for several changes in one commit."""
 
     def __init__(self, path: str, vfs: str = "") -> None:
-        """Bring it to this program's schema. Raises LogError for a newer one, OSError, apsw.Error."""
+        """Upgrade to this program's schema. Raises LogError for a newer one, OSError, apsw.Error."""
         self._db = apsw.Connection(path, vfs=vfs or None)
         try:
             self._run(_ALONE)
@@ -158,7 +158,7 @@ class History:
 
     @property
     def has_begun(self) -> bool:
-        """Whether what was there before any history has been taken in."""
+        """Whether objects that are older than history have been added."""
         return bool(self._run("SELECT 1 FROM begun"))
 
     def begin(self, time_us: int) -> None:
@@ -242,7 +242,7 @@ class History:
     # snapshots
 
     def add_snapshot(self, row: SnapshotRow, image: bytes | bytearray) -> int:
-        """Keep a state; gives its bytes as stored."""
+        """Store a state; returns its stored size."""
         stored = len(row.rest)
         with memoryview(image) as view:
             for piece, start in enumerate(range(0, len(view), PIECE_BYTES)):
@@ -288,7 +288,7 @@ class History:
         self._run("INSERT OR REPLACE INTO pins VALUES (?, ?, ?)", (number, position, time_us))
 
     def pins(self, number: int) -> dict[int, int]:
-        """position → when it was handed out last."""
+        """position → the last time it was handed out."""
         return dict(self._run("SELECT position, time_us FROM pins WHERE number = ?", (number,)))
 
     def remove_pins(self, before_us: int) -> None:
@@ -302,12 +302,12 @@ class History:
         return [number for (number,) in self._run(query, (after, limit))]
 
     def largest(self) -> int | None:
-        """The object whose blocks take most."""
+        """The object with the largest blocks in total."""
         rows = self._run("SELECT number FROM blocks GROUP BY number ORDER BY sum(length(body)) DESC LIMIT 1")
         return int(rows[0][0]) if rows else None
 
     def total_bytes(self) -> int:
-        """What is in use of the database file."""
+        """The used part of the database file."""
         query = (
             "SELECT (p.page_count - f.freelist_count) * s.page_size "
             "FROM pragma_page_count() p, pragma_freelist_count() f, pragma_page_size() s"
@@ -315,18 +315,18 @@ class History:
         return int(self._run(query)[0][0])
 
     def trim(self) -> None:
-        """Give some free pages back to the file system, but for the reserve."""
+        """Return some free pages to the file system, except the reserve."""
         free = int(self._run("PRAGMA freelist_count")[0][0])
         if free > RESERVE_BYTES // _PAGE_BYTES + VACUUM_PAGES:
             self._run(f"PRAGMA incremental_vacuum({VACUUM_PAGES})")
 
     def check(self) -> list[str]:
-        """What SQLite finds wrong with the database; empty when nothing is."""
+        """The faults that SQLite finds in the database; empty without any."""
         found = [str(row[0]) for row in self._run("PRAGMA quick_check(10)")]
         return [] if found == ["ok"] else found
 
     def copy_from(self, path: str, numbers: list[tuple[int, int]]) -> None:
-        """Take over the past of objects of another, closed folder: (number there, number here)."""
+        """Copy the history of objects of another, closed folder: (number there, number here)."""
         self._run("ATTACH ? AS there", (path,))
         try:
             with self._db:

@@ -1,6 +1,6 @@
 """The object log on local files.
 
-Owns  the order of things: start, leases, appends, bases, retirement, end.
+Owns  the sequence of start, leases, appends, bases, retirement and closing.
 Not   the databases' contents, beyond whole pages; the past (`questions`); asyncio.
 
     folder/log/lock, catalogue.db, history.db, segment-0001.log …
@@ -91,10 +91,10 @@ class Progress(NamedTuple):
 class LocalObjectLog:
     """`Log` on local files, with `past`, alarms and `room`. Used from one thread; results come back on it.
 
-    `fatal` is told of a failure after which only a new start can know what is durable; it should end the
-    process. `random` gives bytes for the folder's identity.
-    Raises (when opened) BlockingIOError when another process holds the folder, LogDamaged when an
-    acknowledged record cannot be read, NoSpace when there is no room for a segment, OSError, apsw.Error.
+    `fatal` is called after a failure that leaves unknown what is durable until a restart; it should end the
+    process. `random` returns bytes for the folder's identity.
+    Raises (when opened) BlockingIOError when another process has the folder, LogDamaged when an
+    acknowledged record cannot be read, NoSpace when there is no space for a segment, OSError, apsw.Error.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class LocalObjectLog:
 
     @property
     def store(self) -> ObjectStore:
-        """All that the interfaces have of it."""
+        """The log as the interfaces' `Objects`."""
         return ObjectStore(self, self.past, self._directory.alarms, self.room)
 
     # the start
@@ -196,7 +196,7 @@ class LocalObjectLog:
         if self._writer.broken is not None:
             raise self._writer.broken
         known = self._directory.find(ref)
-        if known.leased:  # whoever holds it has the tail, and perhaps commits that were never logged
+        if known.leased:  # the lease's owner has the tail, and perhaps commits that were never logged
             self.settle()
             known.stale = True
         if known.stale:
@@ -206,7 +206,7 @@ class LocalObjectLog:
         return LocalLease(self, known, data_path(self.folder, known.ref))
 
     def _check_room(self, *, upkeep: bool = False) -> None:
-        """Raises LogBroken, NoSpace where nothing can be appended."""
+        """Raises LogBroken or NoSpace when appending is not possible."""
         if self._writer.broken is not None:
             raise self._writer.broken
         if self._upkeep.full and not upkeep:
@@ -231,7 +231,7 @@ class LocalObjectLog:
         return self._writer.syncs_quickly
 
     def _reread(self, known: Known) -> None:
-        """Make an object again from catalogue and log: commits that were refused are in its file."""
+        """Rebuild an object from catalogue and log, because its file contains refused commits."""
         rows = [durable.row for durable in self._durable()]
         found = read_one(self._files, self._log_folder, self._catalogue, rows, known.number, known.ref)
         redo(self._files, data_path(self.folder, known.ref), found)
@@ -240,7 +240,7 @@ class LocalObjectLog:
     # upkeep
 
     def tend(self) -> None:
-        """Do what had to wait: look for space again, shorten the log. To be called every second or so."""
+        """Do deferred work: look for free space again, shorten the log. To be called about every second."""
         if self._upkeep.spare is None or self._upkeep.full:
             self._upkeep.look_for_space()
         self._retire()
@@ -248,11 +248,11 @@ class LocalObjectLog:
         self._runners[1].run(self._mark.sync, lambda _, error: None)
 
     def _retire(self) -> None:
-        """Drop sealed segments that no base needs, once everything said of the objects is durable."""
+        """Drop sealed segments that no base needs, once all commits of the objects are durable."""
         if self._retiring or self.is_closed or not self._upkeep.sealed:
             return
         if self._chronicle.needed_from <= self._upkeep.sealed[-1].generation:
-            self._chronicle.follow()  # which comes back here, perhaps at once
+            self._chronicle.follow()  # which calls this method again, perhaps immediately
             if self._retiring or not self._upkeep.sealed:
                 return
         needed_from = self._directory.needed_from(self._upkeep.generation)
@@ -262,7 +262,7 @@ class LocalObjectLog:
         try:
             keep = self._files.lock(keep_path(self.folder))
         except BlockingIOError:
-            return  # somebody copies the folder: every segment from before is needed to make the copy whole
+            return  # the folder is being copied: the copy needs every segment from before
         self._retiring = True
         rows = self._directory.rows()
 
@@ -281,9 +281,10 @@ class LocalObjectLog:
         self._writer.when_decided(written)
 
     def _know_all(self) -> bool:
-        """Read objects whose commits were refused anew: the segments that say what they were are to go.
+        """Read objects with refused commits from the log again, before the segments with their state are
+        dropped.
 
-        False while somebody holds one, or its database cannot be written: then they stay.
+        False while one of them is leased, or its database cannot be written: then the segments stay.
         """
         for known in self._directory.stale():
             if known.leased:
@@ -306,13 +307,13 @@ class LocalObjectLog:
         """How many full segments wait for their objects."""
         return len(self._upkeep.sealed)
 
-    # what only who opened it asks for
+    # only for the code that opened the log
 
     def copy_books(self, folder: str, done: Told[None]) -> None:
         """Copy history, then the catalogue, to where they are in `folder`; each as it is at one moment.
 
-        With the segments, copied afterwards, and whatever was in the databases' files meanwhile, that is a
-        folder as a crash leaves one, provided that no segment went since the copying began (`keep_path`).
+        With the segments, copied afterwards, and the databases' files in any state of that time, this equals
+        a folder after a crash, if no segment was removed since the copy began (`keep_path`).
         """
 
         def history_copied(_: None, error: LogError | None) -> None:
@@ -333,14 +334,14 @@ class LocalObjectLog:
         return [*found, *((Durable(active.row, active.offset, False),) if active else ())]
 
     def _look_at_records(self) -> Callable[[], list[str]]:
-        """What is wrong with the durable records of now, for another thread to ask."""
+        """A function for another thread that returns the faults in the records that are durable now."""
         return partial(
             check_durable, self._files, self._log_folder, self._catalogue.folder_id, self._durable()
         )
 
     @property
     def life(self) -> int:
-        """The generation of bookmarks that are handed out now."""
+        """The generation of new bookmarks."""
         return self._identity.life
 
     @property
@@ -351,7 +352,7 @@ class LocalObjectLog:
 
     @property
     def history_bytes(self) -> int:
-        """What the past takes on disk."""
+        """The size of the history on disk."""
         return self._chronicle.bytes_total
 
     def find(self, ref: ObjectRef) -> CatalogueEntry | None:
@@ -390,7 +391,7 @@ class LocalObjectLog:
                 return
 
     def _settle_all(self) -> None:
-        """Leave no segment that the next start would have to read, tails apart.
+        """Retire every segment that the next start would have to read, except for tails.
 
         On a full disk it reads them.
         """
@@ -409,7 +410,7 @@ class LocalObjectLog:
 
 
 class LocalRoom:
-    """The room for the log and for the databases beside it."""
+    """The disk space for the log and for the databases next to it."""
 
     def __init__(self, upkeep: Upkeep, writer: GroupWriter) -> None:
         self._upkeep, self._writer = upkeep, writer
@@ -423,7 +424,7 @@ class LocalRoom:
 
 
 class LocalLease:
-    """A `Lease` of a `LocalObjectLog`. It is over when its object has another epoch."""
+    """A `Lease` of a `LocalObjectLog`. It ends when its object's epoch changes."""
 
     __slots__ = (
         "_epoch",
@@ -441,7 +442,7 @@ class LocalLease:
     )
 
     def __init__(self, log: LocalObjectLog, known: Known, path: str) -> None:
-        """Takes the object's tail along."""
+        """Takes over the object's tail."""
         self._log, self._known, self._epoch = log, known, known.epoch
         self.ref, self.path, self.life = known.ref, path, log.life
         self.has_file, self.head, self.alarm_us = known.has_file, known.head, known.alarm_us

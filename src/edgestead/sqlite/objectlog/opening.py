@@ -1,7 +1,7 @@
-"""What has to happen to a folder before its log takes commits: opening its books, redoing what was logged.
+"""Preparing a folder before its log accepts commits: opening its databases, redoing logged commits.
 
-Owns  the order within each step, and which error a full or damaged disk becomes.
-Not   anything while the log runs.
+Owns  the order of the steps, and the errors of a full or damaged disk.
+Not   the running log.
 """
 
 import logging
@@ -31,17 +31,17 @@ log = logging.getLogger(__name__)
 
 
 def open_folder(files: Files, folder: str) -> File:
-    """Make what is missing, and hold the lock. Raises BlockingIOError, OSError."""
+    """Create the folders that are missing, and take the lock. Raises BlockingIOError, OSError."""
     for path in (log_folder(folder), data_folder(folder)):
         files.make_folder(path)
     files.sync_folder(folder)
     lock = files.lock(f"{log_folder(folder)}/lock")
-    files.open(keep_path(folder), create=True).close()  # here, where a full disk may say so
+    files.open(keep_path(folder), create=True).close()  # here, where the error of a full disk is expected
     return lock
 
 
 def open_catalogue(files: Files, folder: str, vfs: str, folder_id: bytes, made_us: int) -> Catalogue:
-    """Make one where there is neither log nor object, else open the one that has to be there.
+    """Create a catalogue where there is neither log nor object; otherwise open the existing one.
 
     Raises NoSpace, LogDamaged, LogError for a newer schema, OSError, apsw.Error.
     """
@@ -54,7 +54,7 @@ def open_catalogue(files: Files, folder: str, vfs: str, folder_id: bytes, made_u
 
 
 def find_mark(files: Files, folder: str, catalogue: Catalogue, life: int) -> Mark | None:
-    """What the mark says. One that is missed is told. Raises OSError."""
+    """The position of the mark. A missing mark is logged. Raises OSError."""
     found = read_mark(files, folder, catalogue.folder_id)
     if found is None and catalogue.marked_life == life:
         log.warning("%s", missed(folder))
@@ -62,7 +62,7 @@ def find_mark(files: Files, folder: str, catalogue: Catalogue, life: int) -> Mar
 
 
 def open_mark(files: Files, folder: str, catalogue: Catalogue, life: int, found: Mark | None) -> Watermark:
-    """The mark, from now on missed when it is gone. Raises NoSpace, OSError."""
+    """The open mark; if it is gone later, that will be noticed. Raises NoSpace, OSError."""
     try:
         made = Watermark(files, folder, catalogue.folder_id, anew=found is None)
         files.sync_folder(log_folder(folder))
@@ -89,7 +89,9 @@ def open_history(folder: str, vfs: str) -> History:
 def begin_past(
     files: Files, folder: str, catalogue: Catalogue, history: History, life: int, time_us: int
 ) -> None:
-    """A folder from before there was history, or that lost it: the past begins with what is there now."""
+    """For a folder without history, because it is older or lost it: the past begins with the present
+    state.
+    """
     past = PastReader(history)
     if catalogue.last_number():
         log.warning("%s: there is no past of these objects: it begins now", history_path(folder))
@@ -104,9 +106,9 @@ def begin_past(
 
 
 def _sync_segments(files: Files, folder: str, slots: list[str]) -> None:
-    """Make durable what was read: a killed process may have written a record without syncing it.
+    """Sync what was read: a killed process may have written a record without syncing it.
 
-    Later records would follow it, and a power cut could take it from before them.
+    Otherwise a power cut could lose it and keep later records.
     """
     for slot in slots:
         file = files.open(f"{folder}/{slot}")
@@ -117,7 +119,7 @@ def _sync_segments(files: Files, folder: str, slots: list[str]) -> None:
 
 
 def redo_all(files: Files, folder: str, catalogue: Catalogue, history_needs: int, mark: Mark) -> Found:
-    """Redo every object, make that durable, write it down; then only tails and history keep segments live.
+    """Redo every object, sync, update the catalogue; then only tails and history still need segments.
 
     History does not have the segments from `history_needs` on. Raises LogDamaged, LogLost when they end
     before `mark`, OSError, apsw.Error.

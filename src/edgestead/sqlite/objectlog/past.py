@@ -1,4 +1,4 @@
-"""What an object was: states, positions and moments, read from history.
+"""Earlier states, positions and moments of an object, read from history.
 
 Owns  folding a snapshot and the blocks after it into a state; finding positions by time; snapshots.
 Not   writing blocks (`archive`); bringing an object to a state (`restoring`).
@@ -18,7 +18,7 @@ from edgestead.store.objectlog import UNCHANGED, CommitKind, Restored, Target, U
 from edgestead.store.pages import PAGE_BYTES
 from edgestead.store.past import END_OF_SESSION, LoggedPosition, ObjectState
 
-# A snapshot when reading from the last one costs this much more than reading the snapshot itself.
+# A new snapshot is taken when reading from the last one costs this much more than reading a new one.
 SNAPSHOT_PAGES = 8  # page images for each page of the database …
 SNAPSHOT_PAGES_LEAST = 2_048  # … and this many in any case
 SNAPSHOT_RAW_LEAST = 8 * 1024 * 1024  # bytes of blocks before compression
@@ -26,14 +26,14 @@ _LATEST = 2**63 - 1
 
 
 class _Rest(msgspec.Struct, array_like=True):
-    """What a snapshot has beside its pages."""
+    """The parts of a snapshot other than its pages."""
 
     tail: Tail
     alarm_us: int | None
 
 
 class Begun(msgspec.Struct, frozen=True):
-    """Whose past begins, and when."""
+    """The object whose past begins, and when."""
 
     number: int
     time_us: int
@@ -50,7 +50,7 @@ class PastReader:
     # positions
 
     def find(self, number: int, target: Target, generation: int) -> LoggedPosition:
-        """The commit that a bookmark of a generation means: one that was there then. Raises Unknown."""
+        """The commit of a bookmark: it must have existed in that generation. Raises Unknown."""
         if target.position == END_OF_SESSION:
             return self._end_of(number, target.session)
         if target.position == 0:
@@ -68,7 +68,7 @@ class PastReader:
         raise Unknown("the bookmark names no commit that is kept")
 
     def at_time(self, number: int, time_us: int) -> LoggedPosition:
-        """The last commit at or before a time. Raises Unknown when it is not kept any more."""
+        """The last commit at or before a time. Raises Unknown when it is no longer kept."""
         row = self._history.block_at(number, time_us, _LATEST)
         if row is not None:
             found = None
@@ -110,16 +110,18 @@ class PastReader:
                     yield row, entry
 
     def positions(self, number: int, after: int, upto: int) -> list[LoggedPosition]:
-        """The same, as they are told. Raises Unknown when the first of them are not kept."""
+        """The same as an iterator. Raises Unknown when the first of them are no longer kept."""
         found = [_located(row, entry) for row, entry in self.entries(number, after, upto)]
         if not found and after < upto:
             raise Unknown("nothing that old is kept")
         return found
 
     def restoring(self, number: int, session: int) -> range:
-        """The commits that began a session without completing the restore: `stop` is the one that did.
+        """The commits of an incomplete restore at the beginning of a session; `stop` is the one that
+        completed it.
 
-        An empty range at 0 when the session began without a restore, or longer ago than what is kept.
+        An empty range at 0 when the session began without a restore, or before the oldest commit that is
+        kept.
         """
         row = self._history.first_block(number, session)
         if row is not None:
@@ -130,7 +132,7 @@ class PastReader:
         return range(0)
 
     def moments(self, number: int, since_us: int, until_us: int, limit: int) -> list[LoggedPosition]:
-        """The commits between two times, newest first, but for those on the way of a restore."""
+        """The commits between two times, newest first, except those of an incomplete restore."""
         pins = self._history.pins(number)
         found: list[LoggedPosition] = []
         restoring: dict[int, range] = {}
@@ -162,7 +164,7 @@ class PastReader:
     # states
 
     def state(self, number: int, position: int) -> ObjectState:
-        """Everything that the object was after a commit. Raises Unknown when a part of it is not kept."""
+        """The whole state after a commit. Raises Unknown when a part of it is no longer kept."""
         state = self._begin(number, position)
         for row, entry in self.entries(number, state.position, position):
             # The first commits may have been merged into a later one: its block begins where they did.
@@ -183,11 +185,13 @@ class PastReader:
         return ObjectState(snapshot.position, image, rest.tail, rest.alarm_us)
 
     def check_all(self) -> list[str]:
-        """What SQLite finds wrong with all of history. As long as reading the file takes: once for many."""
+        """The faults that SQLite finds in the history database. Reads the whole file: call it once for many
+        objects.
+        """
         return [f"history: {words}" for words in self._history.check()]
 
     def check(self, number: int, head: int) -> list[str]:
-        """Read everything that is kept of an object; what is wrong with it, in words."""
+        """Read everything that is kept of an object; returns the faults, as text."""
         wrong: list[str] = []
         try:
             expected: int | None = None
@@ -215,7 +219,7 @@ class PastReader:
         return pages > least or raw > SNAPSHOT_RAW_LEAST + least * PAGE_BYTES
 
     def begin_with(self, found: Begun, state: ObjectState) -> None:
-        """Keep a state from which the past of an object begins: what was before it is not known."""
+        """Store the state with which the past of an object begins; earlier states are unknown."""
         rest = msgspec.msgpack.encode(_Rest(state.tail, state.alarm_us))
         total = len(state.image) // PAGE_BYTES
         made = SnapshotRow(
@@ -231,7 +235,7 @@ class PastReader:
         self._history.add_snapshot(made, state.image)
 
     def make_snapshot(self, number: int, position: int) -> None:
-        """Keep the state after a commit as a whole. Raises Unknown."""
+        """Store a snapshot of the state after a commit. Raises Unknown."""
         state = self.state(number, position)
         row, entry = next(iter(self.entries(number, position - 1, position)))
         self.begin_with(Begun(number, entry.time_us, row.generation, row.session), state)
@@ -261,7 +265,7 @@ def apply(state: ObjectState, entry: PastEntry) -> None:
 
 
 def _add_stored(found: list[LoggedPosition], position: int, stored: int) -> None:
-    """What was on the way of a restore counts as part of it."""
+    """Commits of an incomplete restore count as part of it."""
     if found and found[-1].position == position:
         found[-1] = msgspec.structs.replace(found[-1], stored=found[-1].stored + stored)
 

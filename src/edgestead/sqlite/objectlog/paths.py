@@ -1,4 +1,4 @@
-"""Where everything of one objects process is, below its folder.
+"""The files of one objects process, below its folder.
 
 Owns  the names.
 Not   what the files hold; which folder a process has (`server.objects.layout`).
@@ -28,7 +28,7 @@ def mark_path(folder: str) -> str:
 
 
 def keep_path(folder: str) -> str:
-    """Whoever holds a lock on this file keeps the log's segments from going."""
+    """While this file is locked, no segment of the log is removed."""
     return f"{folder}/log/keep"
 
 

@@ -1,6 +1,6 @@
 """The past of a local log's objects.
 
-Owns  asking history once it has every commit that was appended; taking an object back.
+Owns  reading history once it has every commit that was appended; restoring an object.
 Not   reading history (`past`), or writing it (`archive`).
 """
 
@@ -20,7 +20,9 @@ T = TypeVar("T")
 
 
 class LocalPast:
-    """`Past` on local files. `look_at_records()` gives what looks at the records that are durable by then."""
+    """`Past` on local files. `look_at_records()` returns a function that checks the records that are durable
+    by then.
+    """
 
     def __init__(
         self,
@@ -89,7 +91,7 @@ class LocalPast:
         return known
 
     def _ask(self, ref: ObjectRef, job: Callable[[PastReader, int], T], done: Told[T]) -> None:
-        """Have `job(past, number)` run when history has every commit that was appended."""
+        """Run `job(past, number)` once history has every commit that was appended."""
         try:
             number = self._existing(ref).number
         except Unknown as error:
@@ -101,7 +103,7 @@ class LocalPast:
         def decided(error: LogError | None) -> None:
             if isinstance(error, LogBroken):
                 done(None, error)
-            else:  # what was refused is no part of the past
+            else:  # refused commits are not part of the past
                 self._chronicle.ask(job, done)
 
         self._writer.when_decided(decided)

@@ -1,9 +1,9 @@
-"""From what a disk holds to what every object is.
+"""Recovery: the state of every object from the files on the disk.
 
 Owns  reading all live segments in order, folding their entries per object, redoing pages.
 Not   serving; writing to segments.
 
-The rule is one: a database file is its catalogued base, plus the newest image of every page logged since,
+There is one rule: a database file is its catalogued base, plus the newest image of every page logged since,
 cut to the size of the last logged transaction; key records logged after that are its tail. A `-wal` file is
 never read: it may hold commits that were never acknowledged. Redoing twice gives the same file, so recovery
 may itself be cut off at any moment.
@@ -34,7 +34,7 @@ FRAME_BYTES = FRAME_HEADER_BYTES + PAGE_BYTES
 
 
 class Recovered(Tracked):
-    """One object as the log's records leave it.
+    """One object after the log's records.
 
     `pages` are the newest images since the base, `paged` the position of the last commit that brought any.
     """
@@ -45,7 +45,7 @@ class Recovered(Tracked):
 
 
 class Found(msgspec.Struct):
-    """Everything that live segments hold. `oldest` is each object's first generation with records."""
+    """The content of the live segments. `oldest` is each object's first generation with records."""
 
     objects: dict[int, Recovered]
     oldest: dict[int, int]
@@ -54,7 +54,7 @@ class Found(msgspec.Struct):
     sequence: int
     time_us: int
     ends: dict[int, int] = msgspec.field(default_factory=dict)  # of records, by the segment's generation
-    dropped: list[str] = msgspec.field(default_factory=list)  # groups that nobody was told of, in words
+    dropped: list[str] = msgspec.field(default_factory=list)  # groups that were not acknowledged, as text
 
 
 def read_segments(
@@ -64,7 +64,7 @@ def read_segments(
     rows: list[SegmentRow],
     dropped: Callable[[str], None] = lambda words: None,
 ) -> Iterator[tuple[SegmentRow, Record]]:
-    """Every record of the live segments, in order. `dropped` is told of the beginning of one that is torn.
+    """Every record of the live segments, in order. `dropped` is called with the offset of a torn one.
 
     Raises LogDamaged, naming the segment, when a record that must have been acknowledged cannot be read.
     """
@@ -113,7 +113,7 @@ def recover(files: Files, folder: str, catalogue: Catalogue, mark: Mark) -> Foun
 
 
 def _check_end(folder: str, rows: list[SegmentRow], last: int, ends: dict[int, int], mark: Mark) -> None:
-    """Whatever lies before the segment of the mark is told by a gap; one that is gone was in databases."""
+    """A lost segment before the mark's is detected as a gap; a retired one was in databases."""
     if mark.generation > last:
         raise LogDamaged(
             f"{folder}/catalogue.db is older than the log: it knows {last} segments, acknowledged records "
@@ -135,7 +135,7 @@ def fold(
     catalogued: Callable[[int], ObjectRow | None],
     entry: Entry,
 ) -> None:
-    """Apply one entry to what is known. Raises LogDamaged when it does not follow from that."""
+    """Apply one entry to the state. Raises LogDamaged when it does not fit."""
     if entry.kind == KIND_NAME:
         names[entry.number] = ObjectRef(*msgspec.msgpack.decode(entry.body))
         return
@@ -178,7 +178,7 @@ def _begin(
 
 
 def of_row(row: ObjectRow) -> Recovered:
-    """An object as the catalogue has it; its base is all there is."""
+    """An object from the catalogue alone, without records."""
     found = Recovered.of_row(row)
     found.head = found.base
     return found
@@ -218,7 +218,7 @@ def _write_pages(files: Files, path: str, recovered: Recovered) -> None:
 def read_one(
     files: Files, folder: str, catalogue: Catalogue, rows: list[SegmentRow], number: int, ref: ObjectRef
 ) -> Recovered:
-    """One object as catalogue and log have it, for a log that is open. Raises LogDamaged."""
+    """The state of one object in catalogue and log, for an open log. Raises LogDamaged."""
     objects: dict[int, Recovered] = {}
     names: dict[int, ObjectRef] = {}
     for _, record in read_segments(files, folder, catalogue.folder_id, rows):

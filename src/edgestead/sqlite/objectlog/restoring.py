@@ -1,10 +1,10 @@
-"""How an object becomes what it was: commits that lead there, and pages in its file.
+"""Restoring an object: the commits of a restore, and its pages in the file.
 
 Owns  the difference between a database file and a state, as a commit; an empty database's one page.
 Not   finding the state (`past`); logging the commits.
 
-A restore is an ordinary commit, so everything that holds for commits holds for it: it is durable as a whole
-or not at all, is part of history, and can be undone.
+A restore is an ordinary commit: it is durable as a whole or not at all, is part of history, and can be
+undone.
 """
 
 import apsw
@@ -17,7 +17,7 @@ from edgestead.store.past import ObjectState
 
 
 def _empty_page() -> bytes:
-    """The database file that a fresh database has once something was in it."""
+    """The file of a database from which everything was deleted."""
     connection = apsw.Connection(":memory:")
     for statement in (f"PRAGMA page_size = {PAGE_BYTES}", "CREATE TABLE t (a)", "DROP TABLE t", "VACUUM"):
         connection.execute(statement).fetchall()
@@ -31,9 +31,9 @@ EMPTY_PAGE = _empty_page()
 
 
 def restoring_commits(current: bytes, state: ObjectState, session: int) -> list[Commit]:
-    """What to append so that an object whose file is `current` is in `state`, in a session of its own.
+    """The commits that change an object with the file `current` to `state`, in a new session.
 
-    Raises LogError when more changes than one commit may hold.
+    Raises LogError when there are more changes than fit into one commit.
     """
     follow: list[Commit] = []
     image = bytes(state.image) or (EMPTY_PAGE if current else b"")
@@ -73,7 +73,7 @@ def read_file(files: Files, path: str) -> bytes:
 
 
 def write_frames(files: Files, path: str, frames: bytes) -> None:
-    """Bring a database file to what a logged commit says. Not synced: the log has it."""
+    """Apply a logged commit to a database file. Not synced: the commit is in the log."""
     files.make_folder(path.rpartition("/")[0])
     step = FRAME_HEADER_BYTES + PAGE_BYTES
     file = files.open(path, create=True)

@@ -1,6 +1,6 @@
-"""Where the log's slow work runs.
+"""Running the log's slow work.
 
-Owns  the contract of a runner, and its two plain kinds.
+Owns  the interface of a runner, and its two simple implementations.
 Not   what the work is. A simulated runner is in `testing.simulation`.
 """
 
@@ -20,7 +20,7 @@ Done = Callable[[Any, Exception | None], None]
 
 
 class Runner(Protocol):
-    """Runs jobs one after the other, away from the owner's thread; `done(result, error)` comes back on it."""
+    """Runs jobs in order, off the owner's thread; `done(result, error)` is called on the owner's thread."""
 
     def run(self, job: Job, done: Done) -> None: ...
 
@@ -42,7 +42,7 @@ def attempt(job: Job) -> tuple[Any, Exception | None]:
 
 
 class InlineRunner:
-    """Runs each job at once, on the owner's thread."""
+    """Runs each job immediately, on the owner's thread."""
 
     def run(self, job: Job, done: Done) -> None:
         done(*attempt(job))
@@ -55,15 +55,15 @@ class InlineRunner:
 
 
 class TimedRunner(InlineRunner):
-    """The same, and it knows how long jobs take on the owner's thread.
+    """The same, and it measures how long jobs take on the owner's thread.
 
-    `clock` gives seconds. Without one nobody knows, and `is_quick` stays false, so that runs can be repeated.
+    `clock` returns seconds. Without one `is_quick` stays false, so that runs are repeatable.
     """
 
     def __init__(self, clock: Callable[[], float] | None) -> None:
         self._clock = clock
-        self._seconds = 0.0  # an average that forgets
-        self._elsewhere = 0  # jobs that another runner got meanwhile
+        self._seconds = 0.0  # a moving average
+        self._elsewhere = 0  # jobs given to another runner meanwhile
 
     @property
     def is_quick(self) -> bool:
@@ -71,7 +71,7 @@ class TimedRunner(InlineRunner):
         return self._clock is not None and self._seconds < QUICK_SECONDS
 
     def is_due(self) -> bool:
-        """Whether one of the jobs that would go elsewhere is to be tried here. Asked once for each."""
+        """Whether to run one of the other runner's jobs here, as a sample. To be called once for each job."""
         self._elsewhere += 1
         return self._clock is not None and self._elsewhere % TRY_EVERY == 0
 
@@ -80,13 +80,13 @@ class TimedRunner(InlineRunner):
             return super().run(job, done)
         began = self._clock()
         result = attempt(job)
-        seconds = min(self._clock() - began, 2 * QUICK_SECONDS)  # one that is late is not many that are slow
+        seconds = min(self._clock() - began, 2 * QUICK_SECONDS)  # limits the weight of an outlier
         self._seconds += (seconds - self._seconds) / 8
         done(*result)
 
 
 class ThreadRunner:
-    """Runs jobs on one thread of its own.
+    """Runs jobs on one separate thread.
 
     `call_soon` is the loop's `call_soon_threadsafe`.
     """

@@ -1,7 +1,7 @@
-"""Bringing a book of the log, `catalogue.db` or `history.db`, to this program's schema.
+"""Upgrading a database of the log, `catalogue.db` or `history.db`, to this program's schema.
 
-Owns  files from before schemas were numbered: which steps they have been through.
-Not   what the steps say.
+Owns  files older than the numbering of migrations: which ones they have had.
+Not   the migrations themselves.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,9 +22,9 @@ Unnumbered = Callable[[set[str]], int]
 def bring_up(
     db: apsw.Connection, path: str, part: str, steps: Sequence[Migration], unnumbered: Unnumbered
 ) -> None:
-    """Apply what is missing, after a copy beside the file where it held anything.
+    """Apply what is missing, after copying a non-empty file to one next to it.
 
-    Raises LogError, naming the file, when a newer program has been here or a step fails; OSError or
+    Raises LogError, naming the file, when a newer program upgraded it or a migration fails; OSError or
     apsw.Error when the copy cannot be made. Then nothing was changed.
     """
     try:
@@ -37,7 +37,7 @@ def bring_up(
 def check(
     db: apsw.Connection, path: str, part: str, steps: Sequence[Migration], unnumbered: Unnumbered
 ) -> int:
-    """How many steps are left. Changes nothing. Raises LogError when a newer program has been here."""
+    """How many migrations are missing. Changes nothing. Raises LogError when a newer program upgraded it."""
     if not db.execute(HAS_SCHEMA).fetchall():
         return len(steps) - unnumbered(_names(db))
     try:
@@ -49,7 +49,7 @@ def check(
 def to_read(
     db: apsw.Connection, path: str, part: str, steps: Sequence[Migration], unnumbered: Unnumbered
 ) -> apsw.Connection:
-    """For an examination, which changes no file: the connection, or an older file brought up in memory.
+    """For an integrity check, which changes no file: the connection, or an older file upgraded in memory.
 
     Raises LogError when a newer program has been here, apsw.Error.
     """
@@ -68,9 +68,9 @@ def to_read(
 
 
 def _number(db: apsw.Connection, part: str, steps: Sequence[Migration], unnumbered: Unnumbered) -> None:
-    """Write down which steps a file has been through that says nothing of them; take a new one through all.
+    """Record the migrations of a file that has no record of them; apply all of them to a new file.
 
-    In one transaction: a new file of which only the first step lasted would look like an older one.
+    In one transaction: a new file with only the first one applied would look like an older file.
     """
     if db.execute(HAS_SCHEMA).fetchall():
         return

@@ -1,7 +1,7 @@
-"""Segments: the files that hold the log's records.
+"""Segments: the files of the log's records.
 
-Owns  how a segment's file is made, reused, opened and read whole.
-Not   which segments exist (`catalogue`); when one may go (`upkeep`).
+Owns  how a segment's file is created, reused, opened and read as a whole.
+Not   which segments exist (`catalogue`); when one is dropped (`upkeep`).
 """
 
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ class Segment(msgspec.Struct):
 
 
 def prepare(files: Files, folder: str, folder_id: bytes, row: SegmentRow) -> Segment:
-    """Make a slot's file ready for a generation: full length, zeros where it is new, header, synced.
+    """Prepare a slot's file for a generation: full length, zeros where it is new, header, synced.
 
     Zeros are written rather than allocated: an unwritten extent costs a journal commit at each first sync.
     Raises OSError; a new file is then removed.
@@ -83,7 +83,7 @@ def try_room(files: Files, folder: str) -> None:
 
 
 def read_whole(files: Files, folder: str, folder_id: bytes, row: SegmentRow) -> bytes:
-    """A live segment's bytes. Raises LogDamaged when it is missing or its header is not its own."""
+    """A live segment's bytes. Raises LogDamaged when it is missing or it has another segment's header."""
     path = f"{folder}/{row.slot}"
     if not files.exists(path):
         raise LogDamaged(f"segment {path} (generation {row.generation}) is missing")

@@ -1,12 +1,11 @@
-"""What of the past goes: commits between the moments that are kept, and what is too old.
+"""Thinning the past: merging commits between the moments that are kept, and dropping old ones.
 
 Owns  the rules of keeping: the window, the spacing, the quota; merging commits.
 Not   new commits (`archive`).
 
-Older than a day, one commit in ten seconds is enough: of each ten seconds the last one stays, and the last
-of each session, and every one that was handed out as a bookmark. The others become part of the next one
-that stays.
-Older than the window everything goes but one snapshot, so that the window's first moment can be read.
+Of commits older than a day these stay: the last one of each ten seconds, the last one of each session, and
+every one that was handed out as a bookmark. The others are merged into the next one that stays. Of what is
+older than the window only one snapshot stays, so that the window's first moment can be read.
 """
 
 import contextlib
@@ -37,11 +36,11 @@ RECENT_US = 24 * 3600 * SECOND_US  # of which every commit is kept
 BLOCKS_AT_ONCE = 64
 OBJECTS_AT_ONCE = 64
 BLOCK_RAW_BYTES = 4 * 1024 * 1024
-BYTES_MAX = 16 * 1024**3  # the past that one process keeps, unless a setting says otherwise
+BYTES_MAX = 16 * 1024**3  # of the past that one process keeps (a setting)
 
 
 class Keeping(msgspec.Struct, frozen=True):
-    """What is kept. `spacing_us` 0 keeps every commit; `bytes_max` 0 is no quota."""
+    """The rules of keeping. `spacing_us` 0 keeps every commit; `bytes_max` 0 is no quota."""
 
     window_us: int = WINDOW_US
     recent_us: int = RECENT_US
@@ -50,15 +49,15 @@ class Keeping(msgspec.Struct, frozen=True):
 
 
 class Thinning:
-    """Tidies one history."""
+    """Thins one history."""
 
     def __init__(self, history: History, keeping: Keeping) -> None:
         self._history, self._keeping = history, keeping
         self._past = PastReader(history)
-        self._after = 0  # the object that was looked at last
+        self._after = 0  # the last object that was checked
 
     def step(self, now_us: int) -> None:
-        """Do a little of what there is to do, each part in one transaction."""
+        """Do a small part of the work, each step in one transaction."""
         if self._keeping.spacing_us:
             with self._history:
                 self._thin(now_us - self._keeping.recent_us)
@@ -82,19 +81,19 @@ class Thinning:
             same = (row.session, row.generation) == (oldest.session, oldest.generation)
             return same and row.last_us < before_us
 
-        # one behind the other: a clock that stepped back may have left a newer time between older ones
+        # one by one: a clock that was set back may have left a newer time between older ones
         run = list(itertools.takewhile(goes_along, rows[:BLOCKS_AT_ONCE]))
         try:
             state = self._state_before(oldest)
         except Unknown:
-            # from before there was history: nothing to make differences from
+            # older than history: there is no image to compute differences from
             whole = [msgspec.structs.replace(row, thinned=True) for row in run]
             self._replace(run, [(row, self._history.body(row)) for row in whole])
             return
         self._replace(run, list(self._merged(oldest.number, run, state)))
 
     def _state_before(self, row: BlockRow) -> ObjectState:
-        """What the object was before a block: after the last commit that is kept."""
+        """The object's state before a block: after the last commit that is kept."""
         before = self._history.block_before(row.number, row.first)
         snapshot = self._history.snapshot(row.number, row.first - 1)
         position = max(before.last if before else 0, snapshot.position if snapshot else 0)
@@ -111,7 +110,7 @@ class Thinning:
     def _merged(
         self, number: int, run: list[BlockRow], state: ObjectState
     ) -> Iterator[tuple[BlockRow, bytes]]:
-        """The blocks that take the place of `run`."""
+        """The blocks that replace `run`."""
         stays = self._stays(number, run)
         merging = _Merging(state)
         entries: list[PastEntry] = []
@@ -131,7 +130,7 @@ class Thinning:
     def _stays(self, number: int, run: list[BlockRow]) -> Callable[[PastEntry], bool]:
         """Whether a commit of the run stays: the last of its ten seconds, or of the run, or pinned.
 
-        Of a restore the commit stays that completed it: before that the object was nothing that anybody saw.
+        Of a restore only the commit that completed it stays: the states before were never visible.
         """
         spacing_us, pins = self._keeping.spacing_us, self._history.pins(number)
         last_of: dict[int, int] = {}
@@ -152,7 +151,7 @@ class Thinning:
             self._expire_one(number, before_us)
 
     def _expire_one(self, number: int, before_us: int) -> None:
-        """Let the state at the beginning of the window be a snapshot, and forget what is before it."""
+        """Make the state at the beginning of the window a snapshot, and delete everything before it."""
         oldest = self._history.oldest_block(number)
         if oldest is None or oldest.last_us >= before_us:
             return
@@ -160,7 +159,7 @@ class Thinning:
             at = self._past.at_time(number, before_us)
         except Unknown:
             return
-        ended = self._history.block_before(number, at.position + 1)  # a block goes as a whole
+        ended = self._history.block_before(number, at.position + 1)  # a block is deleted as a whole
         if ended is not None:
             self._begin_at(number, ended.last)
 
@@ -176,7 +175,7 @@ class Thinning:
         self._history.remove_snapshots(number, position)
 
     def make_room(self) -> None:
-        """The disk is full: let the oldest half of the largest past go."""
+        """The disk is full: delete the oldest half of the largest past."""
         with contextlib.suppress(apsw.FullError), self._history:
             self._shrink()
 
@@ -195,7 +194,7 @@ class Thinning:
 
 
 class _Merging:
-    """Commits on their way into one. `state` is always that of the last commit added."""
+    """Commits that are being merged. `state` is that of the last commit added."""
 
     def __init__(self, state: ObjectState) -> None:
         self._state = state

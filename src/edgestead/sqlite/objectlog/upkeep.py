@@ -1,12 +1,12 @@
-"""Which segments there are: the active one, a spare, and sealed ones on their way out.
+"""The live segments: the active one, a spare, and sealed ones until they are dropped.
 
 Owns  rotation, the preallocated spare, recycling, retirement.
-Not   which objects hold a segment back: `local` says from which generation on records are needed.
+Not   which objects still need a segment: `local` gives the first generation whose records are needed.
 
-A sealed segment goes in this order: every object with records in it is in its database file; files are
-synced; objects are in the catalogue and the segment's row is gone, in one durable transaction; only then is
-its file written again. New commits need a spare: the active segment's remaining room is for moving what is
-already acknowledged, so a full disk can always be worked off.
+A sealed segment is dropped in this order: every object with records in it is in its database file; files are
+synced; objects are stored in the catalogue and the segment's row is deleted, in one durable transaction; only
+then is its file reused. New commits need a spare: the rest of the active segment is reserved for moving
+acknowledged data, so recovery from a full disk is always possible.
 """
 
 import contextlib
@@ -45,11 +45,11 @@ class Upkeep:
         on_spare: Callable[[], None],
         fatal: Callable[[BaseException], None],
     ) -> None:
-        """`generation` is the last one used, `free` the slots whose files may be written again."""
+        """`generation` is the last one used, `free` the slots whose files may be reused."""
         self.sealed: deque[SegmentRow] = deque(sealed)
         self.active: Segment | None = None
         self.spare: Segment | None = None
-        self.full = False  # the last try to prepare a spare, or to find room, failed
+        self.full = False  # the last try to prepare a spare, or to find space, failed
         self._files = files
         self._folder = folder
         self._data_folder = data_folder
@@ -65,12 +65,12 @@ class Upkeep:
 
     @property
     def generation(self) -> int:
-        """The generation that the next group can land in at the earliest."""
+        """The earliest generation that the next group can be written to."""
         segment = self.active or self.spare
         return segment.generation if segment else self._generation
 
     def next_segment(self, length: int) -> Segment | None:
-        """Seal the active segment and begin the spare. None: not ready yet. Raises NoSpace."""
+        """Seal the active segment and switch to the spare. None: not ready yet. Raises NoSpace."""
         if self.spare is None or not self.spare.fits(length):
             if self.full and not self._preparing:
                 raise NoSpace("no space left for another segment of the object log")
@@ -85,7 +85,7 @@ class Upkeep:
         return self.active
 
     def prepare_spare(self, length: int = 0) -> None:
-        """Begin to prepare a spare that takes a group of this length."""
+        """Start to prepare a spare that is large enough for a group of this length."""
         if self._preparing or (self.spare is not None and self.spare.fits(length)):
             return
         self._preparing = True
@@ -144,12 +144,12 @@ class Upkeep:
         self._on_spare()
 
     def look_for_space(self) -> None:
-        """Try whether there is room, and hold commits back from then on until there is.
+        """Check for free space, and refuse commits until there is some.
 
-        A spare that was preallocated says nothing of the room that databases need.
+        A preallocated spare does not show that there is space for databases.
         """
         if self.spare is None:
-            self._look_again = True  # a spare that was begun before may come, and says nothing of now
+            self._look_again = True  # a spare requested earlier proves nothing about now
             self.prepare_spare()
         elif not self._looking:
             self._looking = True
@@ -167,9 +167,9 @@ class Upkeep:
             self._fatal(error)
 
     def retire(self, needed_from: int, objects: list[ObjectRow], then: Callable[[bool], None]) -> None:
-        """Begin to drop sealed segments before generation `needed_from`.
+        """Start to drop sealed segments before generation `needed_from`.
 
-        `objects` are to be written down first; everything that they say must already be durable in the log.
+        `objects` are stored first; all of their state must already be durable in the log.
         """
         gone = [row for row in self.sealed if row.generation < needed_from]
 
@@ -189,7 +189,7 @@ class Upkeep:
             then(False)
             return
         if error is not None:
-            # Unknown what of the databases is on disk: only a new start can tell.
+            # It is unknown which writes to databases are on disk: only a restart finds out.
             self._fatal(error)
             return
         for row in gone:

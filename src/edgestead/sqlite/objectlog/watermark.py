@@ -1,14 +1,14 @@
-"""How far the log was acknowledged: a mark beside the segments, by which a lost tail is told from a torn one.
+"""How far the log was acknowledged: a mark that distinguishes a lost tail from a torn one.
 
-Owns  the bytes of the mark, when it moves, when it is made durable.
+Owns  the bytes of the mark, when it is updated, when it is synced.
 Not   what is done about a loss (`adoption`).
 
     log/mark   magic · crc · folder · generation · offset      in one sector, written in place
 
-It moves after a group was synced and before anybody is told, and is itself synced only now and then. So it
-never says more than is durable: after a kill it is exact, after a power cut it may lag by a second, in which
-a lost tail looks like a torn one. The catalogue knows for which life of the folder there is one, so that a
-mark that is gone, perhaps with the tail, is missed.
+It is updated after a group was synced and before the group is acknowledged, and is itself synced only about
+every second. So it is never ahead of what is durable: after a kill it is exact, after a power cut it may lag
+by a second, in which a lost tail looks like a torn one. The catalogue records for which generation of the
+folder there is a mark, so that a missing one is noticed.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from edgestead.store.files import File, Files
 _MARK = struct.Struct("<4sI16sQQ")  # magic, crc, folder, generation, offset
 _COVERED = struct.Struct("<16sQQ")
 _MAGIC = b"\xe5MRK"
-FILE_BYTES = 4_096  # written once, so that moving the mark needs no room
+FILE_BYTES = 4_096  # written once, so that updating the mark needs no space
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -55,19 +55,19 @@ def read_mark(files: Files, folder: str, folder_id: bytes) -> Mark | None:
 
 
 def missed(folder: str) -> str:
-    """What to say where a mark was and is not."""
+    """The message about a missing mark."""
     return f"{mark_path(folder)} is gone or damaged: if the log lost its end with it, nothing else tells"
 
 
 def write_mark(files: Files, folder: str, folder_id: bytes, mark: Mark) -> None:
-    """Say durably, of a log that nobody has open, where it ends. Raises OSError."""
+    """Record durably where a log ends that no process has open. Raises OSError."""
     made = Watermark(files, folder, folder_id)
     made.move(mark.generation, mark.offset)
     made.close()
 
 
 class Watermark:
-    """The mark of an open log; `anew`: whatever its file says. Raises OSError when it cannot be made."""
+    """The mark of an open log; `anew`: ignore its present file. Raises OSError when it cannot be created."""
 
     def __init__(self, files: Files, folder: str, folder_id: bytes, *, anew: bool = False) -> None:
         self._folder_id = folder_id
@@ -87,7 +87,7 @@ class Watermark:
             self._file.write(self._packed(Mark(generation, offset)), 0)
             self._moved = True
         except OSError:
-            pass  # one that stays behind is harmless: a group is not to fail for it
+            pass  # a mark that lags is harmless: a group must not fail because of it
 
     def _packed(self, mark: Mark) -> bytes:
         owner, generation, offset = self._folder_id, mark.generation, mark.offset

@@ -3,9 +3,9 @@
 Owns  the waiting group, the group in flight, sequence numbers.
 Not   what the entries mean.
 
-One group is in flight at a time: that is what lets recovery tell a torn tail from damage. A group is
-refused when the disk is full, and then nothing of it remains. Any other failure of a write, and every
-failure of a sync, leaves unknown what is on disk: `fatal` ends the process, and recovery finds out.
+Only one group is in flight at a time, so recovery can distinguish a torn tail from damage. A group is refused
+when the disk is full, and then nothing of it remains. After any other failure of a write, and every failure
+of a sync, it is unknown what is on disk: `fatal` ends the process, and recovery finds out.
 """
 
 from collections.abc import Callable
@@ -61,7 +61,7 @@ class LocalGroup:
         self.error = error
         if error is not None:
             for known in self.members:
-                known.stale = True  # its head and its database may be ahead of the log
+                known.stale = True  # their heads and databases may be ahead of the log
         self.parts, self.members = [], []
         callbacks, self.callbacks = self.callbacks, []
         for callback in callbacks:
@@ -83,12 +83,12 @@ class GroupWriter:
         time_us: int,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        """`sequence` and `time_us` are those of the last record there is.
+        """`sequence` and `time_us` are those of the last record.
 
-        `next_segment(length)` seals the active segment and gives one with that much room; None when it is
+        `next_segment(length)` seals the active segment and returns one with that much space; None when it is
         not ready yet (it calls `flush` when it is); it raises NoSpace. `look_for_space` is called when a
-        write found the disk full. `synced(generation, offset)` is called where a group was synced, before
-        anybody is told. Without a `clock`, in seconds, `syncs_quickly` stays false.
+        write found the disk full. `synced(generation, offset)` is called on the thread that synced a group,
+        before the group is acknowledged. Without a `clock`, in seconds, `syncs_quickly` stays false.
         """
         self.waiting = LocalGroup()
         self.in_flight: LocalGroup | None = None
@@ -96,7 +96,7 @@ class GroupWriter:
         self.broken: LogBroken | None = None
         self.groups = 0  # written and synced since the start
         self.records = 0  # in them
-        self._choosing = False  # a spare that is ready at once calls `flush` from within
+        self._choosing = False  # a spare that is ready immediately calls `flush` from within
         self._runner = runner
         self._inline = TimedRunner(clock)
         self._now_us = now_us
@@ -109,8 +109,8 @@ class GroupWriter:
     def begin_entry(self) -> LocalGroup:
         """The waiting group, for an entry of now.
 
-        A group that waits for the one in flight collects entries of several milliseconds, and whoever asks
-        for a time has to find what was made by then, not what was written by then.
+        A group that waits for the one in flight collects entries of several milliseconds, and a search by
+        time has to find what was appended by then, not what was written by then.
         """
         group, before_us = self.waiting, self._time_us
         self._time_us = max(before_us, self._now_us())
@@ -166,9 +166,10 @@ class GroupWriter:
         return segment
 
     def _mark_unused(self) -> None:
-        """A segment that is left before anything was written to it gets an empty record.
+        """A segment that is sealed before anything was written to it gets an empty record.
 
-        Without any it would look, before later ones, as if it had lost them. Raises NoSpace, OSError.
+        A segment without any record, followed by later ones, would look as if it had lost them. Raises
+        NoSpace, OSError.
         """
         segment = self.segment
         if segment is not None and segment.offset == BLOCK_BYTES:
@@ -209,7 +210,7 @@ class GroupWriter:
             self.flush(inline=self.syncs_quickly)
         elif isinstance(error, NoSpace):
             group.finish(error)
-            # its objects may have appended more since: positions would have a gap
+            # its objects may have appended more meanwhile: positions would have a gap
             self._refuse(error)
             self._look_for_space()
         else:
@@ -226,7 +227,7 @@ class GroupWriter:
     def _tell(self, group: LocalGroup) -> None:
         try:
             group.finish(None)
-        except Exception as error:  # a callback's fault: others of the group were not told
+        except Exception as error:  # an error in a callback: others of the group were not called
             self._fatal(error)
 
     def _refuse(self, error: LogError) -> None:
