@@ -1,9 +1,9 @@
 """A consumer's end of the change feed, without its socket.
 
-Owns  what is applied, whether the process may serve, and what to say to control.
+Owns  what is applied, whether the process may serve, and the messages to control.
 Not   sockets, threads, loops; what a document means.
 
-When control goes away the process keeps serving what it has, and resumes from there.
+Without control the process keeps serving what it has, and resumes from there later.
 """
 
 import logging
@@ -33,8 +33,8 @@ from edgestead.feed.protocol import (
 )
 from edgestead.store.changes import Change
 
-SLICE_ROWS_MAX = 128  # changes per call of a consumer: about 1 ms of its time, then others may run
-LOADING_SECONDS = 1.0  # between two times that a consumer says that it goes on loading
+SLICE_ROWS_MAX = 128  # changes per call of a consumer: about 1 ms, then other tasks run
+LOADING_SECONDS = 1.0  # between two messages that a consumer is still loading
 RECONNECT_MS = 50  # between attempts to reach control
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class Consumer(Protocol):
     """What a process does with the feed. An exception from it is a bug, and ends the follower."""
 
     def begin(self) -> None:
-        """A snapshot begins: build aside, go on serving."""
+        """A snapshot begins: build the new state separately, keep serving the old one."""
         ...
 
     def load(self, changes: Sequence[Change]) -> None:
@@ -52,7 +52,7 @@ class Consumer(Protocol):
         ...
 
     def swap(self) -> None:
-        """The snapshot is whole: serve it instead of everything before."""
+        """The snapshot is complete: serve it instead of the old state."""
         ...
 
     def apply(self, changes: Sequence[Change]) -> None:
@@ -83,11 +83,11 @@ class Follower:
         loading: Callable[[int], None] = lambda count: None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`position` is where the consumer already stands, None when it has nothing.
+        """`position` is the consumer's position at the start, None when it has no state.
 
-        `lease` is kept up to date where the group has one. `goes_on` says whether what answers in this
-        process made progress since it was last asked; control ends a process that says no for long. `loading`
-        is told every LOADING_SECONDS how many documents of a snapshot are loaded.
+        `lease` is kept up to date where the group has one. `goes_on` returns whether the serving part of this
+        process made progress since the last call; control ends a process in which it is False for long.
+        `loading` is called every LOADING_SECONDS with the number of loaded documents of a snapshot.
         """
         self._consumer = consumer
         self._lease = lease or Lease()
@@ -107,11 +107,13 @@ class Follower:
 
     @property
     def position(self) -> Position:
-        """Where the consumer stands after the last whole message; its sequence is -1 when it has nothing."""
+        """The consumer's position after the last complete message; its sequence is -1 when it has no
+        state.
+        """
         return Position(self._feed_id, self.applied)
 
     def connected(self) -> None:
-        """A new connection: forget what the old one left half-said, and register."""
+        """A new connection: drop the old one's incomplete message, and register."""
         self.disconnected()
         self._frames = Frames()
         self._restarting = False
@@ -124,18 +126,20 @@ class Follower:
             os.close(self._descriptors.popleft())
 
     def received(self, data: bytes, descriptors: Sequence[int]) -> None:
-        """Take what arrived. Raises ProtocolError for a frame that is too large."""
+        """Accept received data. Raises ProtocolError for a frame that is too large."""
         self._descriptors += descriptors
         self._bodies += self._frames.feed(data)
 
     def work(self) -> Iterator[None]:
-        """Apply what arrived, a slice a step. Raises ProtocolError: then the connection is to be closed."""
+        """Apply what was received, one slice per step. After a ProtocolError the connection must be
+        closed.
+        """
         while self._bodies:
             message = decode(self._bodies.popleft())
             if isinstance(message, Snapshot):
                 yield from self._load(message)
             elif self._restarting:
-                continue  # said before control heard of it
+                continue  # sent before control processed our message
             elif isinstance(message, Changes):
                 yield from self._apply(message)
             elif isinstance(message, Serve):

@@ -1,7 +1,7 @@
 """Following the feed on an event loop, between the loop's other work.
 
-Owns  the connection to control, and coming back to it.
-Not   what else runs on the loop: it gets its turn after every slice.
+Owns  the connection to control, and reconnecting.
+Not   the loop's other tasks: they run after every slice.
 """
 
 import asyncio
@@ -21,16 +21,16 @@ class LoopFollower:
         self._address = address
         self._follower = follower
         self._may_serve = asyncio.Event()
-        self.control_went = asyncio.Event()  # set whenever the connection ends; whoever waits clears it
+        self.control_went = asyncio.Event()  # set whenever the connection ends; cleared by the waiting task
 
     @property
     def applied(self) -> int:
-        """The last sequence whose changes every answer shows; -1 before the first snapshot."""
+        """The last sequence that is visible in every answer; -1 before the first snapshot."""
         return self._follower.applied
 
     @property
     def position(self) -> Position:
-        """Where the consumer stands after the last whole message."""
+        """The consumer's position after the last complete message."""
         return self._follower.position
 
     async def wait_until_may_serve(self) -> None:
@@ -41,7 +41,7 @@ class LoopFollower:
         while True:
             try:
                 with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as connection:
-                    # A Unix socket connects at once or, when too many wait already, not at all.
+                    # Connecting a Unix socket succeeds immediately, or fails when its backlog is full.
                     connection.connect(self._address)
                     await self._exchange(connection)
             except (OSError, ProtocolError) as error:

@@ -1,7 +1,7 @@
 """Following the feed on a thread: blocking calls, for processes without an event loop.
 
-Owns  the connection to control, and coming back to it.
-Not   the loop that answers: it runs on another thread and never waits for this one.
+Owns  the connection to control, and reconnecting.
+Not   the loop that answers queries: it runs on another thread and never waits for this one.
 """
 
 import logging
@@ -32,7 +32,7 @@ class ThreadFollower:
 
     @property
     def applied(self) -> int:
-        """The last sequence whose changes every answer shows; -1 before the first snapshot."""
+        """The last sequence that is visible in every answer; -1 before the first snapshot."""
         return self._follower.applied
 
     def wait_until_may_serve(self, timeout_seconds: float | None = None) -> bool:
@@ -51,10 +51,12 @@ class ThreadFollower:
             self._stopping.wait(RECONNECT_MS / 1000)
 
     def serve_alone(self, may_serve: Callable[[], bool]) -> bool:
-        """Serve without having been told to, if `may_serve` still says so when nothing of us is on its way.
+        """Serve without a message from control, if `may_serve` still returns True when no message of ours is
+        in transit.
 
-        What was said to a control that does not live waits in its socket, and says that we do not serve: the
-        connection is closed first, so that the next control finds it dead. We come back as one that serves.
+        A message to a control that is not running is still queued in its socket, and says that we do not
+        serve. So the connection is closed first, and the next control finds it dead. Then we register as
+        serving.
         """
         with self._door:
             self._pausing = True

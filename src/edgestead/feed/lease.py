@@ -1,19 +1,19 @@
-"""How long a consumer that runs user code may let callers in by what it has applied.
+"""How long a consumer that runs user code may admit callers based on what it has applied.
 
-Owns  the length of a lease, the moment at which one ends, the consumer's end of it.
-Not   who is let in; sending.
+Owns  the length of a lease, when one ends, the consumer's side of it.
+Not   which callers are admitted; sending.
 
-User code can keep its process from applying a change for as long as it likes, so nobody waits for the
-process: a change of who may call waits until every such process has applied it or has no lease, which takes
-at most LEASE_MS. Times are of CLOCK_MONOTONIC, which is one clock for all processes of a machine and goes on
-while one of them is stopped: the first thing that a process sees when it wakes is that its lease is over.
+User code can keep its process from applying a change for as long as it likes, so writes do not wait for the
+process itself: a change of who may call waits until every such process has applied it or has no lease, at
+most LEASE_MS. Times are of CLOCK_MONOTONIC, which all processes of a machine share and which continues while
+a process is stopped: when it runs again, its lease has expired.
 """
 
 import time
 from collections.abc import Callable
 
-BEAT_MS = 500  # between two leases, and between two questions whether a consumer lives
-LEASE_MS = 2_000  # several of them: one that is late ends nothing
+BEAT_MS = 500  # between two leases, and between two heartbeats
+LEASE_MS = 2_000  # several of them: a single late one does not end a lease
 
 
 def now_us() -> int:
@@ -22,15 +22,15 @@ def now_us() -> int:
 
 
 class Lease:
-    """The consumer's end. One thread writes it, any other one reads it."""
+    """The consumer's side. One thread writes it, any thread reads it."""
 
     def __init__(self, clock: Callable[[], int] = now_us) -> None:
-        """`clock` is in microseconds, of the clock that control has."""
+        """`clock` is in microseconds, the same clock as control's."""
         self._clock = clock
         self.until_us = 0
         """Until when what was applied may be gone by. Read it *before* what was applied, ask `holds` after:
         so no answer rests on a table that was older than the lease that covers it."""
 
     def holds(self, until_us: int) -> bool:
-        """Whether a lease that was read before still covers this moment."""
+        """Whether a lease that was read earlier is still valid now."""
         return self._clock() < until_us

@@ -1,7 +1,7 @@
 """A framed Unix socket on an event loop.
 
-Owns  reading without blocking, writing what the socket takes and keeping the rest in order.
-Not   what the frames say.
+Owns  reading without blocking, writing what the socket accepts and queueing the rest.
+Not   the contents of frames.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ class Link:
         self._open = True
 
     def send(self, data: bytes, descriptor: int | None = None) -> None:
-        """Queue a frame; the link closes the descriptor once it is sent, or never will be."""
+        """Queue a frame; the link closes the descriptor once it was sent or cannot be sent any more."""
         if not self._open:
             _close(descriptor)
             return
@@ -75,7 +75,7 @@ class Link:
             self._loop.add_writer(fileno, self._write)
         except OSError as error:
             self._loop.remove_writer(fileno)
-            self._loop.call_soon(self._end, str(error))  # not within the owner's own step
+            self._loop.call_soon(self._end, str(error))  # not from inside the owner's call
 
     def _write_one(self) -> None:
         data, descriptor = self._unsent[0]

@@ -1,7 +1,7 @@
 """The process at the other end of a Unix socket.
 
-Owns  finding it, by a descriptor that no later process can inherit (pidfd), and killing it.
-Not   why a process has to die.
+Owns  identifying it by a pidfd, which never refers to a later process with the same pid, and killing it.
+Not   why a process is killed.
 """
 
 import os
@@ -16,7 +16,7 @@ _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid (unix(7))
 
 
 class NotOurs(Exception):
-    """The peer is another user's process, or gone already."""
+    """The peer is another user's process, or has exited."""
 
 
 def identify(connection: socket.socket) -> tuple[int, int]:
@@ -29,8 +29,8 @@ def identify(connection: socket.socket) -> tuple[int, int]:
         pidfd: int = connection.getsockopt(socket.SOL_SOCKET, SO_PEERPIDFD)
     except OSError:
         pidfd = _open(pid)
-    # For older kernels: the pid may be another process's unless the peer still holds on. And what one said
-    # that has hung up since is no longer true.
+    # For older kernels: the pid may belong to another process unless the peer is still connected. And the
+    # message of a peer that has disconnected is outdated.
     poll = select.poll()
     poll.register(connection, select.POLLRDHUP)
     if poll.poll(0):
@@ -47,6 +47,6 @@ def _open(pid: int) -> int:
 
 
 def kill(pidfd: int) -> None:
-    """SIGKILL; nothing happens to a process that is dead already."""
+    """SIGKILL; no effect on a process that has exited."""
     with suppress(ProcessLookupError):
         signal.pidfd_send_signal(pidfd, signal.SIGKILL)

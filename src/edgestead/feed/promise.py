@@ -1,17 +1,18 @@
-"""The promise as a state machine: a write answers when every process that serves has applied it.
+"""The feed's guarantee as a state machine: a write is answered once every serving process has applied it.
 
-Owns  who has which change, what is withheld from whom, who joins, who is too slow, who has a lease, how far
-      all have come.
-Not   sockets, processes: deaths come in, and a clock.
+Owns  which consumer has which change, what is withheld from it, joining, timeouts, leases, and the sequence
+      that all have applied.
+Not   sockets, processes: their deaths are reported to it, and the time is a parameter.
 
     expected ──▶ live ──▶ dying ──▶ gone       registered before control restarted, back, too slow, dead
     joining ───▶ live                           loads aside; writes do not wait for it yet
 
-`serving` is what writes wait for: a live or expected consumer until it is dead, however it dies. A consumer
-that falls behind by more than BACKLOG_BYTES_MAX loads a snapshot and stays live meanwhile.
+Writes wait for consumers that are `serving`: live or expected ones until they are dead, whatever the cause. A
+consumer that falls behind by more than BACKLOG_BYTES_MAX loads a snapshot and stays live meanwhile.
 
-Of a group with leases (`feed.lease`) that is only so for changes of the kinds that a lease is about, and only
-while the lease lasts. It is granted to who has applied everything, so one that lags gets none:
+In a group with leases (`feed.lease`) this applies only to changes of the kinds that a lease covers, and only
+while the lease is valid. A lease is granted to a consumer that has applied everything, so one that lags gets
+none:
 
     state      its lease            lost connection, refused to answer        its lease is over
     joining    none                 gone                                      -
@@ -19,8 +20,8 @@ while the lease lasts. It is granted to who has applied everything, so one that 
     expected   until LEASE_MS       -                                         killed if it stays away
     dying      as last granted      -                                         gone
 
-docs/design/0003-feed.md has the argument why no answer is ever older than an acknowledged write, and 0025 why
-no caller is let in by an older table.
+docs/design/0003-feed.md explains why no answer is ever older than an acknowledged write, and 0025 why no
+caller is admitted by an older table.
 """
 
 import logging
@@ -39,14 +40,14 @@ from edgestead.store.changes import Change
 BARRIER_MS = 250  # without progress while something is outstanding: killed (a setting)
 JOIN_MS = 30_000  # the same between two steps of loading a snapshot or of catching up with the head
 EXPECTED_MS = 2_000  # for a process from before a restart of control to come back
-SILENCE_MS = 10_000  # without a sign of life while nothing is outstanding: killed (a setting)
+SILENCE_MS = 10_000  # without a heartbeat while nothing is outstanding: killed (a setting)
 SILENT_MS = 2_000  # of it, until readiness says so
-TICK_MS = 25  # how often the machine looks at the time while somebody is waited for
-BACKLOG_BYTES_MAX = 8 << 20  # of changes that a consumer has not applied; then it loads a snapshot
-WINDOW_BYTES_MAX = 1 << 20  # of changes on the way to one consumer
+TICK_MS = 25  # how often the machine checks the time while it waits for a consumer
+BACKLOG_BYTES_MAX = 8 << 20  # of changes that a consumer has not applied; beyond it loads a snapshot
+WINDOW_BYTES_MAX = 1 << 20  # of changes in transit to one consumer
 NEAR_BYTES_MAX = 64 << 10  # of changes that a joining consumer may lack when writes begin to wait for it
 
-# Each group waits for the other where a change says so; nothing is withheld from other groups.
+# One of these groups waits for the other where a change requires it; nothing is withheld from other groups.
 OTHER_GROUP = {"dns": "edge", "edge": "dns"}
 
 log = logging.getLogger(__name__)
@@ -55,26 +56,26 @@ log = logging.getLogger(__name__)
 class Leased(NamedTuple):
     """A group of processes that run user code, for which writes do not wait."""
 
-    kinds: frozenset[str]  # what a lease is about: a change of them waits until no older lease is left
-    silence_ms: float  # without progress or a sign of life: killed. User code may compute for long
+    kinds: frozenset[str]  # covered by a lease: a change of them waits until no older lease is left
+    silence_ms: float  # without progress or a heartbeat: killed. User code may compute for long
 
 
 NO_LEASES: Mapping[str, Leased] = MappingProxyType({})
 
 
 class Actions(Protocol):
-    """What the machine needs done. A consumer is named by the number it was registered under."""
+    """An action for the caller to carry out. A consumer is identified by its number from registration."""
 
     def send(self, consumer: int, message: Message) -> None: ...
 
     def make_snapshot(self, consumer: int, kinds: frozenset[str]) -> None:
-        """Answered by `snapshot_ready`, unless the consumer is gone by then."""
+        """Answer with `snapshot_ready`, unless the consumer is gone by then."""
         ...
 
     def send_snapshot(self, consumer: int, sequence: int) -> None: ...
 
     def kill(self, consumer: int) -> None:
-        """Answered by `died`, whenever that is."""
+        """Answer with `died`, without a limit of time."""
         ...
 
     def disconnect(self, consumer: int) -> None:
@@ -86,7 +87,7 @@ class Actions(Protocol):
         ...
 
     def leased_upto(self, sequence: int) -> None:
-        """Every process that may let callers in has applied everything up to here."""
+        """Every process that may admit callers has applied everything up to here."""
         ...
 
 
@@ -99,25 +100,25 @@ class _Consumer:
     serving: bool = False
     expected: bool = False
     dying: bool = False
-    loading: bool = False  # a snapshot is being made, waits for its turn, or is being loaded
-    snapshot: int | None = None  # the one that waits for its turn
+    loading: bool = False  # a snapshot is being created, is queued, or is being loaded
+    snapshot: int | None = None  # the queued one
     waits_to_serve: bool = False
-    serve_at: int | None = None  # writes wait for it already; it hears so when this was sent
+    serve_at: int | None = None  # writes wait for it already; it gets Serve after this sequence was sent
     applied: int = -1
     sent: int = -1
-    told: int = -1  # the last message's sequence; `sent` may be further where it wanted nothing
-    # The sequences of the messages it has not acknowledged, and whether each was a snapshot: what was on the
-    # way when it began to load is acknowledged while it loads.
+    told: int = -1  # the last message's sequence; `sent` may be greater where it did not want the changes
+    # The sequences of the messages it has not acknowledged, and whether each was a snapshot: what was in
+    # transit when it began to load is acknowledged while it loads.
     unacked: deque[tuple[int, bool]] = field(default_factory=deque)
     stalled_ms: float = 0
-    withheld_ms: float = 0  # how long its snapshot has waited for its turn
-    unheard: bool = False  # it was asked for a sign of life and has not given it yet
+    withheld_ms: float = 0  # how long its snapshot has been queued
+    unheard: bool = False  # it got a Beat and has not answered yet
     terms: Leased | None = None
     leased_until_ms: float = 0
 
     @property
     def answers(self) -> bool:
-        """It knows that it may serve: what it applies is seen."""
+        """It was allowed to serve: what it applies is visible to clients."""
         return self.serving and not self.waits_to_serve and self.serve_at is None
 
     @property
@@ -130,7 +131,7 @@ class _Consumer:
         return not self.unacked and not self.loading
 
     def patience_ms(self, barrier_ms: float, silence_ms: float) -> float | None:
-        """What it is allowed without progress in its state; None while nothing is expected from it."""
+        """The time it may spend without progress in its state; None while nothing is expected from it."""
         if self.terms is not None:
             barrier_ms = silence_ms = self.terms.silence_ms
         if self.dying:
@@ -146,7 +147,7 @@ class _Consumer:
 
 
 class Promise:
-    """One per control process. Every method returns at once; what follows is done by `actions`."""
+    """One per control process. Every method returns immediately; the caller then carries out `actions`."""
 
     def __init__(
         self,
@@ -163,7 +164,8 @@ class Promise:
     ) -> None:
         """`tail` are the changes up to `head` from which consumers of an earlier control resume.
 
-        `now_ms` is the clock of leases. An earlier control granted its last ones before this one was made.
+        `now_ms` is the clock of leases. All leases of an earlier control were granted before this object was
+        created.
         """
         self._feed_id = feed_id
         self._actions = actions
@@ -175,10 +177,10 @@ class Promise:
         self._backlog_bytes_max = backlog_bytes_max
         self._tail = Tail(tail[0].sequence - 1 if tail else head, backlog_bytes_max)
         self._consumers: dict[int, _Consumer] = {}
-        # Per group, the sequences that it has to apply before the other one hears of them.
+        # Per group, the sequences that it has to apply before they are sent to the other group.
         self._firsts: dict[str, deque[int]] = {group: deque() for group in OTHER_GROUP}
         self._ticked_ms = 0.0
-        self._leased: list[int] = []  # sequences that some lease is about, and that somebody may not have
+        self._leased: list[int] = []  # sequences that a lease covers and that some consumer may lack
         self.applied = self.leased = head
         self.committed(tail)
 
@@ -188,12 +190,12 @@ class Promise:
 
     @property
     def recovered(self) -> bool:
-        """Nobody serves unheard: each expected process has registered again or is dead."""
+        """No unregistered process serves: each expected one has registered again or is dead."""
         return not any(c.expected and c.terms is None for c in self._consumers.values())
 
     @property
     def watching(self) -> bool:
-        """Somebody is waited for, so `tick` has to be called."""
+        """The machine waits for a consumer, so `tick` has to be called."""
         return any(
             consumer.snapshot is not None
             or self._patience_ms(consumer) is not None
@@ -202,7 +204,7 @@ class Promise:
         )
 
     def live(self, group: str) -> int:
-        """How many consumers of a group serve and hear of every change."""
+        """How many consumers of a group are serving and get every change."""
         now_ms = self._now_ms() if group in self._leases else 0
         return sum(
             c.answers
@@ -215,7 +217,7 @@ class Promise:
 
     @property
     def silent(self) -> list[str]:
-        """Who should answer and gives no sign of life."""
+        """Names of the consumers that should answer a heartbeat and do not."""
         return [
             c.name
             for c in self._consumers.values()
@@ -224,7 +226,9 @@ class Promise:
 
     @property
     def behind(self) -> list[tuple[str, int, float]]:
-        """Who serves without the newest changes: name, how many are missing, ms without progress."""
+        """Consumers that serve without the newest changes: name, how many are missing, ms without
+        progress.
+        """
         return [
             (c.name, self.head - c.applied, c.stalled_ms)
             for c in self._consumers.values()
@@ -232,7 +236,9 @@ class Promise:
         ]
 
     def leased_wants(self, after: int, upto: int) -> int:
-        """The last of these sequences that somebody may let callers in without; 0 when there is none."""
+        """The last of these sequences without which a process may still admit callers; 0 when there is
+        none.
+        """
         place = bisect_right(self._leased, upto)
         last = self._leased[place - 1] if place else 0
         return last if last > max(after, self.leased) else 0
@@ -244,7 +250,7 @@ class Promise:
         self._settle()
 
     def register(self, consumer: int, hello: Register, *, replaces: int | None = None) -> None:
-        """A consumer said hello. `replaces` is the expected process that it turned out to be."""
+        """A consumer registered. `replaces` is the number of the expected process that it is."""
         if replaces is not None:
             self._consumers.pop(replaces, None)
         before = self._consumers.get(consumer)
@@ -255,7 +261,7 @@ class Promise:
         )
         made.waits_to_serve = not hello.serving
         self._consumers[consumer] = made
-        if before is not None:  # its stream broke: what it has applied is still true, the rest starts anew
+        if before is not None:  # its stream broke: its applied sequence stays valid, everything else is reset
             made.serving = made.serving or before.serving
             made.applied, made.stalled_ms = before.applied, before.stalled_ms
             made.leased_until_ms = max(made.leased_until_ms, before.leased_until_ms)
@@ -267,14 +273,14 @@ class Promise:
         self._settle()
 
     def _with_terms(self, made: _Consumer) -> _Consumer:
-        """One that serves already may hold a lease that nobody remembers."""
+        """A consumer that serves already may have a lease of an earlier control."""
         made.terms = self._leases.get(made.group)
         if made.terms is not None and made.serving:
             made.leased_until_ms = self._now_ms() + LEASE_MS
         return made
 
     def committed(self, changes: Sequence[Change]) -> None:
-        """A group is durable. Changes that are known already are skipped."""
+        """A group of changes is durable. Known ones are skipped."""
         for change in changes:
             if change.sequence <= self._tail.head:
                 continue
@@ -287,7 +293,7 @@ class Promise:
         self._tail.trim()  # after it was sent, or skipped
 
     def acked(self, consumer: int, sequence: int) -> None:
-        """A consumer has applied everything up to a sequence that it was told."""
+        """A consumer has applied everything up to a sequence that it was sent."""
         found = self._consumers.get(consumer)
         if found is None or found.dying:
             return
@@ -305,12 +311,12 @@ class Promise:
         self._renew(found)
 
     def beat(self) -> None:
-        """Ask everybody who serves for a sign of life, and renew leases. Called every BEAT_MS."""
+        """Send a heartbeat to every serving consumer, and renew leases. Called every BEAT_MS."""
         for consumer in self._consumers.values():
             self._ask_if_idle(consumer)
 
     def _ask_if_idle(self, consumer: _Consumer) -> None:
-        """Who is being waited for, for something else, is not asked: no lease may go beyond that."""
+        """Not to a consumer that owes something else: no lease may be renewed meanwhile."""
         if not (consumer.answers and consumer.may_be_told and consumer.has_all):
             return
         if consumer.terms is not None:
@@ -319,14 +325,14 @@ class Promise:
         self._actions.send(consumer.id, Beat(int(consumer.leased_until_ms * 1000)))
 
     def _renew(self, consumer: _Consumer) -> None:
-        """Give a lease to one that has just caught up, instead of with the next beat."""
+        """Give a lease to a consumer that has just caught up, without waiting for the next beat."""
         if consumer.terms is None or consumer.unheard:
             return
         if consumer.leased_until_ms < self._now_ms() + LEASE_MS - BEAT_MS:
             self._ask_if_idle(consumer)
 
     def beaten(self, consumer: int) -> None:
-        """A consumer gave a sign of life. It is none that it makes progress with what it was sent."""
+        """A consumer answered a heartbeat. This is not progress with what it was sent."""
         found = self._consumers.get(consumer)
         if found is not None and found.may_be_told:
             found.unheard = False
@@ -334,7 +340,7 @@ class Promise:
                 found.stalled_ms = 0
 
     def loads(self, consumer: int) -> None:
-        """A consumer goes on with the snapshot that it loads: it is given the full time again."""
+        """A consumer made progress with loading its snapshot: its time limit starts again."""
         found = self._consumers.get(consumer)
         if found is not None and found.loading:
             found.stalled_ms = 0
@@ -343,14 +349,14 @@ class Promise:
         found = self._consumers.get(consumer)
         if found is None or found.dying or not found.loading:
             return
-        if sequence < found.told:  # made for somebody else, earlier: it would answer older than before
+        if sequence < found.told:  # created earlier for another: answers would become older
             self._actions.make_snapshot(consumer, found.kinds)
             return
         found.snapshot = sequence
         self._settle()
 
     def lost(self, consumer: int) -> None:
-        """A connection ended. The process may go on serving what it has, so it has to die."""
+        """A connection ended. The process may still serve what it has, so it is killed."""
         found = self._consumers.get(consumer)
         if found is None or found.dying:
             return
@@ -363,16 +369,16 @@ class Promise:
         self._settle()
 
     def died(self, consumer: int) -> None:
-        """The process is gone: nothing answers from it any more."""
+        """The process is dead: it no longer serves."""
         found = self._consumers.get(consumer)
         if found is not None:
             self._forget(found)
             self._settle()
 
     def tick(self, now_ms: float) -> None:
-        """Kill who made no progress for too long.
+        """Kill consumers without progress for too long.
 
-        Time is counted in ticks of at most TICK_MS: while control itself stood still, nobody is blamed.
+        Time is counted in ticks of at most TICK_MS, so a pause of control itself counts against no consumer.
         """
         elapsed_ms = min(now_ms - self._ticked_ms, TICK_MS)
         self._ticked_ms = now_ms
@@ -402,8 +408,8 @@ class Promise:
         self._actions.disconnect(consumer.id)
 
     def _settle(self) -> None:
-        """Send whatever may go now, then tell how far everybody is."""
-        # Skipping what a consumer does not want counts as applied and may open the other group's gate.
+        """Send what is allowed now, then report the sequence that all have applied."""
+        # Changes that a consumer does not want count as applied, and may release them for the other group.
         while any(self._pump(consumer) for consumer in list(self._consumers.values())):
             pass
         applied = self._floor(None)
@@ -422,9 +428,9 @@ class Promise:
             self._actions.leased_upto(leased)
 
     def _floor(self, group: str | None) -> int:
-        """What every serving consumer (of a group) has applied; the head when there is none.
+        """The sequence that every serving consumer (of a group) has applied; the head when there is none.
 
-        Of no group: all but those who have leases.
+        Without a group: all consumers except those with leases.
         """
         floors = [
             c.applied
@@ -434,7 +440,7 @@ class Promise:
         return min(floors, default=self._tail.head)
 
     def _gate(self, group: str) -> int:
-        """How far a group may hear."""
+        """The last sequence that may be sent to a group."""
         other = OTHER_GROUP.get(group)
         if other is None:
             return self._tail.head
@@ -444,7 +450,9 @@ class Promise:
         return firsts[0] - 1 if firsts else self._tail.head
 
     def _pump(self, consumer: _Consumer) -> bool:
-        """Send what a consumer may have; True when it has applied more by not wanting it."""
+        """Send what a consumer may have; True when its applied sequence grew because it did not want the
+        changes.
+        """
         if not consumer.may_be_told:
             return False
         if consumer.loading:
@@ -482,15 +490,17 @@ class Promise:
         message = Changes(consumer.told, consumer.sent, changes)
         consumer.told = consumer.sent
         if not consumer.unacked:
-            consumer.stalled_ms = 0  # how long it owes a sign of life is another account
+            consumer.stalled_ms = 0  # the time without a heartbeat is counted separately
         consumer.unacked.append((consumer.told, False))
         self._actions.send(consumer.id, message)
 
     def _let_serve(self, consumer: _Consumer, head: int) -> None:
-        """Say so as soon as it was sent everything up to the head of the moment when writes began to wait."""
+        """Send Serve once it was sent everything up to the head at the moment when writes began to wait for
+        it.
+        """
         if consumer.loading or min(consumer.sent, self._gate(consumer.group)) < head:
             return
-        if consumer.told < head:  # it wanted none of the last changes: say that it misses nothing
+        if consumer.told < head:  # it wanted none of the last changes: inform it that it is up to date
             self._tell(consumer, ())
         consumer.serve_at = None
         self._actions.send(consumer.id, Serve(head))
@@ -501,11 +511,11 @@ class Promise:
         self._actions.make_snapshot(consumer.id, consumer.kinds)
 
     def _offer_snapshot(self, consumer: _Consumer) -> None:
-        """Send a snapshot as soon as its turn has come.
+        """Send a queued snapshot as soon as that is allowed.
 
-        It holds every change up to its sequence, so for a consumer that answers it is withheld like the last
-        of them. But not for ever: a snapshot may hold a change that the other group waits for together with
-        one that has to wait for the other group. Then order gives way.
+        It contains every change up to its sequence, so for a serving consumer it is withheld like the last of
+        them. But only for a limited time: a snapshot may contain both a change that the other group waits for
+        and one that has to wait for the other group. Then it is sent regardless of the order.
         """
         sequence = consumer.snapshot
         if sequence is None or sequence > self._tail.head:

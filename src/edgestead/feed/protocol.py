@@ -1,7 +1,7 @@
 """The wire between control and the processes that serve: messages and frames.
 
 Owns  the messages, their bytes, their limits.
-Not   sockets; what a message leads to.
+Not   sockets; the handling of messages.
 
 A frame is four bytes of length, big-endian, and one msgpack message. A `Snapshot` travels with an open
 descriptor (SCM_RIGHTS) of a file that holds frames of changes. The way of a consumer:
@@ -34,13 +34,13 @@ _LENGTH = Layout(">I")
 
 
 class ProtocolError(Exception):
-    """The other end does not speak this protocol; the connection is worthless."""
+    """The peer violated this protocol; the connection is unusable."""
 
 
 class Register(msgspec.Struct, frozen=True, array_like=True, tag=1):
     """First message of a consumer; repeated on the same connection it asks for a snapshot.
 
-    `after` is the last sequence applied, -1 when there is none; `feed_id` says of which feed. `kinds` empty
+    `after` is the last sequence applied, -1 when there is none; `feed_id` names its feed. `kinds` empty
     means all. `serving`: answers may leave this process, so writes have to wait for it.
     """
 
@@ -60,7 +60,7 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True, tag=2):
 
 
 class Changes(msgspec.Struct, frozen=True, array_like=True, tag=3):
-    """What the consumer wants of the sequences after `after` up to `upto`, in order; maybe nothing."""
+    """The changes after `after` up to `upto` that the consumer wants, in order; may be empty."""
 
     after: int
     upto: int
@@ -68,13 +68,13 @@ class Changes(msgspec.Struct, frozen=True, array_like=True, tag=3):
 
 
 class Ack(msgspec.Struct, frozen=True, array_like=True, tag=4):
-    """Everything up to `sequence` is applied: whatever is answered from now on shows it."""
+    """Everything up to `sequence` is applied and visible in every later answer."""
 
     sequence: int
 
 
 class Serve(msgspec.Struct, frozen=True, array_like=True, tag=5):
-    """Writes wait for this consumer from now on: it may serve once it has applied `head`."""
+    """Writes now wait for this consumer: it may serve once it has applied `head`."""
 
     head: int
 
@@ -86,20 +86,20 @@ class Resumed(msgspec.Struct, frozen=True, array_like=True, tag=6):
 
 
 class Beat(msgspec.Struct, frozen=True, array_like=True, tag=7):
-    """Are you there? With it comes the right to let callers in until `until_us` (`feed.lease`), 0 for none.
+    """A heartbeat, with the right to admit callers until `until_us` (`feed.lease`), 0 for none.
 
-    It stands behind everything that was sent before: what it allows is allowed to who has applied all that.
+    It is ordered after everything sent before: the right is valid only once all that is applied.
     """
 
     until_us: int
 
 
 class Beaten(msgspec.Struct, frozen=True, array_like=True, tag=8):
-    """I am, and whatever answers in this process goes on, too."""
+    """The answer to a Beat: the serving part of this process makes progress, too."""
 
 
 class Loading(msgspec.Struct, frozen=True, array_like=True, tag=9):
-    """More of the snapshot is loaded than when I last said so."""
+    """More of the snapshot is loaded than at the last Loading."""
 
 
 Message = Register | Snapshot | Changes | Ack | Serve | Resumed | Beat | Beaten | Loading
@@ -166,7 +166,7 @@ class Frames:
 
     @property
     def empty(self) -> bool:
-        """Nothing half-received is left."""
+        """Whether no incomplete frame is left."""
         return not self._buffer
 
 

@@ -1,6 +1,6 @@
 """Control's end of the change feed.
 
-Owns  accepting consumers, their pidfds, making snapshots, waking those who wait for a sequence.
+Owns  accepting consumers, their pidfds, creating snapshots, waking writes that wait for a sequence.
 Not   the rules: they are in `feed.promise`, without sockets and clocks.
 """
 
@@ -48,19 +48,19 @@ from edgestead.store.changes import Change, ChangeFeed
 from edgestead.store.control import ControlStore
 
 CONSUMERS_MAX = 256  # processes: 64 of each of four parts
-REGISTER_MS_MAX = 5_000  # for a new connection to say who it is
-APPLIED_MS_MAX = 10_000  # then a write answers whatever the consumers do: it is durable
+REGISTER_MS_MAX = 5_000  # for a new connection to register
+APPLIED_MS_MAX = 10_000  # then a write is answered anyway: it is durable
 RECOVERED_MS_MAX = (
-    10_000  # then a write is refused: processes of an earlier control neither come back nor die
+    10_000  # then a write is refused: processes of an earlier control neither reconnect nor die
 )
-RESUME_ROWS_MAX = 8_192  # newest changes that are kept ready when control starts
-RETRY_MS = 500  # after a snapshot could not be made, or a connection not be accepted
+RESUME_ROWS_MAX = 8_192  # newest changes that are loaded when control starts
+RETRY_MS = 500  # after creating a snapshot or accepting a connection failed
 
 log = logging.getLogger(__name__)
 
 
 class Expected(NamedTuple):
-    """A process that may serve since before control started. The publisher closes the pidfd."""
+    """A process that may be serving since before control started. The publisher closes the pidfd."""
 
     pid: int
     pidfd: int
@@ -73,11 +73,11 @@ class _Peer:
     pidfd: int
     link: Link | None = None  # an expected process has none yet
     deadline: asyncio.TimerHandle | None = None  # for its first message
-    snapshots: dict[int, int] = field(default_factory=dict)  # sequence → descriptor, made and not sent
+    snapshots: dict[int, int] = field(default_factory=dict)  # sequence → descriptor, created and not sent
 
 
 class Publisher:
-    """Serves the feed on a listening Unix socket; make, start and close it on one event loop."""
+    """Serves the feed on a listening Unix socket; create, start and close it on one event loop."""
 
     def __init__(
         self,
@@ -89,9 +89,9 @@ class Publisher:
         leases: Mapping[str, Leased] = NO_LEASES,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`listener` stays the caller's: the supervisor keeps it over a restart of control.
+        """The caller owns `listener`: the supervisor keeps it across a restart of control.
 
-        `silence_ms` is how long a process may give no sign of life; `leases` are the groups that have them,
+        `silence_ms` is how long a process may not answer heartbeats; `leases` are the groups that have them,
         by `monotonic`, which has to be CLOCK_MONOTONIC where there are any.
         """
         self._feed = feed
@@ -108,16 +108,16 @@ class Publisher:
         self._lease_waiters = Waiters()
         self._recovered = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
-        self._ran_ms = 0.0  # while somebody was waited for
+        self._ran_ms = 0.0  # while the machine waited for a consumer
         self._beating: asyncio.TimerHandle | None = None
-        self._making: dict[frozenset[str], list[int]] = {}  # consumers that wait for a scan under way
+        self._making: dict[frozenset[str], list[int]] = {}  # consumers that wait for a running scan
         self._tasks: set[asyncio.Task[None]] = set()
         self._scans = ThreadPoolExecutor(1, "feed-snapshot")
         self._closed = False
 
     def start(self, store: ControlStore, expected: Iterable[Expected] = ()) -> None:
         """Begin to accept. Raises Unavailable when the store cannot be read."""
-        store.on_group(self._on_group)  # before looking at the past, so that nothing falls in between
+        store.on_group(self._on_group)  # before reading past changes, so that none is missed in between
         tail = self._recent()
         head = tail[-1].sequence if tail else self._feed.head()
         self._promise = Promise(
@@ -142,12 +142,14 @@ class Publisher:
 
     @property
     def silent(self) -> list[str]:
-        """The names of those that should answer and give no sign of life."""
+        """The names of the processes that do not answer heartbeats."""
         return self._promise.silent
 
     @property
     def behind(self) -> list[tuple[str, int, float]]:
-        """Those that serve without the newest changes: name, how many are missing, ms without progress."""
+        """Processes that serve without the newest changes: name, how many are missing, ms without
+        progress.
+        """
         return self._promise.behind
 
     async def recovered(self) -> None:
@@ -163,7 +165,7 @@ class Publisher:
         """As `Barrier` says. Returns after APPLIED_MS_MAX at the latest."""
         if self._promise.applied < sequence:
             await self._wait(self._waiters, sequence)
-        # Not before: only now is it sure that the promise has heard of the sequence.
+        # Not earlier: only now has the promise certainly been notified of the sequence.
         if leased := self._promise.leased_wants(after, sequence):
             await self._wait(self._lease_waiters, leased)
 
@@ -176,7 +178,7 @@ class Publisher:
         await future
 
     def close(self) -> None:
-        """Let everybody go who waits. Consumers keep serving and come back to the next control."""
+        """Release all waiting writes. Consumers keep serving and reconnect to the next control."""
         if self._closed:
             return
         self._closed = True
@@ -193,7 +195,7 @@ class Publisher:
         self._recovered.set()
         self._scans.shutdown(wait=False, cancel_futures=True)
 
-    # What the promise asks for.
+    # The promise's actions.
 
     def send(self, consumer: int, message: Message) -> None:
         self._send(consumer, message)
@@ -299,7 +301,7 @@ class Publisher:
             connection, _ = self._listener.accept()
         except (BlockingIOError, ConnectionError):
             return
-        except OSError as error:  # out of descriptors, say: it would be readable again at once
+        except OSError as error:  # e.g. out of descriptors: it would be readable again immediately
             log.error("the feed could not accept a consumer: %s", error)
             self._loop.remove_reader(self._listener.fileno())
             self._loop.call_later(RETRY_MS / 1000, self._accept_again)
@@ -362,7 +364,7 @@ class Publisher:
     def _lost(self, consumer: int, reason: str) -> None:
         log.info("feed consumer %d: %s", consumer, reason)
         if consumer in self._peers and self._peers[consumer].deadline is not None:
-            self.disconnect(consumer)  # the promise has never heard of it
+            self.disconnect(consumer)  # it was never registered with the promise
             return
         self._promise.lost(consumer)
         self._after_step()
@@ -383,7 +385,7 @@ class Publisher:
     def _tick(self) -> None:
         self._timer = None
         self._promise.tick(self._now_ms())
-        # Of this process's own time: consumers that stood still with it have not had theirs.
+        # Time during which this process was stopped does not count: the consumers may have been stopped, too.
         self._ran_ms += TICK_MS
         overdue = self._waiters.release_overdue(self._ran_ms)
         overdue += self._lease_waiters.release_overdue(self._ran_ms)

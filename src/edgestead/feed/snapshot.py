@@ -1,10 +1,10 @@
 """A snapshot as a file without a name, from one process to another.
 
-Owns  writing the feed's state into memory that can be handed over, and reading it in slices.
-Not   the messages around it.
+Owns  writing the feed's state into a memory file that can be passed on, and reading it in slices.
+Not   the messages about it.
 
-The file lives in memory, so that a full disk cannot keep a DNS process from starting; it costs as much as the
-served data for as long as somebody loads it. It is sealed: a consumer cannot change what another one reads.
+The file is in memory, so that a full disk cannot keep a DNS process from starting; while it is being loaded
+it takes as much memory as the served data. It is sealed: a consumer cannot change what another one reads.
 """
 
 import fcntl

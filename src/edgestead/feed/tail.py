@@ -1,7 +1,7 @@
 """The newest changes in memory, shared by all consumers.
 
 Owns  a bounded, dense run of changes and how many bytes lie between two of them.
-Not   who has which.
+Not   which consumer has which.
 """
 
 from bisect import bisect_right
@@ -36,7 +36,7 @@ class Tail:
     def trim(self) -> None:
         """Forget the oldest beyond `bytes_max`."""
         surplus = self._bytes_upto[-1] - self._bytes_upto[0] - self._bytes_max
-        if surplus > self._bytes_max // 4:  # deleting moves the rest: not for every change
+        if surplus > self._bytes_max // 4:  # deleting moves the rest of the list: so not after every change
             count = bisect_right(self._bytes_upto, self._bytes_upto[0] + surplus) - 1
             del self._changes[:count]
             del self._bytes_upto[:count]

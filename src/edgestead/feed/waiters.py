@@ -1,7 +1,7 @@
-"""Who waits until every process has applied a sequence.
+"""Writes that wait until every process has applied a sequence.
 
-Owns  the futures, in the order of their sequences, and the moment at which each gives up.
-Not   how far the processes are.
+Owns  the futures, in the order of their sequences, and their deadlines.
+Not   what the processes have applied.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 class _Waiter(NamedTuple):
     sequence: int
-    number: int  # futures do not compare
+    number: int  # futures have no order
     deadline_ms: float
     future: asyncio.Future[None]
 
@@ -33,7 +33,7 @@ class Waiters:
             _release(heappop(self._heap))
 
     def release_overdue(self, now_ms: float) -> int:
-        """Let those go whose deadline is over; returns how many."""
+        """Release the futures whose deadline is over; returns how many."""
         overdue = [waiter for waiter in self._heap if waiter.deadline_ms <= now_ms]
         if overdue:
             self._heap = [waiter for waiter in self._heap if waiter.deadline_ms > now_ms]
@@ -48,5 +48,5 @@ class Waiters:
 
 
 def _release(waiter: _Waiter) -> None:
-    if not waiter.future.done():  # its caller may have gone away
+    if not waiter.future.done():  # its caller may have been cancelled
         waiter.future.set_result(None)
