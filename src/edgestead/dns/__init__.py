@@ -1,1 +1,1 @@
-"""Answering DNS queries from what the change feed says."""
+"""Answering DNS queries from the data of the change feed."""

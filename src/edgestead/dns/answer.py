@@ -1,12 +1,12 @@
 """One query's bytes in, one reply's bytes out.
 
 Owns  header checks, truncation, the exact-bytes cache, short answers for clients over their rate.
-Not   sockets; what an answer says (`lookup`).
+Not   sockets; the contents of answers (`lookup`).
 
-Messages come and go without their ID, which is the transport's: so a reply fits every ID. Three ways lead
-to a reply, each a few times dearer than the one before: `exact.get(query)`, which the loops do themselves;
-`reply`, for a standard query without EDNS options, or with a cookie alone, which is taken out and put into
-the reply to what is left; `_unusual`, for everything else that bytes can be.
+Messages are passed without their ID, which belongs to the transport, so a reply is valid for every ID. There
+are three ways to a reply, each a few times more expensive than the one before: `exact.get(query)`, which the
+loops call themselves; `reply`, for a standard query without EDNS options, or with only a cookie, which is
+removed from the query and added to the reply; `_unusual`, for all other bytes.
 """
 
 import logging
@@ -65,10 +65,10 @@ _OPCODE: Final = 0x78
 _KIND_OCTETS: Final = 4  # type and class
 _NAME_AT: Final = 12 - _ID
 _CLASS_IN: Final = b"\0\x01"
-_NOERROR: Final = int(Slot.NOERROR)  # a member of an enumeration costs a descriptor
+_NOERROR: Final = int(Slot.NOERROR)  # plain ints: access to an enumeration's member costs a descriptor call
 _COOKIES_GOOD: Final = int(Slot.COOKIES_GOOD)
-_ONE_RECORD: Final = bytes(7) + b"\1"  # counts of a reply that is an OPT record and nothing else
-_EDNS: Final = 2  # the bit of the mode that says that an OPT record follows
+_ONE_RECORD: Final = bytes(7) + b"\1"  # counts of a reply with only an OPT record
+_EDNS: Final = 2  # the bit of the mode for an OPT record
 
 
 def _modes() -> dict[bytes, int]:
@@ -94,14 +94,14 @@ ClientOf = Callable[[int], bytes]
 
 
 class Responder:
-    """Answers queries of one transport, on one thread, which holds the table's lock while it does.
+    """Answers queries of one transport, on one thread, with the table's lock.
 
-    `client_of` is asked when an answer depends on the client. `proved` turns true with a query whose cookie
-    proves its client's address; the loops set it back.
+    `client_of` is called when an answer depends on the client. `proved` becomes true with a query whose
+    cookie proves its client's address; the loops reset it.
 
     `exact` holds whole replies by whole queries: only of rcode 0, only to names that exist, and only to names
-    in lower case. Resolvers that mix case at random (dns0x20) never ask the same octets twice, and neither do
-    floods of random names: keeping those would push out what is asked again. `_before_cookies` holds the same
+    in lower case. Resolvers with random case (dns0x20) never send the same octets twice, and neither do
+    floods of random names: caching those would evict queries that do repeat. `_before_cookies` holds the same
     for queries that end in a cookie with both halves, up to where it begins.
     """
 
@@ -130,7 +130,7 @@ class Responder:
         self._failure_logged = False
 
     def exact_of_now(self) -> Kept[bytes, bytes]:
-        """The cache that goes with the table of now. Asked once a batch, with the table's lock held."""
+        """The cache of the table's current view. To be called once per batch, with the table's lock."""
         if self._view is not self._table.view:
             past = (self.exact, self._before_cookies, self._outcomes)
             self._fading.extend(kept for kept in past if kept)
@@ -140,14 +140,14 @@ class Responder:
         return self.exact
 
     def look_at_the_clock(self) -> None:
-        """Let go of cookies that were worked out too long ago. Asked every second or so."""
+        """Drop cookies that were computed too long ago. To be called about every second."""
         self.edns.cookies.look_at_the_clock()
         self._known_cookies = self.edns.cookies.known
 
     def _fade(self) -> None:
-        """Free what was kept for a table of the past, with each batch more than a batch can keep.
+        """Free the caches of earlier views, with each batch more entries than one batch can add.
 
-        Letting go of a full cache at once would hold up every query for several milliseconds.
+        Freeing a full cache in one step would delay every query by several milliseconds.
         """
         left = FADE_ENTRIES
         while self._fading and left > 0:
@@ -162,13 +162,14 @@ class Responder:
     def reply(self, query: bytes, source: int | None) -> bytes | None:
         """The reply to a query, both without ID; None when there must be none.
 
-        `source` is what `client_of` takes; with None only what every client gets is answered, else b"".
+        `source` is the argument of `client_of`; with None only answers that are the same for every client are
+        returned, else b"".
 
-        No query makes it raise. Should one do so all the same, the loops call `failed`: one name must not end
-        the process for all the others.
+        No query makes it raise. If one does nevertheless, the loops call `failed`: one query must not end the
+        process.
 
-        Takes the name to be all that stands before type and class, then walks it label by label to the apex
-        of a zone: getting there is the proof that it was the name, and that nothing stands behind it.
+        Assumes that everything before type and class is the name, then reads it label by label up to the apex
+        of a zone: reaching the apex proves the assumption, and that there are no further octets.
         """
         mode = _MODES.get(query[:_NAME_AT])
         if mode is None:
@@ -196,11 +197,11 @@ class Responder:
         try:
             while zone is None:
                 length = name[at]
-                if not 0 < length <= LABEL_OCTETS_MAX:  # 0: the root, and something behind it
+                if not 0 < length <= LABEL_OCTETS_MAX:  # 0: the root, with more octets after it
                     return self._unusual(query, source)
                 at += length + 1
                 zone = zones.get(name[at:])
-        except IndexError:  # no zone of ours, or no name
+        except IndexError:  # no zone of ours, or not a name
             return self._unusual(query, source)
         held = zone.names.get(name[:at])
         if held is not None:
@@ -220,7 +221,7 @@ class Responder:
     def _at_node(
         self, query: bytes, question: bytes, mode: int, edns: Edns, zone: Zone, name: bytes, held: bytes
     ) -> bytes | None:
-        """The reply for a name that exists, asked for the first time since the table changed; None when it
+        """The reply for a name that exists, the first time since the table changed; None when it
         takes `_unusual`."""
         kind = question[-_KIND_OCTETS:]
         as_asked = question.startswith(name)
@@ -233,7 +234,7 @@ class Responder:
         return self._finish(question, mode, edns, outcome, query if as_asked else b"")
 
     def _ready(self, query: bytes, question: bytes, mode: int, edns: Edns, held: bytes) -> bytes:
-        """The reply from a node that is ready to send."""
+        """The reply from a node with ready records."""
         opt, octets = edns
         reply = b"".join((READY_HEADS[held[0]][mode], question, held[node.READY :], opt))
         self._counts[_NOERROR] += 1
@@ -243,7 +244,7 @@ class Responder:
         return reply
 
     def _finish(self, question: bytes, mode: int, edns: Edns, outcome: Outcome, query: bytes) -> bytes:
-        """The reply with an outcome. `query` is b"" when the reply must not be kept under it."""
+        """The reply with an outcome. `query` is b"" when the reply must not be cached."""
         opt, octets = edns
         reply = b"".join((outcome.heads[mode], question, outcome.tail, opt))
         if len(reply) > octets and outcome.shorter is not None:
@@ -257,12 +258,12 @@ class Responder:
         return reply
 
     def _truncated(self, heads: Heads, question: bytes, mode: int, edns: Edns) -> bytes:
-        """TC and nothing else: half an answer helps nobody (RFC 2181 §9)."""
+        """TC without records: a partial answer must not be used (RFC 2181 §9)."""
         self._counts[Slot.TRUNCATED] += 1
         return b"".join((heads[mode], question, edns[0]))
 
     def _with_new_edns(self, query: bytes, opt: bytes, source: int | None) -> bytes | None:
-        """The reply to a query whose last octets have not been seen as an OPT record yet."""
+        """The reply to a query whose last octets are not a known OPT record."""
         if query[_BOTH_LENGTHS] == BOTH_ALONE:
             return self._with_cookie(query, BOTH_FROM_END, source)
         if query[_CLIENT_LENGTHS] == CLIENT_ALONE:
@@ -274,8 +275,8 @@ class Responder:
     def _with_cookie(self, query: bytes, at: int, source: int | None) -> bytes | None:
         """The reply to a query with a cookie and no other option, if that is what the octets at `at` are.
 
-        What is left without the cookie is answered as every client's. That it takes the quick way is the
-        proof that the cookie was one: it walks the name up to where the OPT record was seen.
+        The query without the cookie is answered as for every client. If the fast path accepts it, the octets
+        were a cookie: that path reads the name up to where the OPT record was found.
         """
         if source is None:
             return b""
@@ -298,7 +299,7 @@ class Responder:
         return before + self._cookie(query[OPT_OCTETS + 4 - at :], source)
 
     def _cookie(self, cookie: bytes, source: int) -> bytes:
-        """The cookie to answer a client's with; notes whether that one proves the address."""
+        """The cookie of the reply; records whether the client's cookie proves its address."""
         client = self._client_of(source)
         known = self._known_cookies.get(cookie + client)
         if known is None:
@@ -309,12 +310,12 @@ class Responder:
         return known[0]
 
     def _unusual(self, query: bytes, source: int | None) -> bytes | None:
-        """The reply to anything, by the book and step by step."""
+        """The reply to any message, fully parsed."""
         if source is None:
             return b""
         if len(query) < _NAME_AT or query[0] & _QR:
             self._counts[Slot.DROPPED] += 1
-            return None  # answering answers would let two servers talk for ever
+            return None  # answering responses could make an endless loop between two servers
         if query[0] & _OPCODE:
             return self._bare(query, NOTIMP)
         try:
@@ -327,7 +328,7 @@ class Responder:
 
     def _with_options(self, mode: int, asked: Asked, opt: Opt, wishes: options.Wishes, source: int) -> bytes:
         octets = self.edns.octets(opt.payload)
-        if opt.version:  # the upper bits of BADVERS stand in the OPT record (RFC 6891 §6.1.3)
+        if opt.version:  # the upper bits of BADVERS are in the OPT record (RFC 6891 §6.1.3)
             self._counts[Slot.OTHER_RCODE] += 1
             return b"".join((NO_FLAGS[mode], asked.question, opt_record(opt.flags, BADVERS)))
         answered, proved = self.edns.answered(wishes, self._client_of(source))
@@ -367,10 +368,10 @@ class Responder:
         return bytes((_QR | query[0] & (_OPCODE | 1), rcode)) + bytes(_NAME_AT - 2)
 
     def short(self, query: bytes, reply: bytes, source: int) -> bytes:
-        """What to say instead of `reply` to a client over its rate: come back with this cookie, or by TCP.
+        """The reply for a client over its rate limit: it should retry with this cookie, or by TCP.
 
-        BADCOOKIE is for those who know cookies (RFC 7873 §5.2.3), TC for all others. A header alone and
-        BADVERS are short as they are.
+        BADCOOKIE for clients that sent a cookie (RFC 7873 §5.2.3), TC for all others. A header alone and
+        BADVERS are already short.
         """
         if len(reply) <= _NAME_AT:
             return reply
@@ -389,10 +390,10 @@ class Responder:
 
 
 def _read(query: bytes) -> tuple[Asked, options.Wishes]:
-    """A query and what its options ask for. Raises BadMessage."""
+    """A query and its options. Raises BadMessage."""
     asked = read(query)
     if asked.opt is None or asked.opt.version:
-        wishes = _NO_WISHES  # the options of another version have another meaning, perhaps
+        wishes = _NO_WISHES  # options of another version may have another meaning
     else:
         wishes = options.read(asked.opt.options)
     if not asked.question and not wishes.cookie:

@@ -1,7 +1,7 @@
-"""What the server says about itself in class CHAOS (RFC 4892), as far as its operator wants.
+"""Information about the server in class CHAOS (RFC 4892), as configured.
 
 Owns  the four names and their answers.
-Not   NSID, which says the same better (`edns`).
+Not   NSID, the better way to the same information (`edns`).
 """
 
 from typing import Final
@@ -18,7 +18,7 @@ _IDENTITY_NAMES: Final = (b"\x08hostname\4bind\0", b"\2id\6server\0")
 
 
 class Chaos:
-    """Outcomes of class CHAOS. What is not told, and every other name, is REFUSED."""
+    """Outcomes of class CHAOS. Information that is not configured, and every other name, is REFUSED."""
 
     def __init__(self, settings: DnsSettings) -> None:
         texts = dict.fromkeys(_VERSION_NAMES, settings.version) | dict.fromkeys(

@@ -1,14 +1,14 @@
 """DNS cookies: proof that a client receives what is sent to its address (RFC 7873).
 
-Owns  making and checking server cookies.
+Owns  creating and checking server cookies.
 Not   reading options (`options`); what an unproved client gets (`udp`).
 
 A server cookie has the form of RFC 9018 §4: version, three octets of zero, the time, and a hash over all
 that, the client cookie and the client's address. The hash is keyed BLAKE2s instead of SipHash, which the
-standard library does not have; so the version is one that RFC 9018 §8 leaves to private use. All processes of
-a server share the secret, from which each day has its own key: no key is used for longer, and nobody has to
-hand out new ones. Cookies only last an hour, so a server that starts anew with another secret is noticed by
-nobody: its clients get their next cookie with the answer.
+standard library does not have; so the version is one that RFC 9018 §8 reserves for private use. All processes
+of a server share the secret, from which a key is derived for each day: so keys rotate without being
+distributed. Cookies are valid for an hour, so a restart with another secret does no harm: clients get their
+next cookie with the answer.
 """
 
 import hmac
@@ -34,7 +34,7 @@ _DAYS_KEPT_MAX: Final = 4
 
 
 class Cookies:
-    """Not for two threads at once. `known` are the cookies of this minute, because clients come back."""
+    """Not thread-safe. `known` caches the cookies of this minute, because clients send several queries."""
 
     def __init__(self, secret: bytes, now: Callable[[], float] = time.time) -> None:
         self._secret = secret
@@ -44,22 +44,22 @@ class Cookies:
         self.known: Kept[bytes, tuple[bytes, bool]] = Kept()
 
     def look_at_the_clock(self) -> None:
-        """Forget what the last minute knew."""
+        """Clear the cache of the last minute."""
         now = int(self._now())
         if now // _SHEET_SECONDS != self._minute:
             self._minute = now // _SHEET_SECONDS
             self.known = Kept()
 
     def answer(self, cookie: bytes, client: bytes) -> tuple[bytes, bool]:
-        """The cookie to answer with, and whether the one that came proves the client's address.
+        """The cookie of the reply, and whether the received one proves the client's address.
 
-        `cookie` is a client cookie, alone or with a server cookie behind it, and of a length that RFC 7873
+        `cookie` is a client cookie, alone or followed by a server cookie, and of a length that RFC 7873
         §4 allows; `client` is 4 or 16 octets of address.
         """
         return self._work_out(cookie, client, int(self._now()))
 
     def remember(self, key: bytes, cookie: bytes, client: bytes) -> tuple[bytes, bool]:
-        """The same, kept in `known` under a key that holds cookie and client."""
+        """The same, cached in `known` by cookie and client."""
         known = self.answer(cookie, client)
         self.known.keep(key, known, 2 * len(key))
         return known

@@ -1,4 +1,4 @@
-"""What this room counts, and where the counts go.
+"""The counters of this room and their sink.
 
 Owns  the slots, and the tally that keeps counting off the hot path.
 Not   names and text of metrics.
@@ -25,7 +25,7 @@ class Slot(IntEnum):
     CACHE_HITS = 10
     UNSENT = 11
     TCP_CONNECTIONS = 12
-    TCP_OPEN = 13  # a level: it goes down, too, and starts at 0 with the process
+    TCP_OPEN = 13  # a gauge: it also decreases, and is 0 when the process starts
     LIMITED = 14
     SLIPPED = 15
     COOKIES_GOOD = 16
@@ -41,7 +41,7 @@ SLOTS: Final = len(Slot)
 
 
 class Counters(Protocol):
-    """Counts are added from one thread, and only now and then. `n` is negative when a level goes down."""
+    """Counts are added from one thread, in intervals. `n` is negative when a gauge decreases."""
 
     def add(self, slot: int, n: int) -> None: ...
 
@@ -54,7 +54,7 @@ class NoCounters:
 
 
 class Tally:
-    """Counts of one loop, by slot, in a plain list: nothing counts more cheaply."""
+    """Counts of one loop, by slot, in a plain list, the cheapest way."""
 
     __slots__ = ("_counters", "counts")
 
@@ -63,7 +63,7 @@ class Tally:
         self._counters = counters
 
     def flush(self) -> None:
-        """Hand over what was counted since the last time."""
+        """Pass on the counts since the last call."""
         for slot, n in enumerate(self.counts):
             if n:
                 self._counters.add(slot, n)

@@ -1,6 +1,6 @@
 """The OPT record of a reply, and how long the reply may be.
 
-Owns  sizes, versions, and what each option of a query gets.
+Owns  sizes, versions, and the answer to each option of a query.
 Not   reading messages (`query`).
 """
 
@@ -13,9 +13,9 @@ from edgestead.dns.kept import Kept
 from edgestead.dns.options import Wishes
 from edgestead.dns.settings import DnsSettings
 
-UDP_OCTETS: Final = 1232  # RFC 9715: no fragments; what we send, and what we say we take
+UDP_OCTETS: Final = 1232  # RFC 9715: no fragments; the largest we send, and the size that we announce
 UDP_OCTETS_MIN: Final = 512  # RFC 1035 §4.2.1, RFC 6891 §6.2.3
-TCP_OCTETS: Final = 65_507  # RFC 1035 §4.2.2 allows 65,535: room for a cookie is always left
+TCP_OCTETS: Final = 65_507  # RFC 1035 §4.2.2 allows 65,535: space for a cookie is always left
 VERSION: Final = 0
 BADVERS: Final = 16
 BADCOOKIE: Final = 23
@@ -60,7 +60,9 @@ COOKIE_GROWTH_OCTETS: Final = _OPTION_HEAD_OCTETS + COOKIE_OCTETS
 
 
 class EdnsServer:
-    """The EDNS side of one transport. `keepalive_units` is the time-out to tell (RFC 7828 §3.1), over TCP."""
+    """The EDNS side of one transport. `keepalive_units` is the timeout to announce (RFC 7828 §3.1), over
+    TCP.
+    """
 
     def __init__(self, settings: DnsSettings, *, udp: bool) -> None:
         self._udp = udp
@@ -74,7 +76,7 @@ class EdnsServer:
     def without_cookie(self, opt: bytes) -> bytes:
         """An OPT record without the cookie behind its first octets, b"" if it cannot do without.
 
-        It names a payload size that leaves room for our cookie.
+        Its payload size leaves space for our cookie.
         """
         octets = min(int.from_bytes(opt[3:5], "big"), UDP_OCTETS) - COOKIE_GROWTH_OCTETS
         if not opt.startswith(_OPT_HEAD) or opt[6] != VERSION or octets < UDP_OCTETS_MIN:
@@ -84,7 +86,7 @@ class EdnsServer:
         return bare
 
     def usual(self, opt: bytes) -> Edns | None:
-        """What an OPT record of version 0 without options asks for; None for any other bytes."""
+        """The meaning of an OPT record of version 0 without options; None for any other bytes."""
         if len(opt) != OPT_OCTETS or opt[:3] != _OPT_HEAD or opt[6] != VERSION or opt[9:] != b"\0\0":
             return None
         edns = _OPT[opt[7] >> 7], self.octets(opt[3:5])
@@ -98,7 +100,7 @@ class EdnsServer:
         return min(max(int.from_bytes(payload, "big"), UDP_OCTETS_MIN), UDP_OCTETS) - _ID
 
     def answered(self, wishes: Wishes, client: bytes) -> tuple[bytes, bool]:
-        """The options to answer with, and whether a cookie proves the client's address."""
+        """The options of the reply, and whether a cookie proves the client's address."""
         parts, proved = [], False
         if wishes.cookie:
             cookie, proved = self.cookies.answer(wishes.cookie, client)

@@ -1,7 +1,7 @@
-"""What recently changed in each zone, serial by serial, for those who follow a zone (RFC 1995).
+"""The recent changes of each zone, by serial, for incremental transfers (RFC 1995).
 
 Owns  the newest rows of the journal, in memory and bounded over all zones.
-Not   keeping rows on disk: the feed's tail does, and hands them over at the start.
+Not   rows on disk: they are in the feed's tail, which sends them at the start.
 """
 
 from collections import deque
@@ -25,7 +25,7 @@ def serial_of(soa_rdata: bytes) -> int:
 
 
 def is_newer(serial: int, other: int) -> bool:
-    """Whether `serial` comes after `other` (RFC 1982 §3.2). Of two half the circle apart neither does.
+    """Whether `serial` comes after `other` (RFC 1982 §3.2). Of two that differ by exactly 2^31 neither does.
 
     >>> is_newer(1, 0xFFFFFFFF), is_newer(0xFFFFFFFF, 1), is_newer(7, 7)
     (True, False, False)
@@ -45,7 +45,7 @@ class Change(Protocol):
 
 
 class _Row:
-    """`document` stays as it came: most rows are never asked for."""
+    """`document` is not decoded: most rows are never read."""
 
     __slots__ = ("after", "before", "document", "scope")
 
@@ -69,7 +69,7 @@ class Journal:
         self._apexes: dict[str, bytes] = {}
 
     def take(self, changes: Iterable[Change]) -> None:
-        """Keep what rows there are among changes of the feed. Raises ValueError for one that is none."""
+        """Store the journal rows among changes of the feed. Raises ValueError for a malformed one."""
         for change in changes:
             if change.kind == KIND_JOURNAL and change.doc is not None:
                 self._add(change.scope, change.doc)
@@ -81,7 +81,7 @@ class Journal:
         row = _Row(scope, document, change)
         rows = self._zones.setdefault(scope, deque())
         if rows and not is_newer(row.after, rows[-1].after):
-            return  # told again after a start from a file
+            return  # sent again after a start from a file
         if not change.whole or (rows and rows[-1].after != row.before):
             rows.clear()
         if not change.whole:
@@ -112,12 +112,12 @@ class Journal:
         return [(row.scope, row.document) for row in self._all if row.scope in self._zones]
 
     def restore(self, rows: Iterable[tuple[str, bytes]]) -> None:
-        """Keep what `rows` gave. Raises ValueError."""
+        """Store the result of `rows`. Raises ValueError."""
         for scope, document in rows:
             self._add(scope, document)
 
     def take_over(self, other: "Journal") -> None:
-        """Hold what `other` holds instead of everything so far; `other` is of no more use."""
+        """Replace the content with that of `other`, which must not be used afterwards."""
         self._octets, self._all = other._octets, other._all
         self._zones, self._scopes, self._apexes = other._zones, other._scopes, other._apexes
 

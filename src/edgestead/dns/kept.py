@@ -1,10 +1,10 @@
-"""A dict that never grows past its limits: full means empty again.
+"""A cache with limits: it is emptied when it is full.
 
 Owns  the bound.
-Not   deciding what is worth keeping: only what a finite set of questions can lead to belongs here.
+Not   choosing the entries: only results of a finite set of questions belong here.
 
-Emptying is cheap to decide and the entries that matter come back with their next question. Evicting one by
-one was tried on paper only: it needs a second structure that every hit would have to touch.
+Emptying is cheap, and frequent entries are added again by their next question. Evicting single entries was
+considered, not measured: it needs a second structure that every hit would have to update.
 """
 
 from collections.abc import Hashable
@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-ENTRIES_MAX: Final = 65_536  # answers that are kept in wire format; all are forgotten at once
+ENTRIES_MAX: Final = 65_536  # answers that are cached in wire format; all are dropped at a time
 OCTETS_MAX: Final = 16 * 1024 * 1024  # the same in memory, of each process
 
 

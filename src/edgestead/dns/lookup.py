@@ -1,11 +1,11 @@
-"""The algorithm of RFC 1034 §4.3.2 over all zones: a name and a type, and what they get.
+"""The algorithm of RFC 1034 §4.3.2 over all zones: the answer for a name and a type.
 
 Owns  aliases, wildcards, referrals with glue, denials, minimal ANY, DS at the parent's side.
 Not   packets, EDNS, sizes (`answer`); taking changes (`table`).
 
-Outcomes are worked out when they are asked for and kept until the next change. An outcome depends on the
-question only through the offset of the name it was found at, so one referral serves every name below its cut
-and one wildcard every name it covers, per offset.
+Outcomes are computed on demand and cached until the next change. An outcome depends on the question only by
+the offset of the name at which it was found, so one referral is used for every name below its cut and one
+wildcard for every name it covers, per offset.
 """
 
 import math
@@ -19,7 +19,7 @@ from edgestead.dns.outcome import AA, NOERROR, NOT_A_ZONE, NOT_ALLOWED, NXDOMAIN
 from edgestead.dns.own import NONE, OwnNames
 from edgestead.dns.zone import WILDCARD, Zone
 
-ALIASES_MAX: Final = 16  # CNAMEs behind one another; a ring ends where it closes
+ALIASES_MAX: Final = 16  # CNAMEs in a chain; a loop ends where it closes
 _DENIALS_PER_ZONE_MAX: Final = 32
 _QUESTION_AT: Final = 12
 _APEX: Final = b""
@@ -50,9 +50,9 @@ Key = bytes | tuple[bytes, bytes, int]
 
 
 class View:
-    """All served zones by apex, and what was worked out from them. A change replaces the view.
+    """All served zones by apex, and the outcomes computed from them. A change replaces the view.
 
-    `own` are names that are answered where none of these zones holds them.
+    `own` are names that are answered where none of these zones contains them.
     """
 
     __slots__ = ("outcomes", "own", "zones")
@@ -71,13 +71,13 @@ class View:
 
 
 def lookup(view: View, zone: Zone, name: bytes, kind: bytes) -> Outcome:
-    """What a valid, lower-case `name` of `zone` gets for a type (with class IN, as wire)."""
+    """The outcome of a valid, lower-case `name` of `zone` and a type (with class IN, as wire)."""
     if kind in _TRANSFERS and name not in view.zones:
         return NOT_A_ZONE
     if kind == _AXFR:
         return NOT_ALLOWED
     if kind == _IXFR:
-        kind = _SOA  # over UDP our serial is the answer; the rest is asked for over TCP (RFC 1995 §4)
+        kind = _SOA  # over UDP our serial is the answer; the client gets the rest over TCP (RFC 1995 §4)
     if kind == _DS:
         zone = _parent_side(view, zone, name)
     at = len(name) - len(zone.apex)
@@ -94,9 +94,9 @@ def lookup(view: View, zone: Zone, name: bytes, kind: bytes) -> Outcome:
 
 
 def missing(view: View, zone: Zone, name: bytes, at: int, kind: bytes) -> Outcome:
-    """What a name gets that does not exist in the zone whose apex stands at `at` in it, for a plain type.
+    """The outcome of a name that does not exist in the zone with its apex at offset `at`, for a plain type.
 
-    The shortest way in the room, because a flood of random names takes it.
+    The fastest path of this room, because floods of random names use it.
     """
     names = zone.names
     encloser = name[name[0] + 1 : at]
@@ -110,7 +110,7 @@ def missing(view: View, zone: Zone, name: bytes, at: int, kind: bytes) -> Outcom
 
 
 def _cut(zone: Zone, relative: bytes, kind: bytes) -> bytes | None:
-    """The delegation that takes a question out of our authority. DS stays: it is the parent's."""
+    """The delegation that covers the name, if any. None for DS at the cut: it belongs to the parent."""
     cut = zone.cut_above(relative) if zone.cuts else None
     return None if cut == relative and kind == _DS else cut
 
@@ -123,7 +123,7 @@ def _parent_side(view: View, zone: Zone, name: bytes) -> Zone:
 
 
 def denials(zone: Zone, at: int) -> tuple[Outcome, Outcome, Outcome]:
-    """NXDOMAIN, NODATA of an existing name, NODATA of a wildcard; `at` is the apex's place in the name."""
+    """NXDOMAIN, NODATA of an existing name, NODATA of a wildcard; `at` is the apex's offset in the name."""
     found = zone.denials.get(at)
     if found is None:
         tail = _tail(zone.apex, _QUESTION_AT + at)
@@ -159,7 +159,7 @@ def _at_node(view: View, zone: Zone, name: bytes, held: bytes, kind: bytes) -> O
 
 
 def _at_wildcard(view: View, zone: Zone, name: bytes, encloser: bytes, kind: bytes) -> Outcome:
-    """The answer that the asterisk under `encloser` gives in the place of `name`."""
+    """The answer that the wildcard below `encloser` gives for `name`."""
     suffix = encloser + zone.apex
     key = (suffix, kind, len(name) - len(suffix))
     kept = view.outcomes.get(key)
@@ -175,13 +175,14 @@ def _at_wildcard(view: View, zone: Zone, name: bytes, encloser: bytes, kind: byt
 def _build(
     view: View, zone: Zone, name: bytes, suffix: bytes, held: bytes, kind: bytes
 ) -> tuple[Outcome, bool]:
-    """What `name` gets from a node, and whether every name with `suffix` at the same place gets that.
+    """The outcome of `name` from a node, and whether every name with `suffix` at the same offset has the
+    same.
 
-    `suffix` is the whole name, or the encloser of the wildcard that stands in for it.
+    `suffix` is the whole name, or the encloser of the wildcard that matches it.
     """
     exact = suffix == name
     if kind == _ANY and held:
-        # One RRset is enough, the smallest is best (RFC 8482 §4.1); a mark only where there is nothing else.
+        # One RRset is enough, the smallest is best (RFC 8482 §4.1); a mark only if there is no other.
         kind = min(node.rrsets(held), key=_octets)[0]
     tail = _tail(suffix, _QUESTION_AT + len(name) - len(suffix))
     found = None if node.is_mark(kind) else node.rrset(held, kind)
@@ -202,8 +203,8 @@ def _octets(rrset: tuple[bytes, int, bytes]) -> float:
 class _Chain:
     """Following aliases over our zones until something else is found (RFC 1034 §3.6.2).
 
-    Bounded by ALIASES_MAX; a ring ends where it closes. The rcode is the last name's (RFC 6604 §2.1).
-    `reusable` turns false when an alias leads back under the wildcard: where such a ring closes depends on
+    At most ALIASES_MAX; a loop ends where it closes. The rcode is the last name's (RFC 6604 §2.1).
+    `reusable` becomes false when an alias leads back below the wildcard: where such a loop closes depends on
     the first labels of the question.
     """
 
@@ -280,7 +281,7 @@ class _Chain:
 def _direct(
     view: View, zone: Zone, tail: wire.Tail, found: tuple[int, bytes], kind: bytes, *, exact: bool
 ) -> Outcome:
-    """The RRset that was asked for; behind our own NS also the addresses of their names."""
+    """The RRset of the question; for our own NS also the addresses of their names."""
     an, rrs = found
     tail.add(None, rrs)
     shorter, ar = None, 0
@@ -291,7 +292,7 @@ def _direct(
 
 
 def _referral(view: View, zone: Zone, cut: bytes, offset: int) -> Outcome:
-    """The cut's NS and the addresses we hold for them; AA is clear (RFC 1034 §4.3.2 3b)."""
+    """The cut's NS and the addresses that we have for them; AA is clear (RFC 1034 §4.3.2 3b)."""
     suffix = cut + zone.apex
     key = (suffix, _REFERRAL, offset)
     kept = view.outcomes.get(key)
@@ -327,7 +328,7 @@ def _glue(view: View, zone: Zone, cut: bytes, ns_rrs: bytes) -> tuple[Glue, Glue
         target = rdata.lower()
         relative = wire.below(target, zone.apex)
         if relative is None or view.zone_of(target) is not zone:
-            continue  # not ours to say, or said by another zone of ours
+            continue  # outside our authority, or in another zone of ours
         held = _node_or_wildcard(zone, relative)
         found = [(target, rrset[1]) for kind in _ADDRESSES if held and (rrset := node.rrset(held, kind))]
         (inside if wire.below(relative, cut) is not None else beside).extend(found)
@@ -335,7 +336,7 @@ def _glue(view: View, zone: Zone, cut: bytes, ns_rrs: bytes) -> tuple[Glue, Glue
 
 
 def _node_or_wildcard(zone: Zone, relative: bytes) -> bytes | None:
-    """What stands at a name, glue below a cut included; else what covers it."""
+    """The node of a name, including glue below a cut; else the wildcard that covers it."""
     held = zone.names.get(relative)
     if held is None and zone.cut_above(relative) is None:
         held = zone.names.get(WILDCARD + zone.encloser(relative))

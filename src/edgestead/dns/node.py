@@ -1,15 +1,15 @@
-"""One owner name as one bytes object, from which most answers are cut with one slice.
+"""The records of one owner name as one bytes object; most answers are one slice of it.
 
 Owns  the node format.
 Not   names, zones, caches.
 
 A node is one octet, `ready`, then for each RRset: number of records (2), octets of the records (4), and the
 records as they go on the wire with the question's name as owner. `ready` is the number of records when the
-node is a single RRset of 1 to 255 records that may be sent and needs no name compression, else 0: then
-`node[READY:]` is the answer section, and its type and class stand at `node[KIND]`. An empty non-terminal is
-b"". A mark of `model.served` is a record of class 0, which is reserved (RFC 6895 §3.2): no question has it,
-so none finds a mark. A node costs 40 + 7 + 16 octets for an A record, a fifth of what a dict of RRset objects
-costs.
+node is a single RRset of 1 to 255 records that may be sent and needs no name compression, else 0. If it is
+not 0, `node[READY:]` is the answer section, with its type and class at `node[KIND]`. An empty non-terminal is
+b"". A mark of `model.served` is a record of class 0, which is reserved (RFC 6895 §3.2): no question has this
+class, so none matches a mark. A node costs 40 + 7 + 16 octets for an A record, a fifth of what a dict of
+RRset objects costs.
 """
 
 import struct
@@ -34,7 +34,7 @@ _MARKS: Final = {PENDING: PENDING_KEY, EXISTS: EXISTS_KEY}
 
 
 def pack(rrsets: Iterable[ServedRRset]) -> bytes:
-    """The node of an owner. Raises ValueError for what DNS cannot say; nothing is kept then."""
+    """The node of an owner. Raises ValueError for data that DNS cannot encode."""
     return join([pack_rrset(rrset) for rrset in rrsets if rrset.rdatas])
 
 
@@ -95,7 +95,7 @@ def rrsets(node: bytes) -> Iterator[tuple[bytes, int, bytes]]:
 
 
 def is_mark(key: bytes) -> bool:
-    """Whether a type and class, as `rrsets` gives them, are a mark's: it says something and is never sent."""
+    """Whether a type and class, as `rrsets` gives them, are a mark's: it is never sent."""
     return key.endswith(_MARK_CLASS)
 
 

@@ -1,10 +1,11 @@
-"""Telling secondaries that a zone has changed (RFC 1996).
+"""Notifying secondaries that a zone has changed (RFC 1996).
 
-Owns  the messages, whom they go to, when they are sent again and when given up.
+Owns  the messages, their targets, retries and giving up.
 Not   transfers (`transfer`); what a change is.
 
-A zone that changes often is announced once in GAP_SECONDS: the secondary fetches whatever is newest. Turns of
-SENDS_PER_TURN_MAX keep a start with thousands of zones, which are all announced once, from being a flood.
+A zone that changes often is announced once in GAP_SECONDS: the secondary fetches the newest version. At a
+start all zones are announced once; batches of SENDS_PER_TURN_MAX keep thousands of them from becoming a
+flood.
 """
 
 import asyncio
@@ -35,7 +36,7 @@ DELAY_SECONDS: Final = 0.02
 GAP_SECONDS: Final = 1.0
 RETRY_SECONDS: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 """How long to wait for each answer; then the secondary is left to its refresh timer (RFC 1996 §3.6)."""
-SENDS_PER_TURN_MAX: Final = 20  # then queries have their turn
+SENDS_PER_TURN_MAX: Final = 20  # then queries are answered
 TURN_SECONDS: Final = 0.1
 
 _NOTIFY: Final = 4 << 11
@@ -50,10 +51,10 @@ Key = tuple[bytes, Target]
 
 
 class _Due:
-    """One zone and one secondary: planned, waiting for an answer, or resting until its gap is over.
+    """One zone and one secondary: planned, waiting for an answer, or idle until its gap is over.
 
-    `changed` means that something is to be announced; `tries` counts since the last answer; `id` and
-    `sent_at` are of the last message, `at` is the moment that is planned.
+    `changed` means that there is a change to announce; `tries` counts since the last answer; `id` and
+    `sent_at` are of the last message, `at` is the planned time.
     """
 
     __slots__ = ("at", "changed", "id", "sent_at", "tries")
@@ -66,7 +67,7 @@ class _Due:
 
 
 class Notifier:
-    """Make it and tell it of changes on the thread of the loop that runs it.
+    """Create it and report changes to it on the thread of the loop that runs it.
 
     `seconds` is the loop's clock. Memory: one small object for each zone and target that is not done.
     """
@@ -91,7 +92,9 @@ class Notifier:
         self._transports: dict[int, asyncio.DatagramTransport] = {}
 
     def changed(self, apexes: Iterable[bytes]) -> None:
-        """Announce these zones to every target, soon and once. A secondary that is silent is not pressed."""
+        """Announce these zones to every target, soon and once. Without earlier retries to one that does not
+        answer.
+        """
         soon = self._seconds() + DELAY_SECONDS
         for apex in apexes:
             for target in self._targets:
@@ -104,14 +107,15 @@ class Notifier:
         self._wake.set()
 
     def _plan(self, key: Key, due: _Due, at: float) -> None:
-        """Look at it again then. What was planned before stays in the queue and is passed over."""
+        """Plan the next check. An earlier plan stays in the queue and is skipped."""
         due.at = at
         heappush(self._queue, (at, key))
 
     async def run(self, bind_host: str = "") -> None:
         """Send until cancelled, from `bind_host` where it is an address of the target's family.
 
-        Targets of a family that this machine does not have are tried in vain and given up as silent ones.
+        Targets of an address family that this machine lacks fail and are given up like those that do not
+        answer.
         """
         try:
             for family in {_family(host) for host, _ in self._targets}:
@@ -137,14 +141,14 @@ class Notifier:
         self._transports[family] = transport
 
     async def _wait(self) -> None:
-        """Until something may be due."""
+        """Wait until something may be due."""
         self._wake.clear()
         seconds = max(0.0, self._queue[0][0] - self._seconds()) if self._queue else None
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._wake.wait(), seconds)
 
     def _send_due(self) -> int:
-        """Send what is due, up to a turn's worth; returns how many messages."""
+        """Send what is due, up to one batch; returns how many messages."""
         now, sent = self._seconds(), 0
         while self._queue and self._queue[0][0] <= now and sent < SENDS_PER_TURN_MAX:
             at, key = heappop(self._queue)
@@ -178,7 +182,7 @@ class Notifier:
         log.warning("the secondary %s port %d does not answer NOTIFY of zone %s", host, port, _shown(apex))
 
     def _heard(self, response: bytes, source: Target) -> None:
-        """Any answer from the right address with the right ID will do: it has heard (RFC 1996 §3.6)."""
+        """Any answer from the right address with the right ID counts as received (RFC 1996 §3.6)."""
         try:
             name_end = wire.read_name(response, _HEAD.size)
         except BadMessage:
@@ -201,7 +205,7 @@ class _Ears(asyncio.DatagramProtocol):
             self._heard(data, (addr[0], addr[1]))
 
     def error_received(self, exc: Exception) -> None:
-        """Nobody listens there, says the network: the next try will see."""
+        """The network reports that no server listens there: ignored until the next try."""
 
 
 def _family(host: str) -> int:
@@ -209,7 +213,7 @@ def _family(host: str) -> int:
 
 
 def _message(id_: int, zone: Zone) -> bytes:
-    """With the SOA as a hint (RFC 1996 §3.7): whoever has its serial need not ask."""
+    """With the SOA as a hint (RFC 1996 §3.7): a secondary with this serial need not query."""
     soa = node.rrset(zone.names[b""], _SOA)
     assert soa is not None
     return _HEAD.pack(id_, _NOTIFY | _AA, 1, 1, 0, 0) + zone.apex + _SOA + soa[1]

@@ -1,7 +1,7 @@
 """The options of a query's OPT record that this server knows, read and written.
 
 Owns  their form: which octets of each are FORMERR.
-Not   what to answer (`edns`); options that nobody here knows, which are passed over (RFC 6891 §6.1.2).
+Not   what to answer (`edns`); unknown options, which are ignored (RFC 6891 §6.1.2).
 """
 
 import struct
@@ -23,7 +23,7 @@ _SERVER_COOKIE_OCTETS: Final = range(8, 33)  # RFC 7873 §4
 
 
 class Wishes(NamedTuple):
-    """What a query's options ask for; b"" and False where they do not.
+    """The options of a query; b"" and False for those it does not have.
 
     `subnet` is the option as it has to be answered: scope 0, because no answer depends on it.
     """
@@ -35,7 +35,9 @@ class Wishes(NamedTuple):
 
 
 def read(options: bytes) -> Wishes:
-    """Read well-formed options; of each kind the first counts (RFC 7873 §5.2). Raises BadMessage."""
+    """Read well-formed options; of several with the same code the first counts (RFC 7873 §5.2). Raises
+    BadMessage.
+    """
     found: dict[int, bytes] = {}
     at = 0
     while at < len(options):
@@ -55,7 +57,7 @@ def option(code: int, data: bytes) -> bytes:
 
 
 def extended_error(code: int) -> bytes:
-    """An info code without words (RFC 8914 §2)."""
+    """An info code without extra text (RFC 8914 §2)."""
     return option(EXTENDED_ERROR, code.to_bytes(2, "big"))
 
 
@@ -76,7 +78,7 @@ def _subnet(data: bytes) -> bytes:
         raise BadMessage("client subnet")
     if prefix % 8 and address[-1] & 0xFF >> prefix % 8:
         raise BadMessage("client subnet: bits behind the prefix")
-    return data if family else b""  # no family: the client wants its address kept to itself, and no answer
+    return data if family else b""  # no family: the client wants its address kept private, and no answer
 
 
 def _keepalive(data: bytes) -> bool:

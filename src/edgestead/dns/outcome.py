@@ -1,7 +1,7 @@
-"""What a question gets: everything of a reply but the ID, the question and the OPT record.
+"""The outcome of a question: a reply without the ID, the question and the OPT record.
 
-Owns  `Outcome` and the header octets in front of it.
-Not   why an outcome is what it is (`lookup`).
+Owns  `Outcome` and the header octets before it.
+Not   finding an outcome (`lookup`).
 """
 
 import struct
@@ -31,7 +31,9 @@ Heads = tuple[bytes, bytes, bytes, bytes]
 
 @lru_cache(4096)
 def heads(flags: int, an: int = 0, ns: int = 0, ar: int = 0) -> Heads:
-    """One question; RD copied, RA never set (RFC 1035 §4.1.1). Shared: the few in use stay near the CPU."""
+    """One question; RD copied, RA never set (RFC 1035 §4.1.1). Shared: the few in use stay in the CPU's
+    cache.
+    """
     return (
         _HEAD.pack(QR | flags, 1, an, ns, ar),
         _HEAD.pack(QR | flags | RD, 1, an, ns, ar),
@@ -41,11 +43,11 @@ def heads(flags: int, an: int = 0, ns: int = 0, ar: int = 0) -> Heads:
 
 
 class Outcome:
-    """One answer, kept and shared; nothing changes it.
+    """One answer, cached, shared and immutable.
 
-    `steady` says that a finite set of names leads here and the rcode is NOERROR, so that whole replies may be
-    kept by their exact question. `shorter` is what to say instead when this does not fit (RFC 9471 §3.2).
-    `slot` is where it is counted, `extended_error` the info code that says more than the rcode (RFC 8914 §4).
+    `steady`: only a finite set of names has this outcome and the rcode is NOERROR, so whole replies may be
+    cached by their exact question. `shorter` replaces it when it does not fit (RFC 9471 §3.2). `slot` is its
+    counter, `extended_error` the info code with details (RFC 8914 §4).
     """
 
     __slots__ = ("extended_error", "heads", "shorter", "slot", "steady", "tail", "truncated")

@@ -1,11 +1,11 @@
-"""The name servers' own names: answered with the addresses of DNS itself, unless a zone here holds them.
+"""The name servers' own names: answered with the server's addresses, unless a zone here contains them.
 
-Owns  what is said of such a name: its addresses, an SOA and an NS record of its own.
-Not   names of an account's or a zone's own name servers: their zones hold the addresses.
+Owns  the records of such a name: its addresses, an SOA and an NS record.
+Not   names of an account's or a zone's own name servers: their zones have the addresses.
 
-A client that checks a zone at its name servers has to find these first. Each name is a zone of itself, so
-that nothing is claimed of the names beside and below it, whose owner may be somebody else. It is nobody's
-zone: no transfer, no notify, no metric knows it.
+A client that checks a zone at its name servers has to find these first. Each name is a separate zone, so that
+nothing is claimed about sibling names and names below it, which may belong to another owner. The zone belongs
+to no account: it has no transfer, notify or metric.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from edgestead.dns.zone import Zone
 from edgestead.model import names
 from edgestead.model.served import ServedRRset, ServedZone
 
-TTL_SECONDS: Final = 3_600  # a name server that moves is waited for an hour
+TTL_SECONDS: Final = 3_600  # an hour until a name server's new address is seen
 _TIMERS: Final = (
     1,
     10_000,
@@ -31,7 +31,7 @@ NONE: Final[OwnNames] = {}
 
 
 def own_names(nameservers: Sequence[str], addresses: Sequence[str]) -> OwnNames:
-    """Names to what is said of them; nothing where no address is known. Raises InvalidName, ValueError."""
+    """Names to their outcomes; empty where no address is known. Raises InvalidName, ValueError."""
     found = [ip_address(text) for text in addresses]
     rrsets = tuple(
         ServedRRset(kind, TTL_SECONDS, rdatas)

@@ -1,6 +1,6 @@
-"""A query read by the book: every octet of it accounted for.
+"""Parsing a query completely: every octet is checked.
 
-Owns  what makes a message FORMERR.
+Owns  the conditions of FORMERR.
 Not   replies; which queries may skip this (`answer`).
 
 Messages are without their ID, so every offset of RFC 1035 is two less here.
@@ -32,18 +32,18 @@ class Opt(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """The question as its bytes: name as sent, type, class; b"" when only a cookie is asked for."""
+    """The question as its bytes: name as sent, type, class; b"" when the query is only for a cookie."""
 
     question: bytes
     opt: Opt | None
 
 
 def read(query: bytes) -> Asked:
-    """Take a query apart.
+    """Parse a query.
 
     One question, or none and an OPT record (RFC 9619, RFC 7873 §5.4), no answers, authority only for IXFR
     (RFC 1995 §3), at most one OPT whose owner is the root and whose options fill it (RFC 6891 §6.1.1), and
-    nothing else. Other records in the additional section are passed over. Raises BadMessage.
+    nothing else. Other records in the additional section are ignored. Raises BadMessage.
     """
     qd, an, ns, ar = (int.from_bytes(query[i : i + 2], "big") for i in range(_COUNTS_AT, _NAME_AT, 2))
     stop = wire.read_name(query, _NAME_AT) + _KIND_OCTETS if qd else _NAME_AT

@@ -1,18 +1,17 @@
-"""Response rate limiting: how many answers of one kind one network may get in a second.
+"""Response rate limiting: the number of answers of one kind to one network per second.
 
-Owns  the counts, in memory that all UDP workers share, and who is over the limit.
-Not   what a short answer looks like (`answer`); who proved its address by a cookie (`cookies`).
+Owns  the counts, in memory that all UDP workers share, and which network is over the limit.
+Not   the form of a short answer (`answer`); clients that proved their address by a cookie (`cookies`).
 
-Whoever sends queries from a forged address wants the answers to hit somebody else. So answers are counted by
-where they go, a /24 or a /56, and by kind, in whole seconds of the machine's clock. Of those over the limit
-every SLIP-th is answered shortly, so that a client that did ask gets on by TCP or with a cookie; the rest is
-dropped.
+Queries with a forged source address direct the answers at a victim. So answers are counted by destination
+network, a /24 or a /56, and by kind, in whole seconds of the machine's clock. Of those over the limit every
+SLIP-th gets a short answer, so that a genuine client can retry by TCP or with a cookie; the rest is dropped.
 
-The memory has a row of cells for each (network, kind), found by a checksum, and in it a cell for each worker,
-who alone writes it: a worker adds to its own and reads the sum. Networks that share a row share a limit: with
-one network under attack that is one in 65,536 of the others, and it is still answered by TCP. Nobody can be
-over the limit in a second in which all answers together are not, so nothing at all is counted by network
-until then; therefore the first second of a flood lets through at most twice the limit.
+The memory has a row of cells for each (network, kind), found by a checksum, with a cell for each worker,
+which only that worker writes: it adds to its own and reads the sum. Networks that share a row share a limit:
+with one network under attack that is one in 65,536 of the others, and it is still answered by TCP. No network
+can be over the limit in a second in which all answers together are not, so counting by network starts only
+then; therefore the first second of a flood lets through at most twice the limit.
 """
 
 import time
@@ -26,7 +25,7 @@ CELL_OCTETS: Final = 8
 LOOKS: Final = 64
 """A worker adds its answers up this often on the way to the limit; less often nobody could be over it."""
 
-_TOTALS: Final = ROWS  # the row behind the last
+_TOTALS: Final = ROWS  # the row after the last one
 _COUNT_BITS: Final = 32
 _COUNT: Final = (1 << _COUNT_BITS) - 1
 _IPV4_OCTETS: Final = 4
@@ -39,12 +38,12 @@ _NXDOMAIN: Final = 3
 
 
 def memory_octets(workers: int) -> int:
-    """What `workers` share."""
+    """The memory that `workers` share."""
     return (ROWS + 1) * workers * CELL_OCTETS
 
 
 class Rates:
-    """One worker's end. For one thread."""
+    """One worker's side. For one thread."""
 
     def __init__(
         self,
@@ -71,14 +70,14 @@ class Rates:
         self._denied = 0
 
     def watching(self, answers: int) -> bool:
-        """Whether anybody may be over the limit, `answers` more being about to leave. Asked once a batch."""
+        """Whether any network may be over the limit with `answers` more. To be called once per batch."""
         self._pending += answers
         if 0 < self._pending < self._look_every and not self._watching:
             return False
         answers, self._pending = self._pending, 0
         second = int(self._now())
         if second != self._second:
-            # Stay watchful through the second after one that was too much: a flood does not pause.
+            # Keep counting in the second after one over the limit: a flood does not pause.
             self._watching = self._exceeded and second == self._second + 1
             self._exceeded = False
             self._second = second
@@ -104,7 +103,7 @@ class Rates:
         return False
 
     def slips(self) -> bool:
-        """Whether the answer that was not admitted is one of those to answer shortly."""
+        """Whether the answer over the limit is replaced by a short one, or dropped."""
         self._denied += 1
         return self._denied % SLIP == 0
 

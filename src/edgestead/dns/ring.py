@@ -1,12 +1,12 @@
 """Datagrams in batches: one system call receives up to 64, one sends their answers from the same memory.
 
-Owns  the buffers, the kernel's structures over them, what a failed call means.
+Owns  the buffers, the kernel's structures for them, the meaning of failed calls.
 Not   DNS.
 
-Each datagram has a slot in an anonymous mmap, because slicing an mmap gives bytes at once. The sender's
-address stays where the kernel wrote it and is where the answer goes, so no address ever becomes an object;
-nor does the ID, since the answer is written behind it. On a socket bound to the wildcard address the
-local address of each datagram (IP_PKTINFO) stays in place likewise: answers leave from the address asked.
+Each datagram has a slot in an anonymous mmap, because slicing an mmap returns bytes directly. The sender's
+address stays where the kernel wrote it and is used for the answer, so no address becomes an object; nor does
+the ID, since the answer is written after it. On a socket bound to the wildcard address the local address of
+each datagram (IP_PKTINFO) stays there, too: answers are sent from the address that was queried.
 """
 
 import ctypes
@@ -79,7 +79,7 @@ class Ring:
         self._in_iovecs, self._in = self._structures(_ADDRESS_OCTETS, control_octets)
         out_address_octets = _IPV4_ADDRESS_OCTETS if sock.family == socket.AF_INET else _ADDRESS_OCTETS
         self._out_iovecs, self._out = self._structures(out_address_octets, control_octets)
-        # One step of a view is one slot: the kernel's numbers without a ctypes object each.
+        # Views with one item per slot: they read the kernel's numbers without a ctypes object each.
         lengths = memoryview(self._in).cast("B").cast("I")
         self.received = lengths[_Mmsghdr.len.offset // lengths.itemsize :: _HEADER_OCTETS // lengths.itemsize]
         self.sizes = memoryview(self._out_iovecs).cast("B").cast("L")[1::2]
@@ -115,9 +115,9 @@ class Ring:
         return plain_address(self._addresses[at : at + 16])
 
     def receive(self, *, wait: bool) -> int:
-        """How many datagrams came; 0 when none did in the socket's time, or a signal did.
+        """How many datagrams were received; 0 after the socket's timeout or a signal.
 
-        With `wait` it waits for the first one. Raises OSError for what will not pass.
+        With `wait` it waits for the first one. Raises OSError for a permanent error.
         """
         n: int = self._receive(self._fd, self._in_at, BATCH, _MSG_WAITFORONE if wait else _MSG_DONTWAIT, None)
         if n >= 0:
@@ -129,7 +129,7 @@ class Ring:
     def send(self, first: int, end: int) -> int:
         """Send the answers of slots `first` to `end`; returns how many could not be.
 
-        The kernel stops at the first that it refuses (no route, a sender's port 0): that one is passed over.
+        The kernel stops at the first that it refuses (no route, a sender's port 0): that one is skipped.
         """
         unsent = 0
         while first < end:
@@ -149,15 +149,15 @@ def plain_address(octets: bytes) -> bytes:
 
 
 def _function(name: str, parameters: int) -> Any:
-    function = _LIBC[name]  # an object of our own: its types are nobody else's business
+    function = _LIBC[name]  # a separate instance: argument types are set on it
     function.argtypes = _ARGUMENTS[:parameters]
     return function
 
 
 def _want_local_address(sock: socket.socket) -> int:
-    """Ask for each datagram's local address if the socket is bound to all; returns the room it needs.
+    """Request each datagram's local address if the socket is bound to all; returns the space it needs.
 
-    A datagram that came before this is answered from the address that the route prefers.
+    A datagram received before is answered from the address that the route prefers.
     """
     host = sock.getsockname()[0]
     if sock.family == socket.AF_INET6 and host == "::":

@@ -1,7 +1,7 @@
-"""What an operator may choose about how DNS is answered.
+"""An operator's settings for answering DNS.
 
 Owns  the settings of this room and their defaults.
-Not   reading them from anywhere (`config`), nor limits that nobody needs to change.
+Not   reading them from anywhere (`config`), nor limits that need no setting.
 """
 
 import secrets
@@ -17,7 +17,7 @@ def new_secret() -> bytes:
 
 
 class DnsSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """`cookie_secret` is the same in all processes of a server, over their restarts (RFC 7873 §6).
+    """`cookie_secret` is the same in all processes of a server and after restarts (RFC 7873 §6).
 
     `identity` answers NSID and id.server, `version` version.server; empty ones are not answered.
     """

@@ -3,10 +3,10 @@
 Owns  applying changes, the lock, the view that queries read.
 Not   following the feed (`feed`); answering (`answer`).
 
-Two threads meet here. The query thread holds `lock` while it answers one batch of queries and takes `view`
-*after* it has received them; the feed's thread holds it for at most SLICE changes at a time. So when
-`apply` has returned, every query received from then on sees the change, and no answer from before it can
-reach a cache that outlives it, because every cache belongs to a view and a change replaces the view.
+Two threads use it. The query thread has `lock` while it answers one batch of queries, and reads `view`
+*after* it has received them; the feed's thread has the lock for at most SLICE changes at a time. So when
+`apply` has returned, every query received later sees the change, and no older answer can get into a later
+cache, because every cache belongs to a view and a change replaces the view.
 """
 
 import threading
@@ -55,7 +55,7 @@ class Change(Protocol):
 class Table:
     """The zones. `apply` is for one thread, `lock` and `view` for the threads that answer.
 
-    `own` stays, whatever becomes of the zones.
+    `own` does not change with the zones.
     """
 
     def __init__(self, own: OwnNames = NONE) -> None:
@@ -66,14 +66,15 @@ class Table:
         self.view = View(self._zones, own)
 
     def apply(self, changes: Iterable[Change]) -> None:
-        """Take changes in order; every query received after the return is answered by them.
+        """Apply changes in order; every query received after the return is answered with them.
 
         Up to SLICE changes of zones that are being served become visible at once, larger batches in slices.
-        A zone that is new, or dropped and sent again in the same batch, is built aside and swapped in at the
-        end. A scope without a "zone" document answers nothing yet; when two scopes claim one apex, the last
-        to be complete is served. Kinds of other consumers are passed over.
+        A zone that is new, or dropped and sent again in the same batch, is built separately and swapped in at
+        the end. A scope without a "zone" document is not served yet; when two scopes have the same apex, the
+        last one that became complete is served. Kinds of other consumers are ignored.
 
-        Raises ValueError for a document that cannot be read or served; nothing of the batch happens.
+        Raises ValueError for a document that cannot be decoded or served; then nothing of the batch is
+        applied.
         """
         plan = _Plan(self._scopes)
         for change in changes:
@@ -90,7 +91,7 @@ class Table:
             _empty(zone)
 
     def take_over(self, other: "Table") -> None:
-        """Serve what `other` holds instead of everything so far; `other` is of no more use.
+        """Replace all zones with those of `other`, which must not be used afterwards.
 
         One step for every query, whatever the number of zones.
         """
@@ -102,7 +103,7 @@ class Table:
             _empty(zone)
 
     def freeze(self) -> FrozenTable:
-        """(scope, whether it is served, zone) of everything, as it stands between two slices of a batch."""
+        """(scope, whether it is served, zone) of all zones, as of between two slices of a batch."""
         with self.lock:
             return [
                 (scope, self._zones.get(zone.apex) is zone, zone.freeze())
@@ -110,7 +111,7 @@ class Table:
             ]
 
     def thaw(self, parts: Iterable[Iterable[Piece]]) -> None:
-        """Serve what was frozen, instead of nothing: the table must be new."""
+        """Load a frozen table; this table must be new and empty."""
         for part in parts:
             for scope, served, head, names, children in part:
                 if head is not None:
@@ -121,7 +122,7 @@ class Table:
                 self._scopes[scope].thaw_names(names, children)
 
     def _replace(self, scope: str, zone: Zone | None) -> Zone | None:
-        """Serve `zone` for a scope from now on, None for nothing; returns what it stood for until now."""
+        """Serve `zone` for a scope, None for nothing; returns the scope's zone before."""
         before = self._scopes.pop(scope, None)
         if before is not None and self._zones.get(before.apex) is before:
             del self._zones[before.apex]
@@ -159,7 +160,7 @@ def parts(frozen: FrozenTable) -> Iterator[list[Piece]]:
 
 
 class _Plan:
-    """A batch, read and checked before any of it happens."""
+    """A batch, decoded and checked before any of it is applied."""
 
     def __init__(self, scopes: dict[str, Zone]) -> None:
         self._served = scopes
@@ -168,7 +169,7 @@ class _Plan:
         """What scopes stand for after the batch, where that differs or has to be looked at again."""
 
     def edits(self) -> list[Callable[[], None]]:
-        """Changes of zones that may be answering right now, in order."""
+        """Changes of zones that may be served now, in order."""
         return [edit for edits in self._edits.values() for edit in edits]
 
     def take(self, change: Change) -> None:
@@ -202,7 +203,7 @@ class _Plan:
             self._take_name(zone, scope, owner, ())
 
     def _zone(self, scope: str, apex: bytes) -> Zone:
-        """The zone that a scope stands for at this point of the batch; a new one when there is none."""
+        """The zone of a scope at this point of the batch; a new one when there is none."""
         zone = self.zones[scope] if scope in self.zones else self._served.get(scope)
         if zone is None:
             zone = self.zones[scope] = Zone(apex)
@@ -223,7 +224,7 @@ def _run(edits: list[Callable[[], None]]) -> None:
 
 
 def _empty(zone: Zone) -> None:
-    """Free a zone that nobody sees any more, name by name: one `del` of a large dict keeps the interpreter
+    """Free a zone that is no longer served, name by name: one `del` of a large dict keeps the interpreter
     lock for tens of milliseconds."""
     while zone.names:
         zone.names.popitem()

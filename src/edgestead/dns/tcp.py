@@ -3,13 +3,13 @@
 Owns  framing, pipelining, and the limits on connections, time and memory.
 Not   binding sockets, processes, signals (`server`).
 
-A connection reads only while its replies drain: at TURN_OCTETS of unsent replies it stops taking queries,
-and the queries wait in a buffer of one read. After as many octets of work it lets others have a turn. A
-connection that completes no query for `idle_seconds` is closed, whatever trickles in; when `connections_max`
-are open a new one takes the place of the one that has been quiet longest, and when one address has its
-`address_connections_max` open, of the quietest of these (RFC 7766 §6.2.3, RFC 9210 §4). A client that asks
-how long it may keep an idle connection is told (RFC 7828); that is 0 when nearly all places are taken.
-A transfer sends one message a turn; what the client asked behind it is answered when it is complete.
+A connection reads only while its replies drain: at TURN_OCTETS of unsent replies it stops reading, and
+received queries stay in a buffer of one read. After TURN_OCTETS of work other connections are served. A
+connection that completes no query for `idle_seconds` is closed, even if it sends single octets; when
+`connections_max` are open a new one replaces the one that has been idle longest, and when one address has its
+`address_connections_max` open, the one of these idle longest (RFC 7766 §6.2.3, RFC 9210 §4). A client that
+requests the idle timeout gets it (RFC 7828); it is 0 when nearly all connections are in use. A transfer sends
+one message per turn; later queries of the client are answered when it is complete.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ from edgestead.model.budgets.networks import network_of
 log = logging.getLogger(__name__)
 
 QUERY_OCTETS_MIN: Final = 12  # a header, RFC 1035 §4.1.1
-QUERY_OCTETS_MAX: Final = 4096  # a question with every option that is known has under 1,000
+QUERY_OCTETS_MAX: Final = 4096  # a question with every known option has under 1,000
 """A query is a name and a few options; a longer frame ends the connection."""
 LEAST_OCTETS: Final = 8 * 1024
 """Drawn for each connection at once: what it takes by itself, and some queries."""
@@ -62,7 +62,7 @@ _NOERROR, _QUERIES, _HITS = int(Slot.NOERROR), int(Slot.QUERIES), int(Slot.CACHE
 
 
 class TcpLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """RFC 7766 §6.2.3 leaves the numbers to the server; RFC 9210 §4 asks for them to be settable."""
+    """RFC 7766 §6.2.3 leaves the numbers to the server; RFC 9210 §4 wants them configurable."""
 
     connections_max: int = table.DNS_CONNECTIONS.limit
     address_connections_max: int = table.DNS_CONNECTIONS_ADDRESS.limit
@@ -73,7 +73,7 @@ DEFAULT_LIMITS: Final = TcpLimits()
 
 
 class TransferPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """Who may have whole zones, and the journal from which they get changes."""
+    """The policy for zone transfers, and the journal for incremental ones."""
 
     journal: Journal
     networks: Sequence[Network] = ()
@@ -90,11 +90,11 @@ async def serve_tcp(
     watch: Watch | None = None,
     ledger: Ledger | None = None,
 ) -> None:
-    """Answer queries on a listening socket until `stop`, then finish what was asked and return.
+    """Answer queries on a listening socket until `stop`, then answer the received ones and return.
 
     Transfers are refused without a policy for them.
-    Runs on the running loop (uvloop's is a third cheaper). After `stop` no connection is taken; open ones get
-    their pending replies for at most DRAIN_SECONDS.
+    Runs on the running loop (uvloop's is a third cheaper). After `stop` no connection is accepted; open ones
+    get their pending replies for at most DRAIN_SECONDS.
     """
     loop = asyncio.get_running_loop()
     transfers = transfers or TransferPolicy(journal=Journal())
@@ -111,7 +111,7 @@ async def serve_tcp(
 
 
 class _House:
-    """What connections share: the responder, the counts, and who is there, the quietest first."""
+    """Shared by connections: the responder, the counts, and the list of connections, longest idle first."""
 
     def __init__(
         self,
@@ -163,9 +163,9 @@ class _House:
     def answered(
         self, connection: "_Connection", replies: int, worked_out: int, silent: int, parts: list[bytes]
     ) -> None:
-        """Count a turn of a connection, and let the watch see its last reply, now and then.
+        """Count a turn of a connection, and occasionally show its last reply to the watch.
 
-        Of the queries so many were worked out, and of these so many get no reply.
+        Of its queries `worked` were computed, and of these `silent` get no reply.
         """
         counts, hits = self.tally.counts, replies + silent - worked_out
         counts[_QUERIES] += replies + silent
@@ -192,13 +192,13 @@ class _House:
             self._empty.set()
 
     def _tell_time(self) -> None:
-        """Say how long a connection may be idle; in a full house that idle ones are not welcome."""
+        """Announce the idle timeout of connections; 0 when nearly all are in use."""
         full = len(self._present) >= self._limits.connections_max * _FULL
         units = 0 if full else int(self._limits.idle_seconds * _KEEPALIVE_UNITS_PER_SECOND)
         self.responder.edns.keepalive_units = min(units, _KEEPALIVE_UNITS_MAX)
 
     async def sweep(self) -> None:
-        """Hand over the counts, look at the clock and close what has been quiet for too long."""
+        """Pass on the counts, read the clock and close connections that are idle for too long."""
         while True:
             await asyncio.sleep(min(SWEEP_SECONDS, self._limits.idle_seconds / 2))
             self.tally.flush()
@@ -208,9 +208,9 @@ class _House:
                 next(iter(self._present)).dismiss()
 
     async def drain(self) -> None:
-        """Let everyone have what they asked for, within DRAIN_SECONDS; then see them off.
+        """Send all pending replies, within DRAIN_SECONDS; then close the connections.
 
-        Whoever closes the loop under open transports may wait for ever (seen with uvloop 0.23).
+        Closing a loop with open transports may block forever (seen with uvloop 0.23).
         """
         for connection in list(self._present):
             connection.finish()
@@ -226,7 +226,7 @@ class _House:
 
 
 class _Connection(asyncio.Protocol):
-    """One client. `_waiting` holds at most one read and a part of a frame, answered up to `_at`."""
+    """One client. `_waiting` is at most one read and a part of a frame, answered up to `_at`."""
 
     def __init__(self, house: _House) -> None:
         self._house = house
@@ -260,7 +260,7 @@ class _Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         self._full = True
         self._transport.pause_reading()
-        self._house.call_soon(self._draw)  # not from within a write
+        self._house.call_soon(self._draw)  # not during a write
 
     def resume_writing(self) -> None:
         self._full = False
@@ -268,24 +268,24 @@ class _Connection(asyncio.Protocol):
         self._draw()
 
     def _draw(self) -> None:
-        """Queries that wait, and replies that are not taken. Who has too much of them is dismissed."""
+        """Octets of waiting queries and of unsent replies. A connection with too many is closed."""
         if self.holding.least:
             unsent = self._transport.get_write_buffer_size() if self._full else 0
             if self.holding.hold(len(self._waiting) + unsent) is not None:
                 self.dismiss()
 
     def eof_received(self) -> bool:
-        """The client has asked everything: answer what waits, then close (RFC 7766 §6.2.3)."""
+        """The client sends no more: answer waiting queries, then close (RFC 7766 §6.2.3)."""
         self.finish()
         return True
 
     def finish(self) -> None:
-        """Take no more; close when the last reply is written."""
+        """Read no more; close when the last reply is written."""
         self._ended = True
         self._work()
 
     def dismiss(self) -> None:
-        """Close now. Replies that the client does not take are thrown away."""
+        """Close now. Unsent replies are dropped."""
         self._house.leave(self)
         if self._transport.get_write_buffer_size():
             self._transport.abort()
@@ -293,7 +293,7 @@ class _Connection(asyncio.Protocol):
             self._transport.close()
 
     def _work(self) -> None:
-        """Answer complete frames, up to TURN_OCTETS of them; then it is the other connections' turn."""
+        """Answer complete frames, up to TURN_OCTETS; then other connections are served."""
         if self._full or self._transport.is_closing():
             return
         if self._transfer is not None:
@@ -312,7 +312,7 @@ class _Connection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def _send_message(self, transfer: Transfer) -> None:
-        """The next message of a transfer; what was asked behind it waits, and nothing more is read."""
+        """The next message of a transfer; later queries wait, and nothing more is read."""
         try:
             message = next(transfer, None)
         except Exception:
@@ -383,7 +383,7 @@ class _Connection(asyncio.Protocol):
         return parts, more, broken
 
     def _work_out(self, message: bytes) -> bytes | None:
-        """The reply, without ID, to a query that nobody has asked yet; None when a transfer begins, too."""
+        """The reply, without ID, to a query that is not cached; None also when a transfer begins."""
         query, responder = message[_ID:], self._house.responder
         if may_be_transfer(query) and self._begin_transfer(message[:_ID], query):
             return None
@@ -394,7 +394,7 @@ class _Connection(asyncio.Protocol):
 
 
 def _address(transport: asyncio.Transport) -> tuple[bytes, str]:
-    """The client's address, 4 or 16 octets, and its network; of one that has gone already, none."""
+    """The client's address, 4 or 16 octets, and its network; empty after a disconnect."""
     peer = transport.get_extra_info("peername")
     if not peer:
         return b"", ""

@@ -1,8 +1,8 @@
-"""Why a question gets its answer, step by step and in words.
+"""An explanation, step by step, why a question gets its answer.
 
-Owns  the words.
-Not   the answer itself, which is made as for everybody (`answer`); why a record is what it is: a name that is
-      proxied or flattened arrives here as addresses.
+Owns  the texts.
+Not   the answer itself, which is computed as for every client (`answer`); the origin of records: a name that
+      is proxied or flattened has only addresses here.
 """
 
 from typing import Final
@@ -16,7 +16,7 @@ _SHOWN: Final = range(33, 127)
 
 
 def trace(view: View, name: bytes, kind: int) -> list[str]:
-    """The steps from a valid, lower-case name to what it gets for a type of class IN."""
+    """The steps from a valid, lower-case name to its outcome for a type of class IN."""
     steps: list[str] = []
     seen: set[bytes] = set()
     for _ in range(ALIASES_MAX):
@@ -87,7 +87,7 @@ def _at_node(held: bytes, kind: int, steps: list[str]) -> bytes | None:
 
 
 def text(name: bytes) -> str:
-    """A name for people. Octets that are not printable, dots and backslashes are escaped (RFC 1035 §5.1)."""
+    """A readable name. Octets that are not printable, dots and backslashes are escaped (RFC 1035 §5.1)."""
     labels, at = [], 0
     while length := name[at]:
         label = name[at + 1 : at + 1 + length]

@@ -1,12 +1,12 @@
-"""Whole zones and what changed in them, for the secondaries that may have them (RFC 5936, RFC 1995).
+"""Full and incremental zone transfers to permitted secondaries (RFC 5936, RFC 1995).
 
-Owns  who may ask, what a request gets, and the messages of a transfer.
-Not   the connection (`tcp`); telling secondaries that there is something to fetch (`notify`).
+Owns  which clients may transfer, the kind of answer, and the messages of a transfer.
+Not   the connection (`tcp`); notifying secondaries (`notify`).
 
-A transfer works on references to the names as they were at one serial: names are bytes that nobody changes,
-so a copy costs 16 octets a name and the zone goes on changing meanwhile. Owners are written as their labels
-above the apex and a pointer to the question, which is the apex; so is every name in older types' rdata that
-ends there. That is most of what compression can save, for no look-ups at all.
+A transfer works on references to the nodes as of one serial: nodes are immutable bytes, so a copy costs 16
+octets a name and the zone can change meanwhile. Owners are written as their labels below the apex and a
+pointer to the question, which is the apex; so is every name in older types' rdata that ends there. That is
+most of what compression can save, without look-ups.
 """
 
 import struct
@@ -53,12 +53,12 @@ _SOA_OCTETS_MIN: Final = 2 + wire.SOA_NUMBERS_OCTETS
 
 
 def may_be_transfer(query: bytes) -> bool:
-    """Cheap and never wrong about a transfer; other queries that hold these octets somewhere pass, too."""
+    """A cheap filter without false negatives; other queries that contain these octets also match."""
     return _ENDS[0] in query or _ENDS[1] in query
 
 
 class Transfers:
-    """What one process transfers. Everything happens on the loop that also applies changes."""
+    """The transfers of one process, on the loop that also applies changes."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Transfers:
         self._networks = networks
 
     def begin(self, query: bytes, peer: str) -> Transfer | None:
-        """The messages for a request of the client at address `peer`; None when it is no transfer's.
+        """The messages for a request of the client at address `peer`; None when it requests no transfer.
 
         The request is without its ID.
         """
@@ -125,7 +125,7 @@ class Transfers:
             self._running.release(network, 1)
 
     def _records(self, zone: Zone, serial: int | None) -> Iterator[bytes]:
-        """The records of the answer; `serial` is the client's when it asks for changes only."""
+        """The records of the answer; `serial` is the client's for an incremental transfer."""
         newest = serial_of(zone.soa_rdata)
         if serial is not None and not is_newer(newest, serial):
             self._counts[Slot.TRANSFERS_CURRENT] += 1
@@ -149,7 +149,7 @@ def _client_serial(query: bytes, asked: Asked) -> int:
 
 
 class _Head:
-    """What all messages of one answer begin with, and the first one ends with."""
+    """The beginning of all messages of one answer, and the end of the first one."""
 
     def __init__(self, query: bytes, asked: Asked) -> None:
         self._rd = query[0] & 1
@@ -164,7 +164,7 @@ class _Head:
         return b"".join((counts, self._question, *records, opt))
 
     def messages(self, records: Iterable[bytes]) -> Iterator[bytes]:
-        """Fill messages up to MESSAGE_OCTETS; a larger record has one for itself."""
+        """Fill messages up to MESSAGE_OCTETS; a larger record gets a separate one."""
         room = left = MESSAGE_OCTETS - _HEAD_OCTETS - len(self._question) - len(_OPT)
         waiting: list[bytes] = []
         for record in records:
@@ -181,7 +181,9 @@ def _bare(query: bytes) -> _Head:
 
 
 def _octets_about(zone: Zone) -> int:
-    """Of the zone's nodes, from one name in eight; changes of more octets are the longer answer."""
+    """The size of the zone's nodes, estimated from every eighth name; larger changes are sent as a full
+    transfer.
+    """
     sample = list(zone.names.values())[::8]
     return sum(map(len, sample)) * len(zone.names) // max(1, len(sample))
 
@@ -198,7 +200,7 @@ def _whole(zone: Zone) -> Iterator[bytes]:
     names, nodes = list(zone.names), list(zone.names.values())
     yield soa
     for name, held in zip(names, nodes, strict=True):
-        if held[:1] == _ONE_READY:  # most names of most zones: this is the loop that large transfers run
+        if held[:1] == _ONE_READY:  # most names of most zones: the hot path of large transfers
             yield name + held[node.READY :]
             continue
         for kind, count, rrs in node.rrsets(held):
@@ -208,7 +210,7 @@ def _whole(zone: Zone) -> Iterator[bytes]:
 
 
 def _changes(zone: Zone, rows: Iterable[bytes]) -> Iterator[bytes]:
-    """The newest SOA around each change: old SOA, what went, new SOA, what came (RFC 1995 §4)."""
+    """The newest SOA around all changes; of each: old SOA, deleted, new SOA, added records (RFC 1995 §4)."""
     (soa,) = _soa(zone)
     apex = zone.apex
     yield soa
@@ -233,7 +235,7 @@ def _owned_rrsets(apex: bytes, owned: Iterable[Owned]) -> Iterator[bytes]:
 
 
 def _owned(apex: bytes, name: bytes, kind: bytes, count: int, rrs: bytes) -> Iterator[bytes]:
-    """Ready records, which begin with a pointer to the question, with `name` in front of it."""
+    """Ready records, which begin with a pointer to the question, with `name` before it."""
     compressible = int.from_bytes(kind[:2], "big") in wire.COMPRESSIBLE
     if count == 1 and not compressible:
         yield name + rrs

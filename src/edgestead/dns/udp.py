@@ -1,7 +1,7 @@
-"""The UDP loop: receive, answer, send, until told to stop.
+"""The UDP loop: receive, answer, send, until it is stopped.
 
 Owns  both loops, the batched one and the portable one, and draining.
-Not   binding sockets, processes, signals (`server`); what replies say.
+Not   binding sockets, processes, signals (`server`); the contents of replies.
 
 Never asyncio: it more than doubles the cost of a query (docs/explanation/dns.md).
 """
@@ -25,7 +25,7 @@ STOP_LOOK_MS: Final = 200
 SWITCH_SECONDS: Final = 0.0005
 """How long the thread that applies changes may keep the interpreter from a waiting query; Python's 5 ms would
 be the median answer's delay during an import (measured: 5.5 ms, and 0.7 ms with this)."""
-DRAIN_BATCHES_MAX: Final = 64  # at its end: what was received before is answered
+DRAIN_BATCHES_MAX: Final = 64  # when it ends: queries received before are answered
 FLUSH_QUERIES: Final = 1024
 """Counts are handed over this often under load, and at once when there is little to do."""
 
@@ -37,7 +37,7 @@ _NOERROR, _QUERIES, _HITS = int(Slot.NOERROR), int(Slot.QUERIES), int(Slot.CACHE
 
 
 class Stop(Protocol):
-    """A `threading.Event`, or anything else that says whether to stop."""
+    """A `threading.Event`, or anything with the same method."""
 
     def is_set(self) -> bool: ...
 
@@ -53,13 +53,13 @@ def serve_udp(
     *,
     batched: bool = ring.AVAILABLE,
 ) -> None:
-    """Answer queries on a bound datagram socket until `stop`, then what has already arrived, and return.
+    """Answer queries on a bound datagram socket until `stop`, then those already received, and return.
 
     Blocks the calling thread; `table.apply` belongs on another one. Sets a receive time-out on the socket,
-    and the interpreter's switch interval while it runs. Without `rates` everybody gets every answer.
-    Where it is not `batched`, each datagram takes a system call of its own: not every system has recvmmsg.
+    and the interpreter's switch interval while it runs. Without `rates` nothing is limited. If not `batched`,
+    each datagram takes a separate system call: not every system has recvmmsg.
 
-    Raises OSError when the socket is of no more use.
+    Raises OSError when the socket is unusable.
     """
     loop = _Batched if batched else _Portable
     _run(loop(sock, table, counters, settings, rates, watch or Watch()), stop)
@@ -69,7 +69,7 @@ class _Loop(Protocol):
     tally: Tally
 
     def turn(self, *, wait: bool) -> int:
-        """Answer what is there; returns the number of queries, 0 when time ran out."""
+        """Answer received queries; returns their number, 0 after the timeout."""
         ...
 
 
@@ -90,10 +90,10 @@ def _run(loop: _Loop, stop: Stop) -> None:
 
 
 def _prepare(sock: socket.socket) -> None:
-    """Wake an idle loop now and then: a stop just before the system call would else wait for a query.
+    """Wake an idle loop periodically: a stop just before the system call would otherwise wait for a query.
 
-    And let nobody who forges ICMP messages make the kernel cut replies into fragments, which others could
-    replace (RFC 9715 §3.1).
+    Also prevents forged ICMP messages from making the kernel fragment replies, since fragments can be
+    replaced by an attacker (RFC 9715 §3.1).
     """
     if sys.platform == "linux":
         if sock.family == socket.AF_INET:
@@ -106,7 +106,7 @@ def _prepare(sock: socket.socket) -> None:
 
 
 class _Replies:
-    """Replies within the limits: what both loops do with a query whose way out may be closed."""
+    """Replies within the limits, for both loops."""
 
     def __init__(
         self, table: Table, tally: Tally, settings: DnsSettings, rates: Rates | None, client_of: ClientOf
@@ -118,15 +118,16 @@ class _Replies:
         self.watching = rates.watching if rates is not None else _nobody_watches
 
     def live(self, query: bytes, source: int) -> bytes | None:
-        """The reply that has to be worked out."""
+        """The reply that has to be computed."""
         try:
             return self.responder.reply(query, source)
         except Exception:
             return self.responder.failed(query)
 
     def within_limits(self, query: bytes, source: int, reply: bytes | None) -> bytes | None:
-        """What is sent of a reply: itself, something shorter, nothing. A client with a good cookie may have
-        all it asks for, because it asked for it itself (RFC 7873 §5.2.5)."""
+        """What is sent: the reply, a short one, or nothing. A client with a valid cookie is not limited,
+        because its address is proved (RFC 7873 §5.2.5).
+        """
         proved, self.responder.proved = self.responder.proved, False
         rates = self._rates
         if reply is None or rates is None or proved or rates.admits(self._client_of(source), reply):
@@ -182,7 +183,7 @@ class _Batched:
         return received
 
     def _show(self, replies: int, received: int, left_out: list[int]) -> None:
-        """Let the watch see one reply, which is still where it was sent from."""
+        """Show one reply to the watch; it is still in its buffer."""
         i = self._watch.choose(received)
         if i in left_out:
             return
@@ -218,7 +219,7 @@ class _Batched:
         return left_out
 
     def _answer_within_limits(self, received: int) -> list[int]:
-        """The same, each reply being counted; for seconds in which somebody may get too many."""
+        """The same with counting each reply; for seconds in which a network may be over the limit."""
         buffer, lengths, sizes = self._ring.buffer, self._ring.received, self._ring.sizes
         replies, left_out, hits = self._replies, [], 0
         replies.responder.proved = False

@@ -1,15 +1,15 @@
-"""What a DNS process serves, in a file, so that the next process need not compile it again.
+"""The served data of a DNS process in a file, so that the next process need not compile it again.
 
 Owns  the file: its format, its checksum, writing it in one step.
-Not   whether that position is still part of the feed: control says so when the process registers.
+Not   whether its position is still part of the feed: control decides when the process registers.
 
     MAGIC · SHA-256 of the rest · frames: four octets of length and a body
     the first body is the label, each of the others one part
 
-A file is only ever taken whole: the checksum is compared before anything of it is read. It tells damage, and
-no intent: whoever can write the folder can write a checksum. So the parts are msgpack, decoded into the types
-that the reader names: a forged file can say something wrong, and cannot do anything to the process that reads
-it. It is of use to the program that wrote it; any other one passes it over.
+The checksum is verified before any content is decoded. It detects damage, not forgery: an attacker who can
+write to the folder can write a checksum. So the parts are msgpack, decoded into the types that the reader
+names: a forged file can contain wrong data, but not run code. Only the same version of the program uses the
+file; others ignore it.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from edgestead import __version__
 
 FORMAT: Final = 2
 """To be raised with every change of what a zone or node looks like."""
-FILE_OCTETS_MAX: Final = 4 << 30  # a larger file is not read: the start is a cold one
+FILE_OCTETS_MAX: Final = 4 << 30  # a larger file is not read: the process starts without it
 MAGIC: Final = b"edgestead-warm\r\n"
 
 _DIGEST_AT: Final = len(MAGIC)
@@ -37,7 +37,9 @@ PartT = TypeVar("PartT")
 
 
 class Label(msgspec.Struct, frozen=True):
-    """Where in the feed a file stands, which run of the server wrote it, and who can read it."""
+    """A file's position in the feed, the run of the server that wrote it, and the programs that can read
+    it.
+    """
 
     feed_id: str
     sequence: int
@@ -48,24 +50,24 @@ class Label(msgspec.Struct, frozen=True):
 
 
 class Refused(Exception):
-    """A file cannot be used; the message says why. A start without it is slower and nothing else."""
+    """A file cannot be used; the message says why. A start without it is only slower."""
 
 
 class Missing(Refused):
-    """There is no such file, as at every first start."""
+    """There is no such file, as at the first start."""
 
 
 class Warm(NamedTuple, Generic[PartT]):
-    """`parts` raise Refused where one is not what the reader asked for."""
+    """`parts` raise Refused for a part of another type than the reader's."""
 
     label: Label
     parts: Iterator[PartT]
 
 
 def write(folder_fd: int, name: str, label: Label, parts: Iterable[Any]) -> None:
-    """Put a file in place of `name`, durably and in one step. `parts` are values that msgpack takes.
+    """Replace the file `name`, durably and atomically. `parts` are values that msgpack can encode.
 
-    Blocks for the disk. Raises OSError; the file is then what it was before.
+    Blocks for the disk. Raises OSError; the old file is then unchanged.
     """
     temporary = f".{name}.part"
     _remove(folder_fd, temporary)
@@ -86,7 +88,7 @@ def write(folder_fd: int, name: str, label: Label, parts: Iterable[Any]) -> None
 
 
 def read(folder_fd: int, name: str, part: type[PartT]) -> Warm[PartT]:
-    """What the file `name` holds, in parts of that type. Raises Refused."""
+    """The content of the file `name`, in parts of that type. Raises Refused."""
     try:
         with os.fdopen(os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder_fd), "rb") as file:
             octets = os.fstat(file.fileno()).st_size
@@ -125,7 +127,7 @@ def _decoded(bodies: Iterable[memoryview], part: type[PartT]) -> Iterator[PartT]
 
 
 def _frames(content: memoryview) -> Iterator[memoryview]:
-    """The bodies of a file whose checksum is right."""
+    """The bodies of a file after its checksum was verified."""
     at = _BODY_AT
     while at + _LENGTH.size <= len(content):
         (length,) = _LENGTH.unpack_from(content, at)

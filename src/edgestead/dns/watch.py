@@ -1,14 +1,14 @@
-"""What is being asked: the busiest names, counts by zone, type and rcode, and a sample of queries.
+"""Statistics of queries: the most frequent names, counts by zone, type and rcode, and a sample.
 
-Owns  the sketches and the sample, bounded whatever is asked.
+Owns  the sketches and the sample, of limited size for any traffic.
 Not   exact counters, which are `counters`.
 
-The loops show a reply now and then, which stands for all since the last one: when there were SHARE of them,
-or PAUSE_SECONDS are over. So with little to do every query is counted, and under load one of about a hundred,
-which estimates shares well and costs a hundredth of a query. A sketch keeps the keys with the highest counts:
-when it holds twice as many as it promises, the lower half goes, and a key that comes (again) starts with the
-highest count that went. So no count is too low, none is too high by more than `floor`, and what was counted
-more often is there.
+The loops show one reply that represents all since the last one: after SHARE replies, or after PAUSE_SECONDS.
+So with little traffic every query is counted, and under load one of about a hundred, which estimates shares
+well and costs a hundredth of a query. A sketch keeps the keys with the highest counts: when it has twice as
+many as promised, the lower half is dropped, and a key that is added (again) starts with the highest dropped
+count. So no count is too low, none is too high by more than `floor`, and every key with a higher count is
+present.
 """
 
 import time
@@ -18,7 +18,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 from edgestead.dns import wire
 
-NAMES_MAX: Final = 2000  # names that are counted at a time, the most asked ones
+NAMES_MAX: Final = 2000  # names that are counted at a time, the most frequent ones
 GROUPS_MAX: Final = 4000  # clients and answers that are counted at a time, the most frequent ones
 SAMPLE_MAX: Final = 1000  # the last queries, which `edgecli dns` shows
 SHARE: Final = 64
@@ -56,7 +56,7 @@ class Sketch(Generic[K]):
 
 
 class Seen(NamedTuple):
-    """One query of the sample. `network` is a /24 or a /56: whose query it was is nobody's business."""
+    """One query of the sample. `network` is a /24 or a /56: single clients stay private."""
 
     at: float
     network: bytes
@@ -68,7 +68,7 @@ class Seen(NamedTuple):
 
 
 class Watch:
-    """One loop's view of what it is asked. Not for two threads at once: both sides hold the table's lock."""
+    """One loop's statistics. Not thread-safe: both sides take the table's lock."""
 
     def __init__(self, now: Callable[[], float] = time.time, share: int = SHARE) -> None:
         self._now = now
@@ -81,7 +81,7 @@ class Watch:
         self._turn = 0
 
     def due(self, replies: int) -> int:
-        """For how many replies one is to be shown now, after a batch of so many; 0 for none."""
+        """How many replies the one to be shown represents, after a batch of this size; 0 to show none."""
         self._pending += replies
         if self._pending < self._share and self._now() - self._shown_at < PAUSE_SECONDS:
             return 0
@@ -90,12 +90,12 @@ class Watch:
         return shown
 
     def choose(self, replies: int) -> int:
-        """Which reply of a batch to show: each place in turn."""
+        """The index of the reply of a batch to show, in rotation."""
         self._turn += 1
         return self._turn % replies
 
     def see(self, reply: bytes, client: bytes, replies: int, zones: Mapping[bytes, object]) -> None:
-        """Note a reply, without its ID, that stands for so many."""
+        """Note a reply, without its ID, that represents this many."""
         name, kind, rcode = b"", 0, reply[1] & _RCODE
         if reply[3]:  # a question
             end = wire.name_end(reply, _QUESTION_AT)

@@ -1,11 +1,12 @@
 """Names and records as the bytes of RFC 1035, for paths where every tenth of a microsecond counts.
 
-Owns  splitting names, writing resource records, name compression, the numbers of the types this room knows.
+Owns  splitting names, writing resource records, name compression, the numbers of the types that this room
+      uses.
 Not   text forms (`model`); parsing whole queries (`answer`).
 
 A name here is absolute and uncompressed; a relative name is its leading labels without the apex, so the
-apex itself is b"". Names from the table are valid and lower-case; only `skip_name` and `read_name` meet
-bytes from outside.
+apex itself is b"". Names from the table are valid and lower-case; only `skip_name` and `read_name` read bytes
+from outside.
 """
 
 import struct
@@ -68,7 +69,7 @@ def parent(name: bytes) -> bytes:
 
 
 def below(name: bytes, ancestor: bytes) -> bytes | None:
-    """The labels of `name` in front of `ancestor`, or None when it does not stand there."""
+    """The labels of `name` before `ancestor`, or None when `name` is not below it."""
     rest = name
     while len(rest) > len(ancestor):
         rest = parent(rest)
@@ -76,14 +77,14 @@ def below(name: bytes, ancestor: bytes) -> bytes | None:
 
 
 def name_end(data: bytes, at: int) -> int:
-    """Where the uncompressed, known-good name at `at` ends."""
+    """The end of the uncompressed, valid name at `at`."""
     while length := data[at]:
         at += length + 1
     return at + 1
 
 
 def read_name(message: bytes, at: int) -> int:
-    """Where the uncompressed name at `at` ends.
+    """The end of the uncompressed name at `at`.
 
     Limits  63 octets a label, 255 a name (RFC 1035 §2.3.4); no pointers.
     Raises  BadMessage.
@@ -101,7 +102,7 @@ def read_name(message: bytes, at: int) -> int:
 
 
 def skip_name(message: bytes, at: int) -> int:
-    """Where the name at `at` ends; a pointer ends it and is not followed. Raises BadMessage."""
+    """The end of the name at `at`; a pointer ends it and is not followed. Raises BadMessage."""
     start, end = at, len(message)
     while at < end and at - start < NAME_OCTETS_MAX:
         length = message[at]
@@ -151,9 +152,9 @@ def shortened(kind: int, rdata: bytes, question: bytes) -> bytes:
 class Tail:
     """What follows the question in a reply: records whose names are compressed against it and each other.
 
-    `start` is the offset in the message at which the tail begins, ID included. Suffixes are offered to the
-    compression only from `offer` on, so that a tail made for one question fits every other question that has
-    the same offered suffix at the same offset.
+    `start` is the offset in the message at which the tail begins, ID included. Only suffixes from offset
+    `offer` on are used for compression, so that a tail built for one question is valid for every question
+    with the same suffix at the same offset.
     """
 
     __slots__ = ("_at", "_out", "_suffixes")
@@ -167,7 +168,7 @@ class Tail:
         return b"".join(self._out)
 
     def offer(self, name: bytes, offset: int) -> None:
-        """Say that `name` stands uncompressed at `offset` of the message."""
+        """Register that `name` is uncompressed at `offset` of the message."""
         while len(name) > 1 and offset <= POINTER_OFFSET_MAX:
             self._suffixes.setdefault(name, offset)
             offset += name[0] + 1
@@ -200,7 +201,7 @@ class Tail:
         return out + rdata[read:]
 
     def _name(self, name: bytes, offset: int) -> bytes:
-        """The shortest form of a name that is written at `offset`; later names may point into it."""
+        """The shortest form of a name that is written at `offset`; later names may point to it."""
         rest, suffixes = name, self._suffixes
         while len(rest) > 1:
             known = suffixes.get(rest)

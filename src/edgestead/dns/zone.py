@@ -1,11 +1,11 @@
-"""One zone's names, and the questions that RFC 1034 §4.3.2 asks of them.
+"""One zone's names, and the look-ups of RFC 1034 §4.3.2 in them.
 
 Owns  the names, the empty non-terminals, the cuts, the SOA.
 Not   which zone a question belongs to (`table`); building answers (`lookup`).
 
-Names are relative (see `wire`). Two dicts hold everything: a name's node, and how many children a name with
-children has; so a change touches the name and, when it appears or goes, the non-terminals above it. Nothing
-that depends on two names is stored: aliases, wildcards and referrals are worked out when they are asked for.
+Names are relative (see `wire`). Two dicts: the node of each name, and the number of children of each name
+with children. So a change updates the name and, when it is added or removed, the non-terminals above it.
+Nothing that depends on two names is stored: aliases, wildcards and referrals are computed by each look-up.
 """
 
 from collections.abc import Iterator
@@ -29,9 +29,10 @@ _NONE: Final = cast("set[bytes]", frozenset())  # a set costs 200 octets, and mo
 class Zone:
     """The served content of one zone. Changed by one thread at a time.
 
-    `names`, `cuts` and `wildcards` (the names above an asterisk) are public for the loops that cannot afford
-    a call; `denials` is `lookup`'s: its ways to say no, by the apex's place in the question. `settled` says
-    that no name has changed since the SOA did, which comes last in every change: all of this is one serial.
+    `names`, `cuts` and `wildcards` (the names above an asterisk) are public for loops in which a call is too
+    expensive; `denials` belongs to `lookup`: its negative outcomes, by the apex's offset in the question.
+    `settled`: no name has changed since the SOA, which is the last document of every change, so the zone has
+    one consistent serial.
     """
 
     __slots__ = (
@@ -66,7 +67,9 @@ class Zone:
         return self.soa_denial[wire.RR_HEAD.size :]
 
     def relative(self, owner: bytes) -> bytes:
-        """The name without the apex. Raises ValueError when the owner is outside the zone or no name."""
+        """The name without the apex. Raises ValueError when the owner is outside the zone or not a valid
+        name.
+        """
         if wire.read_name(owner, 0) != len(owner):
             raise ValueError("octets after the name")
         relative = wire.below(owner, self.apex)
@@ -75,7 +78,7 @@ class Zone:
         return relative
 
     def set_soa(self, served: ServedZone) -> None:
-        """Take the zone's own facts. Raises ValueError for rdata that is no SOA."""
+        """Apply the "zone" document. Raises ValueError for an invalid SOA."""
         ttl_seconds, rdata = served.soa_ttl_seconds, served.soa_rdata
         minimum_seconds = int.from_bytes(rdata[-4:], "big")
         denial = ServedRRset(wire.SOA, min(ttl_seconds, minimum_seconds), (rdata,))  # RFC 2308 §3
@@ -86,7 +89,7 @@ class Zone:
         self.names[_APEX] = node.join(soa + self._apex_parts()[1])
 
     def set_apex(self, rrsets: tuple[ServedRRset, ...]) -> None:
-        """Take the apex's RRsets other than SOA."""
+        """Set the apex's RRsets other than SOA."""
         self.settled = False
         others = [node.pack_rrset(rrset) for rrset in rrsets if rrset.rdatas]
         self.names[_APEX] = node.join(self._apex_parts()[0] + others)
@@ -97,7 +100,7 @@ class Zone:
         return [part for kind, part in parts if kind == _SOA], [part for kind, part in parts if kind != _SOA]
 
     def put(self, name: bytes, packed: bytes, *, cut: bool) -> None:
-        """Set what a name below the apex serves; b"" takes the name away."""
+        """Set the node of a name below the apex; b"" removes the name."""
         self.settled = False
         if cut:
             self.cuts = self.cuts or set()
@@ -111,7 +114,7 @@ class Zone:
             self._remove(name)
 
     def _ensure(self, name: bytes) -> None:
-        """Make the name and the empty non-terminals above it exist (RFC 4592 §2.2.2)."""
+        """Add the name and the empty non-terminals above it (RFC 4592 §2.2.2)."""
         while name not in self.names:
             self.names[name] = b""
             if name.startswith(WILDCARD):
@@ -121,7 +124,7 @@ class Zone:
             self._children[name] = self._children.get(name, 0) + 1
 
     def _remove(self, name: bytes) -> None:
-        """Take the name away, and the empty non-terminals that were there only for it."""
+        """Remove the name, and the empty non-terminals that existed only because of it."""
         while self.names.pop(name, None) is not None:
             if name.startswith(WILDCARD) and self.wildcards:
                 self.wildcards.discard(name[len(WILDCARD) :])
@@ -135,12 +138,12 @@ class Zone:
                 return
 
     def freeze(self) -> "Frozen":
-        """What stands here now, for `thaw`; later changes do not reach it. Costs a copy of the references."""
+        """The present content, for `thaw`, independent of later changes. Costs a copy of the references."""
         head = (self.apex, self.soa_denial, self.settled, tuple(self.cuts), tuple(self.wildcards))
         return head, self.names.copy(), self._children.copy()
 
     def thaw(self, head: "Head") -> None:
-        """Begin to be, as a new zone, what was frozen; `thaw_names` has to follow."""
+        """Start to load a frozen zone into this new one; `thaw_names` has to follow."""
         _, self.soa_denial, self.settled, cuts, wildcards = head
         self.cuts, self.wildcards = set(cuts) or _NONE, set(wildcards) or _NONE
 
@@ -183,7 +186,7 @@ def is_cut(rrsets: tuple[ServedRRset, ...]) -> bool:
 
 
 def check_soa(served: ServedZone) -> None:
-    """Raises ValueError for a zone whose apex is no name or whose SOA is none."""
+    """Raises ValueError for an invalid apex or SOA."""
     if wire.read_name(served.apex, 0) != len(served.apex):
         raise ValueError("octets after the apex")
     node.pack((ServedRRset(wire.SOA, served.soa_ttl_seconds, (served.soa_rdata,)),))
