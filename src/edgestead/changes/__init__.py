@@ -1,7 +1,7 @@
 """Behaviours that changed on a date: one table, one question.
 
 Owns  the dated rows of the specification and `changed(subject, as_of)`.
-Not   what the old or the new behaviour is: the room that shows it decides.
+Not   the behaviours themselves: they are in the rooms that have them.
 """
 
 from edgestead.changes.model import Change, Endpoint, Kind

@@ -3,7 +3,7 @@
 Owns  which routes take one, and finding it in a body.
 Not   refusing or ignoring a member: its own resource does.
 
-A body is looked into only when it holds the names as bytes, so that others pay a search and no parsing.
+A body is parsed only when it contains the names as bytes; for others the cost is one search.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 class Watch(NamedTuple):
-    """A member of a body: where it stands, and what it must be. `value` None is anything but null."""
+    """A member of a body: its path and its value. `value` None is anything but null."""
 
     subject: str
     member: str
@@ -35,7 +35,7 @@ class Watch(NamedTuple):
 
 @cache  # of a few dozen watches, for every body
 def _needles(watch: Watch) -> tuple[bytes, ...]:
-    """What every body has that holds the member, if nobody wrote its name with escapes."""
+    """The bytes in every body with the member, unless its name is written with escapes."""
     names = [part for part in watch.path if part != _EVERY] + ([watch.value] if watch.value else [])
     return tuple(f'"{name}"'.encode() for name in names)
 
@@ -57,7 +57,7 @@ def watched(method: str, path: str) -> tuple[Watch, ...]:
 
 
 def found(watches: Sequence[Watch], octets: bytes) -> Iterator[Watch]:
-    """Those that a body holds; the body is JSON that was read already."""
+    """The dated members in a body, which is decoded JSON."""
     likely = [watch for watch in watches if _may_hold(octets, watch)]
     if likely:
         body = _decode(octets)

@@ -14,7 +14,7 @@ class Kind(StrEnum):
     """What the date ended. It decides which generated test a row gets.
 
     endpoint   the route answers 410 after the date
-    alias      the route goes on answering for its replacement, with deprecation headers
+    alias      the route still answers for its replacement, with deprecation headers
     setting    a zone setting left the platform, or lost its effect
     field      a member of a resource changed
     transport  framing and TLS; holds at every date
@@ -28,7 +28,7 @@ class Kind(StrEnum):
 
 
 class Endpoint(msgspec.Struct, frozen=True):
-    """One route that a row names. `{name}` stands for one path segment, `{name*}` for the whole rest."""
+    """One route that a row names. `{name}` matches one path segment, `{name*}` the whole rest."""
 
     method: str
     path: str
@@ -37,12 +37,12 @@ class Endpoint(msgspec.Struct, frozen=True):
 class Change(msgspec.Struct, frozen=True, kw_only=True):
     """One row: from 00:00 UTC of `day` on, that day included, the new behaviour holds.
 
-    `endpoints` are the routes that the day ended or replaced, `affected` those that go on with other members.
-    `removed` says that nothing of it answers any more. `successor` is the route that a client should use
-    where this server has one, with the parameters of the row's paths; `moved` is what the older path says,
-    and what the newer one says in its place. `members` are what requests ought not to carry any more, as JSON
-    pointers without their first slash (RFC 6901). `setting` is the zone setting, for rows of that kind.
-    `note` says what this server does, where the kind does not.
+    `endpoints` are the routes that the day ended or replaced, `affected` those that continue with other
+    members. `removed`: none of them answers any more. `successor` is the route that a client should use where
+    this server has one, with the parameters of the row's paths; `moved` is a part of the older path, and its
+    replacement in the newer one. `members` are those that requests should no longer have, as JSON pointers
+    without their first slash (RFC 6901). `setting` is the zone setting, for rows of that kind. `note` says
+    what this server does, where the kind does not.
     """
 
     subject: str

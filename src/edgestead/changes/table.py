@@ -1,10 +1,10 @@
 """The dated rows of the specification, newest first.
 
 Owns  every date, subject, endpoint and replacement of "Deprecations" in the specification.
-Not   answers, headers, words of a refusal.
+Not   answers, headers, error messages.
 
-Code asks `changed(subject, as_of)`; an unknown subject is a KeyError, so that a typing mistake cannot choose
-the old behaviour in silence.
+Code asks `changed(subject, as_of)`; an unknown subject is a KeyError, so that a typing mistake cannot
+silently choose the old behaviour.
 """
 
 from collections.abc import Iterator
@@ -353,10 +353,12 @@ _BY_PATH = {endpoint.path: change for change in CHANGES for endpoint in change.e
 
 
 def changed(subject: str, as_of: date) -> bool:
-    """Whether the new behaviour holds on `as_of` (that day included). Raises KeyError for a stranger."""
+    """Whether the new behaviour holds on `as_of` (that day included). Raises KeyError for an unknown
+    subject.
+    """
     return as_of >= _DAYS[subject]
 
 
 def ending(path: str) -> Change | None:
-    """The row that ended or replaced a whole path, whatever the method; None for a path that lives."""
+    """The row that ended or replaced a whole path, whatever the method; None for a path without one."""
     return _BY_PATH.get(path)

@@ -1,4 +1,4 @@
-"""What a dated change means, in words: for the command line and for pages.
+"""Sentences about dated changes, for the command line and for pages.
 
 Owns  the sentences on what is answered before a row's day and from it on.
 Not   the rows (`changes.table`).
