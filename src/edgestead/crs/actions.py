@@ -1,7 +1,7 @@
 """A rule's actions: pairs of text to the fields of a `Rule`.
 
 Owns  one reader per action, checked values, inheritance from SecDefaultAction.
-Not   where the text came from.
+Not   the source of the text.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ ITEMS_PER_RULE_MAX = 512  # tags, set variables, controls of one rule
 
 
 def read_actions(text_pairs: Pairs) -> list[tuple[str, str]]:
-    """The pairs with canonical names, each with a value exactly where its action takes one.
+    """The pairs with canonical names, each with a value exactly where its action has one.
 
     Raises: ValueError for an unknown action, a missing or a superfluous value.
     """
@@ -176,8 +176,8 @@ _READERS: dict[str, Callable[[dict[str, Any], str], None]] = {
 def rule_fields(pairs: Pairs, inherited: Pairs = ()) -> dict[str, Any]:
     """The fields of a `Rule` from its actions, lists as tuples, plus `chained`.
 
-    `inherited` are the pairs of the phase's SecDefaultAction: its transformations come first, the rest holds
-    where the rule says nothing. Raises: ValueError.
+    `inherited` are the pairs of the phase's SecDefaultAction: its transformations come first, the rest is the
+    default for actions that the rule lacks. Raises: ValueError.
     """
     to: dict[str, Any] = {}
     for name, value in (*((n, v) for n, v in inherited if n not in tables.DISRUPTIVE_ACTIONS), *pairs):

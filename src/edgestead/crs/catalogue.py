@@ -3,8 +3,8 @@
 Owns  ids, increments, categories and descriptions of the entries.
 Not   JSON (`rest`), overrides (`usecases`), running rules (`waf`).
 
-An entry stands for a rule of a request phase that adds to the inbound anomaly score. Initialisation,
-paranoia gates and response rules have none: they are machinery, not choices.
+An entry stands for a rule of a request phase that adds to the inbound anomaly score. Initialisation, paranoia
+gates and response rules have none: they cannot be configured.
 
 Source: docs/explanation/crs.md; CRS severities and scores as in the setup file of the rule set.
 """

@@ -1,7 +1,8 @@
 """The refusals of this room.
 
-Owns  `RuleError`, with file and line, and `RulesUnreadable` for what cannot be loaded at all or is not there.
-Not   the REST API: nothing of this reaches a client.
+Owns  `RuleError`, with file and line, and `RulesUnreadable` for rule sets that cannot be loaded or are
+      missing.
+Not   the REST API: these errors never reach a client.
 """
 
 SHOWN_CHARS_MAX = 60  # of what a message quotes
@@ -13,7 +14,7 @@ def shown(text: str) -> str:
 
 
 class RuleError(ValueError):
-    """Rule text that is not understood. Prints as ``file:line: reason``."""
+    """Rule text that cannot be parsed. Prints as ``file:line: reason``."""
 
     def __init__(self, file: str, line: int, reason: str) -> None:
         self.file = file
@@ -27,4 +28,4 @@ class RulesUnreadable(OSError):
 
 
 class RulesMissing(RulesUnreadable):
-    """Nothing was named, and the system has no rule set: nobody has done anything wrong."""
+    """No path was given, and the system has no rule set installed: not an error of the operator."""

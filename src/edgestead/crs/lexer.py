@@ -1,7 +1,7 @@
 """SecLang text into directives, arguments, targets and actions.
 
 Owns  continuation lines, comments, quotes and separators.
-Not   what the words mean.
+Not   their meaning.
 
 A directive ends at a line end without a backslash, and so does a comment: rules are commented out by one #
 before their first line. A # line between the continued lines of a directive is left out. In double or single

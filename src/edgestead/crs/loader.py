@@ -1,7 +1,7 @@
 """Rule files from a folder or a release archive. The only module of the room that touches the disk.
 
-Owns  where rule sets lie, which of their files matter and in which order, limits on what is read.
-Not   understanding them.
+Owns  the locations of rule sets, which of their files are read and in which order, limits on reading.
+Not   parsing them.
 
 A rule set is a setup file (``crs-setup.conf``, else its ``.example``), ``rules/*.conf`` with data files, and
 optionally ``plugins/``. An archive is a tar, plain or gzip, as releases are. Nothing is unpacked to disk.
@@ -68,7 +68,7 @@ def _load_system(rules: Path = SYSTEM_RULES, setup: Path = SYSTEM_SETUP) -> Rule
         raise RulesMissing(f"{rules}: no rule set is installed; Debian's package is modsecurity-crs")
     found = dict(_from_folder(rules))
     if setup.is_dir():
-        # the operator's exclusions before and after the rules lie beside the setup file
+        # the operator's exclusions before and after the rules are next to the setup file
         for name, item in _from_folder(setup):
             found[name if name.startswith("crs-setup") else f"rules/{name}"] = item
     return _arranged(str(rules), iter(found.items()))
@@ -128,7 +128,7 @@ def _members(archive: tarfile.TarFile, path: Path) -> Found:
         name = PurePosixPath(member.name)
         if name.is_absolute() or ".." in name.parts:
             raise RulesUnreadable(f"{path}: {member.name} leads out of the archive")
-        top = name.parts[:1]  # releases have one folder at the top
+        top = name.parts[:1]  # releases have one top-level folder
         inner = name if top in (("rules",), ("plugins",)) or len(name.parts) < 2 else name.relative_to(*top)
         if not (member.isreg() and _matters(name.name) and str(inner.parent) in (".", "rules", "plugins")):
             continue

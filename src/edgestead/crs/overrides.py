@@ -1,11 +1,11 @@
-"""What is left of the managed ruleset once a zone's overrides are applied.
+"""The effective managed ruleset after a zone's overrides.
 
 Owns  the precedence of overrides.
-Not   decoding or refusing overrides (`usecases`): unknown ids and categories are simply not met here.
+Not   decoding or refusing overrides (`usecases`): unknown ids and categories match no rule here.
 
 A rule override beats categories, categories beat the ruleset, each property on its own. Of several
-categories that a rule has, and of several items about one rule, the last one listed wins. What is absent
-(None) decides nothing.
+categories that a rule has, and of several items about one rule, the last one listed wins. Absent properties
+(None) have no effect.
 
 The ruleset's `action` is the anomaly rule's: the other rules score, they do not act. A category's or a rule's
 own action makes a scoring rule act by itself instead of scoring.
@@ -41,7 +41,7 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True):
 class Effective(msgspec.Struct, frozen=True, kw_only=True):
     """`increments` and `actions` by CRS number: the enabled rules that score, and those that act instead.
 
-    `anomaly_action` is None when the anomaly rule is disabled: then no score is ever too high.
+    `anomaly_action` is None when the anomaly rule is disabled: then no score blocks.
     """
 
     increments: dict[int, int]
@@ -77,7 +77,7 @@ def apply_overrides(catalogue: Catalogue, overrides: Overrides) -> Effective:
 
 
 def _both(earlier: RuleOverride, later: RuleOverride) -> RuleOverride:
-    """Two items about one rule as one."""
+    """Merge two items about one rule."""
     return RuleOverride(
         id=later.id,
         action=earlier.action if later.action is None else later.action,
@@ -87,7 +87,7 @@ def _both(earlier: RuleOverride, later: RuleOverride) -> RuleOverride:
 
 
 def _decided(entry: Entry, own: RuleOverride | None, overrides: Overrides) -> tuple[bool | None, str | None]:
-    """What rule and category overrides say of `enabled` and `action`; None where they are silent."""
+    """`enabled` and `action` from rule and category overrides; None where none sets them."""
     enabled, action = (own.enabled, own.action) if own is not None else (None, None)
     for override in reversed(overrides.categories):
         if override.category in entry.categories:

@@ -1,7 +1,7 @@
 """SecLang files to a `Program`.
 
 Owns  directives, chains, includes, later updates of earlier rules, and the checks over all rules.
-Not   reading the disk: the texts come in (`loader`).
+Not   reading the disk: the texts are parameters (`loader`).
 
 Rules are kept as drafts until the last line, because SecRuleUpdate… and SecRuleRemove… may name any earlier
 rule, and become frozen structs then.
@@ -21,9 +21,9 @@ from edgestead.crs.lexer import arguments, directives, split_actions
 from edgestead.crs.rules import Marker, Operator, Program, Rule, Variable
 from edgestead.crs.targets import read_operator, read_targets
 
-INCLUDE_DEPTH_MAX = 16  # files inside one another; a ring ends here
+INCLUDE_DEPTH_MAX = 16  # nested includes; also ends a loop
 RULES_MAX = 50_000  # a release has about 650
-CHAIN_LINKS_MAX = 64  # rules that have to hold together; releases have under ten
+CHAIN_LINKS_MAX = 64  # rules of one chain; releases have under ten
 SECONDS_MAX = 365 * 86_400  # a year
 
 
@@ -53,7 +53,7 @@ def parse(files: Mapping[str, str], entries: Iterable[str]) -> Program:
     """The program of `entries`, in order.
 
     `files` maps every name that an entry, an include or a data operator may use to its text. Relative names
-    are looked up beside the file that uses them.
+    are looked up next to the file that uses them.
 
     Raises  RuleError for anything unknown, contradictory or over a limit: nothing is skipped.
     Limits  `RULES_MAX`, `INCLUDE_DEPTH_MAX`, `CHAIN_LINKS_MAX`, and those of `lexer`, `targets`, `actions`.

@@ -105,7 +105,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Marker(msgspec.Struct, frozen=True):
-    """Where `skip_after` lands."""
+    """The target of `skip_after`."""
 
     name: str
     file: str
@@ -113,7 +113,7 @@ class Marker(msgspec.Struct, frozen=True):
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a set of files says, in order.
+    """The content of a set of files, in order.
 
     `defaults` are the actions of SecDefaultAction by phase; `settings` the other directives by name.
     """

@@ -1,10 +1,10 @@
-"""The words of SecLang, version 3 of the language: everything else is an error.
+"""The vocabulary of SecLang, version 3 of the language: everything else is an error.
 
 Owns  names of directives, variables, operators, transformations, actions and control options.
-Not   what they do.
+Not   their effects.
 
 Each table maps a folded name to its canonical spelling. Source: reference manual of ModSecurity v3; the two
-names that only CRS 4's other engine knows are marked.
+names that only CRS 4's other engine supports are marked.
 """
 
 

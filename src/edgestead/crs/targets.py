@@ -1,6 +1,6 @@
 """Targets and operators of a rule: text to `Variable` and `Operator`.
 
-Owns  how selectors, patterns, counts and exclusions are written, and which operator takes what.
+Owns  how selectors, patterns, counts and exclusions are written, and the arguments of operators.
 Not   reading data files: a callback does.
 """
 
@@ -79,7 +79,7 @@ def read_operator(text: str, read_data: ReadData) -> Operator:
 
 
 def _phrases(name: str, argument: str, read_data: ReadData) -> tuple[str, ...]:
-    """The operator's words; checks the argument of every operator that has a form."""
+    """The operator's phrases; checks the argument of every operator with a fixed syntax."""
     phrases: tuple[str, ...] = ()
     if name in tables.FILE_OPERATORS:
         phrases = tuple(line for file in argument.split() for line in data_lines(read_data(file)))
@@ -100,7 +100,7 @@ def _phrases(name: str, argument: str, read_data: ReadData) -> tuple[str, ...]:
 def pm_phrases(argument: str) -> tuple[str, ...]:
     """The words of ``@pm``. Between two bars bytes may be spelled in hexadecimal: ``A|42 20|C``.
 
-    A space that is spelled so belongs to the word. Bars around anything else are themselves.
+    A space in hexadecimal is part of the word. Bars around anything else are literal.
     """
     words: list[str] = [""]
     parts = argument.replace("\t", " ").split("|")
