@@ -61,7 +61,7 @@ _OUTBOUND_KEY, _OUTBOUND_DEFAULT = b"outbound_anomaly_score_threshold", b"4"
 
 
 class Planning:
-    """A plan, None until it is made: whoever waits for it goes on with the making, one step each."""
+    """A plan, None until it is built: each waiting caller builds one step of it."""
 
     __slots__ = ("_making", "plan")
 
@@ -132,7 +132,7 @@ class Engine:
         return Policy(enabled=enabled, level=level, threshold=threshold, action=action)
 
     def plan(self, policy: Policy) -> Plan:
-        """The plan of a policy, where nobody else waits: see `planning`."""
+        """The plan of a policy, without yielding to other tasks: see `planning`."""
         return at_once(self.planning(policy).waiting())
 
     def planning(self, policy: Policy) -> Planning:

@@ -42,11 +42,11 @@ SLICE_BYTES = 8_192  # that are scanned at once
 CALL_UNITS = 30  # of a function of Python, called for a value or an escape
 WORK_UNITS_MAX = 20_000_000  # one request; over it the request is refused
 LATE_WORK_UNITS_MAX = 100_000_000  # later parts of an upload, all together: each is seen with the head again
-RESPONSE_WORK_UNITS_MAX = 100_000_000  # one answer, beside its request: every rule may read all of its body
+RESPONSE_WORK_UNITS_MAX = 100_000_000  # one answer, without its request: every rule may read all of its body
 
 
 def at_once(steps: Generator[Any, None, T]) -> T:
-    """What steps end with, where nobody else waits."""
+    """The result of steps, without yielding to other tasks."""
     try:
         while True:
             next(steps)
@@ -88,7 +88,7 @@ class Meter:
                 yield
 
     def is_due(self) -> bool:
-        """Whether it is others' turn; whoever asks gives way then, and a new portion begins."""
+        """Whether to yield to other tasks; if so, the caller yields and a new portion begins."""
         done = self.units + self._beside
         if done - self._mark < STEP_UNITS:
             return False

@@ -22,7 +22,7 @@ from edgestead.waf.bodies.media_types import TYPE_BYTES_MAX
 from edgestead.waf.limits import ARGUMENTS_MAX, BODY_BYTES_MAX, CALL_UNITS, UPLOAD_BYTES_MAX
 from edgestead.waf.transaction import Pair, Refused, Request, Response, Values
 
-# Of answers. Style sheets and programs are left out: large, always the same, and nobody's data.
+# Of answers. Style sheets and programs are left out: large, static, and without personal data.
 _TEXT_TYPES = frozenset(
     (b"", b"text/html", b"text/plain", b"text/xml", b"application/json", b"application/xml")
 )  # "" is sniffed, as text where it looks like it

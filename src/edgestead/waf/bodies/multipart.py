@@ -149,7 +149,9 @@ class Multipart:
                 yield from self._members(*self._said_json.pop())
 
     def _members(self, name: bytes, content: bytes) -> Generator[int, None, None]:
-        """What a part that says it is JSON holds, beside its text. Raises: Refused over a limit."""
+        """The values of a part that is declared as JSON, in addition to its text. Raises: Refused over a
+        limit.
+        """
         try:
             found = yield from json.reading(content)
         except Refused as refused:

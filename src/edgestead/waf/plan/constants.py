@@ -192,7 +192,7 @@ class Constants:
         return any(writes(link).overlaps(from_others(other)) for other in others for link in rule.links[:-1])
 
     def capturing(self) -> set[tuple[int, int]]:
-        """The rules left whose captures somebody reads: often nobody but the rule itself."""
+        """The remaining rules whose captures are read, often only by the rule itself."""
         rules = [rule for rules in self.left.values() for rule in rules]
         if not any(from_others(rule).touches(CAPTURES) for rule in rules):
             rules = [rule for rule in rules if any(reads(link).touches(CAPTURES) for link in rule.links)]

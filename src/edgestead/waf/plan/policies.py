@@ -54,7 +54,7 @@ _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "le": int.__le__,
     "lt": int.__lt__,
 }
-# Variables with any number of values whoever the client: asked of each rule anew.
+# Variables that may have any number of values for any client: evaluated again for each rule.
 _MANY = frozenset(
     """ARGS ARGS_GET ARGS_GET_NAMES ARGS_NAMES ARGS_POST ARGS_POST_NAMES FILES FILES_NAMES FILES_SIZES
     FILES_TMPNAMES FILES_TMP_CONTENT MULTIPART_PART_HEADERS REQUEST_COOKIES REQUEST_COOKIES_NAMES

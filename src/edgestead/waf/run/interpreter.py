@@ -52,7 +52,7 @@ Held = Generator[None, None, bool]  # steps to whether something holds, where th
 
 
 class Selection:
-    """The items of one target set; their texts once somebody asks; those of them that may match at all."""
+    """The items of one target set; their texts, on demand; those of them that may match at all."""
 
     __slots__ = ("items", "open", "texts")
 
@@ -110,7 +110,7 @@ Puts = dict[bytes, bytes | None]  # by slot
 
 
 class Outcomes(dict[tuple[bytes, ...], Puts]):
-    """What a rule set although it did not match, by the values looked at; nothing where nobody reads it."""
+    """What a rule set although it did not match, by the values looked at; empty where it is never read."""
 
     def __init__(self, *, heard: bool) -> None:
         super().__init__()
@@ -119,7 +119,7 @@ class Outcomes(dict[tuple[bytes, ...], Puts]):
 
 class PhaseRules(Protocol):
     """What `Run.phase` needs of a phase's plan. `memories` are by place, of rules worth remembering;
-    `capturing` are places of rules whose captures somebody reads."""
+    `capturing` are places of rules whose captures are read."""
 
     rules: dict[int, CompiledRule]
     capturing: set[int]
@@ -152,7 +152,7 @@ class Run:
         self.meter = meter
         self.made: list[Texts] = []
         self._knowledge = knowledge
-        self._captures = True  # of the rule at work: somebody reads them
+        self._captures = True  # of the current rule: they are read later
         self.headers: dict[bytes, list[bytes]] = {}
         self.matched: list[Pair] = []
         self.rule: CompiledRule | None = None
@@ -494,7 +494,7 @@ class Run:
 
 
 def settled(held: bool | Held) -> bool:
-    """Whether it holds, where nobody else waits."""
+    """Whether it matches, without yielding to other tasks."""
     return held if isinstance(held, bool) else at_once(held)
 
 

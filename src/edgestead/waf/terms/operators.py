@@ -1,4 +1,4 @@
-"""What rules ask of a value, beside regular expressions.
+"""The operators of rules other than regular expressions.
 
 Owns  every other operator of the language, as a test made once from its argument.
 Not   rx and rxGlobal (engine), negation, macros (the engine expands them and asks for a test again).
@@ -114,7 +114,7 @@ def _within(argument: bytes, phrases: Phrases) -> Test:
 
 
 def _contains_word(argument: bytes, phrases: Phrases) -> Test:
-    """The argument with no letter beside it; other word characters are not looked at."""
+    """The argument without adjacent letters; other word characters do not matter."""
 
     def test(value: bytes) -> bytes | None:
         at = value.find(argument)

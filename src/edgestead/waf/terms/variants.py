@@ -7,7 +7,8 @@ Rules share 40 to 60 chains over the same arguments. Values are joined by bytes 
 letter nor digit, and each step runs once over the joined text instead of once for each value, as most steps
 look at a few neighbouring bytes. Three guards keep that the same as one by one: steps that look at whole
 values run on each; a text with a hazard of the step (a backslash just before a separator) does too; and a
-result that has another number of separators shows that a value now contains one: that value goes on alone.
+result that has another number of separators shows that a value now contains one: that value is then processed
+alone.
 
 Steps that cannot change a text are dropped before they run: the bytes that matter and occur in it (capitals
 count as one) choose a plan, in which few chains are left, and their common beginnings are shared.
@@ -99,7 +100,7 @@ class Node(NamedTuple):
     marks: bytes
 
     def units(self, text: bytes, values: int) -> int:
-        """What the step costs beside a look at each byte."""
+        """The cost of the step in addition to reading each byte."""
         calls = values if self.hazards is None else 0
         if self.marks:
             calls += len(text) - len(text.translate(None, self.marks))
