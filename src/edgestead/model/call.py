@@ -19,7 +19,7 @@ class Profile(StrEnum):
 
 
 class Actor(msgspec.Struct, frozen=True, kw_only=True):
-    """Whoever sent the credentials. `token_id` is None for the key pair."""
+    """The caller, identified by the credentials. `token_id` is None for the key pair."""
 
     kind: Literal["user", "account"]
     id: str

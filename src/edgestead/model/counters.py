@@ -434,7 +434,7 @@ class Page:
 
 
 def private_page() -> Page:
-    """A page that nobody else reads: for tests and for programs without a supervisor."""
+    """A private page of counters: for tests and for programs without a supervisor."""
     return Page(bytearray(PAGE_BYTES))
 
 

@@ -22,7 +22,7 @@ OWN_HEADERS = frozenset(
 
 
 class EdgeZone(msgspec.Struct, frozen=True, array_like=True):
-    """A zone. `settings` are the values that somebody set, by id; the others have their defaults."""
+    """A zone. `settings` are the values that were set, by id; the others have their defaults."""
 
     name: str
     account_id: str

@@ -49,7 +49,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """One decision or refusal, as files and answers hold it. Texts of strangers are bounded and printable.
+    """One decision or refusal, as files and answers hold it. Text from clients is bounded and printable.
 
     `dropped` counts the events before this one that the process did not write down because there were too
     many.

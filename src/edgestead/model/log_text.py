@@ -43,7 +43,7 @@ def json_line(members: msgspec.Struct) -> bytes:
     r"""One line of JSON, without control characters beyond ASCII's either, ready to be written.
 
     JSON itself escapes U+0000 to U+001F alone (RFC 8259 §7). DEL, C1 and what changes the direction of text
-    would reach the terminal of whoever looks at the log. Letters of every script stay as they are.
+    would reach the terminal of the log's reader. Letters of every script stay as they are.
     """
     octets = _encode(members)
     if octets.isascii() and b"\x7f" not in octets:

@@ -18,7 +18,7 @@ ROOT = b"\x00"
 
 TEXT_CHARACTERS_MAX = 4 * NAME_OCTETS_MAX  # every octet written as \DDD
 ZONE_CHARACTERS_MAX = 253  # zone names, in text form without the last dot
-SHOWN_CHARACTERS_MAX = 40  # of somebody's text, in a refusal
+SHOWN_CHARACTERS_MAX = 40  # of a client's text, in an error message
 
 # Printable ASCII without the characters that a zone file gives a meaning (RFC 1035 §5.1).
 _LABEL_OCTETS = bytes(octet for octet in range(0x21, 0x7F) if octet not in b'"().;@$\\')

@@ -4,7 +4,7 @@ Owns  their names, identifiers, scopes, and which implies which.
 Not   deciding.
 
 A Write group implies the Read group of the same name. The WAF of an account is one part of its rulesets, and
-whoever may write one may write the other: the API has one family of routes for both.
+the right to write one includes the other: the API has one family of routes for both.
 """
 
 from typing import Literal, NamedTuple

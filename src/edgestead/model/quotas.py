@@ -1,7 +1,7 @@
 """How much an account, a zone or a namespace may hold.
 
 Owns  the quotas that an operator sets, 0 meaning none.
-Not   counting: whoever adds does that in its transaction; the size of a request (`model.limits`).
+Not   counting: the use case that adds does that in its transaction; the size of a request (`model.limits`).
 """
 
 import msgspec

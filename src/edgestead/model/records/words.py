@@ -3,7 +3,7 @@ r"""Presentation text: words, double quotes and backslashes (RFC 1035 §5.1).
 Owns  splitting content into words, and strings of octets to and from text.
 Not   zone files: directives, parentheses and comments are not content.
 
-Text outside ASCII is its UTF-8. Octets that are not UTF-8, or that nobody could read, are written `\DDD`.
+Text outside ASCII is its UTF-8. Octets that are not UTF-8 or not printable are written `\DDD`.
 """
 
 from edgestead.model.names import InvalidValue, escaped_octet

@@ -41,7 +41,7 @@ class MissingAuthKey(BadRequest):
 
 
 class InvalidHeaders(BadRequest):
-    """The header's form is wrong, whoever it is. The cause stands in the chain."""
+    """The header is malformed. The cause is in the error chain."""
 
     code, wording = 6003, "Invalid request headers"
 
@@ -81,7 +81,7 @@ class AuthenticationError(Forbidden):
 
 
 class TooManyGuesses(TooManyRequests):
-    """Credentials that nobody has, from a network that sent many of them: `api-guesses`."""
+    """Unknown credentials from a network that sent many of them: `api-guesses`."""
 
     code = 10430
     wording = (

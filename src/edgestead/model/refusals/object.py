@@ -28,7 +28,8 @@ Not   where one is decided.
     EdgeError
     └── NoWebSocket 10474 (501)
 
-A call that raised is never answered with 5xx: clients repeat those, and nobody knows what the call has done.
+A call that raised is never answered with 5xx: clients repeat such requests, and it is unknown what the call
+has done.
 """
 
 from edgestead.model.refusals import BadRequest, EdgeError, MethodNotAllowed, NotFound, TooLarge, Unavailable

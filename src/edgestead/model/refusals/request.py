@@ -39,7 +39,7 @@ from edgestead.model.refusals import BadRequest, EdgeError, NotFound, TooLarge, 
 
 
 class NoRouteForUri(NotFound):
-    """Always the second error beside NoRoute."""
+    """Always the second error, after NoRoute."""
 
     code, wording = 7000, "No route for that URI"
 

@@ -49,7 +49,7 @@ class SettingValueRefused(BadRequest):
 
 
 class SettingIsFixed(BadRequest):
-    """A setting that nobody changes, or that the zone's plan does not include."""
+    """A read-only setting, or one that the zone's plan does not include."""
 
     code, wording = 1057, "{id} cannot be modified for this zone: {reason}"
 

@@ -58,7 +58,7 @@ class LineageTooLong(BadRequest):
 
 
 class GrantsMore(Forbidden):
-    """Whoever makes, changes, rolls or deletes a token must hold all that it allows."""
+    """To create, change, roll or delete a token the caller needs every permission that it grants."""
 
     code, wording = (
         9109,

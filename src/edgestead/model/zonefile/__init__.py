@@ -5,7 +5,7 @@ Not   storing; which records a zone takes.
 
     for entry in read(text, apex): entry.line, entry.owner, entry.ttl, entry.type, entry.content …
 
-Pure and bounded: everything walks its text once, and entries come one by one, so that whoever reads can stop,
+Pure and bounded: everything walks its text once, and entries come one by one, so that the caller can stop,
 count, or let others pass in between.
 """
 

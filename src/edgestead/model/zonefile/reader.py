@@ -52,9 +52,9 @@ def read(
     """Every record of a zone file, in order; names that end without a dot are below `apex` or $ORIGIN.
 
     `give_way` is called now and then, so that a thread that reads a long file lets others run. `refuse` hears
-    of each line that cannot be read, and reading goes on behind it where that makes sense: not with an open
-    parenthesis, nor with an $ORIGIN that nobody knows. Without it the first such line raises LineUnreadable.
-    SOA records are read as far as their owner: a server makes its own.
+    of each line that cannot be read, and reading continues after it where possible: not with an open
+    parenthesis or an unknown $ORIGIN. Without it the first such line raises LineUnreadable. SOA records are
+    read as far as their owner: a server makes its own.
     """
     reader = _Reader(apex)
     for line in lines(text, give_way, refuse):
