@@ -181,7 +181,7 @@ def delete_membership(tx: Transaction, membership_id: str) -> None:
 
 
 def members(reader: Reader, account_id: str) -> list[MemberRow]:
-    """There are few: nobody is invited to an account of one server."""
+    """There are few: a single server has no invitations to accounts."""
     return [MemberRow(*found) for found in reader.rows(SELECT_MEMBERS, (account_id,))]
 
 

@@ -1,4 +1,4 @@
-"""The rows of what people wrote beside records: comments and tags, folded, where filters find them.
+"""The rows of users' notes on records: comments and tags, folded, where filters find them.
 
 Owns  the table `record_notes`: its schema and statements.
 Not   what an answer shows: that is in the record's own row, spelled as it was sent.

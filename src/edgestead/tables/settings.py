@@ -3,7 +3,7 @@
 Owns  the table `settings`: its schema and statements.
 Not   what a setting may be; its default, which has no row.
 
-A row is one value that somebody set, as JSON text; `scope_id` is the zone's, account's or user's id. The part
+A row is one value that was set, as JSON text; `scope_id` is the zone's, account's or user's id. The part
 of an id before a dot is its family, `dns` of "dns.soa", `zone` of "zone.hold". Settings of the zone settings
 routes have none.
 """

@@ -96,7 +96,7 @@ def token(reader: Reader, owner_kind: str, owner_id: str, token_id: str) -> Toke
 
 
 def by_id(reader: Reader, token_id: str) -> TokenRow | None:
-    """Whoever owns it."""
+    """Of any owner."""
     found = reader.row(SELECT_BY_ID, (token_id,))
     return TokenRow(*found) if found else None
 
