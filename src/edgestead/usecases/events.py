@@ -17,7 +17,7 @@ import msgspec
 
 from edgestead.model.events import ID_DIGITS, LINE_START, SUFFIX, decode, event_id, is_event_id
 
-SCANNED_LINES_MAX = 200_000  # of one search, about a second; it then goes on from a cursor
+SCANNED_LINES_MAX = 200_000  # of one search, about a second; it then continues from a cursor
 _HEAD = len(LINE_START)
 _OLDEST, _NEWEST = "0" * ID_DIGITS, "g"
 
@@ -26,7 +26,7 @@ class Wanted(NamedTuple):
     """What is searched for. `members` are what an event's members must equal, by name.
 
     `path_prefix` is what its path begins with. `since` and `until` are microseconds, the first one included;
-    `after` is the id that the search goes on from, in its direction.
+    `after` is the id after which the search continues, in its direction.
     """
 
     members: dict[str, Any]
@@ -39,7 +39,7 @@ class Wanted(NamedTuple):
 
 
 class Found(NamedTuple):
-    """`items` are events as JSON; `after` is where the search goes on, None at its end."""
+    """`items` are events as JSON; `after` is where the search continues, None at its end."""
 
     items: list[msgspec.Raw]
     after: str | None

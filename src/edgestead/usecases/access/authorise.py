@@ -272,7 +272,7 @@ def secret_hash(secret: str | bytes) -> bytes:
 
 
 def identity_of(row: TokenRow, email: str | None = None) -> Identity:
-    """Whoever holds the token's secret."""
+    """The caller with the token's secret."""
     rules = read_rules(_policies(row.policies), row.owner_kind, row.owner_id)
     addresses = (_condition(row.condition) if row.condition else Condition()).addresses
     return Identity(

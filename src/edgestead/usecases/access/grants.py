@@ -1,7 +1,8 @@
 """May these credentials give that much away?
 
-Owns  the comparison of a token's rules and bounds with those of whoever makes, changes, rolls or deletes it.
-Not   whether somebody may touch tokens at all: the pipeline decided that.
+Owns  the comparison of a token's rules and bounds with those of the caller who creates, changes, rolls or
+      deletes it.
+Not   whether the caller may manage tokens at all: the pipeline decided that.
 
 Every pair of permission group and resource that the token allows must be allowed to the caller, by one policy
 that covers the resource as a whole. What the caller is denied inside of it must be denied to the token too.
@@ -90,7 +91,9 @@ def _smaller(one: Network, other: Network) -> Network:
 
 
 class _Held:
-    """What somebody may give. Sets by group, so that a long token costs no more than its own length."""
+    """The permissions that a caller may grant. Sets by group, so that a long token costs no more than its own
+    length.
+    """
 
     def __init__(self, rules: Iterable[Rule], account_of: AccountOf) -> None:
         self._account_of = account_of

@@ -3,7 +3,7 @@
 Owns  the table of identities in memory, and the same as a transaction sees them.
 Not   what an identity may (`authorise`); telling the table of changes (`identities`).
 
-Secrets are looked up by their SHA-256: what a stranger can time is the comparison of hashes that he cannot
+Secrets are looked up by their SHA-256: an attacker can only time the comparison of hashes that he cannot
 steer. The table is rebuilt after each change of a token or key and swapped as a whole.
 """
 

@@ -34,7 +34,7 @@ class TokenUses:
         return self._used_us.get(token_id)
 
     def unwritten(self) -> dict[str, int]:
-        """Uses since the last time that somebody wrote them down."""
+        """Uses since they were last stored."""
         written = self._written_us
         return {token_id: used for token_id, used in self._used_us.items() if written.get(token_id) != used}
 

@@ -158,7 +158,7 @@ def update(
     token_id: str,
     body: TokenBody,
 ) -> TokenView:
-    """Give a token everything anew but its secret. Without a `status` it stays as it was.
+    """Replace everything of a token except its secret. Without a `status` the old one is kept.
 
     Raises TokenNotFound, GrantsMore, BoundsWider, and what `token_draft.read` raises.
     """
@@ -181,7 +181,7 @@ def roll(
 ) -> str:
     """Give a token a new secret, which is returned. Raises TokenNotFound, GrantsMore, BoundsWider.
 
-    Whoever learns a token's secret can do what it can: that must not be more than he could before.
+    A caller who learns a token's secret gets its permissions: these must not exceed his own.
     """
     row = _row_within(tx, identity, owner, token_id, _accounts_of_zones(tx))
     secret = platform.new_secret()
@@ -202,7 +202,7 @@ def delete(
     *,
     with_successors: bool = False,
 ) -> list[str]:
-    """Delete a token, and with it those that come from it, whoever owns them; gives the ids of these.
+    """Delete a token and the ones created from it, of any owner; returns the ids of these.
 
     Without them, those that it made go one level up (`lineage`).
 

@@ -96,7 +96,7 @@ def availability(reader: Reader, account_id: str) -> list[str]:
 class _Users:
     """The zones that use a set. Make it before the set changes, call `serve` afterwards.
 
-    More than ZONES_SERVED_ANEW_MAX would hold the writer up: the upkeep serves them anew, one after another.
+    More than ZONES_SERVED_ANEW_MAX would block the writer: the upkeep publishes them again, one by one.
     """
 
     def __init__(self, call: Call, tx: Transaction, platform: Platform, account_id: str, ns_set: int) -> None:

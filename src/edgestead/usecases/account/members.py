@@ -3,7 +3,8 @@
 Owns  the shapes of members, memberships and roles; the one role.
 Not   what a credential may do: policies of tokens say that, not roles (`usecases.access.authorise`).
 
-An account has the members that the first start made; nobody is invited. Each has every right.
+An account has the members that were created at the first start; there are no invitations. Each has every
+right.
 """
 
 from typing import Any
@@ -138,7 +139,7 @@ def memberships(reader: Reader, identity: Identity, wanted: Filter, *, limit: in
 
 
 def membership(reader: Reader, identity: Identity, membership_id: str) -> MembershipView:
-    """Raises MembershipNotFound, also for somebody else's."""
+    """Raises MembershipNotFound, also for another user's."""
     return _membership(_own(reader, identity, membership_id))
 
 

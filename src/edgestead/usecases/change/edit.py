@@ -171,7 +171,7 @@ class ZoneEdit:
             edit.finish()
 
     def _flat(self, name: Name) -> Sequence[ServedRRset] | None:
-        """What stands in the place of a name's alias, after writing it down; None where none is flattened."""
+        """Store and return the records that replace a name's alias; None where none is flattened."""
         alias = flattening.alias_of(name.records, self._facts, at_apex=name.owner == self._apex)
         flat = None if alias is None else flattening.chase(self._tx, self._renderer, alias)
         if name.was_alias or flat is not None:

@@ -56,7 +56,8 @@ _CNAME, _NS, _SOA = frozenset(("CNAME",)), frozenset(("NS",)), frozenset(("SOA",
 _ADDRESSES = frozenset(("A", "AAAA"))
 _WILDCARD = b"\1*"  # how its owner begins
 
-# Contract "Errors": these are the documented conflicts. Other types beside a CNAME are stored, not served.
+# Contract "Errors": these are the documented conflicts. Other types at the name of a CNAME are stored, not
+# served.
 _RULES = (
     _Rule(_CNAME, rendering.ADDRESS_TYPES, AddressHost, True),
     _Rule(_ADDRESSES, _CNAME, AliasHost, True),

@@ -1,4 +1,4 @@
-"""A record as somebody wants it: the body that was sent, checked and completed.
+"""A record draft: the body of a request, checked and completed.
 
 Owns  defaults and merging (create, patch, put), TTL, proxy status, comment, tags, settings.
 Not   the other records of the zone.

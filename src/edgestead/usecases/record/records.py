@@ -134,7 +134,7 @@ def listed(call: Call, reader: Reader, zone_id: str, wanted: Wanted, state: Zone
     if chosen.is_everything:
         total_count = state.record_count
     elif 0 < len(bodies) < wanted.limit or not (bodies or wanted.offset):
-        total_count = wanted.offset + len(bodies)  # the last page says it: nobody has to count
+        total_count = wanted.offset + len(bodies)  # known from the last page, without counting
     else:
         total_count = record_lists.count(reader, zone_id, chosen)
     text = shapes.shown(call, zone_id, state.name, bodies)

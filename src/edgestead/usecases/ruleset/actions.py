@@ -399,5 +399,5 @@ _ROWS = (
     Action("log_custom_field", _LOG_CUSTOM_FIELD, needed=True),
 )
 TABLE: dict[str, Action] = {row.name: row for row in _ROWS}
-# Known, and only found in rulesets that nobody but the platform writes.
+# Known, and only used in the platform's own rulesets.
 MANAGED_ONLY = frozenset(("score", "ddos_dynamic", "force_connection_close"))

@@ -77,7 +77,7 @@ Change = Written | Unchanged | Removed | VersionRemoved
 
 
 def remarks(change: Change, platform: Platform) -> tuple[str, ...]:
-    """What whoever deploys the managed ruleset should know of this machine."""
+    """Remarks about this machine for a client that deploys the managed ruleset."""
     managed = platform.managed
     if managed is None or not isinstance(change, Written) or managed.id not in change.named:
         return ()
@@ -145,7 +145,7 @@ def change_rule(
     rule_id: str,
     body: RuleBody,
 ) -> Written:
-    """Define a rule anew, move it, or both. Raises RuleNotFound …"""
+    """Replace a rule, move it, or both. Raises RuleNotFound …"""
     row = writable(reader, platform, scope, ruleset_id)
     rules = _rules(row)
     _check_has(rules, row, rule_id)

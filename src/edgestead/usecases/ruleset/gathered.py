@@ -20,7 +20,8 @@ class Refusals:
 
     @contextmanager
     def gathered(self) -> Iterator[None]:
-        """What is refused inside is noted, with what it brings along, and the work goes on behind the block.
+        """What is refused inside is noted, with what it brings along, and execution continues after the
+        block.
 
         Raises RulesetRefused with all of them where the answer is full: nothing further is looked for.
         """

@@ -44,7 +44,7 @@ class ManagedRuleView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 class ManagedRuleset:
     """One loaded catalogue. `summary` and `whole` are JSON texts.
 
-    `remarks` say what of it cannot work on this machine: whoever deploys it is told.
+    `remarks` list what cannot work on this machine; the deploying client gets them.
     """
 
     __slots__ = ("_updated", "catalogue", "entries", "phase", "remarks", "summary", "whole")

@@ -65,7 +65,7 @@ def added(stored: list[Rule], draft: RuleDraft, position: Position | None, stamp
 def changed(
     stored: list[Rule], rule_id: str, draft: RuleDraft | None, position: Position | None, stamp: Stamp
 ) -> list[Rule]:
-    """The rules with one of them defined anew, moved, or both. A rule that only moves keeps its version.
+    """The rules with one of them replaced, moved, or both. A rule that only moves keeps its version.
 
     A draft without `ref` keeps the stored one: like the id it is who the rule is, not what it does.
 

@@ -5,7 +5,7 @@ Not   the document of a ruleset's current version (`usecases.ruleset.change`).
 
 The feed holds the current version of every ruleset. A rule that executes an older one by its number would
 otherwise run other rules than it names, as soon as there is a newer one. A document of a pinned version stays
-when a whole zone goes with its rules; nobody executes it then.
+when a whole zone goes with its rules; no ruleset executes it then.
 """
 
 from typing import Any
@@ -43,7 +43,7 @@ def pins(row: RulesetRow | None) -> Pins:
 
 
 def tell(tx: Transaction, before: Pins, after: Pins) -> None:
-    """Emit what is executed from now on, and forget what nobody executes any more.
+    """Emit the rulesets that are now executed, and forget those that no longer are.
 
     Managed rulesets have no documents: every process reads their rules itself. Called when the tables say
     what holds after the change.

@@ -1,6 +1,6 @@
 """The zone or account whose rulesets are meant, and what of it is found there.
 
-Owns  `Scope`; who owns which ruleset; which of them nobody may change.
+Owns  `Scope`; the owners of rulesets; which of them are read-only.
 Not   permissions (`usecases.access.authorise`).
 """
 

@@ -59,7 +59,7 @@ class Answer(NamedTuple):
 
 
 class Flat(NamedTuple):
-    """Where a chase came to. `rrsets` is None when nobody can say yet.
+    """Where a chase came to. `rrsets` is None while the result is unknown.
 
     `via` names everything that the answer hangs on, each once; `outside` are those among them that somebody
     else answers for.
@@ -113,7 +113,7 @@ def chase(reader: Reader, renderer: Renderer, alias: Neighbour) -> Flat:
 
 
 def settle(tx: Transaction, zone_id: str, name: str, flat: Flat | None, now_us: int) -> None:
-    """Write down what a name depends on; have targets outside asked for that nobody knew."""
+    """Store the dependencies of a name; schedule queries for new targets outside."""
     flattened.set_via(tx, zone_id, name, () if flat is None else flat.via)
     for target in () if flat is None else flat.outside:
         flattened.want(tx, target, now_us)
@@ -164,7 +164,7 @@ def next_names(tx: Transaction, zone_id: str, after: str) -> list[str]:
 def due(reader: Reader, now_us: int, at_most: int) -> list[Due]:
     """Targets to be asked for: those that never were, the newest first, then the longest waiting.
 
-    So an alias that somebody makes now does not wait behind the thousands of an import.
+    So a new alias does not wait behind the thousands of an import.
     """
     return flattened.due(reader, now_us, at_most)
 
@@ -175,7 +175,9 @@ def is_wanted(reader: Reader, target: str) -> bool:
 
 
 def forget(tx: Transaction, targets: Iterable[str]) -> None:
-    """Targets that nobody wants any more. Kept until they are due, an alias that is made anew finds them."""
+    """Targets without a dependent alias. They are kept until they are due, for an alias that is created
+    again.
+    """
     for target in targets:
         if not is_wanted(tx, target):
             flattened.forget_target(tx, target)

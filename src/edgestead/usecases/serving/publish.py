@@ -83,7 +83,7 @@ class Publication:
         return _in_order(name, served.encode(after) if after.rrsets else None)
 
     def zone(self, serial: int, before: bytes | None) -> list[Document]:
-        """The journal's row, then the SOA: last, because from then on the zone counts as whole.
+        """The journal's row, then the SOA: last, because afterwards the zone counts as complete.
 
         `before` is the zone's newest document; without one no row leads to this serial.
         """
