@@ -92,8 +92,8 @@ class Notifier:
         self._transports: dict[int, asyncio.DatagramTransport] = {}
 
     def changed(self, apexes: Iterable[bytes]) -> None:
-        """Announce these zones to every target, soon and once. Without earlier retries to one that does not
-        answer.
+        """Announce these zones to every target, soon and once. A retry that is already planned keeps its
+        time.
         """
         soon = self._seconds() + DELAY_SECONDS
         for apex in apexes:
