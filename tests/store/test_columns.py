@@ -91,12 +91,13 @@ GOLDEN = [
     (
         tokens.INSERT,
         "insert into tokens (id, owner_kind, owner_id, name, hash, status, policies, condition, "
-        "not_before_us, expires_us, issued_us, modified_us) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "not_before_us, expires_us, issued_us, modified_us, parent_id) "
+        "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     ),
     (
         tokens.UPDATE,
         "update tokens set name = ?, hash = ?, status = ?, policies = ?, condition = ?, not_before_us = "
-        "?, expires_us = ?, modified_us = ? where id = ?",
+        "?, expires_us = ?, modified_us = ?, parent_id = ? where id = ?",
     ),
     (
         zones.INSERT,
