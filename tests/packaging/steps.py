@@ -63,6 +63,13 @@ STEPS = (  # a command, and what it prints; what stands in <…> is kept for tho
     ("objects types {classes}", "Visits"),
     ("ruleset list", ""),
     ("ruleset check {folder}/rules.json", ""),
+    ("rule add custom log --description noted", "Added the rule"),
+    ("rule list", "noted"),
+    ("setting set always_use_https=off", "always_use_https is off"),
+    ("export -o {folder}/edge.toml", "1 zone"),  # tomlkit writes it
+    ("plan {folder}/edge.toml --check", "Nothing differs"),
+    ("apply {folder}/edge.toml --yes", "Nothing differs"),
+    ("diff {folder}/edge.toml server", "Nothing differs"),
     ("waf show", "Deployed"),
     ("waf explain {folder}/attack.txt", "942100"),  # libinjection's rule
     ("waf events", ""),
@@ -76,6 +83,9 @@ STEPS = (  # a command, and what it prints; what stands in <…> is kept for tho
     ("tls dev www.example.com --tls-dir {folder}/tls", "ca.pem"),
     ("completion bash", "edgecli"),
     ("credentials rotate --yes", ""),
+    ("status", ""),
+    ("alert list", ""),
+    ("dashboard", "/ui/enter"),
     ("env", r"EDGE_TOKEN=.*\S{40}"),
     ("backup {folder}/backup", "files"),
     ("verify {folder}/backup", "is whole"),
