@@ -190,7 +190,7 @@ class Control:
         context = self._context()
         upkeep = Upkeep(self._data, context.platform, self._resolver, self._page, _now_us)
         upkeep.open()
-        self._health.open()
+        await self._health.open()
         app, ended = Application(context), asyncio.Event()
         dashboard = Dashboard(
             app, lambda: credentials.load_or_make(self._data_dir), enabled=self._start.dashboard

@@ -118,7 +118,12 @@ class HealthPart:
         self._said = ""
         self._task: asyncio.Task[None] | None = None
 
-    def open(self) -> None:
+    async def open(self) -> None:
+        """Returns when the disk was looked at once: before that, an expired certificate would be no row."""
+        try:
+            await asyncio.to_thread(self.look_at_disk)
+        except OSError:
+            _log.exception("a look at the server's health failed")  # the round repeats it
         self._task = asyncio.create_task(self._watch())
 
     def close(self) -> None:
