@@ -252,7 +252,8 @@ def hook(closing):
 
 
 @pytest.fixture
-def server(new_server, tmp_path, hook):
+def resting(new_server, tmp_path, hook):
+    """A server that is not started yet, with a certificate that has ended: its alert is sent at once."""
     tls = tmp_path / "tls"
     tls.mkdir()
     settings = tmp_path / "edge.toml"
@@ -262,7 +263,12 @@ def server(new_server, tmp_path, hook):
         f'[[alert]]\nname = "pager"\nwebhook = "{hook.url}"\nchecks = ["control"]\nhold-seconds = 0\n'
     )
     expire(tls)
-    return new_server("--config", str(settings)).start()
+    return new_server("--config", str(settings))
+
+
+@pytest.fixture
+def server(resting):
+    return resting.start()
 
 
 def expire(folder, days=1):
@@ -307,8 +313,9 @@ def test_an_expired_certificate_reaches_somebody_once_over_restarts_and_until_it
     assert [line.split()[2] for line in lines[1:]] == ["delivered"] * 4
 
 
-def test_a_receiver_that_fails_is_a_row_and_is_tried_again(server, hook):
+def test_a_receiver_that_fails_is_a_row_and_is_tried_again(resting, hook):
     hook.server.status = 500
+    server = resting.start()
     server.wait_until(lambda: sent(hook), WAIT_SECONDS)
 
     def row():
@@ -332,8 +339,9 @@ def test_a_receiver_that_fails_is_a_row_and_is_tried_again(server, hook):
     server.wait_until(lambda: row()["state"] == "ok", WAIT_SECONDS)
 
 
-def test_a_kill_while_a_message_is_under_way_sends_the_same_one_again(server, hook):
+def test_a_kill_while_a_message_is_under_way_sends_the_same_one_again(resting, hook):
     hook.server.go_on.clear()
+    server = resting.start()
     server.wait_until(lambda: sent(hook), WAIT_SECONDS)
     pid = server.children()["alerts"]
 
