@@ -1,6 +1,7 @@
 """The dashboard in a real browser, which follows what it sees: links and buttons alone, from `/` on."""
 
 import pytest
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support import expected_conditions
 from selenium.webdriver.support.ui import WebDriverWait
@@ -33,7 +34,9 @@ class Person:
         self.base = server.ready["api_base"].removesuffix("/client/v4")
 
     def wait(self, condition, words):
-        return WebDriverWait(self.driver, chromium.WAIT_SECONDS).until(condition, words)
+        # a page that is being left has nodes of no document for a moment: look again
+        patient = WebDriverWait(self.driver, chromium.WAIT_SECONDS, ignored_exceptions=(WebDriverException,))
+        return patient.until(condition, words)
 
     def sees(self, words):
         self.wait(lambda driver: words in driver.find_element(By.TAG_NAME, "main").text, f"no {words!r}")
