@@ -20,6 +20,7 @@ from typing import Any
 import uvloop
 
 from edgestead import StatefulObject
+from edgestead.objects.operate.operations import Operations
 from edgestead.objects.runtime.classes import describe
 from edgestead.server.objects.host import Host, configure_sqlite
 from edgestead.server.process import rest_collector
@@ -68,10 +69,10 @@ async def bytes_a_commit(folder: str, method: str, seconds: float) -> None:
     stub = host.node.env.Load["one"]
     await stub.fill(0, ROWS if method == "updates" else 1, 100)
     (entry,) = host.log.catalogue()
-    await host.node.operations.timeline(entry.ref)
+    await Operations(host.node).timeline(entry.ref)
     before = host.log.history_bytes
     count = await steady(stub, method, seconds)
-    await host.node.operations.timeline(entry.ref)
+    await Operations(host.node).timeline(entry.ref)
     kept = host.log.history_bytes - before
     await host.close()
     host = Host(folder, {"Load": describe(Load)}, keeping=Keeping(recent_us=0))
@@ -110,15 +111,15 @@ async def restore(folder: str) -> None:
     for first in range(0, ROWS, 500):
         await stub.fill(first, 500, 1_000)
     (entry,) = host.log.catalogue()
-    mark = await host.node.operations.bookmark(entry.ref)
+    mark = await Operations(host.node).bookmark(entry.ref)
     for number in range(2_000):
         await stub.updates(number)
     size = await host.node.with_storage(entry.ref, lambda engine: engine.size_bytes())
-    await host.node.operations.timeline(entry.ref)
+    await Operations(host.node).timeline(entry.ref)
     times = []
     for _ in range(5):
         begin = time.perf_counter()
-        undo = await host.node.operations.restore(entry.ref, mark)
+        undo = await Operations(host.node).restore(entry.ref, mark)
         times.append(time.perf_counter() - begin)
         mark = undo
     copied = copy(folder, entry.ref)

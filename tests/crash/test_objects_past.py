@@ -13,6 +13,7 @@ import pytest
 
 from edgestead import StatefulObject
 from edgestead.objects.errors import ObjectError
+from edgestead.objects.operate.operations import Operations
 from edgestead.objects.runtime.classes import Durability
 from edgestead.objects.runtime.node import Node
 from edgestead.sqlite.objectlog.thinning import Keeping
@@ -197,7 +198,7 @@ def verdict(logs: Logs, told: Told) -> None:
             assert rung.get(f"rung{max(n, rung['n'])}", 0) >= 1
             assert node.store.alarms.next_us() is None
         for entry in list(node.log.catalogue()):
-            assert await node.operations.verify(entry.ref) == []
+            assert await Operations(node).verify(entry.ref) == []
         await node.close()
 
     simulate(main, 0)

@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,12 +10,15 @@ from pathlib import Path
 import pytest
 
 from edgestead.objects.errors import BookmarkError
+from edgestead.objects.operate.operations import Operations
 from edgestead.objects.runtime.classes import describe
 from edgestead.objects.runtime.node import Node
 from edgestead.server.objects import layout as layout
 from edgestead.server.objects.host import Host
+from edgestead.server.objects.shared import locked
 from edgestead.sqlite.objectlog.adoption import Copied, adopt
-from tests.objects.logs import Logs, ref
+from edgestead.store.migrations import quiet
+from tests.objects.logs import Logs, keys, put, ref
 from tests.objects.nodes import run
 from tests.objects.test_recovery import Diary
 
@@ -70,7 +74,7 @@ def test_bookmarks_of_what_a_copy_holds_stay_good_and_others_are_refused(logs: L
         with pytest.raises(BookmarkError):
             await diary.plan(marks[2])
         for mark, count in ((marks[0], 1), (marks[1], 2), (marks[-1], len(rows))):
-            await node.operations.restore(next(iter(node.log.catalogue())).ref, mark)
+            await Operations(node).restore(next(iter(node.log.catalogue())).ref, mark)
             assert len((await diary.read())["rows"]) == count
         assert marks == sorted(marks)
 
@@ -98,7 +102,7 @@ def test_adopting_twice_keeps_the_bookmarks_of_all_lives(logs: Logs) -> None:
     async def judge(node: Node) -> None:
         entry = next(iter(node.log.catalogue()))
         for number, mark in enumerate(marks):
-            await node.operations.restore(entry.ref, mark)
+            await Operations(node).restore(entry.ref, mark)
             assert len((await node.env.Diary["one"].read())["rows"]) == number + 1
 
     for _ in range(3):
@@ -142,13 +146,41 @@ def test_the_past_moves_with_an_object_to_another_process(tmp_path: Path) -> Non
             async with living(folder) as node:
                 for entry in list(node.log.catalogue()):
                     assert entry.ref.name is not None
-                    assert await node.operations.verify(entry.ref) == []
-                    await node.operations.restore(entry.ref, marks.pop(entry.ref.name))
+                    assert await Operations(node).verify(entry.ref) == []
+                    await Operations(node).restore(entry.ref, marks.pop(entry.ref.name))
                     assert (await node.env.Diary[entry.ref.name].read())["rows"] == [[1, entry.ref.name]]
 
     asyncio.run(write(layout.settle(tmp_path, 0, 1)))
-    asyncio.run(go_back([layout.settle(tmp_path, worker, 2) for worker in range(2)]))
+    said: list[str] = []
+    asyncio.run(go_back([layout.settle(tmp_path, worker, 2, doing=said.append) for worker in range(2)]))
     assert not marks
+    assert "5 databases are brought up to the log" in said
+    assert "6 objects are dealt out" in said
+    assert [words for words in said if words.startswith("the past of")]
+
+
+def test_who_waits_for_another_process_that_deals_out_says_so(tmp_path: Path) -> None:
+    layout.settle(tmp_path, 0, 1)
+    with locked(tmp_path / "lock"):
+        said = threading.Event()
+        waiting = threading.Thread(target=layout.settle, args=(tmp_path, 0, 1, (), (), lambda _: said.set()))
+        waiting.start()
+        assert said.wait(60)
+    waiting.join()
+
+
+def test_a_recovery_says_what_it_reads_and_redoes(logs: Logs) -> None:
+    log = logs.open()
+    said: list[str] = []
+    put(log, log.acquire(ref()), keys(a=b"1"))
+    logs.killed()
+
+    logs.open(doing=said.append)
+
+    assert said == [
+        "reading segment-0001.log, 1 of at most 2",
+        "0 of 1 databases have what was logged",
+    ]
 
 
 def test_a_position_is_kept_only_for_objects_that_exist(logs: Logs) -> None:
@@ -163,17 +195,17 @@ def test_a_folder_that_lost_its_history_begins_a_new_one(logs: Logs) -> None:
     async def before(node: Node) -> None:
         marks.extend([await node.env.Diary["one"].write(n, "x" * 5_000) for n in range(3)])
         await asyncio.sleep(0.1)
-        assert await node.bring_up() is None
+        assert await node.bring_up(quiet) is None
 
     async def after(node: Node) -> None:
         diary = node.env.Diary["one"]
         entry = next(iter(node.log.catalogue()))
-        now = await node.operations.bookmark(entry.ref)
+        now = await Operations(node).bookmark(entry.ref)
         state = await diary.read()
         await diary.write(9)
         with pytest.raises(BookmarkError):
-            await node.operations.restore(entry.ref, marks[0])
-        await node.operations.restore(entry.ref, now)
+            await Operations(node).restore(entry.ref, marks[0])
+        await Operations(node).restore(entry.ref, now)
         assert await diary.read() == state
 
     run(logs, before, Diary)

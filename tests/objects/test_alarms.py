@@ -17,6 +17,7 @@ from tests.objects.logs import Logs, keys, ref
 from tests.objects.nodes import run
 
 START_MS = EPOCH_SECONDS * 1_000
+HOUR_MS = 3_600_000
 Handler = Callable[["Bell", AlarmInfo], Coroutine[Any, Any, None]]
 
 
@@ -520,15 +521,15 @@ def test_a_clock_that_jumps_ahead_is_noticed_and_one_that_steps_back_repeats_not
     async def script(bell: Any, node: Node) -> None:
         loop: Any = asyncio.get_running_loop()
         assert isinstance(loop, SimulatedLoop)
-        await bell.set(START_MS + 86_400_000)
-        loop.skew_seconds += 86_400
+        await bell.set(START_MS + HOUR_MS)
+        loop.skew_seconds += 3_600
         await asyncio.sleep(2)
         assert len(Bell.rung) == 1
-        await node.env.Bell["two"].set(START_MS + 86_400_000 + 60_000)
-        loop.skew_seconds -= 86_400
+        await node.env.Bell["two"].set(START_MS + HOUR_MS + 60_000)
+        loop.skew_seconds -= 3_600
         await asyncio.sleep(100)
         assert len(Bell.rung) == 1
-        await asyncio.sleep(86_400)
+        await asyncio.sleep(3_600)
 
     with_bell(logs, script)
 

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from edgestead import StatefulObject
 from edgestead.objects.errors import BookmarkError
+from edgestead.objects.operate.operations import Operations
 from edgestead.objects.runtime.bookmarks import Bookmark, pack, parse
 from edgestead.objects.runtime.classes import Durability
 from edgestead.objects.runtime.node import Node
 from edgestead.sqlite.objectlog import archive, past, thinning
 from edgestead.sqlite.objectlog.blocks import PastEntry, pack_block
 from edgestead.sqlite.objectlog.history import BlockRow, History
-from edgestead.store.objectlog import UNCHANGED, CommitKind
+from edgestead.store.objectlog import UNCHANGED, CommitKind, LogError
 from edgestead.store.past import LoggedPosition
 from edgestead.testing.disks import SimulatedDisk
 from edgestead.testing.simulation import SimulatedLoop, simulate
@@ -129,24 +130,24 @@ class World:
         """Either the bookmark leads to what was, and back; or it is refused, and then it may be."""
         before = await self.diary.read()
         try:
-            undo = await self.node.operations.restore(self.ref, mark.bookmark)
+            undo = await Operations(self.node).restore(self.ref, mark.bookmark)
         except BookmarkError:
             assert await self.diary.read() == before
             too_old = mark.time_us < self.loop.now_us() - WINDOW_US
             assert too_old or not mark.handed_out
             return
         assert await self.diary.read() == mark.state
-        again = await self.node.operations.restore(self.ref, undo)
+        again = await Operations(self.node).restore(self.ref, undo)
         assert await self.diary.read() == before
-        await self.node.operations.restore(self.ref, again)
+        await Operations(self.node).restore(self.ref, again)
         assert await self.diary.read() == mark.state
 
     async def judge(self) -> None:
         await self.tend()
         for mark in self.marks:
             await self.go_to(mark)
-        assert await self.node.operations.verify(self.ref) == []
-        moments = await self.node.operations.timeline(self.ref)
+        assert await Operations(self.node).verify(self.ref) == []
+        moments = await Operations(self.node).timeline(self.ref)
         assert [one.bookmark for one in moments] == sorted((one.bookmark for one in moments), reverse=True)
 
 
@@ -196,12 +197,12 @@ def test_thinning_leaves_one_commit_in_ten_seconds_and_what_was_handed_out(small
             if n % 25 == 0:
                 pinned.append(await diary.bookmark())
         (entry,) = node.log.catalogue()
-        before = await node.operations.timeline(entry.ref)
+        before = await Operations(node).timeline(entry.ref)
         loop.skew_seconds += 2 * DAY
         for _ in range(30):
             node.log.tend()
             await asyncio.sleep(0.2)
-        after = await node.operations.timeline(entry.ref)
+        after = await Operations(node).timeline(entry.ref)
 
         assert len(before) == 60
         assert len(after) < 25
@@ -237,16 +238,16 @@ def test_thinning_the_first_commits_of_an_object_that_has_only_keys_leaves_its_p
             await both.put("a", n)
         bookmark = await both.bookmark()
         (entry,) = node.log.catalogue()
-        assert len(await node.operations.timeline(entry.ref)) == 3
+        assert len(await Operations(node).timeline(entry.ref)) == 3
         loop.skew_seconds += 2 * DAY
         for _ in range(30):
             node.log.tend()
             await asyncio.sleep(0.2)
-        assert len(await node.operations.timeline(entry.ref)) == 1
+        assert len(await Operations(node).timeline(entry.ref)) == 1
         await both.put("a", "later")
 
-        assert await node.operations.verify(entry.ref) == []
-        await node.operations.restore(entry.ref, bookmark)
+        assert await Operations(node).verify(entry.ref) == []
+        await Operations(node).restore(entry.ref, bookmark)
 
         assert await both.read() == {"a": 2}
         await node.close()
@@ -264,15 +265,15 @@ def test_a_key_that_was_thinned_out_does_not_come_back_over_pages_that_hold_a_ne
         bookmark = await both.bookmark()
         state = await both.read()
         (entry,) = node.log.catalogue()
-        assert len(await node.operations.timeline(entry.ref)) == 3
+        assert len(await Operations(node).timeline(entry.ref)) == 3
         loop.skew_seconds += 2 * DAY
         for _ in range(30):
             node.log.tend()
             await asyncio.sleep(0.2)
-        assert len(await node.operations.timeline(entry.ref)) == 2, "pages, and the keys behind them"
+        assert len(await Operations(node).timeline(entry.ref)) == 2, "pages, and the keys behind them"
         await both.put("a", "newest")
 
-        await node.operations.restore(entry.ref, bookmark)
+        await Operations(node).restore(entry.ref, bookmark)
 
         assert await both.read() == state == {"a": "new", "b": 1}
         await node.close()
@@ -307,8 +308,8 @@ def test_every_moment_of_the_timeline_is_one_that_somebody_saw(
             await look()
             loop.skew_seconds += 20
         then = seen[5]
-        await node.operations.restore(
-            entry.ref, await node.operations.bookmark(entry.ref, node.now_ms() - 30_000)
+        await Operations(node).restore(
+            entry.ref, await Operations(node).bookmark(entry.ref, node.now_ms() - 30_000)
         )
         await look()
         await diary.put_only("later", True)  # in the same ten seconds
@@ -319,14 +320,14 @@ def test_every_moment_of_the_timeline_is_one_that_somebody_saw(
                 node.log.tend()
                 await asyncio.sleep(0.2)
 
-        moments = await node.operations.timeline(entry.ref)
+        moments = await Operations(node).timeline(entry.ref)
         (back,) = [moment for moment in moments if moment.event == "restore"]
         assert back.bytes_stored > 0
-        await node.operations.restore(entry.ref, back.bookmark)
+        await Operations(node).restore(entry.ref, back.bookmark)
         assert await diary.read() == then == seen[9]
         if thinned:
             for moment in moments[:-1]:  # the first made the table
-                await node.operations.restore(entry.ref, moment.bookmark)
+                await Operations(node).restore(entry.ref, moment.bookmark)
                 assert await diary.read() in seen
         await node.close()
 
@@ -345,16 +346,16 @@ def test_a_moment_between_merged_pages_and_keys_has_its_alarm(small: None, logs:
         await diary.put_only("key", "behind them")
         await diary.remind(node.now_ms() + 50 * DAY * 1_000)
         after = await diary.read()
-        assert len(await node.operations.timeline(entry.ref)) > 2
+        assert len(await Operations(node).timeline(entry.ref)) > 2
         loop.skew_seconds += 2 * DAY
         for _ in range(20):
             node.log.tend()
             await asyncio.sleep(0.2)
 
-        newest, older = await node.operations.timeline(entry.ref)
-        await node.operations.restore(entry.ref, older.bookmark)
+        newest, older = await Operations(node).timeline(entry.ref)
+        await Operations(node).restore(entry.ref, older.bookmark)
         assert await diary.read() == between
-        await node.operations.restore(entry.ref, newest.bookmark)
+        await Operations(node).restore(entry.ref, newest.bookmark)
         assert await diary.read() == after
         await node.close()
 
@@ -405,7 +406,7 @@ def test_what_is_older_than_the_window_goes(small: None, logs: Logs) -> None:
         loop.skew_seconds += 1
         await diary.write(1, "b" * 50_000)  # what the object was when the window begins
         (entry,) = node.log.catalogue()
-        await node.operations.timeline(entry.ref)
+        await Operations(node).timeline(entry.ref)
         loop.skew_seconds += 29 * DAY
         young = await diary.write(2, "b")
         loop.skew_seconds += 2 * DAY
@@ -414,10 +415,10 @@ def test_what_is_older_than_the_window_goes(small: None, logs: Logs) -> None:
             await asyncio.sleep(0.2)
 
         with pytest.raises(BookmarkError):
-            await node.operations.restore(entry.ref, old)
-        await node.operations.restore(entry.ref, young)
+            await Operations(node).restore(entry.ref, old)
+        await Operations(node).restore(entry.ref, young)
         assert len((await diary.read())["rows"]) == 2
-        at = await node.operations.bookmark(entry.ref, node.now_ms() - 29 * DAY * 1_000)
+        at = await Operations(node).bookmark(entry.ref, node.now_ms() - 29 * DAY * 1_000)
         assert parse(entry.ref.id, at).position > 0
         await node.close()
 
@@ -435,7 +436,7 @@ def test_the_quota_lets_the_oldest_go_and_the_present_stay(small: None, logs: Lo
             last = await diary.write(n % 5, noise(n))
         state = await diary.read()
         (entry,) = node.log.catalogue()
-        await node.operations.timeline(entry.ref)
+        await Operations(node).timeline(entry.ref)
         assert node.log.history_bytes > 600_000
         for _ in range(30):
             node.log.tend()
@@ -443,9 +444,35 @@ def test_the_quota_lets_the_oldest_go_and_the_present_stay(small: None, logs: Lo
 
         assert node.log.history_bytes <= 600_000
         with pytest.raises(BookmarkError):
-            await node.operations.restore(entry.ref, first)
-        await node.operations.restore(entry.ref, last)
+            await Operations(node).restore(entry.ref, first)
+        await Operations(node).restore(entry.ref, last)
         assert await diary.read() == state
+        await node.close()
+
+    simulate(main, 0)
+
+
+@pytest.mark.parametrize("asked", ["restore", "verify"])
+def test_a_damaged_piece_of_the_past_is_known_once_it_was_read(small: None, logs: Logs, asked: str) -> None:
+    async def main(loop: SimulatedLoop) -> None:
+        node: Node = make_node(logs, loop, Diary)
+        diary = node.env.Diary["one"]
+        first = await diary.write(0, "x")
+        await diary.write(1, "y")
+        (entry,) = node.log.catalogue()
+        await Operations(node).timeline(entry.ref)
+        assert not node.log.is_history_damaged
+        node.log._chronicle._history._run("UPDATE blocks SET body = x'00'")
+        assert not node.log.is_history_damaged
+
+        if asked == "restore":
+            with pytest.raises(LogError, match="cannot be read"):
+                await Operations(node).restore(entry.ref, first)
+        else:
+            assert any("cannot be read" in one for one in await Operations(node).verify(entry.ref))
+
+        assert node.log.is_history_damaged
+        assert len((await diary.read())["rows"]) == 2
         await node.close()
 
     simulate(main, 0)

@@ -579,6 +579,22 @@ def test_of_each_spacing_the_last_commit_stays_and_what_is_pinned(kept: Kept) ->
     assert [row.thinned for row in kept.history.blocks(1, 0, 9)] == [True]
 
 
+def test_a_damaged_past_stays_as_it_is_and_keeps_no_other_from_being_thinned(kept: Kept) -> None:
+    kept.block(one(1, 10), one(2, 11))
+    kept.history._run("UPDATE blocks SET body = x'00'")
+    kept.block(one(1, 12), one(2, 13), number=2)
+    thinner = Thinning(kept.history, KEEPING)
+
+    for _ in range(2):
+        thinner.step(200)
+
+    assert thinner.found_faults
+    assert [row.thinned for row in kept.history.blocks(1, 0, 9)] == [True]
+    assert len(kept.past.positions(2, 0, 2)) == 1
+    thinner.step(2_000)  # its window is over: nothing fails, and nothing of it goes
+    assert kept.positions() == [(1, 2)]
+
+
 def test_what_is_recent_is_not_thinned(kept: Kept) -> None:
     kept.block(one(1, 10), one(2, 11))
 

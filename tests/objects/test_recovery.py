@@ -10,6 +10,7 @@ import pytest
 
 from edgestead import StatefulObject
 from edgestead.objects.errors import Aborted, BackendError, BookmarkError, TransactionError
+from edgestead.objects.operate.operations import Operations
 from edgestead.objects.runtime.node import Node
 from edgestead.testing.simulation import EPOCH_SECONDS, SimulatedLoop
 from tests.objects.logs import Logs
@@ -487,18 +488,18 @@ def test_an_operator_takes_back_what_user_code_cannot(logs: Logs) -> None:
         keys = node.env.Keys["one"]
         await keys.put("a", 1)
         ref = next(one.ref for one in node.log.catalogue() if one.ref.class_name == "Keys")
-        mark = await node.operations.bookmark(ref)
+        mark = await Operations(node).bookmark(ref)
         await keys.put("a", 2)
         await keys.put("b", 2)
 
-        undo = await node.operations.restore(ref, mark)
+        undo = await Operations(node).restore(ref, mark)
         assert await keys.read() == {"a": 1}
-        again = await node.operations.undo(ref)
+        again = await Operations(node).undo(ref)
         assert await keys.read() == {"a": 2, "b": 2}
-        await node.operations.restore(ref, again)
+        await Operations(node).restore(ref, again)
         assert await keys.read() == {"a": 1}
         assert undo < again
-        assert await node.operations.verify(ref) == []
+        assert await Operations(node).verify(ref) == []
 
     with_diary(logs, script)
 
@@ -512,7 +513,7 @@ def test_the_timeline_has_every_commit_and_restore_newest_first(logs: Logs) -> N
         await restored(diary, marks[1])
         await diary.read()
         ref = next(iter(node.log.catalogue())).ref
-        moments = await node.operations.timeline(ref)
+        moments = await Operations(node).timeline(ref)
 
         found = [moment.bookmark for moment in moments]
         assert found == sorted(found, reverse=True)
@@ -520,8 +521,8 @@ def test_the_timeline_has_every_commit_and_restore_newest_first(logs: Logs) -> N
         assert {moment.bookmark for moment in moments if moment.pinned} >= set(marks)
         assert [moment.event for moment in moments].count("restore") == 1
         assert all(moment.bytes_stored >= 0 for moment in moments)
-        assert len(await node.operations.timeline(ref, limit=2)) == 2
-        early = await node.operations.timeline(ref, until_ms=START_MS + 6_000)
+        assert len(await Operations(node).timeline(ref, limit=2)) == 2
+        early = await Operations(node).timeline(ref, until_ms=START_MS + 6_000)
         assert max(moment.time_us for moment in early) <= (START_MS + 6_000) * 1_000 + 999
 
     with_diary(logs, script)
@@ -531,7 +532,7 @@ def test_an_operator_sees_and_changes_the_alarm(logs: Logs) -> None:
     async def script(diary: Any, node: Node) -> None:
         await diary.write(1)
         ref = next(iter(node.log.catalogue())).ref
-        operations = node.operations
+        operations = Operations(node)
         assert not await operations.run_alarm(ref)
         await operations.set_alarm(ref, START_MS + DAY_MS)
         assert (await operations.alarm(ref)).time_ms == START_MS + DAY_MS

@@ -7,11 +7,13 @@ from pathlib import Path
 import apsw
 import pytest
 
+from edgestead.sqlite import migrate
 from edgestead.sqlite.objectlog.checking import check_folder
 from edgestead.sqlite.objectlog.files import LocalFiles
 from edgestead.sqlite.objectlog.local import LocalObjectLog
 from edgestead.sqlite.objectlog.paths import catalogue_path, history_path
 from edgestead.sqlite.objectlog.runner import InlineRunner
+from edgestead.store.migrations import Doing, quiet
 from edgestead.store.objectlog import LogError
 from tests.objects.logs import SEGMENT_BYTES, kept, keys, put, ref
 
@@ -34,7 +36,7 @@ OLDER = {  # statements that make of the catalogue, and of history, what an earl
 BOOKS = {"catalogue.db": catalogue_path, "history.db": history_path}
 
 
-def open_log(folder: str) -> LocalObjectLog:
+def open_log(folder: str, segment_bytes: int = SEGMENT_BYTES, doing: Doing = quiet) -> LocalObjectLog:
     def fatal(error: BaseException) -> None:
         raise error
 
@@ -46,7 +48,8 @@ def open_log(folder: str) -> LocalObjectLog:
         now_us=itertools.count(1_000_000, 1_000).__next__,
         random=random.Random(1).randbytes,
         fatal=fatal,
-        segment_bytes=SEGMENT_BYTES,
+        segment_bytes=segment_bytes,
+        doing=doing,
     )
 
 
@@ -65,6 +68,20 @@ def folder(tmp_path: Path) -> str:
     put(log, lease, keys(a=b"1"), keys(b=b"2"))
     log.close()
     return str(tmp_path)
+
+
+def test_an_upgrade_says_what_it_does(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who starts a process gives it time as long as it hears that something goes on."""
+    monkeypatch.setattr(migrate, "STEPS_TOLD", 1)
+    for make, statements in zip(BOOKS.values(), OLDER["before there were lives"], strict=True):
+        run(make(folder), statements)
+    said: list[str] = []
+
+    open_log(folder, doing=said.append).close()
+
+    for book in BOOKS:
+        assert f"copying {book} before its upgrade" in said
+        assert any(words.startswith(f"upgrading {book}: ") for words in said)
 
 
 @pytest.mark.parametrize("version", OLDER)

@@ -2,6 +2,7 @@
 
 import errno
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -29,6 +30,8 @@ from edgestead.sqlite.objectlog.format import (
     torn_record,
     unpack_header,
 )
+from edgestead.sqlite.objectlog.runner import Done, Job, attempt
+from edgestead.sqlite.objectlog.upkeep import Upkeep
 from edgestead.store.objectlog import UNCHANGED, CommitKind, LogDamaged, LogError, Restored
 from edgestead.store.pages import FRAME_HEADER_BYTES, PAGE_BYTES, frames_of
 from edgestead.store.past import ObjectState
@@ -168,8 +171,42 @@ def test_a_new_segment_is_as_long_as_it_says_and_an_old_one_is_taken_again(
             BLOCK_BYTES,
         )
         assert [made.fits(length) for length in (size - BLOCK_BYTES, size - BLOCK_BYTES + 1)] == [True, False]
-        assert segments.read_whole(files, folder, FOLDER_ID, row)[BLOCK_BYTES:] == bytes(size - BLOCK_BYTES)
+        assert segments.read_whole(files, folder, FOLDER_ID, row)[0][BLOCK_BYTES:] == bytes(
+            size - BLOCK_BYTES
+        )
         made.file.close()
+
+
+ZERO_ROW = SegmentRow(1, "segment-1", 40_000)
+
+
+def read_zero_row(folder: Path, *parts: tuple[int, bytes]) -> list[Record]:
+    """The records of a segment that has these bytes at these offsets, and zeros elsewhere."""
+    segment = segments.prepare(LocalFiles(), str(folder), FOLDER_ID, ZERO_ROW)
+    for offset, octets in parts:
+        segment.file.write(octets, offset)
+    segment.file.close()
+    data, end = segments.read_whole(LocalFiles(), str(folder), FOLDER_ID, ZERO_ROW)
+    assert end <= ZERO_ROW.bytes_total
+    assert not any(data[end:])
+    return list(segments.records(data, end, "segment-1", seed_of(FOLDER_ID, 1)))
+
+
+@pytest.mark.parametrize("fill_bytes", [1_000, 4_096, 1 << 20])
+@pytest.mark.parametrize("payload", [bytes(9_000), b"x" + bytes(20_000), bytes(20_000) + b"x"])
+def test_zeros_that_are_part_of_a_record_are_no_end_of_a_segment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fill_bytes: int, payload: bytes
+) -> None:
+    monkeypatch.setattr(segments, "FILL_BYTES", fill_bytes)
+    monkeypatch.setattr(segments, "_ZEROS", bytes(fill_bytes))
+    seed = seed_of(FOLDER_ID, 1)
+    first = pack_record(seed, 1, 1_000, 1, payload)
+    second = pack_record(seed, 2, 1_000, 1, b"payload")
+
+    found = read_zero_row(tmp_path, (BLOCK_BYTES, first), (BLOCK_BYTES + len(first), second))
+    assert [bytes(one.payload) for one in found] == [payload, b"payload"]
+    with pytest.raises(LogDamaged, match="before a whole one"):
+        read_zero_row(tmp_path, (BLOCK_BYTES, bytes(len(first))))
 
 
 @pytest.mark.parametrize("exists", [False, True])
@@ -188,10 +225,10 @@ def test_a_segment_that_cannot_be_made_leaves_nothing_new(exists: bool, operatio
 
 
 def test_room_is_tried_and_given_back(tmp_path: Path) -> None:
-    before, disk = open_descriptors(), SimulatedDisk()
+    disk = SimulatedDisk()
     segments.try_room(LocalFiles(), str(tmp_path))
     assert list(tmp_path.iterdir()) == []
-    assert open_descriptors() == before
+    assert open_descriptors(tmp_path) == 0
 
     for room in (segments.FILL_BYTES - 1, segments.FILL_BYTES):
         disk.space_bytes = room
@@ -203,10 +240,75 @@ def test_room_is_tried_and_given_back(tmp_path: Path) -> None:
         assert (disk.exists("/log/room"), disk.space_bytes) == (False, room)
 
 
+class LateRunner:
+    """Runs a job at once; its result comes when it is delivered."""
+
+    def __init__(self) -> None:
+        self.results: list[Any] = []
+
+    def run(self, job: Job, done: Done) -> None:
+        self.results.append((done, attempt(job)))
+
+    def deliver(self) -> None:
+        done, result = self.results.pop(0)
+        done(*result)
+
+
+def upkeep(disk: SimulatedDisk, runner: LateRunner) -> Upkeep:
+    catalogue = SimpleNamespace(folder_id=FOLDER_ID, add_segment=lambda row: None)
+    return Upkeep(
+        disk,
+        "/log",
+        "/data",
+        catalogue,  # type: ignore[arg-type]
+        runner,  # type: ignore[arg-type]
+        segment_bytes=2 * BLOCK_BYTES,
+        generation=0,
+        sealed=[],
+        free=[],
+        on_spare=lambda: None,
+        fatal=pytest.fail,
+    )
+
+
+@pytest.mark.parametrize("full_later", [True, False])
+def test_a_look_that_began_before_the_disk_was_full_shows_nothing(full_later: bool) -> None:
+    disk, runner = SimulatedDisk(), LateRunner()
+    made = upkeep(disk, runner)
+    made.prepare_spare()
+    runner.deliver()
+    made.look_for_space()
+    disk.space_bytes = 0 if full_later else None
+    made.look_for_space()  # as a write does that finds the disk full
+    assert len(runner.results) == 1
+    assert not made.full
+
+    runner.deliver()
+    runner.deliver()
+
+    assert made.full is full_later
+    assert runner.results == []
+
+
+def test_room_that_is_found_by_a_later_look_ends_the_refusal() -> None:
+    disk, runner = SimulatedDisk(), LateRunner()
+    made = upkeep(disk, runner)
+    made.prepare_spare()
+    runner.deliver()
+    disk.space_bytes = 0
+    made.look_for_space()
+    disk.space_bytes = None
+    made.look_for_space()
+
+    runner.deliver()
+    assert made.full
+    runner.deliver()
+    assert not made.full
+
+
 def test_a_segment_that_is_not_what_the_catalogue_says_is_damaged(tmp_path: Path) -> None:
     files, folder = LocalFiles(), str(tmp_path)
     segments.prepare(files, folder, FOLDER_ID, SegmentRow(1, "segment-1", 10_000)).file.close()
-    before = open_descriptors()
 
     for row, words in (
         (SegmentRow(2, "segment-1", 10_000), "no valid header of generation 2"),
@@ -217,7 +319,7 @@ def test_a_segment_that_is_not_what_the_catalogue_says_is_damaged(tmp_path: Path
             segments.read_whole(files, folder, FOLDER_ID, row)
     with pytest.raises(LogDamaged, match="no valid header"):
         segments.read_whole(files, folder, b"another folder !", SegmentRow(1, "segment-1", 10_000))
-    assert open_descriptors() == before
+    assert open_descriptors(tmp_path) == 0
 
 
 # restores

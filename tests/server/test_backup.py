@@ -15,9 +15,10 @@ from contextlib import closing
 import pytest
 
 from edgestead.server import backup
-from edgestead.testing.server import environment
+from edgestead.testing.server import EdgeServer, environment
 from tests.support.forgetful import ForgetfulFolder
 
+MIB = 1 << 20
 LARGE = "v" * 600_000  # more than a row holds: it is a file
 DAMAGES = {  # what somebody does to a backup, and where `verify` sees it
     "a byte of a database": ("control.db", lambda path: _flip(path, path.stat().st_size // 2)),
@@ -52,16 +53,28 @@ def done(*arguments):
     return finished.stdout
 
 
+def fill(server):
+    """A zone and values, small and large."""
+    zone = server.make_zone("example.com")
+    server.make_record(zone, "A", "www", "192.0.2.1")
+    kv = f"/accounts/{server.ready['account_id']}/storage/kv/namespaces"
+    server.space = f"{kv}/{server.call('POST', kv, {'title': 'texts'}).result['id']}"
+    values = [{"key": "small", "value": "s"}, {"key": "large", "value": LARGE}]
+    assert server.call("PUT", f"{server.space}/bulk", values).status == 200
+    return server
+
+
 @pytest.fixture
 def filled(edge_server):
-    """A server with a zone and values, small and large."""
-    zone = edge_server.make_zone("example.com")
-    edge_server.make_record(zone, "A", "www", "192.0.2.1")
-    kv = f"/accounts/{edge_server.ready['account_id']}/storage/kv/namespaces"
-    edge_server.space = f"{kv}/{edge_server.call('POST', kv, {'title': 'texts'}).result['id']}"
-    values = [{"key": "small", "value": "s"}, {"key": "large", "value": LARGE}]
-    assert edge_server.call("PUT", f"{edge_server.space}/bulk", values).status == 200
-    return edge_server
+    return fill(edge_server)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    """A server with something in it for all tests that only read it."""
+    server = EdgeServer(tmp_path_factory.mktemp("running") / "data").start()
+    yield fill(server)
+    server.close()
 
 
 def serial(server, zone="example.com"):
@@ -82,7 +95,8 @@ def events_of(server, zone):
 
 def test_a_backup_of_a_running_server_is_a_server_again(filled, new_server, tmp_path):
     before = serial(filled)
-    done("backup", tmp_path / "backup", "--data-dir", filled.data_dir)
+    said = done("backup", tmp_path / "backup", "--data-dir", filled.data_dir)
+    assert f", {backup.bytes_taken(tmp_path / 'backup')} bytes on the disk." in said
     assert "is whole" in done("verify", tmp_path / "backup")
     filled.stop()
 
@@ -98,6 +112,14 @@ def test_a_backup_of_a_running_server_is_a_server_again(filled, new_server, tmp_
     again.make_record(again.call("GET", "/zones").result[0]["id"], "A", "new", "192.0.2.2")
     assert again.dig("new.example.com") == ["192.0.2.2"]
     assert "is whole" in done("verify", "--data-dir", again.data_dir)
+
+
+def test_what_a_folder_takes_is_counted_without_its_holes(tmp_path):
+    (tmp_path / "full").write_bytes(os.urandom(MIB))
+    (tmp_path / "hole").touch()
+    os.truncate(tmp_path / "hole", 64 * MIB)
+
+    assert MIB <= backup.bytes_taken(tmp_path) < 2 * MIB
 
 
 def test_events_and_clearances_survive_a_loss(edge_server, new_server, tmp_path):
@@ -152,9 +174,9 @@ def test_everything_acknowledged_before_is_in_a_backup_made_under_load(filled, n
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_what_is_not_whole_is_told_and_not_brought_back(filled, tmp_path, damage):
+def test_what_is_not_whole_is_told_and_not_brought_back(running, tmp_path, damage):
     backup, (name, harm) = tmp_path / "backup", DAMAGES[damage]
-    done("backup", backup, "--data-dir", filled.data_dir)
+    done("backup", backup, "--data-dir", running.data_dir)
     harm(backup / name)
 
     found = edgecli("verify", backup, "--json")
@@ -180,19 +202,19 @@ def test_counts_that_no_schema_holds_are_examined(filled):
     assert "zone example.com is not in the change feed" in told.stdout
 
 
-def test_nothing_is_overwritten(filled, tmp_path):
+def test_nothing_is_overwritten(running, tmp_path):
     backup = tmp_path / "backup"
-    done("backup", backup, "--data-dir", filled.data_dir)
+    done("backup", backup, "--data-dir", running.data_dir)
 
-    again = edgecli("backup", backup, "--data-dir", filled.data_dir)
-    over = edgecli("restore", backup, "--data-dir", filled.data_dir)
+    again = edgecli("backup", backup, "--data-dir", running.data_dir)
+    over = edgecli("restore", backup, "--data-dir", running.data_dir)
     nothing = edgecli("backup", tmp_path / "other", "--data-dir", tmp_path / "empty")
 
     assert [one.returncode for one in (again, over, nothing)] == [1, 1, 1]
     assert "exists already" in again.stderr
     assert "holds data already" in over.stderr
     assert "no data folder" in nothing.stderr
-    assert filled.dig("www.example.com") == ["192.0.2.1"]
+    assert running.dig("www.example.com") == ["192.0.2.1"]
 
 
 def test_a_restore_that_is_killed_is_run_again(filled, new_server, tmp_path):
@@ -211,8 +233,8 @@ def test_a_restore_that_is_killed_is_run_again(filled, new_server, tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files for others")
-def test_what_was_restored_outlives_a_power_cut(filled, new_server, tmp_path):
-    done("backup", tmp_path / "copy", "--data-dir", filled.data_dir)
+def test_what_was_restored_outlives_a_power_cut(running, tmp_path):
+    done("backup", tmp_path / "copy", "--data-dir", running.data_dir)
     folder = tmp_path / "restored"
     folder.mkdir()
     disk = ForgetfulFolder(folder)
@@ -228,10 +250,10 @@ def test_what_was_restored_outlives_a_power_cut(filled, new_server, tmp_path):
         assert hashlib.sha256(content).hexdigest() == kept.sha256, kept.path
 
 
-def test_nobody_else_may_read_any_file_or_folder_of_a_backup(filled, tmp_path, monkeypatch):
+def test_nobody_else_may_read_any_file_or_folder_of_a_backup(running, tmp_path):
     before = os.umask(0o022)
     try:
-        done("backup", tmp_path / "copy", "--data-dir", filled.data_dir)
+        done("backup", tmp_path / "copy", "--data-dir", running.data_dir)
         done("restore", tmp_path / "copy", "--data-dir", tmp_path / "restored")
     finally:
         os.umask(before)
@@ -243,9 +265,9 @@ def test_nobody_else_may_read_any_file_or_folder_of_a_backup(filled, tmp_path, m
         assert open_to_others == []
 
 
-def test_what_root_brings_back_belongs_to_the_user_of_the_service(filled, tmp_path):
+def test_what_root_brings_back_belongs_to_the_user_of_the_service(running, tmp_path):
     backup, again = tmp_path / "backup", tmp_path / "again"
-    done("backup", backup, "--data-dir", filled.data_dir)
+    done("backup", backup, "--data-dir", running.data_dir)
     again.mkdir()
     os.chown(again, 65_534, 65_534)
 
@@ -254,18 +276,18 @@ def test_what_root_brings_back_belongs_to_the_user_of_the_service(filled, tmp_pa
     assert {path.stat().st_uid for path in (again, *again.rglob("*"))} == {65_534}
 
 
-def test_a_backup_that_is_interrupted_leaves_nothing(filled, tmp_path):
+def test_a_backup_that_is_interrupted_leaves_nothing(running, tmp_path):
     command = [sys.executable, "-P", "-m", "edgestead", "backup", str(tmp_path / "backup")]
-    running = subprocess.Popen([*command, "--data-dir", str(filled.data_dir)], env=environment())
-    running.send_signal(signal.SIGINT)
-    running.wait(60)
+    copying = subprocess.Popen([*command, "--data-dir", str(running.data_dir)], env=environment())
+    copying.send_signal(signal.SIGINT)
+    copying.wait(60)
 
-    assert running.returncode == 0 or list(tmp_path.glob("*backup*")) == []
+    assert copying.returncode == 0 or list(tmp_path.glob("*backup*")) == []
 
 
-def test_a_manifest_leads_nowhere_else(filled, tmp_path):
+def test_a_manifest_leads_nowhere_else(running, tmp_path):
     backup = tmp_path / "backup"
-    done("backup", backup, "--data-dir", filled.data_dir)
+    done("backup", backup, "--data-dir", running.data_dir)
     manifest = json.loads((backup / "manifest.json").read_text())
     manifest["files"][0]["path"] = "../../outside"
     (backup / "manifest.json").write_text(json.dumps(manifest))

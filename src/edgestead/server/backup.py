@@ -28,7 +28,7 @@ import msgspec
 from edgestead import __version__
 from edgestead.server import credentials, event_copies, files
 from edgestead.server.edge import challenge_keys
-from edgestead.server.folder import EVENTS, DataFolder
+from edgestead.server.folder import EVENTS, RESTORING, DataFolder
 from edgestead.sqlite import witness
 from edgestead.sqlite.connection import sync_folder
 from edgestead.sqlite.control import SqliteControlStore
@@ -41,7 +41,6 @@ from edgestead.usecases import restored
 MANIFEST = "manifest.json"
 CONTROL, KV = "control.db", "kv.db"
 SECRETS = (credentials.FILE_NAME, challenge_keys.FILE_NAME)
-RESTORING = "restoring"  # in a data folder: a restore has begun and not ended
 FORMAT = 1
 _CONTENTS = (
     *(CONTROL, f"{CONTROL}-wal", f"{CONTROL}-shm", KV, f"{KV}-wal", f"{KV}-shm", "kv-blobs"),
@@ -49,6 +48,7 @@ _CONTENTS = (
     *(f"{CONTROL}{witness.SUFFIX}", f"{KV}{witness.SUFFIX}"),
 )
 _CHUNK_BYTES = 1 << 20
+STAT_BLOCK_BYTES = 512  # of st_blocks, whatever the file system's blocks are (POSIX, sys_stat.h)
 
 
 class BackupError(Exception):
@@ -155,6 +155,11 @@ def read_manifest(source: Path) -> Manifest:
     if manifest.format > FORMAT:
         raise BackupError(f"{source} was made by version {manifest.version}, which is newer than this one")
     return manifest
+
+
+def bytes_taken(folder: Path) -> int:
+    """What the files of a folder take of the disk: logs of objects have holes."""
+    return sum(path.stat().st_blocks * STAT_BLOCK_BYTES for path in _files(folder))
 
 
 def manifest_faults(source: Path, manifest: Manifest, advance: Advance) -> Iterator[str]:

@@ -5,6 +5,7 @@ Not   what the rows mean; which other files belong to a database.
 """
 
 import os
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -47,21 +48,23 @@ def copy_database(source: Path, target: Path, advance: Advance) -> None:
     sync_folder(target.parent)
 
 
-def copy_file(source: Path, target: Path) -> None:
+def copy_file(source: Path, target: Path, upto: int | None = None) -> None:
     """Copy a file into a new one (0600), durable when it returns; the caller makes the name durable.
 
-    Zeros become holes in the copy: the preallocated part of a log takes no space in a backup.
+    The copy has the file's length. From byte `upto` on it has zeros: what is appended while the file is read
+    would be in the copy in parts. Zeros become holes: the preallocated part of a log takes no space.
     Raises OSError; FileNotFoundError for a missing source, without creating the target.
     """
     with source.open("rb", buffering=0) as theirs, open(target, "xb", 0, opener=_private) as ours:
-        length = 0
-        while chunk := theirs.read(CHUNK_BYTES):
+        end = sys.maxsize if upto is None else upto
+        offset = 0
+        while chunk := theirs.read(min(CHUNK_BYTES, end - offset)):
             for start in range(0, len(chunk), HOLE_BYTES):
                 piece = chunk[start : start + HOLE_BYTES]
                 if piece != _ZEROS[: len(piece)]:
-                    _write_all(ours.fileno(), memoryview(piece), length + start)
-            length += len(chunk)
-        ours.truncate(length)
+                    _write_all(ours.fileno(), memoryview(piece), offset + start)
+            offset += len(chunk)
+        ours.truncate(offset if upto is None else os.fstat(theirs.fileno()).st_size)
         os.fsync(ours.fileno())
 
 

@@ -23,7 +23,9 @@ from edgestead.objects.runtime.stage import STAGE_FILE
 from edgestead.server import credentials, files
 from edgestead.server.backup import BackupError
 from edgestead.server.folder import State, read_state
+from edgestead.server.objects import apart
 from edgestead.server.objects import layout as layout
+from edgestead.server.objects.shared import locked
 from edgestead.server.supervisor import admin
 from edgestead.server.verifying import Fault
 from edgestead.sqlite.copies import copy_file, faults
@@ -86,7 +88,7 @@ def objects_faults(folder: Path) -> Iterator[Fault]:
 def _resting(source: Path) -> Iterator[None]:
     """No process begins to use the folder meanwhile."""
     os.close(files.open_private(source / "lock"))
-    with layout.locked(source / "lock"):
+    with locked(source / "lock"):
         yield
 
 
@@ -95,6 +97,8 @@ def _copy_used(data_dir: Path, state: State, target: Path) -> None:
     folders = layout.folders(source)
     target.mkdir(mode=0o700)
     copy_file(source / "layout.json", target / "layout.json")
+    if (source / apart.FILE).exists():
+        copy_file(source / apart.FILE, target / apart.FILE)
     with ExitStack() as undo:
         for folder in folders:
             undo.enter_context(_kept(keep_path(folder)))

@@ -8,6 +8,9 @@ Not   databases that the log makes whole: whoever backs up copies their files as
 
 The caller holds the lock of `keep_path` meanwhile, so no segment goes. Pages that change in a database's file
 while somebody reads it are in a segment from before, and the next start writes them again.
+
+A segment is copied up to where it was durable at one moment. Copied while it grows, it could lack a record at
+the end of one piece and have the next record in the piece behind it, which no crash leaves.
 """
 
 import asyncio
@@ -21,6 +24,7 @@ from edgestead.objects.operate import copies
 from edgestead.objects.runtime import recovery
 from edgestead.objects.runtime.node import Node
 from edgestead.sqlite.copies import copy_file
+from edgestead.sqlite.objectlog.format import BLOCK_BYTES
 from edgestead.sqlite.objectlog.local import LocalObjectLog
 from edgestead.sqlite.objectlog.paths import catalogue_path, data_path
 from edgestead.store.objectlog import ObjectRef, own_path
@@ -30,7 +34,7 @@ async def copy_log(node: Node, log: LocalObjectLog, target: str) -> None:
     """Copy it into a new folder. Raises LogError, ObjectError, OSError, apsw.Error."""
     os.makedirs(f"{target}/log", mode=0o700)
     await recovery.ask(partial(log.copy_books, target))
-    await asyncio.to_thread(_copy_segments, log.folder, target)
+    await asyncio.to_thread(_copy_segments, log.folder, target, log.durable_ends())
     refs = [entry.ref for entry in log.catalogue()]
     for ref, path in await asyncio.to_thread(_own_databases, log.folder, target, refs):
         await node.visit(ref, partial(copies.copy, path=path))
@@ -48,12 +52,15 @@ def _own_databases(folder: str, target: str, refs: list[ObjectRef]) -> list[tupl
     return found
 
 
-def _copy_segments(folder: str, target: str) -> None:
-    """Those that the copied catalogue names; one that is begun later is not needed."""
+def _copy_segments(folder: str, target: str, ends: dict[str, int]) -> None:
+    """Those that the copied catalogue names; one that is begun later is not needed.
+
+    One without an end has no record yet, only its header.
+    """
     catalogue = apsw.Connection(catalogue_path(target), flags=apsw.SQLITE_OPEN_READONLY)
     try:
         slots = [slot for (slot,) in catalogue.execute("SELECT slot FROM segments ORDER BY generation")]
     finally:
         catalogue.close()
     for slot in slots:
-        copy_file(Path(folder, "log", slot), Path(target, "log", slot))
+        copy_file(Path(folder, "log", slot), Path(target, "log", slot), ends.get(slot, BLOCK_BYTES))

@@ -15,7 +15,7 @@ import apsw
 import msgspec
 
 from edgestead.sqlite.objectlog import schema
-from edgestead.store.migrations import Migration
+from edgestead.store.migrations import Doing, Migration, quiet
 from edgestead.store.objectlog import CatalogueEntry, LogDamaged, ObjectRef, Target
 
 Tail = dict[str, bytes | None]  # keys by their newest value; None: deleted
@@ -139,12 +139,20 @@ class Catalogue:
     """Used by the owner's thread and the upkeep thread; one lock keeps them apart."""
 
     def __init__(
-        self, path: str, vfs: str, folder_id: bytes | None, made_us: int = 0, *, only_read: bool = False
+        self,
+        path: str,
+        vfs: str,
+        folder_id: bytes | None,
+        made_us: int = 0,
+        *,
+        only_read: bool = False,
+        doing: Doing = quiet,
     ) -> None:
         """Open, or create with the given identity (None: only open), and upgrade to this program's schema.
 
-        `only_read` changes nothing: an older file is upgraded in memory. Raises LogDamaged when there is
-        none, or no database, LogError for a newer schema, OSError, apsw.Error.
+        `only_read` changes nothing: an older file is upgraded in memory. `doing` is called as long as an
+        upgrade makes progress. Raises LogDamaged when there is none, or no database, LogError for a newer
+        schema, OSError, apsw.Error.
         """
         self._lock = threading.Lock()
         flags = apsw.SQLITE_OPEN_READONLY if only_read else apsw.SQLITE_OPEN_READWRITE
@@ -158,7 +166,7 @@ class Catalogue:
             if only_read:
                 self._db = schema.to_read(self._db, path, PART, MIGRATIONS, steps_of)
             else:
-                self._prepare(path, folder_id, made_us)
+                self._prepare(path, folder_id, made_us, doing)
             self.folder_id = self._read_id(path)
         except BaseException as error:
             self._db.close()
@@ -166,13 +174,13 @@ class Catalogue:
                 raise LogDamaged(f"{path}: {error}{WAY_OUT}") from error
             raise
 
-    def _prepare(self, path: str, folder_id: bytes | None, made_us: int) -> None:
+    def _prepare(self, path: str, folder_id: bytes | None, made_us: int, doing: Doing) -> None:
         self._run(_ALONE)
         if folder_id is None and not self._run("SELECT 1 FROM sqlite_schema WHERE name = 'folder'"):
             raise LogDamaged(f"{path} is empty{WAY_OUT}")
         for pragma in _PRAGMAS:
             self._run(f"PRAGMA {pragma}")
-        schema.bring_up(self._db, path, PART, MIGRATIONS, steps_of)
+        schema.bring_up(self._db, path, PART, MIGRATIONS, steps_of, doing)
         with self._db:
             if folder_id is not None and not self._run("SELECT 1 FROM folder"):
                 self._run(

@@ -16,7 +16,7 @@ import apsw
 
 from edgestead.sqlite.objectlog.archive import SMALL_BATCH_BYTES, Archive, Durable
 from edgestead.sqlite.objectlog.history import Cursor, History
-from edgestead.sqlite.objectlog.past import PastReader
+from edgestead.sqlite.objectlog.past import DAMAGES, PastReader
 from edgestead.sqlite.objectlog.runner import Runner
 from edgestead.sqlite.objectlog.thinning import Keeping, Thinning
 from edgestead.store.objectlog import LogError, NoSpace
@@ -44,6 +44,7 @@ class Chronicle:
         self._past = PastReader(history)
         self._thinning = Thinning(history, keeping)
         self._busy = False
+        self._is_damaged = False
         self.cursor = history.cursor()
         self.bytes_total = history.total_bytes()
 
@@ -51,6 +52,11 @@ class Chronicle:
     def needed_from(self) -> int:
         """The oldest generation of segments that history does not have whole."""
         return self.cursor.segment
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether a part of the past could not be read, since the start."""
+        return self._is_damaged or self._past.found_faults or self._thinning.found_faults
 
     def follow(self) -> None:
         """Copy what is durable, unless that is already running."""
@@ -72,6 +78,7 @@ class Chronicle:
         self._busy = False
         if error is not None:
             log.error("history does not follow the object log: %s", error)
+            self._note(error)
             return
         self.cursor, self.bytes_total = found
         self._moved()
@@ -89,12 +96,16 @@ class Chronicle:
 
         def told(found: Any, error: Exception | None) -> None:
             if error is not None:
+                self._note(error)
                 done(None, _as_log_error(error))
                 return
             result, (self.cursor, self.bytes_total) = found
             done(result, None)
 
         self._runner.run(run, told)
+
+    def _note(self, error: Exception) -> None:
+        self._is_damaged = self._is_damaged or isinstance(error, DAMAGES)
 
     def copy(self, path: str, done: Told) -> None:
         """Copy history to a new file."""
@@ -119,6 +130,7 @@ class Chronicle:
         self._busy = False
         if error is not None:
             log.error("history is not tidied up: %s", error)
+            self._note(error)
         else:
             self.bytes_total = total
 

@@ -18,6 +18,7 @@ from edgestead.sqlite.objectlog.format import FOLDER_ID_BYTES
 from edgestead.sqlite.objectlog.history import History
 from edgestead.sqlite.objectlog.paths import catalogue_path, data_path, history_path
 from edgestead.store.files import Files
+from edgestead.store.migrations import Doing, quiet
 from edgestead.store.objectlog import LogError, ObjectRef, own_path
 
 BATCH_ROWS = 1_000
@@ -31,6 +32,7 @@ def deal_out(
     *,
     random: Callable[[int], bytes],
     now_us: int,
+    doing: Doing = quiet,
 ) -> None:
     """Fill the folders `new`, which do not exist yet, with the objects of the closed logs `old`.
 
@@ -45,6 +47,7 @@ def deal_out(
             for row in _rows(folder):
                 to = owner(row.ref)
                 numbers[to] += 1
+                doing(f"{sum(numbers):,} objects are dealt out")
                 moved[to].setdefault(folder, []).append((row.number, numbers[to]))
                 _link(files, data_path(folder, row.ref), data_path(new[to], row.ref), row.has_file)
                 waiting[to].append(msgspec.structs.replace(row, number=numbers[to]))
@@ -56,7 +59,7 @@ def deal_out(
         life = max((_life(folder) for folder in old), default=0)
         for catalogue, folder, numbers_of in zip(made, new, moved, strict=True):
             catalogue.set_identity(Identity(life, life, 0, None, None))
-            _move_past(folder, numbers_of, now_us)
+            _move_past(folder, numbers_of, now_us, doing)
     finally:
         for catalogue in made:
             catalogue.close()
@@ -84,12 +87,12 @@ def _life(folder: str) -> int:
         return catalogue.identity().life
 
 
-def _move_past(folder: str, numbers: dict[str, list[tuple[int, int]]], now_us: int) -> None:
+def _move_past(folder: str, numbers: dict[str, list[tuple[int, int]]], now_us: int, doing: Doing) -> None:
     """Copy the past: (number there, number here) by old folder."""
     with closing(History(history_path(folder))) as history:
         history.begin(now_us)
         for old, pairs in numbers.items():
-            history.copy_from(history_path(old), pairs)
+            history.copy_from(history_path(old), pairs, doing)
 
 
 def _link(files: Files, old: str, new: str, has_file: bool) -> None:

@@ -19,6 +19,7 @@ was being synced, follow an entry with their time (`KIND_TIME`, since version 2)
 import struct
 import zlib
 from collections.abc import Iterator
+from mmap import mmap
 
 import msgspec
 
@@ -164,13 +165,14 @@ def read_entries(record: Record) -> Iterator[Entry]:
         offset += length
 
 
-def later_record(data: bytes, offset: int, seed: int) -> int | None:
-    """The offset of a whole record somewhere behind a broken one, or None.
+def later_record(data: bytes | mmap, offset: int, seed: int, end: int | None = None) -> int | None:
+    """The offset of a whole record that begins somewhere behind a broken one, and before `end`, or None.
 
     There is none behind a torn last group: the next group was never written.
     """
     view = memoryview(data)
-    while (offset := data.find(RECORD_MAGIC, offset)) >= 0:
+    end = len(data) if end is None else end
+    while (offset := data.find(RECORD_MAGIC, offset, end)) >= 0:
         if read_record(view, offset, seed) is not None:
             return offset
         offset += 1

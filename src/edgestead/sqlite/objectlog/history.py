@@ -8,6 +8,7 @@ after one commit, so that reading need not begin at the first. `generation` is t
 commits were made.
 """
 
+from collections.abc import Iterable
 from contextlib import closing, suppress
 from typing import Any
 
@@ -16,7 +17,7 @@ import msgspec
 
 from edgestead.sqlite.objectlog import schema
 from edgestead.sqlite.objectlog.blocks import squeeze, unsqueeze
-from edgestead.store.migrations import Migration
+from edgestead.store.migrations import Doing, Migration, quiet
 
 _HISTORY = """
 CREATE TABLE cursor (segment INTEGER NOT NULL, offset INTEGER NOT NULL, time_us INTEGER NOT NULL);
@@ -128,15 +129,18 @@ class SnapshotRow(msgspec.Struct, frozen=True):
 class History:
     """The database, for one thread. Use `with history:` for several changes in one commit."""
 
-    def __init__(self, path: str, vfs: str = "") -> None:
-        """Upgrade to this program's schema. Raises LogError for a newer one, OSError, apsw.Error."""
+    def __init__(self, path: str, vfs: str = "", doing: Doing = quiet) -> None:
+        """Upgrade to this program's schema; `doing` is called as long as that makes progress.
+
+        Raises LogError for a newer one, OSError, apsw.Error.
+        """
         self._db = apsw.Connection(path, vfs=vfs or None)
         try:
             self._run(_ALONE)
             schema.check(self._db, path, PART, MIGRATIONS, steps_of)  # some pragmas change the file
             for pragma in _PRAGMAS:
                 self._run(f"PRAGMA {pragma}")
-            schema.bring_up(self._db, path, PART, MIGRATIONS, steps_of)
+            schema.bring_up(self._db, path, PART, MIGRATIONS, steps_of, doing)
             with self._db:
                 if not self._run("SELECT 1 FROM sqlite_schema WHERE name = 'reserve'"):
                     self._run("CREATE TABLE reserve (room BLOB)")
@@ -233,6 +237,11 @@ class History:
     def remove_block(self, row: BlockRow) -> None:
         self._run("DELETE FROM blocks WHERE number = ? AND last = ?", (row.number, row.last))
 
+    def keep_as_it_is(self, rows: Iterable[BlockRow]) -> None:
+        """Call blocks thinned that cannot be."""
+        for row in rows:
+            self._run("UPDATE blocks SET thinned = 1 WHERE number = ? AND last = ?", (row.number, row.last))
+
     def unthinned(self, before_us: int) -> BlockRow | None:
         """The oldest block that ended before a time and was not thinned."""
         query = f"SELECT {_BLOCK} FROM blocks WHERE NOT thinned AND last_us < ? ORDER BY last_us LIMIT 1"
@@ -325,12 +334,13 @@ class History:
         found = [str(row[0]) for row in self._run("PRAGMA quick_check(10)")]
         return [] if found == ["ok"] else found
 
-    def copy_from(self, path: str, numbers: list[tuple[int, int]]) -> None:
+    def copy_from(self, path: str, numbers: list[tuple[int, int]], doing: Doing = quiet) -> None:
         """Copy the history of objects of another, closed folder: (number there, number here)."""
         self._run("ATTACH ? AS there", (path,))
         try:
             with self._db:
-                for old, new in numbers:
+                for count, (old, new) in enumerate(numbers):
+                    doing(f"the past of {count:,} of {len(numbers):,} objects is copied")
                     for table in ("blocks", "snapshots", "pieces", "pins"):
                         columns = [row[1] for row in self._run(f"PRAGMA table_info({table})")][1:]
                         names = ", ".join(columns)

@@ -55,6 +55,7 @@ from edgestead.sqlite.objectlog.upkeep import Upkeep
 from edgestead.sqlite.objectlog.watermark import NOWHERE
 from edgestead.sqlite.objectlog.writer import GroupWriter, LocalGroup
 from edgestead.store.files import Files
+from edgestead.store.migrations import Doing, quiet
 from edgestead.store.objectlog import (
     COMMIT_BYTES_MAX,
     UNCHANGED,
@@ -92,7 +93,8 @@ class LocalObjectLog:
     """`Log` on local files, with `past`, alarms and `room`. Used from one thread; results come back on it.
 
     `fatal` is called after a failure that leaves unknown what is durable until a restart; it should end the
-    process. `random` returns bytes for the folder's identity.
+    process. `random` returns bytes for the folder's identity. `doing` is called at each step of the recovery,
+    and of an upgrade before it.
     Raises (when opened) BlockingIOError when another process has the folder, LogDamaged when an
     acknowledged record cannot be read, NoSpace when there is no space for a segment, OSError, apsw.Error.
     """
@@ -112,6 +114,7 @@ class LocalObjectLog:
         past: Runner | None = None,
         keeping: Keeping = KEEPING,
         clock: Callable[[], float] | None = None,
+        doing: Doing = quiet,
     ) -> None:
         self._files, self._runners, self._past_runner = files, (commits, upkeep), past or upkeep
         self.folder, self._log_folder, self._data_folder = folder, log_folder(folder), data_folder(folder)
@@ -119,14 +122,16 @@ class LocalObjectLog:
         with contextlib.ExitStack() as undo:
             self._lock = open_folder(files, folder)
             undo.callback(self._lock.close)
-            self._catalogue = open_catalogue(files, folder, vfs, random(FOLDER_ID_BYTES), now_us())
+            self._catalogue = open_catalogue(files, folder, vfs, random(FOLDER_ID_BYTES), now_us(), doing)
             undo.callback(self._catalogue.close)
             self._identity = check_identity(files, self._log_folder, self._catalogue)
-            history = open_history(folder, vfs)
+            history = open_history(folder, vfs, doing)
             undo.callback(history.close)
             mark = find_mark(files, folder, self._catalogue, self.life)
             self._chronicle = self._make_chronicle(history, keeping, now_us)
-            found = redo_all(files, folder, self._catalogue, self._chronicle.needed_from, mark or NOWHERE)
+            found = redo_all(
+                files, folder, self._catalogue, self._chronicle.needed_from, mark or NOWHERE, doing
+            )
             self._mark = open_mark(files, folder, self._catalogue, self.life, mark)
             undo.callback(self._mark.close)
             if not history.has_begun:
@@ -312,8 +317,9 @@ class LocalObjectLog:
     def copy_books(self, folder: str, done: Told[None]) -> None:
         """Copy history, then the catalogue, to where they are in `folder`; each as it is at one moment.
 
-        With the segments, copied afterwards, and the databases' files in any state of that time, this equals
-        a folder after a crash, if no segment was removed since the copy began (`keep_path`).
+        With the segments, copied afterwards up to `durable_ends`, and the databases' files in any state from
+        before, this equals a folder after a crash, if no segment was removed since the copy began
+        (`keep_path`).
         """
 
         def history_copied(_: None, error: LogError | None) -> None:
@@ -326,6 +332,10 @@ class LocalObjectLog:
             done(None, None if error is None else LogError(f"the catalogue cannot be copied: {error}"))
 
         self._chronicle.copy(history_path(folder), history_copied)
+
+    def durable_ends(self) -> dict[str, int]:
+        """How many bytes of each segment that has records are durable now, by its file's name."""
+        return {one.row.slot: one.upto for one in self._durable()}
 
     def _durable(self) -> list[Durable]:
         """The live segments, and how far each is durable."""
@@ -354,6 +364,11 @@ class LocalObjectLog:
     def history_bytes(self) -> int:
         """The size of the history on disk."""
         return self._chronicle.bytes_total
+
+    @property
+    def is_history_damaged(self) -> bool:
+        """Whether a part of the history could not be read, since the start."""
+        return self._chronicle.is_damaged
 
     def find(self, ref: ObjectRef) -> CatalogueEntry | None:
         known = self._directory.existing(ref)

@@ -24,6 +24,7 @@ from edgestead.sqlite.objectlog.recovery import Found, recover, redo
 from edgestead.sqlite.objectlog.restoring import read_file
 from edgestead.sqlite.objectlog.watermark import Mark, Watermark, missed, read_mark
 from edgestead.store.files import File, Files
+from edgestead.store.migrations import Doing, quiet
 from edgestead.store.objectlog import LogDamaged, NoSpace
 from edgestead.store.past import ObjectState
 
@@ -40,7 +41,9 @@ def open_folder(files: Files, folder: str) -> File:
     return lock
 
 
-def open_catalogue(files: Files, folder: str, vfs: str, folder_id: bytes, made_us: int) -> Catalogue:
+def open_catalogue(
+    files: Files, folder: str, vfs: str, folder_id: bytes, made_us: int, doing: Doing = quiet
+) -> Catalogue:
     """Create a catalogue where there is neither log nor object; otherwise open the existing one.
 
     Raises NoSpace, LogDamaged, LogError for a newer schema, OSError, apsw.Error.
@@ -48,7 +51,7 @@ def open_catalogue(files: Files, folder: str, vfs: str, folder_id: bytes, made_u
     has_log = any(name.startswith("segment-") for name in files.names(log_folder(folder)))
     begins = not has_log and not files.names(data_folder(folder))
     try:
-        return Catalogue(catalogue_path(folder), vfs, folder_id if begins else None, made_us)
+        return Catalogue(catalogue_path(folder), vfs, folder_id if begins else None, made_us, doing=doing)
     except apsw.FullError as error:
         raise NoSpace("no space left for the object log's catalogue") from error
 
@@ -75,11 +78,11 @@ def open_mark(files: Files, folder: str, catalogue: Catalogue, life: int, found:
         raise
 
 
-def open_history(folder: str, vfs: str) -> History:
+def open_history(folder: str, vfs: str, doing: Doing = quiet) -> History:
     """Raises NoSpace, LogDamaged, LogError for a newer schema, OSError, apsw.Error."""
     path = history_path(folder)
     try:
-        return History(path, vfs)
+        return History(path, vfs, doing)
     except apsw.FullError as error:
         raise NoSpace("no space left for the objects' history") from error
     except (apsw.CorruptError, apsw.NotADBError) as error:
@@ -118,17 +121,20 @@ def _sync_segments(files: Files, folder: str, slots: list[str]) -> None:
             file.close()
 
 
-def redo_all(files: Files, folder: str, catalogue: Catalogue, history_needs: int, mark: Mark) -> Found:
+def redo_all(
+    files: Files, folder: str, catalogue: Catalogue, history_needs: int, mark: Mark, doing: Doing = quiet
+) -> Found:
     """Redo every object, sync, update the catalogue; then only tails and history still need segments.
 
     History does not have the segments from `history_needs` on. Raises LogDamaged, LogLost when they end
     before `mark`, OSError, apsw.Error.
     """
-    found = recover(files, log_folder(folder), catalogue, mark)
+    found = recover(files, log_folder(folder), catalogue, mark, doing)
     for words in found.dropped:
         log.warning("%s: nobody was told of it, and it is dropped", words)
     _sync_segments(files, log_folder(folder), [row.slot for row in found.used])
-    for recovered in found.objects.values():
+    for count, recovered in enumerate(found.objects.values()):
+        doing(f"{count:,} of {len(found.objects):,} databases have what was logged")
         redo(files, data_path(folder, recovered.ref), recovered)
     files.sync_tree(data_folder(folder))
     needed = [found.oldest[one.number] for one in found.objects.values() if one.base < one.head]

@@ -14,7 +14,7 @@ import msgspec
 from edgestead.sqlite.objectlog.blocks import PAGE_KINDS, PastEntry, apply_pages, page_numbers, unpack_block
 from edgestead.sqlite.objectlog.catalogue import Tail
 from edgestead.sqlite.objectlog.history import BlockRow, History, SnapshotRow
-from edgestead.store.objectlog import UNCHANGED, CommitKind, Restored, Target, Unknown
+from edgestead.store.objectlog import UNCHANGED, CommitKind, LogDamaged, Restored, Target, Unknown
 from edgestead.store.pages import PAGE_BYTES
 from edgestead.store.past import END_OF_SESSION, LoggedPosition, ObjectState
 
@@ -23,6 +23,22 @@ SNAPSHOT_PAGES = 8  # page images for each page of the database …
 SNAPSHOT_PAGES_LEAST = 2_048  # … and this many in any case
 SNAPSHOT_RAW_LEAST = 8 * 1024 * 1024  # bytes of blocks before compression
 _LATEST = 2**63 - 1
+
+
+class Damaged(Unknown):
+    """What is kept is not what was written."""
+
+
+DAMAGES = (
+    Damaged,
+    LogDamaged,
+    zlib.error,
+    struct.error,
+    msgspec.DecodeError,
+    ValueError,
+    apsw.CorruptError,
+    apsw.NotADBError,
+)
 
 
 class _Rest(msgspec.Struct, array_like=True):
@@ -46,6 +62,7 @@ class PastReader:
 
     def __init__(self, history: History) -> None:
         self._history = history
+        self.found_faults = False  # by an examination
 
     # positions
 
@@ -181,14 +198,16 @@ class PastReader:
         rest = msgspec.msgpack.decode(snapshot.rest, type=_Rest)
         image = self._history.image(snapshot)
         if len(image) != snapshot.total * PAGE_BYTES:
-            raise Unknown(f"the snapshot at {snapshot.position} is damaged")
+            raise Damaged(f"the snapshot at {snapshot.position} is damaged")
         return ObjectState(snapshot.position, image, rest.tail, rest.alarm_us)
 
     def check_all(self) -> list[str]:
         """The faults that SQLite finds in the history database. Reads the whole file: call it once for many
         objects.
         """
-        return [f"history: {words}" for words in self._history.check()]
+        wrong = [f"history: {words}" for words in self._history.check()]
+        self.found_faults = self.found_faults or bool(wrong)
+        return wrong
 
     def check(self, number: int, head: int) -> list[str]:
         """Read everything that is kept of an object; returns the faults, as text."""
@@ -206,6 +225,7 @@ class PastReader:
                 self.state(number, head)
         except (Unknown, ValueError, zlib.error, struct.error, msgspec.DecodeError, apsw.Error) as error:
             wrong.append(f"what is kept of the past cannot be read: {error}")
+        self.found_faults = self.found_faults or bool(wrong)
         return wrong
 
     # snapshots

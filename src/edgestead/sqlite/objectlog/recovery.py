@@ -27,6 +27,7 @@ from edgestead.sqlite.objectlog.format import (
 from edgestead.sqlite.objectlog.segments import read_whole, records
 from edgestead.sqlite.objectlog.watermark import Mark
 from edgestead.store.files import Files
+from edgestead.store.migrations import Doing, quiet
 from edgestead.store.objectlog import UNCHANGED, CommitKind, LogDamaged, LogLost, ObjectRef, Restored, Target
 from edgestead.store.pages import FRAME_HEADER_BYTES, PAGE_BYTES
 
@@ -73,8 +74,8 @@ def read_segments(
     for row in rows:
         path = f"{folder}/{row.slot}"
         count, end = 0, BLOCK_BYTES
-        data = read_whole(files, folder, folder_id, row)
-        for record in records(data, path, seed_of(folder_id, row.generation)):
+        data, zeros_from = read_whole(files, folder, folder_id, row)
+        for record in records(data, zeros_from, path, seed_of(folder_id, row.generation)):
             if silent is not None:
                 raise LogDamaged(f"segment {folder}/{silent.slot} lost its records; later ones are whole")
             if last is not None and record.sequence != last + 1:
@@ -90,7 +91,7 @@ def read_segments(
             dropped(f"segment {path}: a group of {torn[1]} entries at byte {end} ({torn[0]} bytes) is torn")
 
 
-def recover(files: Files, folder: str, catalogue: Catalogue, mark: Mark) -> Found:
+def recover(files: Files, folder: str, catalogue: Catalogue, mark: Mark, doing: Doing = quiet) -> Found:
     """Fold every live record.
 
     Raises LogDamaged, LogLost when the log ends before what was acknowledged; changes nothing.
@@ -103,6 +104,7 @@ def recover(files: Files, folder: str, catalogue: Catalogue, mark: Mark) -> Foun
         found.ends[row.generation] = record.end
         if not found.used or found.used[-1] is not row:
             found.used.append(row)
+            doing(f"reading {row.slot}, {len(found.used)} of at most {len(rows)}")
         for entry in read_entries(record):
             fold(found.objects, names, catalogue.numbered, entry)
             found.time_us = max(found.time_us, entry.time_us)

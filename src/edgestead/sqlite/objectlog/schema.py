@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 
 from edgestead.sqlite.migrate import CREATE_SCHEMA, HAS_SCHEMA, INSERT_APPLIED, applied, migrate
-from edgestead.store.migrations import Migration, SchemaError, pending
+from edgestead.store.migrations import Doing, Migration, SchemaError, pending, quiet
 from edgestead.store.objectlog import LogError
 from edgestead.store.pages import FORMAT_VERSIONS
 
@@ -20,16 +20,22 @@ Unnumbered = Callable[[set[str]], int]
 
 
 def bring_up(
-    db: apsw.Connection, path: str, part: str, steps: Sequence[Migration], unnumbered: Unnumbered
+    db: apsw.Connection,
+    path: str,
+    part: str,
+    steps: Sequence[Migration],
+    unnumbered: Unnumbered,
+    doing: Doing = quiet,
 ) -> None:
     """Apply what is missing, after copying a non-empty file to one next to it.
 
-    Raises LogError, naming the file, when a newer program upgraded it or a migration fails; OSError or
-    apsw.Error when the copy cannot be made. Then nothing was changed.
+    `doing` is called as long as that makes progress. Raises LogError, naming the file, when a newer program
+    upgraded it or a migration fails; OSError or apsw.Error when the copy cannot be made. Then nothing was
+    changed.
     """
     try:
         _number(db, part, steps, unnumbered)
-        migrate(db, Path(path), {part: steps})
+        migrate(db, Path(path), {part: steps}, doing)
     except SchemaError as error:
         raise LogError(f"{path}: {error}") from error
 

@@ -4,6 +4,7 @@ Owns  how a segment's file is created, reused, opened and read as a whole.
 Not   which segments exist (`catalogue`); when one is dropped (`upkeep`).
 """
 
+import mmap
 from collections.abc import Iterator
 
 import msgspec
@@ -23,6 +24,7 @@ from edgestead.store.files import File, Files
 from edgestead.store.objectlog import LogDamaged
 
 FILL_BYTES = 1024 * 1024
+_ZEROS = bytes(FILL_BYTES)
 
 
 class Segment(msgspec.Struct):
@@ -65,9 +67,8 @@ def prepare(files: Files, folder: str, folder_id: bytes, row: SegmentRow) -> Seg
 
 
 def _fill(file: File, bytes_total: int) -> None:
-    zeros = bytes(FILL_BYTES)
     for offset in range(file.size(), bytes_total, FILL_BYTES):
-        file.write(memoryview(zeros)[: min(FILL_BYTES, bytes_total - offset)], offset)
+        file.write(memoryview(_ZEROS)[: min(FILL_BYTES, bytes_total - offset)], offset)
 
 
 def try_room(files: Files, folder: str) -> None:
@@ -82,23 +83,32 @@ def try_room(files: Files, folder: str) -> None:
         files.remove(path)
 
 
-def read_whole(files: Files, folder: str, folder_id: bytes, row: SegmentRow) -> bytes:
-    """A live segment's bytes. Raises LogDamaged when it is missing or it has another segment's header."""
+def read_whole(files: Files, folder: str, folder_id: bytes, row: SegmentRow) -> tuple[mmap.mmap, int]:
+    """A live segment's bytes, and where those end that are not zeros.
+
+    Most of a segment is zeros until it is full: they are not copied, and take no memory. Raises LogDamaged
+    when it is missing or it has another segment's header.
+    """
     path = f"{folder}/{row.slot}"
     if not files.exists(path):
         raise LogDamaged(f"segment {path} (generation {row.generation}) is missing")
     file = files.open(path)
+    data, end = mmap.mmap(-1, row.bytes_total), 0
     try:
-        data = file.read(row.bytes_total, 0)
+        for offset in range(0, row.bytes_total, FILL_BYTES):
+            part = file.read(min(FILL_BYTES, row.bytes_total - offset), offset)
+            if part != _ZEROS and any(part):
+                end = offset + len(part)
+                data[offset:end] = part
     finally:
         file.close()
     if unpack_header(data[:BLOCK_BYTES]) != SegmentHeader(folder_id, row.generation, row.bytes_total):
         raise LogDamaged(f"segment {path} has no valid header of generation {row.generation}")
-    return data
+    return data, end
 
 
-def records(data: bytes, path: str, seed: int) -> Iterator[Record]:
-    """The records of a segment, up to its end or its torn tail.
+def records(data: mmap.mmap, end: int, path: str, seed: int) -> Iterator[Record]:
+    """The records of a segment, up to its end or its torn tail. `end`: behind it are zeros.
 
     Raises LogDamaged when a whole record lies behind a broken one: the broken one had been acknowledged.
     """
@@ -107,7 +117,7 @@ def records(data: bytes, path: str, seed: int) -> Iterator[Record]:
     while (record := read_record(view, offset, seed)) is not None:
         yield record
         offset = record.end
-    if (later := later_record(data, offset, seed)) is not None:
+    if (later := later_record(data, offset, seed, end)) is not None:
         raise LogDamaged(
             f"segment {path} has a damaged record at byte {offset}, before a whole one at {later}"
         )

@@ -25,7 +25,7 @@ from edgestead.sqlite.objectlog.blocks import (
 )
 from edgestead.sqlite.objectlog.catalogue import Tail
 from edgestead.sqlite.objectlog.history import BlockRow, History
-from edgestead.sqlite.objectlog.past import PastReader, apply
+from edgestead.sqlite.objectlog.past import DAMAGES, PastReader, apply
 from edgestead.store.objectlog import UNCHANGED, Alarm, CommitKind, Unknown
 from edgestead.store.pages import PAGE_BYTES
 from edgestead.store.past import ObjectState
@@ -55,6 +55,7 @@ class Thinning:
         self._history, self._keeping = history, keeping
         self._past = PastReader(history)
         self._after = 0  # the last object that was checked
+        self.found_faults = False  # what is damaged stays as it is
 
     def step(self, now_us: int) -> None:
         """Do a small part of the work, each step in one transaction."""
@@ -84,13 +85,17 @@ class Thinning:
         # one by one: a clock that was set back may have left a newer time between older ones
         run = list(itertools.takewhile(goes_along, rows[:BLOCKS_AT_ONCE]))
         try:
-            state = self._state_before(oldest)
-        except Unknown:
-            # older than history: there is no image to compute differences from
-            whole = [msgspec.structs.replace(row, thinned=True) for row in run]
-            self._replace(run, [(row, self._history.body(row)) for row in whole])
+            merged = list(self._merged(oldest.number, run, self._state_before(oldest)))
+        except (Unknown, *DAMAGES) as error:
+            # Unknown: older than history, so there is no image to compute differences from. Damaged: tried
+            # again and again it would stand before the past of every other object.
+            self._note(error)
+            self._history.keep_as_it_is(run)
             return
-        self._replace(run, list(self._merged(oldest.number, run, state)))
+        self._replace(run, merged)
+
+    def _note(self, error: Exception) -> None:
+        self.found_faults = self.found_faults or isinstance(error, DAMAGES)
 
     def _state_before(self, row: BlockRow) -> ObjectState:
         """The object's state before a block: after the last commit that is kept."""
@@ -157,7 +162,8 @@ class Thinning:
             return
         try:
             at = self._past.at_time(number, before_us)
-        except Unknown:
+        except (Unknown, *DAMAGES) as error:
+            self._note(error)
             return
         ended = self._history.block_before(number, at.position + 1)  # a block is deleted as a whole
         if ended is not None:
@@ -169,7 +175,8 @@ class Thinning:
         if snapshot is None or snapshot.position != position:
             try:
                 self._past.make_snapshot(number, position)
-            except Unknown:
+            except (Unknown, *DAMAGES) as error:
+                self._note(error)
                 return
         self._history.remove_blocks(number, position)
         self._history.remove_snapshots(number, position)

@@ -146,25 +146,30 @@ class Upkeep:
     def look_for_space(self) -> None:
         """Check for free space, and refuse commits until there is some.
 
-        A preallocated spare does not show that there is space for databases.
+        A preallocated spare does not show that there is space for databases, and what was begun before shows
+        nothing about now: a look whose write succeeded while the disk filled would hide that it is full.
         """
-        if self.spare is None:
-            self._look_again = True  # a spare requested earlier proves nothing about now
+        if self.spare is None or self._looking:
+            self._look_again = True
             self.prepare_spare()
-        elif not self._looking:
+        else:
             self._looking = True
             self._runner.run(lambda: try_room(self._files, self._folder), self._looked)
 
     def _looked(self, result: Any, error: Exception | None) -> None:
         self._looking = False
-        if error is None:
-            self.full = False
-            self._on_spare()
-        elif isinstance(error, OSError):
+        if isinstance(error, OSError):
             log.error("no room beside the object log: %s", error)
             self.full = True
-        else:
+        elif error is not None:
             self._fatal(error)
+            return
+        if self._look_again:
+            self._look_again = False
+            self.look_for_space()
+        elif error is None:
+            self.full = False
+            self._on_spare()
 
     def retire(self, needed_from: int, objects: list[ObjectRow], then: Callable[[bool], None]) -> None:
         """Start to drop sealed segments before generation `needed_from`.
