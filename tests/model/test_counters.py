@@ -2,7 +2,17 @@
 
 import pytest
 
-from edgestead.model.counters import METRICS, PAGE_BYTES, Page, private_page, render, slot
+from edgestead.model.counters import (
+    METRICS,
+    NAME_BYTES_MAX,
+    PAGE_BYTES,
+    ROW_CELLS,
+    ROWS_MAX,
+    Page,
+    private_page,
+    render,
+    slot,
+)
 
 
 def test_cells_of_two_metrics_never_overlap():
@@ -39,6 +49,23 @@ def test_a_label_has_one_sample_for_each_value():
 
     assert 'edge_dns_answers_total{process="dns-0",rcode="nxdomain"} 7' in text
     assert 'edge_dns_answers_total{process="dns-0",rcode="noerror"} 0' in text
+
+
+def test_values_that_a_process_names_are_shown_by_name_and_in_seconds():
+    page, first = private_page(), slot("edge_objects_cpu_seconds_total")
+    page.name(first, "Booking")
+    page.add(first, 1_500_000)
+    page.name(first + ROW_CELLS, "\u00e4" * NAME_BYTES_MAX)
+    page.name(first + (ROWS_MAX - 1) * ROW_CELLS, "(others)")
+
+    shown = [line for line in render({"objects-0": page}).splitlines() if line.startswith("edge_objects_cpu")]
+
+    cut = "\u00e4" * (NAME_BYTES_MAX // 2)
+    assert shown == [
+        'edge_objects_cpu_seconds_total{process="objects-0",class="Booking"} 1.500000',
+        f'edge_objects_cpu_seconds_total{{process="objects-0",class="{cut}"}} 0.000000',
+        'edge_objects_cpu_seconds_total{process="objects-0",class="(others)"} 0.000000',
+    ]
 
 
 def test_a_process_shows_only_its_roles_metrics():
@@ -86,9 +113,11 @@ def test_a_histogram_tells_sum_and_count():
 
 
 def test_every_family_has_help_and_type_before_its_samples():
-    lines = render(
-        {name: private_page() for name in ("control", "dns-0", "dns-tcp", "objects-0", "edge-0", "alerts")}
-    ).splitlines()
+    pages = {
+        name: private_page() for name in ("control", "dns-0", "dns-tcp", "objects-0", "edge-0", "alerts")
+    }
+    pages["objects-0"].name(slot("edge_objects_cpu_seconds_total"), "Booking")
+    lines = render(pages).splitlines()
 
     for metric in METRICS:
         at = lines.index(f"# TYPE {metric.name} {metric.kind}")

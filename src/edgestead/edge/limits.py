@@ -14,6 +14,8 @@ SLOW_BODY_SECONDS_MAX = 120.0  # in which it may come more slowly
 WRITE_BUFFER_BYTES = http1.WRITE_BUFFER_BYTES  # sent and not taken yet: then the other side has to wait
 SWEEP_SECONDS = http1.SWEEP_SECONDS  # between two looks for connections that are late
 INSPECTION_SECONDS_MAX = 60.0  # that a request, its late parts or its answer waits for its inspection to end
+INSPECTION_BYTES = 32 * 1024  # that an inspection holds while it waits, for a request without a body
+INSPECTION_BYTES_PER_BYTE = 30  # of a body, on top: so much was measured at the most
 STALL_SECONDS_MAX = 60.0  # that a client takes nothing of an answer that waits for it; an origin, of a body
 HANDSHAKE_SECONDS_MAX = 10.0  # of TLS and of a PROXY header, together with the wait for its first byte
 

@@ -18,6 +18,9 @@ from edgestead.model.budgets.table import NAMES as BUDGET_NAMES
 PAGE_BYTES = 4096  # one page of memory: 512 cells
 _CELLS_MAX = PAGE_BYTES // 8
 _MICROSECONDS = 1_000_000
+ROW_CELLS = 8  # of a value that its process names: the count, and the name
+NAME_BYTES_MAX = (ROW_CELLS - 1) * 8  # of such a name; a longer one is cut
+ROWS_MAX = 16  # such values of one process: what a metric may cost whoever stores it
 
 Role = Literal["control", "dns", "dns-tcp", "objects", "edge", "alerts"]
 
@@ -33,7 +36,8 @@ class Metric(NamedTuple):
     """One family of `/metrics`.
 
     A counter or gauge has one cell, or one for each of `values` of its `label`. A histogram counts
-    microseconds: a cell for each bound, one for everything above, and one for the sum.
+    microseconds: a cell for each bound, one for everything above, and one for the sum. A counter with `rows`
+    has so many values of its label, which the process names itself (`Page.name`), and counts microseconds.
     """
 
     name: str
@@ -43,9 +47,12 @@ class Metric(NamedTuple):
     label: str = ""
     values: tuple[str, ...] = ()
     bounds_us: tuple[int, ...] = ()
+    rows: int = 0
 
     @property
     def cells(self) -> int:
+        if self.rows:
+            return self.rows * ROW_CELLS
         return len(self.bounds_us) + 2 if self.kind == "histogram" else max(1, len(self.values))
 
 
@@ -61,9 +68,11 @@ HEALTH_CHECKS = (  # in the order of `health.checks`
     "rules",
     "detectors",
     "certificates",
+    "secondary-zones",
     "clock",
     "targets",
     "quarantine",
+    "apart",
     "credentials",
     "backups",
     "alerts",
@@ -102,6 +111,12 @@ METRICS: tuple[Metric, ...] = (
         "counter",
         _CONTROL,
         "Times the supervisor ended this process because it gave no sign of life.",
+    ),
+    Metric(
+        "edge_process_stops_total",
+        "counter",
+        _EVERY,
+        "Times somebody stopped this process (SIGSTOP), and the supervisor had it go on.",
     ),
     Metric(
         "edge_process_unstable_seconds",
@@ -203,6 +218,22 @@ METRICS: tuple[Metric, ...] = (
         _CONTROL,
         "Zones some of whose names wait to be rendered again.",
     ),
+    Metric(
+        "edge_certificates",
+        "gauge",
+        _CONTROL,
+        "Certificates of authorities by the state of their order.",
+        "state",
+        ("wanted", "ordered", "proving", "ready", "issued", "failed"),
+    ),
+    Metric(
+        "edge_certificate_orders_total",
+        "counter",
+        _CONTROL,
+        "Orders of certificates, by outcome.",
+        "outcome",
+        ("issued", "failed"),
+    ),
     Metric("edge_dns_queries_total", "counter", _DNS, "DNS queries read."),
     Metric(
         "edge_dns_answers_total",
@@ -219,11 +250,34 @@ METRICS: tuple[Metric, ...] = (
         _DNS,
         "DNS messages left without an answer: not a query, or too short to be answered.",
     ),
+    Metric(
+        "edge_dns_answer_seconds",
+        "histogram",
+        ("dns",),
+        "Time from reading DNS queries by UDP to sending their answers, of one batch in sixteen.",
+        bounds_us=(25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000),
+    ),
     Metric("edge_dns_unsent_total", "counter", ("dns",), "DNS answers that the system would not send."),
     Metric("edge_dns_cache_hits_total", "counter", _DNS, "DNS answers taken from the exact-bytes cache."),
     Metric("edge_dns_zones", "gauge", _DNS, "Zones that this process can answer."),
     Metric("edge_dns_tcp_connections_total", "counter", ("dns-tcp",), "DNS connections accepted."),
     Metric("edge_dns_tcp_connections_open", "gauge", ("dns-tcp",), "DNS connections open now."),
+    Metric(
+        "edge_dns_handshakes_total",
+        "counter",
+        ("dns-tcp",),
+        "TLS handshakes of DNS over TLS and over HTTPS, by outcome.",
+        "outcome",
+        ("done", "failed"),
+    ),
+    Metric(
+        "edge_dns_private_queries_total",
+        "counter",
+        ("dns-tcp",),
+        "Of the DNS queries read, those over an encrypted transport.",
+        "transport",
+        ("tls", "https"),
+    ),
     Metric(
         "edge_dns_transfers_total",
         "counter",
@@ -232,6 +286,15 @@ METRICS: tuple[Metric, ...] = (
         "because the client has it, or a refusal.",
         "sent",
         ("whole", "changes", "current", "refused"),
+    ),
+    Metric(
+        "edge_dns_transfers_in_total",
+        "counter",
+        ("control",),
+        "Secondary zones asked for at their primaries, by what came of it: a transfer, word that there is "
+        "nothing newer, or neither.",
+        "outcome",
+        ("taken", "current", "failed"),
     ),
     Metric(
         "edge_dns_notifies_total",
@@ -271,6 +334,15 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric("edge_objects_live", "gauge", _OBJECTS, "Stateful objects in memory."),
     Metric(
+        "edge_objects_cpu_seconds_total",
+        "counter",
+        _OBJECTS,
+        "Processor time of stateful objects' code, by class; the first 15 by name, `(others)` together.",
+        "class",
+        rows=ROWS_MAX,
+    ),
+    Metric("edge_objects_resident_bytes", "gauge", _OBJECTS, "The memory of the process."),
+    Metric(
         "edge_objects_log_groups_total",
         "counter",
         _OBJECTS,
@@ -288,6 +360,12 @@ METRICS: tuple[Metric, ...] = (
         "gauge",
         _OBJECTS,
         "What the past of the stateful objects takes on disk.",
+    ),
+    Metric(
+        "edge_objects_history_damaged",
+        "gauge",
+        _OBJECTS,
+        "1 when a part of the past of the stateful objects could not be read since the process started.",
     ),
     Metric(
         "edge_objects_alarms_running", "gauge", _OBJECTS, "Alarms of stateful objects whose handlers run."
@@ -311,6 +389,12 @@ METRICS: tuple[Metric, ...] = (
         "Classes that are not run because many of their objects ended processes, as this process saw it.",
     ),
     Metric(
+        "edge_objects_classes_apart",
+        "gauge",
+        _OBJECTS,
+        "Classes that have a process of their own because they ended one that others share.",
+    ),
+    Metric(
         "edge_objects_blamed_total",
         "counter",
         _OBJECTS,
@@ -329,6 +413,13 @@ METRICS: tuple[Metric, ...] = (
         "Requests that the edge answered, from an origin or itself.",
         "status",
         _STATUSES,
+    ),
+    Metric(
+        "edge_http_request_seconds",
+        "histogram",
+        _EDGE,
+        "Time from a request's head at the edge to the head of its answer.",
+        bounds_us=_BOUNDS_US,
     ),
     Metric(
         "edge_events_total",
@@ -425,6 +516,11 @@ class Page:
     def set(self, slot: int, value: int) -> None:
         self.cells[slot] = value
 
+    def name(self, slot: int, name: str) -> None:
+        """Name the row of a metric that begins there, which counts in the cell."""
+        octets = name.encode()[:NAME_BYTES_MAX].decode(errors="ignore").encode()
+        self.cells[slot + 1 : slot + ROW_CELLS] = memoryview(octets.ljust(NAME_BYTES_MAX, b"\0")).cast("Q")
+
     def observe(self, slot: int, duration_us: int) -> None:
         """Count one duration in a histogram; a clock that stepped back counts as zero."""
         bounds_us = _HISTOGRAM_BOUNDS_US[slot]
@@ -457,6 +553,12 @@ def _samples(metric: Metric, process: str, page: Page) -> Iterator[str]:
     first = _FIRST[metric.name]
     if metric.kind == "histogram":
         yield from _histogram(metric, process, page, first)
+    elif metric.rows:
+        for row in range(first, first + metric.cells, ROW_CELLS):
+            name = bytes(page.cells[row + 1 : row + ROW_CELLS]).rstrip(b"\0").decode()
+            if name:
+                labels = f'process="{process}",{metric.label}="{name}"'
+                yield f"{metric.name}{{{labels}}} {page.cells[row] / _MICROSECONDS:.6f}"
     elif not metric.values:
         yield f'{metric.name}{{process="{process}"}} {page.cells[first]}'
     else:

@@ -45,15 +45,23 @@ def mark(kind: int) -> ServedRRset:
 
 
 class ServedZone(msgspec.Struct, frozen=True, array_like=True):
-    """A zone's own facts. The serial stands inside `soa_rdata`; apex NS is an RRset of the apex name."""
+    """A zone's own facts. The serial stands inside `soa_rdata`; apex NS is an RRset of the apex name.
+
+    `soa_rrsigs` are the RDATA of the SOA's signatures: with them the zone is served signed. Of a `private`
+    zone a query finds the apex only; who may transfer it gets all of it. One that is `lost`
+    answers SERVFAIL: a secondary zone before its first transfer, or one that expired (RFC 1035 §4.3.5).
+    """
 
     apex: bytes
     soa_ttl_seconds: int
     soa_rdata: bytes
+    soa_rrsigs: tuple[bytes, ...] = ()
+    private: bool = False
+    lost: bool = False
 
 
 class ServedName(msgspec.Struct, frozen=True, array_like=True):
-    """Everything that one owner name serves, SOA apart."""
+    """Everything that one owner name serves, SOA apart; in a signed zone with its NSEC and RRSIG records."""
 
     apex: bytes
     owner: bytes

@@ -30,6 +30,7 @@ FORM_PART_HEAD_BYTES_MAX = 8_192  # headers of one part: a name and a type
 FORM_OVERHEAD_BYTES_MAX = 65_536  # of a form around its value: boundaries, heads, metadata
 KEYS_READ_INLINE_MAX = 100  # a longer listing of keys is read off the event loop
 KEYS_BODY_BYTES_MAX = 31_457_280  # 10,000 keys of 512 bytes, each byte written as an escape
+AUDIT_PAGE_SIZE_DEFAULT = 100  # as clients of such logs expect
 HISTORY_PAGE_SIZE_MAX = 100  # changes, or records of one change, on a page
 SEQUENCE_DIGITS_MAX = 18  # fits in 64 bits
 ZONE_FILE_BYTES_MAX = 4_194_304  # the hosted service takes 262,144

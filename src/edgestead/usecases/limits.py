@@ -28,6 +28,7 @@ RULESET_OCTETS_MAX = 900_000  # the rules as JSON; with its head the ruleset is 
 RULESET_NAME_CHARACTERS_MAX = 255  # ours: one line
 DESCRIPTION_CHARACTERS_MAX = 1_024  # of a ruleset or a rule
 REF_CHARACTERS_MAX = 255  # ours: one line
+AGENT_CHARACTERS_MAX = 1_024  # of a user agent rule; ours: one line
 VERSIONS_KEPT_MAX = 1_000  # of one ruleset, and those that are executed by number; the oldest go first
 VERSIONS_OCTETS_MAX = 64 << 20  # of one ruleset, all versions together
 REFUSALS_ANSWERED_MAX = 20  # of one body: one a rule
@@ -49,8 +50,36 @@ TOKEN_ADDRESSES_MAX = 100  # of both lists together: each request looks at all o
 
 SETTINGS_PER_PATCH_MAX = 200  # of one body; more than there are settings
 CUSTOM_NAMESERVERS_MAX = 25  # of one account: five sets of five
+TSIG_KEYS_MAX = 200  # of one account: each process that answers DNS has all of them
+TSIG_NAMES_MAX = 100  # that a key may change
+# Lines of a dynamic update times the records and lines at their names: each line looks at all of its name.
+# Without a limit one message held up every write for two seconds, with this one for a tenth.
+UPDATE_WORK_MAX = 100_000
+PACKS_MAX = 50  # of one zone, ordered: authorities issue 50 a week for one domain
+CUSTOM_CERTIFICATES_MAX = 100  # of one zone, uploaded
 VANITY_NAMESERVERS_MAX = 10  # of one zone
+PEERS_MAX = 100  # of one account
+PEERS_PER_ZONE_MAX = 10  # each is asked in turn
+PEER_NAME_CHARACTERS_MAX = 100  # ours: one line
+PROBLEM_CHARACTERS_MAX = 300  # of why a zone was not transferred, some of it a primary's own words
+CATALOG_MEMBERS_MAX = (
+    50_000  # zones that are listed at once when a catalog is made: some seconds of the writer
+)
+CATALOG_GROUPS_MAX = 10  # of one zone: secondaries take the first that they know
+CATALOG_GROUP_CHARACTERS_MAX = 63  # ours: the name of a template
+CATALOG_NAME_OCTETS_MAX = 200  # in wire form: its names have 46 octets more, and a name has 255
 PURGE_ITEMS_MAX = 1_000  # of one purge; nothing is cached here yet
 PROFILE_CHARACTERS_MAX = 100  # of a user's name, telephone, country, postal code
+ACCOUNTS_MAX = 100  # ours: lists of accounts are read whole
+MEMBERS_PER_ACCOUNT_MAX = 200  # ours: every change of a member reads all tokens again
+ROLES_PER_MEMBER_MAX = 10  # more than there are
+EMAIL_CHARACTERS_MAX = 90  # of a member: the schema that clients have
+INVITATION_DAYS = 7  # until nobody remembers what the link in the mail was for
+PASSWORD_CHARACTERS_MIN = 12  # NIST SP 800-63B asks for 8 with a second factor, and 15 without
+PASSWORD_CHARACTERS_MAX = 256  # a sentence; a longer one is no safer
+PASSKEYS_PER_MEMBER_MAX = 20  # ours: a few devices, each with a spare
+PASSKEY_ID_OCTETS_MAX = 1_023  # WebAuthn §4, credential ID
+PASSKEY_ANSWER_BYTES_MAX = 16_384  # of a browser, as JSON: without attestation they have under 2 KiB
+PASSKEY_ALGORITHMS = (-7, -8, -257)  # ES256, EdDSA, RS256 (COSE): every authenticator has one of them
 ACCOUNT_NAME_CHARACTERS_MAX = 100  # ours: one line
 HOLD_AFTER_DAYS_MAX = 3_650  # ten years

@@ -7,6 +7,7 @@ Not   what happens over a limit: the module that meets it says so in its docstri
 from collections.abc import Generator
 from typing import Any, TypeVar
 
+from edgestead.model.budgets.table import EDGE_INSPECTION_WORK
 from edgestead.waf.transaction import Refused
 
 T = TypeVar("T")
@@ -40,7 +41,8 @@ PART_VALUES = 256  # the same, in values
 SMALL_BYTES = 1_024  # values of no more are transformed in one go, under all chains
 SLICE_BYTES = 8_192  # that are scanned at once
 CALL_UNITS = 30  # of a function of Python, called for a value or an escape
-WORK_UNITS_MAX = 20_000_000  # one request; over it the request is refused
+WORK_UNITS_MAX = EDGE_INSPECTION_WORK.limit  # one request; over it the request is refused
+TOO_MUCH_WORK = "work"  # the reason of a refusal over it
 LATE_WORK_UNITS_MAX = 100_000_000  # later parts of an upload, all together: each is seen with the head again
 RESPONSE_WORK_UNITS_MAX = 100_000_000  # one answer, without its request: every rule may read all of its body
 
@@ -70,7 +72,7 @@ class Meter:
         """Raises: Refused when the budget is used up."""
         self.units += units
         if self.units > self.budget:
-            raise Refused("work", 403)
+            raise Refused(TOO_MUCH_WORK, EDGE_INSPECTION_WORK.status)
 
     def toil(self, units: int) -> None:
         """Work that counts for the portion alone, as the request's size bounds it anyway."""

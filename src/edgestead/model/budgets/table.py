@@ -138,12 +138,40 @@ EDGE_INSPECTIONS_ADDRESS = Budget(
     "edge_inspections_address", _ADDRESS, _WORK, 64, "requests whose inspection has to wait", "503",
     "a fourth of all", status=503,
 )  # fmt: skip
+EDGE_INSPECTION_WORK = Budget(
+    "edge_inspection_work", _CONNECTION, _WORK, 20_000_000, "units of work of a request's inspection", "403",
+    "a unit is about 10 ns, so 0.2 s of a core; five times that for later parts of an upload", status=403,
+)  # fmt: skip
 
 # Who calls, and what is called.
 
 ADDRESS_GUESSES = Budget(
     "address_guesses", _ADDRESS, _WORK, 60, "unknown credentials a minute", "429",
     "what TOTP and login limits commonly take", status=429, seconds=60, setting="api-guesses",
+)  # fmt: skip
+ADDRESS_PASSWORDS = Budget(
+    "address_passwords", _ADDRESS, _WORK, 30, "passwords a minute", "429",
+    "an office behind one address; each costs 0.2 s of a core", status=429, seconds=60,
+)  # fmt: skip
+CREDENTIALS_PASSWORDS = Budget(
+    "credentials_passwords", _CREDENTIALS, _WORK, 10, "passwords for one e-mail address a minute", "429",
+    "from however many addresses: 14,400 guesses a day", status=429, seconds=60,
+)  # fmt: skip
+PASSWORD_HASHES = Budget(
+    "password_hashes", _PROCESS, _WORK, 16, "passwords that wait to be looked at", "503",
+    "3 s of one core", status=503,
+)  # fmt: skip
+PASSWORD_HASHES_ADDRESS = Budget(
+    "password_hashes_address", _ADDRESS, _WORK, 4, "passwords that wait to be looked at", "429",
+    "a fourth of all", status=429,
+)  # fmt: skip
+DASHBOARD_STREAMS = Budget(
+    "dashboard_streams", _PROCESS, _CONNECTIONS, 64, "pages that stay up to date", "503",
+    "each is sent what changed with every sample", status=503,
+)  # fmt: skip
+DASHBOARD_STREAMS_SESSION = Budget(
+    "dashboard_streams_session", _CREDENTIALS, _CONNECTIONS, 16, "pages that stay up to date", "429",
+    "a fourth of all; browsers have six, and a page that was left counts for 10 s more", status=429,
 )  # fmt: skip
 CREDENTIALS_QUOTA = Budget(
     "credentials_quota", _CREDENTIALS, _WORK, 0, "requests in five minutes", "429",
@@ -201,6 +229,15 @@ DNS_TRANSFERS = Budget(
 DNS_TRANSFERS_ADDRESS = Budget(
     "dns_transfers_address", _ADDRESS, _WORK, 10, "zone transfers", "SERVFAIL",
     "secondaries ask for two to ten at a time, and again",
+)  # fmt: skip
+
+DNS_ARRIVALS = Budget(
+    "dns_arrivals", _PROCESS, _CONNECTIONS, 512, "connections before the end of their TLS handshake", _CLOSED,
+    "half as many as connections; each has ten seconds for it",
+)  # fmt: skip
+DNS_ARRIVALS_ADDRESS = Budget(
+    "dns_arrivals_address", _ADDRESS, _CONNECTIONS, 64, "connections before the end of their TLS handshake",
+    _CLOSED, "an eighth of all: handshakes are not put off, and each takes about a millisecond",
 )  # fmt: skip
 
 BUDGETS: Final = tuple(value for value in tuple(globals().values()) if isinstance(value, Budget))
