@@ -2,9 +2,21 @@
 
 import gc
 import os
+from contextlib import suppress
 
 
-def open_descriptors():
-    """How many files this process has open, but for those of earlier tests that wait for the collector."""
+def open_descriptors(folder=None):
+    """How many files this process has open, but for those of earlier tests that wait for the collector.
+
+    With a folder only files in it count, deleted ones too: other threads may open and close others meanwhile.
+    """
     gc.collect()
-    return len(os.listdir("/proc/self/fd"))
+    if folder is None:
+        return len(os.listdir("/proc/self/fd"))
+    return sum(name.startswith(f"{folder}/") for name in _names())
+
+
+def _names():
+    for number in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):  # the one that lists them
+            yield os.readlink(f"/proc/self/fd/{number}")

@@ -12,7 +12,10 @@ import pytest
 
 from edgestead.dns.query import read as read_query
 from edgestead.dns.tcp import QUERY_OCTETS_MAX
-from edgestead.dns.wire import BadMessage
+from edgestead.dns.tsig import find as find_tsig
+from edgestead.dns.update import MESSAGE_OCTETS_MAX as UPDATE_OCTETS_MAX
+from edgestead.dns.update import read as read_update
+from edgestead.dns.wire import BadMessage, expand_name
 from edgestead.edge.http import hello, proxy_header
 from edgestead.feed.protocol import FRAME_BYTES_MAX, Frames, ProtocolError
 from edgestead.language.errors import FilterError
@@ -33,6 +36,9 @@ INSPECTED_BYTES_MAX = 128 << 10
 ITEM_BYTES_MAX = 4 << 20
 FILTER = "http_request_firewall_custom"
 QUERY = b"\1\0\0\1\0\0\0\0\0\0"  # without its ID
+MESSAGE = b"\0\0\x28\0\0\0\0\0\0\0\xff\xff"  # an update of 65,535 additional records
+MESSAGE_OCTETS_MAX = 65_535
+UPDATE = b"\0\0\x28\0\0\1\0\0\3\xe7\0\0\0\0\6\0\1"  # of 999 records to the root
 
 
 def piece(text, octets):
@@ -116,6 +122,16 @@ ROWS = {
         frames,
         lambda: endless((FRAME_BYTES_MAX + 1).to_bytes(4, "big"), b"x" * 65_536, 1 << 30),
         ProtocolError,
+    ),
+    "update: records": (read_update, lambda: UPDATE + piece(b"\0" * 11, UPDATE_OCTETS_MAX), BadMessage),
+    "update: labels": (read_update, lambda: UPDATE + piece(b"\1a", UPDATE_OCTETS_MAX), BadMessage),
+    "update: pointers": (read_update, lambda: UPDATE + piece(b"\xc0\x0c", UPDATE_OCTETS_MAX), BadMessage),
+    "tsig: records": (find_tsig, lambda: MESSAGE + piece(b"\0" * 11, MESSAGE_OCTETS_MAX), BadMessage),
+    "tsig: labels": (find_tsig, lambda: MESSAGE + piece(b"\1a", MESSAGE_OCTETS_MAX), BadMessage),
+    "tsig: pointers": (
+        lambda data: expand_name(data, len(data) - 2),
+        lambda: b"".join((0xC000 | max(0, at - 2)).to_bytes(2, "big") for at in range(0, 0x4000, 2)),
+        BadMessage,
     ),
     "dns: a name": (read_query, lambda: QUERY + piece(b"\1a", QUERY_OCTETS_MAX), BadMessage),
     "dns: a ring of pointers": (read_query, lambda: QUERY + b"\xc0\x0a" + piece(b"\0", 4), BadMessage),

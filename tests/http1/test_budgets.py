@@ -20,6 +20,7 @@ from edgestead.model.budgets.ledger import Ledger
 
 MEMORY_BYTES_MAX = 32 << 20
 FED_BYTES_MAX = 8 << 20  # of one connection: what was not stopped by then goes on for ever
+OBJECTS_MAX = 60  # of a connection's requests: a request is ten to fifteen
 CONNECTIONS = 600  # at a time, of which a few hundred are refused
 ADDRESS = "192.0.2.7"
 HEAD = b"POST / HTTP/1.1\r\nHost: a\r\n"
@@ -49,7 +50,7 @@ ENDLESS = {
 HELD = {
     "a body that nobody reads": (LENGTH, b"x" * 16_384),
     "a body in chunks of an octet": (CHUNKED, b"1\r\nx\r\n" * 2_700),
-    "requests behind one another": (GET, GET * 100),
+    "requests behind one another": (GET, GET * 3_000),
     "requests with bodies": (GET, HEAD + b"Content-Length: 60000\r\n\r\n" + b"x" * 60_000),
     "half a head": (b"GET / HTTP/1.1\r\nx: " + b"y" * 60_000, b""),
 }
@@ -77,12 +78,15 @@ class Client:
         self.act()
 
     def act(self):
-        actions, self.connection.actions = self.connection.actions, []
-        for action, value in actions:
-            if action in (Action.PAUSE, Action.RESUME):
-                self.is_reading = action is Action.RESUME
-            elif action in (Action.SERVE,):
-                self.requests.append(value)
+        while self.connection.actions:
+            actions, self.connection.actions = self.connection.actions, []
+            for action, value in actions:
+                if action in (Action.PAUSE, Action.RESUME):
+                    self.is_reading = action is Action.RESUME
+                elif action is Action.SERVE:
+                    self.requests.append(value)
+                elif action is Action.READ_SOON:
+                    self.connection.read_on()
         if self.is_over:
             self.requests.clear()
 
@@ -123,6 +127,23 @@ def test_what_has_no_end_is_refused_by_name(ledger, connections, name):
     assert client.refusals == [431 if budgets else 400]
     client.leave()
     assert (connections.memory.total, connections.memory.held) == (0, {})
+
+
+@pytest.mark.parametrize("piece", [GET, GET * 70, GET * 3_000], ids=["one", "2 KiB", "84 KB"])
+def test_requests_behind_one_another_are_bytes_until_it_is_their_turn(connections, piece):
+    """Objects of requests that nobody serves yet are a pause for everybody: collections look at all."""
+    one = Client(connections)
+    one.send(GET)
+    gc.collect()
+    before = len(gc.get_objects())
+    clients = [Client(connections) for _ in range(100)]
+    connected = len(gc.get_objects()) - before
+    for client in clients:
+        fill(client, GET, piece)
+    gc.collect()
+
+    assert all(not client.is_reading for client in clients)
+    assert len(gc.get_objects()) - before - connected <= 100 * OBJECTS_MAX
 
 
 def fill(client, first, again):

@@ -109,8 +109,13 @@ class Driver:
         assert (connection.state is State.CLOSED) == (self.over in (Action.CLOSE, Action.ABORT))
 
     def receive(self, data):
+        """At once, or put off to the turn of its address."""
         connection = self.connection
-        self.serve(connection.receive(data))
+        if self.chance.random() < 0.2:
+            connection.hold(data)
+            self.wants_reading = True
+        else:
+            self.serve(connection.receive(data))
         self.act()
         is_full = len(connection._waiting) > limits.REQUESTS_WAITING_MAX or connection._held
         if is_full and self.over is None:

@@ -1,12 +1,15 @@
 """One HTTP/1.1 request to somebody else, and the answer to it.
 
-Owns  the bytes of a request, parsing of the answer, back-pressure both ways, deadlines.
-Not   redirects, proxies, cookies, decompression; keeping connections: each carries one exchange.
+Owns  the bytes of a request, parsing of the answer, back-pressure both ways, deadlines; connections that are
+      kept to another process of ours.
+Not   redirects, proxies, cookies, decompression; keeping connections to anybody else, which may close them
+      while a request is on its way.
 """
 
 import asyncio
 import contextlib
 import ssl
+import time
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import NamedTuple, cast
 
@@ -19,6 +22,8 @@ from edgestead.http1.messages import Body
 from edgestead.http1.overhead import Overhead
 
 CONNECT_SECONDS_MAX = 10.0  # to one address, TLS included
+KEPT_MAX = 64  # connections to one process that wait for their next exchange
+KEPT_SECONDS_MAX = 30.0  # that one waits: far shorter than the other end keeps it (`limits.IDLE_SECONDS_MAX`)
 HOP_BY_HOP = frozenset(
     {b"connection", b"keep-alive", b"proxy-connection", b"te", b"transfer-encoding", b"upgrade", b"expect"}
 )
@@ -38,6 +43,44 @@ class Unix(NamedTuple):
     path: str
 
 
+class Kept:
+    """Connections to another process of ours, used again: one exchange at a time on each.
+
+    A new one for each exchange would wait at the other end until it is accepted, of which a loop does one in
+    each of its rounds: behind those of a crowd.
+    """
+
+    __slots__ = ("_idle", "to")
+
+    def __init__(self, to: Unix) -> None:
+        self.to = to
+        self._idle: list[tuple[float, _Link]] = []  # since when; the newest is the last
+
+    def take(self) -> "_Link | None":
+        """One that waits, if there is any."""
+        while self._idle:
+            since, link = self._idle.pop()
+            if link.transport is None:
+                continue
+            if time.monotonic() - since < KEPT_SECONDS_MAX:
+                return link
+            self.close()  # those that are left have waited longer
+            link.close()
+        return None
+
+    def give_back(self, link: "_Link") -> None:
+        """Its exchange is over, both ways."""
+        if len(self._idle) < KEPT_MAX:
+            self._idle.append((time.monotonic(), link))
+        else:
+            link.close()
+
+    def close(self) -> None:
+        idle, self._idle = self._idle, []
+        for _, link in idle:
+            link.close()
+
+
 class ExchangeError(OSError):
     """No answer came, or none that can be read. Whether the request had an effect is not known."""
 
@@ -45,12 +88,12 @@ class ExchangeError(OSError):
 class _Body:
     """The body of an answer, to be iterated over once.
 
-    Its connection ends when its reader stops, and when it is dropped: most callers that only look at a status
+    Its exchange ends when its reader stops, and when it is dropped: most callers that only look at a status
     never ask for the body, and a generator that was not begun has no end to clean up at.
     """
 
-    def __init__(self, protocol: "_Exchange", sending: "asyncio.Future[None]") -> None:
-        self._protocol, self._sending = protocol, sending
+    def __init__(self, exchange: "_Exchange", sending: "asyncio.Future[None]") -> None:
+        self._exchange, self._sending = exchange, sending
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self._chunks()
@@ -58,15 +101,15 @@ class _Body:
     async def _chunks(self) -> AsyncIterator[bytes]:
         """Raises BodyBroken."""
         try:
-            async for chunk in self._protocol.body:
+            async for chunk in self._exchange.body:
                 yield chunk
         finally:
-            self._protocol.drop(self._sending)
+            self._exchange.drop(self._sending)
 
     def __del__(self) -> None:
-        if not self._protocol.is_over:  # on whatever thread collects garbage
+        if not self._exchange.is_over:  # on whatever thread collects garbage
             with contextlib.suppress(RuntimeError):  # the loop is closed, and the connection with it
-                self._sending.get_loop().call_soon_threadsafe(self._protocol.drop, self._sending)
+                self._sending.get_loop().call_soon_threadsafe(self._exchange.drop, self._sending)
 
 
 class Answer(msgspec.Struct):
@@ -78,7 +121,7 @@ class Answer(msgspec.Struct):
 
 
 async def exchange(
-    to: Tcp | Unix,
+    to: Tcp | Unix | Kept,
     method: str,
     target: bytes,
     headers: Headers,
@@ -92,69 +135,109 @@ async def exchange(
     say so (`transfer-encoding`), else not at all.
     Raises ExchangeError, other OSErrors when nobody can be reached, what reading `body` raises.
     """
-    protocol = _Exchange(method == "HEAD")
-    try:
-        async with asyncio.timeout(CONNECT_SECONDS_MAX):
-            await _connect(to, protocol)
-    except TimeoutError:
-        raise ExchangeError(f"no connection within {CONNECT_SECONDS_MAX:g} s") from None
-    sending = asyncio.ensure_future(protocol.send(method, target, headers, body))
-    sending.add_done_callback(protocol.sent)
+    kept = to if isinstance(to, Kept) else None
+    link = kept.take() if kept is not None else None
+    if link is None:
+        link = _Link()
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS_MAX):
+                await _connect(to.to if isinstance(to, Kept) else to, link)
+        except TimeoutError:
+            raise ExchangeError(f"no connection within {CONNECT_SECONDS_MAX:g} s") from None
+    begun = _Exchange(link, kept, head_only=method == "HEAD")
+    sending = asyncio.ensure_future(begun.send(method, target, headers, body))
+    sending.add_done_callback(begun.sent)
     try:
         async with asyncio.timeout(head_seconds_max):
-            status, found = await protocol.head
+            status, found = await begun.head
     except BaseException as error:
-        protocol.drop(sending)
+        begun.drop(sending)
         if isinstance(error, TimeoutError):
             raise ExchangeError(f"no answer within {head_seconds_max:g} s") from None
         raise
-    body = _Body(protocol, sending)
-    return Answer(status, [header for header in found if header[0] not in HOP_BY_HOP], body)
+    return Answer(status, [header for header in found if header[0] not in HOP_BY_HOP], _Body(begun, sending))
 
 
-async def _connect(to: Tcp | Unix, protocol: "_Exchange") -> None:
+async def _connect(to: Tcp | Unix, link: "_Link") -> None:
     loop = asyncio.get_running_loop()
     if isinstance(to, Unix):
-        await loop.create_unix_connection(lambda: protocol, to.path)
+        await loop.create_unix_connection(lambda: link, to.path)
     else:
         name = to.host if to.tls is not None else None
-        await loop.create_connection(lambda: protocol, to.host, to.port, ssl=to.tls, server_hostname=name)
+        await loop.create_connection(lambda: link, to.host, to.port, ssl=to.tls, server_hostname=name)
 
 
-class _Exchange(asyncio.Protocol):
-    def __init__(self, head_only: bool) -> None:
-        self._loop = asyncio.get_running_loop()
+class _Link(asyncio.Protocol):
+    """A connection: what comes is of its exchange. Without one, nothing should come."""
+
+    def __init__(self) -> None:
+        self.transport: asyncio.Transport | None = None
+        self.exchange: _Exchange | None = None
+        self.drained: asyncio.Future[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self.transport.set_write_buffer_limits(limits.WRITE_BUFFER_BYTES)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.transport = None
+        self.resume_writing()
+        if self.exchange is not None:
+            self.exchange.lost(error)
+
+    def pause_writing(self) -> None:
+        self.drained = asyncio.get_running_loop().create_future()
+
+    def resume_writing(self) -> None:
+        drained, self.drained = self.drained, None
+        if drained is not None and not drained.done():
+            drained.set_result(None)
+
+    def data_received(self, data: bytes) -> None:
+        if self.exchange is None:
+            self.abort()
+        else:
+            self.exchange.data_received(data)
+
+    def write(self, data: bytes) -> None:
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.write(data)
+
+    def close(self) -> None:
+        if self.transport is not None:
+            self.transport.close()
+
+    def abort(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
+
+
+class _Exchange:
+    """On one connection, which it gives back to those that are `kept` when it can carry another one."""
+
+    def __init__(self, link: _Link, kept: Kept | None, *, head_only: bool) -> None:
+        self._link, self._kept = link, kept
+        link.exchange = self
         self._parser = httptools.HttpResponseParser(self)
-        self._transport: asyncio.Transport | None = None
         self._head_only = head_only
         self._headers: Headers = []
         self._head_bytes = 0
         self._overhead = Overhead()
         self._interim = self._until_end = self._paused = False
-        self._drained: asyncio.Future[None] | None = None
+        self._is_sent = False
         self.body = Body(self._balance)
-        self.head: asyncio.Future[tuple[int, Headers]] = self._loop.create_future()
+        self.head: asyncio.Future[tuple[int, Headers]] = asyncio.get_running_loop().create_future()
 
-    # the transport
+    @property
+    def is_over(self) -> bool:
+        return self._link.exchange is not self or self._link.transport is None
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(limits.WRITE_BUFFER_BYTES)
+    # the connection
 
-    def connection_lost(self, error: Exception | None) -> None:
-        self._transport = None
-        self.resume_writing()
+    def lost(self, error: Exception | None) -> None:
         if error is None and self._until_end and self.head.done():
             self.body.end()
         self._fail("the connection ended before the answer did")
-
-    def pause_writing(self) -> None:
-        self._drained = self._loop.create_future()
-
-    def resume_writing(self) -> None:
-        drained, self._drained = self._drained, None
-        if drained is not None and not drained.done():
-            drained.set_result(None)
 
     def data_received(self, data: bytes) -> None:
         in_body = self.head.done()
@@ -173,20 +256,16 @@ class _Exchange(asyncio.Protocol):
         if not self.head.done():
             self.head.set_exception(ExchangeError(reason))
         self.body.break_off()
-        self.abort()
+        self._abort()
 
-    def abort(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
+    def _abort(self) -> None:
+        if not self.is_over:
+            self._link.abort()
 
     def drop(self, sending: "asyncio.Future[None]") -> None:
         """Nobody wants the answer, or the rest of it."""
-        self.abort()
+        self._abort()
         sending.cancel()
-
-    @property
-    def is_over(self) -> bool:
-        return self._transport is None
 
     # the request
 
@@ -201,20 +280,20 @@ class _Exchange(asyncio.Protocol):
             lines.append(b"content-length: %d\r\n" % len(body))
         if chunked:
             lines.append(b"transfer-encoding: chunked\r\n")
-        lines.append(b"connection: close\r\n\r\n")
+        lines.append(b"connection: close\r\n\r\n" if self._kept is None else b"\r\n")
         self._write(b"".join(lines) + (body if isinstance(body, bytes) else b""))
-        if isinstance(body, bytes) or not (chunked or b"content-length" in names):
-            return
-        async for chunk in body:
-            self._write(b"%x\r\n%b\r\n" % (len(chunk), chunk) if chunked and chunk else chunk)
-            if self._drained is not None:
-                await self._drained
-        if chunked:
-            self._write(b"0\r\n\r\n")
+        if not isinstance(body, bytes) and (chunked or b"content-length" in names):
+            async for chunk in body:
+                self._write(b"%x\r\n%b\r\n" % (len(chunk), chunk) if chunked and chunk else chunk)
+                if self._link.drained is not None:
+                    await self._link.drained
+            if chunked:
+                self._write(b"0\r\n\r\n")
+        self._is_sent = True
 
     def _write(self, data: bytes) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(data)
+        if not self.is_over:
+            self._link.write(data)
 
     def sent(self, sending: "asyncio.Future[None]") -> None:
         """The request is sent, or will never be: then the peer must not take it for complete."""
@@ -222,7 +301,7 @@ class _Exchange(asyncio.Protocol):
         if error is not None:
             if not self.head.done():
                 self.head.set_exception(error)
-            self.abort()
+            self._abort()
 
     # the answer
 
@@ -243,7 +322,7 @@ class _Exchange(asyncio.Protocol):
         self._until_end = not framing and status not in _NO_BODY
         self.head.set_result((status, headers))
         if self._head_only:
-            self._finish()
+            self._finish(is_reusable=False)
 
     def on_body(self, chunk: bytes) -> None:
         self._overhead.content_bytes += len(chunk)
@@ -252,15 +331,25 @@ class _Exchange(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         if not self._interim:
-            self._finish()
+            self._finish(is_reusable=self._is_sent and self._parser.should_keep_alive())
 
-    def _finish(self) -> None:
+    def _finish(self, *, is_reusable: bool) -> None:
         self.body.end()
-        if self._transport is not None:
-            self._transport.close()
+        if self.is_over:
+            return
+        if self._kept is None or not is_reusable:
+            self._link.close()
+            return
+        if self._paused:
+            assert self._link.transport is not None
+            self._link.transport.resume_reading()
+        self._link.exchange = None
+        self._kept.give_back(self._link)
 
     def _balance(self) -> None:
         full = self.body.waiting_bytes > limits.BODY_BUFFER_BYTES
-        if self._transport is not None and full != self._paused:
+        if not self.is_over and full != self._paused:
+            assert self._link.transport is not None
             self._paused = full
-            (self._transport.pause_reading if full else self._transport.resume_reading)()
+            transport = self._link.transport
+            (transport.pause_reading if full else transport.resume_reading)()

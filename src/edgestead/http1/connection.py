@@ -165,8 +165,8 @@ class Action(_Named):
     """What a driver has to do, with the value beside it."""
 
     WRITE = "send these bytes"
-    SERVE = "it is this request's turn, after other connections had theirs"
-    READ_SOON = "call `read_on`, after other connections had their turn"
+    SERVE = "it is this request's turn, when that of its address has come"
+    READ_SOON = "call `read_on`, when the turn of its address has come"
     PAUSE = "read no more"
     RESUME = "read again"
     END_WRITING = "tell the client that nothing more comes"
@@ -176,6 +176,7 @@ class Action(_Named):
 
 _BYTE, _REQUEST, _IDLE = Event.BYTE, Event.REQUEST, Event.IDLE
 _AWAITED = Line.AWAITED
+_HEAD_END = b"\r\n\r\n"
 
 
 class Incoming(Protocol):
@@ -317,6 +318,14 @@ class Connection(Generic[R]):
         turn, self._turn = self._turn, None
         return turn
 
+    def hold(self, data: bytes) -> None:
+        """Received, and not to be read before `read_on`. What would be dropped is dropped at once."""
+        if self.state is _LINGERING or self.state is _CLOSED:
+            self._parse(data)
+        else:
+            self._held += data
+            self.balance()
+
     def read_on(self) -> R | None:
         """Go on with what was held."""
         held, self._held = self._held, b""
@@ -343,6 +352,10 @@ class Connection(Generic[R]):
                 break
             if left > PIECE_BYTES and not 0 < left <= self._left_bytes:
                 left = PIECE_BYTES  # of many small requests each costs a hundred times its own bytes
+            if at and self._overhead is not None:
+                self._held = data[at:]  # so do chunks, and of them nothing else makes an end
+                self._act(Action.READ_SOON)
+                break
             at += left
             at -= self._feed(data[at - left : at])
         if (
@@ -356,12 +369,21 @@ class Connection(Generic[R]):
             self.balance()
 
     def _feed(self, data: bytes) -> int:
-        """Parse; how many bytes are left: where it has to stop at an upgrade, or before a request line."""
+        """Parse; how many bytes are left: where it has to stop at an upgrade, or before a request line.
+
+        Of many small requests one at a time: parsed, each takes fifty times its bytes in memory, as objects
+        that every collection of garbage looks at.
+        """
         overhead, left = self._overhead, 0
         if self._receiving is None:
+            end = data.find(_HEAD_END) + len(_HEAD_END)
+            if (
+                len(_HEAD_END) <= end < len(data) and data.find(_HEAD_END, end) >= 0
+            ):  # another request follows
+                data, left = data[:end], len(data) - end
             if self._line is not _AWAITED or not data.isascii():
                 data, rest, self._line = readable(data, self._line)
-                left = len(rest)
+                left += len(rest)
             self._head_bytes += len(data)
         elif 0 < self._left_bytes < len(data):
             data, left = data[: self._left_bytes], len(data) - self._left_bytes
@@ -496,9 +518,10 @@ class Connection(Generic[R]):
             or (receiving is not None and receiving is not current and receiving.is_full)
             or (bool(waiting) and (len(waiting) > limits.REQUESTS_WAITING_MAX or waiting[-1].held_bytes > 0))
             or self._fault is not None
-            or self._held != b""
         )
-        if full != self._is_paused:
+        if self._held and self.state is not _LINGERING:
+            full = True
+        if full != self._is_paused and self.state is not _CLOSED:
             self._is_paused = full
             self._act(Action.PAUSE if full else Action.RESUME)
 

@@ -1,14 +1,17 @@
 """What carries out a connection's actions on a transport of asyncio.
 
-Owns  the order of actions, reading on and pausing, the deadline of a state.
+Owns  the order of actions, reading on and pausing, what is put off to its turn, the deadline of a state.
 Not   what happens when (`connection`); what serving is, and slow readers: those are of who inherits
       (`protocol`, and the edge's client).
 """
 
 import asyncio
+from functools import partial
 from typing import Any, Generic, Protocol
 
 from edgestead.http1.connection import Action, Connection, R
+from edgestead.model.budgets.networks import network_of
+from edgestead.model.budgets.turns import Turns
 
 _WRITE, _SERVE, _READ_SOON, _PAUSE, _RESUME, _END_WRITING, _, _ABORT = Action
 NEVER = float("inf")
@@ -21,17 +24,27 @@ class Sweeper(Protocol):
     """
 
     soon: float
-    loop: asyncio.AbstractEventLoop
+    processor: Turns
 
 
 class Driver(asyncio.Protocol, Generic[R]):
     """Drives `_connection`, which is there from `connection_made` on."""
 
-    __slots__ = ("_connection", "_deadline", "_entered", "_is_acting", "_sweeper", "_transport")
+    __slots__ = (
+        "_connection",
+        "_deadline",
+        "_entered",
+        "_is_acting",
+        "_processor",
+        "_subject",
+        "_sweeper",
+        "_transport",
+    )
     _connection: Connection[R]
 
     def __init__(self, sweeper: Sweeper) -> None:
-        self._sweeper = sweeper
+        self._sweeper, self._processor = sweeper, sweeper.processor
+        self._subject: object = self  # whose turns it takes
         self._transport: asyncio.Transport | None = None
         self._entered = -1  # the state whose deadline this is
         self._deadline = NEVER
@@ -41,10 +54,24 @@ class Driver(asyncio.Protocol, Generic[R]):
         """It is the turn of this request, unless its connection has ended meanwhile."""
         raise NotImplementedError
 
+    def _take_turns(self, address: str) -> None:
+        """With others of its address. Who has none, or speaks for many clients, takes turns by itself."""
+        if address:
+            self._subject = network_of(address)
+
     def data_received(self, data: bytes) -> None:
+        if self._processor.must_wait(len(data)):
+            self._put_off(data)
+            return
         request = self._connection.receive(data)
         if request is not None:
             self._serve(request)
+        self._act()
+
+    def _put_off(self, data: bytes) -> None:
+        """Read it when the turn has come, and until then no more."""
+        self._connection.hold(data)
+        self._processor.wait(self._subject, self._read_on)
         self._act()
 
     def _read_on(self) -> None:
@@ -81,9 +108,9 @@ class Driver(asyncio.Protocol, Generic[R]):
 
     def _do(self, action: Action, value: Any, transport: asyncio.Transport) -> None:
         if action is _SERVE:
-            self._sweeper.loop.call_soon(self._serve, value)
+            self._processor.wait(self._subject, partial(self._serve, value))
         elif action is _READ_SOON:
-            self._sweeper.loop.call_soon(self._read_on)
+            self._processor.wait(self._subject, self._read_on)
         elif action is _ABORT:
             transport.abort()
         elif transport.is_closing():

@@ -163,7 +163,7 @@ class Request(msgspec.Struct):
     """One request. `target` is a path with its query, `client` the peer's address, `found` `head.by_name`.
 
     `keep_alive` is what the client asks for, `is_old` a client of HTTP/1.0. `admitted` belongs to whoever
-    answers: what the client was let in by.
+    answers: what the client was let in by. `interface` is what the client uses, for logs: no header says it.
     """
 
     method: str
@@ -175,6 +175,7 @@ class Request(msgspec.Struct):
     keep_alive: bool = True
     is_old: bool = False
     admitted: Any = None
+    interface: str = "API"
 
     # what its connection asks (`connection.Incoming`)
 

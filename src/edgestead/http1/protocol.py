@@ -8,6 +8,7 @@ import asyncio
 import contextvars
 import logging
 from collections.abc import AsyncIterable, Callable, Coroutine
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from edgestead.http1 import limits
@@ -15,6 +16,7 @@ from edgestead.http1.answering import Answering
 from edgestead.http1.connection import State
 from edgestead.http1.driver import NEVER, Driver
 from edgestead.http1.messages import Request, Response
+from edgestead.model.budgets.networks import network_of
 
 if TYPE_CHECKING:
     from edgestead.http1.server import Server
@@ -25,6 +27,10 @@ _NOTHING = contextvars.Context()  # what a request inherits from the one before 
 Handler = Callable[[Request], Response | Coroutine[Any, Any, Response | None]]
 """Answers a request and never raises: at once, or later by a coroutine, which runs in a task. None is no
 answer: the connection is closed."""
+
+
+ClientOf = Callable[[Request], str]
+"""The address of whom another process speaks for with a request."""
 
 
 class Protocol(Driver[Request]):
@@ -58,6 +64,7 @@ class Protocol(Driver[Request]):
         self._transport.set_write_buffer_limits(limits.WRITE_BUFFER_BYTES)
         peer = transport.get_extra_info("peername")
         self._client = peer[0] if isinstance(peer, tuple) else ""
+        self._take_turns(self._client)
         server = self._server
         account, turned_away = server.enter(self, self._client)
         self._connection = Answering(
@@ -181,3 +188,26 @@ class Protocol(Driver[Request]):
         if self._transport is not None:
             self._unread_bytes = self._transport.get_write_buffer_size()
             self._stall_deadline = now + limits.STALL_SECONDS_MAX
+
+
+class PassingOn(Protocol):
+    """A connection of another process of ours, which speaks for many clients, one after the other.
+
+    So its bytes are read at once, and each request takes the turn of its own client.
+    """
+
+    __slots__ = ()
+
+    def data_received(self, data: bytes) -> None:
+        request = self._connection.receive(data)
+        if request is not None:
+            if self._processor.must_wait(len(data)):
+                client = self._server.client_of(request)
+                self._processor.wait(network_of(client), partial(self._serve_now, request))
+            else:
+                self._serve(request)
+        self._act()
+
+    def _serve_now(self, request: Request) -> None:
+        self._serve(request)
+        self._act()

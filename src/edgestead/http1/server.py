@@ -15,7 +15,8 @@ from edgestead.http1 import limits
 from edgestead.http1.answering import Refuse
 from edgestead.http1.connections import Account, Connections
 from edgestead.http1.head import Refused
-from edgestead.http1.protocol import Handler, Protocol
+from edgestead.http1.protocol import ClientOf, Handler, PassingOn, Protocol
+from edgestead.model.budgets.turns import Turns
 
 BACKLOG = 1_024
 CANCELLED_SECONDS_MAX = 1.0  # that requests have for their last words when the time to drain is over
@@ -25,7 +26,8 @@ class Server:
     """Serves HTTP/1.1 on sockets that are already bound. Made on the running loop.
 
     `refuse` words what is refused before `handler` is asked. `connections` None are as many as come.
-    `stalled` is told of clients that do not take their answers.
+    `stalled` is told of clients that do not take their answers. `processor` has the turns of the
+    loop, where that has other servers, too. With `client_of` its clients are processes of ours.
     """
 
     def __init__(
@@ -36,10 +38,15 @@ class Server:
         connections: Connections | None = None,
         stalled: Callable[[str], None] = lambda client: None,
         headers_max: int = limits.HEADERS_MAX,
+        processor: Turns | None = None,
+        client_of: ClientOf | None = None,
     ) -> None:
+        self.client_of: ClientOf = client_of or (lambda request: request.client)
+        self._kind = Protocol if client_of is None else PassingOn
         self.headers_max = headers_max
         self.handler, self.refuse, self.stalled = handler, refuse, stalled
         self.loop = asyncio.get_running_loop()
+        self.processor = processor or Turns(self.loop.call_soon, self.loop.time)
         self.soon = self.loop.time() + limits.SWEEP_SECONDS
         self._connections = connections
         self._open: dict[Protocol, Account | Refused | None] = {}
@@ -49,11 +56,13 @@ class Server:
         self._date_line = b""
         self._emptied: asyncio.Event | None = None  # while it ends
 
+    def connection(self) -> Protocol:
+        """For a transport that another part of the process has opened."""
+        return self._kind(self)
+
     async def open(self, sockets: Iterable[socket.socket]) -> None:
         for bound in sockets:
-            self._servers.append(
-                await self.loop.create_server(lambda: Protocol(self), sock=bound, backlog=BACKLOG)
-            )
+            self._servers.append(await self.loop.create_server(self.connection, sock=bound, backlog=BACKLOG))
         self._sweep_late()
 
     def date_line(self) -> bytes:
