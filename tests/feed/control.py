@@ -12,6 +12,7 @@ class Control:
 
     def __init__(self, head=0, tail=(), **settings):
         self.done = []
+        self.works = {}  # by consumer; without: busy
         self.now_ms = 0.0
         self.promise = Promise(FEED, head, tail, self, now_ms=lambda: self.now_ms, **settings)
         self.forget()
@@ -24,6 +25,9 @@ class Control:
 
     def send_snapshot(self, consumer, sequence):
         self.done.append((consumer, f"snapshot {sequence}"))
+
+    def work(self, consumer):
+        return self.works.get(consumer)
 
     def kill(self, consumer):
         self.done.append((consumer, "kill"))

@@ -25,6 +25,7 @@ caller is admitted by an older table.
 """
 
 import logging
+import math
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -34,6 +35,7 @@ from typing import NamedTuple, Protocol
 
 from edgestead.feed.lease import BEAT_MS, LEASE_MS
 from edgestead.feed.protocol import BATCH_BYTES_MAX, Beat, Changes, Message, Register, Serve
+from edgestead.feed.stillness import Stillness
 from edgestead.feed.tail import Tail
 from edgestead.store.changes import Change
 
@@ -74,6 +76,10 @@ class Actions(Protocol):
 
     def send_snapshot(self, consumer: int, sequence: int) -> None: ...
 
+    def work(self, consumer: int) -> int | None:
+        """What its process has done so far (`feed.stillness`). Called only where `still_ms` is given."""
+        ...
+
     def kill(self, consumer: int) -> None:
         """Answer with `died`, without a limit of time."""
         ...
@@ -113,6 +119,7 @@ class _Consumer:
     stalled_ms: float = 0
     withheld_ms: float = 0  # how long its snapshot has been queued
     unheard: bool = False  # it got a Beat and has not answered yet
+    stillness: Stillness = field(default_factory=Stillness)  # meanwhile
     terms: Leased | None = None
     leased_until_ms: float = 0
 
@@ -159,11 +166,13 @@ class Promise:
         now_ms: Callable[[], float],
         barrier_ms: float = BARRIER_MS,
         silence_ms: float = SILENCE_MS,
+        still_ms: float = math.inf,
         leases: Mapping[str, Leased] = NO_LEASES,
         backlog_bytes_max: int = BACKLOG_BYTES_MAX,
     ) -> None:
         """`tail` are the changes up to `head` from which consumers of an earlier control resume.
 
+        `still_ms` is how long a process may do nothing at all, though it should answer a heartbeat.
         `now_ms` is the clock of leases. All leases of an earlier control were granted before this object was
         created.
         """
@@ -172,6 +181,7 @@ class Promise:
         self._now_ms = now_ms
         self._barrier_ms = barrier_ms
         self._silence_ms = silence_ms
+        self._still_ms = still_ms
         self._leases = leases
         self._leased_kinds = frozenset().union(*(terms.kinds for terms in leases.values()))
         self._backlog_bytes_max = backlog_bytes_max
@@ -203,17 +213,18 @@ class Promise:
             for consumer in self._consumers.values()
         )
 
-    def live(self, group: str) -> int:
-        """How many consumers of a group are serving and get every change."""
+    def live(self, group: str) -> list[str]:
+        """Names of the consumers of a group that are serving and get every change."""
         now_ms = self._now_ms() if group in self._leases else 0
-        return sum(
-            c.answers
+        return [
+            c.name
+            for c in self._consumers.values()
+            if c.answers
             and c.group == group
             and c.may_be_told
             and c.stalled_ms < SILENT_MS
             and (c.terms is None or now_ms < c.leased_until_ms)
-            for c in self._consumers.values()
-        )
+        ]
 
     @property
     def silent(self) -> list[str]:
@@ -390,10 +401,21 @@ class Promise:
                 consumer.stalled_ms += elapsed_ms
                 if consumer.stalled_ms >= patience_ms:
                     self._kill(consumer, f"made no progress for {patience_ms:g} ms")
+                elif self._is_still(consumer, elapsed_ms):
+                    self._kill(consumer, f"stood still for {self._still_ms:g} ms")
             elif consumer.terms is not None and not consumer.may_be_told:
                 if self._now_ms() >= consumer.leased_until_ms:
                     self._forget(consumer)
         self._settle()
+
+    def _is_still(self, consumer: _Consumer, elapsed_ms: float) -> bool:
+        """From the second heartbeat on that it does not answer. User code may wait as long as it likes."""
+        if self._still_ms == math.inf or consumer.terms is not None:
+            return False
+        if not consumer.unheard or consumer.stalled_ms < BEAT_MS:
+            consumer.stillness.over()
+            return False
+        return consumer.stillness.look(self._actions.work(consumer.id), elapsed_ms) >= self._still_ms
 
     def _patience_ms(self, consumer: _Consumer) -> float | None:
         return consumer.patience_ms(self._barrier_ms, self._silence_ms)

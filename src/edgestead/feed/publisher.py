@@ -6,6 +6,7 @@ Not   the rules: they are in `feed.promise`, without sockets and clocks.
 
 import asyncio
 import logging
+import math
 import os
 import socket
 import time
@@ -42,6 +43,7 @@ from edgestead.feed.protocol import (
     decode,
     frame,
 )
+from edgestead.feed.stillness import work_of
 from edgestead.feed.waiters import Waiters
 from edgestead.model.refusals import Unavailable
 from edgestead.store.changes import Change, ChangeFeed
@@ -86,18 +88,21 @@ class Publisher:
         *,
         barrier_ms: float = BARRIER_MS,
         silence_ms: float = SILENCE_MS,
+        still_ms: float = math.inf,
         leases: Mapping[str, Leased] = NO_LEASES,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """The caller owns `listener`: the supervisor keeps it across a restart of control.
 
-        `silence_ms` is how long a process may not answer heartbeats; `leases` are the groups that have them,
+        `silence_ms` is how long a process may not answer heartbeats, `still_ms` how long it may do nothing at
+        all meanwhile; `leases` are the groups that have them,
         by `monotonic`, which has to be CLOCK_MONOTONIC where there are any.
         """
         self._feed = feed
         self._listener = listener
         self._barrier_ms = barrier_ms
         self._silence_ms = silence_ms
+        self._still_ms = still_ms
         self._leases = leases
         self._monotonic = monotonic
         self._loop = asyncio.get_running_loop()
@@ -128,6 +133,7 @@ class Publisher:
             now_ms=self._now_ms,
             barrier_ms=self._barrier_ms,
             silence_ms=self._silence_ms,
+            still_ms=self._still_ms,
             leases=self._leases,
         )
         for process in expected:
@@ -136,8 +142,8 @@ class Publisher:
         self._loop.add_reader(self._listener.fileno(), self._accept)
         self._beat()
 
-    def live(self, group: str) -> int:
-        """How many processes of a group serve right now: readiness needs one."""
+    def live(self, group: str) -> list[str]:
+        """The names of the processes of a group that serve right now: readiness needs one."""
         return self._promise.live(group)
 
     @property
@@ -218,6 +224,9 @@ class Publisher:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    def work(self, consumer: int) -> int | None:
+        return work_of(self._peers[consumer].pid)
+
     def kill(self, consumer: int) -> None:
         peer.kill(self._peers[consumer].pidfd)
 
@@ -264,21 +273,26 @@ class Publisher:
         return tail
 
     async def _make(self, kinds: frozenset[str]) -> None:
+        waiting: list[int] = []
         try:
             descriptor, sequence = await self._loop.run_in_executor(
                 self._scans, snapshot.write, self._feed, kinds
             )
-        except Exception:
+            waiting = self._making.pop(kinds)
+            try:
+                while waiting:  # one that fails stays in it, with those behind it
+                    if waiting[-1] in self._peers:
+                        self._hand_over(waiting[-1], sequence, os.dup(descriptor))
+                    waiting.pop()
+            finally:
+                os.close(descriptor)
+        except Exception:  # no space in the memory or no descriptor is left, for example
             log.exception("a snapshot of the feed could not be made; trying again")
             await asyncio.sleep(RETRY_MS / 1000)
-            for consumer in self._making.pop(kinds):
+            for consumer in waiting or self._making.pop(kinds):
                 if consumer in self._peers:
                     self.make_snapshot(consumer, kinds)
             return
-        for consumer in self._making.pop(kinds):
-            if consumer in self._peers:
-                self._hand_over(consumer, sequence, os.dup(descriptor))
-        os.close(descriptor)
         self._after_step()
 
     def _hand_over(self, consumer: int, sequence: int, descriptor: int) -> None:
