@@ -9,6 +9,7 @@ import pytest
 
 from edgestead import StatefulObject
 from edgestead.objects.errors import TransactionError
+from edgestead.objects.operate.operations import Operations
 from edgestead.objects.runtime.node import Node
 from edgestead.testing import ObjectNode
 from tests.objects.logs import Logs
@@ -166,7 +167,7 @@ def test_a_task_with_a_context_of_its_own_is_held_by_nobody(logs: Logs) -> None:
         setter = node.env.Setter["a"]
         await setter.set_alarm()
         blocking = asyncio.get_running_loop().create_task(setter.block())
-        await node.operations.set_alarm(node.env.Bell.id_from_name("b")._ref, node._now_ms() + 200)
+        await Operations(node).set_alarm(node.env.Bell.id_from_name("b")._ref, node._now_ms() + 200)
         await blocking
         assert [round(at - began, 1) for at in rang] == [0.2]
 

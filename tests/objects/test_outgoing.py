@@ -112,6 +112,36 @@ def test_a_body_that_ends_early_is_an_error(raw: bytes) -> None:
     against(lambda _: raw, script)
 
 
+@pytest.mark.parametrize(
+    ("limit", "words"), [("PORTION_SECONDS_MAX", "nothing more"), ("BODY_SECONDS_MAX", "not complete")]
+)
+def test_a_body_that_does_not_end_is_an_error_and_its_connection_ends(
+    monkeypatch: pytest.MonkeyPatch, limit: str, words: str
+) -> None:
+    async def main() -> None:
+        async def serve_one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"HTTP/1.1 200 OK\r\n\r\nx")
+            while limit == "BODY_SECONDS_MAX" and not writer.is_closing():  # a portion now and then, for ever
+                writer.write(b"x")
+                await asyncio.sleep(0.001)
+            with contextlib.suppress(ConnectionError):
+                await reader.read()
+            writer.close()
+            over.set()
+
+        over = asyncio.Event()
+        server = await asyncio.start_server(serve_one, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with server, asyncio.timeout(120):
+            answer = await outgoing.fetch(confirmed, url)
+            monkeypatch.setattr(outgoing, limit, 0.05)
+            with pytest.raises(FetchError, match=words):
+                await answer.body()
+            await over.wait()
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize(("request_", "error"), BAD_REQUESTS)
 def test_what_is_no_request_is_refused_before_anything_leaves(
     request_: dict[str, Any], error: type[Exception]

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from edgestead.objects.errors import ObjectError
+from edgestead.objects.operate.operations import Operations
 from edgestead.objects.runtime.node import Node
 from edgestead.sqlite.objectlog.local import LocalLease
 from edgestead.store.objectlog import own_path
@@ -92,14 +93,14 @@ def test_a_class_with_objects_cannot_change_its_durability(logs: Logs, first: An
         (entry,) = node.log.catalogue()
         with pytest.raises(ObjectError, match=f'durability = "{first}"'):
             await node.env.Counter["a"].add()
-        marks.append(await node.operations.bookmark(entry.ref))  # operators look into it all the same
+        marks.append(await Operations(node).bookmark(entry.ref))  # operators look into it all the same
         assert await node.check(entry.ref) == []
         assert await node.env.Counter["b"].add() == 1
 
     async def unharmed(node: Node) -> None:
         (entry,) = [one for one in node.log.catalogue() if one.ref.name == "a"]
         assert await node.env.Counter["a"].add() == 2
-        await node.operations.restore(entry.ref, marks[0])
+        await Operations(node).restore(entry.ref, marks[0])
         assert await node.env.Counter["a"].add() == 2
 
     for durability, script in ((first, write), (then, refused), (first, unharmed)):
@@ -116,7 +117,7 @@ def test_commits_that_the_log_was_not_told_of_are_told_at_the_next_start(
         counter = node.env.Counter["a"]
         await counter.add()
         (entry,) = node.log.catalogue()
-        marks.append(await node.operations.bookmark(entry.ref))
+        marks.append(await Operations(node).bookmark(entry.ref))
         with monkeypatch.context() as patch:
             patch.setattr(LocalLease, "append", lambda *args, **named: LOST)
             for _ in range(3):
@@ -126,14 +127,14 @@ def test_commits_that_the_log_was_not_told_of_are_told_at_the_next_start(
         counter = node.env.Counter["a"]
         assert await counter.add() == 5
         (entry,) = node.log.catalogue()
-        now = await node.operations.bookmark(entry.ref)
-        undo = await node.operations.restore(entry.ref, marks[0])
+        now = await Operations(node).bookmark(entry.ref)
+        undo = await Operations(node).restore(entry.ref, marks[0])
         assert await counter.add() == 2
-        await node.operations.restore(entry.ref, undo)
+        await Operations(node).restore(entry.ref, undo)
         assert await counter.add() == 6
-        await node.operations.restore(entry.ref, now)
+        await Operations(node).restore(entry.ref, now)
         assert await counter.add() == 6
-        assert await node.operations.verify(entry.ref) == []
+        assert await Operations(node).verify(entry.ref) == []
 
     run(logs, script, Counter, close=False)
     logs.killed()

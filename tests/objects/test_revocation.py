@@ -59,6 +59,9 @@ TOKEN = TokenRow(
 AT_ONCE = (
     "",
     "{of_class}",
+    "apart",
+    "classes",
+    "contents",
     "bookmark",
     "timeline",
     "restore",

@@ -14,9 +14,14 @@ import pytest
 
 from edgestead import Request, Response, StatefulObject
 from edgestead.http1.limits import HEADERS_MAX
+from edgestead.http1.protocol import PassingOn
+from edgestead.model.budgets.turns import Turns
 from edgestead.objects import ids
+from edgestead.objects.errors import Overloaded
 from edgestead.objects.runtime.admission import Authorise
+from edgestead.objects.runtime.calls import error_of, pack_arguments
 from edgestead.objects.runtime.classes import describe
+from edgestead.objects.runtime.containment import Nowhere
 from edgestead.server.objects import layout as layout
 from edgestead.server.objects.host import Host, Peers
 from tests.objects.hosts import SEGMENT_BYTES, Client, allow
@@ -48,6 +53,7 @@ class Counter(StatefulObject):
             "path": request.path,
             "query": request.query,
             "client": request.client,
+            "host": request.headers.get("host"),
             "length": len(body),
             "headers": request.headers,
         }
@@ -107,10 +113,15 @@ def run(
     *classes: type[StatefulObject],
     authorise: Authorise = allow,
     apart: tuple[str, ...] = (),
+    went: Nowhere | None = None,
 ) -> Any:
-    """Run a script against so many hosts; `clients` are connected to one each."""
+    """Run a script against so many hosts; `clients` are connected to one each.
+
+    With `went` the last one is for the classes that went apart by it.
+    """
     loaded = CLASSES | {kind.__name__: describe(kind) for kind in classes}
-    folders = [layout.settle(root / "objects", worker, count, apart) for worker in range(count)]
+    dealt = count if went is None else count - 1
+    folders = [layout.settle(root / "objects", worker, dealt, apart) for worker in range(count)]
     paths = {kind: [str(root / f"{kind}{n}") for n in range(count)] for kind in ("calls", "requests")}
 
     def listen(path: str) -> socket.socket:
@@ -127,7 +138,16 @@ def run(
             bound = socket.create_server(("127.0.0.1", 0))
             port = bound.getsockname()[1]
             calls, requests = (listen(paths[kind][worker]) for kind in ("calls", "requests"))
-            peers = Peers(worker, paths["calls"], paths["requests"], calls, requests, apart)
+            peers = Peers(
+                worker,
+                paths["calls"],
+                paths["requests"],
+                calls,
+                requests,
+                apart,
+                dealt,
+                went,
+            )
             await host.open([bound], authorise, peers=peers)
             hosts.append(host)
             clients.append(Client(*await asyncio.open_connection("127.0.0.1", port)))
@@ -186,6 +206,67 @@ def test_requests_and_streams_pass_between_processes(tmp_path: Path) -> None:
             status, headers, body = await client.answer()
             assert (status, headers["x-length"]) == (200, "3")
             assert body == b"".join(b"%d" % number * 1_000 for number in range(100))
+
+    run(tmp_path, COUNT, script)
+
+
+def test_requests_to_another_process_share_its_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[PassingOn] = []
+    accept = PassingOn.connection_made
+
+    def accepted(self: PassingOn, transport: asyncio.BaseTransport) -> None:
+        made.append(self)
+        accept(self, transport)
+
+    monkeypatch.setattr(PassingOn, "connection_made", accepted)
+
+    async def script(clients: list[Client], hosts: list[Host]) -> None:
+        path = f"/objects/Counter/{name_of(1)}/fetch"
+        for number in range(20):
+            status, got = await clients[0].ask("POST", f"{path}/{number}", b"x" * number)
+            assert (status, got["path"], got["length"]) == (200, f"/{number}", number)
+        assert len(made) == 1
+
+        answers = await asyncio.gather(*(client.ask("GET", path + "/x") for client in clients))
+        assert [status for status, _ in answers] == [200] * COUNT
+        assert len(made) == 2  # one from each other process
+
+        await clients[0].send(f"GET {path}/stream HTTP/1.1\r\nhost: a\r\n\r\n".encode())
+        await clients[0].reader.readuntil(b"\r\n\r\n")
+        clients[0].writer.transport.abort()  # in the middle of an answer: nobody gets the rest of it
+        for _ in range(20):
+            status, got = await clients[2].ask("GET", f"{path}/x")
+            assert (status, got["path"]) == (200, "/x")
+        for protocol in made:  # as when the other process ends
+            protocol.abort()
+        await asyncio.sleep(0.01)
+        assert (await clients[2].ask("GET", f"{path}/x"))[0] == 200
+
+    run(tmp_path, COUNT, script)
+
+
+def test_who_asks_through_another_process_takes_the_turn_of_its_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: dict[Turns, list[object]] = {}
+    wait = Turns.wait
+
+    def noted(self: Turns, address: object, work: Callable[[], None]) -> None:
+        waited.setdefault(self, []).append(address)
+        wait(self, address, work)
+
+    monkeypatch.setattr(Turns, "must_wait", lambda self, octets: True)
+    monkeypatch.setattr(Turns, "wait", noted)
+
+    async def script(clients: list[Client], hosts: list[Host]) -> None:
+        server = hosts[1]._server
+        assert server is not None
+        assert await clients[0].call(f"Counter/{name_of(1)}/add") == 1
+        assert waited[server.processor] == ["127.0.0.1"]
+        assert (await clients[0].ask("GET", f"/objects/Counter/{name_of(1)}/fetch/x"))[0] == 200
+        assert waited[server.processor] == ["127.0.0.1"] * 2
 
     run(tmp_path, COUNT, script)
 
@@ -264,6 +345,74 @@ class Apart(StatefulObject):
         return total
 
 
+def test_a_class_that_went_apart_begins_new_objects_there_and_leaves_old_ones_where_they_are(
+    tmp_path: Path,
+) -> None:
+    went = Nowhere()
+    old, new = name_of(0, 2), name_of(1, 2)
+
+    async def script(clients: list[Client], hosts: list[Host]) -> None:
+        for name in (old, new):
+            for client in clients:
+                await client.call(f"Table/{name}/insert", "x")
+            assert await clients[2].call(f"Counter/{old}/add_there", name, 1) == 1
+        went.classes = frozenset(("Counter",))
+        for owner, name in ((0, old), (1, new), (2, f"new {old}"), (2, f"new {new}")):
+            path = name.replace(" ", "%20")
+            assert [await client.call(f"Counter/{path}/add") for client in clients][-1] == (
+                4 if owner < 2 else 3
+            )
+            assert await clients[1].call(f"Counter/{old}/add_there", name, 1) == (5 if owner < 2 else 4)
+            assert hosts[owner].node.find_live(ids.from_name("Counter", name))
+            status, got = await clients[0].ask("GET", f"/objects/Counter/{path}/fetch/x")
+            assert (status, got["path"]) == (200, "/x")
+            assert (await clients[1].ask("GET", f"/operate/objects/Counter/{path}"))[0] == 200
+        status, got = await clients[0].ask("GET", "/operate/objects?class=Counter")
+        assert (status, len(got["result"])) == (200, 4)
+        assert {ref.class_name for ref in hosts[2].node.live()} == {"Counter"}
+
+    run(tmp_path, 3, script, went=went)
+
+
+def test_an_object_does_not_begin_where_its_class_is_no_longer_apart(tmp_path: Path) -> None:
+    """Its home would begin it, too: it may not know yet, or this process not."""
+    went = Nowhere()
+    went.classes = frozenset(("Counter",))
+
+    async def script(clients: list[Client], hosts: list[Host]) -> None:
+        there, here = ids.from_name("Counter", "there"), ids.from_name("Counter", "new")
+        assert (await hosts[2].node.call(there, "add", pack_arguments((), {}))).ok
+        went.classes = frozenset()
+        assert (await hosts[2].node.call(there, "add", pack_arguments((), {}))).ok
+        refused = await hosts[2].node.call(here, "add", pack_arguments((), {}))
+        assert isinstance(error_of(refused), Overloaded)
+
+    run(tmp_path, 3, script, went=went)
+
+
+def test_dealing_out_leaves_a_class_apart_that_went(tmp_path: Path) -> None:
+    went = Nowhere()
+    went.classes = frozenset(("Counter",))
+
+    async def write(clients: list[Client], hosts: list[Host]) -> None:
+        for n in range(10):
+            assert await clients[0].call(f"Counter/{n}/add") == 1
+            await clients[0].call(f"Table/{n}/insert", "x")
+
+    run(tmp_path, 3, write, went=went)
+    root = tmp_path / "objects"
+    folders = [layout.settle(root, worker, 3, (), went.classes) for worker in range(4)]
+    assert [str(one) for one in folders] == layout.folders(root)
+
+    async def read(clients: list[Client], hosts: list[Host]) -> None:
+        assert len(list(hosts[3].node.log.catalogue())) == 10
+        for n in range(10):
+            assert await clients[1].call(f"Counter/{n}/add") == 2
+            assert await clients[1].call(f"Table/{n}/values") == ["x"]
+
+    run(tmp_path, 4, read, went=went)
+
+
 @pytest.mark.parametrize("before", [1, 2, 3])
 def test_classes_that_are_kept_apart_have_the_last_process_to_themselves(tmp_path: Path, before: int) -> None:
     def script(added: int) -> Callable[[list[Client], list[Host]], Coroutine[Any, Any, None]]:
@@ -305,10 +454,17 @@ def test_a_request_is_read_alike_whichever_process_has_its_object(tmp_path: Path
     async def script(clients: list[Client], hosts: list[Host]) -> None:
         target = f"/objects/Counter/{name_of(owner)}/fetch/".encode()
         most = b"x-many: y\r\n" * (HEADERS_MAX - 1)
-        old = b"GET %b HTTP/1.0\r\nhost: a\r\nconnection: keep-alive\r\n\r\n" % target
-        for raw in (b"GET %b HTTP/1.1\r\nhost: a\r\n%b\r\n" % (target, most), old, old):
+        old = b"GET %b HTTP/1.0\r\nconnection: keep-alive\r\n%b\r\n"
+        for raw, host in (
+            (b"GET %b HTTP/1.1\r\nhost: a\r\n%b\r\n" % (target, most), "a"),
+            (old % (target, b"host: a\r\n"), "a"),
+            (old % (target, b""), None),
+            (old % (target, most), None),
+        ):
             await clients[0].send(raw)
             status, headers, body = await clients[0].answer()
+            facts = json.loads(body)
+            assert (facts["host"], facts["client"]) == (host, "127.0.0.1")
             assert (status, headers.keys() & FRAMING) == (200, {"content-length"})
             assert int(headers["content-length"]) == len(body) > 0
 

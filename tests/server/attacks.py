@@ -19,18 +19,20 @@ import dns.exception
 import dns.message
 import dns.query
 
+from edgestead.testing.server import is_running, wait_until
 from tests.crash.objects_chaos import ENDING, HARMLESS
 from tests.crash.test_objects_chaos import do
 from tests.server.test_disk_steps import fill_to, free_bytes
 from tests.server.test_full_disk import is_full
+from tests.support.frozen import Frozen
 
 TRY_SECONDS = 1.0  # a resolver, a browser asks again
 PAUSE_SECONDS = 0.02  # of good clients: two cores also run the attacks
 HELD_PAUSE_SECONDS = 0.2
+HANG_SECONDS_MAX = 10.0
 KEPT_KEYS = 50
 BULK_BYTES = 400_000
-RESERVE_PIECE_BYTES_MAX = 6 << 20  # a fourth of the house's reserve, and what is free beside it
-STANDSTILLS = ("dns-0", "edge-0", "objects-0", "dns-tcp")
+HANGING = ("dns-0", "edge-0", "objects-0", "dns-tcp")
 
 
 class Loop(threading.Thread):
@@ -79,6 +81,11 @@ class Client(Loop):
 
 
 # Good clients: functions of the house (`test_attacks.House`) that make an `ask`.
+
+
+def nothing(house):
+    """Of no server: its gap is what the machine, and the attackers in this process, keep from everybody."""
+    return lambda: True
 
 
 def queries(house):
@@ -202,18 +209,32 @@ def hostile_class(house):
 
 
 def stopped_processes(house):
-    """Stops one process after the other; the next when the one before lives again."""
-    names, lives = itertools.cycle(house.stopped), []
+    """Stops every process, one after the other."""
+    stopped = []
+
+    def step():
+        for name, pid in house.server.children().items():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+                stopped.append(name)
+
+    return looping(step, lambda: "control" in stopped, HELD_PAUSE_SECONDS)
+
+
+def hanging_processes(house):
+    """One process after the other hangs; the next when the one before was ended."""
+    names, ended = itertools.cycle(house.hanging), []
 
     def step():
         server, name = house.server, next(names)
         before = server.children().get(name)
         if before is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(before, signal.SIGSTOP)
-            lives.append(server.wait_for_life(name, before))
+            # One that has not served yet has two minutes for its start: it goes on after a while.
+            with contextlib.suppress(ProcessLookupError, TimeoutError), contextlib.closing(Frozen(before)):
+                wait_until(lambda: not is_running(before), HANG_SECONDS_MAX)
+                ended.append(name)
 
-    return looping(step, lambda: lives, HELD_PAUSE_SECONDS)
+    return looping(step, lambda: ended, HELD_PAUSE_SECONDS)
 
 
 @contextlib.contextmanager
@@ -282,11 +303,11 @@ async def _slow(address, number, connected, once, again):
 
 @contextlib.contextmanager
 def full_disk(house):
-    """Another program takes every block, again when a log gave some back, but no piece of the reserve."""
+    """Another program takes every block, and again what becomes free."""
     path, full = house.disk / "of-another-program", []
 
     def step():
-        if free_bytes(house.disk) > RESERVE_PIECE_BYTES_MAX:
+        if free_bytes(house.disk) > 0:
             with path.open("ab", buffering=0) as file:
                 fill_to(file, house.disk, 0)
         elif not full and is_full(house.server):

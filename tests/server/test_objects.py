@@ -2,7 +2,6 @@
 
 import os
 import signal
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -299,7 +298,7 @@ def is_answered(server, path):
         return False
 
 
-def test_readiness_and_metrics_tell_of_objects(new_server, counter, tmp_path):
+def test_readiness_and_metrics_tell_of_objects(new_server, counter, freeze, tmp_path):
     (tmp_path / "edge.toml").write_text("objects-blocked-seconds = 60\nobjects-workers = 1\n")
     server = new_server("--objects", counter, "--config", str(tmp_path / "edge.toml")).start()
     server.call_object("Counter/a/add")
@@ -312,11 +311,9 @@ def test_readiness_and_metrics_tell_of_objects(new_server, counter, tmp_path):
     server.wait_until(lambda: all(line in metrics(server) for line in told), 60)
     assert server.call("GET", "//health/ready").status == 200
 
-    pid = server.children()["objects-0"]
-    os.kill(pid, signal.SIGSTOP)
+    hung = freeze(server.children()["objects-0"])
     server.wait_until(lambda: server.call("GET", "//health/ready").status == 503, 60)
-    with suppress(ProcessLookupError):  # the supervisor may have ended it by now
-        os.kill(pid, signal.SIGCONT)
+    hung.thaw()
     server.wait_until(lambda: server.call("GET", "//health/ready").status == 200, 60)
 
 

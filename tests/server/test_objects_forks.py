@@ -1,7 +1,13 @@
 """Objects whose code forks, starts programs and uses threads, in a real server."""
 
+import os
+import signal
+
+from edgestead.testing.server import wait_until
+from tests.server.test_child import is_running
+
 CLASSES = """
-import asyncio, multiprocessing, os, subprocess
+import asyncio, multiprocessing, os, subprocess, time
 from concurrent import futures
 from functools import partial
 
@@ -53,6 +59,13 @@ class Forking(StatefulObject):
         await self.ctx.storage.put("n", 4)
         return [*results, said.decode().strip()]
 
+    async def stray(self):
+        child = os.fork()
+        if child:
+            return child
+        while True:
+            time.sleep(600)
+
     async def thread(self):
         try:
             await asyncio.to_thread(self.ctx.storage.put, "n", 3)
@@ -77,3 +90,23 @@ def test_a_forked_child_never_comes_back_and_other_children_work(new_server, tmp
     assert server.call_object("Forking/a/n").result == 4
     assert server.children()["objects-0"] == pid
     server.wait_for_log("its storage is the parent's")
+
+
+def test_what_a_class_forked_ends_with_its_process_and_keeps_no_server_from_starting(new_server, tmp_path):
+    source = tmp_path / "forking.py"
+    source.write_text(CLASSES)
+    (tmp_path / "elsewhere.py").write_text("")
+    server = new_server("--objects", str(source), "--objects-workers", "1").start()
+    stray = server.call_object("Forking/a/stray").result
+
+    server.kill()  # nobody is left who would end it
+    try:
+        assert is_running(stray)
+        server.start()
+    finally:
+        os.kill(stray, signal.SIGKILL)
+    assert server.call_object("Forking/a/n").result is None
+
+    other = server.call_object("Forking/a/stray").result
+    server.stop()
+    wait_until(lambda: not is_running(other), 60)

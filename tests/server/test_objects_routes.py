@@ -51,7 +51,9 @@ def named(row):
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("objects")
     (folder / "ledger.py").write_text(LEDGER)
-    made = EdgeServer(folder / "data", "--objects", str(folder / "ledger.py"), "--objects-workers", "2")
+    (folder / "edge.toml").write_text("api-guesses = 100_000\n")  # strangers ask from one address
+    flags = ("--objects", str(folder / "ledger.py"), "--objects-workers", "2")
+    made = EdgeServer(folder / "data", *flags, "--config", str(folder / "edge.toml"))
     try:
         yield made.start()
     finally:

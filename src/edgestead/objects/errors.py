@@ -114,7 +114,7 @@ class Aborted(ObjectReset):
 
 
 class FetchError(ObjectError):
-    """`ctx.fetch` got no answer. Whether the request had an effect is not known."""
+    """`ctx.fetch` got no answer, or not all of it. Whether the request had an effect is not known."""
 
 
 class KeyValueError(ObjectError):

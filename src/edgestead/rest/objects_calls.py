@@ -25,7 +25,7 @@ from edgestead.objects.runtime.admission import INVOKE, AskAgain, Authorise, let
 from edgestead.objects.runtime.calls import NOTHING, Reply, error_of, has_no_result, pack_arguments
 from edgestead.objects.runtime.classes import ClassInfo, why_not_callable
 from edgestead.objects.runtime.node import Node
-from edgestead.objects.runtime.shards import Shards
+from edgestead.objects.runtime.shards import PassedOn, Shards
 from edgestead.objects.values.codec import decode
 from edgestead.objects.values.jsonable import NotJson, to_json
 from edgestead.rest.body import has_more_values
@@ -51,7 +51,7 @@ class Calls:
         node: Node,
         authorise: Authorise,
         asking_again: Callable[[Request, str], AskAgain],
-        shards: Shards | None,
+        shards: Shards | PassedOn | None,
     ) -> None:
         self._node, self._authorise, self._shards = node, authorise, shards
         self._asking_again = asking_again

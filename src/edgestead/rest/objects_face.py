@@ -35,7 +35,7 @@ from edgestead.objects.operate.operations import Operations
 from edgestead.objects.operate.operator import Operator
 from edgestead.objects.runtime.admission import AskAgain, Authorise, guard, let_in, let_in_whole
 from edgestead.objects.runtime.node import Node
-from edgestead.objects.runtime.shards import CLIENT_HEADER, Shards
+from edgestead.objects.runtime.shards import CLIENT_HEADER, PassedOn, Shards, client_of
 from edgestead.rest import body
 from edgestead.rest.objects_calls import JSON, Calls, printable
 from edgestead.rest.query import Query
@@ -57,7 +57,7 @@ class Parts(NamedTuple):
 
     node: Node
     operator: Operator
-    shards: Shards | None
+    shards: Shards | PassedOn | None
 
 
 class Match(NamedTuple):
@@ -241,12 +241,14 @@ class PassedOnFace(ObjectsFace):
     """
 
     def __init__(self, parts: Parts, authorise: Authorise) -> None:
-        super().__init__(parts._replace(shards=None), authorise, lambda status: None)
+        super().__init__(parts, authorise, lambda status: None)
 
     async def __call__(self, request: Request) -> Response:
         """Answer one request as if its client had asked here. Never raises."""
-        request.client = (request.header(CLIENT_HEADER) or b"").decode("latin-1")
-        request.headers = [header for header in request.headers if header[0] != CLIENT_HEADER]
+        request.client = client_of(request)
+        no_host = b" " in (request.header(CLIENT_HEADER) or b"")
+        ours = (CLIENT_HEADER, b"host") if no_host else (CLIENT_HEADER,)
+        request.headers = [header for header in request.headers if header[0] not in ours]
         return await super().__call__(request)
 
 

@@ -10,12 +10,14 @@ import click
 
 from edgestead.cli.failure import Failed, counted
 from edgestead.cli.folder import data_dir, folder_options
-from edgestead.cli.target import Command
+from edgestead.cli.table import show_lines
+from edgestead.cli.target import JSON, Command
 
 
 @click.command("adopt", cls=Command)
 @folder_options
-def adopt(data_dir_given: str | None, config_file: Path | None) -> None:
+@JSON
+def adopt(data_dir_given: str | None, config_file: Path | None, as_json: bool) -> None:
     """Make the objects of a data folder that was copied a folder of their own, before its first start.
 
     Two copies of one folder would go on with the same bookmarks, and each would mean two things; so a copy is
@@ -38,13 +40,15 @@ def adopt(data_dir_given: str | None, config_file: Path | None) -> None:
         raise Failed(f"{folder} cannot be adopted: {error}") from None
     if not adopted:
         raise Failed(f"There are no objects in {folder}.")
-    click.echo(f"{folder}: adopted {counted(adopted, 'log')} of objects.")
+    found = {"data_dir": str(folder), "adopted": adopted}
+    show_lines(found, f"{folder}: adopted {counted(adopted, 'log')} of objects.", as_json=as_json)
 
 
 @click.command("accept-loss", cls=Command)
 @folder_options
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-def accept_loss(data_dir_given: str | None, config_file: Path | None, yes: bool) -> None:
+@JSON
+def accept_loss(data_dir_given: str | None, config_file: Path | None, yes: bool, as_json: bool) -> None:
     """Go on with logs of objects that end before what had been acknowledged.
 
     A server does not start on such a folder: a disk or a program has cut off, or emptied, the end of a
@@ -69,7 +73,6 @@ def accept_loss(data_dir_given: str | None, config_file: Path | None, yes: bool)
         raise Failed(f"A server runs on {folder}: stop it first.") from None
     except (LogError, apsw.Error, OSError) as error:
         raise Failed(f"{folder}: {error}") from None
-    for words in lost:
-        click.echo(f"Accepted: {words}.")
-    if not lost:
-        click.echo(f"{folder}: no log ends before what was acknowledged.")
+    lines = [f"Accepted: {words}." for words in lost]
+    none = f"{folder}: no log ends before what was acknowledged."
+    show_lines({"accepted": list(lost)}, *(lines or [none]), as_json=as_json)

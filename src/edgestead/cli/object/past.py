@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 import click
 
+from edgestead.cli.dry_run import DRY_RUN
 from edgestead.cli.failure import Failed, confirmed
 from edgestead.cli.object.target import objects_api, of_object, path_of
 from edgestead.cli.table import show_lines, show_one
@@ -22,7 +23,8 @@ AT = click.option("--at", metavar="TIME", help=f"The object as it was then. {_AS
 @click.command("bookmark", cls=Command)
 @of_object
 @AT
-def bookmark(class_name: str, name: str, by_id: bool, at: str | None) -> None:
+@JSON
+def bookmark(class_name: str, name: str, by_id: bool, at: str | None, as_json: bool) -> None:
     """Print the bookmark of an object as it is now, or was at a TIME. It is kept for 30 days.
 
     Objects of both backends have bookmarks. `timeline` lists what there is to go back to.
@@ -34,8 +36,8 @@ def bookmark(class_name: str, name: str, by_id: bool, at: str | None) -> None:
     from edgestead.cli.object.moments import ago_ms
 
     query = {} if at is None else {"time": ago_ms(at)}
-    found = objects_api().call("GET", path_of(class_name, name, by_id, "bookmark"), query=query)
-    click.echo(found["result"]["bookmark"])
+    found = objects_api().call("GET", path_of(class_name, name, by_id, "bookmark"), query=query)["result"]
+    show_lines(found, found["bookmark"], as_json=as_json)
 
 
 @click.command("timeline", cls=Command)
@@ -76,7 +78,11 @@ def timeline(
 @click.argument("to", metavar="[BOOKMARK]", required=False)
 @AT
 @YES
-def restore(class_name: str, name: str, by_id: bool, to: str | None, at: str | None, yes: bool) -> None:
+@DRY_RUN
+@JSON
+def restore(
+    class_name: str, name: str, by_id: bool, to: str | None, at: str | None, yes: bool, as_json: bool
+) -> None:
     """Take an object back to a BOOKMARK, or to what it was --at a TIME: keys, tables and alarm.
 
     Asks first. What the object is doing is broken off. Prints the bookmark that undoes it, as `undo` does:
@@ -96,13 +102,15 @@ def restore(class_name: str, name: str, by_id: bool, to: str | None, at: str | N
             "`--at TIME` takes the object back to what it was then: --at 10m, --at 2026-11-21T10:30:00Z.",
         )
     body: dict[str, object] = {"bookmark": to} if at is None else {"time": ago_ms(at)}
-    _change(class_name, name, by_id, "restore", body, f"to {to or at}", yes=yes)
+    _change(class_name, name, by_id, "restore", body, f"to {to or at}", yes=yes, as_json=as_json)
 
 
 @click.command("undo", cls=Command)
 @of_object
 @YES
-def undo(class_name: str, name: str, by_id: bool, yes: bool) -> None:
+@DRY_RUN
+@JSON
+def undo(class_name: str, name: str, by_id: bool, yes: bool, as_json: bool) -> None:
     """Take back the last restore of an object, and print the bookmark that undoes that.
 
     A second undo takes back the first one, so the object is as after the restore again.
@@ -110,7 +118,7 @@ def undo(class_name: str, name: str, by_id: bool, yes: bool) -> None:
     \b
       edgecli object undo Booking friday
     """
-    _change(class_name, name, by_id, "undo", None, "to before its last restore", yes=yes)
+    _change(class_name, name, by_id, "undo", None, "to before its last restore", yes=yes, as_json=as_json)
 
 
 def _change(
@@ -122,13 +130,15 @@ def _change(
     words: str,
     *,
     yes: bool,
+    as_json: bool,
 ) -> None:
-    if not confirmed(f"Take {class_name} {name} back {words}?", yes=yes, verb="restore"):
+    question = f"Take {class_name} {name} back {words}?"
+    if not confirmed(question, yes=yes, verb="restore", quiet=as_json):
         return
     path = path_of(class_name, name, by_id, operation)
     result = objects_api().call("POST", path, json_body=body, repeat=False)["result"]
     click.echo(f"{class_name} {name} is back. This undoes it:", err=True)
-    click.echo(result["undo"])
+    show_lines(result, result["undo"], as_json=as_json)
 
 
 @click.command("alarm", cls=Command)
@@ -136,6 +146,7 @@ def _change(
 @click.argument("time", metavar="[TIME]", required=False)
 @click.option("--delete", "delete", is_flag=True, help="Delete the alarm.")
 @click.option("--run", "run", is_flag=True, help="Run its handler now, and wait for its end.")
+@DRY_RUN
 @JSON
 def alarm(
     class_name: str, name: str, by_id: bool, time: str | None, delete: bool, run: bool, as_json: bool

@@ -6,8 +6,9 @@ Not   who is held (`objects.runtime.quarantine`). Imports click and the standard
 
 import click
 
+from edgestead.cli.dry_run import DRY_RUN
 from edgestead.cli.object.target import BY_ID, objects_api, path_of
-from edgestead.cli.table import show_list
+from edgestead.cli.table import show_lines, show_list
 from edgestead.cli.target import JSON, Command, Json
 
 _HEADS = ("class", "name", "why")
@@ -44,20 +45,29 @@ def _row(one: Json) -> tuple[object, ...]:
 @click.argument("class_name", metavar="CLASS")
 @click.argument("name", metavar="[NAME]", required=False)
 @BY_ID
-def release_quarantine(class_name: str, name: str | None, by_id: bool) -> None:
+@DRY_RUN
+@JSON
+def release_quarantine(class_name: str, name: str | None, by_id: bool, as_json: bool) -> None:
     """Let the object NAME of CLASS run again, or without a NAME the class itself.
 
-    Objects that are held for themselves stay so when their class is released. Mend first what they did: the
-    next call or alarm does it again.
+    `edgecli object release` is the same command.
+
+    What an object did when its processes ended is in `info`. If that was its alarm, delete or move it first;
+    if it was a call, the clients that made it will repeat it. Objects that are in quarantine themselves stay
+    there when their class is released.
 
     \b
-      edgecli object quarantine release Booking friday
+      edgecli object info Booking friday
+      edgecli object alarm Booking friday --delete
+      edgecli object quarantine release Booking
+      edgecli object release Booking friday
     """
     from edgestead.cli.http import segment
 
     path = f"/operate/quarantine/{segment(class_name)}"
     if name is not None:
         path = path_of(class_name, name, by_id, "quarantine")
-    released = objects_api().call("DELETE", path)["result"]["released"]
+    done = objects_api().call("DELETE", path)["result"]
     what = f"Class {class_name}" if name is None else f"{class_name} {name}"
-    click.echo(f"{what} may run again." if released else f"{what} was not in quarantine.")
+    state = "may run again" if done["released"] else "was not in quarantine"
+    show_lines(done, f"{what} {state}.", as_json=as_json)

@@ -1,6 +1,6 @@
-"""`edgecli object list|info|export|verify`: what changes nothing.
+"""`edgecli object list|stats|info|export|verify`: what changes nothing.
 
-Owns  arguments, options and output of the four commands.
+Owns  arguments, options and output of the five commands.
 Not   what is damage: the server says. Imports click and the standard library only.
 """
 
@@ -15,7 +15,7 @@ import click
 from edgestead.cli.failure import Failed, counted
 from edgestead.cli.object.moments import when
 from edgestead.cli.object.target import objects, objects_api, of_object, path_of
-from edgestead.cli.table import show_list, show_one, words
+from edgestead.cli.table import show_lines, show_list, show_one, words
 from edgestead.cli.target import JSON, Command, Json
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 CLASS = click.argument("class_name", metavar="[CLASS]", required=False)
 PAGE_OBJECTS = 500  # of one request: some tenths of a second where they are small
 _VERDICT = ("pages", "keys", "problems")
+_STATS = ("class", "cpu", "state")
 _HEADS = ("class", "name", "position", "alarm", "state", "id")
 
 
@@ -46,6 +47,24 @@ def list_objects(class_name: str | None, as_json: bool) -> None:
 def _row(one: Json) -> tuple[object, ...]:
     state = "quarantine" if one["quarantine"] else "in memory" if one["in_memory"] else "asleep"
     return (one["class"], one["name"], one["position"], when(one["alarm"]), state, one["id"])
+
+
+@click.command("stats", cls=Command)
+@JSON
+def stats(as_json: bool) -> None:
+    """Show what the code of each class took of the processors since its processes began.
+
+    cpu is in milliseconds. `object list --json` has the same of each object in memory.
+
+    \b
+      edgecli object stats
+    """
+    show_list(objects_api().call("GET", "/operate/classes")["result"], _STATS, _of_class, as_json=as_json)
+
+
+def _of_class(one: Json) -> tuple[object, ...]:
+    state = "not loaded" if one["storage"] is None else "quarantine" if one["quarantine"] else "loaded"
+    return (one["name"], one["cpu_ms"], state)
 
 
 @click.command("info", cls=Command)
@@ -71,7 +90,8 @@ def _members(found: Json) -> Iterator[tuple[str, object]]:
 @of_object
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--force", is_flag=True, help="Replace FILE if it is there.")
-def export(class_name: str, name: str, by_id: bool, file: Path, force: bool) -> None:
+@JSON
+def export(class_name: str, name: str, by_id: bool, file: Path, force: bool, as_json: bool) -> None:
     """Save what an object has committed as a plain SQLite file, while it goes on; - is standard output.
 
     FILE is there whole or not at all. Keys are in the table _edge_kv. The server makes a copy first, and
@@ -98,7 +118,8 @@ def export(class_name: str, name: str, by_id: bool, file: Path, force: bool) -> 
         aside.replace(file)
     finally:
         aside.unlink(missing_ok=True)
-    click.echo(f"{file}: {counted(length, 'byte')}.")
+    found = {"file": str(file), "bytes": length}
+    show_lines(found, f"{file}: {counted(length, 'byte')}.", as_json=as_json)
 
 
 def _write(target: BinaryIO, chunks: Iterable[bytes]) -> int:
@@ -125,13 +146,8 @@ def verify(class_name: str | None, name: str | None, by_id: bool, as_json: bool)
     """
     server = objects_api()
     verdicts = list(_verdicts(server, class_name, name, by_id, show=not as_json))
-    if as_json:
-        from edgestead.cli.output import echo_array
-
-        echo_array(verdicts)
     damaged = sum(bool(verdict["problems"]) for verdict in verdicts)
-    if not as_json:
-        click.echo(f"{counted(len(verdicts), 'object')} checked, {damaged} damaged.")
+    show_lines(verdicts, f"{counted(len(verdicts), 'object')} checked, {damaged} damaged.", as_json=as_json)
     if damaged:
         sys.exit(1)
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import click
 
+from edgestead.cli.dry_run import DRY_RUN
 from edgestead.cli.failure import Failed, confirmed, counted, warn
 from edgestead.cli.object.target import objects_api, of_object, path_of
-from edgestead.cli.table import echo_table
-from edgestead.cli.target import JSON, YES, Command
+from edgestead.cli.table import echo_table, show, show_lines
+from edgestead.cli.target import ALREADY_JSON, JSON, YES, Command, Json
 
 
 @click.command("call", cls=Command)
@@ -20,6 +21,7 @@ from edgestead.cli.target import JSON, YES, Command
 @click.argument("method", metavar="METHOD")
 @click.argument("arguments", metavar="[ARGUMENT]...", nargs=-1)
 @click.option("named", "-k", "--keyword", metavar="NAME=VALUE", multiple=True, help="A keyword argument.")
+@ALREADY_JSON
 def call(
     class_name: str, name: str, by_id: bool, method: str, arguments: tuple[str, ...], named: tuple[str, ...]
 ) -> None:
@@ -66,12 +68,7 @@ def sql(
     body = {"query": query, "bindings": [_value(text) for text in bindings]}
     path = path_of(class_name, name, by_id, "sql-write" if write else "sql")
     found = objects_api().call("POST", path, json_body=body, repeat=not write)["result"]
-    if as_json:
-        from edgestead.cli.output import echo_object
-
-        echo_object(found.items())
-    elif found["columns"]:
-        echo_table(found["columns"], ([_cell(value) for value in row] for row in found["rows"]))
+    show(found, lambda: _echo_rows(found), as_json=as_json)
     if found["truncated"]:
         warn(f"There are more rows than these {len(found['rows'])}.")
     if write and not as_json:
@@ -81,7 +78,9 @@ def sql(
 @click.command("delete", cls=Command)
 @of_object
 @YES
-def delete(class_name: str, name: str, by_id: bool, yes: bool) -> None:
+@DRY_RUN
+@JSON
+def delete(class_name: str, name: str, by_id: bool, yes: bool, as_json: bool) -> None:
     """Delete keys, tables and the alarm of an object, after a y/n question.
 
     The object is reset, and begins anew when it is called. `restore` takes that back like any mistake.
@@ -93,29 +92,9 @@ def delete(class_name: str, name: str, by_id: bool, yes: bool) -> None:
     server = objects_api()
     path = path_of(class_name, name, by_id)
     found = server.call("GET", path)["result"]
-    if confirmed(f"Delete everything that {found['class']} {name} has stored?", yes=yes):
+    if confirmed(f"Delete everything that {found['class']} {name} has stored?", yes=yes, quiet=as_json):
         server.call("DELETE", path, repeat=False)
-        click.echo(f"Deleted {found['class']} {name}.")
-
-
-@click.command("release", cls=Command)
-@of_object
-def release(class_name: str, name: str, by_id: bool) -> None:
-    """Let an object run again that is in quarantine, because three processes in a row ended while it ran.
-
-    What it did when they ended stands in `info`. If that was its alarm, delete or move it first; if it was a
-    call, the clients that make it will make it again.
-
-    \b
-      edgecli object info Booking friday
-      edgecli object alarm Booking friday --delete
-      edgecli object release Booking friday
-    """
-    path = path_of(class_name, name, by_id, "quarantine")
-    if objects_api().call("DELETE", path)["result"]["released"]:
-        click.echo(f"{class_name} {name} may run again.")
-    else:
-        click.echo(f"{class_name} {name} was not in quarantine.")
+        show_lines(found, f"Deleted {found['class']} {name}.", as_json=as_json)
 
 
 def _value(text: str) -> Any:
@@ -140,6 +119,11 @@ def _segment(text: str) -> str:
     from edgestead.cli.http import segment
 
     return segment(text)
+
+
+def _echo_rows(found: Json) -> None:
+    if found["columns"]:
+        echo_table(found["columns"], ([_cell(value) for value in row] for row in found["rows"]))
 
 
 def _cell(value: Any) -> object:

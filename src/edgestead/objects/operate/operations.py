@@ -7,7 +7,7 @@ Both backends and both durabilities have a past: only user code of the key-value
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -16,14 +16,15 @@ from edgestead.objects.operate.shapes import Moment
 from edgestead.objects.runtime import recovery
 from edgestead.objects.runtime.admission import AskAgain
 from edgestead.objects.runtime.alarms import Alarms, pack_time, unpack_time
-from edgestead.objects.runtime.bookmarks import Bookmark, pack
+from edgestead.objects.runtime.bookmarks import Bookmark, pack, parse
 from edgestead.objects.runtime.classes import ClassInfo
 from edgestead.objects.runtime.engine import Engine
-from edgestead.store.objectlog import CommitKind, ObjectRef
-from edgestead.store.past import END_OF_SESSION, LoggedPosition, Past
+from edgestead.store.objectlog import CommitKind, ObjectRef, Target, Unknown
+from edgestead.store.past import END_OF_SESSION, LoggedPosition, ObjectState, Past
 
 T = TypeVar("T")
 MOMENTS_MAX = 10_000  # of one answer
+LOOK_BYTES_MAX = 32 * 1024 * 1024  # of a database of the past: it is in memory three times for a moment
 
 
 class AlarmState(msgspec.Struct, frozen=True):
@@ -32,6 +33,14 @@ class AlarmState(msgspec.Struct, frozen=True):
     time_ms: int | None
     retries: int
     running: bool
+
+
+class Stored(NamedTuple):
+    """What an object had stored at a moment, and the name of that."""
+
+    bookmark: str
+    time_us: int
+    state: ObjectState
 
 
 class Running(Protocol):
@@ -100,6 +109,38 @@ class Operations:
             )
             for one in found
         ]
+
+    async def state_at(self, ref: ObjectRef, at: str | int | None) -> Stored:
+        """What was stored at a bookmark, at a time in milliseconds, or is now. Nothing is kept for it.
+
+        Raises BookmarkError, ObjectError: it is too large to be put together.
+        """
+        size_bytes = await self._with_storage(
+            ref, lambda engine: engine.open().size_bytes() if engine.has_file else 0
+        )
+        if size_bytes > LOOK_BYTES_MAX:
+            raise ObjectError(
+                f"The object has {size_bytes} bytes; the past of up to {LOOK_BYTES_MAX} can be looked at."
+            )
+        target, generation = await self._moment(ref, at)
+        try:
+            found: tuple[LoggedPosition, ObjectState] = await recovery.ask(
+                lambda done: self._node.past.recall(ref, target, generation, done)
+            )
+        except Unknown as error:
+            raise BookmarkError(str(error)) from None
+        return Stored(recovery.text_of(ref, found[0]), found[0].time_us, found[1])
+
+    async def _moment(self, ref: ObjectRef, at: str | int | None) -> tuple[Target, int]:
+        if isinstance(at, str):
+            said = parse(ref.id, at)
+            return said.target, said.generation
+        if at is not None:
+            recovery.check_window(at, self._node.now_ms())
+            found = await recovery.locate_time(self._node.past, ref, at)
+            return Target(found.session, found.position), found.generation
+        lease = await self._with_storage(ref, lambda engine: engine.lease)
+        return Target(lease.session, END_OF_SESSION), lease.life
 
     async def restore(self, ref: ObjectRef, bookmark: str) -> str:
         """Take the object back now; callers of what it is doing get a reset. Gives what undoes it.

@@ -20,13 +20,25 @@ from typing import Any, Protocol, Self, TypeVar
 
 import msgspec
 
-from edgestead.objects.operate import checks, copies, verifying
+from edgestead.objects.operate import checks, copies, looking, verifying
 from edgestead.objects.operate import sql as operate_sql
 from edgestead.objects.operate.operations import Operations
-from edgestead.objects.operate.shapes import ObjectInfo, ObjectItem, ObjectVerdict, Quarantined, Rows, Verdict
+from edgestead.objects.operate.shapes import (
+    Changes,
+    ClassApart,
+    ClassItem,
+    Contents,
+    ObjectInfo,
+    ObjectItem,
+    ObjectVerdict,
+    Quarantined,
+    Rows,
+    Verdict,
+)
 from edgestead.objects.runtime import quarantine, recovery
 from edgestead.objects.runtime.admission import AskAgain
 from edgestead.objects.runtime.classes import Durability
+from edgestead.objects.runtime.containment import Classes, Nowhere
 from edgestead.objects.runtime.engine import Engine
 from edgestead.objects.runtime.instance import Instance
 from edgestead.objects.runtime.node import Node
@@ -59,6 +71,8 @@ class Operator:
     ) -> None:
         self._node, self._spool, self._copy_log, self._offload = node, spool, copy_log, offload
         self._ask_again: AskAgain | None = None
+        self._looking = asyncio.Lock()  # one state of the past in memory at a time
+        self.went: Classes = Nowhere()  # of which classes the objects have a process of their own
         os.makedirs(spool, mode=0o700, exist_ok=True)
         for entry in os.scandir(spool):  # of a process that was killed
             shutil.rmtree(entry) if entry.is_dir() else os.unlink(entry)
@@ -115,6 +129,19 @@ class Operator:
             for ref in self._node.held()
         ]
 
+    def apart(self) -> list[ClassApart]:
+        """Classes that ended processes others share, and how far that has gone. Raises OSError."""
+        self.went.look()
+        found = sorted(self.went.rows.values(), key=lambda row: row.class_name)
+        return [
+            ClassApart(row.class_name, row.state, row.ends, row.since_us // 1_000, row.last_us // 1_000)
+            for row in found
+        ]
+
+    def share_class(self, class_name: str) -> bool:
+        """Let a class that is apart go back; False when it is not. Raises OSError."""
+        return self.went.release(class_name)
+
     def release_class(self, class_name: str) -> bool:
         """Let a class in quarantine run again; False when it was in none."""
         return self._node.release_class(class_name)
@@ -164,6 +191,50 @@ class Operator:
             return work(engine, query, bindings)
 
         return await self._node.visit(ref, run, ask_again=self._ask_again)
+
+    async def sql_at(self, ref: ObjectRef, at: str | int, query: str, bindings: list[Any]) -> Rows:
+        """Run a query that writes nothing against a moment of the past. Raises SqlError, BookmarkError."""
+        async with self._looking:
+            stored = await self.operations.state_at(ref, at)
+            return await self._offload(partial(looking.read_sql, stored, query, bindings))
+
+    async def contents(self, ref: ObjectRef, at: str | int | None, page: looking.Page) -> Contents:
+        """Keys and tables, now or at a moment of the past. Raises BookmarkError."""
+        if at is None:
+            return await self._node.with_storage(
+                ref, lambda engine: looking.live(engine, page), ask_again=self._ask_again
+            )
+        async with self._looking:
+            stored = await self.operations.state_at(ref, at)
+            return await self._offload(partial(looking.kept, stored, page))
+
+    async def changes(self, ref: ObjectRef, since: str | int | None, until: str | int | None) -> Changes:
+        """What differs between two moments; None is now. Raises BookmarkError."""
+        async with self._looking:
+            before = await self.operations.state_at(ref, since)
+            after = await self.operations.state_at(ref, until)
+            return await self._offload(partial(looking.changes, before, after))
+
+    def classes(self) -> list[ClassItem]:
+        """The classes that are loaded, and those that have objects, by name."""
+        held = {one.class_name: quarantine.words_of_class(one) for one in self._node.held_classes()}
+        found = {
+            name: ClassItem(
+                name,
+                info.backend,
+                info.durability,
+                info.has_alarm,
+                held.get(name),
+                self._node.accounts[name].cpu_ns // 1_000_000,
+            )
+            for name, info in self._node.classes.items()
+        }
+        after = ("", "")
+        while (entry := next(iter(self._entries(after)), None)) is not None:
+            name = entry.ref.class_name
+            found.setdefault(name, ClassItem(name, None, None, False, held.get(name)))
+            after = (name, "g")  # behind every id, which is hexadecimal
+        return [found[name] for name in sorted(found)]
 
     async def delete(self, ref: ObjectRef) -> None:
         """Delete keys, tables and the alarm. The object is reset: it begins anew when it is called."""

@@ -48,6 +48,20 @@ class Quarantined(msgspec.Struct, frozen=True, rename={"class_name": "class"}):
     reason: str
 
 
+class ClassApart(msgspec.Struct, frozen=True, rename={"class_name": "class"}):
+    """A class that ended processes others share. `state` is `suspected`, or `apart` in one of its own.
+
+    `since` and `last` are the first and the newest of so many `ends`, in milliseconds since the epoch; `last`
+    is 0 when an operator let it go back.
+    """
+
+    class_name: str
+    state: Literal["suspected", "apart"]
+    ends: int
+    since: int
+    last: int
+
+
 class ObjectItem(msgspec.Struct, frozen=True, rename={"class_name": "class"}):
     """One object in a list. `position` counts its commits; `alarm` is in milliseconds since the epoch.
 
@@ -133,6 +147,85 @@ class Moment(msgspec.Struct, frozen=True):
     pinned: bool
 
 
+class StoredKey(msgspec.Struct, frozen=True):
+    """One key: the length of its value as stored, and the value as Python writes it, cut where it is long."""
+
+    key: str
+    length: int
+    value: str
+
+
+class StoredTable(msgspec.Struct, frozen=True):
+    """A table of the object's own; `rows` is null where they were not counted."""
+
+    name: str
+    rows: int | None
+
+
+class Contents(msgspec.Struct, frozen=True):
+    """What an object had stored at a moment; without a `bookmark` it is now.
+
+    `keys` are those of one page in their order; `more` says whether others follow.
+    """
+
+    bookmark: str | None
+    time_us: int | None
+    alarm: int | None
+    keys: list[StoredKey]
+    more: bool
+    tables: list[StoredTable]
+
+
+class KeyChange(msgspec.Struct, frozen=True):
+    """A key whose value differs; null where it was not stored."""
+
+    key: str
+    before: str | None
+    after: str | None
+
+
+class TableChange(msgspec.Struct, frozen=True):
+    """The rows that one side has and the other has not. The counts stop at a limit; the lists are shorter.
+
+    A table that is on one side only, or has other columns there, has no lists.
+    """
+
+    name: str
+    rows_before: int | None
+    rows_after: int | None
+    columns: list[str]
+    gone: list[list[Any]]
+    gone_count: int
+    came: list[list[Any]]
+    came_count: int
+
+
+class Changes(msgspec.Struct, frozen=True):
+    """What differs between two moments. `more`: other keys differ, too."""
+
+    since: str
+    until: str
+    alarm_before: int | None
+    alarm_after: int | None
+    keys: list[KeyChange]
+    more: bool
+    tables: list[TableChange]
+
+
+class ClassItem(msgspec.Struct, frozen=True):
+    """A class of objects. `storage` and `durability` are null where it has objects and is not loaded.
+
+    `cpu_ms` is what its code took of processors since its processes began.
+    """
+
+    name: str
+    storage: str | None
+    durability: str | None
+    alarms: bool
+    quarantine: str | None
+    cpu_ms: int = 0
+
+
 class Bookmarked(msgspec.Struct, frozen=True):
     bookmark: str
 
@@ -160,6 +253,12 @@ class Ran(msgspec.Struct, frozen=True):
 class SqlQuery(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     query: str
     bindings: list[Any] = []
+
+
+class SqlRead(SqlQuery, forbid_unknown_fields=True, frozen=True):
+    """`at` is a moment of the past: a bookmark or a time. Without it the query is about now."""
+
+    at: int | str | None = None
 
 
 class BackTo(msgspec.Struct, forbid_unknown_fields=True, frozen=True):

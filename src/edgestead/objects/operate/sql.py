@@ -11,14 +11,15 @@ import binascii
 import math
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
 import apsw
 
 from edgestead.objects.errors import SqlError
 from edgestead.objects.operate.shapes import Rows
-from edgestead.objects.runtime.database import Database
 from edgestead.objects.runtime.engine import Engine
+from edgestead.objects.runtime.guard import Guard
 from edgestead.objects.runtime.sql import SqlStorage
 from edgestead.objects.runtime.statements import Statement, split
 
@@ -29,11 +30,25 @@ _NO_TEXT = "a text is not UTF-8: cast it to a blob"
 _NUMBERS = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
 
+class Readable(Protocol):
+    """A database of now or of the past."""
+
+    connection: apsw.Connection
+    guard: Guard
+
+    def reading(self, seconds_max: float) -> AbstractContextManager[None]: ...
+
+
 def read(engine: Engine, query: str, bindings: Sequence[Any]) -> Rows:
     """Run a query that writes nothing. Raises SqlError, also for one that would."""
-    statements, values = split(query), _values(bindings)
+    split(query)
     engine.commit()
-    database = engine.open()
+    return read_from(engine.open(), query, bindings)
+
+
+def read_from(database: Readable, query: str, bindings: Sequence[Any]) -> Rows:
+    """The same of any database."""
+    statements, values = split(query), _values(bindings)
     columns: list[str] = []
     with database.reading(SECONDS_MAX):
         try:
@@ -47,7 +62,7 @@ def read(engine: Engine, query: str, bindings: Sequence[Any]) -> Rows:
     return Rows(columns, rows, 0, truncated)
 
 
-def _run(database: Database, statement: Statement, values: Sequence[Any], columns: list[str]) -> apsw.Cursor:
+def _run(database: Readable, statement: Statement, values: Sequence[Any], columns: list[str]) -> apsw.Cursor:
     cursor = database.connection.cursor()
 
     def describe(running: apsw.Cursor, sql: str, given: object) -> bool:
@@ -59,7 +74,7 @@ def _run(database: Database, statement: Statement, values: Sequence[Any], column
     return cursor.execute(statement.text, values, can_cache=False)
 
 
-def _words(database: Database, error: Exception) -> SqlError:
+def _words(database: Readable, error: Exception) -> SqlError:
     if isinstance(error, apsw.ReadOnlyError):
         return SqlError("this query would write, and is only allowed to read", "SQLITE_READONLY")
     if isinstance(error, apsw.InterruptError):
@@ -110,11 +125,12 @@ def _take(found: Iterable[Sequence[Any]]) -> tuple[list[list[Any]], bool]:
         left_bytes -= sum(len(value) for value in row if isinstance(value, str | bytes))
         if len(rows) == ROWS_MAX or left_bytes < 0:
             return rows, True
-        rows.append([_shown(value) for value in row])
+        rows.append([shown(value) for value in row])
     return rows, False
 
 
-def _shown(value: Any) -> Any:
+def shown(value: Any) -> Any:
+    """A value of a row as JSON has it."""
     if isinstance(value, bytes):
         return {"base64": base64.b64encode(value).decode()}
     if isinstance(value, float) and math.isinf(value):

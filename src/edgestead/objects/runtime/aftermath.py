@@ -32,11 +32,18 @@ class Visited(Protocol):
     def chance(self) -> float: ...
 
 
-async def settle(node: Visited, stage: Stage, quarantine: Quarantine, *, ended_itself: bool = False) -> bool:
+async def settle(
+    node: Visited,
+    stage: Stage,
+    quarantine: Quarantine,
+    blamed: Callable[[str, bool], None] = lambda class_name, is_own: None,
+    *,
+    ended_itself: bool = False,
+) -> bool:
     """Blame and count, durably; before any code of users runs. Repeating it changes nothing but the blame.
 
-    True when an object was blamed. `ended_itself`: the last process is known to have ended by an exit or a
-    fault, not by somebody's signal.
+    True when an object was blamed; then `blamed` is told its class, and whether the end was its own.
+    `ended_itself`: the last process is known to have ended by an exit or a fault, not by somebody's signal.
     """
     record = None
     left = stage.left
@@ -55,6 +62,7 @@ async def settle(node: Visited, stage: Stage, quarantine: Quarantine, *, ended_i
                 name,
                 held,
             )
+            blamed(record.class_name, ended_itself and left.running is not None)
     await asyncio.gather(*(_count(node, ref, fired_us) for ref, fired_us in left.alarms))
     stage.begin()
     return record is not None

@@ -61,7 +61,7 @@ _SIZE = (
     "FROM pragma_page_count() p, pragma_freelist_count() f, pragma_page_size() s"
 )
 
-_LIMITS = {
+LIMITS = {
     apsw.SQLITE_LIMIT_LENGTH: limits.SQL_STRING_BYTES_MAX,
     apsw.SQLITE_LIMIT_SQL_LENGTH: limits.SQL_BYTES_MAX,
     apsw.SQLITE_LIMIT_COLUMN: limits.SQL_COLUMNS_MAX,
@@ -163,7 +163,7 @@ class Database:
         connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         connection.set_wal_hook(self._committed)
         connection.authorizer = self.guard
-        for limit, value in _LIMITS.items():
+        for limit, value in LIMITS.items():
             connection.limit(limit, value)
         connection.set_progress_handler(self._is_late, limits.STATEMENT_CHECK_OPS)
 
@@ -439,6 +439,10 @@ class Database:
     def table_names(self) -> list[str]:
         """Users' tables, the first thousand by name."""
         return [name for (name,) in self._run_once(_TABLES) if not is_hidden(name)]
+
+    def count(self, quoted_table: str) -> int:
+        """The rows of a table, by its name as a statement has it."""
+        return int(self._run_once(f"{_MARK} SELECT count(*) FROM {quoted_table}")[0][0])
 
     def hidden_names(self) -> list[str]:
         """Names that only a rename can have made: SQLite does not ask the authorizer about its target."""

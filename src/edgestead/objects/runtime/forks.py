@@ -10,16 +10,21 @@ import os
 import stat
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from pathlib import Path
 
 EXIT_CHILD = 70  # EX_SOFTWARE
 in_child = False
 
 
-def guard(folder: str, sockets: Iterable[int], break_off: Callable[[], None]) -> None:
-    """From now on children lose what is open in `folder`, and these sockets; `break_off` ends their storage.
+def guard(folders: Iterable[Path], sockets: Iterable[int], break_off: Callable[[], None]) -> None:
+    """From now on children lose what is open in these folders, and these sockets.
+
+    `break_off` ends their storage.
 
     Descriptors become /dev/null rather than closed: SQLite would write to whatever got their numbers.
     """
+    places = tuple(map(str, folders))
+    inside = tuple(f"{place}/" for place in places)
     listening = {os.fstat(fd).st_ino for fd in sockets}
 
     def lose() -> None:
@@ -29,9 +34,9 @@ def guard(folder: str, sockets: Iterable[int], break_off: Callable[[], None]) ->
         nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         for fd in map(int, os.listdir("/proc/self/fd")):
             with suppress(OSError):
-                inside = os.readlink(f"/proc/self/fd/{fd}").startswith(f"{folder}/")
-                found = os.fstat(fd)
-                if inside or (stat.S_ISSOCK(found.st_mode) and found.st_ino in listening):
+                path, found = os.readlink(f"/proc/self/fd/{fd}"), os.fstat(fd)
+                is_ours = path in places or path.startswith(inside)
+                if is_ours or (stat.S_ISSOCK(found.st_mode) and found.st_ino in listening):
                     os.dup2(nothing, fd, inheritable=False)
 
     os.register_at_fork(after_in_child=lose)

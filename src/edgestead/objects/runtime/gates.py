@@ -37,11 +37,21 @@ class Block:
 _block: ContextVar[Block | None] = ContextVar("block", default=None)
 
 
+class Account:
+    """Processor time of all objects of a class, while this process runs."""
+
+    __slots__ = ("cpu_ns",)
+
+    def __init__(self) -> None:
+        self.cpu_ns = 0
+
+
 class InputGate:
     """The gate of one live object."""
 
-    def __init__(self) -> None:
+    def __init__(self, account: Account | None = None) -> None:
         self.part = NOBODY
+        self.account = account or Account()
         self.forgive: Callable[[int], None] | None = None  # told which event has ended, if that may matter
         self.cpu_ns = 0  # that code behind this gate took, with the code that it ran within its own
         self.unwaiting = 0  # stretches, one inside another, in which nobody may wait for anything
@@ -126,7 +136,9 @@ def gated(gate: InputGate, coroutine: Coroutine[Any, Any, T], event: int = TASK)
                 if forks.in_child:
                     forks.end_child()
                 words[0] = outside
-                gate.cpu_ns += thread_time_ns() - began_ns
+                took_ns = thread_time_ns() - began_ns
+                gate.cpu_ns += took_ns
+                gate.account.cpu_ns += took_ns
             error = value = None
             if gate.unwaiting:
                 error = TransactionError(_NO_WAITING)

@@ -29,7 +29,7 @@ from edgestead.objects.runtime.classes import ClassInfo, StatefulObject
 from edgestead.objects.runtime.context import Context
 from edgestead.objects.runtime.engine import Engine
 from edgestead.objects.runtime.env import Env
-from edgestead.objects.runtime.gates import InputGate, contained, gated, held, marked
+from edgestead.objects.runtime.gates import Account, InputGate, contained, gated, held, marked
 from edgestead.objects.runtime.patience import at_most
 from edgestead.objects.runtime.stage import Part, number_of
 from edgestead.objects.runtime.storage import Storage, settle
@@ -46,7 +46,7 @@ STREAM_CHUNKS_MAX = 4  # of a streamed body, made and not sent yet
 class Instance:
     """One live object. `deliver` sends its outgoing calls; `on_over` hears of its end once.
 
-    `chance` gives numbers within 0 and 1.
+    `chance` gives numbers within 0 and 1. `account` is its class's.
     """
 
     def __init__(
@@ -58,6 +58,7 @@ class Instance:
         deliver: Callable[[ObjectRef, str, bytes], Awaitable[Reply]],
         on_over: Callable[["Instance"], None],
         chance: Callable[[], float],
+        account: Account | None = None,
     ) -> None:
         self.ref, self.info = ref, info
         self.state: State = "starting"
@@ -65,7 +66,7 @@ class Instance:
         self.calls = 0  # not answered yet
         self.used_at = loop.time()
         self.relaxed = False  # since it was last used
-        self.gate = InputGate()
+        self.gate = InputGate(account)
         self._loop, self._now_ms = loop, now_ms
         self._deliver, self._on_over, self._chance = deliver, on_over, chance
         self._tasks: dict[asyncio.Task[Any], None] = {}  # in order, so that a run can be repeated

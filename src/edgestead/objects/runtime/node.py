@@ -28,7 +28,6 @@ from edgestead.objects.errors import (
     UnknownClass,
     UnknownMethod,
 )
-from edgestead.objects.operate.operations import Operations
 from edgestead.objects.runtime import own
 from edgestead.objects.runtime.admission import AskAgain
 from edgestead.objects.runtime.alarms import (
@@ -46,7 +45,7 @@ from edgestead.objects.runtime.commits import Turns
 from edgestead.objects.runtime.database import Database
 from edgestead.objects.runtime.engine import Engine, Logging
 from edgestead.objects.runtime.env import Bindings, Env
-from edgestead.objects.runtime.gates import hold_tasks
+from edgestead.objects.runtime.gates import Account, hold_tasks
 from edgestead.objects.runtime.instance import Instance
 from edgestead.objects.runtime.quarantine import ClassRecord, Quarantine
 from edgestead.objects.runtime.stage import Stage
@@ -123,6 +122,7 @@ class Node:
         self._now_ms, self._random = now_ms, random
         self._idle_seconds, self._databases_max = idle_seconds, databases_max
         self._live: dict[Key, Instance] = {}
+        self.accounts = {name: Account() for name in classes}  # what the code of each class took
         self._ending: dict[Key, asyncio.Future[None]] = {}
         self._turns = Turns(store.log, self._loop.call_soon, lambda: self._events)
         self._events = 0
@@ -131,9 +131,10 @@ class Node:
         self._closed = False
         # How calls of this node's own objects go out: to this node, or to the one that owns the object.
         self.deliver: Callable[[ObjectRef, str, bytes], Awaitable[Reply]] = self.call
+        # Whether an object that is not in memory may begin here; a process may have lost its class.
+        self.may_begin: Callable[[ObjectRef], bool] = lambda ref: True
         self._bindings = bindings
         self.alarms = Alarms(store.alarms, self._loop, lambda: pack_time(now_ms()), self._run_alarm)
-        self.operations = Operations(self)
         self.env = Env(self, classes, random, bindings)
 
     # calls
@@ -399,6 +400,8 @@ class Node:
             ending = self._ending.get(key)
             if ending is not None:
                 await asyncio.shield(ending)
+            elif not self.may_begin(ref):
+                raise Overloaded("The object is about to live in another process.")
             else:
                 lease = self.log.acquire(ref)
                 if lease.pending is None and not self.is_held(ref):
@@ -461,6 +464,7 @@ class Node:
             self._deliver,
             lambda over: self._over(key, engine_of[0], over),
             self.chance,
+            self.accounts[ref.class_name],
         )
         engine = self._make_engine(lease, instance.reset, info.durability)
         engine_of.append(engine)
@@ -574,7 +578,7 @@ class Node:
         if self.quarantine is not None:
             self._every(UPKEEP_SECONDS, self.quarantine.tend)
         self._every(UPKEEP_SECONDS, self._tend_idle)
-        self._move_bases()
+        self._loop.call_later(BASES_SECONDS, self._move_bases)  # behind callers who wait since the start
         if alarms:
             self.alarms.start()
 
@@ -637,9 +641,10 @@ class Node:
         except (ObjectError, LogError, OSError, apsw.Error) as error:
             log.error("moving the base of %s/%s: %s", ref.class_name, ref.id, error)
 
-    async def bring_up(self) -> None:
+    async def bring_up(self, doing: Callable[[str], None]) -> None:
         """Bring every database up to the log, so that the log holds nothing more."""
-        for entry in list(self.log.catalogue()):
+        for count, entry in enumerate(list(self.log.catalogue())):
+            doing(f"{count:,} databases are brought up to the log")
             if entry.base < entry.head:
                 self._move_base(entry.ref)
                 await asyncio.sleep(0)
@@ -674,6 +679,18 @@ class Node:
     def find_live(self, ref: ObjectRef) -> Instance | None:
         """An object in memory."""
         return self._live.get((ref.class_name, ref.id))
+
+    def has(self, ref: ObjectRef) -> bool:
+        """Whether the object is in memory or has stored anything here."""
+        key = (ref.class_name, ref.id)
+        return key in self._live or key in self._ending or self.log.find(ref) is not None
+
+    def has_any(self, class_name: str) -> bool:
+        """The same of a class."""
+        if any(one == class_name for one, _ in (*self._live, *self._ending)):
+            return True
+        first = next(iter(self.log.catalogue((class_name, ""))), None)
+        return first is not None and first.ref.class_name == class_name
 
     @property
     def live_count(self) -> int:

@@ -4,9 +4,10 @@ Owns  URLs, redirects, the answer as user code sees it, limits.
 Not   the bytes on the wire; cookies, caches, proxies.
 """
 
+import asyncio
 import json
 import ssl
-from collections.abc import AsyncIterable, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
 from functools import cache
 from typing import Any, Literal
 from urllib.parse import SplitResult, quote, urljoin, urlsplit
@@ -18,6 +19,8 @@ from edgestead.objects.runtime.web import BODY_BYTES_MAX, header
 
 REDIRECTS_MAX = 20  # as browsers follow (Fetch standard)
 HEAD_SECONDS_MAX = 60.0  # from the request to the head of its answer
+PORTION_SECONDS_MAX = 60.0  # from the head, or a portion of the body, to the next: as origins of a zone have
+BODY_SECONDS_MAX = 300.0  # of a body that is read whole; `stream` may go on for as long as portions come
 URL_CHARACTERS_MAX = 8_192  # servers refuse longer ones
 _PORTS = {"http": 80, "https": 443}
 _KEPT = "/%:=&?~+!$,;'@()*[]-._"  # what a target may hold beside letters and digits
@@ -46,17 +49,33 @@ class FetchResponse:
         return 200 <= self.status <= 299
 
     def stream(self) -> AsyncIterable[bytes]:
-        """The body as it arrives."""
-        return self._body
+        """The body as it arrives. Raises FetchError after 60 s without a portion, BodyBroken when cut off."""
+        return self._portions()
+
+    async def _portions(self) -> AsyncIterator[bytes]:
+        portions = aiter(self._body)
+        while True:
+            try:
+                async with asyncio.timeout(PORTION_SECONDS_MAX):
+                    portion = await anext(portions, None)
+            except TimeoutError:
+                raise FetchError(f"nothing more of the body within {PORTION_SECONDS_MAX:g} s") from None
+            if portion is None:
+                return
+            yield portion
 
     async def body(self) -> bytes:
-        """The whole body. Raises FetchError above 32 MiB, BodyBroken when it ended early."""
+        """The whole body. Raises FetchError above 32 MiB, after 300 s, and what `stream` raises."""
         parts, length = [], 0
-        async for chunk in self._body:
-            length += len(chunk)
-            if length > BODY_BYTES_MAX:
-                raise FetchError(f"the body is larger than {BODY_BYTES_MAX} bytes")
-            parts.append(chunk)
+        try:
+            async with asyncio.timeout(BODY_SECONDS_MAX):
+                async for portion in self._portions():
+                    length += len(portion)
+                    if length > BODY_BYTES_MAX:
+                        raise FetchError(f"the body is larger than {BODY_BYTES_MAX} bytes")
+                    parts.append(portion)
+        except TimeoutError:
+            raise FetchError(f"the body was not complete within {BODY_SECONDS_MAX:g} s") from None
         return b"".join(parts)
 
     async def text(self) -> str:

@@ -1,7 +1,11 @@
 """The objects of all processes, seen from one of them.
 
 Owns  where a call or request goes: to this process's node, or over a Unix socket to the owner's.
-Not   running anything (`node`).
+Not   running anything (`node`); which classes are apart (`containment`).
+
+Each object has a home, by its id. Of a class that went apart the home sends on what it does not have itself,
+to the process of these classes: so an object that began at home stays in one place, and nobody but its home
+has to know which one.
 """
 
 import asyncio
@@ -15,18 +19,22 @@ import msgspec
 from edgestead.http1 import client, limits
 from edgestead.http1.head import Headers
 from edgestead.http1.messages import Body, Request, Response
+from edgestead.model.budgets.networks import network_of
+from edgestead.model.budgets.turns import Turns
 from edgestead.model.refusals import EdgeError
 from edgestead.model.refusals.object import Unsure
 from edgestead.objects.errors import ObjectReset, Overloaded
 from edgestead.objects.ids import owner_of
 from edgestead.objects.runtime.admission import CREDENTIAL_HEADERS, INVOKE, Authorise, let_in
 from edgestead.objects.runtime.calls import Reply, pack_error
+from edgestead.objects.runtime.containment import Classes, Nowhere
 from edgestead.objects.runtime.node import Node
 from edgestead.objects.runtime.wire import Answering, Asker, Lost
 from edgestead.store.objectlog import ObjectRef
 
 CLIENT_HEADER = b"edge-forwarded-client"  # of a request that was passed on: whom it came from
-PASSED_ON_HEADERS_MAX = limits.HEADERS_MAX + 2  # a client's, that one, and the connection's
+NO_HOST = b"none"  # behind that client, and in place of Host: HTTP/1.0 needs none, and HTTP/1.1 one
+PASSED_ON_HEADERS_MAX = limits.HEADERS_MAX + 3  # a client's, that one, Host, and the connection's
 ANSWER_BYTES_MAX = 16 * 1024 * 1024  # of another process, for one list
 _BACKLOG = 1_024
 
@@ -49,7 +57,9 @@ _read_reply = msgspec.msgpack.Decoder(tuple[bool, bytes]).decode
 class Shards:
     """`calls` and `requests` are the Unix sockets of every process, by worker; `worker` is this one.
 
-    `authorise` gives the refusal of a caller from outside, or None. `apart`: as in `owner_of`.
+    `authorise` gives the refusal of a caller from outside, or None. `processes` and `apart`: as in
+    `owner_of`; one more process is for classes that `went` apart since. `processor` has the loop's turns,
+    in which callers from outside that other processes let in have theirs.
     """
 
     def __init__(
@@ -60,14 +70,20 @@ class Shards:
         calls: Sequence[str],
         requests: Sequence[str],
         apart: Collection[str] = (),
+        processes: int | None = None,
+        went: Classes | None = None,
+        processor: Turns | None = None,
     ) -> None:
-        self._node, self._authorise, self._worker, self._count = node, authorise, worker, len(calls)
-        self._apart = apart
+        self._processor = processor
+        self._node, self._authorise, self._worker = node, authorise, worker
+        self._processes = len(calls) if processes is None else processes
+        self._apart, self._went = apart, went or Nowhere()
+        self._aside = self._processes - bool(apart)
         self._askers = [Asker(path) for path in calls]
-        self._requests = requests
+        self._requests = [client.Kept(client.Unix(path)) for path in requests]
         self._running: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
-        node.deliver = self.call
+        node.deliver, node.may_begin = self.call, self._may_begin
 
     async def open(self, bound: socket.socket) -> None:
         """Take the calls of the other processes."""
@@ -77,10 +93,34 @@ class Shards:
         )
 
     def _owner_of(self, ref: ObjectRef) -> int:
-        return owner_of(ref, self._count, self._apart)
+        home = owner_of(ref, self._processes, self._apart)
+        if ref.class_name not in self._went.classes:
+            return home
+        if self.goes_on(ref):
+            return self._aside
+        return self._worker if self._worker == self._aside and self._node.has(ref) else home
+
+    def goes_on(self, ref: ObjectRef) -> bool:
+        """Whether this process is the object's home, and sends on what is for it."""
+        return (
+            ref.class_name in self._went.classes
+            and self._worker == owner_of(ref, self._processes, self._apart) != self._aside
+            and not self._node.has(ref)
+        )
 
     def is_local(self, ref: ObjectRef) -> bool:
         return self._owner_of(ref) == self._worker
+
+    def _may_begin(self, ref: ObjectRef) -> bool:
+        """Whether an object that is not here may begin here. Not of a class that is not apart any more."""
+        if (
+            self._worker != self._aside
+            or ref.class_name in self._apart
+            or ref.class_name in self._went.classes
+        ):
+            return True
+        self._went.look()
+        return ref.class_name in self._went.classes or self._node.has(ref)
 
     async def call(self, ref: ObjectRef, method: str, arguments: bytes) -> Reply:
         """As `Node.call`, wherever the object lives."""
@@ -116,14 +156,25 @@ class Shards:
         ref = ObjectRef(call.class_name, call.id, call.name)
         ask_again = None
         if call.caller is not None:
-            client, headers = call.caller
-            asking = Request("POST", b"", headers, client, Body(lambda: None))
+            address, headers = call.caller
+            asking = Request("POST", b"", headers, address, Body(lambda: None))
             ask_again = partial(let_in, self._authorise, asking, INVOKE)
+            await self._turn(address, len(body))
+        if self.goes_on(ref):
+            reply = await self._ask_owner(call, self._aside)
+            return _encode((reply.ok, reply.data))
         try:
             reply = await self._node.call(ref, call.method, call.arguments, ask_again=ask_again)
         except EdgeError:
             return _encode(_REFUSED)
         return _encode((reply.ok, reply.data))
+
+    async def _turn(self, address: str, octets: int) -> None:
+        """Wait for the turn of a caller from outside, while this process has more work than it can do."""
+        if self._processor is not None and self._processor.must_wait(octets):
+            turn = asyncio.Event()
+            self._processor.wait(network_of(address), turn.set)
+            await turn.wait()
 
     async def pass_on(self, ref: ObjectRef, request: Request) -> Response:
         """Have the owner answer a request. Bodies stream both ways. Raises OSError, BodyBroken."""
@@ -134,13 +185,17 @@ class Shards:
 
     async def _give(self, request: Request, worker: int, body: bytes | Body) -> client.Answer:
         headers: Headers = [header for header in request.headers if header[0] != CLIENT_HEADER]
-        headers.append((CLIENT_HEADER, request.client.encode()))
-        to = client.Unix(self._requests[worker])
-        return await client.exchange(to, request.method, request.target, headers, body)
+        caller = request.client.encode()
+        if request.header(b"host") is None:
+            headers.append((b"host", NO_HOST))
+            caller += b" " + NO_HOST
+        headers.append((CLIENT_HEADER, caller))
+        return await client.exchange(self._requests[worker], request.method, request.target, headers, body)
 
     async def ask_others(self, request: Request) -> list[bytes]:
         """What each other process answers to a request without a body. Raises OSError, BodyBroken."""
-        others = (worker for worker in range(self._count) if worker != self._worker)
+        count = max(self._processes, self._aside + bool(self._went.classes))
+        others = (worker for worker in range(count) if worker != self._worker)
         return await asyncio.gather(*(self._ask(request, worker) for worker in others))
 
     async def _ask(self, request: Request, worker: int) -> bytes:
@@ -153,6 +208,9 @@ class Shards:
             parts.append(chunk)
         return b"".join(parts)
 
+    def of_passed_on(self) -> "PassedOn":
+        return PassedOn(self)
+
     async def close(self) -> None:
         if self._server is not None:
             self._server.close()
@@ -162,3 +220,26 @@ class Shards:
                     await asyncio.gather(*self._running)
         for asker in self._askers:
             asker.close()
+        for kept in self._requests:
+            kept.close()
+
+
+def client_of(request: Request) -> str:
+    """Whom a request came from that another process has passed on."""
+    address, _, _ = (request.header(CLIENT_HEADER) or b"").partition(b" ")
+    return address.decode("latin-1")
+
+
+class PassedOn:
+    """The same for requests that another process passed on: here, or sent on by their object's home."""
+
+    def __init__(self, shards: Shards) -> None:
+        self._shards = shards
+        self.call_for, self.pass_on = shards.call_for, shards.pass_on
+
+    def is_local(self, ref: ObjectRef) -> bool:
+        return not self._shards.goes_on(ref)
+
+    async def ask_others(self, request: Request) -> list[bytes]:
+        """Who passed it on asks them."""
+        return []

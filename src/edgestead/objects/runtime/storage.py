@@ -550,6 +550,16 @@ def _bounds(read: Mapping[str, Any]) -> tuple[str, str | None]:
     return start, end
 
 
+def key_range(prefix: str, after: str) -> tuple[str, str | None]:
+    """(first key, first key behind, or None) of the keys with a prefix that follow `after`, if that is any.
+
+    Raises TypeError.
+    """
+    for text in (prefix, after):
+        check_text(text)
+    return max(prefix, after + "\0" if after else ""), _behind(prefix)
+
+
 def check_text(text: str) -> None:
     """Raises TypeError for text without a UTF-8 form."""
     try:

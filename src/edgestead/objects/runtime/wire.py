@@ -18,7 +18,7 @@ from typing import cast
 FRAME_BYTES_MAX = 34 * 1024 * 1024  # the largest value or message, and what stands around it
 OPEN_MAX = 10_000  # questions of one connection that are not answered yet
 
-_HEAD = Struct(">IQ")
+HEAD = Struct(">IQ")
 log = logging.getLogger(__name__)
 
 Answer = Callable[[bytes], Awaitable[bytes]]
@@ -42,16 +42,16 @@ class _Frames(asyncio.Protocol, ABC):
         buffer = self._buffer
         buffer += data
         start, size = 0, len(buffer)
-        while size - start >= _HEAD.size:
-            length, number = _HEAD.unpack_from(buffer, start)
+        while size - start >= HEAD.size:
+            length, number = HEAD.unpack_from(buffer, start)
             if length > FRAME_BYTES_MAX:
                 log.error("a frame of %d bytes came over a Unix socket", length)
                 self._abort()
                 return
-            end = start + _HEAD.size + length
+            end = start + HEAD.size + length
             if size < end:
                 break
-            self.received(number, bytes(buffer[start + _HEAD.size : end]))
+            self.received(number, bytes(buffer[start + HEAD.size : end]))
             start = end
         if start:
             del buffer[:start]
@@ -62,7 +62,7 @@ class _Frames(asyncio.Protocol, ABC):
 
     def send(self, number: int, body: bytes) -> None:
         if self.transport is not None:
-            self.transport.write(_HEAD.pack(len(body), number) + body)
+            self.transport.write(HEAD.pack(len(body), number) + body)
 
     def _abort(self) -> None:
         if self.transport is not None:

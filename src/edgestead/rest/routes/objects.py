@@ -15,11 +15,13 @@ process has the rows to describe them.
 """
 
 import os
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from edgestead.http1.messages import Request, Response
+from edgestead.model.refusals import EdgeError
 from edgestead.model.refusals.object import NotPost, WrongVerb
 from edgestead.model.refusals.request import InvalidBody, InvalidQuery
 from edgestead.objects import limits
@@ -46,6 +48,8 @@ ITEMS_MAX, ITEMS_USUAL = 1_000, 100
 BODY_BYTES_MAX = 1024 * 1024  # a statement with its parameters
 MS_MAX, _DIGITS_MAX = 8_640_000_000_000_000, 16  # the largest time of an ECMAScript Date
 _CHUNK_BYTES = 256 * 1024
+_BOOKMARK = re.compile("[0-9a-f]{8}-[0-9a-f]{8}-[0-9a-f]{16}-[0-9a-f]{8}")
+_MOMENT = "A bookmark, or a time in milliseconds since 1970 or like 2026-11-21T10:30:00Z; now without it."
 _TIME = "Milliseconds since 1970, or like 2026-11-21T10:30:00Z."
 
 
@@ -156,8 +160,11 @@ def call_object(calls: "Calls", ref: ObjectRef, query: Query, request: Request) 
 
 
 @object_route("POST", "/sql", permission=READ)
-async def read_sql(operator: "Operator", entry: CatalogueEntry, body: shapes.SqlQuery) -> shapes.Rows:
-    """Run SQL that writes nothing."""
+async def read_sql(operator: "Operator", entry: CatalogueEntry, body: shapes.SqlRead) -> shapes.Rows:
+    """Run SQL that writes nothing, about now or a moment of the past."""
+    if body.at is not None:
+        at = _moment(body.at, lambda reason: InvalidBody(reason=f"{reason}.", pointer="/at"))
+        return await operator.sql_at(entry.ref, at, body.query, body.bindings)
     return await operator.sql(entry.ref, body.query, body.bindings, write=False)
 
 
@@ -197,6 +204,31 @@ async def verify_object(operator: "Operator", entry: CatalogueEntry) -> shapes.V
 def release_object(operator: "Operator", entry: CatalogueEntry) -> shapes.Released:
     """Let an object run again that is in quarantine for ending its process."""
     return shapes.Released(operator.release(entry.ref))
+
+
+@object_route(
+    "GET",
+    "/contents",
+    permission=READ,
+    query=(
+        text("at", _MOMENT),
+        text("prefix", "Only keys that begin so."),
+        text("after", "Only keys behind this one."),
+        size("limit", ITEMS_USUAL, ITEMS_MAX),
+    ),
+)
+async def show_contents(operator: "Operator", entry: CatalogueEntry, query: Query) -> shapes.Contents:
+    """The keys and tables that an object has stored, now or at a moment of its past."""
+    from edgestead.objects.operate.looking import Page
+
+    page = Page(query.text("prefix") or "", query.text("after") or "", query.limit(ITEMS_USUAL, ITEMS_MAX))
+    return await operator.contents(entry.ref, _moment_of(query, "at"), page)
+
+
+@object_route("GET", "/changes", permission=READ, query=(text("since", _MOMENT), text("until", _MOMENT)))
+async def show_changes(operator: "Operator", entry: CatalogueEntry, query: Query) -> shapes.Changes:
+    """The keys and rows that differ between two moments of an object; either is now where it is not said."""
+    return await operator.changes(entry.ref, _moment_of(query, "since"), _moment_of(query, "until"))
 
 
 # an object's past
@@ -278,6 +310,24 @@ def _time_of(query: Query, name: str) -> int | None:
         return time_ms(given)
     except ValueError as error:
         raise InvalidQuery(parameter=name, reason=str(error)) from None
+
+
+def _moment_of(query: Query, name: str) -> str | int | None:
+    """Raises InvalidQuery."""
+    given = query.text(name)
+    if given is None:
+        return None
+    return _moment(given, lambda reason: InvalidQuery(parameter=name, reason=reason))
+
+
+def _moment(given: int | str, refusal: Callable[[str], EdgeError]) -> str | int:
+    """A bookmark as it is, a time in milliseconds. Raises what `refusal` makes."""
+    if isinstance(given, str) and _BOOKMARK.fullmatch(given):
+        return given
+    try:
+        return time_ms(given)
+    except ValueError as error:
+        raise refusal(f"{error}, or a bookmark") from None
 
 
 def _time_in_body(given: int | str) -> int:

@@ -16,6 +16,8 @@ import msgspec
 from edgestead.model import envelope
 from edgestead.model.refusals.request import InvalidQuery
 from edgestead.objects.operate.shapes import (
+    ClassApart,
+    ClassItem,
     ListInfo,
     ObjectItem,
     ObjectVerdict,
@@ -44,6 +46,10 @@ class _Page(msgspec.Struct):
     result_info: ListInfo
 
 
+class _Classes(msgspec.Struct):
+    result: list[ClassItem]
+
+
 class _Verdicts(msgspec.Struct):
     result: list[ObjectVerdict]
     result_info: VerifyInfo
@@ -62,6 +68,7 @@ class _Folders(msgspec.Struct):
 
 
 _read_page = msgspec.json.Decoder(_Page).decode
+_read_classes = msgspec.json.Decoder(_Classes).decode
 _read_verdicts = msgspec.json.Decoder(_Verdicts).decode
 _read_quarantined = msgspec.json.Decoder(_Quarantined).decode
 _read_released = msgspec.json.Decoder(_Released).decode
@@ -82,6 +89,27 @@ async def list_objects(operator: "Operator", others: Others, query: Query) -> An
     """List objects, by class and id."""
     items, cursor = await _page(operator, others, query)
     return Answer(envelope.success_with_info(items, ListInfo(len(items), cursor)))
+
+
+@route(
+    "GET",
+    "/operate/classes",
+    base="",
+    face=OBJECTS,
+    family=OPERATORS,
+    permission=READ,
+    answers=Answers(list[ClassItem]),
+)
+async def list_classes(operator: "Operator", others: Others) -> list[ClassItem]:
+    """List the classes that are loaded, and those that have objects, by name."""
+    found = {one.name: one for one in operator.classes()}
+    for theirs in map(_read_classes, await others("GET", "/operate/classes")):
+        for one in theirs.result:
+            ours = found.setdefault(one.name, one)
+            if ours is not one:
+                held, cpu_ms = ours.quarantine or one.quarantine, ours.cpu_ms + one.cpu_ms
+                found[one.name] = msgspec.structs.replace(ours, quarantine=held, cpu_ms=cpu_ms)
+    return [found[name] for name in sorted(found)]
 
 
 @route(
@@ -143,6 +171,34 @@ async def release_class(of_class: str, operator: "Operator", others: Others) -> 
     theirs = await others("DELETE", f"/operate/quarantine/{quote(of_class, safe='')}")
     released = [_read_released(one).result.released for one in theirs]
     return Released(any([operator.release_class(of_class), *released]))
+
+
+@route(
+    "GET",
+    "/operate/apart",
+    base="",
+    face=OBJECTS,
+    family=OPERATORS,
+    permission=READ,
+    answers=Answers(list[ClassApart], ListInfo),
+)
+async def list_apart(operator: "Operator") -> Answer:
+    """List classes that ended processes others share: apart in one of their own, or suspected."""
+    items = operator.apart()
+    return Answer(envelope.success_with_info(items, ListInfo(len(items), "")))
+
+
+@route(
+    "DELETE",
+    "/operate/apart/{of_class}",
+    base="",
+    face=OBJECTS,
+    family=OPERATORS,
+    permission=WRITE,
+)
+async def share_class(of_class: str, operator: "Operator") -> Released:
+    """Let a class share processes with others again, as soon as none of its objects is in its own."""
+    return Released(operator.share_class(of_class))
 
 
 @route(

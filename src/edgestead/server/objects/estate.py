@@ -13,7 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from edgestead.config import Config
+from edgestead.server.process import STILL_AFTER_SECONDS
 
+FOLDER = "objects"  # of the data folder
 LOCKED_FACTOR = 1.5
 """Times what a class may block, until a process whose interpreter lock is held is ended: its own watchdog
 comes first, which can name who caused it."""
@@ -26,16 +28,22 @@ _PASSED_BEGINNINGS = ("LC_", "PYTHON", "OBJECTS_")
 
 
 def workers(config: Config) -> int:
-    """0 when nobody asked for objects. Classes that are kept apart have one more."""
+    """0 when nobody asked for objects. Classes that an operator keeps apart have one more."""
     if not config.objects:
         return 0
     return (config.objects_workers or len(os.sched_getaffinity(0))) + bool(config.objects_apart)
 
 
+def places(config: Config) -> int:
+    """The same, with the process of classes that go apart by themselves, whether it runs or not."""
+    found = workers(config)
+    return found + (found > 0 and not config.objects_apart)
+
+
 def memory_bytes_max(config: Config) -> int:
     """How large one objects process may become."""
     mib = config.objects_memory_mib or max(
-        MEMORY_MIB_MIN, machine_bytes() // MEMORY_SHARE // workers(config) >> 20
+        MEMORY_MIB_MIN, machine_bytes() // MEMORY_SHARE // places(config) >> 20
     )
     return mib << 20
 
@@ -54,6 +62,14 @@ def blocked_seconds(config: Config) -> float:
     A class may block it for as long as its own watchdog allows, which can name the culprit.
     """
     return LOCKED_FACTOR * config.objects_blocked_seconds
+
+
+def still_seconds(config: Config) -> float:
+    """The same for one that does nothing at all, from when its second sign of life did not come.
+
+    It waits for ever, or with the interpreter's lock: then nobody in it could name a culprit anyway.
+    """
+    return config.objects_blocked_seconds - STILL_AFTER_SECONDS
 
 
 def environment(whole: Mapping[str, str]) -> dict[str, str]:

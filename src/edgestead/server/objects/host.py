@@ -19,15 +19,17 @@ import apsw
 from edgestead.http1.connections import Connections
 from edgestead.http1.server import Server
 from edgestead.model.budgets.ledger import Ledger
+from edgestead.model.budgets.turns import Turns
 from edgestead.objects.operate.operator import Operator
 from edgestead.objects.runtime import aftermath
 from edgestead.objects.runtime.admission import Authorise
 from edgestead.objects.runtime.classes import ClassInfo
+from edgestead.objects.runtime.containment import Classes
 from edgestead.objects.runtime.engine import Logging
 from edgestead.objects.runtime.env import Bindings
 from edgestead.objects.runtime.node import Node
 from edgestead.objects.runtime.quarantine import Quarantine
-from edgestead.objects.runtime.shards import PASSED_ON_HEADERS_MAX, Shards
+from edgestead.objects.runtime.shards import PASSED_ON_HEADERS_MAX, Shards, client_of
 from edgestead.objects.runtime.stage import STAGE_FILE, map_stage
 from edgestead.rest.objects_face import ObjectsFace, Parts, PassedOnFace, unreadable
 from edgestead.server import stores
@@ -36,6 +38,7 @@ from edgestead.sqlite.objectlog.files import LocalFiles
 from edgestead.sqlite.objectlog.local import KEEPING, SEGMENT_BYTES
 from edgestead.sqlite.objectlog.runner import ThreadRunner
 from edgestead.sqlite.objectlog.thinning import Keeping
+from edgestead.store.migrations import Doing, quiet
 
 DESCRIPTORS_PER_DATABASE = 4
 DRAIN_SECONDS = 5.0
@@ -62,7 +65,8 @@ def exit_process(error: BaseException) -> None:
 class Peers(NamedTuple):
     """The other processes: Unix sockets of each by worker, for calls and for requests, and this one's own.
 
-    The objects of the classes `apart` live in the last one.
+    The objects of the classes `apart` live in the last one of so many `processes`; behind those is one more
+    for classes that `went` apart since, unless that is it.
     """
 
     worker: int
@@ -71,6 +75,8 @@ class Peers(NamedTuple):
     calls_socket: socket.socket
     requests_socket: socket.socket
     apart: Collection[str] = ()
+    processes: int | None = None
+    went: Classes | None = None
 
 
 class Host:
@@ -78,6 +84,7 @@ class Host:
 
     `fatal` is called when storage failed in a way that only a new start can clear up; no object is to blame
     for it. Without `alarms` only operators run some. `ended_itself`: the last process, by an exit or a fault.
+    `doing` is called at each step of the recovery.
     """
 
     def __init__(
@@ -93,6 +100,7 @@ class Host:
         alarms: bool = True,
         ended_itself: bool = False,
         ledger: Ledger | None = None,
+        doing: Doing = quiet,
     ) -> None:
         """Open the log and recover. Must be made on the running loop.
 
@@ -112,6 +120,7 @@ class Host:
             random=secrets.token_bytes,
             fatal=self._blame_nobody_and(fatal),
             segment_bytes=segment_bytes,
+            doing=doing,
         )
         self.node = Node(
             classes,
@@ -141,28 +150,45 @@ class Host:
         *,
         connections: Connections | None = None,
         peers: Peers | None = None,
+        blamed: Callable[[str, bool], None] = lambda class_name, is_own: None,
     ) -> None:
         """Serve HTTP on sockets that are bound already, and begin upkeep.
 
         `answered` is told the status of each answer. `connections` None are as many as come. With `peers`
-        some objects live in other processes.
+        some objects live in other processes. `blamed` is told of which class an object ended the process
+        before, and whether by itself.
         """
         self.blamed = await aftermath.settle(
-            self.node, self.stage, self._quarantine, ended_itself=self._ended_itself
+            self.node, self.stage, self._quarantine, blamed, ended_itself=self._ended_itself
         )
+        loop = asyncio.get_running_loop()
+        processor = Turns(loop.call_soon, loop.time)
         if peers is not None:
             self._shards = Shards(
-                self.node, authorise, peers.worker, peers.calls, peers.requests, peers.apart
+                self.node,
+                authorise,
+                peers.worker,
+                peers.calls,
+                peers.requests,
+                peers.apart,
+                peers.processes,
+                peers.went,
+                processor,
             )
             await self._shards.open(peers.calls_socket)
+            self._operator.went = peers.went or self._operator.went
         parts = Parts(self.node, self._operator, self._shards)
-        if peers is not None:
+        if peers is not None and self._shards is not None:
             self._passed_on = Server(
-                PassedOnFace(parts, authorise), unreadable, headers_max=PASSED_ON_HEADERS_MAX
+                PassedOnFace(parts._replace(shards=self._shards.of_passed_on()), authorise),
+                unreadable,
+                headers_max=PASSED_ON_HEADERS_MAX,
+                processor=processor,
+                client_of=client_of,
             )
             await self._passed_on.open([peers.requests_socket])
         face = ObjectsFace(parts, authorise, answered)
-        self._server = Server(face, unreadable, connections=connections)
+        self._server = Server(face, unreadable, connections=connections, processor=processor)
         await self._server.open(sockets)
         self.start()
 

@@ -6,6 +6,7 @@ Not   starting processes (the supervisor).
     FOLDER/lock          held by whoever reads or changes the layout
     FOLDER/layout.json   {"generation": 3, "processes": 2}, and "apart" with classes if there are any
     FOLDER/3/0, 3/1      one object log for each process
+    FOLDER/3/2           if classes went apart since (`server.objects.apart`): theirs
 
 Another number of processes, or other classes that are kept apart, make a new generation beside the old one.
 It counts from the moment `layout.json` says so, in one rename; until then the old one is untouched, and a
@@ -13,13 +14,11 @@ start that was cut off begins again.
 """
 
 import asyncio
-import contextlib
-import fcntl
 import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import msgspec
@@ -27,9 +26,12 @@ import msgspec
 from edgestead.objects.ids import owner_of
 from edgestead.objects.runtime import quarantine
 from edgestead.server.objects.host import Host
+from edgestead.server.objects.shared import locked, write_whole
 from edgestead.sqlite.objectlog import adoption
 from edgestead.sqlite.objectlog.distribution import deal_out
 from edgestead.sqlite.objectlog.files import LocalFiles
+from edgestead.store.migrations import Doing, quiet
+from edgestead.store.objectlog import ObjectRef
 
 
 class Layout(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -40,22 +42,31 @@ class Layout(msgspec.Struct, frozen=True, omit_defaults=True):
     apart: tuple[str, ...] = ()
 
 
-def settle(root: Path, worker: int, processes: int, apart: Iterable[str] = ()) -> Path:
+def settle(
+    root: Path,
+    worker: int,
+    processes: int,
+    apart: Iterable[str] = (),
+    went: Collection[str] = (),
+    doing: Doing = quiet,
+) -> Path:
     """The folder of one of so many processes, of which the classes `apart` have the last one to themselves.
 
-    The first to ask deals the objects out when either is new.
+    The first to ask deals the objects out when either is new. Classes that `went` apart since stay so.
+    `doing` is called at each step, and while another process does it: should that one stop, it is ended.
 
     Waits for whoever is at it already. Not to be called from a loop. Raises LogError, OSError, apsw.Error:
     then everything is as it was.
     """
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with locked(root / "lock"):
+    with locked(root / "lock", lambda: doing("another process deals the objects out")):
         layout = _read(root)
         if layout is None:
             layout = Layout(1, processes, tuple(sorted(apart)))
             _write(root, layout)
         elif (layout.processes, layout.apart) != (processes, tuple(sorted(apart))):
-            layout = _deal_out(root, layout, Layout(layout.generation + 1, processes, tuple(sorted(apart))))
+            new = Layout(layout.generation + 1, processes, tuple(sorted(apart)))
+            layout = _deal_out(root, layout, new, went, doing)
         _sweep(root, layout)
     return root / str(layout.generation) / str(worker)
 
@@ -86,16 +97,6 @@ def accept_losses(root: Path) -> list[str]:
         return [words for folder in folders(root) if (words := adoption.accept_loss(folder)) is not None]
 
 
-@contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
 def folders(root: Path) -> list[str]:
     """The folders of all processes that the layout knows. Raises OSError."""
     found = _read(root)
@@ -112,54 +113,50 @@ def _read(root: Path) -> Layout | None:
 
 
 def _write(root: Path, layout: Layout) -> None:
-    """Durable when it returns; never half."""
-    files, aside = LocalFiles(), root / "layout.json.new"
-    file = files.open(str(aside), create=True)
-    try:
-        file.truncate(0)
-        file.write(msgspec.json.encode(layout), 0)
-        file.sync()
-    finally:
-        file.close()
-    aside.rename(root / "layout.json")
-    files.sync_folder(str(root))
+    write_whole(root / "layout.json", msgspec.json.encode(layout))
 
 
-def _deal_out(root: Path, layout: Layout, new: Layout) -> Layout:
+def _deal_out(root: Path, layout: Layout, new: Layout, went: Collection[str], doing: Doing) -> Layout:
     shutil.rmtree(root / str(new.generation), ignore_errors=True)
     old_folders = [folder for folder in _folders(root, layout) if os.path.isdir(folder)]
+    new_folders = _folders(root, new, beside=bool(went))
     for folder in old_folders:
-        asyncio.run(_bring_up(folder))
+        asyncio.run(_bring_up(folder, doing))
+
+    def owner(ref: ObjectRef) -> int:
+        return len(new_folders) - 1 if ref.class_name in went else owner_of(ref, new.processes, new.apart)
+
     deal_out(
         LocalFiles(),
         old_folders,
-        _folders(root, new),
-        lambda ref: owner_of(ref, new.processes, new.apart),
+        new_folders,
+        owner,
         random=secrets.token_bytes,
         now_us=time.time_ns() // 1_000,
+        doing=doing,
     )
-    quarantine.deal_out(
-        LocalFiles(),
-        old_folders,
-        dict(enumerate(_folders(root, new))),
-        lambda ref: owner_of(ref, new.processes, new.apart),
-    )
+    quarantine.deal_out(LocalFiles(), old_folders, dict(enumerate(new_folders)), owner)
     LocalFiles().sync_folder(str(root))
     _write(root, new)
     return new
 
 
-async def _bring_up(folder: str) -> None:
+async def _bring_up(folder: str, doing: Doing) -> None:
     """Bring every database of a log up to the log's head, and close it."""
-    host = Host(folder, {})
+    host = Host(folder, {}, doing=doing)
     try:
-        await host.node.bring_up()
+        await host.node.bring_up(doing)
     finally:
         await host.close()
 
 
-def _folders(root: Path, layout: Layout) -> list[str]:
-    return [str(root / str(layout.generation) / str(worker)) for worker in range(layout.processes)]
+def _folders(root: Path, layout: Layout, *, beside: bool = False) -> list[str]:
+    """One for each process. `beside`: one more for classes that went apart, unless the last one is it."""
+    generation = root / str(layout.generation)
+    count = layout.processes
+    if not layout.apart:
+        count += beside or (generation / str(count)).is_dir()
+    return [str(generation / str(worker)) for worker in range(count)]
 
 
 def _sweep(root: Path, layout: Layout) -> None:

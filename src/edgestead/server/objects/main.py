@@ -27,11 +27,12 @@ from edgestead.feed.follower_thread import ThreadFollower
 from edgestead.feed.lease import Lease
 from edgestead.http1.connections import Connections
 from edgestead.model.budgets.ledger import Ledger
-from edgestead.model.counters import Page, slot
+from edgestead.model.counters import ROW_CELLS, ROWS_MAX, Page, slot
 from edgestead.objects.runtime import driving, forks
 from edgestead.objects.runtime.bindings import Ask
 from edgestead.objects.runtime.classes import ClassInfo
 from edgestead.objects.runtime.env import Bindings
+from edgestead.objects.runtime.gates import Account
 from edgestead.objects.runtime.loader import LoadError, load
 from edgestead.objects.runtime.stage import Stage
 from edgestead.objects.runtime.watchdog import Process, Verdict, Watchdog
@@ -41,12 +42,15 @@ from edgestead.server import process
 from edgestead.server.messages import OBJECTS_GROUP, ObjectsStart, WaitingStart
 from edgestead.server.objects import layout
 from edgestead.server.objects.access import Gatekeeper
+from edgestead.server.objects.apart import Apart
 from edgestead.server.objects.host import Host, Peers, configure_sqlite
+from edgestead.server.supervisor.control_life import ControlLife
 from edgestead.sqlite.objectlog.local import Progress
 from edgestead.sqlite.objectlog.thinning import SECOND_US, Keeping
 from edgestead.store.objectlog import LogError
 from edgestead.usecases.access.identities import KINDS, FedAccess
 
+_log = logging.getLogger("edgestead.server")
 SHOW_SECONDS = 0.5  # between two looks at what is shown as metrics
 REPORT_SECONDS = 2.0  # between two reports of which tokens were used
 SWITCH_SECONDS = 0.0005
@@ -56,7 +60,10 @@ OOM_SCORE = 500  # of 1,000, above that of every other process of the server
 _LOOK_SECONDS = 0.1  # how often a process that may not serve yet looks whether it shall end
 _ANSWERS = slot("edge_objects_requests_total", "1xx") - 1  # plus the first digit of the status
 _LIVE = slot("edge_objects_live")
+_CPU = slot("edge_objects_cpu_seconds_total")
+_RESIDENT = slot("edge_objects_resident_bytes")
 _HISTORY_BYTES = slot("edge_objects_history_bytes")
+_HISTORY_DAMAGED = slot("edge_objects_history_damaged")
 _LOG_GROUPS = slot("edge_objects_log_groups_total")
 _LOG_RECORDS = slot("edge_objects_log_records_total")
 _LOG_WAITING = slot("edge_objects_log_waiting")
@@ -64,6 +71,7 @@ _ALARMS = slot("edge_objects_alarms_running")
 _QUARANTINED = slot("edge_objects_quarantined")
 _CLASSES_QUARANTINED = slot("edge_objects_classes_quarantined")
 _BLAMED = slot("edge_objects_blamed_total")
+_CLASSES_APART = slot("edge_objects_classes_apart")
 _READ_ONLY = slot("edge_objects_read_only")
 _BLOCKED = slot("edge_objects_blocked_total")
 _SEQUENCE = slot("edge_feed_sequence")
@@ -74,14 +82,16 @@ def main() -> None:
     waiting, messages = process.begin_waiting(WaitingStart)
     sys.setswitchinterval(SWITCH_SECONDS)
     status = process.Status(waiting.status_fd)
+    os.nice(waiting.nice)
     classes = _classes(waiting, status)  # until there is something to finish, SIGTERM ends this at once
     _end_before_others()
+    process.rest_collector()  # here, where nobody waits for it
     status.waiting()
     start = process.take_place(ObjectsStart, waiting, messages)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     status.doing("opening the objects' storage")
-    fed, lease = FedAccess(), Lease()
+    fed, lease = FedAccess(), Lease(outlives=ControlLife(start.control_life_fd).outlives)
     follower = ThreadFollower(
         start.feed_path, Follower(fed, group=OBJECTS_GROUP, name=start.name, kinds=KINDS, lease=lease)
     )
@@ -91,12 +101,22 @@ def main() -> None:
             return
     configure_sqlite()
     try:
-        folder = layout.settle(Path(start.folder), start.worker, start.workers, start.objects_apart)
+        went = Apart(
+            Path(start.folder), start.objects_apart, may_begin=start.objects_contain and len(classes) > 1
+        )
+        folder = layout.settle(
+            Path(start.folder),
+            start.worker,
+            start.workers,
+            start.objects_apart,
+            went.classes,
+            status.going_on,
+        )
     except (LogError, OSError, apsw.Error) as error:
         status.failed(f"the objects cannot be dealt out to {start.workers} processes: {error}")
         sys.exit(1)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        driving.run(runner.get_loop(), _live(start, status, folder, classes, fed, lease, stop))
+        driving.run(runner.get_loop(), _live(start, status, folder, classes, went, fed, lease, stop))
     follower.stop()
 
 
@@ -126,7 +146,7 @@ def _follow(follower: ThreadFollower) -> None:
         follower.run()
     except BaseException:
         # Without the feed a token that was taken away would open doors for ever: better no answers.
-        logging.getLogger("edgestead.server").exception("cannot follow the feed")
+        _log.exception("cannot follow the feed")
         os._exit(1)
 
 
@@ -135,6 +155,7 @@ async def _live(
     status: process.Status,
     folder: Path,
     classes: dict[str, ClassInfo],
+    went: Apart,
     fed: FedAccess,
     lease: Lease,
     stopped: threading.Event,
@@ -160,12 +181,15 @@ async def _live(
             alarms=start.alarms,
             ended_itself=start.ended_itself,
             ledger=ledger,
+            doing=status.going_on,
         )
     except (LogError, OSError, apsw.Error) as error:
         status.failed(f"the objects' storage cannot be opened: {error}")
         sys.exit(1)
-    sockets = [fd for fd in (start.socket_fd, start.calls_fd, start.requests_fd) if fd >= 0]
-    forks.guard(str(Path(start.folder).parent), sockets, host.node.break_off_child)
+    sockets = [start.socket_fd, start.calls_fd, start.requests_fd]
+    # The data folder, and the one that says to the next start whether a process of this server still lives.
+    folders = (Path(start.folder).parent, Path(start.feed_path).parent)
+    forks.guard(folders, sockets, host.node.break_off_child)
     looked_at = Process(
         lambda: host.stage.mark,
         host.stage.who,
@@ -189,12 +213,13 @@ async def _live(
             gatekeeper,
             lambda code: page.add(_ANSWERS + code // 100),
             connections=Connections(per_address_max=start.api_connections_per_address, ledger=ledger),
-            peers=_peers(start),
+            peers=_peers(start, went),
+            blamed=partial(_contain, status, went),
         )
         page.add(_BLAMED, host.blamed)
         process.rest_collector()
         status.ready()
-        showing = loop.create_task(_show(host, page, fed))
+        showing = loop.create_task(_show(host, page, fed, went, start.worker == len(start.calls) - 1))
         reporting = loop.create_task(_report(gatekeeper, control.ask))
         await stop.wait()
         await host.close()
@@ -206,9 +231,7 @@ async def _live(
     watchdog.stop()
 
 
-def _peers(start: ObjectsStart) -> Peers | None:
-    if start.workers == 1:
-        return None
+def _peers(start: ObjectsStart, went: Apart) -> Peers:
     return Peers(
         start.worker,
         start.calls,
@@ -216,26 +239,64 @@ def _peers(start: ObjectsStart) -> Peers | None:
         socket.socket(fileno=start.calls_fd),
         socket.socket(fileno=start.requests_fd),
         start.objects_apart,
+        start.workers,
+        went,
     )
 
 
-async def _show(host: Host, page: Page, fed: FedAccess) -> None:
-    """Keep the metrics that are levels up to date. Readiness reads one of them."""
+def _contain(status: process.Status, went: Apart, class_name: str, is_own: bool) -> None:
+    """A class ended this place's last process. On a full disk that may be forgotten."""
+    try:
+        if went.note_end(class_name, is_own=is_own):
+            status.class_went_apart()
+    except OSError as error:
+        _log.error("that class %s ended a process cannot be written down: %s", class_name, error)
+
+
+async def _show(host: Host, page: Page, fed: FedAccess, went: Apart, is_aside: bool) -> None:
+    """Keep the metrics that are levels up to date, of which readiness reads one, and what others wrote."""
     shown = Progress(0, 0, 0)
+    accounts = _name_accounts(page, host)
     while True:
         progress = host.log.progress
         page.add(_LOG_GROUPS, progress.groups - shown.groups)
         page.add(_LOG_RECORDS, progress.records - shown.records)
         page.set(_LOG_WAITING, progress.waiting)
         shown = progress
+        for row, account, before_us in accounts:
+            page.add(row, account.cpu_ns // 1_000 - before_us[0])
+            before_us[0] = account.cpu_ns // 1_000
+        page.set(_RESIDENT, process.resident_bytes())
         page.set(_LIVE, host.live)
         page.set(_HISTORY_BYTES, host.log.history_bytes)
+        page.set(_HISTORY_DAMAGED, host.log.is_history_damaged)
         page.set(_ALARMS, host.node.alarms.running_count)
         page.set(_QUARANTINED, len(host.node.held()))
         page.set(_CLASSES_QUARANTINED, len(host.node.held_classes()))
         page.set(_READ_ONLY, not host.is_ready)
+        _look_apart(host, went, is_aside)
+        page.set(_CLASSES_APART, len(went.classes) if is_aside else 0)
         page.set(_SEQUENCE, fed.sequence)
         await asyncio.sleep(SHOW_SECONDS)
+
+
+def _name_accounts(page: Page, host: Host) -> list[tuple[int, Account, list[int]]]:
+    """The row that shows each class, and how much of it is shown. Classes beyond the last row share that."""
+    found = []
+    for number, (name, account) in enumerate(sorted(host.node.accounts.items())):
+        row = _CPU + min(number, ROWS_MAX - 1) * ROW_CELLS
+        page.name(row, name if number < ROWS_MAX - 1 else "(others)")
+        found.append((row, account, [0]))
+    return found
+
+
+def _look_apart(host: Host, went: Apart, is_aside: bool) -> None:
+    try:
+        went.look()
+        if is_aside:
+            went.tend(host.node.has_any)
+    except OSError as error:
+        _log.error("which classes are apart is unknown: %s", error)
 
 
 async def _report(gatekeeper: Gatekeeper, ask: Ask) -> None:
@@ -249,8 +310,10 @@ def _end_blamed(page: Page, status: process.Status, stage: Stage, verdict: Verdi
     """On the watchdog's thread."""
     stage.blame(verdict.mark)
     page.add(_BLOCKED)
-    status.failed(verdict.words)
-    os._exit(1)
+    try:
+        status.failed(verdict.words)
+    finally:  # also when users' code closed the pipe, or filled it
+        os._exit(1)
 
 
 if __name__ == "__main__":
