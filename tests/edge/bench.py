@@ -11,6 +11,7 @@ from edgestead.edge.routing import Routes
 from edgestead.edge.tools.phase import local_tools
 from edgestead.model import edge as documents
 from edgestead.model import names
+from edgestead.model.budgets.turns import Turns
 from edgestead.model.call import Profile
 from edgestead.model.ruleset_document import KIND_RULESET, encode
 from edgestead.store.changes import Change
@@ -117,6 +118,7 @@ class Bench:
             names=spelled,
             tools=tools,
             count=self.counted.append,
+            processor=Turns(self.clock.call_soon, self.clock.time, self.clock.time),
         )
         self.connection, self.client = ClientConnection(self.edge, port=80), Transport()
         self.connection.connection_made(self.client)

@@ -109,7 +109,7 @@ class RealOrigin:
     @property
     def seen(self):
         file = self.folder / "seen"
-        lines = file.read_text().splitlines() if file.exists() else []
+        *lines, _ = file.read_text().split("\n") if file.exists() else [""]  # the last is not written yet
         if self.kind == "caddy":
             return [_caddy_row(json.loads(line)) for line in lines if '"request"' in line]
         rows = [line.split("|", 2)[1:] for line in lines]

@@ -12,7 +12,7 @@ MEMORY_BYTES_MAX = 32 << 20
 CONNECTIONS = 600
 FILLINGS = {
     "half a head": (b"GET / HTTP/1.1\r\nHost: www.example.com\r\nx: " + b"y" * 60_000,),
-    "requests behind one another": (GET, GET * 100),
+    "requests behind one another": (GET, GET * 2_000),
 }
 
 

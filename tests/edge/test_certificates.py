@@ -1,12 +1,15 @@
-"""A folder of certificates that is not there: said once, with what to do, and taken up when it comes."""
+"""Which certificate a client gets: of a folder that comes, goes and breaks, and of those that are kept."""
 
 import logging
+import ssl
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import pytest
 
 from edgestead.cli.server.authority import Authority
-from edgestead.edge.http.certificates import Certificates, Terms
+from edgestead.edge.http.certificates import Certificates, Kept, Terms
+from tests.support.pairs import issued
 
 HOST = "www.edge.example"
 
@@ -52,3 +55,70 @@ def test_another_fault_of_the_folder_is_told_as_what_it_is(tmp_path, said):
     certificates.look()
     (line,) = said()
     assert line.endswith("cannot be read: Not a directory")
+
+
+def leaf_served(certificates, host):
+    """The certificate that a client of `host` would be given."""
+    context = certificates.context(host, Terms())
+    if context is None:
+        return None
+    to_client, to_server = ssl.MemoryBIO(), ssl.MemoryBIO()
+    asking = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    asking.check_hostname, asking.verify_mode = False, ssl.CERT_NONE
+    client = asking.wrap_bio(to_client, to_server, server_hostname=host)
+    server = context.wrap_bio(to_server, to_client, server_side=True)
+    for side in (client, server, client):
+        with suppress(ssl.SSLWantReadError):
+            side.do_handshake()
+    return client.getpeercert(binary_form=True)
+
+
+def der(pair):
+    return ssl.PEM_cert_to_DER_cert(pair.chain)
+
+
+def test_what_is_kept_is_served_by_name_and_taken_up_when_it_changes(tmp_path):
+    own, every, new = issued(HOST), issued("*.edge.example"), issued(HOST)
+    shelf = [[Kept((HOST,), *encoded(own)), Kept(("*.edge.example",), *encoded(every))]]
+    certificates = Certificates(None, lambda: shelf.pop() if shelf else None)
+
+    assert leaf_served(certificates, HOST) == der(own)
+    assert leaf_served(certificates, "other.edge.example") == der(every)
+    assert leaf_served(certificates, "edge.example") is None
+    certificates.look()
+    assert leaf_served(certificates, HOST) == der(own)
+
+    shelf.append([Kept((HOST,), *encoded(new))])
+    certificates.look()
+    assert leaf_served(certificates, HOST) == der(new)
+    assert leaf_served(certificates, "other.edge.example") is None
+
+
+def test_the_operators_own_files_win_a_wildcard_too_and_default_comes_last(tmp_path):
+    kept, files, fallback = issued(HOST), issued("*.edge.example"), issued("default.example")
+    shelf = [[Kept((HOST, "kept.example"), *encoded(kept))]]
+    certificates = Certificates(tmp_path, lambda: shelf.pop() if shelf else None)
+    assert leaf_served(certificates, HOST) == der(kept)
+
+    (tmp_path / "_.edge.example.pem").write_text("".join(files))
+    (tmp_path / "default.pem").write_text("".join(fallback))
+    certificates.look()
+    assert leaf_served(certificates, HOST) == der(files)
+    assert leaf_served(certificates, "kept.example") == der(kept)
+    assert leaf_served(certificates, "nobody.example") == der(fallback)
+
+
+def test_a_pair_that_does_not_fit_takes_nothing_else_away(said):
+    own, other = issued(HOST), issued("other.example")
+    shelf = [
+        [Kept((HOST,), own.chain.encode(), other.key.encode()), Kept(("other.example",), *encoded(other))]
+    ]
+    certificates = Certificates(None, lambda: shelf.pop() if shelf else None)
+
+    assert certificates.context(HOST, Terms()) is None
+    assert leaf_served(certificates, "other.example") == der(other)
+    assert HOST in said()[0]
+
+
+def encoded(pair):
+    return pair.chain.encode(), pair.key.encode()

@@ -4,7 +4,9 @@ import pytest
 
 from edgestead.edge.exchanges import turns as inspection_turns
 from edgestead.edge.exchanges.turns import PER_ADDRESS_MAX, WAITING_MAX, Owner, Turns
+from edgestead.model.budgets.ledger import Ledger, Levels
 from edgestead.model.budgets.networks import network_of
+from edgestead.model.budgets.table import HTTP_BYTES, HTTP_BYTES_ADDRESS
 
 TURN_SECONDS, SLICE_SECONDS = 1 / 2048, 4 / 2048  # of the invented clock, which has no rounding then
 
@@ -249,3 +251,27 @@ def test_an_error_of_one_stops_no_other(world):
 )
 def test_an_ipv6_address_counts_by_its_first_half(one, other, is_same):
     assert (network_of(one) == network_of(other)) == is_same
+
+
+def test_what_waits_is_drawn_on_the_memory_of_its_address_and_given_back():
+    ledger, world = Ledger(tell=lambda *_: None), World()
+    memory = Levels(ledger, HTTP_BYTES_ADDRESS, HTTP_BYTES)
+    world.turns = Turns(world.loop.soon.append, lambda: world.loop.now, ledger, memory)
+    large = HTTP_BYTES_ADDRESS.limit // 8
+    works = [world.work(number, 3) for number in range(12)]
+    for number, work in enumerate(works):
+        owner = Owner(world.ended.append, lambda number=number: world.crowded.append(number), large)
+        world.turns.wait(f"2001:db8::{number:x}", work, owner)
+    other = world.work("other", 3)
+    world.turns.wait("192.0.2.1", other, Owner(world.ended.append, lambda: None, large))
+    held = dict(memory.held)
+    world.turns.leave("2001:db8::1", works[0])
+    left = memory.held["2001:db8::/64"]
+    world.loop.run()
+
+    assert world.crowded == [8, 9, 10, 11]
+    assert held == {"2001:db8::/64": 8 * large, "192.0.2.1": large}
+    assert left == 7 * large
+    assert sorted(map(str, world.ended)) == sorted([*map(str, range(1, 8)), "other"])
+    assert memory.held == {}
+    assert ledger.refused(HTTP_BYTES_ADDRESS) == 4

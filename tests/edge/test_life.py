@@ -77,7 +77,8 @@ def crowded(tmp_path):
 
 
 def test_workers_that_are_killed_under_load_cost_connections_and_no_wrong_answer(crowded):
-    host, _ = crowded.origin(counts_body)
+    host, origin = crowded.origin(counts_body)
+    origin.keeps = False  # hundreds of MiB
     visitors, chance = Visitors(crowded, host, 8), random.Random(9)
     try:
         for _ in range(KILLS):

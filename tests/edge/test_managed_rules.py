@@ -14,8 +14,11 @@ from edgestead.edge.exchanges.later import Later, finish
 from edgestead.edge.managed import rules as managed_rules
 from edgestead.edge.tools.engines import ManagedRules
 from edgestead.edge.tools.phase import local_tools
+from edgestead.model.budgets.ledger import Ledger
+from edgestead.model.budgets.table import EDGE_INSPECTION_WORK
 from edgestead.waf.bodies import multipart
 from edgestead.waf.engine import Engine
+from edgestead.waf.limits import TOO_MUCH_WORK
 from edgestead.waf.load.compile import RuleSet
 from tests.edge.made import BROWSER, Edge, Seen, ask, rule
 
@@ -374,7 +377,24 @@ def test_an_event_names_the_limit_that_was_met(guarded: Edge) -> None:
     assert decision.description == "The request cannot be inspected: it has more than 1,000 arguments"
 
 
+def test_too_much_work_is_counted_as_a_budget_that_is_spent(
+    rules: ManagedRules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, ledger = Seen(), Ledger(tell=lambda *_: None)
+    edge = served(Edge(local_tools(seen)._replace(managed=rules, ledger=ledger), seen), execute(60))
+    assert asked(edge, "/?a=b") is None
+    assert asked(edge, "/?" + "a&" * 1_001).status == 414  # type: ignore[union-attr]
+    assert ledger.refused(EDGE_INSPECTION_WORK) == 0
+    monkeypatch.setattr(Engine.inspect, "__kwdefaults__", {"work_units_max": 1})
+
+    refused = asked(edge, "/?a=b")
+
+    assert refused is not None
+    assert refused.status == EDGE_INSPECTION_WORK.status
+    assert ledger.refused(EDGE_INSPECTION_WORK) == 1
+
+
 def test_every_reason_of_a_refusal_has_words() -> None:
     sources = "".join(path.read_text() for path in Path(waf.__file__).parent.rglob("*.py"))
-    reasons = {*re.findall(r'Refused\("([a-z-]+)", \d+\)', sources), multipart.MALFORMED}
+    reasons = {*re.findall(r'Refused\("([a-z-]+)", \d+\)', sources), multipart.MALFORMED, TOO_MUCH_WORK}
     assert reasons == managed_rules._LIMITS.keys()

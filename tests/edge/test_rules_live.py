@@ -98,6 +98,24 @@ def test_the_accounts_rules_come_first(site, put):
     assert (answer.status, answer.body, answer.headers[b"content-type"]) == (418, b"account", b"text/plain")
 
 
+def test_an_address_is_kept_out_and_let_in_again(site, put):
+    host, _ = site.origin()
+    put(CUSTOM, on(host, "block", 'http.request.uri.path eq "/admin"'))
+    rules = f"/zones/{site.zone_id}/firewall/access_rules/rules"
+
+    def make(mode, target, value):
+        body = {"mode": mode, "configuration": {"target": target, "value": value}}
+        return site.server.call("POST", rules, body).result["id"]
+
+    made = [make("block", "ip_range", "127.0.0.0/8"), make("block", "ip", "192.0.2.7")]
+    assert site.get(host).status == 403
+    made.append(make("whitelist", "ip", "127.0.0.1"))
+    assert [site.get(host, path).status for path in ("/", "/admin")] == [200, 200]
+    for rule_id in made:
+        site.server.call("DELETE", f"{rules}/{rule_id}")
+    assert [site.get(host, path).status for path in ("/", "/admin")] == [200, 403]
+
+
 def test_requests_are_changed_on_their_way_and_answers_on_theirs(site, put):
     host, origin = site.origin(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nx-powered-by: x\r\n\r\nok")
     headers = {

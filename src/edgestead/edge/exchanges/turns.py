@@ -20,9 +20,9 @@ An address begins with what the least served one of those who wait has had, and 
 quiet earns nothing, and neither does it cost anything. An IPv6 address counts by its /64, which one household
 or server has.
 
-Who waits is held in memory with all that was made of it. Over `PER_ADDRESS_MAX` there is no room for a
-newcomer of that address; over `WAITING_MAX` there is none for the last of those who used most, of the
-address of which most wait.
+Who waits is held in memory with all that was made of it, drawn on the memory of its address (`ends`): where
+that is spent, and over `PER_ADDRESS_MAX`, there is no room for a newcomer of that address; over
+`WAITING_MAX` there is none for the last of those who used most, of the address of which most wait.
 """
 
 from collections import OrderedDict
@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 
 from edgestead.edge.exchanges.later import Later
 from edgestead.model.budgets import table
-from edgestead.model.budgets.ledger import Ledger
+from edgestead.model.budgets.ledger import Ledger, Levels
 from edgestead.model.budgets.networks import network_of
 
 SLICE_SECONDS = 0.002  # what a request gets at once
@@ -44,10 +44,11 @@ PER_ADDRESS_MAX = table.EDGE_INSPECTIONS_ADDRESS.limit  # each holds its body, a
 
 
 class Owner(NamedTuple):
-    """Whom to tell: `settle` the outcome, or `crowd_out` that there is no room."""
+    """Whom to tell: `settle` the outcome, or `crowd_out` that there is no room. `held_bytes` wait with it."""
 
     settle: Callable[[Any], None]
     crowd_out: Callable[[], None]
+    held_bytes: int = 0
 
 
 class _Share:
@@ -84,22 +85,26 @@ class _Share:
         found: tuple[Later, Owner] = class_.popitem()
         return found
 
-    def remove(self, later: Later) -> bool:
-        found = self.classes[_class_of(later)].pop(later, None) is not None
-        self.waiting -= found
+    def remove(self, later: Later) -> Owner | None:
+        found: Owner | None = self.classes[_class_of(later)].pop(later, None)
+        self.waiting -= found is not None
         return found
 
 
 class Turns:
-    """`call_soon` is the loop's. Shares are forgotten when nobody of an address waits any more."""
+    """`call_soon` is the loop's. Shares are forgotten when nobody of an address waits any more.
+
+    What waits is drawn on the address's `memory`; without that there is no limit but their number.
+    """
 
     def __init__(
         self,
         call_soon: Callable[[Callable[[], None]], object],
         clock: Callable[[], float] = perf_counter,
         ledger: Ledger | None = None,
+        memory: Levels | None = None,
     ) -> None:
-        self._ledger = ledger or Ledger()
+        self._ledger, self._memory = ledger or Ledger(), memory
         self._call_soon = call_soon
         self._clock = clock
         self._shares: dict[str, _Share] = {}
@@ -124,13 +129,17 @@ class Turns:
         """
         name = network_of(address)
         share = self._shares.get(name)
-        if share is None:
-            share = self._shares[name] = _Share(name, self._floor() + later.used_seconds)
-            heappush(self._least, share)
-        elif share.waiting >= PER_ADDRESS_MAX:
+        if share is not None and share.waiting >= PER_ADDRESS_MAX:
             self._ledger.refuse(table.EDGE_INSPECTIONS_ADDRESS, name)
             owner.crowd_out()
             return
+        held = owner.held_bytes
+        if self._memory is not None and self._memory.draw(name, held, held, table.SPARE_BYTES) is not None:
+            owner.crowd_out()
+            return
+        if share is None:
+            share = self._shares[name] = _Share(name, self._floor() + later.used_seconds)
+            heappush(self._least, share)
         share.add(later, owner)
         self.waiting += 1
         self._call()
@@ -140,9 +149,15 @@ class Turns:
     def leave(self, address: str, later: Later) -> None:
         """Nobody waits for it any more: what it holds is let go. Harmless when its owner was told."""
         share = self._shares.get(network_of(address))
-        if share is not None and share.remove(later):
+        owner = None if share is None else share.remove(later)
+        if share is not None and owner is not None:
             self.waiting -= 1
+            self._release(share, owner)
             self._forget_empty(share)
+
+    def _release(self, share: _Share, owner: Owner) -> None:
+        if self._memory is not None and owner.held_bytes:
+            self._memory.release(share.name, owner.held_bytes)
 
     def _floor(self) -> float:
         while self._least and not self._is_known(self._least[0]):
@@ -157,6 +172,7 @@ class Turns:
         self._ledger.refuse(table.EDGE_INSPECTIONS, share.name)
         _, owner = share.last()
         self.waiting -= 1
+        self._release(share, owner)
         self._forget_empty(share)
         owner.crowd_out()
 
@@ -190,6 +206,7 @@ class Turns:
             return now
         later, owner = share.first()
         self.waiting -= 1
+        outcome = None
         try:
             outcome = later.go_on(end - now)
             if outcome is later:
@@ -198,6 +215,8 @@ class Turns:
             else:
                 owner.settle(outcome)
         finally:
+            if outcome is not later:
+                self._release(share, owner)
             after = self._clock()
             share.served_seconds += after - now
             if share.waiting:

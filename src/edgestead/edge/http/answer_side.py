@@ -147,3 +147,4 @@ class AnswerSide(Ends, eq=False):
         self.state = _ANSWERING
         self.client.head(status, headers, length, bodyless=bodyless, drained=self.body is _ENDED)
         self.worker.count(status)
+        self.worker.took(self.exchange.arrived_us)

@@ -1,7 +1,7 @@
-"""The certificates of the edge: a folder, read again when it changes.
+"""The certificates of the edge and of DNS: a folder, read again when it changes, and those the server keeps.
 
 Owns  which file belongs to which name, contexts by name and terms, taking up what has changed.
-Not   a zone's settings, which come in as terms; TLS itself.
+Not   a zone's settings, which come in as terms; where kept certificates come from; TLS itself.
 
     NAME.pem               certificate, chain and key in one file
     NAME.crt + NAME.key    the same in two
@@ -9,13 +9,14 @@ Not   a zone's settings, which come in as terms; TLS itself.
 
 NAME is a host name; `_.example.com` (or `*.example.com`) is the wildcard, `default` serves whoever names no
 host, or one without a certificate. Files that cannot be read are logged; what was there before stays in use.
+What the operator put there goes before what the server keeps, a wildcard too; `default` goes last.
 A change takes effect for new connections: those that are open keep what they began with.
 """
 
 import logging
 import os
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -33,10 +34,14 @@ log = logging.getLogger(__name__)
 
 
 class Terms(NamedTuple):
-    """What a zone asks of TLS. `ciphers` are OpenSSL's names, for TLS 1.2; none means the modern ones."""
+    """What a zone asks of TLS. `ciphers` are OpenSSL's names, for TLS 1.2; none means the modern ones.
+
+    `protocol` is what is spoken within, as ALPN names it.
+    """
 
     minimum: str = "1.2"
     ciphers: tuple[str, ...] = ()
+    protocol: str = "http/1.1"
 
 
 class _Files(NamedTuple):
@@ -54,9 +59,25 @@ class _Content(NamedTuple):
     key: bytes
 
 
+class Kept(NamedTuple):
+    """A certificate that the server keeps, with its chain, and its key (PEM). Names may begin with `*.`."""
+
+    names: tuple[str, ...]
+    chain: bytes
+    key: bytes
+
+
+Take = Callable[[], Iterable[Kept] | None]
+"""Every kept certificate when they are others than at the last call; None otherwise."""
+
+
 class Certificates:
-    def __init__(self, folder: Path) -> None:
+    """`folder` None: the operator brings none. `take` is called at each look."""
+
+    def __init__(self, folder: Path | None, take: Take = lambda: None) -> None:
         self._folder = folder
+        self._take = take
+        self._kept: dict[str, _Content] = {}
         self._files: dict[str, _Files] = {}
         self._good: dict[str, _Content] = {}
         self._bad: dict[str, _Files] = {}  # what was read in vain: once is enough
@@ -73,21 +94,48 @@ class Certificates:
         for name in before.keys() & self._files.keys():
             if self._files[name] != before[name] and self._read(name):
                 self._forget(name)
+        for name in self._files.keys() - before.keys():
+            self._forget(name)  # of what is kept for the same name
+        found = self._take()
+        if found is not None:
+            self._take_kept(found)
 
     def context(self, host: str, terms: Terms) -> ssl.SSLContext | None:
         """What a connection to a host (lower case) is served with; None when nothing fits."""
-        for name in (host, "_." + host.partition(".")[2], DEFAULT):
-            if name in self._files:
-                return self._contexts.get((name, terms)) or self._make(name, terms)
-        return None
+        names = (host, "_." + host.partition(".")[2])
+        for held in (self._files, self._kept):
+            for name in names:
+                if name in held:
+                    return self._contexts.get((name, terms)) or self._make(name, terms)
+        return self._contexts.get((DEFAULT, terms)) or self._make(DEFAULT, terms)
+
+    def _take_kept(self, found: Iterable[Kept]) -> None:
+        before = self._kept
+        self._kept = {_file_name(name): _Content(one.chain, one.key) for one in found for name in one.names}
+        for name in before:
+            if before[name] != self._kept.get(name) and name not in self._files:
+                self._forget(name)
 
     def _make(self, name: str, terms: Terms) -> ssl.SSLContext | None:
-        if name not in self._good and not self._read(name):
+        content = self._content(name)
+        if content is None:
+            return None
+        try:
+            context = _context(content, terms)
+        except OSError as error:  # ssl.SSLError is one
+            log.error("the certificate of %s cannot be used: %s", name, error)
             return None
         if len(self._contexts) >= CONTEXTS_MAX:
             self._contexts.clear()
-        context = self._contexts[name, terms] = _context(self._good[name], terms)
+        self._contexts[name, terms] = context
         return context
+
+    def _content(self, name: str) -> _Content | None:
+        if name not in self._files:
+            return self._kept.get(name)
+        if name not in self._good and not self._read(name):
+            return None
+        return self._good[name]
 
     def _read(self, name: str) -> bool:
         """Read a name's files; False, with what was there before still in use, when they are no good."""
@@ -121,6 +169,8 @@ class Certificates:
         self._contexts = {key: context for key, context in self._contexts.items() if key[0] != name}
 
     def _find(self) -> Iterator[tuple[str, _Files]]:
+        if self._folder is None:
+            return
         try:
             entries = sorted(self._folder.iterdir())[:FILES_MAX]
         except OSError as error:
@@ -137,8 +187,11 @@ class Certificates:
             except OSError:
                 continue  # half of a pair: the other one is still to come
             stamp = tuple((one.st_mtime_ns, one.st_size, one.st_ino) for one in stats)
-            name = (entry.name if entry.is_dir() else entry.stem).lower().replace("*.", "_.", 1)
-            yield name, _Files(*pair, stamp)
+            yield _file_name(entry.name if entry.is_dir() else entry.stem), _Files(*pair, stamp)
+
+
+def _file_name(name: str) -> str:
+    return name.lower().replace("*.", "_.", 1)
 
 
 def pair_of(entry: Path) -> tuple[Path, Path] | None:
@@ -172,7 +225,7 @@ def _context(content: _Content, terms: Terms) -> ssl.SSLContext:
         except ssl.SSLError:
             log.error("none of a zone's ciphers is known: %s", ":".join(terms.ciphers)[:200])
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION | ssl.OP_CIPHER_SERVER_PREFERENCE
-    context.set_alpn_protocols(["http/1.1"])
+    context.set_alpn_protocols([terms.protocol])
     with _in_memory(content.chain) as chain, _in_memory(content.key) as key:
         context.load_cert_chain(chain, key, password="")  # never asks at a terminal
     return context

@@ -78,6 +78,7 @@ class ClientConnection(Driver[ExchangeMachine]):
         if self._hello is not None:
             self._tls = _facts(transport, self._hello)
         self._trusted = self.edge.trust.trusts(self._peer)
+        self._take_turns("" if self._trusted else self._peer)
         self._note_state()
         self._connection.account = self.edge.admit(self, self._peer, trusted=self._trusted)
         if self._connection.account is None:
@@ -108,8 +109,15 @@ class ClientConnection(Driver[ExchangeMachine]):
         self._serve(current)
 
     def data_received(self, data: bytes) -> None:
+        if self._processor.must_wait(len(data)):
+            self._put_off(data)
+            return
+        self._connection.receive(data)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """All that was received is read: what follows from it."""
         connection = self._connection
-        connection.receive(data)
         if connection.entered != self._entered:
             self._note_state()
         if connection.actions:
@@ -120,7 +128,7 @@ class ClientConnection(Driver[ExchangeMachine]):
 
     def _read_on(self) -> None:
         self._connection.read_on()
-        self.data_received(b"")
+        self._go_on()
 
     def _serve(self, request: ExchangeMachine) -> None:
         """As far as what is here of it goes. It waits for a client that does not take its answers."""

@@ -102,6 +102,7 @@ class Ends(msgspec.Struct, eq=False):
         """Answer in the place of the origin, and be through."""
         self._leave_all(_DONE)
         self.worker.count(response.status)
+        self.worker.took(self.exchange.arrived_us)
         self.client.answer(response, drained=self.body is _ENDED)
 
     def _cut(self) -> None:
@@ -139,7 +140,16 @@ class Ends(msgspec.Struct, eq=False):
 
         self._waiting.append(later)
         self.client.wait(limits.INSPECTION_SECONDS_MAX)
-        self.worker.turns.wait(self.exchange.client, later, Owner(settled, crowded_out))
+        owner = Owner(settled, crowded_out, self._inspected_bytes)
+        self.worker.turns.wait(self.exchange.client, later, owner)
+
+    @property
+    def _inspected_bytes(self) -> int:
+        """What an inspection holds, about: it is not known before it ends."""
+        octets = max(len(self.exchange.body), self.held_bytes)
+        if self._held is not None:
+            octets += sum(map(len, self._held.chunks))
+        return limits.INSPECTION_BYTES + limits.INSPECTION_BYTES_PER_BYTE * octets
 
     def _leave_turns(self) -> None:
         waiting, self._waiting = self._waiting, []

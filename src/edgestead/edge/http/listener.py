@@ -29,7 +29,7 @@ from edgestead.model.budgets.ledger import UNLIMITED, Levels
 from edgestead.model.budgets.networks import network_of
 
 BACKLOG = 1_024
-ACCEPTS_AT_ONCE = 64  # before other things on the loop get their turn
+ACCEPTS_AT_ONCE = 16  # half a millisecond, before other things on the loop get their turn
 PAUSE_SECONDS = 0.5  # when there are no descriptors left
 LOOK_SECONDS = 2.0  # between two looks at the folder of certificates
 

@@ -130,3 +130,6 @@ class Worker(Protocol):
 
     @property
     def count(self) -> Callable[[int], None]: ...
+
+    @property
+    def took(self) -> Callable[[int], None]: ...

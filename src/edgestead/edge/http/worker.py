@@ -20,6 +20,7 @@ from edgestead.http1.connections import Account, Connections
 from edgestead.http1.head import Refused
 from edgestead.model.budgets import table
 from edgestead.model.budgets.ledger import Ledger
+from edgestead.model.budgets.turns import Turns as Processor
 
 if TYPE_CHECKING:
     from edgestead.edge.http.client import ClientConnection
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
 class Edge:
     """`origin_port` None means 80, and 443 for TLS. `count` is told the status of every answer, `turned_away`
-    of every connection that there is no room for. `ledger` has what clients draw on.
+    of every connection that there is no room for, `took` when a request arrived whose answer begins now.
+    `ledger` has what clients draw on.
     """
 
     def __init__(
@@ -42,9 +44,11 @@ class Edge:
         tools: Tools,
         count: Callable[[int], None],
         turned_away: Callable[[], None] = lambda: None,
+        took: Callable[[int], None] = lambda arrived_us: None,
         origin_port: int | None = None,
         per_address_max: int | None = None,
         ledger: Ledger | None = None,
+        processor: Processor | None = None,
     ) -> None:
         self.loop = loop
         self.routes = routes
@@ -57,14 +61,10 @@ class Edge:
         self.observer = tools.observer
         self.count = count
         self.turned_away = turned_away
+        self.took = took
         self.origin_port = origin_port
         self.ledger = ledger or Ledger()
-        self.turns = Turns(loop.call_soon, ledger=self.ledger)
-        self.is_ending = False
-        # The time of the next sweep. Deadlines count from it: exact enough for seconds, never too early, and
-        # no request asks for the time.
-        self.soon = loop.time() + limits.SWEEP_SECONDS
-        self.date = b""  # as headers say it; behind by as much as a sweep is away
+        self.processor = processor or Processor(loop.call_soon, loop.time)
         self.accounts = Connections(
             None,
             per_address_max,
@@ -72,6 +72,12 @@ class Edge:
             each=table.EDGE_CONNECTIONS_ADDRESS,
             total=table.EDGE_CONNECTIONS,
         )
+        self.turns = Turns(loop.call_soon, ledger=self.ledger, memory=self.accounts.memory)
+        self.is_ending = False
+        # The time of the next sweep. Deadlines count from it: exact enough for seconds, never too early, and
+        # no request asks for the time.
+        self.soon = loop.time() + limits.SWEEP_SECONDS
+        self.date = b""  # as headers say it; behind by as much as a sweep is away
         self._clients: dict[ClientConnection, Account] = {}
         self._empty = asyncio.Event()
         self._sweeping: asyncio.TimerHandle | None = None

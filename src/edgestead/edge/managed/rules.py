@@ -44,6 +44,7 @@ from edgestead.edge.tools.phase import Silent, Step, Tools, ZoneRules
 from edgestead.edge.tools.refusals import stopped
 from edgestead.edge.tools.skips import skips_of
 from edgestead.language import View
+from edgestead.model.budgets.table import EDGE_INSPECTION_WORK
 from edgestead.model.events import Contribution, Decision
 from edgestead.model.ruleset_document import RulesetDocument
 from edgestead.waf.bodies.json import NAMES_BYTES_MAX
@@ -56,6 +57,7 @@ from edgestead.waf.limits import (
     JSON_DEPTH_MAX,
     PART_HEADER_BYTES_MAX,
     PARTS_MAX,
+    TOO_MUCH_WORK,
     XML_DEPTH_MAX,
     XML_NODES_MAX,
 )
@@ -82,7 +84,7 @@ _LIMITS = {  # what a refusal's reason means, for people
     "part-headers": f"the headers of a part are more than {PART_HEADER_BYTES_MAX:,} bytes",
     "parts": f"it has more than {PARTS_MAX} parts",
     "transfer-encoding": "a part of it is encoded",
-    "work": "to inspect it is too much work",
+    TOO_MUCH_WORK: "to inspect it is too much work",
     "xml-depth": f"its XML is more than {XML_DEPTH_MAX} deep",
     "xml-entities": "its XML declares entities",
     "xml-nodes": f"its XML has more than {XML_NODES_MAX:,} elements and attributes",
@@ -225,6 +227,8 @@ class _Execute(NamedTuple):
 
     def _refused(self, exchange: Exchange, verdict: Verdict, policy: Policy) -> Response | None:
         """The inspection ended at a limit, or at a body that cannot be read."""
+        if verdict.refused == TOO_MUCH_WORK and self.tools.ledger is not None:
+            self.tools.ledger.refuse(EDGE_INSPECTION_WORK, exchange.client)
         if policy.only_logs:
             self.tools.observer.decided(exchange, self._decision(verdict, "log", 0))
             return None

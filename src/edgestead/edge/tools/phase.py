@@ -14,6 +14,7 @@ from edgestead.edge.exchanges.later import Later
 from edgestead.edge.tools.clearance import KEY_OCTETS, Clearances, Key
 from edgestead.edge.tools.engines import NO_RULES, ManagedRules
 from edgestead.edge.tools.rates import Rates, memory_octets
+from edgestead.model.budgets.ledger import Ledger
 from edgestead.model.events import Decision
 from edgestead.model.ruleset_document import RulesetDocument
 
@@ -60,6 +61,7 @@ class Tools(NamedTuple):
     observer: Observer = Silent()
     https_port: int = 443  # where this server's own TLS is, for who came by a port
     managed: ManagedRules = NO_RULES
+    ledger: Ledger | None = None  # where refusals over budgets are counted and told
 
 
 def local_tools(observer: Observer | None = None) -> Tools:

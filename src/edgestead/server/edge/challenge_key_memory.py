@@ -1,34 +1,25 @@
 """The keys of clearances in memory that edge processes share: how a new key reaches them while they run.
 
-Owns  the form of that memory, `KeyWriter` of the supervisor, `KeyReader` of an edge process.
-Not   the file of the keys; signing.
-
-    16 octets   BLAKE2s of all that follows
-     4 octets   length
-     ...        the keys, the newest first, as MessagePack
-
-There is one writer. A reader that meets it in the middle of its work sees a digest that does not fit, and
-keeps what it has until it looks again.
+Owns  `KeyWriter` of the supervisor, `KeyReader` of an edge process: the keys, newest first, as MessagePack.
+Not   the file of the keys; the frame around them (`server.framed`); signing.
 """
 
-import hashlib
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
 
 from edgestead.edge.tools.clearance import Key
+from edgestead.server import framed
 from edgestead.server.edge import challenge_keys
 from edgestead.server.errors import StartError
 
 MEMORY_OCTETS = 4_096  # a key takes 50; 14 of them are kept
 LOOK_SECONDS_MAX = 3_600.0  # the clock of the wall may be set meanwhile
 
-_DIGEST_OCTETS, _LENGTH_OCTETS = 16, 4
-_HEAD_OCTETS = _DIGEST_OCTETS + _LENGTH_OCTETS
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(tuple[Key, ...]).decode
 _log = logging.getLogger("edgestead.server")
@@ -68,36 +59,19 @@ class KeyWriter:
         return min(LOOK_SECONDS_MAX, max(1.0, self._kept.due_s - now_s))
 
     def _write(self) -> None:
-        os.pwrite(self.fd, _framed(self._kept.keys), 0)
-
-
-def _framed(keys: Sequence[Key]) -> bytes:
-    content = _encode(keys)
-    if len(content) > MEMORY_OCTETS - _HEAD_OCTETS:
-        raise StartError(f"{challenge_keys.FILE_NAME} holds too many keys")
-    rest = len(content).to_bytes(_LENGTH_OCTETS) + content
-    return _digest(rest) + rest
-
-
-def _digest(octets: bytes) -> bytes:
-    return hashlib.blake2s(octets, digest_size=_DIGEST_OCTETS).digest()
+        content = _encode(self._kept.keys)
+        if len(content) > MEMORY_OCTETS - framed.HEAD_OCTETS:
+            raise StartError(f"{challenge_keys.FILE_NAME} holds too many keys")
+        framed.write(self.fd, content)
 
 
 class KeyReader:
     """One process's look at the memory. Not thread-safe."""
 
     def __init__(self, fd: int) -> None:
-        self._fd = fd
-        self._seen = b""
+        self._reader = framed.Reader(fd, MEMORY_OCTETS)
 
     def changed(self) -> tuple[Key, ...] | None:
         """The keys, when they are others than at the last call; None otherwise. About 1 µs."""
-        octets = os.pread(self._fd, MEMORY_OCTETS, 0)
-        digest = octets[:_DIGEST_OCTETS]
-        if digest == self._seen:
-            return None
-        end = _HEAD_OCTETS + int.from_bytes(octets[_DIGEST_OCTETS:_HEAD_OCTETS])
-        if _digest(octets[_DIGEST_OCTETS:end]) != digest:
-            return None  # it is being written
-        self._seen = digest
-        return _decode(octets[_HEAD_OCTETS:end])
+        content = self._reader.changed()
+        return None if content is None else _decode(content)

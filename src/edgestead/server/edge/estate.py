@@ -48,10 +48,12 @@ class Shared:
         self.rates_fd = os.memfd_create("edgestead-edge-rates", os.MFD_CLOEXEC)
         undo.callback(os.close, self.rates_fd)
         os.ftruncate(self.rates_fd, rates.memory_octets(workers))
+        self.certificates_fd = os.memfd_create("edgestead-certificates", os.MFD_CLOEXEC)
+        undo.callback(os.close, self.certificates_fd)
 
     @property
     def descriptors(self) -> list[int]:
-        return [self.events_fd, self.rates_fd, self.challenge_keys.fd]
+        return [self.events_fd, self.rates_fd, self.challenge_keys.fd, self.certificates_fd]
 
 
 def start_of(
@@ -81,5 +83,6 @@ def start_of(
         rates_secret=shared.rates_secret,
         events_fd=shared.events_fd,
         challenge_keys_fd=shared.challenge_keys.fd,
+        certificates_fd=shared.certificates_fd,
         rules_dir=shared.rules_dir,
     )

@@ -11,6 +11,7 @@ import asyncio
 import signal
 import socket
 import sys
+import time
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -33,6 +34,7 @@ from edgestead.model.counters import VERDICTS, Page, slot
 from edgestead.server import process
 from edgestead.server.edge import rules as edge_rules
 from edgestead.server.edge import tools as edge_tools
+from edgestead.server.edge.certificate_memory import CertificateReader
 from edgestead.server.edge.names import NameSource
 from edgestead.server.messages import EDGE_GROUP, EdgeStart
 
@@ -45,6 +47,7 @@ every system call, and so several times before a change is acknowledged. Python'
 patience where the machine has other work."""
 
 _ANSWERS = slot("edge_http_requests_total", "1xx") - 1  # plus the first digit of the status
+_SECONDS = slot("edge_http_request_seconds")
 _OPEN = slot("edge_http_connections_open")
 _REFUSED = slot("edge_http_connections_refused_total")
 _ZONES = slot("edge_http_zones")
@@ -68,7 +71,9 @@ async def _serve(start: EdgeStart) -> None:
     page = process.page(start.counters_fd)
     events = edge_tools.events_of(start, page)
     managed = edge_rules.managed_of(start)
-    tools = edge_tools.tools_of(start, page, events, managed)._replace(https_port=start.https_port)
+    tools = edge_tools.tools_of(start, page, events, managed)._replace(
+        https_port=start.https_port, ledger=Ledger(page)
+    )
     routes = Routes(tools)
     events.zone_id_of = lambda host: facts.id if (facts := routes.zone_of(host)) else None
     rules = edge_rules.RulesPart(start, managed, lambda: managed.ruleset_id in routes.executed())
@@ -116,9 +121,10 @@ def _edge(
         tools=tools,
         count=lambda status: page.add(_ANSWERS + status // 100),
         turned_away=lambda: page.add(_REFUSED),
+        took=lambda arrived_us: page.observe(_SECONDS, time.time_ns() // 1_000 - arrived_us),
         origin_port=start.origin_port,
         per_address_max=start.http_connections_per_address,
-        ledger=Ledger(page),
+        ledger=tools.ledger,
     )
 
 
@@ -127,7 +133,10 @@ async def _answer(start: EdgeStart, edge: Edge, follower: LoopFollower, stop: as
     stopped = asyncio.create_task(stop.wait())
     await asyncio.wait((may_serve, stopped), return_when=asyncio.FIRST_COMPLETED)
     if may_serve.done():
-        certificates = Certificates(Path(start.tls_dir)) if start.tls_dir else None
+        certificates = None
+        if start.https_fd >= 0:
+            kept = CertificateReader(start.certificates_fd)
+            certificates = Certificates(Path(start.tls_dir) if start.tls_dir else None, kept.changed)
         listener = Listener(edge, proxy_protocol=start.proxy_protocol, certificates=certificates)
         https = socket.socket(fileno=start.https_fd) if start.https_fd >= 0 else None
         await listener.open(socket.socket(fileno=start.http_fd), https)
