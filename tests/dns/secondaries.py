@@ -1,17 +1,19 @@
-"""Stock NSD and Knot as secondaries of ours, on addresses that nobody else uses (`peers`)."""
+"""Stock NSD, Knot and BIND as secondaries of ours, on addresses that nobody else uses (`peers`)."""
 
 import contextlib
 import subprocess
 import time
+from typing import NamedTuple
 
 import dns.exception
 import dns.message
 import dns.query
 
 from edgestead.testing.places import private_place
-from tests.dns.peers import PEERS
+from tests.dns.peers import PEERS, free_place
 
 BINARIES = {name: PEERS[name].binary for name in ("NSD", "Knot")}
+WITH_KEYS = {name: PEERS[name].binary for name in ("NSD", "Knot", "BIND")}
 ANSWER_SECONDS_MAX = 60
 
 _NSD = """
@@ -37,9 +39,15 @@ _NSD_ZONE = """
 zone:
   name: {apex}
   zonefile: {apex}zone
-  request-xfr: 127.0.0.1@{primary} NOKEY
-  allow-notify: 127.0.0.1 NOKEY
+  request-xfr: {primary_host}@{primary} {key}
+  allow-notify: {primary_host} {key}
   provide-xfr: 127.0.0.1 NOKEY
+"""
+_NSD_KEY = """
+key:
+  name: {name}
+  algorithm: {algorithm}
+  secret: {secret}
 """
 _KNOT = """
 server:
@@ -53,47 +61,129 @@ log:
     any: info
 database:
     storage: "{folder}"
-remote:
+{keys}remote:
   - id: primary
-    address: 127.0.0.1@{primary}
+    address: {primary_host}@{primary}
+    {with_key}
 acl:
+  - id: primary
+    address: {primary_host}
+    action: notify
+    {with_key}
   - id: local
     address: 127.0.0.1
-    action: [notify, transfer]
+    action: transfer
 template:
   - id: default
     storage: "{folder}"
     master: primary
-    acl: local
+    acl: [primary, local]
     zonefile-sync: -1
 zone:
 """
 _KNOT_ZONE = "  - domain: {apex}\n"
+_KNOT_KEY = """key:
+  - id: {name}
+    algorithm: {algorithm}
+    secret: {secret}
+"""
+_BIND = """
+options {{
+  directory "{folder}";
+  pid-file none;
+  session-keyfile none;
+  lock-file none;
+  listen-on port {port} {{ {host}; }};
+  listen-on-v6 {{ none; }};
+  recursion no;
+  dnssec-validation no;
+  notify no;
+  min-refresh-time 1;
+  min-retry-time 1;
+  max-retry-time 2;
+  allow-transfer {{ any; }};
+}};
+controls {{ }};
+{keys}
+"""
+_BIND_KEY = """
+key "{name}" {{ algorithm {algorithm}; secret "{secret}"; }};
+"""
+_BIND_ZONE = """
+zone "{apex}" {{
+  type secondary; file "{apex}zone"; masterfile-format text;
+  primaries {{ {primary_host} port {primary} {with_key}; }};
+  allow-notify {{ {notify}; }};
+}};
+"""
+
+
+class Form(NamedTuple):
+    """How a program is configured: head, zone, key, what a zone says of a key, and of none."""
+
+    head: str
+    zone: str
+    key: str
+    with_key: str
+    without: str
+    options: tuple[str, ...]
+
+
+FORMS = {
+    "NSD": Form(_NSD, _NSD_ZONE, _NSD_KEY, "{name}", "NOKEY", ("-d",)),
+    "Knot": Form(_KNOT, _KNOT_ZONE, _KNOT_KEY, "key: {name}", "", ()),
+    "BIND": Form(_BIND, _BIND_ZONE, _BIND_KEY, 'key "{name}"', "", ("-f", "-n", "1")),
+}
+
+
+def new_place(kind):
+    """Where nobody listens; BIND listens on addresses of an interface only."""
+    return free_place() if kind == "BIND" else private_place()
+
+
+class SharedKey(NamedTuple):
+    """`secret` is Base64."""
+
+    name: str
+    algorithm: str
+    secret: str
 
 
 class Secondary:
     """One running server; `log` is what it wrote."""
 
-    def __init__(self, kind, folder, primary, apexes):
-        self.kind, self._folder, self._primary, self._apexes = kind, folder, primary, apexes
-        self.host, self.port = private_place()
+    def __init__(self, kind, folder, primary, apexes, key=None, *, place=None, answers=True):
+        """`primary` is a port of 127.0.0.1, or host and port. With `answers` it has to get the first zone."""
+        self.kind, self._folder, self._apexes, self._key = kind, folder, apexes, key
+        self._primary = primary if isinstance(primary, tuple) else ("127.0.0.1", primary)
+        self.host, self.port = place or new_place(kind)
         folder.mkdir()
         self.process = self._start()
-        if not self._answers():
+        if answers and not self._answers():
             self.stop()
             raise AssertionError(f"{kind} does not answer:\n{self.log}")
 
     def _start(self):
-        config = self._folder / "config"
-        head, zone = (_NSD, _NSD_ZONE) if self.kind == "NSD" else (_KNOT, _KNOT_ZONE)
-        fields = {"folder": self._folder, "host": self.host, "port": self.port, "primary": self._primary}
-        zones = [zone.format(apex=apex, **fields) for apex in self._apexes]
+        config, form, key = self._folder / "config", FORMS[self.kind], self._key
+        with_key = form.with_key.format(**key._asdict()) if key else form.without
+        fields = {
+            "folder": self._folder,
+            "host": self.host,
+            "port": self.port,
+            "primary_host": self._primary[0],
+            "primary": self._primary[1],
+            "keys": form.key.format(**key._asdict()) if key else "",
+            "key": with_key,
+            "with_key": with_key,
+            "notify": with_key or self._primary[0],
+        }
+        head = form.head if "{keys}" in form.head else form.head + "{keys}"
+        zones = [form.zone.format(apex=apex, **fields) for apex in self._apexes]
         config.write_text(head.format(**fields) + "".join(zones))
-        more = ["-d"] if self.kind == "NSD" else []
         output = (self._folder / "output").open("ab")
         with output:
             return subprocess.Popen(
-                [BINARIES[self.kind], "-c", str(config), *more], stdout=output, stderr=output
+                [WITH_KEYS[self.kind], "-c", str(config), *form.options], stdout=output, stderr=output
             )
 
     def _answers(self):

@@ -14,13 +14,15 @@ import logging
 import secrets
 import socket
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from ipaddress import ip_address
+from types import MappingProxyType
 from typing import Any, Final
 
-from edgestead.dns import node, wire
+from edgestead.dns import node, tsig, wire
 from edgestead.dns.counters import Counters, Slot
+from edgestead.dns.keyring import Keyring
 from edgestead.dns.table import Table
 from edgestead.dns.wire import BadMessage
 from edgestead.dns.zone import Zone
@@ -39,6 +41,7 @@ RETRY_SECONDS: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 SENDS_PER_TURN_MAX: Final = 20  # then queries are answered
 TURN_SECONDS: Final = 0.1
 
+NOBODY: Final[Mapping[Target, bytes]] = MappingProxyType({})
 _NOTIFY: Final = 4 << 11
 _AA: Final = 0x0400
 _QR_AND_OPCODE: Final = 0xF8
@@ -69,7 +72,8 @@ class _Due:
 class Notifier:
     """Create it and report changes to it on the thread of the loop that runs it.
 
-    `seconds` is the loop's clock. Memory: one small object for each zone and target that is not done.
+    `signed_by` are the names of the keys that sign what targets are sent. `seconds` is the loop's clock.
+    Memory: one small object for each zone and target that is not done.
     """
 
     def __init__(
@@ -79,15 +83,20 @@ class Notifier:
         targets: Sequence[Target],
         *,
         seconds: Callable[[], float],
+        keyring: Keyring | None = None,
+        signed_by: Mapping[Target, bytes] = NOBODY,
         random_id: Callable[[], int] = lambda: secrets.randbelow(1 << 16),
     ) -> None:
         self._table = table
         self._counters = counters
+        self._keyring = keyring or Keyring()
+        self._signed_by = {(str(ip_address(host)), port): name for (host, port), name in signed_by.items()}
         self._targets = tuple((str(ip_address(host)), port) for host, port in targets)
         self._seconds = seconds
         self._random_id = random_id
         self._due: dict[Key, _Due] = {}
         self._queue: list[tuple[float, Key]] = []
+        self._missed: set[bytes] = set()
         self._wake = asyncio.Event()
         self._transports: dict[int, asyncio.DatagramTransport] = {}
 
@@ -159,7 +168,9 @@ class Notifier:
 
     def _turn(self, key: Key, due: _Due, now: float) -> int:
         zone = self._table.view.zones.get(key[0])
-        if zone is None or not (due.changed or due.tries):  # nothing to announce, or its gap is over
+        if (
+            zone is None or not zone.names or not (due.changed or due.tries)
+        ):  # nothing to announce, or its gap is over
             del self._due[key]
             return 0
         if due.tries == len(RETRY_SECONDS):
@@ -170,10 +181,20 @@ class Notifier:
         due.changed, due.id, due.sent_at = False, self._random_id(), now
         transport = self._transports.get(_family(key[1][0]))
         if transport is not None:
-            transport.sendto(_message(due.id, zone), key[1])
+            transport.sendto(self._message(due.id, zone, key[1]), key[1])
         self._plan(key, due, now + RETRY_SECONDS[due.tries])
         due.tries += 1
         return 1
+
+    def _message(self, id_: int, zone: Zone, target: Target) -> bytes:
+        message, name = _message(id_, zone), self._signed_by.get(target, b"")
+        key = self._keyring.keys.get(name)
+        if key is not None:
+            message, _ = tsig.sign(message, key, self._keyring.now_s())
+        elif name and name not in self._missed:
+            self._missed.add(name)
+            log.warning("there is no TSIG key %s: NOTIFY is sent without it", _shown(name))
+        return message
 
     def _give_up(self, key: Key) -> None:
         del self._due[key]

@@ -1,7 +1,7 @@
 """Full and incremental zone transfers to permitted secondaries (RFC 5936, RFC 1995).
 
-Owns  which clients may transfer, the kind of answer, and the messages of a transfer.
-Not   the connection (`tcp`); notifying secondaries (`notify`).
+Owns  which clients may transfer, by address or by key; the kind of answer, and the messages of a transfer.
+Not   the connection (`tcp`); notifying secondaries (`notify`); which key may what (`keyring`).
 
 A transfer works on references to the nodes as of one serial: nodes are immutable bytes, so a copy costs 16
 octets a name and the zone can change meanwhile. Owners are written as their labels below the apex and a
@@ -9,17 +9,21 @@ pointer to the question, which is the apex; so is every name in older types' rda
 most of what compression can save, without look-ups.
 """
 
+import contextlib
 import struct
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_address
 from typing import Final
 
-from edgestead.dns import node, wire
+from edgestead.dns import node, signed, tsig, wire
 from edgestead.dns.counters import Slot, Tally
 from edgestead.dns.journal import Journal, is_newer, serial_of
+from edgestead.dns.keyring import Keyring
 from edgestead.dns.outcome import AA, FORMERR, NOTAUTH, QR, REFUSED, SERVFAIL
 from edgestead.dns.query import Asked, read
+from edgestead.dns.signed import Records
 from edgestead.dns.table import Table
+from edgestead.dns.tsig import Key, Signer, Verdict
 from edgestead.dns.wire import BadMessage
 from edgestead.dns.zone import Zone
 from edgestead.model.budgets.ledger import Ledger, Levels
@@ -46,6 +50,7 @@ _SOA: Final = wire.SOA.to_bytes(2, "big") + b"\0\x01"
 _ONE_READY: Final = b"\1"
 _HEAD: Final = struct.Struct("!HHHHH")
 _HEAD_OCTETS: Final = 12
+_ID_OCTETS: Final = 2
 _OPCODE_AND_QR: Final = 0xF8
 _OPT: Final = b"\0" + struct.pack("!HHIH", wire.OPT, 1232, 0, 0)
 _RR_BODY_OCTETS: Final = 10
@@ -67,21 +72,25 @@ class Transfers:
         tally: Tally,
         networks: Sequence[Network],
         ledger: Ledger | None = None,
+        keyring: Keyring | None = None,
     ) -> None:
+        self._keyring = keyring or Keyring()
         self._running = Levels(ledger or Ledger(), DNS_TRANSFERS_ADDRESS, DNS_TRANSFERS)
         self._table = table
         self._journal = journal
         self._counts = tally.counts
         self._networks = networks
 
-    def begin(self, query: bytes, peer: str) -> Transfer | None:
+    def begin(self, query: bytes, peer: str, *, carried: bool = True) -> Transfer | None:
         """The messages for a request of the client at address `peer`; None when it requests no transfer.
 
-        The request is without its ID.
+        The request is without its ID. `carried`: the way that it came may carry a zone at all.
         """
         if query[0] & _OPCODE_AND_QR:
             return None
         try:
+            sender = self._keyring.judge(query)
+            query = sender.message[_ID_OCTETS:]
             asked = read(query)
             kind = asked.question[-4:]
             if kind not in (_AXFR, _IXFR) or (asked.opt is not None and asked.opt.version):
@@ -89,16 +98,36 @@ class Transfers:
             serial = _client_serial(query, asked) if kind == _IXFR else None
         except BadMessage:
             return self._refusal(_bare(query), FORMERR)
-        head = _Head(query, asked)
-        if not self._is_allowed(peer):
-            return self._refusal(head, REFUSED)
-        return self._run(head, asked.question[:-4].lower(), serial, network_of(peer))
+        if sender.error:
+            return self._disbelief(sender)
+        head, apex = _Head(query, asked), asked.question[:-4].lower()
+        if carried and self._is_allowed(peer, sender.key, apex):
+            transfer = self._run(head, apex, serial, network_of(peer))
+        else:
+            transfer = self._refusal(head, REFUSED)
+        return transfer if sender.key is None else self._signed(transfer, sender)
 
-    def _is_allowed(self, peer: str) -> bool:
+    def _is_allowed(self, peer: str, key: Key | None, apex: bytes) -> bool:
+        if self._keyring.may_transfer(key, apex):
+            return True
         address = ip_address(peer.partition("%")[0])
         if not isinstance(address, IPv4Address) and address.ipv4_mapped is not None:
             address = address.ipv4_mapped
         return any(address in network for network in self._networks)
+
+    def _disbelief(self, sender: Verdict) -> Transfer:
+        self._counts[Slot.TRANSFERS_REFUSED] += 1
+        yield tsig.refusal(sender, self._keyring.now_s())[_ID_OCTETS:]
+
+    def _signed(self, transfer: Transfer, sender: Verdict) -> Transfer:
+        """The same messages, each signed as the request was."""
+        signer = Signer(sender)
+        with contextlib.closing(transfer):
+            for message in transfer:
+                if message == NOT_YET:
+                    yield NOT_YET
+                else:
+                    yield signer.sign(bytes(_ID_OCTETS) + message, self._keyring.now_s())[_ID_OCTETS:]
 
     def _refusal(self, head: "_Head", rcode: int) -> Transfer:
         self._counts[Slot.TRANSFERS_REFUSED] += 1
@@ -111,7 +140,7 @@ class Transfers:
         try:
             zone = None
             for _ in range(SETTLE_LOOKS_MAX):
-                zone = self._table.view.zones.get(apex)
+                zone = self._table.transferable(apex)
                 if zone is None or zone.settled:
                     break
                 yield NOT_YET
@@ -198,6 +227,7 @@ def _whole(zone: Zone) -> Iterator[bytes]:
     """SOA, everything else, SOA (RFC 5936 §2.2)."""
     (soa,) = _soa(zone)
     names, nodes = list(zone.names), list(zone.names.values())
+    signatures = _signatures_now(zone)
     yield soa
     for name, held in zip(names, nodes, strict=True):
         if held[:1] == _ONE_READY:  # most names of most zones: the hot path of large transfers
@@ -206,7 +236,32 @@ def _whole(zone: Zone) -> Iterator[bytes]:
         for kind, count, rrs in node.rrsets(held):
             if kind != _SOA and not node.is_mark(kind):
                 yield from _owned(zone.apex, name, kind, count, rrs)
+    yield from signatures
     yield soa
+
+
+def _signatures_now(zone: Zone) -> Iterator[bytes]:
+    """What signing added, as of the call."""
+    signatures = zone.signatures
+    if signatures is None:
+        return iter(())
+    return _signatures(signatures.soa, list(signatures.entries.items()))
+
+
+def _signatures(soa: Records, entries: list[tuple[bytes, bytes]]) -> Iterator[bytes]:
+    yield from _each(b"", *soa)
+    for name, entry in entries:
+        for _, count, rrs in signed.parts(entry):
+            yield from _each(name, count, rrs)
+
+
+def _each(name: bytes, count: int, rrs: bytes) -> Iterator[bytes]:
+    """Ready records of a type that is not compressed, with `name` before each."""
+    if count == 1:
+        yield name + rrs
+        return
+    for number, ttl_seconds, rdata in wire.records(rrs) if count else ():
+        yield name + wire.RR_HEAD.pack(wire.QUESTION_OWNER, number, wire.IN, ttl_seconds, len(rdata)) + rdata
 
 
 def _changes(zone: Zone, rows: Iterable[bytes]) -> Iterator[bytes]:
@@ -216,14 +271,20 @@ def _changes(zone: Zone, rows: Iterable[bytes]) -> Iterator[bytes]:
     yield soa
     for change in map(decode_change, rows):
         yield _soa_of(change.before)
+        yield from _soa_signatures(change.before)
         yield from _owned_rrsets(apex, change.removed)
         yield _soa_of(change.after)
+        yield from _soa_signatures(change.after)
         yield from _owned_rrsets(apex, change.added)
     yield soa
 
 
 def _soa_of(served: ServedZone) -> bytes:
     return node.records_of(ServedRRset(wire.SOA, served.soa_ttl_seconds, (served.soa_rdata,)))
+
+
+def _soa_signatures(served: ServedZone) -> Iterator[bytes]:
+    yield from _each(b"", *signed.soa_records(served.soa_rrsigs, served.soa_ttl_seconds))
 
 
 def _owned_rrsets(apex: bytes, owned: Iterable[Owned]) -> Iterator[bytes]:

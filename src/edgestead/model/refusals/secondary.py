@@ -1,0 +1,64 @@
+"""Refusals of catalog zones, and of secondary zones.
+
+Owns  code, status and wording of each.
+Not   zones themselves (`model.refusals.zone`).
+
+    BadRequest (400)
+    ├── CatalogRefused   9601
+    ├── PeerRefused      9603
+    ├── PeerInUse        9604
+    ├── IncomingRefused  9606
+    ├── NotSecondary     9607
+    └── ZoneIsSecondary  9608
+    NotFound (404)
+    ├── CatalogNotFound  9600
+    ├── PeerNotFound     9602
+    └── IncomingNotFound 9605
+"""
+
+from edgestead.model.refusals import BadRequest, NotFound
+
+
+class CatalogNotFound(NotFound):
+    code, wording = 9600, 'The account has no catalog zone. PUT makes one: {{"name": "catalog.example"}}.'
+
+
+class CatalogRefused(BadRequest):
+    code, wording = 9601, "The catalog is refused: {reason}"
+
+
+class PeerNotFound(NotFound):
+    code, wording = 9602, "The account has no peer with this id."
+
+
+class PeerRefused(BadRequest):
+    code, wording = 9603, "The peer is refused: {reason}"
+
+
+class PeerInUse(BadRequest):
+    code, wording = 9604, "Zone {zone} is transferred from this peer: give that zone another one first."
+
+
+class IncomingNotFound(NotFound):
+    code, wording = (
+        9605,
+        "The zone has no peers yet: POST to its secondary_dns/incoming says where it is transferred from.",
+    )
+
+
+class IncomingRefused(BadRequest):
+    code, wording = 9606, "The zone cannot be transferred so: {reason}"
+
+
+class NotSecondary(BadRequest):
+    code, wording = 9607, "{name} is no secondary zone: its records are kept here."
+
+
+class ZoneIsSecondary(BadRequest):
+    """What a transfer brings is changed at the primary, but for whether a name is proxied."""
+
+    code, wording = (
+        9608,
+        "{name} is a secondary zone: {what} at its primary. Here a name can only be proxied,"
+        " with the DNS setting secondary_overrides on.",
+    )

@@ -1,0 +1,196 @@
+"""Secondary zones of this server: asked for when they are due, in the background.
+
+Owns  the rounds, how many transfers run at a time, their counts and log lines.
+Not   a transfer (`server.control.incoming`); what becomes of it (`usecases.zone.secondary`).
+
+No query and no request waits for this.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Final, Protocol, TypeVar
+
+import msgspec
+
+from edgestead.dns.tsig import Key
+from edgestead.health.facts import LateZone
+from edgestead.model import names
+from edgestead.model.call import Call
+from edgestead.model.counters import Page, slot
+from edgestead.model.refusals.tsig import TsigSealed
+from edgestead.server.control import incoming
+from edgestead.server.control.incoming import Found
+from edgestead.server.control.signers import signer
+from edgestead.store.control import Reader, Transaction
+from edgestead.usecases.platform import Platform
+from edgestead.usecases.zone import secondary
+from edgestead.usecases.zone.secondary import Changes, Content, Notice, Peer, Rr, Task, Unfit
+
+POLL_SECONDS: Final = 1.0
+TRANSFERS_MAX: Final = 4  # at a time; each has a thread
+LATE_MAX: Final = 100  # zones in the health of the server
+PART_PAUSE_SECONDS: Final = 0.02  # between two parts of a large one: writes of clients pass
+
+T = TypeVar("T")
+Fetch = Callable[[Peer, bytes, int | None, Callable[[], frozenset[Rr]], bool, Key | None], Found]
+log = logging.getLogger(__name__)
+_TAKEN = slot("edge_dns_transfers_in_total", "taken")
+_CURRENT = slot("edge_dns_transfers_in_total", "current")
+_FAILED = slot("edge_dns_transfers_in_total", "failed")
+
+
+class Data(Protocol):
+    """What is asked of `server.control.store.ControlData`."""
+
+    def read(self, fn: Callable[[Reader], T], /) -> T: ...
+
+    async def read_long(self, fn: Callable[[Reader], T], /) -> T: ...
+
+    async def write(self, fn: Callable[[Transaction], T], /) -> T: ...
+
+
+def ask(
+    peer: Peer,
+    apex: bytes,
+    serial: int | None,
+    present: Callable[[], frozenset[Rr]],
+    whole: bool,
+    key: Key | None,
+) -> Found:
+    return incoming.fetch(peer, apex, serial, present, whole=whole, key=key)
+
+
+def late(data: Data, now_us: int) -> tuple[LateZone, ...]:
+    """For the health of the server."""
+    found = data.read(lambda reader: secondary.late(reader, now_us, LATE_MAX))
+    return tuple(LateZone(name, one.problem, one.checked_us, not one.lost) for name, one in found)
+
+
+class Secondaries:
+    """Call `poll` every POLL_SECONDS, and `close` at the end."""
+
+    def __init__(
+        self,
+        data: Data,
+        platform: Platform,
+        page: Page,
+        call: Callable[[], Call],
+        fetch: Fetch = ask,
+        heard: Callable[[], Collection[Notice]] = tuple,
+    ) -> None:
+        self._data = data
+        self._platform = platform
+        self._page = page
+        self._call = call
+        self._fetch = fetch
+        self._heard = heard
+        self._told: set[str] = set()
+        self._threads = ThreadPoolExecutor(TRANSFERS_MAX, "transfer-in")
+        self._running: dict[str, asyncio.Task[None]] = {}
+
+    async def poll(self) -> None:
+        """Begin with what is due, by its timers or a primary's word. Raises what reading the store raises."""
+        await self._listen()
+        most = TRANSFERS_MAX - len(self._running)
+        if most <= 0:
+            return
+        now_us, busy = self._call().now_us, frozenset(self._running)
+        for task in self._data.read(lambda reader: secondary.due(reader, self._platform, now_us, most, busy)):
+            running = asyncio.create_task(self._refresh(task))
+            self._running[task.zone_id] = running
+            running.add_done_callback(partial(self._forget, task.zone_id))
+
+    async def _listen(self) -> None:
+        """A zone that is being transferred is asked for again afterwards: it may have changed meanwhile."""
+        notices = self._heard()
+        if notices:
+            self._told.update(self._data.read(lambda reader: secondary.told(reader, notices)))
+        now = [zone_id for zone_id in self._told if zone_id not in self._running]
+        self._told.difference_update(now)
+        if now:
+            await self._data.write(lambda tx: secondary.refresh_each(self._call(), tx, now))
+
+    async def settled(self) -> None:
+        """Wait for what has begun. For tests."""
+        await asyncio.gather(*self._running.values())
+
+    def close(self) -> None:
+        for running in self._running.values():
+            running.cancel()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _forget(self, zone_id: str, _: object) -> None:
+        del self._running[zone_id]
+
+    async def _refresh(self, task: Task) -> None:
+        problems = []
+        for peer in task.peers:
+            try:
+                await self._take(task, await self._found(task, peer))
+                return
+            except (Unfit, OSError) as error:
+                problems.append(f"{peer.name}: {_words(error)}")
+            except Exception:
+                log.warning("what %s gave for zone %s was not taken", peer.name, task.name, exc_info=True)
+                problems.append(f"{peer.name}: what it gave could not be written here; the log says more")
+        problem = "; ".join(problems) or "it has no peers"
+        self._page.add(_FAILED)
+        if problem != task.state.problem:  # a line for each new reason, not for each attempt
+            log.warning("zone %s was not transferred: %s", task.name, problem)
+        await self._data.write(lambda tx: secondary.failed(self._call(), tx, task, problem))
+
+    async def _found(self, task: Task, peer: Peer) -> Found:
+        apex, loop = names.wire_from_text(task.name), asyncio.get_running_loop()
+
+        def present() -> frozenset[Rr]:
+            return self._data.read(lambda reader: secondary.present(reader, task))
+
+        key = self._key(task, peer)
+        once = partial(self._fetch, peer, apex, task.state.serial, present)
+        try:
+            return await loop.run_in_executor(self._threads, once, task.state.whole, key)
+        except Unfit:  # of changes alone: a primary that cannot do it right may give the whole zone
+            if task.state.whole or task.state.serial is None or not peer.ixfr_enable:
+                raise
+            without_changes = msgspec.structs.replace(peer, ixfr_enable=False)
+            again = partial(self._fetch, without_changes, apex, task.state.serial, present)
+            return await loop.run_in_executor(self._threads, again, False, key)
+
+    def _key(self, task: Task, peer: Peer) -> Key | None:
+        """What the transfer is signed with. Raises Unfit: without a key that is wanted nothing is asked."""
+        if peer.tsig_id is None:
+            return None
+        row = task.keys.get(peer.tsig_id)
+        if row is None:
+            raise Unfit("the TSIG key that it wants is gone")
+        try:
+            return signer(self._platform, row)
+        except TsigSealed as refusal:
+            raise Unfit(refusal.message) from None
+
+    async def _take(self, task: Task, found: Found) -> None:
+        if found is None:
+            self._page.add(_CURRENT)
+            await self._data.write(lambda tx: secondary.current(self._call(), tx, task))
+            return
+        content: Content = found
+        changes: Changes = await self._data.read_long(lambda reader: secondary.changes(reader, task, content))
+        start = 0
+        while start >= 0:
+            write = partial(self._write, task, changes, start)
+            start = await self._data.write(write)
+            await asyncio.sleep(PART_PAUSE_SECONDS if start > 0 else 0)
+        self._page.add(_TAKEN)
+        log.info("zone %s was transferred: serial %d", task.name, content.serial)
+
+    def _write(self, task: Task, changes: Changes, start: int, tx: Transaction) -> int:
+        return secondary.take(self._call(), tx, self._platform, task, changes, start)
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)

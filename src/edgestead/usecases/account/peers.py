@@ -1,0 +1,103 @@
+"""The name servers of others that an account's secondary zones are transferred from.
+
+Owns  their JSON shape and rules.
+Not   which zone uses which (`usecases.zone.secondary`); asking them (`server.control.incoming`).
+"""
+
+from collections.abc import Callable
+from ipaddress import ip_address
+
+import msgspec
+
+from edgestead.model.call import Call
+from edgestead.model.refusals.secondary import PeerInUse, PeerNotFound, PeerRefused
+from edgestead.store.control import Reader, Transaction
+from edgestead.tables import settings, tsig_keys
+from edgestead.usecases import limits
+from edgestead.usecases.lookup import account_of
+from edgestead.usecases.zone import secondary
+from edgestead.usecases.zone.secondary import PEERS, Peer
+
+PORT_MAX = 65_535  # 16 bits
+
+
+class PeerBody(msgspec.Struct, frozen=True):
+    """What is not sent has its default. `tsig_id` is the id of a TSIG key of the account."""
+
+    name: str | None = None
+    ip: str | None = None
+    port: int | None = None
+    ixfr_enable: bool | None = None
+    tsig_id: str | None = None
+
+
+def listed(reader: Reader, account_id: str) -> list[Peer]:
+    """By name. Raises AccountNotSeen."""
+    account_of(reader, account_id)
+    return sorted(secondary.peers_of(reader, account_id).values(), key=lambda peer: (peer.name, peer.id))
+
+
+def show(reader: Reader, account_id: str, peer_id: str) -> Peer:
+    """Raises AccountNotSeen, PeerNotFound."""
+    account_of(reader, account_id)
+    found = secondary.peers_of(reader, account_id).get(peer_id)
+    if found is None:
+        raise PeerNotFound
+    return found
+
+
+def create(call: Call, tx: Transaction, new_id: Callable[[], str], account_id: str, body: PeerBody) -> Peer:
+    """Raises AccountNotSeen, PeerRefused."""
+    if len(listed(tx, account_id)) >= limits.PEERS_MAX:
+        raise PeerRefused(reason=f"an account has at most {limits.PEERS_MAX} peers.", pointer="")
+    return _store(call, tx, account_id, new_id(), body)
+
+
+def put(call: Call, tx: Transaction, account_id: str, peer_id: str, body: PeerBody) -> Peer:
+    """Raises AccountNotSeen, PeerNotFound, PeerRefused."""
+    show(tx, account_id, peer_id)
+    return _store(call, tx, account_id, peer_id, body)
+
+
+def delete(tx: Transaction, account_id: str, peer_id: str) -> Peer:
+    """Raises AccountNotSeen, PeerNotFound; PeerInUse: a zone is transferred from it."""
+    found = show(tx, account_id, peer_id)
+    users = secondary.zones_with_peer(tx, peer_id)
+    if users:
+        raise PeerInUse(zone=users[0])
+    settings.delete(tx, account_id, f"{PEERS}.{peer_id}")
+    return found
+
+
+def _store(call: Call, tx: Transaction, account_id: str, peer_id: str, body: PeerBody) -> Peer:
+    peer = Peer(
+        peer_id,
+        _name(body.name),
+        "" if body.ip is None else _ip(body.ip),
+        53 if body.port is None else body.port,
+        body.ixfr_enable is not False,
+        body.tsig_id or None,
+    )
+    if not 1 <= peer.port <= PORT_MAX:
+        raise PeerRefused(reason=f"port is 1 to {PORT_MAX}.", pointer="/port")
+    if peer.tsig_id and tsig_keys.one(tx, account_id, peer.tsig_id) is None:
+        raise PeerRefused(reason="the account has no TSIG key of this id.", pointer="/tsig_id")
+    settings.put(tx, account_id, f"{PEERS}.{peer_id}", msgspec.json.encode(peer).decode(), call.now_us)
+    return peer
+
+
+def _name(text: str | None) -> str:
+    if not text or len(text) > limits.PEER_NAME_CHARACTERS_MAX:
+        reason = f"name is a text of 1 to {limits.PEER_NAME_CHARACTERS_MAX} characters."
+        raise PeerRefused(reason=reason, pointer="/name")
+    return text
+
+
+def _ip(text: str) -> str:
+    try:
+        address = ip_address(text.strip())
+    except ValueError:
+        raise PeerRefused(reason="ip is an IPv4 or IPv6 address.", pointer="/ip") from None
+    if address.is_multicast or address.is_unspecified:
+        raise PeerRefused(reason="no name server has this address.", pointer="/ip")
+    return str(address)

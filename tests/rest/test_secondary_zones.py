@@ -1,0 +1,380 @@
+"""Secondary zones by the API; their timers on an invented clock, with a primary that is a function."""
+
+import struct
+
+import msgspec
+import pytest
+
+from edgestead.model import names
+from edgestead.model.call import Actor, Call, Profile
+from edgestead.model.served import KIND_JOURNAL, KIND_NAME, KIND_ZONE, decode_change, decode_name, decode_zone
+from edgestead.server.control import secondaries
+from edgestead.server.control.secondaries import Secondaries
+from edgestead.usecases.zone import secondary
+from edgestead.usecases.zone.secondary import Content, Rr, Unfit
+from tests.rest.conftest import AT_NEWEST
+from tests.support.api import CREDENTIALS, FIRST_US
+
+pytestmark = AT_NEWEST
+PEERS = f"/accounts/{CREDENTIALS.account_id}/secondary_dns/peers"
+ZONE = "example.org"
+REFRESH, RETRY, EXPIRE = 7_200, 900, 86_400
+SECOND = 1_000_000
+
+
+def wire(name):
+    return names.wire_from_text(name)
+
+
+def rr(name, type_, ttl, rdata):
+    return Rr(wire(name), type_, ttl, rdata)
+
+
+def a(name, last):
+    return rr(f"{name}.{ZONE}", 1, 60, bytes((192, 0, 2, last)))
+
+
+NS = rr(ZONE, 2, 3600, wire("ns.example.net"))
+
+
+def content(serial, *records):
+    soa = (
+        wire("ns.example.net")
+        + wire("h.example.net")
+        + struct.pack("!5I", serial, REFRESH, RETRY, EXPIRE, 60)
+    )
+    return Content(soa, 300, frozenset((NS, *records)))
+
+
+class World:
+    """One secondary zone, its primary and the clock. `says` is what the primary gives, or an error."""
+
+    def __init__(self, api):
+        self.api = api
+        self.now = FIRST_US + 3_600 * SECOND
+        self.says = content(7, a("www", 1))
+        self.asked = []
+        peer = api.post(PEERS, {"name": "primary", "ip": "192.0.2.1"}).result["id"]
+        self.id = api.post("/zones", {"name": ZONE, "type": "secondary"}).result["id"]
+        self.incoming = f"/zones/{self.id}/secondary_dns/incoming"
+        api.post(self.incoming, {"name": "in", "peers": [peer]})
+        self.peer = peer
+        self.heard = ()
+        self._loop = api._loop
+        self._secondaries = Secondaries(
+            *(api.app.context.barrier, api.platform, api.page, self._call, self._fetch), heard=self._hear
+        )
+
+    def _hear(self):
+        heard, self.heard = self.heard, ()
+        return heard
+
+    def _call(self):
+        return Call(
+            actor=Actor(kind="account", id=""),
+            as_of=self.api.app.context.as_of,
+            profile=Profile.SPEC,
+            now_us=self.now,
+            request_id="",
+        )
+
+    def _fetch(self, peer, apex, serial, present, whole, key):
+        self.asked.append((peer.name, serial, whole))
+        if isinstance(self.says, Exception):
+            raise self.says
+        return None if self.says.serial == serial and not whole else self.says
+
+    def after(self, seconds, says=None):
+        """Let time pass, and what is due then be done. Returns how often the primary was asked."""
+        self.says = says or self.says
+        self.now += int(seconds * SECOND)
+        before = len(self.asked)
+
+        async def round_():
+            await self._secondaries.poll()
+            await self._secondaries.settled()
+
+        self._loop.run_until_complete(round_())
+        return len(self.asked) - before
+
+    @property
+    def zone(self):
+        return decode_zone(self.newest(KIND_ZONE))
+
+    @property
+    def serial(self):
+        return int.from_bytes(self.zone.soa_rdata[-20:-16], "big")
+
+    def newest(self, kind, key=""):
+        return self.api.store.write(lambda tx: tx.newest(self.id, kind, key)).result(60).value
+
+    def rdatas(self, name, type_=1):
+        document = self.newest(KIND_NAME, wire(name).hex())
+        rrsets = decode_name(document).rrsets if document else ()
+        return {rdata for rrset in rrsets if rrset.type == type_ for rdata in rrset.rdatas}
+
+    @property
+    def state(self):
+        return self.api.get(self.incoming).result
+
+
+@pytest.fixture
+def world(api):
+    made = World(api)
+    yield made
+    made._secondaries.close()
+
+
+def test_a_zone_is_lost_until_it_is_transferred_and_served_as_the_primary_has_it(world, api):
+    assert world.zone.lost
+
+    assert world.after(0) == 1
+
+    assert (world.zone.lost, world.serial) == (False, 7)
+    assert world.rdatas(f"www.{ZONE}") == {bytes((192, 0, 2, 1))}
+    assert world.rdatas(ZONE, 2) == {wire("ns.example.net")}
+    assert world.zone.soa_rdata == world.says.soa
+    assert world.state["soa_serial"] == 7
+    assert {one["content"] for one in api.get(f"/zones/{world.id}/dns_records").result} == {
+        "192.0.2.1",
+        "ns.example.net",
+    }
+
+
+def test_a_change_leads_from_serial_to_serial(world, api):
+    world.after(0)
+    api.changes.clear()
+
+    world.after(REFRESH, content(9, a("www", 2), a("new", 3)))
+
+    kinds = [change.kind for change in api.changes]
+    assert kinds[-2:] == [KIND_JOURNAL, KIND_ZONE]
+    row = decode_change(api.changes[-2].doc)
+    assert row.whole
+    assert (world.serial, world.rdatas(f"www.{ZONE}")) == (9, {bytes((192, 0, 2, 2))})
+
+
+def test_it_is_asked_for_at_refresh_with_jitter_and_at_retry_with_back_off(world):
+    world.after(0)
+    assert world.after(REFRESH * 0.85) == 0
+    assert world.after(REFRESH * 0.2, OSError("no")) == 1
+    assert world.after(RETRY * 0.85) == 0
+    assert world.after(RETRY * 0.2) == 1
+    assert world.after(RETRY * 1.5) == 0  # the pause has doubled
+    assert world.after(RETRY * 0.6) == 1
+    assert world.state["problem"] == "primary: no"
+    assert not world.zone.lost
+
+    assert world.after(4 * RETRY, content(7, a("www", 1))) == 1
+    assert world.state["problem"] == ""
+
+
+def test_an_expired_zone_is_lost_at_that_moment_and_found_again(world):
+    world.after(0)
+    world.says = OSError("gone")
+    for _ in range(200):
+        world.after(600)
+        if world.zone.lost:
+            break
+    assert EXPIRE <= 600 * (_ + 1) <= EXPIRE + 1200
+    assert world.state["expired"]
+    assert world.rdatas(f"www.{ZONE}")  # stays in the database
+
+    world.after(secondary.RETRY_SECONDS_MAX, content(7, a("www", 1)))
+    assert not world.zone.lost
+    assert not world.state["expired"]
+
+
+def test_another_change_does_not_bring_back_a_zone_that_is_lost(world, api):
+    world.after(0)
+    world.after(EXPIRE + 1, OSError("gone"))
+    assert world.zone.lost
+
+    api.patch(f"/zones/{world.id}/dns_settings", {"secondary_overrides": True})
+    api.patch(f"/zones/{world.id}/settings/ipv6", {"value": "off"})
+    assert world.zone.lost
+
+
+def test_a_transfer_in_parts_shows_its_soa_at_the_end(world, api, monkeypatch):
+    monkeypatch.setattr(secondary, "CHANGES_AT_ONCE_MAX", 3)
+    world.after(0)
+    api.changes.clear()
+
+    world.after(REFRESH, content(8, *(a(f"n{n}", n) for n in range(10))))
+
+    kinds = [change.kind for change in api.changes]
+    assert kinds.count(KIND_ZONE) == 1
+    assert kinds[-1] == KIND_ZONE
+    assert KIND_JOURNAL not in kinds  # no row leads over it: secondaries fetch the zone
+    assert len(api.get(f"/zones/{world.id}/dns_records").result) == 11
+
+
+def test_what_is_not_stored_here_changes_nothing_and_is_named(world):
+    world.after(0)
+
+    world.after(REFRESH, content(8, rr(f"odd.{ZONE}", 65280, 60, b"x")))
+
+    assert "odd.example.org has a record of type 65280" in world.state["problem"]
+    assert (world.serial, world.state["soa_serial"]) == (7, 7)
+
+
+def test_a_zone_has_no_more_records_than_any_other(world, api):
+    quotas = api.platform.quotas
+    before = quotas.zone_records
+    msgspec.structs.force_setattr(quotas, "zone_records", 2)
+    try:
+        world.after(0, content(7, a("one", 1), a("two", 2)))
+    finally:
+        msgspec.structs.force_setattr(quotas, "zone_records", before)
+
+    assert "more than 2 records" in world.state["problem"]
+    assert world.zone.lost
+
+
+def test_force_axfr_asks_for_the_whole_zone_at_once(world, api):
+    world.after(0)
+
+    assert api.post(f"/zones/{world.id}/secondary_dns/force_axfr", {}).result == "OK"
+    assert world.after(0) == 1
+    assert world.asked[-1] == ("primary", 7, True)
+    assert world.after(0) == 0
+
+
+class TestReadOnly:
+    def test_records_and_most_settings_are_changed_at_the_primary(self, world, api):
+        world.after(0)
+        records = f"/zones/{world.id}/dns_records"
+        one = next(record for record in api.get(records).result if record["type"] == "A")
+        new = {"type": "A", "name": "new", "content": "192.0.2.9"}
+        refused = [
+            api.post(records, new),
+            api.delete(f"{records}/{one['id']}"),
+            api.patch(f"{records}/{one['id']}", {"content": "192.0.2.9"}),
+            api.patch(f"{records}/{one['id']}", {"proxied": True}),
+            api.post(f"{records}/batch", {"posts": [new]}),
+            api.patch(f"/zones/{world.id}/dns_settings", {"multi_provider": True}),
+            api.patch(f"/zones/{world.id}/dnssec", {"status": "active"}),
+            api.patch(f"/zones/{world.id}", {"vanity_name_servers": ["ns1.example.org"]}),
+        ]
+
+        assert [9608 in answer.codes for answer in refused] == [True] * len(refused)
+        assert world.serial == 7
+
+    def test_a_peers_key_is_one_of_the_account_and_stays(self, world, api):
+        keys = PEERS.replace("peers", "tsigs")
+        key = api.post(keys, {"name": "xfr.example.org"}).result["id"]
+        body = {"name": "signed", "ip": "192.0.2.2"}
+        assert api.post(PEERS, body | {"tsig_id": "e" * 32}).codes == [9603]
+
+        peer = api.post(PEERS, body | {"tsig_id": key}).result
+
+        assert peer["tsig_id"] == api.get(f"{PEERS}/{peer['id']}").result["tsig_id"] == key
+        assert api.delete(f"{keys}/{key}").codes == [1001]
+        assert api.put(f"{PEERS}/{peer['id']}", body).result["tsig_id"] is None
+        assert api.delete(f"{keys}/{key}").status == 200
+
+    def test_what_cannot_be_signed_is_not_asked_for(self, world, api):
+        keys = PEERS.replace("peers", "tsigs")
+        key = api.post(keys, {"name": "xfr.example.org"}).result["id"]
+        api.put(f"{PEERS}/{world.peer}", {"name": "primary", "ip": "192.0.2.1", "tsig_id": key})
+        api.store.write(lambda tx: tx.run("delete from tsig_keys", ())).result(60)
+
+        assert world.after(0) == 0
+
+        assert world.state["problem"] == "primary: the TSIG key that it wants is gone"
+
+    def test_zones_that_no_primary_confirms_are_in_the_health(self, world, api):
+        def late():
+            return [tuple(one) for one in secondaries.late(api.app.context.barrier, world.now)]
+
+        assert late() == []  # not asked yet
+        world.after(0, Unfit("no"))
+        assert late() == [(ZONE, "primary: no", 0, False)]
+        world.after(60, content(7))
+        checked = world.now
+        assert late() == []
+
+        world.after(EXPIRE / 2 - 1, Unfit("no"))
+        assert late() == []
+        world.after(1)
+        assert late() == [(ZONE, "primary: no", checked, True)]
+        world.after(EXPIRE / 2)
+        assert late() == [(ZONE, "primary: no", checked, False)]
+        world.after(7_200, content(7))
+        assert late() == []
+
+    def test_peers_and_incoming_are_checked(self, world, api, zone_id):
+        assert api.delete(f"{PEERS}/{world.peer}").codes == [9604]
+        assert api.get(f"{PEERS}/{'e' * 32}").codes == [9602]
+        for body in (
+            {},
+            {"name": "x", "ip": "no"},
+            {"name": "x", "ip": "224.0.0.1"},
+            {"name": "x", "port": 0},
+        ):
+            assert api.post(PEERS, body).codes == [9603]
+        for body in ({}, {"peers": ["none"]}, {"peers": [world.peer], "auto_refresh_seconds": 1}):
+            assert api.put(world.incoming, body).codes == [9606]
+        assert api.get(f"/zones/{zone_id}/secondary_dns/incoming").codes == [9607]
+        assert api.delete(world.incoming).status == 200
+        assert api.get(world.incoming).codes == [9605]
+        assert api.delete(f"{PEERS}/{world.peer}").status == 200
+
+
+class TestOverrides:
+    @pytest.fixture
+    def proxied(self, world, api):
+        """A name that is proxied on top of what was transferred."""
+        world.after(0, content(7, a("www", 1), a("www", 2), a("other", 3)))
+        api.patch(f"/zones/{world.id}/dns_settings", {"secondary_overrides": True})
+        records = f"/zones/{world.id}/dns_records"
+        one = next(r for r in api.get(records).result if r["name"] == f"www.{ZONE}")
+        answer = api.patch(f"{records}/{one['id']}", {"proxied": True})
+        assert answer.result["proxied"] is True
+        return f"{records}/{one['id']}"
+
+    def test_a_name_is_answered_with_the_edge_and_the_others_as_transferred(self, world, api, proxied):
+        edge = {bytes(map(int, one.split("."))) for one in api.platform.edge_addresses if "." in one}
+
+        assert world.rdatas(f"www.{ZONE}") == edge
+        assert world.rdatas(f"other.{ZONE}") == {bytes((192, 0, 2, 3))}
+        assert world.serial > 7
+
+    def test_it_stays_over_transfers_and_serials_go_on(self, world, api, proxied):
+        before, edge = world.serial, world.rdatas(f"www.{ZONE}")
+
+        world.after(REFRESH, content(8, a("www", 9), a("other", 3)))
+
+        assert world.rdatas(f"www.{ZONE}") == edge
+        assert world.serial == before + 1 > 8
+        shown = api.get(f"/zones/{world.id}/dns_records?name=www.{ZONE}").result
+        assert [(one["content"], one["proxied"]) for one in shown] == [("192.0.2.9", True)]
+        assert world.state["soa_serial"] == 8
+
+    def test_it_ends_with_the_switch_or_by_itself(self, world, api, proxied):
+        settings = f"/zones/{world.id}/dns_settings"
+        edge = world.rdatas(f"www.{ZONE}")
+        both = {bytes((192, 0, 2, 1)), bytes((192, 0, 2, 2))}
+
+        api.patch(settings, {"secondary_overrides": False})
+        assert world.rdatas(f"www.{ZONE}") == both
+        api.patch(settings, {"secondary_overrides": True})
+        assert world.rdatas(f"www.{ZONE}") == edge
+        api.patch(proxied, {"proxied": False})
+        assert world.rdatas(f"www.{ZONE}") == both
+
+
+def test_changes_that_do_not_fit_are_asked_for_as_a_whole_zone(world):
+    world.after(0)
+    assert world.after(REFRESH, Unfit("a change removes a record that is not there")) == 2
+
+
+def test_a_primary_is_heard_and_nobody_else_and_again_after_what_is_running(world):
+    world.after(0)
+    world.heard = {("192.0.2.9", ZONE), ("192.0.2.1", "example.com"), ("192.0.2.1", "no.zone")}
+    assert world.after(0) == 0
+
+    world.heard = {("192.0.2.1", ZONE)}
+    assert world.after(0, content(8, a("www", 2))) == 1
+    assert world.serial == 8
+    assert world.after(0) == 0

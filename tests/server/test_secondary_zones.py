@@ -1,0 +1,265 @@
+"""Secondary zones: stock BIND, Knot and NSD are the primaries of a real server."""
+
+import base64
+import contextlib
+import socket
+import subprocess
+
+import dns.flags
+import dns.message
+import dns.opcode
+import dns.query
+import dns.rcode
+import dns.zone
+import pytest
+
+from edgestead.testing.places import private_place
+from edgestead.testing.server import wait_until
+from tests.dns.peers import PEERS
+from tests.server.test_catalogs import free_port
+
+WAIT_SECONDS = 60
+CHECK = "secondary-zones"
+RECORDS = """
+@ 3600 IN NS ns1.example.net.
+@ 300 IN MX 10 Mail
+@ 300 IN TXT "one" "two"
+www 60 IN A 192.0.2.1
+www 60 IN A 192.0.2.2
+alias 60 IN CNAME www
+*.wild 60 IN AAAA 2001:db8::1
+_sip._tcp 60 IN SRV 1 2 5060 sip
+sub 60 IN NS ns.sub
+ns.sub 60 IN A 192.0.2.53
+short 1 IN A 192.0.2.9
+"""
+CONFIGS = {
+    "BIND": """
+controls {{ }};
+options {{
+  directory "{folder}"; pid-file none; session-keyfile none; lock-file none; recursion no; notify no;
+  listen-on port {port} {{ {host}; }}; listen-on-v6 {{ none; }}; dnssec-validation no;
+  allow-transfer {{ any; }}; ixfr-from-differences yes;
+}};
+zone "{zone}" {{ type primary; file "zone"; }};
+""",
+    "Knot": """
+server:
+    rundir: "{folder}"
+    listen: {host}@{port}
+    background-workers: 1
+log:
+  - target: stderr
+    any: info
+database:
+    storage: "{folder}"
+acl:
+  - id: all
+    address: 127.0.0.0/8
+    action: transfer
+zone:
+  - domain: {zone}
+    file: "{folder}/zone"
+    acl: all
+    zonefile-load: difference
+    journal-content: changes
+    zonefile-sync: -1
+""",
+    "NSD": """
+server:
+  ip-address: {host}
+  port: {port}
+  server-count: 1
+  username: ""
+  chroot: ""
+  zonesdir: "{folder}"
+  database: ""
+  zonelistfile: "{folder}/zone.list"
+  xfrdfile: "{folder}/xfrd.state"
+  xfrdir: "{folder}"
+  pidfile: "{folder}/nsd.pid"
+remote-control:
+  control-enable: no
+zone:
+  name: {zone}
+  zonefile: zone
+  provide-xfr: 127.0.0.0/8 NOKEY
+""",
+}
+KEY_NAME = "xfr.example.org"
+WITH_KEY = {
+    "BIND": (
+        ("allow-transfer {{ any; }}", "allow-transfer {{ key {key}; }}"),
+        ("options {{", 'key "{key}" {{ algorithm hmac-sha256; secret "{secret}"; }};\noptions {{'),
+    ),
+    "Knot": (
+        ("acl:\n  - id: all\n", "acl:\n  - id: all\n    key: {key}\n"),
+        ("database:", "key:\n  - id: {key}\n    algorithm: hmac-sha256\n    secret: {secret}\ndatabase:"),
+    ),
+    "NSD": (
+        ("127.0.0.0/8 NOKEY", "127.0.0.0/8 {key}"),
+        ("zone:\n", 'key:\n  name: {key}\n  algorithm: hmac-sha256\n  secret: "{secret}"\nzone:\n'),
+    ),
+}
+"""What a configuration has in another's place, so that nobody transfers without the key."""
+ARGUMENTS = {"BIND": ("-g", "-c"), "Knot": ("-c",), "NSD": ("-d", "-c")}
+
+
+class Primary:
+    """A stock name server with one zone, which reads it again when it is told to."""
+
+    def __init__(self, kind, folder, secret=None):
+        self.kind, self.zone = kind, f"{kind.lower()}.example.org"
+        self.host, self.port = ("127.0.0.1", free_port()) if kind == "BIND" else private_place()
+        self._folder = folder
+        folder.mkdir()
+        self.write(1, RECORDS)
+        config = CONFIGS[kind]
+        for old, new in WITH_KEY[kind] if secret else ():
+            config = config.replace(old, new, 1)
+        fields = {"folder": folder, "zone": self.zone, "host": self.host, "port": self.port}
+        (folder / "config").write_text(config.format(**fields, key=KEY_NAME, secret=secret))
+        with (folder / "log").open("wb") as log:
+            self.process = subprocess.Popen(
+                [PEERS[kind].binary, *ARGUMENTS[kind], str(folder / "config")], stdout=log, stderr=log
+            )
+        wait_until(self._is_up, WAIT_SECONDS)
+
+    def write(self, serial, records):
+        soa = f"@ 3600 IN SOA ns1.example.net. Host\\.Master {serial} 7200 900 86400 600\n"
+        (self._folder / "zone").write_text(f"$ORIGIN {self.zone}.\n{soa}{records}")
+
+    def change(self, serial, records):
+        self.write(serial, records)
+        self.process.send_signal(1)  # SIGHUP
+
+    def contents(self):
+        return contents(self.host, self.port, self.zone)
+
+    def _is_up(self):
+        with contextlib.suppress(OSError, socket.timeout):
+            socket.create_connection((self.host, self.port), 1).close()
+            return True
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(60)
+
+
+def contents(host, port, name):
+    """Everything that a server transfers, as lines."""
+    transfer = dns.query.xfr(host, name, port=port, timeout=30, relativize=False)
+    zone = dns.zone.from_xfr(transfer, relativize=False)
+    return {f"{name} {ttl} {rdata.rdtype} {rdata}".lower() for name, ttl, rdata in zone.iterate_rdatas()}
+
+
+@pytest.fixture
+def primaries(tmp_path):
+    with contextlib.ExitStack() as stack:
+        found = []
+        for kind in CONFIGS:
+            if PEERS[kind].binary is not None:
+                found.append(Primary(kind, tmp_path / kind))
+                stack.callback(found[-1].stop)
+        if not found:
+            pytest.skip("NEITHER BIND NOR KNOT NOR NSD IS INSTALLED: no zone is transferred from them")
+        yield found
+
+
+def test_zones_are_what_their_primaries_have_and_are_served_onward(new_server, primaries):
+    server = new_server("--transfer-to", "127.0.0.0/8").start()
+    host, _, port = server.ready["dns"].rpartition(":")
+    ids = {one: make_secondary(server, one) for one in primaries}
+    for one in primaries:
+        name = f"www.{one.zone}"
+        server.wait_until(lambda name=name: server.dig(name) == ["192.0.2.1", "192.0.2.2"], WAIT_SECONDS)
+        theirs = {line for line in one.contents() if not line.startswith("short")}
+        ours = contents(host, int(port), one.zone)
+        assert theirs <= ours
+        assert len(ours) == len(theirs) + 1  # a TTL of a second means another thing here
+
+    for one in primaries:
+        one.change(2, RECORDS.replace("192.0.2.2", "192.0.2.3") + "new 60 IN A 192.0.2.7\n")
+        wait_until(lambda one=one: any(" 2 7200" in line for line in one.contents()), WAIT_SECONDS)
+        notify(server, one.zone, "127.0.0.1", one.host)
+    for one, zone_id in ids.items():
+        name = f"new.{one.zone}"
+        server.wait_until(lambda name=name: server.dig(name) == ["192.0.2.7"], WAIT_SECONDS)
+        assert server.dig(f"www.{one.zone}") == ["192.0.2.1", "192.0.2.3"]
+        listed = server.call("GET", f"/zones/{zone_id}/dns_records?per_page=100").result
+        assert len(listed) == len(one.contents()) - 1  # the SOA
+        assert server.make_record(zone_id, "A", "other", "192.0.2.8").body["errors"][0]["code"] == 9608
+        one.stop()
+
+    assert server.stop() == 0
+    server.start()
+    assert [server.dig(f"new.{one.zone}") for one in primaries] == [["192.0.2.7"]] * len(primaries)
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_a_primary_that_demands_a_key_is_asked_with_it_and_no_other_answer_counts(new_server, tmp_path, kind):
+    if PEERS[kind].binary is None:
+        pytest.skip(f"{kind.upper()} IS NOT INSTALLED")
+    server = new_server().start()
+    account = server.ready["account_id"]
+    keys = f"/accounts/{account}/secondary_dns/tsigs"
+    secret = base64.b64encode(b"s" * 32).decode()
+    key = server.call("POST", keys, {"name": KEY_NAME, "secret": base64.b64encode(b"t" * 32).decode()}).result
+    primary = Primary(kind, tmp_path / kind, secret)
+    try:
+        zone_id = make_secondary(server, primary, key["id"])
+        incoming = f"/zones/{zone_id}/secondary_dns/incoming"
+        server.wait_until(lambda: server.call("GET", incoming).result["problem"], WAIT_SECONDS)
+        assert "does not prove who it is from" in server.call("GET", incoming).result["problem"]
+        assert server.dig(f"www.{primary.zone}") == ["SERVFAIL"]
+        assert_in_health(server, primary.zone, "warn")
+
+        server.call("PUT", f"{keys}/{key['id']}", {"name": KEY_NAME, "secret": secret})
+        server.call("POST", f"/zones/{zone_id}/secondary_dns/force_axfr")
+        server.wait_until(lambda: server.dig(f"www.{primary.zone}")[0] == "192.0.2.1", WAIT_SECONDS)
+        primary.change(2, RECORDS + "new 60 IN A 192.0.2.7\n")
+        server.wait_until(lambda: has_new(server, zone_id, primary), WAIT_SECONDS)
+        assert server.call("GET", incoming).result["problem"] == ""
+        assert_in_health(server, "", "ok")
+    finally:
+        primary.stop()
+
+
+def assert_in_health(server, subject, state):
+    """What /health/ready and /metrics say, within the round that looks."""
+
+    def is_there():
+        rows = server.call("GET", "//health/ready").result["checks"]
+        return (subject, state) in [(row["subject"], row["state"]) for row in rows if row["check"] == CHECK]
+
+    server.wait_until(is_there, WAIT_SECONDS)
+    level = {"ok": 0, "warn": 1}[state]
+    shown = f'edge_health{{process="control",check="{CHECK}"}} {level}'
+    server.wait_until(lambda: shown in server.call("GET", "//metrics").body, WAIT_SECONDS)
+
+
+def has_new(server, zone_id, primary):
+    notify(server, primary.zone, primary.host)
+    return server.dig(f"new.{primary.zone}") == ["192.0.2.7"]
+
+
+def make_secondary(server, primary, key_id=None):
+    account = server.ready["account_id"]
+    peer = {"name": primary.kind, "ip": primary.host, "port": primary.port, "tsig_id": key_id}
+    made = server.call("POST", f"/accounts/{account}/secondary_dns/peers", peer)
+    body = {"name": primary.zone, "type": "secondary", "account": {"id": account}}
+    zone_id = server.call("POST", "/zones", body).result["id"]
+    assert server.dig(f"www.{primary.zone}") == server.dig(primary.zone, "SOA", tcp=True) == ["SERVFAIL"]
+    incoming = {"name": "in", "peers": [made.result["id"]]}
+    server.call("POST", f"/zones/{zone_id}/secondary_dns/incoming", incoming)
+    return zone_id
+
+
+def notify(server, zone, *sources):
+    """Tell the server that a zone has changed, as these addresses: only the primary's is heard."""
+    host, _, port = server.ready["dns"].rpartition(":")
+    message = dns.message.make_query(zone, "SOA", flags=dns.flags.AA)
+    message.set_opcode(dns.opcode.NOTIFY)
+    for source in sources:
+        reply = dns.query.udp(message, host, port=int(port), source=source, timeout=WAIT_SECONDS)
+        assert (reply.rcode(), reply.opcode()) == (dns.rcode.NOERROR, dns.opcode.NOTIFY)
