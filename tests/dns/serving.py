@@ -14,7 +14,7 @@ import dns.zone
 import msgspec
 
 from edgestead.dns.answer import Responder
-from edgestead.dns.counters import Slot, Tally
+from edgestead.dns.counters import SLOTS, Slot, Tally
 from edgestead.dns.settings import DEFAULTS
 from edgestead.dns.table import Table
 from edgestead.model.served import KIND_NAME, KIND_ZONE, ServedName, ServedRRset, ServedZone, encode
@@ -29,7 +29,7 @@ class Change(msgspec.Struct, frozen=True):
 
 class Counts(Counter):
     def add(self, slot, n):
-        self[Slot(slot)] += n
+        self[Slot(slot) if slot < SLOTS else slot] += n
 
 
 def wire(name):
@@ -81,7 +81,12 @@ def changes_of(zone, scope=None):
         for rdataset in node.rdatasets:
             rdatas = tuple(rdata.to_wire() for rdata in rdataset)
             if rdataset.rdtype == dns.rdatatype.SOA:
-                soa = Change(scope, KIND_ZONE, "", encode(ServedZone(apex, rdataset.ttl, rdatas[0])))
+                rrsigs = node.get_rdataset(zone.rdclass, dns.rdatatype.RRSIG, dns.rdatatype.SOA) or ()
+                signatures = tuple(rdata.to_wire() for rdata in rrsigs)
+                document = ServedZone(apex, rdataset.ttl, rdatas[0], signatures)
+                soa = Change(scope, KIND_ZONE, "", encode(document))
+            elif rdataset.covers == dns.rdatatype.SOA:
+                continue
             else:
                 rrsets.append(ServedRRset(int(rdataset.rdtype), rdataset.ttl, rdatas))
         yield Change(scope, KIND_NAME, owner.hex(), encode(ServedName(apex, owner, tuple(rrsets))))
@@ -99,10 +104,10 @@ def table_of(zones):
 class Asker:
     """Asks a table without sockets and reads the replies with dnspython."""
 
-    def __init__(self, table, *, udp=True, settings=DEFAULTS, client=bytes((192, 0, 2, 53))):
+    def __init__(self, table, *, udp=True, settings=DEFAULTS, client=bytes((192, 0, 2, 53)), keyring=None):
         self.counts = Counts()
         self.tally = Tally(self.counts)
-        self.responder = Responder(table, self.tally, settings, lambda _: client, udp=udp)
+        self.responder = Responder(table, self.tally, settings, lambda _: client, udp=udp, keyring=keyring)
 
     def raw(self, packet):
         """The whole reply to a whole query, as a loop makes it, or None."""

@@ -158,13 +158,19 @@ def test_an_unknown_edns_version_is_badvers(version, do):
 
 
 def test_other_additional_records_are_passed_over():
-    signature = NAME + struct.pack("!HHIH", 250, 255, 0, 3) + b"abc"
+    other = NAME + struct.pack("!HHIH", 65280, 1, 0, 3) + b"abc"
     pointed = b"\xc0\x0c" + struct.pack("!HHIH", 1, 1, 0, 4) + b"abcd"
 
-    reply = ask(message(ar=3, body=QUESTION + pointed + OPT + signature))
+    reply = ask(message(ar=3, body=QUESTION + pointed + OPT + other))
 
     assert said(reply)[2] == ["www.example.test. 300 a 192.0.2.80"]
     assert reply.edns == 0
+
+
+def test_a_signature_of_another_form_is_formerr():
+    signature = NAME + struct.pack("!HHIH", 250, 255, 0, 3) + b"abc"
+
+    assert ask(message(ar=1, body=QUESTION + signature)).rcode() == dns.rcode.FORMERR
 
 
 @pytest.mark.parametrize(

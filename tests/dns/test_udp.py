@@ -1,5 +1,6 @@
 """Both UDP loops through real sockets."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -13,8 +14,8 @@ import dns.edns
 import dns.message
 import pytest
 
-from edgestead.dns import ring
-from edgestead.dns.counters import Slot
+from edgestead.dns import ring, udp
+from edgestead.dns.counters import TOOK, TOOK_US, Slot
 from edgestead.dns.udp import serve_udp
 from edgestead.testing.server import wait_until
 from tests.dns.serving import Counts, name_change, said
@@ -117,6 +118,27 @@ def test_the_reply_comes_from_the_address_that_was_asked(bound, asked, table):
 
 
 @pytest.mark.parametrize("serve", LOOPS)
+def test_the_queries_of_siblings_that_answer_nothing_are_answered_from_their_own_sockets(serve, table):
+    with contextlib.ExitStack() as stack:
+        idle = [stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for _ in range(3)]
+        clients = []
+        for one in idle:
+            one.bind(("127.0.0.1", 0))
+            client = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            client.settimeout(SECONDS_MAX)
+            client.connect(one.getsockname())  # and takes datagrams from there only
+            clients.append(client)
+        for number in range(2 * ring.BATCH + 1):  # more than one look takes, before anybody looks
+            clients[0].send(number.to_bytes(2, "big") + query()[2:])
+        with running(partial(serve, siblings=idle), table) as server:
+            assert len({clients[0].recv(4096)[:2] for _ in range(2 * ring.BATCH + 1)}) == 2 * ring.BATCH + 1
+            for client in clients:
+                assert said(ask(client, query())) == WWW
+            with server.client() as own:
+                assert said(ask(own, query())) == WWW
+
+
+@pytest.mark.parametrize("serve", LOOPS)
 def test_what_gets_no_reply_leaves_the_others_theirs(serve, table):
     """A burst of queries among packets that must not be answered; every reply goes to its own ID."""
     table_lock_held_while_they_arrive = table.lock
@@ -141,6 +163,21 @@ def test_what_gets_no_reply_leaves_the_others_theirs(serve, table):
     assert server.counts[Slot.DROPPED] == sum(len(nothing[: i % 6]) for i in sent)
     assert server.counts[Slot.QUERIES] == 60 + server.counts[Slot.DROPPED]
     assert server.counts[Slot.CACHE_HITS] == 59
+
+
+@pytest.mark.parametrize(("every", "times"), [(1, 10), (4, 2)])
+@pytest.mark.skipif(not ring.AVAILABLE, reason="no recvmmsg")
+def test_some_answers_are_timed(monkeypatch, table, every, times):
+    """One by one, so each is a batch; the time of none is more than that of the whole test."""
+    monkeypatch.setattr(udp, "TIMED_EVERY", every)
+    with running(serve_udp, table) as server, server.client() as client:
+        for _ in range(10):
+            client.send(query())
+            client.recv(4096)
+
+    timed = sum(server.counts[slot] for slot in range(TOOK, TOOK_US))
+    assert timed == times
+    assert 0 < server.counts[TOOK_US] < SECONDS_MAX * 1_000_000
 
 
 @pytest.mark.parametrize("serve", LOOPS)

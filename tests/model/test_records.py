@@ -35,8 +35,9 @@ BAD_WIRE = [
 ]
 
 
-def test_the_table_holds_the_types_of_the_specification_and_two_more():
-    assert set(TYPES) == SPEC_TYPES | {"LOC", "OPENPGPKEY"}
+def test_the_table_holds_the_types_of_the_specification_and_four_more():
+    assert set(TYPES) == SPEC_TYPES | {"DHCID", "DNAME", "LOC", "OPENPGPKEY"}
+    assert {row.name for row in TYPES.values() if row.is_extension} == {"DNAME"}
     assert {row.name for row in TYPES.values() if row.proxiable} == {"A", "AAAA", "CNAME"}
 
 

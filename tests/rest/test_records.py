@@ -47,6 +47,7 @@ TYPES = {
         '1 "http://example.net/x"',
     ),
     "LOC": ({"content": "37 46 46.000 N 122 23 35.000 W 0.00 100.00 0.00 0.00"}, None),
+    "DHCID": ({"content": "AAIBY2/AuCccgoJb"}, "AAIBY2/AuCccgoJb"),
     "OPENPGPKEY": ({"content": "AQIDBA=="}, "AQIDBA=="),
 }
 REFUSED = {

@@ -58,7 +58,7 @@ class Resolver:
         lines, rcode = said if isinstance(said, tuple) else ((), said) if isinstance(said, int) else (said, 0)
         reply.set_rcode(rcode)
         for line in lines:
-            name, ttl, class_, kind, text = line.split()
+            name, ttl, class_, kind, text = line.split(maxsplit=4)
             reply.answer.append(dns.rrset.from_text(name, ttl, class_, kind, text))
         return reply
 

@@ -36,7 +36,7 @@ def test_who_may_answer_alone_is_a_table(tmp_path, label, newest, lives, seconds
     witness.close()
     life_fd = os.memfd_create("life")
     os.ftruncate(life_fd, BYTES)
-    life = ControlLife(life_fd)
+    life = ControlLife(life_fd, writes=True)
     for _ in range(lives[1]):
         life.begins()
         life.ends()
@@ -62,14 +62,16 @@ def sequence_of(server):
         os.close(folder)
 
 
-def test_a_killed_process_answers_while_control_cannot_start_and_follows_when_it_can(new_server):
-    server = new_server().start()
+def test_a_killed_process_answers_while_control_cannot_start_and_follows_when_it_can(
+    new_server, patience, freeze
+):
+    server = new_server(*patience).start()
     zone_id = server.make_zone("example.com")
     server.make_record(zone_id, "A", "www", "192.0.2.1")
     database = server.data_dir / "control.db"
     good = path_of(database).read_bytes()
     before = server.children()
-    os.kill(before["control"], signal.SIGSTOP)  # it notes nothing over what follows
+    freeze(before["control"])  # it notes nothing over what follows
     noted = read_file(database)
     witness = Witness(database)
     witness.note(Noted(noted.commits + 1_000, noted.sequence))  # a loss: control does not start

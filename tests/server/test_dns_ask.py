@@ -133,4 +133,4 @@ def test_without_a_server_there_is_one_line(tmp_path):
     )
 
     assert asked.returncode == 1
-    assert asked.stderr.startswith("Error: no server is running")
+    assert asked.stderr.startswith("Error: No server is running")

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from edgestead.dns import chaos, node, options
+from edgestead.dns import chaos, node, options, tsig, update, wire
 from edgestead.dns.chaos import Chaos
 from edgestead.dns.cookies import CLIENT_OCTETS
 from edgestead.dns.counters import Slot, Tally
@@ -26,6 +26,7 @@ from edgestead.dns.edns import (
     CLIENT_ALONE,
     CLIENT_FROM_END,
     COOKIE_OCTETS,
+    DO,
     LENGTHS_AT,
     OPT_OCTETS,
     Edns,
@@ -33,15 +34,18 @@ from edgestead.dns.edns import (
     opt_record,
 )
 from edgestead.dns.kept import Kept
+from edgestead.dns.keyring import Keyring
 from edgestead.dns.lookup import PLAIN, lookup, missing
 from edgestead.dns.outcome import (
     FORMERR,
     NO_FLAGS,
     NOERROR,
     NOT_OURS,
+    NOTAUTH,
     NOTIMP,
     READY_HEADS,
     READY_TRUNCATED,
+    REFUSED,
     SERVFAIL,
     TC,
     Heads,
@@ -51,6 +55,7 @@ from edgestead.dns.outcome import (
 from edgestead.dns.query import Asked, Opt, read
 from edgestead.dns.settings import DnsSettings
 from edgestead.dns.table import Table
+from edgestead.dns.tsig import Verdict
 from edgestead.dns.wire import BadMessage
 from edgestead.dns.zone import Zone
 from edgestead.model.limits import LABEL_OCTETS_MAX, NAME_OCTETS_MAX
@@ -62,6 +67,9 @@ FADE_ENTRIES: Final = 256
 _ID: Final = 2
 _QR: Final = 0x80
 _OPCODE: Final = 0x78
+_NOTIFY: Final = 4 << 3
+_AA: Final = 0x04
+_SOA_IN: Final = b"\0\6\0\1"
 _KIND_OCTETS: Final = 4  # type and class
 _NAME_AT: Final = 12 - _ID
 _CLASS_IN: Final = b"\0\x01"
@@ -69,6 +77,7 @@ _NOERROR: Final = int(Slot.NOERROR)  # plain ints: access to an enumeration's me
 _COOKIES_GOOD: Final = int(Slot.COOKIES_GOOD)
 _ONE_RECORD: Final = bytes(7) + b"\1"  # counts of a reply with only an OPT record
 _EDNS: Final = 2  # the bit of the mode for an OPT record
+_FLAGS_AT: Final = 7  # in an OPT record: the octet with DO as its highest bit
 
 
 def _modes() -> dict[bytes, int]:
@@ -88,7 +97,13 @@ _BADCOOKIE: Final = heads(BADCOOKIE & 0x0F)
 _BOTH_LENGTHS: Final = slice(LENGTHS_AT - BOTH_FROM_END, LENGTHS_AT - BOTH_FROM_END + len(BOTH_ALONE))
 _CLIENT_LENGTHS: Final = slice(LENGTHS_AT - CLIENT_FROM_END, LENGTHS_AT - CLIENT_FROM_END + len(CLIENT_ALONE))
 _NO_WISHES: Final = options.Wishes()
+_UPDATE: Final = update.OPCODE
+_TSIG: Final = b"\0\xfa\0\xff\0\0\0\0"  # type, class and TTL of a TSIG record: its query has these octets
 
+Update = Callable[[bytes, int], bytes | None]
+"""Takes a dynamic update, and where it came from; None when its reply is sent later, or never."""
+Notified = Callable[[bytes], Callable[[bytes], None]]
+"""Told, by the address that it came from, of which zone a NOTIFY is. It must not block."""
 ClientOf = Callable[[int], bytes]
 """The address of a query's client, 4 or 16 octets, by what its transport calls the query."""
 
@@ -97,7 +112,8 @@ class Responder:
     """Answers queries of one transport, on one thread, with the table's lock.
 
     `client_of` is called when an answer depends on the client. `proved` becomes true with a query whose
-    cookie proves its client's address; the loops reset it.
+    cookie proves its client's address; the loops reset it. `update` takes dynamic updates; without it they
+    are not implemented.
 
     `exact` holds whole replies by whole queries: only of rcode 0, only to names that exist, and only to names
     in lower case. Resolvers with random case (dns0x20) never send the same octets twice, and neither do
@@ -106,12 +122,22 @@ class Responder:
     """
 
     def __init__(
-        self, table: Table, tally: Tally, settings: DnsSettings, client_of: ClientOf, *, udp: bool
+        self,
+        table: Table,
+        tally: Tally,
+        settings: DnsSettings,
+        client_of: ClientOf,
+        *,
+        udp: bool,
+        keyring: Keyring | None = None,
+        encrypted: bool = False,
     ) -> None:
         self._table = table
+        self.update: Update | None = None
+        self._keyring = keyring or Keyring()
         self._counts = tally.counts
         self._client_of = client_of
-        self.edns = EdnsServer(settings, udp=udp)
+        self.edns = EdnsServer(settings, udp=udp, encrypted=encrypted)
         self._plain = self.edns.plain
         self._usual = self.edns.kept
         self._without_cookies = self.edns.bare
@@ -119,6 +145,7 @@ class Responder:
         self._chaos = Chaos(settings)
         self._fading: deque[dict[Any, Any]] = deque()
         self.proved = False
+        self.notified: Notified | None = None
         self._adopt()
 
     def _adopt(self) -> None:
@@ -204,12 +231,13 @@ class Responder:
         except IndexError:  # no zone of ours, or not a name
             return self._unusual(query, source)
         held = zone.names.get(name[:at])
+        secure = zone.signed and mode >= _EDNS and edns[0][_FLAGS_AT] >= DO
         if held is not None:
-            reply = self._at_node(query, question, mode, edns, zone, name, held)
+            reply = self._at_node(query, question, mode, edns, zone, name, held, secure)
             return self._unusual(query, source) if reply is None else reply
         if kind not in PLAIN or len(name) > NAME_OCTETS_MAX:
             return self._unusual(query, source)
-        return self._finish(question, mode, edns, missing(self._view, zone, name, at, kind), b"")
+        return self._finish(question, mode, edns, missing(self._view, zone, name, at, kind, secure), b"")
 
     def failed(self, query: bytes) -> bytes:
         """SERVFAIL after `reply` raised, and one log line for each state of the table."""
@@ -219,18 +247,26 @@ class Responder:
         return self._bare(query, SERVFAIL)
 
     def _at_node(
-        self, query: bytes, question: bytes, mode: int, edns: Edns, zone: Zone, name: bytes, held: bytes
+        self,
+        query: bytes,
+        question: bytes,
+        mode: int,
+        edns: Edns,
+        zone: Zone,
+        name: bytes,
+        held: bytes,
+        secure: bool,
     ) -> bytes | None:
         """The reply for a name that exists, the first time since the table changed; None when it
         takes `_unusual`."""
         kind = question[-_KIND_OCTETS:]
         as_asked = question.startswith(name)
-        if as_asked and held[node.KIND] == kind and held[0]:
+        if as_asked and held[node.KIND] == kind and held[0] and not secure:
             if not zone.cuts or zone.cut_above(name[: len(name) - len(zone.apex)]) is None:
                 return self._ready(query, question, mode, edns, held)
         if kind not in PLAIN:
             return None
-        outcome = lookup(self._view, zone, name, kind)
+        outcome = lookup(self._view, zone, name, kind, secure)
         return self._finish(question, mode, edns, outcome, query if as_asked else b"")
 
     def _ready(self, query: bytes, question: bytes, mode: int, edns: Edns, held: bytes) -> bytes:
@@ -317,14 +353,87 @@ class Responder:
             self._counts[Slot.DROPPED] += 1
             return None  # answering responses could make an endless loop between two servers
         if query[0] & _OPCODE:
+            if query[0] & _OPCODE == _UPDATE and self.update is not None:
+                return self.update(query, source)
+            if query[0] & _OPCODE == _NOTIFY and self.notified is not None:
+                return self._hear(query, self.notified(self._client_of(source)))
             return self._bare(query, NOTIMP)
         try:
+            if _TSIG in query:
+                verdict = self._keyring.judge(query)
+                if verdict.record is not None:
+                    return self._signed(verdict, source)
             asked, wishes = _read(query)
         except BadMessage:
             return self._bare(query, FORMERR)
         if asked.opt is None:
             return self._finish(asked.question, query[0] & 1, self._plain, self._outcome(asked), b"")
         return self._with_options(query[0] & 1 | _EDNS, asked, asked.opt, wishes, source)
+
+    def _hear(self, query: bytes, tell: Callable[[bytes], None]) -> bytes:
+        """The reply to a NOTIFY, which is signed when that was (RFC 8945 §5.3)."""
+        if _TSIG not in query:
+            return self._take_notify(query, tell)
+        try:
+            asked = self._keyring.judge(query)
+        except BadMessage:
+            return self._bare(query, FORMERR)
+        if asked.record is None:
+            return self._take_notify(query, tell)
+        if asked.key is None:
+            self._counts[Slot.OTHER_RCODE] += 1
+            return tsig.refusal(asked, self._keyring.now_s())[_ID:]
+        reply = self._take_notify(asked.message[_ID:], tell)
+        return tsig.answer(bytes(_ID) + reply, asked, self._keyring.now_s())[_ID:]
+
+    def _take_notify(self, query: bytes, tell: Callable[[bytes], None]) -> bytes:
+        """The reply to a NOTIFY, which is passed on; whether it came from a primary is judged there (RFC 1996
+        §3.10).
+        """
+        try:
+            end = wire.read_name(query, _NAME_AT)
+            name, kind = query[_NAME_AT:end].lower(), query[end : end + _KIND_OCTETS]
+        except BadMessage:
+            return self._bare(query, FORMERR)
+        if kind != _SOA_IN or query[2:4] != b"\0\1":
+            return self._bare(query, FORMERR)
+        if name not in self._zones:
+            return self._bare(query, NOTAUTH)
+        tell(name)
+        self._counts[_NOERROR] += 1
+        flags = bytes((_QR | query[0] & _OPCODE | _AA, 0))
+        return flags + b"\0\1" + bytes(6) + query[_NAME_AT : end + _KIND_OCTETS]
+
+    def _signed(self, asked: Verdict, source: int) -> bytes | None:
+        """The reply to a query that is signed, which is so, too (RFC 8945 §5.3). Whose it is makes no
+        difference to what is answered: a secondary asks for the SOA of a zone like everybody.
+        """
+        keyring = self._keyring
+        if asked.key is None:
+            self._counts[Slot.OTHER_RCODE] += 1
+            return tsig.refusal(asked, keyring.now_s())[_ID:]
+        query = asked.message[_ID:]
+        reply = self.reply(query, source)
+        if reply is None:
+            return None
+        opt = read(query).opt if len(reply) > _NAME_AT else None
+        octets = self.edns.octets(opt.payload) if opt is not None else self._plain[1]
+        if len(reply) + asked.key.record_octets > octets:
+            reply = self._cut(query, reply, source)
+        self.proved = True
+        return tsig.answer(bytes(_ID) + reply, asked, keyring.now_s())[_ID:]
+
+    def _cut(self, query: bytes, reply: bytes, source: int) -> bytes:
+        """The reply without its records, where it and a signature do not fit (RFC 8945 §5.3)."""
+        asked, wishes = _read(query)
+        mode, opt = query[0] & 1, asked.opt
+        if opt is None:
+            return self._truncated(_TRUNCATED, asked.question, mode, self._plain)
+        if opt.version or not asked.question:
+            return reply
+        answered, _ = self.edns.answered(wishes, self._client_of(source))
+        edns = opt_record(opt.flags, 0, answered), self.edns.octets(opt.payload)
+        return self._truncated(_TRUNCATED, asked.question, mode | _EDNS, edns)
 
     def _with_options(self, mode: int, asked: Asked, opt: Opt, wishes: options.Wishes, source: int) -> bytes:
         octets = self.edns.octets(opt.payload)
@@ -341,7 +450,8 @@ class Responder:
         if outcome.extended_error is not None:
             answered += options.extended_error(outcome.extended_error)
         edns = opt_record(opt.flags, 0, answered), octets
-        return self._finish(asked.question, mode, edns, outcome, b"")
+        reply = self._finish(asked.question, mode, edns, outcome, b"")
+        return self.edns.padded(reply, edns[0]) if wishes.padding else reply
 
     def _outcome(self, asked: Asked) -> Outcome:
         kind = asked.question[-_KIND_OCTETS:]
@@ -351,7 +461,7 @@ class Responder:
         zone = self._view.zone_of(name)
         if kind[2:] != _CLASS_IN or zone is None:
             return NOT_OURS
-        return lookup(self._view, zone, name, kind)
+        return lookup(self._view, zone, name, kind, asked.opt is not None and asked.opt.flags >= DO)
 
     def _cookie_alone(
         self, mode: int, opt: Opt, wishes: options.Wishes, answered: bytes, *, proved: bool
@@ -360,7 +470,8 @@ class Responder:
         rcode = BADCOOKIE if len(wishes.cookie) > CLIENT_OCTETS and not proved else NOERROR
         self._counts[Slot.OTHER_RCODE if rcode else Slot.NOERROR] += 1
         head = bytes((_QR | mode & 1, rcode & 0x0F)) + _ONE_RECORD
-        return head + opt_record(opt.flags, rcode, answered)
+        ours = opt_record(opt.flags, rcode, answered)
+        return self.edns.padded(head + ours, ours) if wishes.padding else head + ours
 
     def _bare(self, query: bytes, rcode: int) -> bytes:
         """A header alone: the opcode and RD of the query, an rcode, no counts (RFC 1035 §4.1.1)."""
@@ -371,11 +482,15 @@ class Responder:
         """The reply for a client over its rate limit: it should retry with this cookie, or by TCP.
 
         BADCOOKIE for clients that sent a cookie (RFC 7873 §5.2.3), TC for all others. A header alone and
-        BADVERS are already short.
+        BADVERS are already short. A message that is no query (an update, one with a signature of a key that
+        nobody knows) can be answered at length as well: it is refused.
         """
         if len(reply) <= _NAME_AT:
             return reply
-        asked, wishes = _read(query)
+        try:
+            asked, wishes = _read(query)
+        except BadMessage:
+            return self._bare(query, REFUSED)
         mode, opt = query[0] & 1, asked.opt
         if opt is None:
             return _TRUNCATED[mode] + asked.question

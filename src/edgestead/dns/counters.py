@@ -1,9 +1,10 @@
 """The counters of this room and their sink.
 
-Owns  the slots, and the tally that keeps counting off the hot path.
+Owns  the slots, the tally that keeps counting off the hot path, times by their bounds.
 Not   names and text of metrics.
 """
 
+from bisect import bisect_left
 from enum import IntEnum, unique
 from typing import Final, Protocol
 
@@ -35,13 +36,23 @@ class Slot(IntEnum):
     TRANSFERS_REFUSED = 20
     NOTIFIES_ANSWERED = 21
     NOTIFIES_UNANSWERED = 22
+    HANDSHAKES_DONE = 23
+    HANDSHAKES_FAILED = 24
+    QUERIES_TLS = 25
+    QUERIES_HTTPS = 26
 
 
 SLOTS: Final = len(Slot)
+TIMES_US: Final = (25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000)
+TOOK: Final = SLOTS  # queries answered within the first of TIMES_US, the next slot those of the second …
+TOOK_US: Final = TOOK + len(TIMES_US) + 1  # what all of them took
 
 
 class Counters(Protocol):
-    """Counts are added from one thread, in intervals. `n` is negative when a gauge decreases."""
+    """Counts are added from one thread, in intervals. `n` is negative when a gauge decreases.
+
+    A slot is one of `Slot`, or from TOOK to TOOK_US.
+    """
 
     def add(self, slot: int, n: int) -> None: ...
 
@@ -61,6 +72,11 @@ class Tally:
     def __init__(self, counters: Counters) -> None:
         self.counts = [0] * SLOTS
         self._counters = counters
+
+    def took(self, us: int, queries: int) -> None:
+        """So many queries were answered together within that time."""
+        self._counters.add(TOOK + bisect_left(TIMES_US, us), queries)
+        self._counters.add(TOOK_US, us * queries)
 
     def flush(self) -> None:
         """Pass on the counts since the last call."""

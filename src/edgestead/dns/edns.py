@@ -16,6 +16,7 @@ from edgestead.dns.settings import DnsSettings
 UDP_OCTETS: Final = 1232  # RFC 9715: no fragments; the largest we send, and the size that we announce
 UDP_OCTETS_MIN: Final = 512  # RFC 1035 §4.2.1, RFC 6891 §6.2.3
 TCP_OCTETS: Final = 65_507  # RFC 1035 §4.2.2 allows 65,535: space for a cookie is always left
+PADDED_OCTETS: Final = 468  # RFC 8467 §4.1: what a reply is padded to a multiple of
 VERSION: Final = 0
 BADVERS: Final = 16
 BADCOOKIE: Final = 23
@@ -24,7 +25,7 @@ OPT_OCTETS: Final = 11
 
 _ID: Final = 2
 _OPTION_HEAD_OCTETS: Final = 4
-_DO: Final = 0x80
+DO: Final = 0x80
 _OPT_HEAD: Final = b"\0" + wire.OPT.to_bytes(2, "big")
 
 Edns = tuple[bytes, int]
@@ -33,11 +34,11 @@ Edns = tuple[bytes, int]
 
 def opt_record(flags: int, rcode: int = 0, answered: bytes = b"") -> bytes:
     """Version 0, DO as in the query (RFC 6891 §6.1.2, RFC 3225 §3), the upper bits of the rcode."""
-    body = struct.pack("!HBBBBH", UDP_OCTETS, rcode >> 4, VERSION, flags & _DO, 0, len(answered))
+    body = struct.pack("!HBBBBH", UDP_OCTETS, rcode >> 4, VERSION, flags & DO, 0, len(answered))
     return _OPT_HEAD + body + answered
 
 
-_OPT: Final = (opt_record(0), opt_record(_DO))
+_OPT: Final = (opt_record(0), opt_record(DO))
 
 
 def _cookie_alone(octets: int) -> bytes:
@@ -61,11 +62,11 @@ COOKIE_GROWTH_OCTETS: Final = _OPTION_HEAD_OCTETS + COOKIE_OCTETS
 
 class EdnsServer:
     """The EDNS side of one transport. `keepalive_units` is the timeout to announce (RFC 7828 §3.1), over
-    TCP.
+    TCP. `encrypted`: replies are padded for who asks for it (RFC 7830 §6).
     """
 
-    def __init__(self, settings: DnsSettings, *, udp: bool) -> None:
-        self._udp = udp
+    def __init__(self, settings: DnsSettings, *, udp: bool, encrypted: bool = False) -> None:
+        self._udp, self._encrypted = udp, encrypted
         self._nsid = options.option(options.NSID, settings.identity) if settings.identity else b""
         self.cookies = Cookies(settings.cookie_secret)
         self.plain: Edns = (b"", (UDP_OCTETS_MIN if udp else TCP_OCTETS) - _ID)
@@ -112,3 +113,14 @@ class EdnsServer:
         if wishes.keepalive and not self._udp:
             parts.append(options.option(options.KEEPALIVE, self.keepalive_units.to_bytes(2, "big")))
         return b"".join(parts), proved
+
+    def padded(self, reply: bytes, opt: bytes) -> bytes:
+        """A reply that ends with an OPT record, so long that its length tells little; with its ID."""
+        room = TCP_OCTETS - _ID - len(reply) - _OPTION_HEAD_OCTETS
+        if not self._encrypted or room < 0:
+            return reply
+        octets = min(-(len(reply) + _ID + _OPTION_HEAD_OCTETS) % PADDED_OCTETS, room)
+        padding = options.option(options.PADDING, bytes(octets))
+        length = len(opt) - OPT_OCTETS + len(padding)
+        before = reply[: len(reply) - len(opt)]
+        return b"".join((before, opt[:LENGTHS_AT], length.to_bytes(2, "big"), opt[OPT_OCTETS:], padding))

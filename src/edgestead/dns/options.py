@@ -14,6 +14,7 @@ NSID: Final = 3
 CLIENT_SUBNET: Final = 8
 COOKIE: Final = 10
 KEEPALIVE: Final = 11
+PADDING: Final = 12
 EXTENDED_ERROR: Final = 15
 
 _HEAD: Final = struct.Struct("!HH")
@@ -32,6 +33,7 @@ class Wishes(NamedTuple):
     subnet: bytes = b""
     nsid: bool = False
     keepalive: bool = False
+    padding: bool = False
 
 
 def read(options: bytes) -> Wishes:
@@ -49,6 +51,7 @@ def read(options: bytes) -> Wishes:
         subnet=_subnet(found[CLIENT_SUBNET]) if CLIENT_SUBNET in found else b"",
         nsid=NSID in found,
         keepalive=KEEPALIVE in found and _keepalive(found[KEEPALIVE]),
+        padding=PADDING in found,
     )
 
 

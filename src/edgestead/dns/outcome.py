@@ -23,6 +23,7 @@ SERVFAIL: Final = 2
 NXDOMAIN: Final = 3
 NOTIMP: Final = 4
 REFUSED: Final = 5
+YXDOMAIN: Final = 6  # RFC 2136 §2.2; RFC 6672 §2.2: a name that gets too long
 NOTAUTH: Final = 9  # RFC 2136 §2.2, RFC 5936 §2.2.1
 
 Heads = tuple[bytes, bytes, bytes, bytes]
@@ -77,6 +78,7 @@ READY_HEADS: Final = (heads(AA), *(heads(AA, an) for an in range(1, 256)))
 READY_TRUNCATED: Final = heads(AA | TC)
 
 NOT_AUTHORITATIVE: Final = 20  # RFC 8914 §4.21
+NOT_READY: Final = 14  # RFC 8914 §4.15
 PROHIBITED: Final = 18  # RFC 8914 §4.19
 NOT_OURS: Final = Outcome(REFUSED, extended_error=NOT_AUTHORITATIVE)
 NOT_ALLOWED: Final = Outcome(REFUSED, extended_error=PROHIBITED)

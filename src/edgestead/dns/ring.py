@@ -70,12 +70,13 @@ class Ring:
     """
 
     def __init__(self, sock: socket.socket) -> None:
-        self._fd = sock.fileno()
+        self.use(sock)
         self.buffer = mmap.mmap(-1, BATCH * SLOT_OCTETS)
         self._addresses = mmap.mmap(-1, BATCH * _ADDRESS_OCTETS)
+        self._is_ipv4 = sock.family == socket.AF_INET
         self.client = self._client_4 if sock.family == socket.AF_INET else self._client_6
         self._controls = ctypes.create_string_buffer(BATCH * _CONTROL_SLOT_OCTETS)
-        control_octets = _want_local_address(sock)
+        control_octets = want_local_address(sock)
         self._in_iovecs, self._in = self._structures(_ADDRESS_OCTETS, control_octets)
         out_address_octets = _IPV4_ADDRESS_OCTETS if sock.family == socket.AF_INET else _ADDRESS_OCTETS
         self._out_iovecs, self._out = self._structures(out_address_octets, control_octets)
@@ -87,6 +88,10 @@ class Ring:
         self._send = _function("sendmmsg", 4)
         self._in_at = ctypes.c_void_p(ctypes.addressof(self._in))
         self._out_at = ctypes.addressof(self._out)
+
+    def use(self, sock: socket.socket) -> None:
+        """Receive and send on this socket from now on: the first one, or one that is bound like it."""
+        self._fd = sock.fileno()
 
     def _structures(self, address_octets: int, control_octets: int) -> tuple[Any, Any]:
         data = ctypes.addressof(ctypes.c_char.from_buffer(self.buffer))
@@ -113,6 +118,14 @@ class Ring:
     def _client_6(self, i: int) -> bytes:
         at = i * _ADDRESS_OCTETS + 8
         return plain_address(self._addresses[at : at + 16])
+
+    def sender(self, i: int) -> tuple[str, int]:
+        """Address and port that datagram i came from."""
+        at = i * _ADDRESS_OCTETS
+        port = int.from_bytes(self._addresses[at + 2 : at + 4], "big")
+        if self._is_ipv4:
+            return socket.inet_ntop(socket.AF_INET, self._addresses[at + 4 : at + 8]), port
+        return socket.inet_ntop(socket.AF_INET6, self._addresses[at + 8 : at + 24]), port
 
     def receive(self, *, wait: bool) -> int:
         """How many datagrams were received; 0 after the socket's timeout or a signal.
@@ -148,13 +161,21 @@ def plain_address(octets: bytes) -> bytes:
     return octets[_MAPPED_OCTETS:] if octets.startswith(_MAPPED) else octets
 
 
+def octets_of(host: str) -> bytes:
+    """An address as text, with or without a zone, as 4 or 16 octets; b"" for none."""
+    if not host:
+        return b""
+    host = host.partition("%")[0]
+    return plain_address(socket.inet_pton(socket.AF_INET6 if ":" in host else socket.AF_INET, host))
+
+
 def _function(name: str, parameters: int) -> Any:
     function = _LIBC[name]  # a separate instance: argument types are set on it
     function.argtypes = _ARGUMENTS[:parameters]
     return function
 
 
-def _want_local_address(sock: socket.socket) -> int:
+def want_local_address(sock: socket.socket) -> int:
     """Request each datagram's local address if the socket is bound to all; returns the space it needs.
 
     A datagram received before is answered from the address that the route prefers.

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Final, Protocol
 
-from edgestead.dns import node
+from edgestead.dns import node, signed
 from edgestead.dns.lookup import View
 from edgestead.dns.own import NONE, OwnNames
 from edgestead.dns.zone import Frozen, Head, Zone, check_soa, is_cut, pieces
@@ -33,7 +33,7 @@ SLICE: Final = 256
 
 PIECE_NAMES: Final = 4096
 """Names in one part of a frozen table: about half a millisecond to write or to read."""
-Piece = tuple[str, bool, Head | None, dict[bytes, bytes], dict[bytes, int]]
+Piece = tuple[str, bool, Head | None, dict[bytes, bytes], dict[bytes, int], dict[bytes, bytes]]
 
 
 FrozenTable = list[tuple[str, bool, Frozen]]
@@ -63,6 +63,7 @@ class Table:
         self._own = own
         self._scopes: dict[str, Zone] = {}
         self._zones: dict[bytes, Zone] = {}
+        self._private: dict[bytes, Zone] = {}
         self.view = View(self._zones, own)
 
     def apply(self, changes: Iterable[Change]) -> None:
@@ -90,6 +91,10 @@ class Table:
         for zone in filter(None, gone):
             _empty(zone)
 
+    def transferable(self, apex: bytes) -> Zone | None:
+        """The zone with all its names, which queries may see or not."""
+        return self._private.get(apex) or self.view.zones.get(apex)
+
     def take_over(self, other: "Table") -> None:
         """Replace all zones with those of `other`, which must not be used afterwards.
 
@@ -97,7 +102,7 @@ class Table:
         """
         with self.lock:
             before = list(self._scopes.values())
-            self._scopes, self._zones = other._scopes, other._zones
+            self._scopes, self._zones, self._private = other._scopes, other._zones, other._private
             self.view = View(self._zones, self._own)
         for zone in before:
             _empty(zone)
@@ -106,31 +111,41 @@ class Table:
         """(scope, whether it is served, zone) of all zones, as of between two slices of a batch."""
         with self.lock:
             return [
-                (scope, self._zones.get(zone.apex) is zone, zone.freeze())
+                (scope, self._zones.get(zone.apex) is zone.answering, zone.freeze())
                 for scope, zone in self._scopes.items()
             ]
 
     def thaw(self, parts: Iterable[Iterable[Piece]]) -> None:
         """Load a frozen table; this table must be new and empty."""
         for part in parts:
-            for scope, served, head, names, children in part:
+            for scope, served, head, names, children, entries in part:
                 if head is not None:
                     zone = self._scopes[scope] = Zone(head[0])
                     zone.thaw(head)
                     if served:
-                        self._zones[zone.apex] = zone
-                self._scopes[scope].thaw_names(names, children)
+                        self._serve(zone)
+                self._scopes[scope].thaw_names(names, children, entries)
+        for zone in self._scopes.values():
+            zone.thawed()
 
     def _replace(self, scope: str, zone: Zone | None) -> Zone | None:
         """Serve `zone` for a scope, None for nothing; returns the scope's zone before."""
         before = self._scopes.pop(scope, None)
-        if before is not None and self._zones.get(before.apex) is before:
+        if before is not None and self._zones.get(before.apex) is before.answering:
             del self._zones[before.apex]
+            self._private.pop(before.apex, None)
         if zone is not None:
             self._scopes[scope] = zone
             if zone.complete:
-                self._zones[zone.apex] = zone
+                self._serve(zone)
         return before if before is not zone else None
+
+    def _serve(self, zone: Zone) -> None:
+        self._zones[zone.apex] = zone.answering
+        if zone.front is None or zone.lost:
+            self._private.pop(zone.apex, None)
+        else:
+            self._private[zone.apex] = zone
 
     @property
     def zones(self) -> int:
@@ -149,8 +164,8 @@ def parts(frozen: FrozenTable) -> Iterator[list[Piece]]:
     part: list[Piece] = []
     left = PIECE_NAMES
     for scope, served, zone in frozen:
-        for head, names, children in pieces(zone, PIECE_NAMES):
-            part.append((scope, served, head, names, children))
+        for head, names, children, entries in pieces(zone, PIECE_NAMES):
+            part.append((scope, served, head, names, children, entries))
             left -= len(names) + 1
             if left <= 0:
                 yield part
@@ -191,11 +206,12 @@ class _Plan:
         self.zones[scope] = zone
 
     def _take_name(self, zone: Zone, scope: str, owner: bytes, rrsets: tuple[ServedRRset, ...]) -> None:
-        relative, packed = zone.relative(owner), node.pack(rrsets)
+        own, added = signed.split(rrsets)
+        relative, packed, entry = zone.relative(owner), node.pack(own), signed.pack(added)
         if relative:
-            self._do(scope, zone, partial(zone.put, relative, packed, cut=is_cut(rrsets)))
+            self._do(scope, zone, partial(zone.put, relative, packed, cut=is_cut(own), entry=entry))
         else:
-            self._do(scope, zone, partial(zone.set_apex, rrsets))
+            self._do(scope, zone, partial(zone.set_apex, own, entry))
 
     def _take_gone(self, scope: str, owner: bytes) -> None:
         zone = self.zones[scope] if scope in self.zones else self._served.get(scope)
@@ -228,3 +244,5 @@ def _empty(zone: Zone) -> None:
     lock for tens of milliseconds."""
     while zone.names:
         zone.names.popitem()
+    while zone.signatures is not None and zone.signatures.entries:
+        zone.signatures.entries.popitem()

@@ -9,7 +9,8 @@ from typing import Final
 
 from edgestead.dns import node, wire
 from edgestead.dns.lookup import ALIASES_MAX, View
-from edgestead.dns.zone import WILDCARD, Zone
+from edgestead.dns.zone import DNAME_KEY, WILDCARD, Zone, redirects
+from edgestead.model.limits import NAME_OCTETS_MAX
 
 _DS: Final = 43
 _SHOWN: Final = range(33, 127)
@@ -41,9 +42,15 @@ def _step(view: View, name: bytes, kind: int, steps: list[str]) -> bytes | None:
         steps.append(f"no zone here holds {text(name)}: refused, or, behind an alias, left to others")
         return None
     steps.append(f"zone {text(zone.apex)} answers for {text(name)}")
+    if not zone.names:
+        steps.append("it is a secondary zone that was never transferred, or has expired: SERVFAIL")
+        return None
     relative = name[: len(name) - len(zone.apex)]
     cut = zone.cut_above(relative)
-    if cut is not None and not (cut == relative and kind == _DS):
+    if cut is not None and redirects(zone.names[cut]):
+        if cut != relative:
+            return _substituted(zone, name, cut, steps)
+    elif cut is not None and not (cut == relative and kind == _DS):
         steps.append(f"{text(cut + zone.apex)} is delegated: the answer names its servers")
         return None
     held = zone.names.get(relative)
@@ -53,6 +60,17 @@ def _step(view: View, name: bytes, kind: int, steps: list[str]) -> bytes | None:
         steps.append(f"{text(name)} exists only because of names below it: no data")
         return None
     return _at_node(held, kind, steps) if held is not None else None
+
+
+def _substituted(zone: Zone, name: bytes, cut: bytes, steps: list[str]) -> bytes | None:
+    above = cut + zone.apex
+    _, rrs = node.rrset(zone.names[cut], DNAME_KEY) or (0, b"")
+    target = name[: len(name) - len(above)] + next(wire.records(rrs))[2].lower()
+    if len(target) > NAME_OCTETS_MAX:
+        steps.append(f"{text(above)} redirects all names below it, and this one would get too long: YXDOMAIN")
+        return None
+    steps.append(f"{text(above)} redirects all names below it: this one to {text(target)}")
+    return target
 
 
 def _missing(zone: Zone, name: bytes, relative: bytes, steps: list[str]) -> bytes | None:

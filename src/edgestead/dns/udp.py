@@ -1,31 +1,47 @@
 """The UDP loop: receive, answer, send, until it is stopped.
 
-Owns  both loops, the batched one and the portable one, and draining.
+Owns  both loops, the batched one and the portable one, and draining; what becomes of a sibling's queries.
 Not   binding sockets, processes, signals (`server`); the contents of replies.
+
+The kernel deals queries out to the processes of a port by their source, whether these run or not. So each
+loop looks at the socket of one of its siblings, at random, every LOOK_MS, and answers what waits there. All
+serve the same changes, so the share of a process that hangs, starts or is gone has its answers LOOK_MS or a
+little more later.
 
 Never asyncio: it more than doubles the cost of a query (docs/explanation/dns.md).
 """
 
+import random
 import socket
 import struct
 import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Final, Protocol
 
 from edgestead.dns import ring
-from edgestead.dns.answer import ClientOf, Responder
+from edgestead.dns.answer import ClientOf, Notified, Responder
 from edgestead.dns.counters import Counters, Slot, Tally
+from edgestead.dns.keyring import Keyring
 from edgestead.dns.rates import Rates
 from edgestead.dns.ring import BATCH, SLOT_OCTETS, Ring, plain_address
 from edgestead.dns.settings import DEFAULTS, DnsSettings
 from edgestead.dns.table import Table
+from edgestead.dns.update import Forward, Updates
 from edgestead.dns.watch import Watch
 
-STOP_LOOK_MS: Final = 200
-"""How long an idle loop may overlook that it shall stop."""
+LOOK_MS: Final = 50
+"""How long an idle loop may overlook that it shall stop; and between two looks at a sibling's socket: 20
+system calls a second for each process, however many siblings there are."""
 SWITCH_SECONDS: Final = 0.0005
 """How long the thread that applies changes may keep the interpreter from a waiting query; Python's 5 ms would
 be the median answer's delay during an import (measured: 5.5 ms, and 0.7 ms with this)."""
 DRAIN_BATCHES_MAX: Final = 64  # when it ends: queries received before are answered
+TIMED_EVERY: Final = 16
+"""One batch of so many is timed, from the system call that brought it to the one that sent the answers.
+Two looks at the clock and two counts take 1 µs: 0.1 µs of each batch, which takes 16 and more."""
 FLUSH_QUERIES: Final = 1024
 """Counts are handed over this often under load, and at once when there is little to do."""
 
@@ -50,36 +66,86 @@ def serve_udp(
     settings: DnsSettings = DEFAULTS,
     rates: Rates | None = None,
     watch: Watch | None = None,
+    keyring: Keyring | None = None,
+    forward: Forward | None = None,
     *,
+    siblings: Sequence[socket.socket] = (),
     batched: bool = ring.AVAILABLE,
+    notified: Notified | None = None,
 ) -> None:
     """Answer queries on a bound datagram socket until `stop`, then those already received, and return.
 
+    `siblings` are sockets bound to the same address (SO_REUSEPORT) that other processes answer on.
     Blocks the calling thread; `table.apply` belongs on another one. Sets a receive time-out on the socket,
     and the interpreter's switch interval while it runs. Without `rates` nothing is limited. If not `batched`,
     each datagram takes a separate system call: not every system has recvmmsg.
 
     Raises OSError when the socket is unusable.
     """
-    loop = _Batched if batched else _Portable
-    _run(loop(sock, table, counters, settings, rates, watch or Watch()), stop)
+    kind = _Batched if batched else _Portable
+    loop = kind(sock, table, counters, settings, rates, watch or Watch(), keyring)
+    if forward is not None:
+        loop.take_updates(Updates(keyring or Keyring(), loop.tally, forward), sock)
+    loop.replies.responder.notified = notified
+    _run(loop, stop, _Siblings(loop, sock, siblings))
 
 
 class _Loop(Protocol):
     tally: Tally
+    replies: "_Replies"
+    batch: int  # queries that one turn takes at most
+
+    def use(self, sock: socket.socket) -> None:
+        """Turn on this socket from now on."""
+        ...
 
     def turn(self, *, wait: bool) -> int:
         """Answer received queries; returns their number, 0 after the timeout."""
         ...
 
+    def take_updates(self, updates: Updates, sock: socket.socket) -> None:
+        """Take dynamic updates, too; replies that come later are sent through this socket."""
+        ...
 
-def _run(loop: _Loop, stop: Stop) -> None:
+
+class _Siblings:
+    """Looking after those who are bound to the same address."""
+
+    def __init__(self, loop: _Loop, own: socket.socket, siblings: Sequence[socket.socket]) -> None:
+        self._loop, self._own, self._siblings = loop, own, siblings
+        self._look_at = 0.0
+        self._found: socket.socket | None = None  # where the last look found as much as one takes
+        for sibling in siblings:
+            ring.want_local_address(sibling)
+
+    @property
+    def wait(self) -> bool:
+        """More is there for sure: the loop does not wait for its own queries."""
+        return self._found is None
+
+    def look(self) -> None:
+        """Answer a batch of a sibling's queries, if it is time."""
+        if not self._siblings:
+            return
+        now = time.monotonic()
+        if self._found is None and now < self._look_at:
+            return
+        self._look_at = now + LOOK_MS / 1000
+        sibling = self._found or random.choice(self._siblings)
+        self._loop.use(sibling)
+        self._found = sibling if self._loop.turn(wait=False) >= self._loop.batch else None
+        self._loop.use(self._own)
+
+
+def _run(loop: _Loop, stop: Stop, siblings: _Siblings) -> None:
     counts, flush = loop.tally.counts, loop.tally.flush
     switch_seconds = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
     try:
         while not stop.is_set():
-            if loop.turn(wait=True) <= 1 or counts[_QUERIES] >= FLUSH_QUERIES:
+            turned = loop.turn(wait=siblings.wait)
+            siblings.look()
+            if turned <= 1 or counts[_QUERIES] >= FLUSH_QUERIES:
                 flush()
         for _ in range(DRAIN_BATCHES_MAX):
             if not loop.turn(wait=False):
@@ -101,7 +167,7 @@ def _prepare(sock: socket.socket) -> None:
         else:
             sock.setsockopt(socket.IPPROTO_IPV6, _IPV6_MTU_DISCOVER, _PMTUDISC_OMIT)
     sock.setblocking(True)
-    time = struct.pack("@ll", 0, STOP_LOOK_MS * 1000)
+    time = struct.pack("@ll", 0, LOOK_MS * 1000)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, time)
 
 
@@ -109,9 +175,15 @@ class _Replies:
     """Replies within the limits, for both loops."""
 
     def __init__(
-        self, table: Table, tally: Tally, settings: DnsSettings, rates: Rates | None, client_of: ClientOf
+        self,
+        table: Table,
+        tally: Tally,
+        settings: DnsSettings,
+        rates: Rates | None,
+        client_of: ClientOf,
+        keyring: Keyring | None,
     ) -> None:
-        self.responder = Responder(table, tally, settings, client_of, udp=True)
+        self.responder = Responder(table, tally, settings, client_of, udp=True, keyring=keyring)
         self._counts = tally.counts
         self._client_of = client_of
         self._rates = rates
@@ -136,7 +208,19 @@ class _Replies:
             self._counts[Slot.LIMITED] += 1
             return None
         self._counts[Slot.SLIPPED] += 1
-        return self.responder.short(query, reply, source)
+        try:
+            return self.responder.short(query, reply, source)
+        except Exception:
+            return self.responder.failed(query)
+
+
+def _send(sock: socket.socket, where: tuple[str, int], reply: bytes) -> None:
+    with suppress(OSError):  # the client asks again
+        sock.sendto(reply, where)
+
+
+def _without_id(reply: bytes | None) -> bytes | None:
+    return None if reply is None else reply[_ID:]
 
 
 def _nobody_watches(answers: int) -> bool:
@@ -146,6 +230,8 @@ def _nobody_watches(answers: int) -> bool:
 class _Batched:
     """recvmmsg, replies over the queries in place, sendmmsg."""
 
+    batch = BATCH
+
     def __init__(
         self,
         sock: socket.socket,
@@ -154,6 +240,7 @@ class _Batched:
         settings: DnsSettings,
         rates: Rates | None,
         watch: Watch,
+        keyring: Keyring | None = None,
     ) -> None:
         _prepare(sock)
         self.tally = Tally(counters)
@@ -161,15 +248,27 @@ class _Batched:
         self._table = table
         self._watch = watch
         self._ring = Ring(sock)
-        self._replies = _Replies(table, self.tally, settings, rates, self._ring.client)
+        self.replies = _Replies(table, self.tally, settings, rates, self._ring.client, keyring)
+        self._untimed = TIMED_EVERY
         slots = [(i, i * SLOT_OCTETS, i * SLOT_OCTETS + _ID) for i in range(BATCH)]
         self._slots = [slots[:n] for n in range(BATCH + 1)]
+        self.use = self._ring.use
+
+    def take_updates(self, updates: Updates, sock: socket.socket) -> None:
+        def take(query: bytes, i: int) -> bytes | None:
+            where = self._ring.sender(i)
+            message = self._ring.buffer[i * SLOT_OCTETS : i * SLOT_OCTETS + _ID] + query
+            return _without_id(updates.begin(message, where[0], partial(_send, sock, where)))
+
+        self.replies.responder.update = take
 
     def turn(self, *, wait: bool) -> int:
         received = self._ring.receive(wait=wait)
         if not received:
             return 0
-        limited = self._replies.watching(received)
+        self._untimed -= 1
+        began_ns = 0 if self._untimed else time.perf_counter_ns()
+        limited = self.replies.watching(received)
         left_out = self._answer_within_limits(received) if limited else self._answer(received)
         if not left_out:
             unsent = self._ring.send(0, received)
@@ -177,6 +276,9 @@ class _Batched:
             unsent = self._send_around(left_out, received)
         if unsent:
             self.tally.counts[Slot.UNSENT] += unsent
+        if began_ns:
+            self._untimed = TIMED_EVERY
+            self.tally.took((time.perf_counter_ns() - began_ns) // 1_000, received)
         shown = self._watch.due(received)
         if shown:
             self._show(shown, received, left_out)
@@ -197,7 +299,7 @@ class _Batched:
         buffer, lengths, sizes = self._ring.buffer, self._ring.received, self._ring.sizes
         left_out, live = [], 0
         with self._lock:
-            responder = self._replies.responder
+            responder = self.replies.responder
             responder.look_at_the_clock()
             get, live_reply = responder.exact_of_now().get, responder.reply
             for i, start, at in self._slots[received]:
@@ -221,7 +323,7 @@ class _Batched:
     def _answer_within_limits(self, received: int) -> list[int]:
         """The same with counting each reply; for seconds in which a network may be over the limit."""
         buffer, lengths, sizes = self._ring.buffer, self._ring.received, self._ring.sizes
-        replies, left_out, hits = self._replies, [], 0
+        replies, left_out, hits = self.replies, [], 0
         replies.responder.proved = False
         with self._lock:
             replies.responder.look_at_the_clock()
@@ -260,6 +362,8 @@ class _Batched:
 class _Portable:
     """recvfrom and sendto."""
 
+    batch = 1
+
     def __init__(
         self,
         sock: socket.socket,
@@ -268,6 +372,7 @@ class _Portable:
         settings: DnsSettings,
         rates: Rates | None,
         watch: Watch,
+        keyring: Keyring | None = None,
     ) -> None:
         _prepare(sock)
         self.tally = Tally(counters)
@@ -275,8 +380,18 @@ class _Portable:
         self._table = table
         self._watch = watch
         self._lock = table.lock
-        self._replies = _Replies(table, self.tally, settings, rates, self._client)
-        self._host = ""
+        self.replies = _Replies(table, self.tally, settings, rates, self._client, keyring)
+        self._host, self._from, self._id = "", ("", 0), b""
+
+    def use(self, sock: socket.socket) -> None:
+        self._sock = sock
+
+    def take_updates(self, updates: Updates, sock: socket.socket) -> None:
+        def take(query: bytes, _source: int) -> bytes | None:
+            where = self._from
+            return _without_id(updates.begin(self._id + query, where[0], partial(_send, sock, where)))
+
+        self.replies.responder.update = take
 
     def _client(self, _source: int) -> bytes:
         return plain_address(socket.inet_pton(self._sock.family, self._host.partition("%")[0]))
@@ -286,8 +401,8 @@ class _Portable:
             data, address = self._sock.recvfrom(SLOT_OCTETS, 0 if wait else socket.MSG_DONTWAIT)
         except BlockingIOError:
             return 0
-        counts, query, replies = self.tally.counts, data[_ID:], self._replies
-        self._host = address[0]
+        counts, query, replies = self.tally.counts, data[_ID:], self.replies
+        self._host, self._from, self._id = address[0], address, data[:_ID]
         replies.responder.proved = False
         counts[_QUERIES] += 1
         with self._lock:

@@ -5,8 +5,8 @@ Owns  splitting names, writing resource records, name compression, the numbers o
 Not   text forms (`model`); parsing whole queries (`answer`).
 
 A name here is absolute and uncompressed; a relative name is its leading labels without the apex, so the
-apex itself is b"". Names from the table are valid and lower-case; only `skip_name` and `read_name` read bytes
-from outside.
+apex itself is b"". Names from the table are valid and lower-case; only `skip_name`, `read_name` and
+`expand_name` read bytes from outside.
 """
 
 import struct
@@ -20,12 +20,17 @@ NS: Final = 2
 CNAME: Final = 5
 SOA: Final = 6
 AAAA: Final = 28
+SRV: Final = 33
+DNAME: Final = 39
 OPT: Final = 41
 DS: Final = 43
 IXFR: Final = 251
 AXFR: Final = 252
 ANY: Final = 255
 IN: Final = 1
+
+SOA_KEY: Final = b"\0\x06\0\x01"
+"""Its type and class."""
 
 META_TYPES: Final = frozenset({0, OPT, *range(249, 256)})
 """Types that no zone holds: reserved, per message, or questions only (RFC 6895 §3.1)."""
@@ -45,9 +50,11 @@ _NAMES_BEFORE: Final[dict[int, tuple[int, int]]] = {
 }
 """Types whose names may be compressed (RFC 3597 §4): octets before the names, and how many names."""
 
+_NAMES_BEFORE_OF_SRV: Final = (6, 1)
 COMPRESSIBLE: Final = frozenset(_NAMES_BEFORE)
 SOA_NUMBERS_OCTETS: Final = 20  # RFC 1035 §3.3.13
 POINTER_OFFSET_MAX: Final = 0x3FFF  # RFC 1035 §4.1.4
+POINTERS_MAX: Final = 127  # of one name: it has no more labels
 _POINTER: Final = 0xC000
 
 RR_HEAD: Final = struct.Struct("!HHHIH")
@@ -114,6 +121,57 @@ def skip_name(message: bytes, at: int) -> int:
         if length > LABEL_OCTETS_MAX:
             break
         at += length
+    raise BadMessage("name")
+
+
+def expand_name(message: bytes, at: int) -> tuple[bytes, int]:
+    """The name at `at` in lower case, its pointers followed, and where it ends. Raises BadMessage."""
+    name, end = _expanded(message, at)
+    return name.lower(), end
+
+
+def expand_rdata(kind: int, message: bytes, at: int, end: int) -> bytes:
+    """Rdata from `at` to `end` without pointers. Raises BadMessage.
+
+    Compressed are the names of RFC 1035's types, and by old senders that of SRV (RFC 3597 §4).
+    """
+    before, names = _NAMES_BEFORE.get(kind, _NAMES_BEFORE_OF_SRV if kind == SRV else (0, 0))
+    if not names:
+        return message[at:end]
+    parts = [message[at : at + before]]
+    at += before
+    for _ in range(names):
+        name, at = _expanded(message, at)
+        parts.append(name)
+    if at > end:
+        raise BadMessage("rdata")
+    return b"".join((*parts, message[at:end]))
+
+
+def _expanded(message: bytes, at: int) -> tuple[bytes, int]:
+    """The name at `at` as it is written, and where it ends. Raises BadMessage.
+
+    A pointer has to point before the part that it ends (RFC 1035 §4.1.4), and there are no more of them than
+    a name has labels.
+    """
+    parts: list[bytes] = []
+    end = octets = 0
+    before = at
+    for _ in range(POINTERS_MAX + 1):
+        start = at
+        while at < len(message) and 0 < message[at] <= LABEL_OCTETS_MAX and at - start < NAME_OCTETS_MAX:
+            at += message[at] + 1
+        parts.append(message[start:at])
+        octets += at - start
+        if at >= len(message) or octets >= NAME_OCTETS_MAX:
+            break
+        if not message[at]:
+            return b"".join(parts) + b"\0", end or at + 1
+        pointer = int.from_bytes(message[at : at + 2], "big") - _POINTER
+        if not 0 <= pointer < before:
+            break
+        end = end or at + 2
+        at = before = pointer
     raise BadMessage("name")
 
 

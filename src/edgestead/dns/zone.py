@@ -14,25 +14,32 @@ from typing import Final, cast
 
 from edgestead.dns import node, wire
 from edgestead.dns.outcome import Outcome
+from edgestead.dns.signed import NONE, Records, Signatures, soa_records
 from edgestead.model.served import ServedRRset, ServedZone
 
-Head = tuple[bytes, bytes, bool, tuple[bytes, ...], tuple[bytes, ...]]
-Frozen = tuple[Head, dict[bytes, bytes], dict[bytes, int]]
-"""A zone as plain values that `dns.warm` takes: its own facts, its names, how many children they have."""
+Head = tuple[bytes, bytes, bool, tuple[bytes, ...], tuple[bytes, ...], tuple[Records, Records], bool, bool]
+Frozen = tuple[Head, dict[bytes, bytes], dict[bytes, int], dict[bytes, bytes]]
+"""A zone as plain values that `dns.warm` takes: its own facts, its names, how many children they have, their
+signatures.
+"""
 
 WILDCARD: Final = b"\x01*"
+DNAME_KEY: Final = wire.DNAME.to_bytes(2, "big") + wire.IN.to_bytes(2, "big")
+_ENDS: Final = (wire.NS, wire.DNAME)
 _APEX: Final = b""
-_SOA: Final = wire.SOA.to_bytes(2, "big") + wire.IN.to_bytes(2, "big")
 _NONE: Final = cast("set[bytes]", frozenset())  # a set costs 200 octets, and most zones need neither
 
 
 class Zone:
     """The served content of one zone. Changed by one thread at a time.
 
-    `names`, `cuts` and `wildcards` (the names above an asterisk) are public for loops in which a call is too
-    expensive; `denials` belongs to `lookup`: its negative outcomes, by the apex's offset in the question.
+    `names`, `cuts` (with NS below the apex, or DNAME) and `wildcards` (the names above an asterisk) are
+    public for loops in which a call is too expensive; `denials` belongs to `lookup`: its negative outcomes,
+    by the offset of the apex in the question.
     `settled`: no name has changed since the SOA, which is the last document of every change, so the zone has
-    one consistent serial.
+    one consistent serial. `signatures` is None for a zone without any, `signed` whether they are given out:
+    from the moment the SOA has its own, which comes when all others are there. `front` is what queries find
+    of a private zone, or of a `lost` one, which has no name at all; None for every other.
     """
 
     __slots__ = (
@@ -40,8 +47,12 @@ class Zone:
         "apex",
         "cuts",
         "denials",
+        "front",
+        "lost",
         "names",
         "settled",
+        "signatures",
+        "signed",
         "soa_denial",
         "wildcards",
     )
@@ -54,7 +65,16 @@ class Zone:
         self.denials: dict[int, tuple[Outcome, Outcome, Outcome]] = {}
         self.settled = False
         self.soa_denial = b""
+        self.signatures: Signatures | None = None
+        self.signed = False
+        self.front: Zone | None = None
+        self.lost = False
         self._children: dict[bytes, int] = {}
+
+    @property
+    def answering(self) -> "Zone":
+        """What queries find of it."""
+        return self.front or self
 
     @property
     def complete(self) -> bool:
@@ -80,38 +100,74 @@ class Zone:
     def set_soa(self, served: ServedZone) -> None:
         """Apply the "zone" document. Raises ValueError for an invalid SOA."""
         ttl_seconds, rdata = served.soa_ttl_seconds, served.soa_rdata
-        minimum_seconds = int.from_bytes(rdata[-4:], "big")
-        denial = ServedRRset(wire.SOA, min(ttl_seconds, minimum_seconds), (rdata,))  # RFC 2308 §3
+        denial_seconds = min(ttl_seconds, int.from_bytes(rdata[-4:], "big"))  # RFC 2308 §3
+        denial = ServedRRset(wire.SOA, denial_seconds, (rdata,))
         self.soa_denial = node.pack((denial,))[node.READY :]
         self.denials = {}
         self.settled = True
         soa = [node.pack_rrset(ServedRRset(wire.SOA, ttl_seconds, (rdata,)))]
         self.names[_APEX] = node.join(soa + self._apex_parts()[1])
+        self.signed = bool(served.soa_rrsigs)
+        signatures = self.signatures
+        if signatures is not None:
+            signatures.settle()
+            signatures.soa = soa_records(served.soa_rrsigs, ttl_seconds)
+            signatures.soa_denial = soa_records(served.soa_rrsigs, denial_seconds)
+            if not signatures.entries:
+                self.signatures = None
+        self._show_front(served.private, served.lost)
 
-    def set_apex(self, rrsets: tuple[ServedRRset, ...]) -> None:
-        """Set the apex's RRsets other than SOA."""
+    def _show_front(self, is_private: bool, is_lost: bool) -> None:
+        """A zone of the apex alone, or of nothing. The same object for as long as there is one."""
+        self.lost = is_lost
+        if not (is_private or is_lost):
+            self.front = None
+            return
+        self.front = self.front or Zone(self.apex)
+        self.front.names = {} if is_lost else {_APEX: self.names[_APEX]}
+        self.front.soa_denial, self.front.denials, self.front.settled = self.soa_denial, {}, not is_lost
+
+    def set_apex(self, rrsets: tuple[ServedRRset, ...], entry: bytes = b"") -> None:
+        """Set the apex's RRsets other than SOA. `entry` as in `put`."""
         self.settled = False
+        self._put_signatures(_APEX, entry)
+        self._mark_cut(_APEX, any(rrset.type == wire.DNAME and rrset.rdatas for rrset in rrsets))
         others = [node.pack_rrset(rrset) for rrset in rrsets if rrset.rdatas]
         self.names[_APEX] = node.join(self._apex_parts()[0] + others)
 
     def _apex_parts(self) -> tuple[list[bytes], list[bytes]]:
         """The packed SOA, if there is one, and the other packed RRsets of the apex."""
         parts = list(node.parts(self.names[_APEX]))
-        return [part for kind, part in parts if kind == _SOA], [part for kind, part in parts if kind != _SOA]
+        soa = [part for kind, part in parts if kind == wire.SOA_KEY]
+        return soa, [part for kind, part in parts if kind != wire.SOA_KEY]
 
-    def put(self, name: bytes, packed: bytes, *, cut: bool) -> None:
-        """Set the node of a name below the apex; b"" removes the name."""
+    def _put_signatures(self, name: bytes, entry: bytes) -> None:
+        if self.signatures is None:
+            if not entry:
+                return
+            self.signatures = Signatures()
+        self.signatures.put(name, entry)
+
+    def put(self, name: bytes, packed: bytes, *, cut: bool, entry: bytes = b"") -> None:
+        """Set the node of a name below the apex; b"" removes the name. `entry` are its signatures as
+        `signed.pack` makes them.
+        """
         self.settled = False
-        if cut:
-            self.cuts = self.cuts or set()
-            self.cuts.add(name)
-        elif self.cuts:
-            self.cuts.discard(name)
+        if entry or self.signatures is not None:
+            self._put_signatures(name, entry)
+        self._mark_cut(name, cut)
         if packed or name in self._children:
             self._ensure(name)
             self.names[name] = packed
         else:
             self._remove(name)
+
+    def _mark_cut(self, name: bytes, cut: bool) -> None:
+        if cut:
+            self.cuts = self.cuts or set()
+            self.cuts.add(name)
+        elif self.cuts:
+            self.cuts.discard(name)
 
     def _ensure(self, name: bytes) -> None:
         """Add the name and the empty non-terminals above it (RFC 4592 §2.2.2)."""
@@ -139,26 +195,50 @@ class Zone:
 
     def freeze(self) -> "Frozen":
         """The present content, for `thaw`, independent of later changes. Costs a copy of the references."""
-        head = (self.apex, self.soa_denial, self.settled, tuple(self.cuts), tuple(self.wildcards))
-        return head, self.names.copy(), self._children.copy()
+        signatures = self.signatures or Signatures()
+        soa = (signatures.soa, signatures.soa_denial) if self.signed else (NONE, NONE)
+        cuts, wildcards = tuple(self.cuts), tuple(self.wildcards)
+        head = (self.apex, self.soa_denial, self.settled, cuts, wildcards, soa)
+        return (
+            (*head, self.front is not None and not self.lost, self.lost),
+            self.names.copy(),
+            self._children.copy(),
+            signatures.entries.copy(),
+        )
 
     def thaw(self, head: "Head") -> None:
         """Start to load a frozen zone into this new one; `thaw_names` has to follow."""
-        _, self.soa_denial, self.settled, cuts, wildcards = head
+        _, self.soa_denial, self.settled, cuts, wildcards, soa, is_private, self.lost = head
         self.cuts, self.wildcards = set(cuts) or _NONE, set(wildcards) or _NONE
+        self.signed = bool(soa[0][0])
+        self.front = Zone(self.apex) if is_private or self.lost else None
+        if self.signed:
+            self.signatures = Signatures()
+            self.signatures.soa, self.signatures.soa_denial = soa
 
-    def thaw_names(self, names: dict[bytes, bytes], children: dict[bytes, int]) -> None:
+    def thaw_names(
+        self, names: dict[bytes, bytes], children: dict[bytes, int], entries: dict[bytes, bytes]
+    ) -> None:
         self.names.update(names)
         self._children.update(children)
+        if entries:
+            self.signatures = self.signatures or Signatures()
+            self.signatures.load(entries)
+
+    def thawed(self) -> None:
+        """After the last names."""
+        if self.signatures is not None:
+            self.signatures.settle()
+        self._show_front(self.front is not None, self.lost)
 
     def cut_above(self, name: bytes) -> bytes | None:
-        """The highest delegation at or above a name: below it this zone has no authority."""
+        """The highest delegation or DNAME at or above a name: below it this zone has no names."""
         cut, cuts = None, self.cuts
         while name:
             if name in cuts:
                 cut = name
             name = name[name[0] + 1 :]
-        return cut
+        return _APEX if _APEX in cuts else cut
 
     def encloser(self, name: bytes) -> bytes:
         """The closest existing name above a name that does not exist (RFC 4592 §3.3.1)."""
@@ -169,20 +249,26 @@ class Zone:
         return name
 
 
-def pieces(
-    frozen: Frozen, names_max: int
-) -> Iterator[tuple[Head | None, dict[bytes, bytes], dict[bytes, int]]]:
+ZonePiece = tuple[Head | None, dict[bytes, bytes], dict[bytes, int], dict[bytes, bytes]]
+
+
+def pieces(frozen: Frozen, names_max: int) -> Iterator[ZonePiece]:
     """A frozen zone in pieces of so many names; the head comes with the first."""
     head: Head | None = frozen[0]
-    names, children = iter(frozen[1].items()), iter(frozen[2].items())
+    names, children, entries = iter(frozen[1].items()), iter(frozen[2].items()), iter(frozen[3].items())
     while (some := dict(islice(names, names_max))) or head is not None:
-        yield head, some, dict(islice(children, names_max))
+        yield head, some, dict(islice(children, names_max)), dict(islice(entries, names_max))
         head = None
 
 
 def is_cut(rrsets: tuple[ServedRRset, ...]) -> bool:
-    """Whether a name below the apex with these RRsets is delegated."""
-    return any(rrset.type == wire.NS and rrset.rdatas for rrset in rrsets)
+    """Whether a name below the apex with these RRsets ends the zone's own names: delegated, or redirected."""
+    return any(rrset.type in _ENDS and rrset.rdatas for rrset in rrsets)
+
+
+def redirects(node_: bytes) -> bool:
+    """Whether a node has a DNAME."""
+    return node.rrset(node_, DNAME_KEY) is not None
 
 
 def check_soa(served: ServedZone) -> None:

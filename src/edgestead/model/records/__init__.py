@@ -1,6 +1,6 @@
 """DNS record types as rows of one table, and the one codec between `content`, `data`, wire and zone text.
 
-Owns  the 22 types: their fields, limits and spellings.
+Owns  the 22 types of the specification, and DNAME: their fields, limits and spellings.
 Not   owner, TTL, proxy status, and rules between records.
 
     rdata = parse("MX", content="mail.example.net", priority=10)
@@ -8,9 +8,9 @@ Not   owner, TTL, proxy status, and rules between records.
     from_wire("MX", wire) == rdata
 """
 
-from edgestead.model.records.common import AAAA, CAA, CNAME, MX, NAPTR, NS, PTR, SOA, SRV, URI, A
+from edgestead.model.records.common import AAAA, CAA, CNAME, DNAME, MX, NAPTR, NS, PTR, SOA, SRV, URI, A
 from edgestead.model.records.folding import fold, folded_content, folded_query
-from edgestead.model.records.keys import CERT, DNSKEY, DS, OPENPGPKEY, SMIMEA, SSHFP, TLSA
+from edgestead.model.records.keys import CERT, DHCID, DNSKEY, DS, OPENPGPKEY, SMIMEA, SSHFP, TLSA
 from edgestead.model.records.loc import LOC
 from edgestead.model.records.svcb import HTTPS, SVCB
 from edgestead.model.records.table import TYPES, TYPES_BY_NUMBER, Field, Rdata, RecordType
@@ -22,6 +22,8 @@ __all__ = [
     "CAA",
     "CERT",
     "CNAME",
+    "DHCID",
+    "DNAME",
     "DNSKEY",
     "DS",
     "HTTPS",

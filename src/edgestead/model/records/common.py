@@ -1,6 +1,6 @@
 """The types that most zones are made of: addresses, names of hosts and services, the zone's own record, CAA.
 
-Owns  A, AAAA, CNAME, MX, NS, PTR; SRV, URI, NAPTR; SOA; CAA and its tags.
+Owns  A, AAAA, CNAME, DNAME, MX, NS, PTR; SRV, URI, NAPTR; SOA; CAA and its tags.
 Not   which records may be at one name, which addresses a proxied one may have, and whether a caller may write
       SOA (`usecases.change`); what the value of a tag means.
 """
@@ -30,6 +30,17 @@ class CNAME(Rdata, frozen=True):
     """Another name that answers in place of this one."""
 
     target: HostName
+
+
+@record_type(39, "RFC 6672", is_extension=True)
+class DNAME(Rdata, frozen=True):
+    """Another name below which everything below this one is looked up."""
+
+    target: HostName
+
+    def check(self) -> None:
+        if self.target == ROOT:
+            raise InvalidValue("the target . would lead every name to a top-level domain")
 
 
 @record_type(15, "RFC 1035 §3.3.9, RFC 7505", priority="top")

@@ -1,6 +1,6 @@
-"""Keys, digests and certificates: DS, DNSKEY, SSHFP, TLSA, SMIMEA, CERT, OPENPGPKEY.
+"""Keys, digests and certificates: DS, DNSKEY, SSHFP, TLSA, SMIMEA, CERT, OPENPGPKEY, DHCID.
 
-Owns  the seven types.
+Owns  the eight types.
 Not   cryptography: a key is octets here.
 """
 
@@ -83,3 +83,10 @@ class OPENPGPKEY(Rdata, frozen=True):
     """The OpenPGP key of a mail user."""
 
     public_key: Base64Octets
+
+
+@record_type(49, "RFC 4701 §3")
+class DHCID(Rdata, frozen=True):
+    """Whose a name is among DHCP clients: a digest, as the DHCP server makes it."""
+
+    digest: Base64Octets

@@ -51,6 +51,7 @@ class RecordType:
     `form` is the member of the body that carries the rdata; the other one is ignored, except that `content`
     alone is also read for a `data` type. `priority` says where the field of that name is answered: `top` at
     the record's top level, `both` there and in `data`; None means that a type has no top-level priority.
+    `is_extension`: the specification does not have it, and the profile `spec` refuses it.
     `fields` stand in the order of the wire; `content_fields` and `data_fields`, the latter by
     alphabet, are those of an answer. `octets` are the fields that have octets of their own.
     """
@@ -68,6 +69,7 @@ class RecordType:
     data_fields: tuple[Field, ...]
     name_rule: NameRule
     refusal: type[RecordRefused]
+    is_extension: bool = False
 
     def check_name(self, name: bytes, profile: Profile, apex: bytes) -> None:
         """Whether a record of this type may stand at `name` in the zone `apex`.
@@ -221,6 +223,7 @@ def record_type(
     name_rule: NameRule = check_any_name,
     refusal: type[RecordRefused] = ContentRefused,
     defaults: Mapping[str, object] | None = None,
+    is_extension: bool = False,
 ) -> Callable[[type[R]], type[R]]:
     """Enter a class in the table under its own name. `source` is the text that defines the fields."""
 
@@ -245,6 +248,7 @@ def record_type(
             data_fields=tuple(sorted(answered)) if form == "data" else (),
             name_rule=name_rule,
             refusal=refusal,
+            is_extension=is_extension,
         )
         cls.row = _types[row.name] = _types_by_number[number] = row
         return cls

@@ -1,18 +1,21 @@
-"""What both kinds of DNS process share: the table fed from control, and their counters.
+"""What both kinds of DNS process share: the table and the keys fed from control, and their counters.
 
-Owns  loading a snapshot aside; the map from the room's counters to cells of the page.
+Owns  loading a snapshot aside; opening keys; the map from the room's counters to cells of the page.
 Not   answering; the connection to control.
 """
 
 from collections.abc import Sequence
 
-from edgestead.dns.counters import Slot
+from edgestead.dns.counters import TIMES_US, TOOK, Slot
+from edgestead.dns.keyring import Keyring
 from edgestead.dns.table import Table
+from edgestead.model import sealing
 from edgestead.model.counters import Page, slot
 from edgestead.model.served import KIND_NAME, KIND_ZONE
+from edgestead.model.tsig import KIND_KEY, ServedKey
 from edgestead.store.changes import Change
 
-KINDS = (KIND_ZONE, KIND_NAME)
+KINDS = (KIND_ZONE, KIND_NAME, KIND_KEY)
 
 _ZONES = slot("edge_dns_zones")
 _SEQUENCE = slot("edge_feed_sequence")
@@ -40,6 +43,11 @@ _CELLS: dict[int, int] = {
     Slot.TRANSFERS_REFUSED: slot("edge_dns_transfers_total", "refused"),
     Slot.NOTIFIES_ANSWERED: slot("edge_dns_notifies_total", "answered"),
     Slot.NOTIFIES_UNANSWERED: slot("edge_dns_notifies_total", "unanswered"),
+    Slot.HANDSHAKES_DONE: slot("edge_dns_handshakes_total", "done"),
+    Slot.HANDSHAKES_FAILED: slot("edge_dns_handshakes_total", "failed"),
+    Slot.QUERIES_TLS: slot("edge_dns_private_queries_total", "tls"),
+    Slot.QUERIES_HTTPS: slot("edge_dns_private_queries_total", "https"),
+    **{TOOK + at: slot("edge_dns_answer_seconds") + at for at in range(len(TIMES_US) + 2)},
 }
 
 
@@ -54,31 +62,45 @@ class PageCounters:
         self.page.add(_CELLS[slot], n)
 
 
-class TableConsumer:
-    """Brings the feed into a table: a `feed.follower.Consumer`."""
+def new_keyring(secret: bytes) -> Keyring:
+    """For keys that are sealed with this secret, "" where there is none."""
 
-    def __init__(self, table: Table, page: Page, newest: int = 0) -> None:
-        """`newest` is the sequence that the table stands at already."""
-        self._table = table
+    def open_key(key: ServedKey) -> bytes:
+        if not secret:
+            raise ValueError("the data folder's secret could not be read")
+        return sealing.unseal(secret, key.sealed, key.name)
+
+    return Keyring(open_key)
+
+
+class TableConsumer:
+    """Brings the feed into a table and a keyring: a `feed.follower.Consumer`."""
+
+    def __init__(self, table: Table, keyring: Keyring, page: Page, newest: int = 0) -> None:
+        """`newest` is the sequence that both stand at already."""
+        self._table, self._keyring = table, keyring
         self.page = page
-        self._aside = Table()
+        self._aside, self._keys_aside = Table(), keyring.aside()
         self._newest = newest
         self._show()
 
     def begin(self) -> None:
-        self._aside = Table()
+        self._aside, self._keys_aside = Table(), self._keyring.aside()
 
     def load(self, changes: Sequence[Change]) -> None:
         self._aside.apply(changes)
+        self._keys_aside.take(changes)
         self._newest = max(self._newest, *(change.sequence for change in changes))
 
     def swap(self) -> None:
         self._table.take_over(self._aside)
-        self._aside = Table()
+        self._keyring.take_over(self._keys_aside)
+        self._aside, self._keys_aside = Table(), self._keyring.aside()
         self._show()
 
     def apply(self, changes: Sequence[Change]) -> None:
         self._table.apply(changes)
+        self._keyring.take(changes)
         self._newest = changes[-1].sequence
         self._show()
 

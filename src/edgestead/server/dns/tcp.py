@@ -8,29 +8,38 @@ import asyncio
 import os
 import signal
 import socket
+import ssl
 from collections.abc import Sequence
 from ipaddress import ip_address, ip_network
+from pathlib import Path
 
 import uvloop
 
 from edgestead.dns.journal import Journal
+from edgestead.dns.keyring import Keyring
 from edgestead.dns.notify import Notifier
 from edgestead.dns.own import own_names
 from edgestead.dns.table import Table
-from edgestead.dns.tcp import TransferPolicy, serve_tcp
+from edgestead.dns.tcp import Private, TransferPolicy, serve_tcp
 from edgestead.dns.watch import Watch
+from edgestead.edge.http.certificates import Certificates, Terms
 from edgestead.feed.follower import Follower
 from edgestead.feed.follower_loop import LoopFollower
+from edgestead.model import names
 from edgestead.model.budgets.ledger import Ledger
 from edgestead.model.counters import Page
 from edgestead.model.served import KIND_JOURNAL, KIND_ZONE, decode_zone
+from edgestead.model.tsig import KIND_OWNER
 from edgestead.server import process
 from edgestead.server.dns import warm
 from edgestead.server.dns.ask import DnsAsk
-from edgestead.server.dns.part import KINDS, PageCounters, TableConsumer
+from edgestead.server.dns.part import KINDS, PageCounters, TableConsumer, new_keyring
+from edgestead.server.dns.updates import Forwarder
 from edgestead.server.dns.warm import Keeper
 from edgestead.server.messages import DNS_GROUP, DnsStart
 from edgestead.store.changes import Change
+
+LOOK_SECONDS = 2.0  # between two looks at the folder of certificates
 
 
 def main() -> None:
@@ -43,9 +52,15 @@ class _Primary(TableConsumer):
     """The table's consumer, which also keeps the journal and has changed zones announced."""
 
     def __init__(
-        self, table: Table, page: Page, newest: int, journal: Journal, notifier: Notifier | None
+        self,
+        table: Table,
+        keyring: Keyring,
+        page: Page,
+        newest: int,
+        journal: Journal,
+        notifier: Notifier | None,
     ) -> None:
-        super().__init__(table, page, newest)
+        super().__init__(table, keyring, page, newest)
         self.journal = journal
         self._served = table
         self._notifier = notifier
@@ -80,26 +95,30 @@ async def _serve(start: DnsStart) -> None:
     page = process.page(start.counters_fd)
     table = Table(own_names(start.nameservers, start.nameserver_addresses))
     counters = PageCounters(page)
-    notifier = Notifier(table, counters, start.notify, seconds=loop.time) if start.notify else None
-    transfers = TransferPolicy(journal=Journal(), networks=tuple(map(ip_network, start.transfer_to)))
-    kinds = (*KINDS, KIND_JOURNAL) if start.transfer_to else KINDS
+    keyring = new_keyring(start.tsig_secret)
+    notifier = _notifier(start, table, counters, keyring) if start.notify else None
+    transfers = TransferPolicy(
+        journal=Journal(),
+        networks=tuple(map(ip_network, start.transfer_to)),
+        tls_only=start.transfer_tls,
+    )
     label = warm.load_table(table, start.warm_fd)
-    position = warm.position_of(label)
+    position = warm.load_keys(keyring, start.warm_fd, warm.position_of(label))
     ours = position if label is not None and label.run == start.run else None
-    keeper = Keeper(start.warm_fd, start.run, table, transfers.journal, ours)
-    if position is not None and start.transfer_to:
+    keeper = Keeper(start.warm_fd, start.run, table, transfers.journal, keyring, ours)
+    if position is not None:
         warm.load_journal(transfers.journal, start.warm_fd, position)
     if notifier is not None:
         notifier.changed(list(table.view.zones))
     newest = position.sequence if position else 0
-    consumer = _Primary(table, page, newest, transfers.journal, notifier)
+    consumer = _Primary(table, keyring, page, newest, transfers.journal, notifier)
     follower = LoopFollower(
         start.feed_path,
         Follower(
             consumer,
             group=DNS_GROUP,
             name=start.name,
-            kinds=kinds,
+            kinds=(*KINDS, KIND_OWNER, KIND_JOURNAL),
             position=position,
             loading=process.Status(start.status_fd).loading,
         ),
@@ -111,9 +130,40 @@ async def _serve(start: DnsStart) -> None:
         if notifier is not None:
             background.append(tasks.create_task(notifier.run(_own_address(start.socket_fd))))
         background.append(tasks.create_task(_keep(keeper, follower)))
-        answering = tasks.create_task(_answer(start, table, counters, follower, transfers, stop))
+        answering = tasks.create_task(_answer(start, table, keyring, counters, follower, transfers, stop))
         answering.add_done_callback(lambda _: [task.cancel() for task in background])
     await keeper.write(follower.position)
+
+
+def _notifier(start: DnsStart, table: Table, counters: PageCounters, keyring: Keyring) -> Notifier:
+    seconds = asyncio.get_running_loop().time
+    targets = [(host, port) for host, port, _ in start.notify]
+    signed_by = {(host, port): names.wire_from_text(key) for host, port, key in start.notify if key}
+    return Notifier(table, counters, targets, seconds=seconds, keyring=keyring, signed_by=signed_by)
+
+
+class _Shown:
+    """The certificates that clients of DNS are shown: the name's, `default`, or one of our name servers'.
+
+    A client that came by an address alone has no name to ask for, and most judge none (RFC 9539 §4.2).
+    """
+
+    def __init__(self, folder: Path, nameservers: Sequence[str]) -> None:
+        self._certificates, self._nameservers = Certificates(folder), tuple(nameservers)
+
+    def context(self, host: str, protocol: str) -> ssl.SSLContext | None:
+        terms = Terms(protocol=protocol)
+        for name in (host, *self._nameservers):
+            found = self._certificates.context(name, terms)
+            if found is not None:
+                return found
+        return None
+
+    async def follow(self) -> None:
+        """Take up what changes in the folder."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            self._certificates.look()
 
 
 def _own_address(socket_fd: int) -> str:
@@ -131,6 +181,7 @@ async def _keep(keeper: Keeper, follower: LoopFollower) -> None:
 async def _answer(
     start: DnsStart,
     table: Table,
+    keyring: Keyring,
     counters: PageCounters,
     follower: LoopFollower,
     transfers: TransferPolicy,
@@ -143,6 +194,8 @@ async def _answer(
         watch = Watch()
         DnsAsk(socket.socket(fileno=start.ask_fd), table, watch, start.settings).start()
         process.Status(start.status_fd).ready()
+        shown = _Shown(Path(start.tls_dir), start.nameservers) if start.tls_dir else None
+        following = None if shown is None else asyncio.create_task(shown.follow())
         with socket.socket(fileno=start.socket_fd) as sock:
             await serve_tcp(
                 sock,
@@ -153,9 +206,21 @@ async def _answer(
                 transfers=transfers,
                 watch=watch,
                 ledger=Ledger(counters.page),
+                keyring=keyring,
+                forward=Forwarder(start.updates_path).start(),
+                private=_private(start, shown),
             )
+        if following is not None:
+            following.cancel()
     may_serve.cancel()
     stopped.cancel()
+
+
+def _private(start: DnsStart, shown: _Shown | None) -> Private | None:
+    if shown is None or max(start.dot_fd, start.doh_fd) < 0:
+        return None
+    dot, doh = (socket.socket(fileno=fd) if fd >= 0 else None for fd in (start.dot_fd, start.doh_fd))
+    return Private(shown.context, dot, doh)
 
 
 if __name__ == "__main__":

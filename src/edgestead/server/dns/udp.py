@@ -20,10 +20,11 @@ from edgestead.dns.watch import Watch
 from edgestead.feed.follower import Follower
 from edgestead.feed.follower_thread import ThreadFollower
 from edgestead.server import process
-from edgestead.server.dns import warm
+from edgestead.server.dns import notices, warm
 from edgestead.server.dns.alone import Alone
 from edgestead.server.dns.ask import DnsAsk
-from edgestead.server.dns.part import KINDS, PageCounters, TableConsumer
+from edgestead.server.dns.part import KINDS, PageCounters, TableConsumer, new_keyring
+from edgestead.server.dns.updates import Forwarder
 from edgestead.server.messages import DNS_GROUP, DnsStart
 
 _log = logging.getLogger("edgestead.server")
@@ -33,7 +34,7 @@ _LOOK_SECONDS = 0.1  # how often a process that may not serve yet looks whether 
 class Turning:
     """Whether to stop, as the thread that answers asks before each turn; so it is known whether that turns.
 
-    It turns several times between two questions of control, busy or not (`dns.udp.STOP_LOOK_MS`).
+    It turns several times between two questions of control, busy or not (`dns.udp.LOOK_MS`).
     """
 
     def __init__(self) -> None:
@@ -61,10 +62,11 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     page = process.page(start.counters_fd)
     table = Table(own_names(start.nameservers, start.nameserver_addresses))
+    keyring = new_keyring(start.tsig_secret)
     label = warm.load_table(table, start.warm_fd)
-    position = warm.position_of(label)
+    position = warm.load_keys(keyring, start.warm_fd, warm.position_of(label))
     alone = Alone(label, start.run, start.control_life_fd, start.witness_fd)
-    consumer = TableConsumer(table, page, position.sequence if position else 0)
+    consumer = TableConsumer(table, keyring, page, position.sequence if position else 0)
     follower = ThreadFollower(
         start.feed_path,
         Follower(
@@ -87,7 +89,14 @@ def main() -> None:
     DnsAsk(socket.socket(fileno=start.ask_fd), table, watch, start.settings).start()
     status.ready()
     with socket.socket(fileno=start.socket_fd) as sock:
-        serve_udp(sock, table, PageCounters(page), stop, start.settings, _rates(start), watch)
+        siblings = [socket.socket(fileno=fd) for fd in start.sibling_fds]
+        counters, rates = PageCounters(page), _rates(start)
+        forward = Forwarder(start.updates_path).start()
+        serve_udp(
+            *(sock, table, counters, stop, start.settings, rates, watch, keyring, forward),
+            siblings=siblings,
+            notified=notices.sender(start.feed_path),
+        )
     follower.stop()
 
 

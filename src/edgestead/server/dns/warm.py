@@ -15,19 +15,22 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
+from typing import TypeVar
 
 from edgestead.dns import table as tables
 from edgestead.dns import warm
 from edgestead.dns.journal import Journal
+from edgestead.dns.keyring import Keyring, Row
 from edgestead.dns.table import Table
 from edgestead.dns.warm import Label, Refused
 from edgestead.feed.follower import Position
 
-SERVED, JOURNAL = "served", "journal"
+SERVED, JOURNAL, KEYS = "served", "journal", "keys"
 PAUSE_SECONDS = 30.0  # between two writings; the feed's tail covers what changes meanwhile
 PAUSE_FACTOR = 50  # and so many times as long as the last one took
 ROWS_PER_PART = 1024
 
+RowT = TypeVar("RowT")
 log = logging.getLogger("edgestead.server")
 
 
@@ -55,6 +58,25 @@ def position_of(label: Label | None) -> Position | None:
     return None if label is None else Position(label.feed_id, label.sequence)
 
 
+def load_keys(keyring: Keyring, folder_fd: int, position: Position | None) -> Position | None:
+    """Fill a new keyring, still sealed on disk, with what belongs to a position.
+
+    Returns the position; None when the keys of then are not there, and all has to come from control.
+    """
+    try:
+        label, parts = warm.read(folder_fd, KEYS, list[Row])
+        if position is None or (label.feed_id, label.sequence) != position:
+            return None
+        for rows in parts:
+            keyring.restore(rows)
+        return position
+    except Refused as refusal:
+        log.log(
+            logging.DEBUG if position is None else logging.INFO, "no keys: file dns/%s: %s", KEYS, refusal
+        )
+        return None
+
+
 def load_journal(journal: Journal, folder_fd: int, position: Position) -> None:
     """Fill a new journal with what belongs to a position; nothing when there is no such file."""
     try:
@@ -67,15 +89,21 @@ def load_journal(journal: Journal, folder_fd: int, position: Position) -> None:
 
 
 def write(
-    folder_fd: int, run: str, position: Position, frozen: tables.FrozenTable, rows: list[tuple[str, bytes]]
+    folder_fd: int,
+    run: str,
+    position: Position,
+    frozen: tables.FrozenTable,
+    rows: list[tuple[str, bytes]],
+    keys: list[Row],
 ) -> None:
-    """Replace both files. Blocks. Raises OSError."""
+    """Replace the files. Blocks. Raises OSError."""
     label = Label(position.feed_id, position.sequence, run)
+    warm.write(folder_fd, KEYS, label, _in_parts(keys))
     warm.write(folder_fd, JOURNAL, label, _in_parts(rows))
     warm.write(folder_fd, SERVED, label, tables.parts(frozen))
 
 
-def _in_parts(rows: Iterable[tuple[str, bytes]]) -> Iterator[list[tuple[str, bytes]]]:
+def _in_parts(rows: Iterable[RowT]) -> Iterator[list[RowT]]:
     left = iter(rows)
     while part := list(islice(left, ROWS_PER_PART)):
         yield part
@@ -85,13 +113,20 @@ class Keeper:
     """Keeps the files of one process fresh. `run` and `write` are for the loop that applies changes."""
 
     def __init__(
-        self, folder_fd: int, run: str, table: Table, journal: Journal, started_at: Position | None
+        self,
+        folder_fd: int,
+        run: str,
+        table: Table,
+        journal: Journal,
+        keyring: Keyring,
+        started_at: Position | None,
     ) -> None:
         """`run` names this run of the server, `started_at` where its own file stands, if there is one."""
         self._folder_fd = folder_fd
         self._run = run
         self._table = table
         self._journal = journal
+        self._keyring = keyring
         self._written = started_at
         self._took_seconds = 0.0
         self._door = threading.Lock()  # a writing whose task was cancelled goes on in its thread
@@ -115,14 +150,20 @@ class Keeper:
             return
         began = time.monotonic()
         # The table may be a part of a message ahead of the position: what is applied again changes nothing.
-        frozen, rows = self._table.freeze(), self._journal.rows()
+        frozen, rows, keys = self._table.freeze(), self._journal.rows(), self._keyring.rows()
         try:
-            await asyncio.to_thread(self._write, position, frozen, rows)
+            await asyncio.to_thread(self._write, position, frozen, rows, keys)
             self._written = position
         except OSError as error:
             log.warning("the files for warm starts could not be written: %s", error)
         self._took_seconds = time.monotonic() - began
 
-    def _write(self, position: Position, frozen: tables.FrozenTable, rows: list[tuple[str, bytes]]) -> None:
+    def _write(
+        self,
+        position: Position,
+        frozen: tables.FrozenTable,
+        rows: list[tuple[str, bytes]],
+        keys: list[Row],
+    ) -> None:
         with self._door:
-            write(self._folder_fd, self._run, position, frozen, rows)
+            write(self._folder_fd, self._run, position, frozen, rows, keys)

@@ -1,0 +1,129 @@
+"""DNS over TLS and HTTPS on sockets of its own, with certificates that its clients trust."""
+
+import asyncio
+import base64
+import socket
+import ssl
+from datetime import UTC, datetime
+
+from edgestead.cli.server.authority import Authority
+from edgestead.dns.tcp import Private, TcpLimits, TransferPolicy, serve_tcp
+from edgestead.edge.http.certificates import Certificates, Terms
+from edgestead.model.budgets.ledger import Ledger
+from tests.dns.serving import Counts
+
+DEFAULT, OTHER = "ns1.example.test", "dns.example.test"
+
+
+class Folder:
+    """A folder of certificates, and what a client needs to believe them."""
+
+    def __init__(self, path):
+        path.mkdir(exist_ok=True)
+        self.path = path
+        self.authority = Authority.new(datetime.now(UTC))
+        self.ca = path.parent / "ca.pem"
+        self.ca.write_bytes(self.authority.certificate_pem)
+        self.put("default", DEFAULT)
+        self.put(OTHER, OTHER)
+
+    def put(self, name, host):
+        (self.path / f"{name}.pem").write_bytes(self.authority.issue([host], datetime.now(UTC)).pem)
+
+    def client(self, *protocols, newest=None):
+        context = ssl.create_default_context(cafile=str(self.ca))
+        context.set_alpn_protocols(list(protocols))
+        if newest is not None:
+            context.maximum_version = newest
+        return context
+
+
+class Lab:
+    """All transports of one table, on the running loop."""
+
+    def __init__(self, folder, table, *, ledger=None, transfers=None, **limits):
+        self.folder, self.table, self.transfers = folder, table, transfers
+        self.limits, self.counts, self.stop = TcpLimits(**limits), Counts(), asyncio.Event()
+        self.ledger = ledger or Ledger(tell=lambda *_: None)
+        self.certificates = Certificates(folder.path)
+        self.clients = []
+
+    def context(self, host, protocol):
+        return self.certificates.context(host, Terms(protocol=protocol))
+
+    async def __aenter__(self):
+        tcp, tls, https = (socket.create_server(("127.0.0.1", 0)) for _ in range(3))
+        self.tcp, self.tls, self.https = (one.getsockname()[1] for one in (tcp, tls, https))
+        self.task = asyncio.create_task(
+            serve_tcp(
+                tcp,
+                self.table,
+                self.counts,
+                self.stop,
+                self.limits,
+                transfers=self.transfers,
+                ledger=self.ledger,
+                private=Private(self.context, tls, https),
+            )
+        )
+        await asyncio.sleep(0)
+        return self
+
+    async def __aexit__(self, *_):
+        self.stop.set()
+        await self.task
+        for client in self.clients:
+            client.writer.transport.abort()
+
+    async def client(self, port=None, *, host=DEFAULT, context=None):
+        """A client over TLS; without a host over TCP alone."""
+        if context is None and host:
+            context = self.folder.client("dot")
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", port or self.tls, ssl=context if host else None, server_hostname=host or None
+        )
+        client = Client(reader, writer)
+        self.clients.append(client)
+        return client
+
+    async def ask_https(self, method, target, *headers, body=b"", client=None):
+        client = client or await self.client(self.https, context=self.folder.client("http/1.1"))
+        lines = [f"{method} {target} HTTP/1.1", "Host: dns.example.test", *headers]
+        if body:
+            lines.append(f"Content-Length: {len(body)}")
+        client.writer.write("\r\n".join([*lines, "", ""]).encode() + body)
+        return await client.answer(method)
+
+
+class Client:
+    def __init__(self, reader, writer):
+        self.reader, self.writer = reader, writer
+
+    async def read(self):
+        length = int.from_bytes(await self.reader.readexactly(2), "big")
+        return await self.reader.readexactly(length)
+
+    async def ask(self, *messages):
+        self.writer.write(b"".join(len(one).to_bytes(2, "big") + one for one in messages))
+        return [await self.read() for _ in messages]
+
+    async def ended(self):
+        try:
+            return await self.reader.read() == b""
+        except (ConnectionError, ssl.SSLError):
+            return True
+
+    async def answer(self, method="GET"):
+        """(status, headers, body)."""
+        head = (await self.reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
+        octets = 0 if method == "HEAD" else int(headers.get("content-length", 0))
+        return int(head[0].split()[1]), headers, await self.reader.readexactly(octets)
+
+
+def in_target(query):
+    return "/dns-query?dns=" + base64.urlsafe_b64encode(query).decode().rstrip("=")
+
+
+def open_transfers(journal, *networks, tls_only=False):
+    return TransferPolicy(journal=journal, networks=networks, tls_only=tls_only)
