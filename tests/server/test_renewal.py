@@ -101,7 +101,7 @@ def test_env_of_a_stopped_or_killed_server_says_that_there_is_none(edge_server):
 
     assert done.returncode == 1
     assert done.stdout == ""
-    assert done.stderr == f"Error: no server is running on the data folder {edge_server.data_dir}\n"
+    assert done.stderr.startswith(f"Error: No server is running on the data folder {edge_server.data_dir}.\n")
 
 
 def test_secrets_show_in_no_argument_and_no_variable_of_any_process(edge_server):

@@ -1,0 +1,295 @@
+"""The task that has certificates issued: due steps, one after the other, each on a thread.
+
+Owns  rounds and pauses; which authority is next; accounts; waiting until name servers show a proof.
+Not   what a step writes (`usecases.certificate.orders`), when it is due (`usecases.certificate.states`), what
+      an authority is asked (`server.control.authority`). No request or query waits for this.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Final, TypeVar
+
+from edgestead.model.call import Call
+from edgestead.model.counters import Page, slot
+from edgestead.model.refusals import EdgeError
+from edgestead.server.control.authority import Account, Authority, Registered, Trouble, new_key
+from edgestead.server.control.targets import Data
+from edgestead.tables import certificates as rows
+from edgestead.tables.certificates import AccountRow, CertificateRow
+from edgestead.usecases.certificate import orders, reading, states
+from edgestead.usecases.certificate.states import Progress, read_progress
+from edgestead.usecases.platform import Platform
+from edgestead.usecases.serving import proofs
+from edgestead.usecases.serving.certificates import CUSTOM, read_hosts
+
+POLL_SECONDS: Final = 1.0
+LOOK_SECONDS = 3.0  # between two looks for zones that should have a certificate
+LOOK_SHARE = 50  # a look takes at most one part in so many of the time: there may be a million records
+STEPS_MAX: Final = 16  # of one round: each takes as long as an authority does, some 0.3 s
+SHOWN_SECONDS_MAX: Final = 120.0  # for secondaries to show a proof; then the authority looks for itself
+SHOWN_AGAIN_SECONDS: Final = 2.0
+
+_STATES = slot("edge_certificates", states.STATES[0])
+_OUTCOMES = {outcome: slot("edge_certificate_orders_total", outcome) for outcome in ("issued", "failed")}
+_log = logging.getLogger("edgestead.server")
+T = TypeVar("T")
+
+Open = Callable[[str, Account, Registered], Authority]
+"""An authority by the URL of its directory."""
+Shows = Callable[[Sequence[tuple[str, str]]], Awaitable[bool]]
+"""Whether every secondary that is known shows these TXT records, by name and value."""
+
+
+class OrdersPart:
+    """Make it on control's loop, call `round` every POLL_SECONDS, or have `open` do that.
+
+    `directories` are the authorities in the order in which they are asked. `open_authority` is called for the
+    first order at one.
+    """
+
+    def __init__(
+        self,
+        data: Data,
+        platform: Platform,
+        page: Page,
+        call: Callable[[], Call],
+        *,
+        email: str,
+        directories: Sequence[str],
+        open_authority: Open,
+        shows: Shows,
+    ) -> None:
+        self._data = data
+        self._platform = platform
+        self._page = page
+        self._call = call
+        self._email = email
+        self._directories = directories
+        self._open_authority = open_authority
+        self._shows = shows
+        self._authorities: dict[str, Authority] = {}
+        self._look_at = 0.0
+        self._task: asyncio.Task[None] | None = None
+        self._steps: Mapping[str, Callable[[CertificateRow, Progress], Awaitable[None]]] = {
+            states.WANTED: self._order,
+            states.ORDERED: self._publish,
+            states.PROVING: self._prove,
+            states.READY: self._finish,
+            states.ISSUED: self._renew,
+            states.FAILED: self._again,
+        }
+
+    def open(self) -> None:
+        self._task = asyncio.create_task(self._watch())
+
+    def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _watch(self) -> None:
+        while True:
+            taken = 0
+            try:
+                taken = await self.round()
+            except Exception:
+                _log.warning("a round of certificates failed", exc_info=True)
+            await asyncio.sleep(0 if taken else POLL_SECONDS)
+
+    async def round(self) -> int:
+        """Take the steps that are due. Returns how many there were."""
+        await self._look()
+        now_us = self._call().now_us
+        due = self._data.read(lambda reader: rows.due(reader, now_us, STEPS_MAX))
+        for row in due:
+            await self._step(row)
+        if due:
+            self.show()
+        return len(due)
+
+    async def _look(self) -> None:
+        """For zones that should have a certificate; on a thread, since that goes through many records."""
+        time = asyncio.get_running_loop().time
+        began = time()
+        if began < self._look_at:
+            return
+        found = await _apart(self._data.read, orders.zones_without)
+        ended = time()
+        self._look_at = ended + max(LOOK_SECONDS, LOOK_SHARE * (ended - began))
+        if found:
+            await self._data.write(lambda tx: orders.begin(self._call(), tx, self._platform, found))
+
+    def show(self) -> None:
+        """The gauges of states."""
+        counts = self._data.read(lambda reader: rows.count_states(reader, CUSTOM))
+        for offset, state in enumerate(states.STATES):
+            self._page.set(_STATES + offset, counts.get(state, 0))
+
+    async def _step(self, row: CertificateRow) -> None:
+        progress = read_progress(row.body)
+        try:
+            await self._steps[row.state](row, progress)
+        except Trouble as trouble:
+            await self._vain(row, progress, trouble)
+        except EdgeError as refused:  # a chain that is none; the disk is full; the seal is another one
+            await self._vain(row, progress, Trouble(str(refused), passes=False))
+
+    async def _vain(self, row: CertificateRow, progress: Progress, trouble: Trouble) -> None:
+        """Try again in this state, or give the order up."""
+        call, words = self._call(), str(trouble)
+        if row.state == states.ISSUED:  # it only asked when to renew
+            again_us = call.now_us + states.RENEWAL_ASKED_SECONDS * states.SECOND_US
+            await self._data.write(lambda tx: orders.postponed(call, tx, row, again_us))
+            return
+        if trouble.passes and not trouble.retry_after_seconds and progress.tries < states.TRIES_MAX:
+            due_us = states.next_try_us(call.now_us, progress.tries)
+            await self._data.write(lambda tx: orders.tried(call, tx, row, words, due_us))
+            return
+        due_us = states.next_order_us(
+            call.now_us, progress.failures + 1, len(self._directories), trouble.retry_after_seconds
+        )
+        done = await self._data.write(lambda tx: orders.failed(call, tx, self._platform, row, words, due_us))
+        if done:
+            self._page.add(_OUTCOMES["failed"])
+            seconds = (due_us - call.now_us) // states.SECOND_US
+            _log.warning(
+                "no certificate for %s from %s: %s; the next try is in %d s",
+                row.hosts,
+                self._directory(progress),
+                words,
+                seconds,
+            )
+
+    # A step each: what is asked of the authority, then what is written.
+
+    async def _order(self, row: CertificateRow, progress: Progress) -> None:
+        if not self._data.read(lambda reader: orders.is_wanted(reader, row)):
+            await self._data.write(lambda tx: orders.remove(self._call(), tx, self._platform, row))
+            return
+        directory = self._directories[progress.failures % len(self._directories)]
+        authority = await self._authority(directory)
+        order_url = await _apart(authority.order, read_hosts(row.hosts))
+        sealed = self._platform.seal.wrap(row.zone_id, new_key())
+        await self._data.write(lambda tx: orders.ordered(self._call(), tx, row, directory, order_url, sealed))
+
+    async def _publish(self, row: CertificateRow, progress: Progress) -> None:
+        authority = await self._authority(self._directory(progress))
+        wanted = await _apart(authority.proofs, progress.order_url)
+        found = [(proofs.name_of(host), value) for host, value in wanted]
+        await self._data.write(lambda tx: orders.proving(self._call(), tx, self._platform, row, found))
+
+    async def _prove(self, row: CertificateRow, progress: Progress) -> None:
+        """That the write came back means that every DNS process of ours shows the proofs."""
+        call = self._call()
+        found = self._data.read(lambda reader: rows.proofs_of(reader, row.id))
+        waited_seconds = (call.now_us - progress.since_us) / states.SECOND_US
+        if waited_seconds < SHOWN_SECONDS_MAX and not await self._shows(found):
+            due_us = call.now_us + int(SHOWN_AGAIN_SECONDS * states.SECOND_US)
+            await self._data.write(lambda tx: orders.postponed(call, tx, row, due_us))
+            return
+        authority = await self._authority(self._directory(progress))
+        if await _apart(authority.prove, progress.order_url):
+            await self._data.write(lambda tx: orders.ready(self._call(), tx, row))
+        else:
+            await self._wait(row, progress, "the authority has not looked at the proofs yet")
+
+    async def _finish(self, row: CertificateRow, progress: Progress) -> None:
+        authority = await self._authority(self._directory(progress))
+        hosts = read_hosts(row.hosts)
+        key = self._platform.seal.unwrap(row.zone_id, row.next_sealed)
+        chain = await _apart(authority.finish, progress.order_url, key, hosts)
+        if chain is None:
+            await self._wait(row, progress, "the authority has not issued it yet")
+            return
+        pair = reading.checked(chain, key.decode(), self._call().now_us)
+        if not set(hosts) <= set(pair.facts.hosts):
+            raise Trouble(f"the certificate is for {', '.join(pair.facts.hosts)}", passes=False)
+        renew_us = await self._renewal_us(authority, row.id, chain, pair.facts.starts_us, pair.facts.ends_us)
+        done = await self._data.write(
+            lambda tx: orders.issued(self._call(), tx, self._platform, row, pair, renew_us)
+        )
+        if done:
+            self._page.add(_OUTCOMES["issued"])
+            _log.info("a certificate for %s came from %s", row.hosts, self._directory(progress))
+
+    async def _renew(self, row: CertificateRow, progress: Progress) -> None:
+        call = self._call()
+        if not self._data.read(lambda reader: orders.is_wanted(reader, row)):
+            if row.ends_us <= call.now_us:
+                await self._data.write(lambda tx: orders.remove(call, tx, self._platform, row))
+                return
+            await self._data.write(lambda tx: orders.postponed(call, tx, row, row.ends_us))
+            return
+        if call.now_us < states.renewal_us(row.id, row.starts_us, row.ends_us):
+            authority = await self._authority(self._directory(progress))
+            due_us = await self._renewal_us(authority, row.id, row.chain, row.starts_us, row.ends_us)
+            if due_us > call.now_us:
+                await self._data.write(lambda tx: orders.postponed(call, tx, row, due_us))
+                return
+        await self._data.write(lambda tx: orders.again(call, tx, row))
+
+    async def _again(self, row: CertificateRow, _progress: Progress) -> None:
+        await self._data.write(lambda tx: orders.again(self._call(), tx, row))
+
+    async def _wait(self, row: CertificateRow, progress: Progress, words: str) -> None:
+        await self._vain(row, progress, Trouble(words, passes=True))
+
+    async def _renewal_us(
+        self, authority: Authority, certificate_id: str, chain: str, starts_us: int, ends_us: int
+    ) -> int:
+        """When to look at a certificate again: its renewal, or the next question for its time.
+
+        An authority may have a certificate renewed early (RFC 9773); later than two thirds of its life only
+        its own window says, and no later than half of what is left then.
+        """
+        own_us = states.renewal_us(certificate_id, starts_us, ends_us)
+        try:
+            said = await _apart(authority.renewal, chain)
+        except Trouble:
+            return min(own_us, self._call().now_us + states.RENEWAL_ASKED_SECONDS * states.SECOND_US)
+        if said.renew_us is None:
+            return own_us
+        return min(said.renew_us, said.again_us, own_us)
+
+    def _directory(self, progress: Progress) -> str:
+        return progress.directory if progress.directory in self._directories else self._directories[0]
+
+    async def _authority(self, directory: str) -> Authority:
+        """Its account's key is stored before it is told: a kill in between makes no second account."""
+        if directory not in self._authorities:
+            account = self._data.read(lambda reader: rows.account(reader, directory))
+            if account is None or account.email != self._email:
+                sealed = self._platform.seal.wrap(directory, new_key())
+                account = AccountRow(directory, self._email, "", sealed)
+                await self._data.write(lambda tx: rows.put_account(tx, account))
+            key = self._platform.seal.unwrap(directory, account.sealed)
+            loop = asyncio.get_running_loop()
+
+            def registered(url: str) -> None:
+                known = account._replace(url=url)
+                done = asyncio.run_coroutine_threadsafe(
+                    self._data.write(lambda tx: rows.put_account(tx, known)), loop
+                )
+                done.result()
+
+            self._authorities[directory] = self._open_authority(
+                directory, Account(account.email, account.url, key), registered
+            )
+        return self._authorities[directory]
+
+
+async def _apart(fn: Callable[..., T], *arguments: object) -> T:
+    """Call what blocks on a thread that nobody waits for: control ends while an authority does not answer."""
+    done: Future[T] = Future()
+    done.set_running_or_notify_cancel()  # what waits may be cancelled, the call cannot be
+
+    def run() -> None:
+        try:
+            done.set_result(fn(*arguments))
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, name="authority", daemon=True).start()
+    return await asyncio.wrap_future(done)

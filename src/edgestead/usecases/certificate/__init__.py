@@ -1,0 +1,1 @@
+"""Certificates of zones: ordered from authorities, uploaded, shown."""

@@ -1,0 +1,47 @@
+"""`edgecli certificate` with a real server."""
+
+import json
+from datetime import UTC, datetime
+
+from tests.support.pairs import issued
+
+ZONE = "certificate.test"
+
+
+def test_a_certificate_is_uploaded_listed_replaced_and_removed(edgecli, project):
+    pair, new = (issued(ZONE, f"*.{ZONE}", now=datetime.now(UTC), days=days) for days in (30, 60))
+    (project / "chain.pem").write_text(pair.chain)
+    (project / "key.pem").write_text(pair.key)
+    (project / "both.pem").write_text(new.key + new.chain)
+    edgecli("zone", "create", ZONE)
+
+    said = edgecli("certificate", "upload", ZONE, "chain.pem", "--key", "key.pem")
+    assert said.out.startswith(f"{ZONE}: {ZONE}, *.{ZONE} until "), said
+    (shown,) = json.loads(edgecli("certificate", "list", ZONE, "--json").out)
+    assert shown["id"] in said.out
+    assert shown["id"] in edgecli("certificate", "list", ZONE).out
+
+    again = edgecli("certificate", "upload", ZONE, "both.pem", "--replace", shown["id"])
+    assert shown["id"] in again.out
+    assert (
+        shown["expires_on"] < json.loads(edgecli("certificate", "list", ZONE, "--json").out)[0]["expires_on"]
+    )
+
+    tried = edgecli("certificate", "upload", ZONE, "both.pem", "--dry-run")
+    assert "Nothing is changed" in tried.out
+    assert "PRIVATE KEY" not in tried.out
+
+    assert edgecli("certificate", "remove", ZONE, shown["id"], "--yes").code == 0
+    assert json.loads(edgecli("certificate", "list", ZONE, "--json").out) == []
+
+
+def test_a_file_without_a_key_and_a_wrong_key_are_refused_in_words(edgecli, project):
+    pair, other = (issued(f"refused.{ZONE}", now=datetime.now(UTC)) for _ in range(2))
+    (project / "chain.pem").write_text(pair.chain)
+    (project / "other.pem").write_text(other.key)
+    edgecli("zone", "create", f"refused.{ZONE}")
+
+    lonely = edgecli("certificate", "upload", f"refused.{ZONE}", "chain.pem")
+    assert (lonely.code, "holds 0 keys" in lonely.err) == (1, True)
+    wrong = edgecli("certificate", "upload", f"refused.{ZONE}", "chain.pem", "--key", "other.pem")
+    assert (wrong.code, "is not the certificate's" in wrong.err) == (1, True)
