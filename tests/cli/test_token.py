@@ -62,7 +62,7 @@ def test_an_accounts_token_with_addresses_and_times(edgecli):
 def test_a_rolled_token_has_another_secret_and_a_deleted_one_none(edgecli, kv_server):
     first = edgecli("token", "create", "rolled", "-p", "Zone Read").out.strip()
 
-    second = edgecli("token", "roll", "rolled").out.strip()
+    second = edgecli("token", "roll", "rolled", "--yes").out.strip()
 
     def status(secret):
         return kv_server.call("GET", "/user/tokens/verify", token=secret).status

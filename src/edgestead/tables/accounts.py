@@ -1,9 +1,10 @@
 """The rows of accounts, of users and of who belongs where.
 
 Owns  the tables `accounts`, `users`, `memberships`: their schema and statements.
-Not   what a role may do.
+Not   what a role may do (`model.roles`); passwords (`tables.people`).
 
-Times are microseconds since the epoch. A user's API key is kept as its SHA-256 only.
+Times are microseconds since the epoch. A user's API key is kept as its SHA-256 only. Who was invited has
+none, and an empty hash, which is no key's.
 """
 
 from typing import NamedTuple
@@ -68,32 +69,37 @@ SELECT_USER = f"select {_USER} from users where id = ?"
 SELECT_USER_OF_EMAIL = f"select {_USER} from users where email_folded = ?"
 UPDATE_KEY = "update users set key_hash = ? where id = ?"
 
+DELETE_USER = "delete from users where id = ?"
+
 INSERT_MEMBERSHIP = (
-    "insert into memberships (id, account_id, user_id, status, created_us) values (?, ?, ?, ?, ?)"
+    "insert into memberships (id, account_id, user_id, status, created_us, roles) values (?, ?, ?, ?, ?, ?)"
 )
+UPDATE_ROLES = "update memberships set roles = ? where id = ?"
 SELECT_MEMBERSHIPS = (
-    "select m.id, m.account_id, a.name, m.user_id, m.status from memberships m"
+    "select m.id, m.account_id, a.name, m.user_id, m.status, m.roles from memberships m"
     " join accounts a on a.id = m.account_id where m.user_id = ? order by m.created_us, m.id"
 )
 SELECT_MEMBERSHIP = (
-    "select m.id, m.account_id, a.name, m.user_id, m.status from memberships m"
+    "select m.id, m.account_id, a.name, m.user_id, m.status, m.roles from memberships m"
     " join accounts a on a.id = m.account_id where m.id = ?"
 )
 UPDATE_MEMBERSHIP = "update memberships set status = ? where id = ?"
 DELETE_MEMBERSHIP = "delete from memberships where id = ?"
 SELECT_MEMBERS = (
-    "select m.id, m.status, u.id, u.email from memberships m join users u on u.id = m.user_id"
-    " where m.account_id = ? order by m.created_us, m.id"
+    "select m.id, m.status, u.id, u.email, m.roles, u.key_hash from memberships m"
+    " join users u on u.id = m.user_id where m.account_id = ? order by m.created_us, m.id"
 )
 
 
 class MemberRow(NamedTuple):
-    """A membership as its account sees it."""
+    """A membership as its account sees it. `roles` is JSON text: a list of identifiers."""
 
     id: str
     status: str
     user_id: str
     email: str
+    roles: str
+    key_hash: bytes
 
 
 class MembershipRow(NamedTuple):
@@ -102,6 +108,7 @@ class MembershipRow(NamedTuple):
     account_name: str
     user_id: str
     status: str
+    roles: str
 
 
 def insert_account(tx: Transaction, row: AccountRow) -> None:
@@ -152,14 +159,28 @@ def user_of_email(reader: Reader, email_folded: str) -> UserRow | None:
     return UserRow(*found) if found else None
 
 
+def delete_user(tx: Transaction, user_id: str) -> None:
+    tx.run(DELETE_USER, (user_id,))
+
+
 def set_key_hash(tx: Transaction, user_id: str, key_hash: bytes) -> None:
     tx.run(UPDATE_KEY, (key_hash, user_id))
 
 
 def insert_membership(
-    tx: Transaction, membership_id: str, account_id: str, user_id: str, status: str, created_us: int
+    tx: Transaction,
+    membership_id: str,
+    account_id: str,
+    user_id: str,
+    status: str,
+    created_us: int,
+    roles: str,
 ) -> None:
-    tx.run(INSERT_MEMBERSHIP, (membership_id, account_id, user_id, status, created_us))
+    tx.run(INSERT_MEMBERSHIP, (membership_id, account_id, user_id, status, created_us, roles))
+
+
+def set_roles(tx: Transaction, membership_id: str, roles: str) -> None:
+    tx.run(UPDATE_ROLES, (roles, membership_id))
 
 
 def memberships(reader: Reader, user_id: str) -> list[MembershipRow]:
@@ -181,7 +202,7 @@ def delete_membership(tx: Transaction, membership_id: str) -> None:
 
 
 def members(reader: Reader, account_id: str) -> list[MemberRow]:
-    """There are few: a single server has no invitations to accounts."""
+    """Oldest first; there are few."""
     return [MemberRow(*found) for found in reader.rows(SELECT_MEMBERS, (account_id,))]
 
 

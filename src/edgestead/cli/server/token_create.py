@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edgestead.cli.dry_run import DRY_RUN
 from edgestead.cli.failure import Failed, listed
 from edgestead.cli.server.token_life import ACCOUNT, permission_groups, scope_of, tokens_path
+from edgestead.cli.table import show_lines
 from edgestead.cli.target import JSON, Command, Json, api, zone_of
 
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ _PREFIX = "com.edge.api"
 @click.option("--not-before", metavar="TIME", help="Works from this time on: 2027-01-31T12:00:00Z.")
 @click.option("--expires-on", metavar="TIME", help="Works until this time.")
 @ACCOUNT
+@DRY_RUN
 @JSON
 def create(
     name: str,
@@ -75,13 +78,9 @@ def create(
     if networks:
         body["condition"] = {"request_ip": {"in": list(networks)}}
     made = server.call("POST", path, json_body=body, repeat=False)["result"]
-    if as_json:
-        from edgestead.cli.output import echo_object
-
-        echo_object(made.items())
-        return
-    click.echo(f"Created token {made['name']}, id {made['id']}. Its secret is shown this once:", err=True)
-    click.echo(made["value"])
+    if not as_json:
+        click.echo(f"Created token {made['name']}, id {made['id']}. Its secret is shown this once:", err=True)
+    show_lines(made, made["value"], as_json=as_json)
 
 
 def _policies(server: "Api", path: str, names: tuple[str, ...], zones: tuple[str, ...]) -> list[Json]:

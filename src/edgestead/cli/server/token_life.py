@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from edgestead.cli.dry_run import DRY_RUN
 from edgestead.cli.failure import Failed, confirmed, listed
-from edgestead.cli.table import show_list, show_one
+from edgestead.cli.table import show_lines, show_list, show_one
 from edgestead.cli.target import JSON, YES, Command, Json, api, is_id, pages
 
 if TYPE_CHECKING:
@@ -26,7 +27,11 @@ _SHOWN_MAX = 3  # permission groups in a row of the list
 @ACCOUNT
 @JSON
 def list_tokens(account: bool, as_json: bool) -> None:
-    """List tokens, without their secrets. `made by` is the token that made one, if any is left."""
+    """List tokens, without their secrets. `made by` is the token that made one, if any is left.
+
+    \b
+      edgecli token list --json
+    """
     server = api()
     asked = {"include_expired": "true", "lineage": "true"}
     found = list(pages(server, tokens_path(server, account), asked))
@@ -39,7 +44,11 @@ def list_tokens(account: bool, as_json: bool) -> None:
 @ACCOUNT
 @JSON
 def get(token: str, account: bool, as_json: bool) -> None:
-    """Show a token and its policies, without its secret."""
+    """Show a token and its policies, without its secret.
+
+    \b
+      edgecli token get certbot
+    """
     server = api()
     found = _token_of(server, tokens_path(server, account), token)
     show_one(found, _members, as_json=as_json)
@@ -48,12 +57,22 @@ def get(token: str, account: bool, as_json: bool) -> None:
 @click.command("roll", cls=Command)
 @TOKEN
 @ACCOUNT
-def roll(token: str, account: bool) -> None:
-    """Give a token a new secret and print it. The old one stops working at once."""
+@YES
+@DRY_RUN
+@JSON
+def roll(token: str, account: bool, yes: bool, as_json: bool) -> None:
+    """Give a token a new secret and print it, after a y/n question. The old one stops working at once.
+
+    \b
+      edgecli token roll certbot --yes
+    """
     server = api()
     path = tokens_path(server, account)
     found = _token_of(server, path, token)
-    click.echo(server.call("PUT", f"{path}/{found['id']}/value", json_body={}, repeat=False)["result"])
+    question = f"The secret of token {found['name']} stops working at once. Renew it?"
+    if confirmed(question, yes=yes, verb="revoke", quiet=True):
+        value = server.call("PUT", f"{path}/{found['id']}/value", json_body={}, repeat=False)["result"]
+        show_lines({"id": found["id"], "value": value}, value, as_json=as_json)
 
 
 @click.command("delete", cls=Command)
@@ -63,27 +82,37 @@ def roll(token: str, account: bool) -> None:
     "--with-successors", is_flag=True, help="Also every token that it made, and that those made, at once."
 )
 @YES
-def delete(token: str, account: bool, with_successors: bool, yes: bool) -> None:
+@DRY_RUN
+@JSON
+def delete(token: str, account: bool, with_successors: bool, yes: bool, as_json: bool) -> None:
     """Delete a token, after a y/n question. Its secret stops working at once.
 
     Tokens that it made stay, and never get more than they had; with --with-successors they go, too.
+
+    \b
+      edgecli token delete certbot --with-successors
     """
     server = api()
     path = tokens_path(server, account)
     found = _token_of(server, path, token)
     below = " and every token that comes from it" if with_successors else ""
-    if confirmed(f"Delete token {found['name']}{below}?", yes=yes):
+    if confirmed(f"Delete token {found['name']}{below}?", yes=yes, quiet=as_json):
         query = {"with_successors": "true"} if with_successors else {}
         done = server.call("DELETE", f"{path}/{found['id']}", query=query, repeat=False)["result"]
         gone = len(done.get("successors", ()))
-        click.echo(f"Deleted token {found['name']}{f', and {gone} that came from it' if gone else ''}.")
+        more = f", and {gone} that came from it" if gone else ""
+        show_lines(done, f"Deleted token {found['name']}{more}.", as_json=as_json)
 
 
 @click.command("permissions", cls=Command)
 @ACCOUNT
 @JSON
 def permissions(account: bool, as_json: bool) -> None:
-    """List the permission groups that `edgecli token create --permission` can name."""
+    """List the permission groups that `edgecli token create --permission` can name.
+
+    \b
+      edgecli token permissions
+    """
     server = api()
     found = permission_groups(server, tokens_path(server, account))
     heads = ("name", "reaches", "id")

@@ -5,16 +5,24 @@ Not   tokens (`rest.routes.tokens`); an account's DNS defaults (`rest.routes.dns
 """
 
 from edgestead.model.call import Call
-from edgestead.model.envelope import Page, page_of
+from edgestead.model.envelope import Page
+from edgestead.model.room import Adds
 from edgestead.rest import declared
-from edgestead.rest.context import AppContext, Write
-from edgestead.rest.declared import DIRECTION, Answers, choice, pages, text
+from edgestead.rest.context import AppContext, Write, WriteAs
+from edgestead.rest.declared import DIRECTION, choice, pages, text
 from edgestead.rest.query import Query
 from edgestead.rest.routing import route
 from edgestead.usecases.access.authorise import PLATFORM, Identity
 from edgestead.usecases.account import accounts, members
 from edgestead.usecases.account.accounts import AccountBody, AccountView, UserBody, UserView
-from edgestead.usecases.account.members import MembershipBody, MembershipView, MemberView, RoleView
+from edgestead.usecases.account.members import (
+    InvitationView,
+    MemberBody,
+    MembershipBody,
+    MembershipView,
+    MemberView,
+    RoleView,
+)
 
 _ACCOUNT = "/accounts/{account_id}"
 _MEMBERSHIP = "/memberships/{membership_id}"
@@ -55,13 +63,13 @@ def list_accounts(api: AppContext, call: Call, identity: Identity, query: Query)
             offset=paging.offset,
         )
     )
-    return page_of(found.items, paging.page, paging.per_page, found.total_count)
+    return paging.of(found)
 
 
-@route("POST", "/accounts", family=PLATFORM, answers=Answers(None, status=403))
-def create_account(body: AccountBody) -> None:
-    """Refused: the first start makes the account."""
-    accounts.create(body)
+@route("POST", "/accounts", family=PLATFORM)
+async def create_account(api: AppContext, call: Call, body: AccountBody, write_as: WriteAs) -> AccountView:
+    """Create another account. Only credentials that may do everything on the server can."""
+    return await write_as(lambda tx, identity: accounts.create(call, tx, api.platform, identity, body))
 
 
 @route("GET", _ACCOUNT, family=PLATFORM)
@@ -88,8 +96,52 @@ def list_members(account_id: str, api: AppContext, query: Query) -> Page:
     """Who belongs to an account."""
     paging = query.paging()
     found = api.barrier.read(lambda reader: members.members(reader, account_id))
-    items = found[paging.offset : paging.offset + paging.per_page]
-    return page_of(items, paging.page, paging.per_page, len(found))
+    return paging.cut(found)
+
+
+@route("POST", f"{_ACCOUNT}/members", permission=_WRITE, family=PLATFORM)
+async def add_member(
+    account_id: str, api: AppContext, call: Call, body: MemberBody, write_as: WriteAs
+) -> MemberView:
+    """Invite somebody by e-mail address. The answer's `code` begins their password, once.
+
+    It is sent to nobody: that is up to the caller. The link for a browser is `/ui/invite?code=` with it. It
+    ends after seven days.
+    """
+    return await write_as(
+        lambda tx, identity: members.add(call, tx, api.platform, identity, account_id, body)
+    )
+
+
+@route("PUT", f"{_ACCOUNT}/members/{{member_id}}", permission=_WRITE, family=PLATFORM, adds=Adds.NOTHING)
+async def change_member(
+    account_id: str, member_id: str, api: AppContext, call: Call, body: MemberBody, write_as: WriteAs
+) -> MemberView:
+    """Give a member other roles. What they lose, their sessions and tokens lose with it."""
+    return await write_as(
+        lambda tx, identity: members.change(call, tx, api.platform, identity, account_id, member_id, body)
+    )
+
+
+@route("DELETE", f"{_ACCOUNT}/members/{{member_id}}", permission=_WRITE, family=PLATFORM)
+async def remove_member(
+    account_id: str, member_id: str, api: AppContext, call: Call, write_as: WriteAs
+) -> dict[str, str]:
+    """Remove a member. Who belongs to no account then has no session and no token left."""
+    await write_as(
+        lambda tx, identity: members.remove(call, tx, api.platform, identity, account_id, member_id)
+    )
+    return {"id": member_id}
+
+
+@route("POST", f"{_ACCOUNT}/members/{{member_id}}/invitation", permission=_WRITE, family=PLATFORM)
+async def invite_member_again(
+    account_id: str, member_id: str, api: AppContext, call: Call, write_as: WriteAs
+) -> InvitationView:
+    """Another code for a member who lost the link, or forgot the password; the older one is dead."""
+    return await write_as(
+        lambda tx, identity: members.invite_again(call, tx, identity, account_id, member_id)
+    )
 
 
 @route("GET", f"{_ACCOUNT}/members/{{member_id}}", permission=_READ, family=PLATFORM)
@@ -110,8 +162,7 @@ def list_roles(account_id: str, api: AppContext, query: Query) -> Page:
     """The roles that members can have."""
     paging = query.paging()
     found = api.barrier.read(lambda reader: members.roles(reader, account_id))
-    items = found[paging.offset : paging.offset + paging.per_page]
-    return page_of(items, paging.page, paging.per_page, len(found))
+    return paging.cut(found)
 
 
 @route("GET", f"{_ACCOUNT}/roles/{{role_id}}", permission=_READ, family=PLATFORM)
@@ -149,7 +200,7 @@ def list_memberships(api: AppContext, identity: Identity, query: Query) -> Page:
             reader, identity, wanted, limit=paging.per_page, offset=paging.offset
         )
     )
-    return page_of(found.items, paging.page, paging.per_page, found.total_count)
+    return paging.of(found)
 
 
 @route("GET", _MEMBERSHIP, permission="Memberships Read", family=PLATFORM, user_only=True)
@@ -160,14 +211,20 @@ def show_membership(membership_id: str, api: AppContext, identity: Identity) -> 
 
 @route("PUT", _MEMBERSHIP, permission="Memberships Write", family=PLATFORM, user_only=True)
 async def put_membership(
-    membership_id: str, identity: Identity, body: MembershipBody, write: Write
+    membership_id: str, api: AppContext, call: Call, body: MembershipBody, write_as: WriteAs
 ) -> MembershipView:
     """Accept or reject a membership. The last accepted member stays."""
-    return await write(lambda tx: members.put_membership(tx, identity, membership_id, body))
+    return await write_as(
+        lambda tx, identity: members.put_membership(call, tx, api.platform, identity, membership_id, body)
+    )
 
 
 @route("DELETE", _MEMBERSHIP, permission="Memberships Write", family=PLATFORM, user_only=True)
-async def delete_membership(membership_id: str, identity: Identity, write: Write) -> dict[str, str]:
+async def delete_membership(
+    membership_id: str, api: AppContext, call: Call, write_as: WriteAs
+) -> dict[str, str]:
     """Leave an account. The last accepted member stays."""
-    await write(lambda tx: members.delete_membership(tx, identity, membership_id))
+    await write_as(
+        lambda tx, identity: members.delete_membership(call, tx, api.platform, identity, membership_id)
+    )
     return {"id": membership_id}

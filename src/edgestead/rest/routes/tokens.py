@@ -14,7 +14,7 @@ import msgspec
 
 from edgestead.model import envelope
 from edgestead.model.call import Call
-from edgestead.model.envelope import Message, Page, page_of
+from edgestead.model.envelope import Message, Page
 from edgestead.model.refusals.access import InvalidApiToken
 from edgestead.model.room import Adds
 from edgestead.model.times import whole_seconds
@@ -326,7 +326,7 @@ def _page(api: AppContext, call: Call, query: Query, owner: Callable[[Reader], O
             offset=paging.offset,
         )
     )
-    return page_of(found.tokens, paging.page, paging.per_page, found.total_count)
+    return paging.of(found)
 
 
 def _show(
@@ -360,7 +360,7 @@ def _log_page(api: AppContext, query: Query, owner: Callable[[Reader], Owner]) -
     found = api.barrier.read(
         lambda reader: token_log.listed(reader, owner(reader), limit=paging.per_page, offset=paging.offset)
     )
-    return page_of(found.items, paging.page, paging.per_page, found.total_count)
+    return paging.of(found)
 
 
 def _verified(identity: Identity) -> Answer:

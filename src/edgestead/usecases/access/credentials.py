@@ -10,6 +10,7 @@ import msgspec
 
 from edgestead.model.ids import fixed_id
 from edgestead.model.permissions import BY_NAME
+from edgestead.model.roles import SUPER_ADMINISTRATOR
 from edgestead.store.control import Transaction
 from edgestead.tables import accounts, tokens
 from edgestead.tables.accounts import AccountRow, UserRow
@@ -18,6 +19,7 @@ from edgestead.usecases.access import identities
 from edgestead.usecases.access.authorise import ALL_GROUPS, secret_hash
 
 FIRST_TOKEN_NAME = "First token"
+EVERY_ROLE = msgspec.json.encode([SUPER_ADMINISTRATOR.id]).decode()
 _FIRST_TOKEN_ID = fixed_id("token", FIRST_TOKEN_NAME)
 
 
@@ -71,7 +73,7 @@ def _create(tx: Transaction, credentials: Credentials, now_us: int, new_id: Call
         tx, AccountRow(credentials.account_id, f"{email}'s Account", "standard", 0, now_us)
     )
     accounts.insert_user(tx, UserRow(user_id, email, email.lower(), secret_hash(credentials.api_key), now_us))
-    accounts.insert_membership(tx, new_id(), credentials.account_id, user_id, "accepted", now_us)
+    accounts.insert_membership(tx, new_id(), credentials.account_id, user_id, "accepted", now_us, EVERY_ROLE)
     tokens.insert(tx, _first_token(user_id, credentials, now_us))
 
 

@@ -1,6 +1,7 @@
 """Who may call, told by the changes of the control data: to control itself, and to other processes.
 
-Owns  the documents that stand for tokens, users and accounts; the table that a process builds from them.
+Owns  the documents that stand for tokens, users and the account that objects belong to; the table that a
+      process builds from them.
 Not   secrets: a document holds the SHA-256 of one, as the database does.
 
 A document is the row itself, a token's without its name. It is emitted in the transaction that changes the
@@ -41,6 +42,15 @@ def forget_tokens(tx: Transaction, token_ids: Iterable[str]) -> None:
             tx.emit(_SCOPE, KIND_TOKEN, token_id, None)
 
 
+def tell_user(tx: Transaction, row: UserRow) -> None:
+    """A user is new."""
+    _tell(tx, KIND_USER, row.id, _encode(row))
+
+
+def forget_user(tx: Transaction, user_id: str) -> None:
+    tx.emit(_SCOPE, KIND_USER, user_id, None)
+
+
 def changed_in(tx: Transaction) -> bool:
     """Whether this transaction's commit changes who may call, by what ran in it before."""
     return tx.touches(_SCOPE)
@@ -59,7 +69,7 @@ def _documents(reader: Reader) -> Iterator[tuple[str, str, bytes]]:
         yield KIND_TOKEN, row.id, _document(row)
     for user in accounts.users(reader):
         yield KIND_USER, user.id, _encode(user)
-    for account in accounts.all_accounts(reader):
+    for account in accounts.accounts(reader, 1, 0):  # the one that objects belong to
         yield KIND_ACCOUNT, account.id, b""
 
 

@@ -7,6 +7,7 @@ Not   what a token allows: neither secrets nor policies are written down.
 import msgspec
 
 from edgestead.model.call import Actor, Call
+from edgestead.model.envelope import Listed
 from edgestead.model.times import six_digits
 from edgestead.store.control import Reader, Transaction
 from edgestead.tables import token_log
@@ -34,11 +35,6 @@ class LogView(msgspec.Struct, frozen=True):
     request_id: str
     action: str
     token: NamedToken
-
-
-class Listed(msgspec.Struct, frozen=True):
-    items: list[LogView]
-    total_count: int
 
 
 def note(call: Call, tx: Transaction, platform: Platform, action: str, row: TokenRow) -> None:

@@ -11,6 +11,7 @@ from functools import cache, partial
 import msgspec
 
 from edgestead.model.call import Call
+from edgestead.model.envelope import Listed
 from edgestead.model.permissions import GROUPS
 from edgestead.model.refusals.account import AccountNotSeen
 from edgestead.model.refusals.token import (
@@ -55,11 +56,6 @@ class TokenView(msgspec.Struct, frozen=True, kw_only=True):
     policies: msgspec.Raw
     condition: msgspec.Raw | msgspec.UnsetType
     value: str | msgspec.UnsetType = msgspec.UNSET
-
-
-class Listed(msgspec.Struct, frozen=True):
-    tokens: list[TokenView]
-    total_count: int
 
 
 class GroupView(msgspec.Struct, frozen=True):

@@ -1,7 +1,7 @@
 """The use cases of accounts and of the calling user.
 
 Owns  their JSON shapes.
-Not   making accounts and users (`usecases.access.credentials`); who belongs where
+Not   the first account and its user (`usecases.access.credentials`); who belongs where
       (`usecases.account.members`).
 """
 
@@ -10,11 +10,13 @@ from typing import Annotated, Any
 import msgspec
 
 from edgestead.model.call import Call
+from edgestead.model.envelope import Listed
 from edgestead.model.refusals import Forbidden
 from edgestead.model.refusals.account import (
     AccountCreationForbidden,
     AccountFieldRefused,
     AccountNotSeen,
+    AccountQuota,
     AccountTypeIsFixed,
 )
 from edgestead.model.refusals.request import MissingField
@@ -24,8 +26,10 @@ from edgestead.store.control import Reader, Transaction
 from edgestead.tables import accounts, settings
 from edgestead.tables.accounts import AccountRow
 from edgestead.usecases.access.authorise import Identity, sees_account
-from edgestead.usecases.limits import ACCOUNT_NAME_CHARACTERS_MAX, PROFILE_CHARACTERS_MAX
+from edgestead.usecases.access.credentials import EVERY_ROLE
+from edgestead.usecases.limits import ACCOUNT_NAME_CHARACTERS_MAX, ACCOUNTS_MAX, PROFILE_CHARACTERS_MAX
 from edgestead.usecases.lookup import account_of
+from edgestead.usecases.platform import Platform
 from edgestead.usecases.zone import dns_settings
 
 _DATED = msgspec.Meta(extra_json_schema={"deprecated": True})
@@ -105,22 +109,37 @@ class Profile(msgspec.Struct, frozen=True):
     zipcode: str | None = None
 
 
-class Listed(msgspec.Struct, frozen=True):
-    items: list[Any]
-    total_count: int
-
-
 _PROFILE = "user.profile"
+TYPE = "standard"
 _STORED = {"enforce_twofactor": "account.enforce_twofactor", "abuse_contact_email": "account.abuse_email"}
 _read_profile = msgspec.json.Decoder(Profile).decode
 _encode = msgspec.json.Encoder().encode
 
 
-def create(body: AccountBody) -> None:
-    """No account is ever made but by the first start. Raises MissingField, AccountCreationForbidden."""
+def create(
+    call: Call, tx: Transaction, platform: Platform, identity: Identity, body: AccountBody
+) -> AccountView:
+    """Another account: only for credentials that may do everything, whose user is its first member.
+
+    Raises MissingField, AccountCreationForbidden, AccountQuota, AccountTypeIsFixed, AccountFieldRefused.
+    """
     if not body.name:
         raise MissingField(field="name", pointer="/name")
-    raise AccountCreationForbidden
+    if not identity.full:
+        raise AccountCreationForbidden
+    if len(accounts.all_accounts(tx)) >= ACCOUNTS_MAX:
+        raise AccountQuota(limit=ACCOUNTS_MAX)
+    if body.type not in (None, TYPE):
+        raise AccountTypeIsFixed(pointer="/type")
+    name = _short("name", body.name, ACCOUNT_NAME_CHARACTERS_MAX, "/name")
+    row = AccountRow(platform.new_id(), name, TYPE, 0, call.now_us)
+    accounts.insert_account(tx, row)
+    accounts.insert_membership(
+        tx, platform.new_id(), row.id, identity.actor.id, "accepted", call.now_us, EVERY_ROLE
+    )
+    if body.settings is not None:
+        _put_settings(call, tx, row.id, body.settings)
+    return _view(call, tx, row)
 
 
 def show(call: Call, reader: Reader, identity: Identity, account_id: str) -> AccountView:
@@ -172,7 +191,7 @@ def user(reader: Reader, identity: Identity) -> UserView:
     row = accounts.user(reader, identity.actor.id)
     if row is None:
         raise Forbidden
-    return UserView(row.id, row.email, **msgspec.structs.asdict(_profile(reader, row.id)))
+    return UserView(row.id, row.email, **msgspec.structs.asdict(profile_of(reader, row.id)))
 
 
 def patch_user(call: Call, tx: Transaction, identity: Identity, body: UserBody) -> UserView:
@@ -183,12 +202,15 @@ def patch_user(call: Call, tx: Transaction, identity: Identity, body: UserBody) 
         for name, value in msgspec.structs.asdict(body).items()
         if value is not msgspec.UNSET
     }
-    profile = msgspec.structs.replace(_profile(tx, user_id), **sent)
-    settings.put(tx, user_id, _PROFILE, _encode(profile).decode(), call.now_us)
+    set_profile(call, tx, user_id, msgspec.structs.replace(profile_of(tx, user_id), **sent))
     return user(tx, identity)
 
 
-def _profile(reader: Reader, user_id: str) -> Profile:
+def set_profile(call: Call, tx: Transaction, user_id: str, profile: Profile) -> None:
+    settings.put(tx, user_id, _PROFILE, _encode(profile).decode(), call.now_us)
+
+
+def profile_of(reader: Reader, user_id: str) -> Profile:
     stored = settings.one(reader, user_id, _PROFILE)
     return _read_profile(stored.value) if stored else Profile()
 

@@ -1,0 +1,80 @@
+"""The rows by which people get in: passwords, and invitations that begin one.
+
+Owns  the tables `passwords` and `invitations`, and the column of a membership that names its roles.
+Not   users and memberships themselves (`tables.accounts`); hashing.
+
+A password is kept as scrypt, an invitation's code as its SHA-256. A user has one of each at most.
+"""
+
+from typing import NamedTuple
+
+from edgestead.store.control import Reader, Transaction
+from edgestead.tables import columns
+
+# The default is the role that every member had before there were others.
+CREATE = """
+alter table memberships add column roles text not null default '["789973b00d755c99a26a0a4c249475a2"]';
+create table passwords (
+  user_id text primary key,
+  scrypt text not null,
+  changed_us integer not null
+);
+create table invitations (
+  user_id text primary key,
+  hash blob not null unique,
+  account_id text not null,
+  made_us integer not null,
+  expires_us integer not null
+);
+"""
+
+
+class InvitationRow(NamedTuple):
+    """What begins a password of its user, once, and accepts their membership in the account."""
+
+    user_id: str
+    hash: bytes
+    account_id: str
+    made_us: int
+    expires_us: int
+
+
+SELECT_PASSWORD = "select scrypt from passwords where user_id = ?"
+UPSERT_PASSWORD = (
+    "insert into passwords (user_id, scrypt, changed_us) values (?, ?, ?) on conflict (user_id)"
+    " do update set scrypt = excluded.scrypt, changed_us = excluded.changed_us"
+)
+DELETE_PASSWORD = "delete from passwords where user_id = ?"
+INSERT_INVITATION = columns.insert("invitations", InvitationRow)
+SELECT_INVITATION = f"select {columns.names(InvitationRow)} from invitations where hash = ?"
+DELETE_INVITATION = "delete from invitations where user_id = ?"
+
+
+def password(reader: Reader, user_id: str) -> str | None:
+    found = reader.row(SELECT_PASSWORD, (user_id,))
+    return found[0] if found else None
+
+
+def set_password(tx: Transaction, user_id: str, scrypt: str, now_us: int) -> None:
+    tx.run(UPSERT_PASSWORD, (user_id, scrypt, now_us))
+
+
+def set_invitation(tx: Transaction, row: InvitationRow) -> None:
+    """The user's only one: an older one ends."""
+    delete_invitation(tx, row.user_id)
+    tx.run(INSERT_INVITATION, row)
+
+
+def invitation(reader: Reader, hash_: bytes) -> InvitationRow | None:
+    found = reader.row(SELECT_INVITATION, (hash_,))
+    return InvitationRow(*found) if found else None
+
+
+def delete_invitation(tx: Transaction, user_id: str) -> None:
+    tx.run(DELETE_INVITATION, (user_id,))
+
+
+def forget(tx: Transaction, user_id: str) -> None:
+    """The user is gone."""
+    tx.run(DELETE_PASSWORD, (user_id,))
+    delete_invitation(tx, user_id)

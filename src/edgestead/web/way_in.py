@@ -1,0 +1,149 @@
+"""The pages before a session: one-time links, tokens, passwords and invitations.
+
+Owns  their forms, and what each says to who is not let in.
+Not   sessions (`web.sessions`), cookies (`web.site`); checking passwords (`web.people`).
+
+    /ui/enter     a link of `edgecli dashboard`     asks for a click: programs that preview links use none up
+    /ui/invite    a link of `edgecli member invite` asks for a password, and uses it up
+    /ui/sign-in   e-mail address and password, a passkey, or an API token
+    /ui/challenge what a browser needs to ask for a passkey, as JSON
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from edgestead.http1.head import by_name
+from edgestead.model.refusals import EdgeError
+from edgestead.model.refusals.account import PasswordRefused
+from edgestead.rest import credentials
+from edgestead.rest.context import AppContext
+from edgestead.usecases.access.authorise import CONTENTS, check_usable
+from edgestead.usecases.account.signing_in import Names
+from edgestead.usecases.limits import PASSWORD_CHARACTERS_MAX, PASSWORD_CHARACTERS_MIN, PROFILE_CHARACTERS_MAX
+from edgestead.web.passkeys import Place
+from edgestead.web.people import People
+from edgestead.web.sessions import Sessions
+from edgestead.web.visit import ROOT
+
+PATHS: Final = frozenset(f"{ROOT}/{name}" for name in ("sign-in", "enter", "invite", "challenge"))
+_OLD_LINK: Final = (
+    "This link was used already, or is older than two minutes. `edgecli dashboard` makes another."
+)
+_NO_TOKEN: Final = "No token is that. `edgecli token create` makes one, and `edgecli dashboard` needs none."
+BOUNDS: Final = {"least": PASSWORD_CHARACTERS_MIN, "most": PASSWORD_CHARACTERS_MAX}
+
+
+class Asked(NamedTuple):
+    """A page that asks for what lets somebody in; `status` is 403, say, where it refuses something."""
+
+    template: str
+    title: str
+    data: dict[str, Any]
+    status: int = 200
+
+
+class Told(NamedTuple):
+    """For a script of ours."""
+
+    data: dict[str, Any]
+    status: int = 200
+
+
+class WayIn:
+    """What `answer` gives is the id of a session that has begun, a page, or data for one."""
+
+    def __init__(self, context: AppContext, sessions: Sessions, people: People) -> None:
+        self._context, self._sessions, self._people = context, sessions, people
+
+    async def answer(
+        self, path: str, query: Mapping[str, str], form: Mapping[str, str] | None, client: str, place: Place
+    ) -> str | Asked | Told:
+        if path.endswith("/challenge"):
+            return self._challenge(form, client, place)
+        found = await self._entered(path, query, form, client, place)
+        if isinstance(found, Asked):
+            found.data.update(has_passkeys=bool(place.name), named=place.named)
+        return found
+
+    async def _entered(
+        self, path: str, query: Mapping[str, str], form: Mapping[str, str] | None, client: str, place: Place
+    ) -> str | Asked:
+        if path.endswith("/invite"):
+            return await self._invite((query if form is None else form).get("code", ""), form, client)
+        if form is None:
+            return _sign_in("", code=query.get("code", "") if path.endswith("/enter") else "")
+        if code := form.get("code"):
+            return self._sessions.enter(code) or _sign_in(_OLD_LINK, 403)
+        if "email" in form:
+            return await self._by_password(form, client)
+        if "answer" in form:
+            return await self._by_passkey(form, client, place)
+        return self._by_token(form.get("token", "").strip(), client)
+
+    def _by_token(self, token: str, client: str) -> str | Asked:
+        context = self._context
+        headers = ((b"authorization", b"Bearer " + token.encode("utf-8", "replace")),)
+        try:
+            identity = credentials.identify(by_name(list(headers)), context.access, CONTENTS)
+        except EdgeError as refused:
+            refusal = context.guesses.refusal(refused, client, context.now_us())
+            return _sign_in(refusal.message if refusal.status == 429 else _NO_TOKEN, 403)
+        try:
+            check_usable(identity, context.now_us(), client)
+        except EdgeError as refused:
+            return _sign_in(refused.message, 403)
+        return self._sessions.begin(lambda: headers)
+
+    def _challenge(self, form: Mapping[str, str] | None, client: str, place: Place) -> Told:
+        if form is None:
+            return Told({"error": "A form of the page asks for it."}, 405)
+        try:
+            return Told({"passkey": self._people.ask_for_passkey(place, client)})
+        except EdgeError as refused:
+            return Told({"error": refused.message}, refused.status)
+
+    async def _by_passkey(self, form: Mapping[str, str], client: str, place: Place) -> str | Asked:
+        try:
+            headers = await self._people.sign_in_by_passkey(
+                form.get("challenge", ""), form["answer"], place, client
+            )
+        except EdgeError as refused:
+            return _sign_in(refused.message, refused.status)
+        return self._sessions.begin(lambda: headers)
+
+    async def _by_password(self, form: Mapping[str, str], client: str) -> str | Asked:
+        email = form.get("email", "").strip()
+        try:
+            headers = await self._people.sign_in(email, form.get("password", ""), client)
+        except EdgeError as refused:
+            return _sign_in(refused.message, refused.status, email=email[:PROFILE_CHARACTERS_MAX])
+        return self._sessions.begin(lambda: headers)
+
+    async def _invite(self, code: str, form: Mapping[str, str] | None, client: str) -> str | Asked:
+        try:
+            email = self._people.invited(code).email
+        except EdgeError as refused:
+            return _sign_in(refused.message, 403)
+        names = Names(*((form or {}).get(name, "").strip() for name in ("first_name", "last_name")))
+        error = ""
+        if form is not None:
+            try:
+                headers = await self._accepted(code, form, names, client)
+                return self._sessions.begin(lambda: headers)
+            except EdgeError as refused:
+                error = refused.message
+        data = {"code": code, "email": email, "names": names._asdict(), "error": error, **BOUNDS}
+        return Asked("invite.html", "Set your password", data, 400 if error else 200)
+
+    async def _accepted(
+        self, code: str, form: Mapping[str, str], names: Names, client: str
+    ) -> tuple[tuple[bytes, bytes], ...]:
+        if form.get("password", "") != form.get("again", ""):
+            raise PasswordRefused(reason="the two differ")
+        if any(len(name) > PROFILE_CHARACTERS_MAX or not name.isprintable() for name in names):
+            raise PasswordRefused(reason=f"a name has at most {PROFILE_CHARACTERS_MAX} printable characters")
+        return await self._people.accept(code, form["password"], names, client)
+
+
+def _sign_in(error: str, status: int = 200, *, code: str = "", email: str = "") -> Asked:
+    return Asked("sign_in.html", "Sign in", {"code": code, "email": email, "error": error}, status)
