@@ -5,7 +5,7 @@ import os
 import pytest
 
 from edgestead.edge.events import EventFiles, EventLog
-from edgestead.model.events import Decision
+from edgestead.model.events import Contribution, Decision
 from tests.edge.made import ask
 from tests.rest.conftest import AT_NEWEST
 
@@ -102,3 +102,40 @@ def test_a_query_that_means_nothing_is_refused(api, zone_id, written, query):
 def test_a_zone_without_events_has_an_empty_list_and_an_unknown_one_is_refused(api, zone_id):
     assert get(api, zone_id).result == []
     assert get(api, "9" * 32).status == 404
+
+
+@AT_NEWEST
+@pytest.mark.parametrize(("query", "expected"), FILTERS)
+def test_filters_choose_the_same_where_the_files_are_known(api, zone_id, written, query, expected):
+    assert api.app.context.event_index.follow(api.events_folder)
+
+    assert paths(get(api, zone_id, f"?{query}")) == expected
+
+
+@AT_NEWEST
+def test_what_the_managed_rules_scored_is_told_by_kinds(api, zone_id):
+    """Of the last day, for those who may read events."""
+    api.events_folder.mkdir()
+    folder_fd = os.open(api.events_folder, os.O_RDONLY | os.O_DIRECTORY)
+    log = EventLog(EventFiles(folder_fd, 0), now_us=api.app.context.now_us)
+    scores = (
+        Contribution("a" * 32, "one", 5, "ARGS:q", "x"),
+        Contribution("b" * 32, "two", 3, "ARGS:q", "x"),
+    )
+    for number in range(3):
+        exchange = ask(f"/path/{number}")
+        exchange.zone = type(exchange.zone)(zone_id, b"example.com", "a" * 32, "free", {})
+        decision = Decision(
+            "http_request_firewall_managed", "block", 403, score=8, threshold=5, contributions=scores
+        )
+        log.decided(exchange, decision)
+    log.close()
+    os.close(folder_fd)
+
+    found = get(api, zone_id, "/scores").result
+
+    assert (found["complete"], found["uncounted"]) == (True, 0)
+    (kind,) = found["kinds"]
+    assert (kind["count"], kind["stopped"], kind["newest"]["path"]) == (3, True, "/path/2")
+    assert kind["scores"] == [{"rule_id": "a" * 32, "score": 5}, {"rule_id": "b" * 32, "score": 3}]
+    assert api.get(f"/zones/{'0' * 32}/security/events/scores").status == 404

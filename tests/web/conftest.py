@@ -11,6 +11,32 @@ import pytest
 
 from edgestead.testing.server import EdgeServer, environment
 
+BOOKING = """
+from edgestead import StatefulObject
+
+
+class Booking(StatefulObject):
+    storage = "sql"
+
+    async def on_start(self):
+        self.ctx.storage.sql.exec("CREATE TABLE IF NOT EXISTS seats (seat TEXT PRIMARY KEY, name TEXT)")
+
+    async def hold(self, seat, name):
+        self.ctx.storage.sql.exec("INSERT OR REPLACE INTO seats VALUES (?, ?)", seat, name)
+        self.ctx.storage.put("last", {"seat": seat, "name": name})
+
+    async def who(self, seat):
+        return self.ctx.storage.sql.exec("SELECT name FROM seats WHERE seat = ?", seat).one()["name"]
+
+    async def alarm(self):
+        self.ctx.storage.put("rang", True)
+"""
+
+
+def hold(server, show, seat, name):
+    """Have the object `show` of `BOOKING` store a seat."""
+    assert server.call_object(f"Booking/{show}/hold", seat, name).status == 200
+
 
 class Page:
     """An answer: `text` is its HTML, `to` where it leads."""
@@ -66,9 +92,12 @@ class Visitor:
         done = self.ask("POST", path, body, **{"Origin": f"http://{self.host}", **(headers or {})})
         return self.get(done.to) if done.status == 303 else done
 
+    def send(self, path, **fields):
+        """A form that stands before a session."""
+        return self.ask("POST", path, urlencode(fields), Origin=f"http://{self.host}")
+
     def sign_in(self, token):
-        body = urlencode({"token": token})
-        return self.ask("POST", "/ui/sign-in", body, Origin=f"http://{self.host}")
+        return self.send("/ui/sign-in", token=token)
 
 
 def link_of(server):
@@ -81,9 +110,15 @@ def link_of(server):
 
 @pytest.fixture(scope="session")
 def web_server(tmp_path_factory):
-    server = EdgeServer(tmp_path_factory.mktemp("web") / "data").start()
-    yield server
-    server.close()
+    folder = tmp_path_factory.mktemp("web")
+    (folder / "booking.py").write_text(BOOKING)
+    objects = ("--objects", str(folder / "booking.py"), "--objects-workers", "1")
+    flags = (*objects, "--dashboard-name", "Pages.example.com.", "--dashboard-name", "192.0.2.80")
+    server = EdgeServer(folder / "data", *flags)
+    try:
+        yield server.start()
+    finally:
+        server.close()
 
 
 @pytest.fixture

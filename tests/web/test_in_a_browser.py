@@ -3,13 +3,14 @@
 import pytest
 from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support import expected_conditions
 from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.edge import chromium
 from tests.edge.conftest import Site
 from tests.edge.test_managed_server import ATTACK, RULES, deployed
-from tests.web.conftest import link_of
+from tests.web.conftest import BOOKING, hold, link_of
 
 pytestmark = chromium.needed
 
@@ -21,7 +22,9 @@ def site(tmp_path_factory):
     (folder / "crs" / "rules").mkdir(parents=True)
     (folder / "crs" / "crs-setup.conf").write_text('SecComponentSignature "OWASP_CRS/4.0.0"\n')
     (folder / "crs" / "rules" / "one.conf").write_text(RULES)
-    made = Site(folder, "--crs", str(folder / "crs"), zone="shop.example")
+    (folder / "booking.py").write_text(BOOKING)
+    objects = ("--objects", str(folder / "booking.py"), "--objects-workers", "1")
+    made = Site(folder, "--crs", str(folder / "crs"), *objects, zone="shop.example")
     yield made
     made.close()
 
@@ -31,6 +34,7 @@ class Person:
 
     def __init__(self, driver, server):
         self.driver = driver
+        self.has_script = True
         self.base = server.ready["api_base"].removesuffix("/client/v4")
 
     def wait(self, condition, words):
@@ -55,7 +59,7 @@ class Person:
         """Click what an XPath finds, and wait for the page that follows."""
         old, found = self.driver.find_element(By.TAG_NAME, "html"), self.find(path)
         found.click()
-        if asked is not None:
+        if asked is not None and self.has_script:
             self.answer(asked, agrees=True)
         self.wait(expected_conditions.staleness_of(old), f"{path} led nowhere")
 
@@ -85,7 +89,18 @@ def person(driver, site):
     assert driver.get_log("browser") == [], "no refusal of the page's own policy, and no missing file"
 
 
-def test_why_was_this_blocked_and_allow_it(person, site):
+@pytest.fixture(params=[True, False], ids=["with script", "without script"])
+def anybody(person, request):
+    """A person whose browser runs the pages' script, and one whose does not."""
+    person.has_script = request.param
+    person.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not request.param})
+    person.driver.refresh()
+    yield person
+    person.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_why_was_this_blocked_and_allow_it(anybody, site):
+    person = anybody
     host, _ = deployed(site)
     assert site.get(host, "/search" + ATTACK[1:]).status == 403
     path = f"/zones/{site.zone_id}/security/events?host={host}&action=block"
@@ -103,25 +118,89 @@ def test_why_was_this_blocked_and_allow_it(person, site):
     person.sees("Requests like that one pass now")
     assert site.get(host, "/search" + ATTACK[1:]).status == 200
     assert site.get(host, ATTACK).status == 403
+    person.press("Undo: delete the exception", asked="Undo: delete the exception?")
+    person.sees("The exception is deleted")
+    assert site.get(host, "/search" + ATTACK[1:]).status == 403
+
+    person.follow("Managed rules")
+    person.sees("would have been blocked")
+    person.find('//input[@name="threshold"]').send_keys(Keys.END)
+    if not person.has_script:
+        person.press("Replay the last day")
+        person.sees("0 would have been blocked.")
+        return
+    person.sees("0 would have been blocked.")
+    assert person.driver.find_element(By.CSS_SELECTOR, "output[for=threshold]").text == "100"
+    told = person.driver.find_element(By.ID, "told")
+    assert told.get_attribute("textContent") == "0 would have been blocked."
+    person.sees("Would have passed")
 
 
-def test_a_records_deletion_is_asked_for_and_taken_back(person, site):
+def test_what_comes_anew_takes_no_focus(person):
+    """The stream sends the whole of it; what is as it was stays, and so does who uses it."""
+    person.find('//summary[@id="fine"]').click()
+
+    focused, words, is_open, stayed = person.driver.execute_script("""
+        const place = document.querySelector("[data-stream]"), rates = document.getElementById("rates");
+        document.getElementById("fine").focus();
+        renew(place, place.innerHTML.replace("</summary>", "; another</summary>"));
+        const summary = document.getElementById("fine");
+        const is_open = summary.parentElement.open;
+        return [document.activeElement.id, summary.textContent, is_open, rates.isConnected];
+    """)
+
+    assert (focused, words.endswith("; another"), is_open, stayed) == ("fine", True, True, True)
+
+
+def test_a_records_deletion_is_asked_for_and_taken_back(anybody, site):
+    person = anybody
     host = site.name("192.0.2.7", proxied=False)
     person.follow("Zones")
     person.follow("shop.example")
     person.follow(host)
 
-    person.find('//button[normalize-space()="Delete this record"]').click()
-    person.answer("Delete this record?", agrees=False)
-    assert site.server.dig(host) == ["192.0.2.7"]
+    if person.has_script:
+        person.find('//button[normalize-space()="Delete this record"]').click()
+        person.answer("Delete this record?", agrees=False)
+        assert site.server.dig(host) == ["192.0.2.7"]
     person.press("Delete this record", asked="Delete this record?")
     person.sees("The record is deleted")
     assert site.server.dig(host) == ["NXDOMAIN"]
 
     person.follow("History")
-    person.press("Undo")
-    person.sees("Done: change")
+    person.follow("Undo")
+    person.sees("What this would change")
+    person.press("Undo this change")
+    person.sees("Done.")
     assert site.server.dig(host) == ["192.0.2.7"]
+
+
+def test_what_an_object_stored_then_and_taking_it_back(anybody, site):
+    person = anybody
+    show = "friday" if person.has_script else "saturday"
+    for name in ("ann", "eve", "bob"):
+        hold(site.server, show, "1A", name)
+    person.follow("Objects")
+    person.follow("Booking")
+    person.follow(show)
+    person.follow("What did it store an hour ago?")
+    person.sees("Nothing is stored at that moment.")
+
+    person.follow("The first moment")
+    person.follow("Later")
+    person.sees("{'seat': '1A', 'name': 'ann'}")
+    slider = person.find('//input[@type="range"]')
+    before = slider.get_attribute("aria-valuetext")
+    slider.send_keys(Keys.ARROW_RIGHT)
+    if person.has_script:  # its answer takes the place of the old one
+        person.sees("{'seat': '1A', 'name': 'eve'}")
+        assert slider.get_attribute("aria-valuetext") not in ("", before)
+    else:
+        person.press("Look")
+        person.sees("{'seat': '1A', 'name': 'eve'}")
+    person.press("Restore the object to this moment", asked="Restore the object to this moment?")
+    person.sees("The object is what it was then.")
+    assert site.server.call_object(f"Booking/{show}/who", "1A").result == "eve"
 
 
 def test_a_mistake_is_told_at_its_field(person):
@@ -140,6 +219,54 @@ def test_a_mistake_is_told_at_its_field(person):
     assert "400" in told[0]  # the browser's own note of the status, nothing else
 
 
+def test_a_record_is_edited_in_its_row_and_the_page_is_not_left(person, site):
+    host = site.name("192.0.2.7", proxied=False)
+    size = {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    person.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    person.follow("Zones")
+    person.follow("shop.example")
+    person.driver.execute_script("window.stayed = true")
+
+    person.find(f'//a[@aria-label="Edit A {host}"]').click()
+    field = person.find('//tr//input[@id="edit-content"]')
+    assert person.driver.execute_script("return document.documentElement.scrollWidth") <= 360
+    field.clear()
+    field.send_keys("not-an-address" + Keys.ENTER)
+    assert "address" in person.find('//tr//*[@id="edit-content-error"]').text
+    assert person.driver.switch_to.active_element.get_attribute("id") == "edit-content"
+    field = person.find('//tr//input[@id="edit-content"]')
+    field.clear()
+    field.send_keys("192.0.2.8")
+    person.find('//tr//button[normalize-space()="Save"]').click()
+    person.sees("The record is changed")
+    assert "192.0.2.8" in person.find(f'//tr[contains(., "{host}")]').text
+    assert site.server.dig(host) == ["192.0.2.8"]
+
+    person.find(f'//a[@aria-label="Edit A {host}"]').click()
+    person.find('//tr//a[normalize-space()="Leave it as it is"]').click()
+    person.find(f'//a[@aria-label="Edit A {host}"]')
+    assert person.driver.execute_script("return window.stayed") is True
+    person.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    told = [one["message"] for one in person.driver.get_log("browser")]
+    assert len(told) == 1, told
+    assert "400" in told[0]
+
+
+def test_an_expression_is_checked_while_one_types_it(person):
+    person.follow("Zones")
+    person.follow("shop.example")
+    person.follow("Rules")
+    person.leave('//section[@aria-labelledby="http_request_firewall_custom"]//a')
+    field = person.find('//textarea[@name="expression"]')
+    check = person.driver.find_element(By.ID, "check")
+    field.send_keys("http.hots eq 1")
+    person.sees("Line 1, character 1: unknown identifier")
+    assert "unknown identifier" in check.text, "the element that speaks stays"
+    field.clear()
+    field.send_keys("ssl")
+    person.sees("The expression is understood.")
+
+
 @pytest.mark.parametrize("width", [360, 1200])
 def test_no_page_is_wider_than_its_window(person, width):
     size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
@@ -151,7 +278,15 @@ def test_no_page_is_wider_than_its_window(person, width):
         "/ui/zones",
         "/ui/values",
         "/ui/tokens",
-        *(zone + part for part in ("", "/rules", "/events", "/history", "/settings")),
+        "/ui/zones/shop.example/import",
+        "/ui/tokens/new",
+        "/ui/dates",
+        "/ui/objects",
+        "/ui/objects/Booking",
+        "/ui/members",
+        "/ui/audit",
+        "/ui/profile",
+        *(zone + part for part in ("", "/rules", "/rules/try", "/waf", "/events", "/history", "/settings")),
     ):
         person.driver.get(person.base + path)
         if person.driver.execute_script("return document.documentElement.scrollWidth") > width:

@@ -2,8 +2,6 @@
 
 import pytest
 
-from edgestead.web import sessions
-from edgestead.web.samples import SAMPLES_MAX, Samples
 from edgestead.web.sessions import (
     IDLE_SECONDS,
     LINK_SECONDS,
@@ -97,19 +95,3 @@ def test_old_links_make_place(held):
 def test_what_is_no_secret_is_nobody(held, secret):
     assert held.find(secret) is None
     assert held.enter(secret) is None
-
-
-def test_a_chart_shows_rates_and_survives_a_counter_that_begins_again():
-    counts, now = iter([0, 100, 300, 10]), iter([0.0, 10.0, 20.0, 30.0])
-
-    def metrics():
-        return f'edge_dns_queries_total{{process="dns-0"}} {next(counts)}\nother 1\n'
-
-    samples = Samples(metrics, lambda: next(now))
-    for _ in range(4):
-        samples.take()
-
-    chart = samples.charts()[0]
-    assert (chart.now, chart.highest) == (0.0, 20.0)
-    assert len(chart.points.split()) == 3 <= SAMPLES_MAX
-    assert sessions.SESSIONS_MAX > 0

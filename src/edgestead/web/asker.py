@@ -5,6 +5,7 @@ Not   rights, limits, checks and words: they are the API's own, and so the same 
 """
 
 from collections.abc import Callable, Coroutine, Mapping
+from secrets import token_hex
 from typing import Any
 from urllib.parse import urlencode
 
@@ -19,6 +20,7 @@ Json = dict[str, Any]
 Application = Callable[[Request], Response | Coroutine[Any, Any, Response | None]]
 
 PER_PAGE = 50
+INTERFACE = "dashboard"  # in the audit log
 
 
 class Refused(Exception):
@@ -37,17 +39,30 @@ class Refused(Exception):
         """The message for each member of the body that is at fault."""
         found = {}
         for error in self.errors:
-            pointer = (error.get("source") or {}).get("pointer", "")
-            if pointer:
-                found[pointer.strip("/").split("/")[0]] = str(error.get("message"))
+            if name := pointed_at(error):
+                found[name] = str(error.get("message"))
         return found
 
 
-class Asker:
-    """For one request of one session. `client` is the browser's address, as the API would see it."""
+def pointed_at(error: Json) -> str:
+    """The member of the body that an error is about, or "". Of a list of rules, the rule's member."""
+    parts = (error.get("source") or {}).get("pointer", "").strip("/").split("/")
+    if len(parts) > 2 and parts[0] == "rules" and parts[1].isdigit():
+        return str(parts[2])
+    return str(parts[0])
 
-    def __init__(self, application: Application, headers: Headers, client: str) -> None:
+
+class Asker:
+    """For one request of one session.
+
+    `client` is the browser's address, as the API would see it. `base` is before each path.
+    """
+
+    def __init__(
+        self, application: Application, headers: Headers, client: str, base: str = BASE_PATH
+    ) -> None:
         self._application = application
+        self._base = base
         self._headers = headers
         self._client = client
 
@@ -79,8 +94,19 @@ class Asker:
         envelope: Json = msgspec.json.decode(await self._answer(method, path, query, content, headers))
         return envelope
 
-    async def put_octets(self, path: str, content: bytes) -> None:
-        await self._answer("PUT", path, None, content, ((b"content-type", b"application/octet-stream"),))
+    async def send_form(
+        self, path: str, query: Mapping[str, object], method: str = "POST", **fields: str
+    ) -> Json:
+        """Send a form with these fields (RFC 7578). Raises Refused."""
+        boundary = token_hex(16)
+        parts = [
+            f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{text}\r\n'
+            for name, text in fields.items()
+        ]
+        content = "".join([*parts, f"--{boundary}--\r\n"]).encode("utf-8", "replace")
+        about = ((b"content-type", f"multipart/form-data; boundary={boundary}".encode()),)
+        envelope: Json = msgspec.json.decode(await self._answer(method, path, query, content, about))
+        return envelope
 
     async def _answer(
         self,
@@ -91,7 +117,7 @@ class Asker:
         about: Headers,
     ) -> bytes:
         kept = {name: value for name, value in (query or {}).items() if value not in (None, "")}
-        target = BASE_PATH + path + (f"?{urlencode(kept)}" if kept else "")
+        target = self._base + path + (f"?{urlencode(kept)}" if kept else "")
         answer = await self._respond(method, target, content, about)
         octets = (
             answer.body if isinstance(answer.body, bytes) else b"".join([one async for one in answer.body])
@@ -110,6 +136,7 @@ class Asker:
             body.feed(content)
         body.end()
         request = Request(method, target.encode(), headers, self._client, body, by_name(headers))
+        request.interface = INTERFACE
         answer = self._application(request)
         if isinstance(answer, Response):
             return answer

@@ -27,13 +27,17 @@ Headers = tuple[tuple[bytes, bytes], ...]
 
 
 class Session:
-    """`headers` gives the credentials of its requests, each time: the operator's may be renewed."""
+    """`headers` gives the credentials of its requests, each time: the operator's may be renewed.
 
-    __slots__ = ("began_us", "form_key", "headers", "used_us")
+    `account` is the one that was chosen to be looked at, "" where none was.
+    """
+
+    __slots__ = ("account", "began_us", "form_key", "headers", "used_us")
 
     def __init__(self, headers: Callable[[], Headers], now_us: int) -> None:
         self.headers = headers
         self.began_us = self.used_us = now_us
+        self.account = ""
         self.form_key = secrets.token_urlsafe(24)
 
     def is_own_form(self, key: str) -> bool:
@@ -86,6 +90,11 @@ class Sessions:
             return None
         session.used_us = self._now_us()
         return session
+
+    def holds(self, id_: str) -> bool:
+        """Whether there is such a session, which is not used by asking."""
+        session = self._sessions.get(_hash(id_))
+        return session is not None and not self._is_over(session)
 
     def end(self, id_: str) -> None:
         self._sessions.pop(_hash(id_), None)

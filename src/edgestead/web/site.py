@@ -1,16 +1,20 @@
 """The dashboard as an application in front of the API's.
 
 Owns  which requests are its own, cookies, forms and their keys, headers of every answer, error pages.
-Not   pages (`web.pages`); sessions (`web.sessions`); rights: the API's (`web.asker`).
+Not   pages (`web.pages`); the way in (`web.way_in`); sessions (`web.sessions`); rights: the API's
+      (`web.asker`).
 
     request                                     answer
     not below /ui, and no browser at /          the API's
     / of a browser                              303 to /ui
     /ui/static/NAME                             a file of ours
+    /ui/sign-in, /ui/enter, /ui/invite, …       the way in (`web.way_in`)
+    by a name that is none of ours              421 (`web.hosts`)
     without a session                           303 to /ui/sign-in
     POST that no page of the session sent       403
     credentials that ended                      the session ends, 303 to /ui/sign-in
-    else                                        the page, or its data for a path that ends in .json
+    else                                        the page, or its data: for a GET of a path that ends in .json,
+                                                for a POST that accepts JSON
 
 No page loads anything from elsewhere or runs a script that stands in it (Content-Security-Policy), no other
 page may frame it, and the browser stores none. A POST needs the session's cookie, which is SameSite=Strict,
@@ -18,10 +22,9 @@ its form key, and an Origin that is this host, where the browser names one.
 """
 
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Mapping
 from hashlib import sha256
 from importlib.resources import files
-from time import gmtime, strftime
 from typing import Any, Final
 from urllib.parse import parse_qs, quote, urlsplit
 
@@ -34,11 +37,19 @@ from edgestead.model.refusals import EdgeError
 from edgestead.rest import credentials
 from edgestead.rest.context import AppContext
 from edgestead.usecases.access.authorise import CONTENTS
+from edgestead.web import times
 from edgestead.web.asker import Application, Asker, Refused
+from edgestead.web.charts import Chart, charts
+from edgestead.web.hosts import is_known
+from edgestead.web.live import Live
 from edgestead.web.pages import PAGES
-from edgestead.web.samples import Chart
+from edgestead.web.pages.shared import account_of, accounts_of
+from edgestead.web.passkeys import Place
+from edgestead.web.people import People
+from edgestead.web.samples import Samples, Span
 from edgestead.web.sessions import SESSION_SECONDS, Session, Sessions
-from edgestead.web.visit import ROOT, Moved, Pages, Visit
+from edgestead.web.visit import ROOT, Moved, Pages, Renewed, Sent, Streamed, Visit, segment
+from edgestead.web.way_in import PATHS, Asked, Told, WayIn
 
 log = logging.getLogger("edgestead.server")
 
@@ -58,10 +69,13 @@ _HEADERS: Final[Headers] = [
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
-_OLD_LINK: Final = (
-    "This link was used already, or is older than two minutes. `edgecli dashboard` makes another."
+_ROOTS: Final = (ROOT.encode(), ROOT.encode() + b".json")
+_UNKNOWN_NAME: Final = (
+    "The dashboard does not answer to the name in your browser's address. Open {named} on its machine."
+    " Where a proxy of yours passes this name on, start the server with `--dashboard-name` and the name."
 )
-_NO_TOKEN: Final = "No token is that. `edgecli token create` makes one, and `edgecli dashboard` needs none."
+ID_DIGITS: Final = 32  # of an account
+SESSION_DIGITS: Final = 12  # of the hash that names a session where its secret may not be
 _HTML: Final = b"text/html; charset=utf-8"
 _JSON: Final = b"application/json"
 
@@ -74,12 +88,21 @@ class Site:
         application: Application,
         context: AppContext,
         sessions: Sessions,
-        charts: Callable[[], Sequence[Chart]] = tuple,
+        samples: Samples,
+        *,
+        objects: Application | None = None,
+        names: Collection[str] = (),
     ) -> None:
-        self._charts = charts
+        """`names` are what browsers may call this server beside loopback's names."""
+        self._names = names
+        self._samples = samples
+        self._live = Live(samples, context.draws.requests.ledger)
         self._application = application
+        self._objects = objects
         self._context = context
         self._sessions = sessions
+        self._people = People(context)
+        self._way_in = WayIn(context, sessions, self._people)
         self._pages = Pages(PAGES)
         folder = files("edgestead.web") / "static"
         self._static = {name: (folder / name).read_bytes() for name in _STATIC}
@@ -90,7 +113,7 @@ class Site:
         path, _, _ = request.target.partition(b"?")
         if path == b"/" and b"text/html" in request.found.get(b"accept", b""):
             return _moved(ROOT)
-        if path != ROOT.encode() and not path.startswith(ROOT.encode() + b"/"):
+        if path not in _ROOTS and not path.startswith(ROOT.encode() + b"/"):
             return self._application(request)
         return self._answered(request, path.decode("ascii", "replace"))
 
@@ -104,6 +127,8 @@ class Site:
     async def _answer(self, request: Request, path: str) -> Response:
         if path.startswith(ROOT + "/static/"):
             return self._file(path.rpartition("/")[2])
+        if not is_known(_place(request).host, self._names):
+            return self._error(421, _UNKNOWN_NAME.format(named=_place(request).named + ROOT))
         if request.method not in ("GET", "HEAD", "POST"):
             return self._error(405, "A page is looked at, or a form of it is sent.")
         try:
@@ -116,8 +141,8 @@ class Site:
             return self._error(403, "This form was sent from another site.")
         id_ = _cookie(request)
         session = self._sessions.find(id_) if id_ else None
-        if path in (ROOT + "/sign-in", ROOT + "/enter"):
-            return self._enter(request, path, form)
+        if path in PATHS:
+            return await self._enter(request, path, form, id_)
         if session is not None and not self._is_known(session):
             self._sessions.end(id_)
             session = None
@@ -127,10 +152,19 @@ class Site:
             return self._error(
                 403, "This form is too old. Go back, load the page again, and send it once more."
             )
-        if path == ROOT + "/sign-out" and form is not None:
+        done = self._of_head(session, id_, path, form) if form is not None else None
+        return done or await self._show(request, session, path, form)
+
+    def _of_head(self, session: Session, id_: str, path: str, form: Mapping[str, str]) -> Response | None:
+        """What the forms at the top of every page do."""
+        if path == ROOT + "/sign-out":
             self._sessions.end(id_)
+            self._samples.wake()  # its streams end now
             return _moved(f"{ROOT}/sign-in", _cookie_header("", 0))
-        return await self._show(request, session, path, form)
+        if path == ROOT + "/account":
+            session.account = form.get("account", "")[:ID_DIGITS]
+            return _moved(ROOT)
+        return None
 
     def _is_known(self, session: Session) -> bool:
         try:
@@ -139,53 +173,84 @@ class Site:
             return False
         return True
 
-    def _enter(self, request: Request, path: str, form: Mapping[str, str] | None) -> Response:
-        """A one-time link asks for a click, because programs that preview links must not use it up."""
-        if form is None:
-            code = _query(request).get("code", "") if path.endswith("/enter") else ""
-            return self._page("sign_in.html", "Sign in", {"code": code}, None, 200)
-        if link := form.get("code"):
-            id_, words = self._sessions.enter(link), _OLD_LINK
-        else:
-            id_, words = self._by_token(request, form.get("token", "").strip())
-        if id_ is None:
-            return self._page("sign_in.html", "Sign in", {"code": "", "error": words}, None, 403)
-        return _moved(ROOT, _cookie_header(id_, SESSION_SECONDS))
-
-    def _by_token(self, request: Request, token: str) -> tuple[str | None, str]:
-        context = self._context
-        headers = ((b"authorization", b"Bearer " + token.encode("utf-8", "replace")),)
-        try:
-            credentials.identify(by_name(list(headers)), context.access, CONTENTS)
-        except EdgeError as refused:
-            refusal = context.guesses.refusal(refused, request.client, context.now_us())
-            return None, refusal.message if refusal.status == 429 else _NO_TOKEN
-        return self._sessions.begin(lambda: headers), ""
+    async def _enter(
+        self, request: Request, path: str, form: Mapping[str, str] | None, before: str
+    ) -> Response:
+        """A session that begins has a new id, and the one of before is over."""
+        found = await self._way_in.answer(path, _query(request), form, request.client, _place(request))
+        if isinstance(found, Told):
+            return Response(found.status, [(b"content-type", _JSON), *_private()], _encoded(found.data))
+        if isinstance(found, Asked):
+            return self._page(found.template, found.title, found.data, None, found.status)
+        self._sessions.end(before)
+        return _moved(ROOT, _cookie_header(found, SESSION_SECONDS))
 
     async def _show(
         self, request: Request, session: Session, path: str, form: Mapping[str, str] | None
     ) -> Response:
-        wants_json = path.endswith(".json")
-        found = self._pages.find(path.removesuffix(".json"))
+        wants_json = _wants_json(request, path)
+        found = self._pages.find(path.removesuffix(".json") if form is None else path)
         if found is None or (form is not None and found[0].act is None):
-            return self._error(404, "There is no such page.", session)
+            return self._refusal(404, "There is no such page.", session, wants_json)
         row, parameters = found
-        api = Asker(self._application, session.headers(), request.client)
-        visit = Visit(session, api, path, _query(request), form, self._charts)
+        headers, objects = session.headers(), None
+        api = Asker(self._application, headers, request.client)
+        if self._objects is not None:
+            objects = Asker(self._objects, headers, request.client, base="")
+        asked = (path, _query(request), form, self._charts, self._people, request.client, _place(request))
+        visit = Visit(session, api, objects, *asked, processes=lambda: self._samples.processes)
         handler = row.show if form is None else row.act
         assert handler is not None
         try:
             shown = await handler(*parameters, visit)
         except Refused as refused:
             status = refused.status if refused.status in (403, 404, 429, 503, 507) else 400
-            return self._error(status, " ".join(refused.messages), session)
+            return self._refusal(status, " ".join(refused.messages), session, wants_json)
+        if isinstance(shown, Renewed):
+            self._sessions.end(_cookie(request))
+            self._samples.wake()  # streams of what ended with it end now
+            session_id = shown.headers and self._sessions.begin(lambda: shown.headers)
+            cookie = _cookie_header(session_id, SESSION_SECONDS) if session_id else _cookie_header("", 0)
+            return _moved(f"{shown.to}?said={quote(shown.said)}", cookie)
         if isinstance(shown, Moved):
-            said = f"?said={quote(shown.said)}" if shown.said else ""
+            mark = "&" if "?" in shown.to else "?"
+            said = f"{mark}said={quote(shown.said)}" if shown.said else ""
             return _moved(shown.to + said)
+        if isinstance(shown, Sent):
+            kept = b'attachment; filename="%b"' % quote(shown.name).encode()
+            about = ((b"content-type", b"application/octet-stream"), (b"content-disposition", kept))
+            return Response(200, [*about, *_private()], shown.content)
+        if isinstance(shown, Streamed):
+            return self._stream(request, session, shown)
         if wants_json:
             return Response(shown.status, [(b"content-type", _JSON), *_private()], _encoded(shown.data))
-        data = shown.data | {"said": visit.query.get("said", "")[:300]}
+        data = shown.data | {"said": visit.query.get("said", "")[:300], **await _chooser(visit), "at": path}
         return self._page(shown.template, shown.title, data, session, shown.status)
+
+    def _charts(self, span: Span) -> list[Chart]:
+        return charts(self._samples, span)
+
+    def _stream(self, request: Request, session: Session, shown: Streamed) -> Response:
+        """Nobody uses a session by having a page open, so a stream does not keep it."""
+        id_ = _cookie(request)
+
+        async def make() -> str:
+            data = {**await shown.data(), "root": ROOT}
+            return self._templates.get_template(shown.template).render(data)
+
+        def is_on() -> bool:
+            return self._sessions.holds(id_) and self._is_known(session)
+
+        whose = sha256(id_.encode()).hexdigest()[:SESSION_DIGITS]
+        try:
+            response = self._live.response(whose, shown.name, make, is_on)
+        except EdgeError as refused:
+            return self._error(refused.status, refused.message)
+        response.headers += _private()
+        return response
+
+    def end_streams(self) -> None:
+        self._live.end()
 
     def _page(
         self, template: str, title: str, data: Mapping[str, Any], session: Session | None, status: int
@@ -204,6 +269,12 @@ class Site:
             "error.html", "That did not work", {"message": message, "status": status}, session, status
         )
 
+    def _refusal(self, status: int, message: str, session: Session, wants_json: bool) -> Response:
+        if not wants_json:
+            return self._error(status, message, session)
+        data = {"message": message, "status": status}
+        return Response(status, [(b"content-type", _JSON), *_private()], _encoded(data))
+
     def _file(self, name: str) -> Response:
         content = self._static.get(name)
         if content is None:
@@ -221,18 +292,33 @@ def _templates(version: str) -> jinja2.Environment:
         lstrip_blocks=True,
     )
     made.globals["version"] = version
-    made.filters["segment"] = lambda text: quote(str(text), safe="")
-    made.filters["when"] = _when
+    made.filters["segment"] = segment
+    made.filters["when"] = times.when
+    made.filters["moment"] = times.moment
+    made.filters["ago"] = times.ago
     made.filters["pretty"] = lambda value: msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     return made
 
 
-def _when(micros: int) -> str:
-    return strftime("%Y-%m-%d %H:%M:%S", gmtime(micros // 1_000_000)) + " UTC"
-
-
 def _encoded(data: object) -> bytes:
-    return msgspec.json.encode(data)
+    """`<` stands within strings alone; no reader that takes the answer for HTML finds an element."""
+    return msgspec.json.encode(data).replace(b"<", b"\\u003c")
+
+
+async def _chooser(visit: Visit) -> dict[str, object]:
+    """The accounts of the page's head, and the one that is looked at; none where there is no choice."""
+    try:
+        seen = await accounts_of(visit)
+        return {"accounts": seen, "account": await account_of(visit)} if len(seen) > 1 else {}
+    except Refused:
+        return {}
+
+
+def _wants_json(request: Request, path: str) -> bool:
+    """A form changes what its path says, and nothing that has a part of that name."""
+    if request.method == "POST":
+        return request.found.get(b"accept", b"") == _JSON
+    return path.endswith(".json")
 
 
 def _private() -> Headers:
@@ -262,6 +348,11 @@ def _is_same_origin(request: Request) -> bool:
     if origin is None:
         return request.found.get(b"sec-fetch-site", b"same-origin") in (b"same-origin", b"none")
     return urlsplit(origin).netloc == request.found.get(b"host", b"")
+
+
+def _place(request: Request) -> Place:
+    host, origin = (request.found.get(name, b"").decode("ascii", "replace") for name in (b"host", b"origin"))
+    return Place(host.lower(), origin)
 
 
 def _query(request: Request) -> dict[str, str]:

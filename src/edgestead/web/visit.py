@@ -1,20 +1,29 @@
 """One request to the dashboard, and what a page answers.
 
-Owns  `Visit`, `Shown`, `Moved`, the table of pages and how a path finds its row.
+Owns  `Visit`, `Shown`, `Moved`, `Renewed`, the table of pages and how a path finds its row.
 Not   any page; sessions.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from edgestead.web.asker import Asker
-from edgestead.web.samples import Chart
-from edgestead.web.sessions import Session
+from edgestead.web.charts import Chart
+from edgestead.web.passkeys import Place
+from edgestead.web.people import People
+from edgestead.web.samples import ProcessRow, Span
+from edgestead.web.sessions import Headers, Session
 
 ROOT = "/ui"
 SEGMENTS_MAX = 12  # of a path
 Data = dict[str, Any]
+
+
+def segment(text: object) -> str:
+    """A text as one segment of a path. An `.json` at its end is the text's own, and asks for no data."""
+    quoted = quote(str(text), safe="")
+    return quoted.removesuffix(".json") + "%2Ejson" if quoted.endswith(".json") else quoted
 
 
 class Shown(NamedTuple):
@@ -33,15 +42,46 @@ class Moved(NamedTuple):
     said: str = ""
 
 
+class Sent(NamedTuple):
+    """A file for the browser to keep."""
+
+    name: str
+    content: bytes
+
+
+class Streamed(NamedTuple):
+    """A template that is sent again when `data` has changed; for all visits of one `name` it is the same."""
+
+    name: str
+    template: str
+    data: Callable[[], Awaitable[Data]]
+
+
+class Renewed(NamedTuple):
+    """As Moved, with a session of these headers in the place of this one; of none, it only ends."""
+
+    headers: Headers
+    to: str
+    said: str = ""
+
+
 class Visit(NamedTuple):
-    """`form` is None for a GET; its values are what the browser sent, the last of each name."""
+    """`form` is None for a GET; its values are what the browser sent, the last of each name.
+
+    `objects` is the objects' address, None where no classes are served.
+    """
 
     session: Session
     api: Asker
+    objects: Asker | None
     path: str
     query: Mapping[str, str]
     form: Mapping[str, str] | None = None
-    charts: Callable[[], Sequence[Chart]] = tuple
+    charts: Callable[[Span], Sequence[Chart]] = lambda span: ()
+    people: People | None = None
+    client: str = ""
+    place: Place = Place("")
+    processes: Callable[[], Sequence[ProcessRow]] = tuple
 
     @property
     def page(self) -> int:
@@ -53,7 +93,7 @@ class Visit(NamedTuple):
         return (self.form or {}).get(name, "").strip()
 
 
-Handler = Callable[..., Awaitable[Shown | Moved]]
+Handler = Callable[..., Awaitable[Shown | Moved | Renewed | Streamed | Sent]]
 
 
 class Row(NamedTuple):

@@ -1,6 +1,6 @@
 """REST face of a zone's security events.
 
-Owns  /zones/{zone_id}/security/events: its filters and cursor.
+Owns  /zones/{zone_id}/security/events: its filters and cursor; the last day by rule, and by scores.
 Not   what becomes an event.
 """
 
@@ -19,6 +19,7 @@ from edgestead.rest.query import Query
 from edgestead.rest.routing import Answer, route
 from edgestead.rest.ruleset_shapes import Cursors
 from edgestead.usecases import events
+from edgestead.usecases.event_index import Counted, Kinds
 from edgestead.usecases.events import Wanted
 from edgestead.usecases.lookup import zone_of
 
@@ -63,14 +64,41 @@ async def list_events(zone_id: str, api: AppContext, query: Query) -> Answer:
     """What the edge decided about requests to a zone, newest first.
 
     A page may have fewer events than `per_page`, even none, and still be followed by others: a search stops
-    after a second's work and goes on from its cursor.
+    after some milliseconds of work and goes on from its cursor.
     """
     wanted = _wanted(query)
     api.barrier.read(lambda reader: zone_of(reader, zone_id))
     async with api.events_turn:
-        found = await asyncio.to_thread(events.search, api.events_folder, zone_id, wanted)
+        found = await asyncio.to_thread(
+            events.search, api.events_folder, zone_id, wanted, api.event_index.spans
+        )
     info = EventsInfo(len(found.items), Cursors(found.after) if found.after else msgspec.UNSET)
     return Answer(envelope.success_with_info(found.items, info))
+
+
+@route("GET", "/zones/{zone_id}/security/events/counts", permission="Zone WAF Read")
+async def count_events(zone_id: str, api: AppContext) -> Counted:
+    """How many events each rule had in the last day.
+
+    Events that are new are counted within seconds. After a start of the server the newest files are read
+    again: until all of them are, `complete` is false.
+    """
+    api.barrier.read(lambda reader: zone_of(reader, zone_id))
+    async with api.events_turn:
+        await asyncio.to_thread(api.event_index.follow, api.events_folder)
+        return api.event_index.rules_of(zone_id, api.now_us())
+
+
+@route("GET", "/zones/{zone_id}/security/events/scores", permission="Zone WAF Read")
+async def list_scores(zone_id: str, api: AppContext) -> Kinds:
+    """What the managed rules decided on in the last day, by which of them scored how much.
+
+    So another level or threshold can be tried on a day's requests: it is a sum. `complete` as for the counts.
+    """
+    api.barrier.read(lambda reader: zone_of(reader, zone_id))
+    async with api.events_turn:
+        await asyncio.to_thread(api.event_index.follow, api.events_folder)
+        return await asyncio.to_thread(api.event_index.kinds_of, zone_id, api.now_us())
 
 
 def _wanted(query: Query) -> Wanted:

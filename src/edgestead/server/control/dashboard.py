@@ -5,6 +5,7 @@ Not   pages (`web`).
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,9 @@ from edgestead.server.credentials import Credentials
 from edgestead.server.errors import StartError
 from edgestead.web.samples import Samples
 from edgestead.web.sessions import Headers, Sessions
+
+log = logging.getLogger("edgestead.server")
+_NOT_MADE = b"The dashboard could not be made. The server's log says why.\n"
 
 if TYPE_CHECKING:
     from edgestead.web.site import Site
@@ -27,11 +31,18 @@ class Dashboard:
     """
 
     def __init__(
-        self, application: Application, credentials: Callable[[], Credentials], *, enabled: bool
+        self,
+        application: Application,
+        credentials: Callable[[], Credentials],
+        *,
+        enabled: bool,
+        objects: tuple[str, int] | None = None,
+        names: tuple[str, ...] = (),
     ) -> None:
         self._application = application
         self._credentials = credentials
         self._enabled = enabled
+        self._objects, self._names = objects, names
         self._sessions = Sessions(application.context.now_us)
         self._samples = Samples(application.context.metrics, monotonic)
         self._site: Site | None = None
@@ -40,7 +51,11 @@ class Dashboard:
     def __call__(self, request: Request) -> Response | Coroutine[Any, Any, Response | None]:
         target = request.target
         if self._enabled and (target.startswith(b"/ui") or target == b"/"):
-            return self._pages()(request)
+            try:
+                return self._pages()(request)
+            except Exception:
+                log.exception("the dashboard could not be made")
+                return Response(500, [(b"content-type", b"text/plain; charset=utf-8")], _NOT_MADE)
         return self._application(request)
 
     def open(self) -> None:
@@ -48,8 +63,11 @@ class Dashboard:
             self._sampling = asyncio.create_task(self._samples.run())
 
     def close(self) -> None:
+        """Streams end, so that no connection waits for them."""
         if self._sampling is not None:
             self._sampling.cancel()
+        if self._site is not None:
+            self._site.end_streams()
 
     async def make_link(self) -> str:
         """The secret of a one-time link for this machine's operator. Raises StartError: there is none."""
@@ -65,9 +83,17 @@ class Dashboard:
 
     def _pages(self) -> "Site":
         if self._site is None:
+            from edgestead.web.remote import Remote
             from edgestead.web.site import Site  # templates take 40 ms, which a start has not to wait for
 
+            context = self._application.context
+            objects = Remote(self._objects, context) if self._objects is not None else None
             self._site = Site(
-                self._application, self._application.context, self._sessions, self._samples.charts
+                self._application,
+                context,
+                self._sessions,
+                self._samples,
+                objects=objects,
+                names=self._names,
             )
         return self._site

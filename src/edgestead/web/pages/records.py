@@ -1,15 +1,16 @@
 """The records of a zone.
 
-Owns  the list with its search, adding, changing and deleting one, errors at the fields.
+Owns  the list with its search, adding one, changing one in its row, a page of one, errors at the fields.
 Not   what a record may be: the API says.
 """
 
-from collections.abc import Mapping
+from urllib.parse import urlencode
 
 from edgestead.web.asker import Json, Refused
-from edgestead.web.pages.shared import listed, tried, zone_of
-from edgestead.web.visit import ROOT, Data, Moved, Shown, Visit
+from edgestead.web.pages.shared import errors_of, listed, tried, zone_of
+from edgestead.web.visit import ROOT, Data, Moved, Shown, Visit, segment
 
+ROWS_MAX = 40  # of a page: with long names and comments it stays below 60 KB, its two files included
 TYPES = (
     "A",
     "AAAA",
@@ -27,40 +28,83 @@ TYPES = (
     "DS",
     "NAPTR",
 )
+_CHANGED = "The record is changed, and DNS answers so."
 _BLANK = {"name": "", "type": "A", "content": "", "ttl": "1", "proxied": "", "comment": "", "priority": ""}
 
 
-async def show(zone: str, visit: Visit, refused: Refused | None = None) -> Shown:
+async def show(zone: str, visit: Visit, refused: Refused | None = None) -> Shown | Moved:
     found = await zone_of(visit, zone)
     q, type_ = visit.query.get("q", "").strip(), visit.query.get("type", "")
     # An empty `search` finds everything; a type is exact.
-    records = await listed(visit, f"/zones/{found['id']}/dns_records", search=q, type=type_, order="name")
+    query = {"search": q, "type": type_, "order": "name", "per_page": ROWS_MAX}
+    records = await listed(visit, f"/zones/{found['id']}/dns_records", **query)
+    in_row = visit.field("record") or visit.query.get("edit", "")
+    held = next((one for one in records["items"] if one["id"] == in_row), None)
+    if in_row and held is None:  # on another page of the list by now
+        if refused is not None:
+            return await show_one(zone, in_row, visit, refused)
+        return Moved(f"{ROOT}/zones/{segment(zone)}/records/{segment(in_row)}")
+    adds = held is None
     data: Data = {
         "zone": found,
         "records": records,
         "q": q,
         "type": type_,
+        "asked": _asked(visit),
         "types": TYPES,
-        "form": _BLANK | dict(visit.form or {}),
-        "errors": _errors(refused),
+        "form": _BLANK | (_typed(visit) if adds else {}),
+        "errors": errors_of(refused if adds else None, _BLANK),
+        "edit": None if held is None else _in_row(held, visit, refused),
     }
     return Shown("records.html", zone, data, 200 if refused is None else 400)
 
 
+def _asked(visit: Visit) -> dict[str, str]:
+    """Which part of the list is looked at."""
+    return {name: visit.query[name] for name in ("q", "type", "page") if visit.query.get(name)}
+
+
+def _in_row(record: Json, visit: Visit, refused: Refused | None) -> Json:
+    return {"id": record["id"], "form": _form_of(record, visit), "errors": errors_of(refused, _BLANK)}
+
+
+def _form_of(record: Json, visit: Visit) -> Json:
+    """A record as text, or what was typed over it."""
+    return {name: _text(record.get(name)) for name in _BLANK} | _typed(visit)
+
+
+def _typed(visit: Visit) -> Json:
+    """A box that is not ticked is not sent."""
+    return {} if visit.form is None else {name: visit.form.get(name, "") for name in _BLANK}
+
+
 async def add(zone: str, visit: Visit) -> Shown | Moved:
+    """Add a record, or change the one in whose row the form stands."""
     found = await zone_of(visit, zone)
-    body = _body(visit)
-    refused = await tried(visit, "POST", f"/zones/{found['id']}/dns_records", body)
+    body, path = _body(visit), f"/zones/{found['id']}/dns_records"
+    if record := visit.field("record"):
+        refused = await tried(visit, "PATCH", f"{path}/{segment(record)}", body)
+        if refused is not None:
+            return await show(zone, visit, refused)
+        return Moved(f"{ROOT}/zones/{segment(zone)}?{urlencode(_asked(visit))}", _CHANGED)
+    refused = await tried(visit, "POST", path, body)
     if refused is not None:
         return await show(zone, visit, refused)
-    return Moved(f"{ROOT}/zones/{zone}", f"{body['type']} {body['name']} is added, and DNS answers it.")
+    return Moved(
+        f"{ROOT}/zones/{segment(zone)}", f"{body['type']} {body['name']} is added, and DNS answers it."
+    )
 
 
 async def show_one(zone: str, record: str, visit: Visit, refused: Refused | None = None) -> Shown:
     found = await zone_of(visit, zone)
     held: Json = await visit.api.result(f"/zones/{found['id']}/dns_records/{record}")
-    form = _BLANK | {name: _text(held.get(name)) for name in _BLANK} | dict(visit.form or {})
-    data: Data = {"zone": found, "record": held, "form": form, "errors": _errors(refused), "types": TYPES}
+    data: Data = {
+        "zone": found,
+        "record": held,
+        "form": _form_of(held, visit),
+        "errors": errors_of(refused, _BLANK),
+        "types": TYPES,
+    }
     return Shown("record.html", f"{held['type']} {held['name']}", data, 200 if refused is None else 400)
 
 
@@ -69,14 +113,16 @@ async def change(zone: str, record: str, visit: Visit) -> Shown | Moved:
     path = f"/zones/{found['id']}/dns_records/{record}"
     if visit.field("what") == "delete":
         await visit.api.send("DELETE", path)
-        return Moved(f"{ROOT}/zones/{zone}", "The record is deleted. The history can take that back.")
+        return Moved(
+            f"{ROOT}/zones/{segment(zone)}", "The record is deleted. The history can take that back."
+        )
     if visit.field("what") in ("proxy", "unproxy"):
         await visit.api.send("PATCH", path, {"proxied": visit.field("what") == "proxy"})
-        return Moved(f"{ROOT}/zones/{zone}", "The record is changed, and DNS answers so.")
+        return Moved(f"{ROOT}/zones/{segment(zone)}?{urlencode(_asked(visit))}", _CHANGED)
     refused = await tried(visit, "PATCH", path, _body(visit))
     if refused is not None:
         return await show_one(zone, record, visit, refused)
-    return Moved(f"{ROOT}/zones/{zone}", "The record is changed, and DNS answers so.")
+    return Moved(f"{ROOT}/zones/{segment(zone)}", _CHANGED)
 
 
 def _body(visit: Visit) -> Json:
@@ -98,15 +144,3 @@ def _text(value: object) -> str:
     if isinstance(value, bool):
         return "on" if value else ""
     return "" if value is None else str(value)
-
-
-def _errors(refused: Refused | None) -> Mapping[str, object]:
-    """By field, and those of none under ""."""
-    none: dict[str, object] = {**dict.fromkeys(_BLANK, ""), "": []}
-    if refused is None:
-        return none
-    fields = refused.fields
-    rest = [
-        text for text, error in zip(refused.messages, refused.errors, strict=True) if not error.get("source")
-    ]
-    return {**none, **fields, "": rest or ([] if fields else refused.messages)}

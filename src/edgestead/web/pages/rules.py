@@ -1,87 +1,189 @@
-"""The rules of a zone, in the order of evaluation.
+"""The rules of a zone, in the order of evaluation, and an editor of one.
 
-Owns  the page, switching a rule on and off, adding, moving and deleting one.
-Not   what a rule may be: the API says.
+Owns  the page, switching a rule on and off, adding, changing, moving and deleting one.
+Not   what a rule may be: the API says. Trying expressions and requests (`web.pages.trial`).
 """
 
+from collections.abc import Mapping
+
+import msgspec
+
+from edgestead.model.rule_members import sent_back
 from edgestead.web.asker import Json, Refused
-from edgestead.web.pages.shared import tried, zone_of
-from edgestead.web.visit import ROOT, Data, Moved, Shown, Visit
+from edgestead.web.pages import trial
+from edgestead.web.pages.phases import CUSTOM, MANAGED, PHASES, all_phases, entry_of, words_of
+from edgestead.web.pages.shared import errors_of, tried, zone_of
+from edgestead.web.visit import ROOT, Data, Moved, Shown, Visit, segment
 
-PHASES = {
-    "http_request_dynamic_redirect": "Redirects",
-    "http_request_transform": "Rewrites of the URL",
-    "http_request_origin": "Choice of the origin",
-    "http_request_firewall_custom": "Custom rules",
-    "http_ratelimit": "Rate limits",
-    "http_request_firewall_managed": "Managed rules",
-    "http_request_late_transform": "Request headers",
-    "http_response_headers_transform": "Response headers",
+ACTIONS = {
+    CUSTOM: ("block", "managed_challenge", "js_challenge", "log", "skip"),
+    MANAGED: ("skip", "execute"),
+    "http_ratelimit": ("block", "managed_challenge", "js_challenge", "log"),
+    "http_request_dynamic_redirect": ("redirect",),
+    "http_request_origin": ("route",),
 }
-ACTIONS = ("block", "managed_challenge", "js_challenge", "log")
-_SENT = ("action", "action_parameters", "expression", "description", "enabled", "ref", "logging", "ratelimit")
+_REWRITES = ("rewrite",)
+_RATELIMIT = {
+    "characteristics": ["ip.src"],
+    "period": 60,
+    "requests_per_period": 100,
+    "mitigation_timeout": 60,
+}
+_PARAMETERS: Mapping[str, Json] = {
+    "http_request_dynamic_redirect": {
+        "from_value": {"target_url": {"value": "https://example.com/"}, "status_code": 302}
+    },
+    "http_request_transform": {"uri": {"path": {"value": "/new"}}},
+    "http_request_origin": {"origin": {"port": 8080}},
+    "http_request_late_transform": {"headers": {"X-Name": {"operation": "set", "value": "value"}}},
+    "http_response_headers_transform": {"headers": {"X-Name": {"operation": "set", "value": "value"}}},
+}
+_FIELDS = ("action", "action_parameters", "description", "expression", "ratelimit")
+_AS_JSON = ("action_parameters", "ratelimit")
+_DONE = "Done. Every edge process has the rules."
 
 
-async def show(zone: str, visit: Visit, refused: Refused | None = None) -> Shown:
+async def show(zone: str, visit: Visit) -> Shown:
     found = await zone_of(visit, zone)
-    phases = []
-    for phase, words in PHASES.items():
-        entry = await _entry(visit, found, phase)
-        phases.append({"phase": phase, "words": words, "rules": (entry or {}).get("rules") or []})
-    data: Data = {
-        "zone": found,
-        "phases": phases,
-        "actions": ACTIONS,
-        "form": {"expression": "", "description": "", "action": "block"} | dict(visit.form or {}),
-        "errors": refused.messages if refused else [],
-    }
-    return Shown("rules.html", f"Rules of {zone}", data, 200 if refused is None else 400)
+    counts = await _counts(visit, found)
+    phases = [
+        {
+            "phase": one.phase,
+            "words": one.words,
+            "rules": [rule | {"hits": _hits(rule, counts)} for rule in one.rules],
+        }
+        for one in await all_phases(visit, found)
+    ]
+    data: Data = {"zone": found, "phases": phases, "counts": counts}
+    return Shown("rules.html", f"Rules of {zone}", data)
 
 
-async def change(zone: str, visit: Visit) -> Shown | Moved:
-    found = await zone_of(visit, zone)
-    what, phase = visit.field("what"), visit.field("phase")
-    entry = await _entry(visit, found, phase if phase in PHASES else "http_request_firewall_custom")
-    path = f"/zones/{found['id']}/rulesets"
-    if what == "add":
-        refused = await _add(visit, path, entry)
-    elif what == "delete" and entry is not None:
-        await visit.api.send("DELETE", f"{path}/{entry['id']}/rules/{visit.field('rule')}")
-        refused = None
-    else:
-        refused = await _switch(visit, path, entry, enabled=what == "on")
-    if refused is not None:
-        return await show(zone, visit, refused)
-    return Moved(f"{ROOT}/zones/{zone}/rules", "Done. Every edge process has the rules.")
-
-
-async def _add(visit: Visit, path: str, entry: Json | None) -> Refused | None:
-    rule = {
-        "action": visit.field("action"),
-        "expression": visit.field("expression"),
-        "description": visit.field("description"),
-    }
-    if entry is not None:
-        return await tried(visit, "POST", f"{path}/{entry['id']}/rules", rule)
-    return await tried(
-        visit, "PUT", f"{path}/phases/http_request_firewall_custom/entrypoint", {"rules": [rule]}
-    )
-
-
-async def _switch(visit: Visit, path: str, entry: Json | None, *, enabled: bool) -> Refused | None:
-    """A rule is replaced as a whole, so all that it says is sent again."""
-    rule = next((one for one in (entry or {}).get("rules", ()) if one["id"] == visit.field("rule")), None)
-    if entry is None or rule is None:
-        return Refused(400, [{"code": 1001, "message": "The rule is not there any more."}])
-    body = {name: rule[name] for name in _SENT if name in rule} | {"enabled": enabled}
-    return await tried(visit, "PATCH", f"{path}/{entry['id']}/rules/{rule['id']}", body)
-
-
-async def _entry(visit: Visit, zone: Json, phase: str) -> Json | None:
+async def _counts(visit: Visit, zone: Json) -> Json | None:
+    """The events of the last day by rule; None where the session may not ask."""
     try:
-        found: Json = await visit.api.result(f"/zones/{zone['id']}/rulesets/phases/{phase}/entrypoint")
+        found: Json = await visit.api.result(f"/zones/{zone['id']}/security/events/counts")
     except Refused as refused:
-        if refused.status == 404:
+        if refused.status in (403, 404):
             return None
         raise
     return found
+
+
+def _hits(rule: Json, counts: Json | None) -> int | None:
+    if counts is None:
+        return None
+    executed = (rule.get("action_parameters") or {}).get("id", "") if rule["action"] == "execute" else ""
+    return int(counts["rulesets"].get(executed, 0) if executed else counts["rules"].get(rule["id"], 0))
+
+
+async def change(zone: str, visit: Visit) -> Shown | Moved:
+    """Switch a rule on or off, move it, delete it."""
+    found = await zone_of(visit, zone)
+    what, phase = visit.field("what"), visit.field("phase")
+    entry, rule = await _rule(visit, found, phase, visit.field("rule"))
+    path = f"/zones/{found['id']}/rulesets/{entry['id']}/rules/{rule['id']}"
+    if what == "delete":
+        await visit.api.send("DELETE", path)
+    elif what in ("up", "down"):
+        place = next(at for at, one in enumerate(entry["rules"], 1) if one["id"] == rule["id"])
+        body = sent_back(rule) | {"position": {"index": max(1, place + (1 if what == "down" else -1))}}
+        await visit.api.send("PATCH", path, body)
+    else:
+        await visit.api.send("PATCH", path, sent_back(rule) | {"enabled": what == "on"})
+    return Moved(f"{ROOT}/zones/{segment(zone)}/rules", _DONE)
+
+
+async def edit(zone: str, phase: str, rule: str, visit: Visit, refused: Refused | None = None) -> Shown:
+    """The editor: of a rule, or of one that is not there yet (`new`)."""
+    found = await zone_of(visit, zone)
+    if phase not in PHASES:
+        raise Refused(404, [{"code": 1001, "message": f"There is no phase {phase}."}])
+    held = None if rule == "new" else (await _rule(visit, found, phase, rule))[1]
+    form = _form(held, phase) | dict(visit.form or {})
+    data: Data = {
+        "zone": found,
+        "phase": phase,
+        "words": words_of(phase),
+        "rule": held,
+        "actions": ACTIONS.get(phase, _REWRITES),
+        "form": form,
+        "with_parameters": bool(form["action_parameters"])
+        or phase in _PARAMETERS
+        or phase in (CUSTOM, MANAGED),
+        "errors": errors_of(refused, _FIELDS),
+        "checked": trial.check(form["expression"], phase) if visit.form is not None else None,
+        "fields": trial.fields(phase),
+    }
+    title = (
+        f"New rule: {words_of(phase)}"
+        if held is None
+        else f"Rule: {held.get('description') or words_of(phase)}"
+    )
+    return Shown("rule.html", title, data, 400 if refused else 200)
+
+
+async def save(zone: str, phase: str, rule: str, visit: Visit) -> Shown | Moved:
+    found = await zone_of(visit, zone)
+    try:
+        body = _body(visit)
+    except msgspec.DecodeError as error:
+        source = {"pointer": f"/{'ratelimit' if phase == 'http_ratelimit' else 'action_parameters'}"}
+        wrong = Refused(400, [{"code": 1001, "message": f"This is no JSON: {error}.", "source": source}])
+        return await edit(zone, phase, rule, visit, wrong)
+    path = f"/zones/{found['id']}/rulesets"
+    if rule != "new":
+        entry, held = await _rule(visit, found, phase, rule)
+        kept = {name: value for name, value in sent_back(held).items() if name not in _emptied(visit)}
+        refused = await tried(visit, "PATCH", f"{path}/{entry['id']}/rules/{rule}", kept | body)
+    elif (there := await entry_of(visit, found, phase)) is not None:
+        refused = await tried(visit, "POST", f"{path}/{there['id']}/rules", body)
+    else:
+        refused = await tried(visit, "PUT", f"{path}/phases/{phase}/entrypoint", {"rules": [body]})
+    if refused is not None:
+        return await edit(zone, phase, rule, visit, refused)
+    return Moved(f"{ROOT}/zones/{segment(zone)}/rules", _DONE)
+
+
+def _form(rule: Json | None, phase: str) -> Json:
+    if rule is None:
+        return {
+            "action": ACTIONS.get(phase, _REWRITES)[0],
+            "expression": "",
+            "description": "",
+            "action_parameters": _json(_PARAMETERS.get(phase)),
+            "ratelimit": _json(_RATELIMIT if phase == "http_ratelimit" else None),
+        }
+    return {
+        "action": rule["action"],
+        "expression": rule["expression"],
+        "description": rule.get("description", ""),
+        "action_parameters": _json(rule.get("action_parameters")),
+        "ratelimit": _json(rule.get("ratelimit")),
+    }
+
+
+def _json(value: object) -> str:
+    return "" if value is None else msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def _body(visit: Visit) -> Json:
+    """Raises DecodeError."""
+    body: Json = {name: visit.field(name) for name in ("action", "expression", "description")}
+    for name in _AS_JSON:
+        if text := visit.field(name):
+            body[name] = msgspec.json.decode(text.encode())
+    return body
+
+
+def _emptied(visit: Visit) -> set[str]:
+    """Members that the form has a field for, with nothing in it."""
+    return {name for name in _AS_JSON if name in (visit.form or {}) and not visit.field(name)}
+
+
+async def _rule(visit: Visit, zone: Json, phase: str, rule: str) -> tuple[Json, Json]:
+    """The entry point and a rule of it. Raises Refused: 404."""
+    entry = await entry_of(visit, zone, phase) if phase in PHASES else None
+    for one in (entry or {}).get("rules", ()):
+        if entry is not None and one["id"] == rule:
+            return entry, one
+    raise Refused(404, [{"code": 1001, "message": "The rule is not there any more."}])

@@ -4,9 +4,10 @@ Owns  the account, a zone by its name, a page of a list.
 Not   a page.
 """
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from edgestead.web.asker import PER_PAGE, Json, Refused
+from edgestead.web.asker import PER_PAGE, Asker, Json, Refused, pointed_at
 from edgestead.web.visit import Visit
 
 
@@ -20,11 +21,34 @@ async def zone_of(visit: Visit, name: str) -> Json:
 
 
 async def account_of(visit: Visit) -> str:
-    """The first account that the session sees. Raises Refused."""
-    found = await visit.api.result("/accounts", {"per_page": 5})
-    if not found:
+    """The account that the session looks at: the chosen one, while it sees that, else its first.
+
+    Raises Refused.
+    """
+    seen = [str(one["id"]) for one in await accounts_of(visit)]
+    if not seen:
         raise Refused(403, [{"code": 9109, "message": "These credentials see no account."}])
-    return str(found[0]["id"])
+    return visit.session.account if visit.session.account in seen else seen[0]
+
+
+async def accounts_of(visit: Visit) -> list[Json]:
+    """The accounts that the session can choose from. Raises Refused."""
+    found: list[Json] = await visit.api.result("/accounts", {"per_page": PER_PAGE})
+    return found
+
+
+def errors_of(refused: Refused | None, fields: Iterable[str]) -> Mapping[str, object]:
+    """The messages of a refusal by the field of a form; those of none under ""."""
+    found: dict[str, object] = {**dict.fromkeys(fields, ""), "": []}
+    if refused is None:
+        return found
+    at_fields = {name: text for name, text in refused.fields.items() if name in found}
+    others = [
+        text
+        for text, error in zip(refused.messages, refused.errors, strict=True)
+        if pointed_at(error) not in at_fields
+    ]
+    return {**found, **at_fields, "": others}
 
 
 async def listed(visit: Visit, path: str, **query: object) -> dict[str, Any]:
@@ -41,11 +65,16 @@ async def listed(visit: Visit, path: str, **query: object) -> dict[str, Any]:
 
 
 async def tried(visit: Visit, method: str, path: str, body: object) -> Refused | None:
-    """Send it; the refusal, where its words belong on the form's own page."""
+    """Send it to the API; the refusal, where its words belong on the form's own page."""
+    return await tried_at(visit.api, method, path, body)
+
+
+async def tried_at(asker: Asker, method: str, path: str, body: object) -> Refused | None:
+    """The same of any address."""
     try:
-        await visit.api.send(method, path, body)
+        await asker.send(method, path, body)
     except Refused as refused:
-        if refused.status != 400:
+        if refused.status not in (400, 422):
             raise
         return refused
     return None

@@ -1,14 +1,14 @@
 """Namespaces of keys and values.
 
-Owns  these pages, a value as text or hexadecimal, writing and deleting one.
+Owns  these pages, a value as text, JSON or hexadecimal, its expiry, writing and deleting one.
 Not   which keys and values may be: the API says.
 """
 
-from urllib.parse import quote
+import msgspec
 
-from edgestead.web.asker import PER_PAGE
+from edgestead.web.asker import PER_PAGE, Json, Refused
 from edgestead.web.pages.shared import account_of, listed, tried
-from edgestead.web.visit import ROOT, Data, Moved, Shown, Visit
+from edgestead.web.visit import ROOT, Data, Moved, Shown, Visit, segment
 
 SHOWN_BYTES_MAX = 65_536  # of a value
 
@@ -31,8 +31,8 @@ async def create(visit: Visit) -> Shown | Moved:
     )
 
 
-async def show(namespace: str, visit: Visit) -> Shown:
-    base = f"{await _base(visit)}/{_segment(namespace)}"
+async def show(namespace: str, visit: Visit, refused: Refused | None = None) -> Shown:
+    base = f"{await _base(visit)}/{segment(namespace)}"
     query = {
         "prefix": visit.query.get("prefix", ""),
         "cursor": visit.query.get("cursor", ""),
@@ -44,53 +44,109 @@ async def show(namespace: str, visit: Visit) -> Shown:
         "keys": answer["result"],
         "prefix": query["prefix"],
         "after": answer["result_info"]["cursor"],
+        "form": {name: visit.field(name) for name in ("key", "expiration_ttl")} | {"value": _value(visit)},
+        "errors": refused.messages if refused else [],
     }
-    return Shown("keys.html", data["namespace"]["title"], data)
+    return Shown("keys.html", data["namespace"]["title"], data, 400 if refused else 200)
 
 
-async def put(namespace: str, visit: Visit) -> Moved:
+async def put(namespace: str, visit: Visit) -> Shown | Moved:
     key = visit.field("key")
-    await visit.api.put_octets(
-        f"{await _base(visit)}/{_segment(namespace)}/values/{_segment(key)}",
-        (visit.form or {}).get("value", "").encode(),
-    )
-    return Moved(f"{ROOT}/values/{namespace}/{_segment(key)}", "The value is written.")
+    refused = await _write(visit, f"{await _base(visit)}/{segment(namespace)}/values/{segment(key)}")
+    if refused is not None:
+        return await show(namespace, visit, refused)
+    return Moved(f"{ROOT}/values/{segment(namespace)}/{segment(key)}", "The value is written.")
 
 
-async def show_one(namespace: str, key: str, visit: Visit) -> Shown:
-    base = f"{await _base(visit)}/{_segment(namespace)}"
-    octets = await visit.api.octets(f"{base}/values/{_segment(key)}")
+async def show_one(namespace: str, key: str, visit: Visit, refused: Refused | None = None) -> Shown:
+    base = f"{await _base(visit)}/{segment(namespace)}"
+    octets = await visit.api.octets(f"{base}/values/{segment(key)}")
+    keys = await visit.api.result(f"{base}/keys", {"prefix": key, "limit": 10})
+    listed_key: Json = next((one for one in keys if one["name"] == key), {})
     data: Data = {
         "namespace": await visit.api.result(base),
         "key": key,
+        "expires": listed_key.get("expiration"),
+        "as_hex": visit.query.get("as") == "hex",
         "length": len(octets),
-        **_shown(octets),
-        "metadata": await visit.api.result(f"{base}/metadata/{_segment(key)}"),
+        **_shown(octets, as_hex=visit.query.get("as") == "hex"),
+        "metadata": await visit.api.result(f"{base}/metadata/{segment(key)}"),
+        "typed": _value(visit) if refused else None,
+        "expiration_ttl": visit.field("expiration_ttl"),
+        "errors": refused.messages if refused else [],
     }
-    return Shown("value.html", key, data)
+    return Shown("value.html", key, data, 400 if refused else 200)
 
 
-async def change(namespace: str, key: str, visit: Visit) -> Moved:
-    path = f"{await _base(visit)}/{_segment(namespace)}/values/{_segment(key)}"
+async def change(namespace: str, key: str, visit: Visit) -> Shown | Moved:
+    base = f"{await _base(visit)}/{segment(namespace)}"
+    path = f"{base}/values/{segment(key)}"
     if visit.field("what") == "delete":
         await visit.api.send("DELETE", path)
-        return Moved(f"{ROOT}/values/{namespace}", "The key is deleted.")
-    await visit.api.put_octets(path, (visit.form or {}).get("value", "").encode())
-    return Moved(f"{ROOT}/values/{namespace}/{_segment(key)}", "The value is written.")
+        return Moved(f"{ROOT}/values/{segment(namespace)}", "The key is deleted.")
+    metadata = await _metadata(visit, f"{base}/metadata/{segment(key)}")
+    refused = await _write(visit, path, **metadata)
+    if refused is not None:
+        return await show_one(namespace, key, visit, refused)
+    return Moved(f"{ROOT}/values/{segment(namespace)}/{segment(key)}", "The value is written.")
 
 
-def _shown(octets: bytes) -> Data:
-    """Text where it is text, else a hexadecimal dump of its beginning; only a whole text can be edited."""
+async def _metadata(visit: Visit, path: str) -> dict[str, str]:
+    """The field of a form that keeps it; none where there is none, or no key any more."""
+    try:
+        held = await visit.api.result(path)
+    except Refused as refused:
+        if refused.status != 404:
+            raise
+        held = None
+    return {} if held is None else {"metadata": msgspec.json.encode(held).decode()}
+
+
+async def _write(visit: Visit, path: str, **metadata: str) -> Refused | None:
+    try:
+        await visit.api.send_form(path, _expiry(visit), "PUT", value=_value(visit), **metadata)
+    except Refused as refused:
+        if refused.status != 400:
+            raise
+        return refused
+    return None
+
+
+def _value(visit: Visit) -> str:
+    """A browser sends each line break as two characters (HTML, "Constructing the entry list")."""
+    return (visit.form or {}).get("value", "").replace("\r\n", "\n")
+
+
+def _expiry(visit: Visit) -> dict[str, str]:
+    """Of a form: seconds from now, or the time that was there."""
+    for name in ("expiration_ttl", "expiration"):
+        if visit.field(name):
+            return {name: visit.field(name)}
+    return {}
+
+
+def _shown(octets: bytes, *, as_hex: bool) -> Data:
+    """Text where it is text, JSON with indents, else a hexadecimal dump of its beginning.
+
+    Only a whole text can be edited, and only one whose line breaks a form can say.
+    """
     head = octets[:SHOWN_BYTES_MAX]
     try:
         text = head.decode()
-        if all(character.isprintable() or character in "\n\r\t" for character in text):
-            return {"text": text, "is_text": True, "is_whole": len(octets) <= SHOWN_BYTES_MAX}
+        if not as_hex and all(character.isprintable() or character in "\n\r\t" for character in text):
+            editable = len(octets) <= SHOWN_BYTES_MAX and "\r" not in text
+            return {"text": text, "json": _indented(octets), "is_text": True, "is_editable": editable}
     except UnicodeDecodeError:
         pass
     lines = [f"{at:08x}  {head[at : at + 16].hex(' ')}" for at in range(0, min(len(head), 4_096), 16)]
-    return {"text": "\n".join(lines), "is_text": False, "is_whole": False}
+    return {"text": "\n".join(lines), "json": "", "is_text": False, "is_editable": False}
 
 
-def _segment(text: str) -> str:
-    return quote(text, safe="")
+def _indented(octets: bytes) -> str:
+    """An object or a list as JSON with indents; "" for what is none, or too long."""
+    if octets[:1] not in (b"{", b"[") or len(octets) > SHOWN_BYTES_MAX:
+        return ""
+    try:
+        return msgspec.json.format(octets, indent=2).decode()
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""

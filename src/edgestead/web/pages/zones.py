@@ -1,14 +1,25 @@
-"""Zones, and of one zone its history and its settings.
+"""Zones, and the settings of one.
 
 Owns  these pages and what their forms do.
-Not   records (`web.pages.records`).
+Not   records and history (`web.pages.records`, `web.pages.history`).
 """
 
 import msgspec
 
+from edgestead.model.checks import Choice, Flag, Listed
 from edgestead.model.settings import SETTINGS
+from edgestead.web.asker import Json, Refused
 from edgestead.web.pages.shared import account_of, listed, tried, zone_of
-from edgestead.web.visit import ROOT, Data, Moved, Shown, Visit
+from edgestead.web.visit import ROOT, Data, Moved, Shown, Visit, segment
+
+DNSSEC = {
+    "active": "The zone is signed, and its parent has the DS: answers are validated.",
+    "pending": "The zone is signed. Its parent has no DS yet: a day after you switched it on, give this one"
+    " to the registrar.",
+    "pending-disabled": "Signing ends when the parent has no DS any more: remove it at the registrar.",
+    "disabled": "The zone is not signed.",
+}
+"""What each status means, and what is next."""
 
 
 async def show_all(visit: Visit, error: str = "") -> Shown:
@@ -21,46 +32,80 @@ def _contains(visit: Visit) -> str:
 
 
 async def create(visit: Visit) -> Shown | Moved:
-    name = visit.field("name")
-    refused = await tried(visit, "POST", "/zones", {"name": name, "account": {"id": await account_of(visit)}})
-    if refused is not None:
+    body = {"name": visit.field("name"), "account": {"id": await account_of(visit)}}
+    try:
+        name = (await visit.api.send("POST", "/zones", body))["result"]["name"]
+    except Refused as refused:
+        if refused.status != 400:
+            raise
         return await show_all(visit, str(refused))
-    return Moved(f"{ROOT}/zones/{name.lower()}", f"{name} is a zone now. DNS answers for it.")
+    return Moved(f"{ROOT}/zones/{segment(name)}", f"{name} is a zone now. DNS answers for it.")
 
 
-async def history(zone: str, visit: Visit) -> Shown:
-    found = await zone_of(visit, zone)
-    changes = await listed(visit, f"/zones/{found['id']}/history", name=visit.query.get("name", ""))
-    data: Data = {"zone": found, "changes": changes, "name": visit.query.get("name", "")}
-    return Shown("history.html", f"History of {zone}", data)
+async def _sign(visit: Visit, zone: Json, status: str) -> Shown | Moved:
+    refused = await tried(visit, "PATCH", f"/zones/{zone['id']}/dnssec", {"status": status})
+    if refused is not None:
+        return await settings(zone["name"], visit, str(refused))
+    said = "The zone is signed." if status == "active" else "The zone will be served without signatures."
+    return Moved(f"{ROOT}/zones/{segment(zone['name'])}/settings", said)
 
 
-async def take_back(zone: str, visit: Visit) -> Moved:
-    """Undo one change, or restore what was after it."""
-    found = await zone_of(visit, zone)
-    action = "restore" if visit.field("what") == "restore" else "undo"
-    body = {"name": visit.field("name")} if action == "restore" and visit.field("name") else {}
-    path = f"/zones/{found['id']}/history/{int(visit.field('sequence') or 0)}/{action}"
-    done = (await visit.api.send("POST", path, body))["result"]
-    said = "Nothing differs from then." if done["sequence"] is None else f"Done: change {done['sequence']}."
-    return Moved(f"{ROOT}/zones/{zone}/history", said)
-
-
-async def settings(zone: str, visit: Visit, error: str = "") -> Shown:
+async def settings(zone: str, visit: Visit, error: str = "", at: str = "") -> Shown:
+    """`at` is the setting that the error is about, whose field holds what was typed."""
     found = await zone_of(visit, zone)
     values = {one["id"]: one for one in await visit.api.result(f"/zones/{found['id']}/settings")}
     rows = [
         {
             "id": id_,
             "value": one["value"],
+            "text": visit.field("value") if id_ == at else _text(one["value"]),
+            "choices": _choices(id_, _text(one["value"]), visit.field("value") if id_ == at else ""),
+            "error": error if id_ == at else "",
             "editable": one["editable"],
             "effect": _EFFECTS.get(id_, ""),
             "on": one.get("modified_on"),
         }
         for id_, one in values.items()
     ]
-    rows.sort(key=lambda row: (not row["effect"], row["id"]))
-    return Shown("settings.html", f"Settings of {zone}", {"zone": found, "rows": rows, "error": error})
+    rows.sort(key=lambda row: row["id"])
+    data: Data = {
+        "zone": found,
+        "dnssec": await _dnssec(visit, found),
+        "dnssec_words": DNSSEC,
+        "rows": [row for row in rows if row["effect"]],
+        "stored_only": [row for row in rows if not row["effect"]],
+        "error": "" if at in values else error,
+    }
+    return Shown("settings.html", f"Settings of {zone}", data, 400 if error else 200)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _choices(id_: str, *texts: str) -> list[str]:
+    """What a setting can be, with these texts; [] where that is no short list."""
+    check = SETTINGS[id_].check if id_ in SETTINGS else None
+    if isinstance(check, Flag):
+        known = ["true", "false"]
+    elif isinstance(check, Choice):
+        known = list(check.choices)
+    elif isinstance(check, Listed):
+        known = [str(number) for number in check.numbers]
+    else:
+        return []
+    return known + [text for text in dict.fromkeys(texts) if text and text not in known]
+
+
+async def _dnssec(visit: Visit, zone: Json) -> Json | None:
+    """None where the session may not ask."""
+    try:
+        found: Json = await visit.api.result(f"/zones/{zone['id']}/dnssec")
+    except Refused as refused:
+        if refused.status != 403:
+            raise
+        return None
+    return found
 
 
 _EFFECTS = {id_: row.effect for id_, row in SETTINGS.items()}
@@ -68,13 +113,15 @@ _EFFECTS = {id_: row.effect for id_, row in SETTINGS.items()}
 
 async def set_one(zone: str, visit: Visit) -> Shown | Moved:
     found = await zone_of(visit, zone)
+    if visit.field("what") in DNSSEC:
+        return await _sign(visit, found, visit.field("what"))
     id_, text = visit.field("id"), visit.field("value")
     now = (await visit.api.result(f"/zones/{found['id']}/settings/{id_}"))["value"]
     try:
         value = text if isinstance(now, str) else msgspec.json.decode(text.encode())
     except msgspec.DecodeError:
-        return await settings(zone, visit, f"{id_} takes a number or JSON, not {text}.")
+        return await settings(zone, visit, f"{id_} takes a number or JSON, not {text}.", id_)
     refused = await tried(visit, "PATCH", f"/zones/{found['id']}/settings/{id_}", {"value": value})
     if refused is not None:
-        return await settings(zone, visit, str(refused))
-    return Moved(f"{ROOT}/zones/{zone}/settings", f"{id_} is {text}.")
+        return await settings(zone, visit, str(refused), id_)
+    return Moved(f"{ROOT}/zones/{segment(zone)}/settings", f"{id_} is {text}.")

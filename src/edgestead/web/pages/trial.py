@@ -1,0 +1,128 @@
+"""Expressions and requests, tried before they count.
+
+Owns  checking an expression while one types it, the fields with their meaning, "try a request".
+Not   matching (`edge.rules.trial`), the language.
+"""
+
+from edgestead.language import FilterError, compile_filter
+from edgestead.language.fields import FIELDS, find
+from edgestead.language.meanings import meaning_of
+from edgestead.language.phases import PHASES as LANGUAGE_PHASES
+from edgestead.web.asker import Json
+from edgestead.web.pages.phases import CUSTOM, all_phases, words_of
+from edgestead.web.pages.shared import zone_of
+from edgestead.web.visit import Data, Shown, Visit
+
+EXPRESSION_CHARACTERS_MAX = 4_096  # as the API takes them
+HEADERS_MAX = 100  # of a request that is tried
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+_HEADERS = "User-Agent: Mozilla/5.0\nAccept: text/html"
+
+
+def check(expression: str, phase: str) -> Json | None:
+    """The error of an expression with its place; None without one."""
+    if not expression.strip():
+        return None
+    try:
+        compile_filter(
+            expression[: EXPRESSION_CHARACTERS_MAX + 1], phase if phase in LANGUAGE_PHASES else CUSTOM
+        )
+    except FilterError as error:
+        return {
+            "line": error.line,
+            "column": error.column,
+            "text": str(error),
+            "reason": error.reason,
+            "hint": error.hint,
+        }
+    return None
+
+
+def fields(phase: str) -> list[Json]:
+    """The fields that an expression of a phase may name."""
+    known = (name for name in FIELDS if find(name, phase) is not None)
+    return [
+        {"name": name, "type": str(FIELDS[name].type).replace("Bytes", "String"), "about": meaning_of(name)}
+        for name in sorted(known)
+    ]
+
+
+async def checked(zone: str, visit: Visit) -> Shown:
+    """What a script asks while one types, and a button without one."""
+    found = await zone_of(visit, zone)
+    phase = visit.field("phase") or CUSTOM
+    expression = (visit.form or {}).get("expression", "")
+    data: Data = {
+        "zone": found,
+        "expression": expression,
+        "checked": check(expression, phase),
+        "phase": phase,
+    }
+    return Shown("check.html", "Check of an expression", data)
+
+
+async def show(zone: str, visit: Visit) -> Shown:
+    """The form of a request, and what each rule does with it."""
+    found = await zone_of(visit, zone)
+    form = {
+        "url": visit.query.get("url") or f"http://www.{zone}/",
+        "method": "GET",
+        "client": "192.0.2.1",
+        "header_lines": _HEADERS,
+        "body": "",
+        "expression": visit.query.get("expression", ""),
+    } | dict(visit.form or {})
+    data: Data = {
+        "zone": found,
+        "form": form,
+        "tried": None,
+        "error": "",
+        "methods": ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"),
+    }
+    if visit.form is not None:
+        try:
+            data["tried"] = await _tried(visit, found, form)
+        except (ValueError, UnicodeError) as error:
+            data["error"] = str(error)
+    return Shown("trial.html", f"Try a request at {zone}", data, 400 if data["error"] else 200)
+
+
+async def _tried(visit: Visit, zone: Json, form: Json) -> list[Json]:
+    """Raises ValueError: no request, or no expression."""
+    from edgestead.edge.rules import trial  # the edge's rules: 10 MiB that a start has not to wait for
+
+    lines = [line for line in form["header_lines"].splitlines() if line.strip()]
+    if len(lines) > HEADERS_MAX:
+        raise ValueError(f"a request has at most {HEADERS_MAX} headers here")
+    request = trial.request_of(
+        form["url"].strip(),
+        method=form["method"].strip().upper() or "GET",
+        headers=[trial.header_of(line) for line in lines],
+        client=form["client"].strip(),
+        body=form["body"].encode(),
+    )
+    if form["expression"].strip():
+        placed = [
+            trial.Placed(
+                CUSTOM,
+                1,
+                {"action": "log", "expression": form["expression"], "description": "this expression"},
+            )
+        ]
+    else:
+        placed = [
+            trial.Placed(one.phase, place, rule)
+            for one in await all_phases(visit, zone)
+            if not one.phase.startswith("http_response")
+            for place, rule in enumerate(one.rules, 1)
+        ]
+    return [
+        {
+            "phase": words_of(one.placed.phase),
+            "place": one.placed.place,
+            "rule": dict(one.placed.rule),
+            "matches": one.matches,
+            "reached": one.reached,
+        }
+        for one in trial.tried(placed, request)
+    ]

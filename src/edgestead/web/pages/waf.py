@@ -1,0 +1,171 @@
+"""The managed rules of a zone: level, threshold and action, tried on the last day's events.
+
+Owns  the page, the replay, deploying the rules and changing their settings.
+Not   the rule's overrides (`model.managed_settings`); inspecting requests.
+
+What was decided about a request is kept with each rule's score, so what another level or threshold would have
+done is arithmetic, once for all requests that the same rules scored. Requests that no rule acted on were not
+kept: of these a replay knows nothing.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from edgestead.model import managed_settings
+from edgestead.web.asker import Json, Refused
+from edgestead.web.pages.phases import MANAGED, entry_of
+from edgestead.web.pages.shared import tried, zone_of
+from edgestead.web.visit import ROOT, Data, Moved, Shown, Visit, segment
+
+SHOWN_MAX = 20  # kinds of requests that a replay names, of those that pass and of those that are stopped
+THRESHOLD_MAX = 100  # of the slider; the field takes more
+DIGITS_MAX = 6  # of a level or threshold in a form
+
+
+class Deployed(NamedTuple):
+    """The managed ruleset, where the zone executes it, and what that says. `rule` None: nowhere."""
+
+    managed: Json
+    entry: Json | None
+    rule: Json | None
+
+    @property
+    def anomaly(self) -> Json:
+        last: Json = self.managed["rules"][-1]
+        return last
+
+    @property
+    def settings(self) -> managed_settings.Settings | None:
+        return None if self.rule is None else managed_settings.settings_of(self.rule, self.anomaly)
+
+
+class Wanted(NamedTuple):
+    level: int
+    threshold: int
+    action: str
+
+
+async def show(zone: str, visit: Visit, refused: Refused | None = None) -> Shown:
+    found = await zone_of(visit, zone)
+    deployed = await _deployed(visit, found)
+    settings = deployed.settings if deployed else None
+    data: Data = {
+        "zone": found,
+        "is_loaded": deployed is not None,
+        "settings": None if settings is None else settings._asdict(),
+        "thresholds": managed_settings.THRESHOLDS,
+        "threshold_max": THRESHOLD_MAX,
+        "actions": managed_settings.ACTIONS,
+        "levels": managed_settings.LEVELS,
+        "wanted": None,
+        "replay": None,
+        "errors": refused.messages if refused else [],
+    }
+    if deployed is not None:
+        wanted = _wanted(visit, settings)
+        data |= {"wanted": wanted._asdict(), "replay": await _replay(visit, found, deployed, wanted)}
+    return Shown("waf.html", f"Managed rules of {zone}", data, 400 if refused else 200)
+
+
+async def apply(zone: str, visit: Visit) -> Shown | Moved:
+    """Make the zone's rule say what the sliders do; the first time, make the rule."""
+    found = await zone_of(visit, zone)
+    deployed = await _deployed(visit, found)
+    if deployed is None:
+        raise Refused(400, [{"code": 1001, "message": "The server has loaded no managed ruleset."}])
+    wanted = _wanted(visit, deployed.settings)
+    rule = deployed.rule or managed_settings.new_rule(deployed.managed["id"])
+    body = managed_settings.with_level(rule, wanted.level)
+    body = managed_settings.with_threshold(body, deployed.anomaly["id"], wanted.threshold, wanted.action)
+    path = f"/zones/{found['id']}/rulesets"
+    if deployed.entry is None:
+        refused = await tried(visit, "PUT", f"{path}/phases/{MANAGED}/entrypoint", {"rules": [body]})
+    elif deployed.rule is None:
+        refused = await tried(visit, "POST", f"{path}/{deployed.entry['id']}/rules", body)
+    else:
+        rule_path = f"{path}/{deployed.entry['id']}/rules/{deployed.rule['id']}"
+        refused = await tried(visit, "PATCH", rule_path, body)
+    if refused is not None:
+        return await show(zone, visit, refused)
+    said = f"Level {wanted.level}, threshold {wanted.threshold}, {wanted.action}: every edge process has it"
+    said += "." if rule.get("enabled", True) else "; the rule is off."
+    return Moved(f"{ROOT}/zones/{segment(zone)}/waf", said)
+
+
+async def _deployed(visit: Visit, zone: Json) -> Deployed | None:
+    """None where the server has loaded no managed ruleset. Of several rules the first that acts counts."""
+    for one in await visit.api.result(f"/zones/{zone['id']}/rulesets"):
+        if one["kind"] == "managed" and "OWASP" in one["name"]:
+            managed = await visit.api.result(f"/zones/{zone['id']}/rulesets/{one['id']}")
+            break
+    else:
+        return None
+    entry = await entry_of(visit, zone, MANAGED)
+    rules = [
+        rule for rule in (entry or {}).get("rules") or [] if managed_settings.executes(rule, managed["id"])
+    ]
+    acting = [
+        rule for rule in rules if managed_settings.settings_of(rule, managed["rules"][-1]).action != "log"
+    ]
+    return Deployed(managed, entry, next(iter(acting or rules), None))
+
+
+def _wanted(visit: Visit, settings: managed_settings.Settings | None) -> Wanted:
+    """What the sliders say, else what is."""
+    said = visit.query if visit.form is None else visit.form
+    level = _whole(said.get("level", ""), (settings.level if settings else None) or 1)
+    threshold = _whole(
+        said.get("threshold", ""), settings.threshold if settings else managed_settings.THRESHOLDS["medium"]
+    )
+    action = said.get("action", "") or (settings.action if settings else "log")
+    return Wanted(min(max(level, 1), 4), max(1, threshold), action)
+
+
+async def _replay(visit: Visit, zone: Json, deployed: Deployed, wanted: Wanted) -> Json:
+    scored = await visit.api.result(f"/zones/{zone['id']}/security/events/scores")
+    return replay(scored, _levels(deployed.managed), wanted)
+
+
+def _levels(managed: Json) -> dict[str, int]:
+    """The paranoia level of each rule."""
+    tags = {managed_settings.tag(level): level for level in managed_settings.LEVELS}
+    return {
+        rule["id"]: next((tags[tag] for tag in rule.get("categories", ()) if tag in tags), 1)
+        for rule in managed["rules"]
+    }
+
+
+def replay(scored: Json, levels: dict[str, int], wanted: Wanted) -> Json:
+    """What would have become of requests. `let_in` were stopped and would not be; `stopped` the other way."""
+    kinds = [kind | {"would_score": score_at(kind, levels, wanted.level)} for kind in scored["kinds"]]
+
+    def would_stop(kind: Json) -> bool:
+        return bool(kind["would_score"] >= wanted.threshold) and wanted.action != "log"
+
+    let_in = [kind for kind in kinds if kind["stopped"] and not would_stop(kind)]
+    stopped = [kind for kind in kinds if not kind["stopped"] and would_stop(kind)]
+    return {
+        "events": _count(kinds),
+        "uncounted": scored["uncounted"],
+        "since": scored["since"],
+        "complete": scored["complete"],
+        "were_stopped": _count(kind for kind in kinds if kind["stopped"]),
+        "would_be": _count(kind for kind in kinds if would_stop(kind)),
+        "let_in": let_in[:SHOWN_MAX],
+        "let_in_count": _count(let_in),
+        "stopped": stopped[:SHOWN_MAX],
+        "stopped_count": _count(stopped),
+    }
+
+
+def _count(kinds: Iterable[Json]) -> int:
+    return sum(kind["count"] for kind in kinds)
+
+
+def score_at(kind: Json, levels: dict[str, int], level: int) -> int:
+    """The sum of what the rules up to a level added. A rule that is not there any more counts as level 1."""
+    return sum(one["score"] for one in kind["scores"] if levels.get(one["rule_id"], 1) <= level)
+
+
+def _whole(text: str, otherwise: int) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX else otherwise

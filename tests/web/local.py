@@ -1,0 +1,87 @@
+"""The dashboard in the test's own process: real pages, real API, a real store, no socket.
+
+Passwords cost next to nothing here: what scrypt takes is no part of any of these tests.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from edgestead.http1.head import by_name
+from edgestead.http1.messages import Body, Request
+from edgestead.web.samples import Samples
+from edgestead.web.sessions import Sessions
+from edgestead.web.site import Site
+from tests.support.api import CREDENTIALS, LocalApi, received
+from tests.web.conftest import Page, Visitor
+
+HOST = "localhost"
+
+
+class LocalSite:
+    """A server as `Visitor` asks one."""
+
+    def __init__(self, folder: Path, **api: Any) -> None:
+        self.api = LocalApi(folder, **api)
+        self.folder = folder
+        self.ready = {"api_base": f"http://{HOST}/client/v4", "api_token": CREDENTIALS.api_token}
+        self.account = f"/accounts/{CREDENTIALS.account_id}"
+        context = self.api.app.context
+        self.site = Site(self.api.app, context, Sessions(context.now_us), Samples(context.metrics, float))
+        self.call = self.api.call
+        self.guesses = 0
+        context.guesses._counted = self._count
+
+    def _count(self) -> None:
+        self.guesses += 1
+
+    def make_zone(self, name: str) -> str:
+        return str(self.api.post("/zones", {"name": name}).result["id"])
+
+    def ask(self, method: str, path: str, body: str | None, headers: dict[str, str], client: str) -> Any:
+        octets = (body or "").encode()
+        named = {name.lower(): value for name, value in headers.items()}
+        sent = {"host": HOST, "content-length": str(len(octets)), **named}
+        head = [(name.encode(), value.encode()) for name, value in sent.items()]
+        incoming = Body(lambda: None)
+        if octets:
+            incoming.feed(octets)
+        incoming.end()
+        request = Request(method, path.encode(), head, client, incoming, by_name(head))
+
+        async def asked() -> Any:
+            answer = self.site(request)
+            response = answer if not hasattr(answer, "__await__") else await answer
+            return await received(response, method)
+
+        (answer,) = self.api.together(asked())
+        return answer
+
+    def close(self) -> None:
+        self.api.close()
+
+
+class _Arrived(NamedTuple):
+    """As http.client has an answer."""
+
+    status: int
+    headers: Mapping[str, str]
+
+    def getheaders(self) -> list[tuple[str, str]]:
+        return list(self.headers.items())
+
+
+class LocalVisitor(Visitor):
+    """`client` is the address of the browser."""
+
+    def __init__(self, server: LocalSite, client: str = "127.0.0.1") -> None:
+        super().__init__(server)
+        self.client = client
+
+    def ask(self, method, path, body=None, **headers):
+        sent = {"Accept": "text/html", **({"Cookie": self.cookie} if self.cookie else {}), **headers}
+        answer = self.server.ask(method, path, body, sent, self.client)
+        page = Page(_Arrived(answer.status, answer.headers), answer.body)
+        if "set-cookie" in page.headers:
+            self.cookie = page.headers["set-cookie"].partition(";")[0]
+        return page

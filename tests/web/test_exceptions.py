@@ -1,0 +1,147 @@
+"""An exception for a request that was stopped: what it would have let pass, told before; and its undo."""
+
+import itertools
+import os
+import re
+
+import pytest
+
+from edgestead.crs import ANOMALY_RULE_ID, RULESET_ID
+from edgestead.edge.events import EventFiles, EventLog
+from edgestead.model.events import Contribution, Decision
+from tests.edge.made import ask
+from tests.usecases.ruleset_samples import CUSTOM_PHASE, MANAGED, MANAGED_PHASE, execute, skip
+from tests.web.local import LocalSite
+from tests.web.local import LocalVisitor as Visitor
+
+ZONE = "example.com"
+XSS, SQL = f"{941300:032x}", f"{942100:032x}"
+_workers = itertools.count()
+
+
+@pytest.fixture
+def server(tmp_path):
+    made = LocalSite(tmp_path, managed=MANAGED)
+    made.zone_id = made.make_zone(ZONE)
+    made.entry = f"/zones/{made.zone_id}/rulesets/phases/{MANAGED_PHASE}/entrypoint"
+    made.api.call("PUT", made.entry, {"rules": [execute()]})
+    made.api.events_folder.mkdir()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def visitor(server):
+    made = Visitor(server)
+    assert made.sign_in(server.ready["api_token"]).status == 303
+    return made
+
+
+def happen(server, *events):
+    """Events of (path, action, score by rule), the threshold is 5; the newest is the last."""
+    folder = os.open(server.api.events_folder, os.O_RDONLY | os.O_DIRECTORY)
+    log = EventLog(EventFiles(folder, next(_workers)), now_us=server.api.app.context.now_us)
+    for path, action, scores in events:
+        exchange = ask(path)
+        exchange.zone = type(exchange.zone)(server.zone_id, ZONE.encode(), "a" * 32, "free", {})
+        contributions = tuple(
+            Contribution(rule, "words", score, "ARGS:q", "x") for rule, score in scores.items()
+        )
+        decision = Decision(
+            *(MANAGED_PHASE, action, 403, RULESET_ID, ANOMALY_RULE_ID),
+            score=sum(scores.values()),
+            threshold=5,
+            contributions=contributions,
+        )
+        log.decided(exchange, decision)
+    log.close()
+    os.close(folder)
+
+
+def page_of(visitor, path):
+    """The newest event of a path."""
+    listed = visitor.get(f"/ui/zones/{ZONE}/events?path_prefix={path}")
+    return re.search(r'<td><a href="([^"]+)"', listed.text)[1]
+
+
+def told(page):
+    stopped, passed = re.search(r"Of the newest (\d+) .* (\d+) would have passed", page.words).groups()
+    return int(stopped), int(passed)
+
+
+def rules(server):
+    return server.api.get(server.entry).result["rules"]
+
+
+def test_what_another_rule_stopped_would_not_have_passed(server, visitor):
+    happen(server, *[("/s?q=sql", "block", {SQL: 5})] * 5, ("/s?q=xss", "block", {XSS: 5}))
+
+    assert told(visitor.get(page_of(visitor, "/s"))) == (6, 1)
+
+
+def test_what_still_scores_enough_would_not_have_passed(server, visitor):
+    more = ("/s?n=1", "block", {XSS: 5, SQL: 5})
+    less = ("/s?n=2", "block", {XSS: 3, SQL: 4})
+    logged = ("/s?n=3", "log", {XSS: 5})
+    happen(server, more, less, logged, ("/s?q=xss", "block", {XSS: 5}))
+
+    assert told(visitor.get(page_of(visitor, "/s"))) == (3, 2)
+
+
+def test_an_exception_is_found_again_and_undone(server, visitor):
+    happen(server, ("/s?q=xss", "block", {XSS: 5}))
+    path = page_of(visitor, "/s")
+
+    made = visitor.post(path)
+    again = visitor.get(path)
+
+    assert "Requests like that one pass now" in made.words
+    for page in (made, again):
+        assert "Undo" in page.words
+        assert "Make an exception" not in page.words
+    assert [one["action"] for one in rules(server)] == ["skip", "execute"]
+    (id_,) = set(re.findall(r'name="exception" value="([^"]+)"', again.text))
+    assert "is deleted" in visitor.post(path, what="undo", exception=id_).words
+    assert [one["action"] for one in rules(server)] == ["execute"]
+    assert "Make an exception" in visitor.get(path).words
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"enabled": False},
+        {"expression": 'http.host eq "b.example"'},
+        {"action_parameters": {"rules": {RULESET_ID: [SQL]}}},
+        {"action_parameters": {"phases": ["http_ratelimit"]}},
+    ],
+    ids=["off", "elsewhere", "another rule", "another phase"],
+)
+def test_a_rule_that_lets_other_requests_pass_is_no_exception_for_this(server, visitor, change):
+    happen(server, ("/s?q=xss", "block", {XSS: 5}))
+    rule = skip(rules={RULESET_ID: [XSS]}) | change
+    done = server.api.call("PUT", server.entry, {"rules": [rule, execute()]})
+    assert done.status == 200, done.body
+
+    assert "Make an exception" in visitor.get(page_of(visitor, "/s")).words
+
+
+def test_settings_of_a_rule_that_is_off_say_so(server, visitor):
+    path, sent = f"/ui/zones/{ZONE}/waf", {"level": "1", "threshold": "40", "action": "block"}
+    assert "block: every edge process has it." in visitor.post(path, **sent).words
+    server.api.call("PUT", server.entry, {"rules": [execute() | {"enabled": False}]})
+
+    assert "every edge process has it; the rule is off." in visitor.post(path, **sent).words
+
+
+def test_a_rule_that_skips_becomes_one_that_blocks(server, visitor):
+    """By emptying the field of what only a skip has."""
+    entry = f"/zones/{server.zone_id}/rulesets/phases/{CUSTOM_PHASE}/entrypoint"
+    (rule,) = server.api.call("PUT", entry, {"rules": [skip(ruleset="current")]}).result["rules"]
+    fields = {"action": "block", "expression": "true", "description": ""}
+
+    path = f"/ui/zones/{ZONE}/rules/{CUSTOM_PHASE}/{rule['id']}"
+    done = visitor.post(path, **fields, action_parameters="")
+
+    assert "Done." in done.words
+    (rule,) = server.api.get(entry).result["rules"]
+    assert (rule["action"], "action_parameters" in rule) == ("block", False)
