@@ -5,6 +5,7 @@ Not   a fact of its own.
 """
 
 from edgestead.language.fields import ALIASES, FIELDS, Field
+from edgestead.language.meanings import meaning_of
 from edgestead.language.types import VALUE_BYTES_MAX, VALUE_ITEMS_MAX
 
 INTRODUCTION = f"""# Fields
@@ -72,10 +73,10 @@ def _group(field: Field) -> str:
 
 def _table(rows: list[Field]) -> str:
     lines = (
-        f"| `{field.name}` | {_shown_type(field)} | {_default(field)} |\n"
+        f"| `{field.name}` | {_shown_type(field)} | {_default(field)} | {meaning_of(field.name)} |\n"
         for field in sorted(rows, key=lambda row: row.name)
     )
-    return "| Field | Type | Otherwise |\n| --- | --- | --- |\n" + "".join(lines)
+    return "| Field | Type | Otherwise | Meaning |\n| --- | --- | --- | --- |\n" + "".join(lines)
 
 
 def _shown_type(field: Field) -> str:

@@ -68,7 +68,7 @@ def test_a_zone_is_deployed_levelled_and_scored(run, zone):
     assert shown(run, zone)["deployed"] is False
 
     code, output = run("waf", "level", "2", "--zone", zone, "--deploy")
-    assert (code, "Level      2" in output) == (0, True)
+    assert (code, "level      2" in output) == (0, True)
     assert run("waf", "threshold", "25", "--action", "managed_challenge", "--zone", zone)[0] == 0
     assert run("waf", "level", "3", "--zone", zone)[0] == 0
 
@@ -116,10 +116,10 @@ def test_a_zone_whose_rule_that_acts_is_off_is_not_shown_as_protected(run, zone,
 
     assert shown(run, zone)["acts"] is False
     levelled = run("waf", "level", "2", "--zone", zone)[1]
-    assert "Action     none: the rule that acts on scores is off\n" in levelled
+    assert "action     none: the rule that acts on scores is off\n" in levelled
     assert "Warning: no request is acted on" in levelled
     scored = run("waf", "threshold", "25", "--zone", zone)[1]
-    assert "Action     block\n" in scored
+    assert "action     block\n" in scored
     assert "Warning" not in scored
     assert shown(run, zone)["acts"] is True
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from edgestead.cli.waf import deployed
-from edgestead.cli.waf.deployed import Settings, settings_of, with_level, with_threshold
+from edgestead.model import managed_settings as deployed
+from edgestead.model.managed_settings import Settings, settings_of, with_level, with_threshold
 
 ANOMALY = {"id": "a" * 32, "action": "block", "score_threshold": 40}
 OTHER = {"category": "attack-sqli", "action": "log"}

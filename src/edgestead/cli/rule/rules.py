@@ -11,11 +11,12 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
+from edgestead.cli.dry_run import DRY_RUN as UNSENT
 from edgestead.cli.failure import Failed, confirmed, listed
 from edgestead.cli.rule.phases import PHASES, WORDS, full_name, word_of
 from edgestead.cli.rule.target import JSON, ZONE, Command, Target, zone_target
-from edgestead.cli.table import show_list
-from edgestead.cli.target import YES, Json
+from edgestead.cli.table import show_lines, show_list
+from edgestead.cli.target import ALREADY_JSON, YES, Json
 
 _HEADS = ("phase", "place", "id", "on", "action", "expression", "description")
 # What the server answers and does not take back.
@@ -88,7 +89,11 @@ def _place(command: Decorated) -> Decorated:
 @ZONE
 @JSON
 def list_rules(phase: str | None, zone: str | None, as_json: bool) -> None:
-    """List the rules of a zone, or of one PHASE, in the order of evaluation."""
+    """List the rules of a zone, or of one PHASE, in the order of evaluation.
+
+    \b
+      edgecli rule list custom --zone example.com
+    """
     target = zone_target(zone)
     rows = [
         {"phase": found.ruleset["phase"], "place": found.place, **found.rule}
@@ -100,8 +105,13 @@ def list_rules(phase: str | None, zone: str | None, as_json: bool) -> None:
 @click.command("get", cls=Command)
 @RULE
 @ZONE
+@ALREADY_JSON
 def get(rule: str, zone: str | None) -> None:
-    """Print a rule as JSON, by its id or ref."""
+    """Print a rule as JSON, by its id or ref.
+
+    \b
+      edgecli rule get bots
+    """
     from edgestead.cli.output import echo_object
 
     echo_object(_find(zone_target(zone), rule).rule.items())
@@ -172,7 +182,12 @@ def add(
 @DRY_RUN
 @JSON
 def edit(rule: str, zone: str | None, dry_run: bool, as_json: bool, **members: Any) -> None:
-    """Change some members of a rule; what is not named stays. `--description ''` clears the description."""
+    """Change some members of a rule; what is not named stays. `--description ''` clears the description.
+
+    \b
+      edgecli rule edit bots --expression 'http.user_agent contains "crawler"'
+      edgecli rule edit bots --off --dry-run
+    """
     said = _said(members)
     if not said:
         raise click.UsageError("Name what should change: --expression, --action, --on, --off …")
@@ -195,7 +210,11 @@ def move(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Give a rule another place in its phase; rules are looked at in their order."""
+    """Give a rule another place in its phase; rules are looked at in their order.
+
+    \b
+      edgecli rule move bots --place 1
+    """
     target = zone_target(zone)
     position = _position(target, before, after, place)
     if not position:
@@ -207,13 +226,20 @@ def move(
 @RULE
 @ZONE
 @YES
-def remove(rule: str, zone: str | None, yes: bool) -> None:
-    """Remove a rule, after a y/n question. `edgecli rule edit RULE --off` keeps it for later."""
+@UNSENT
+@JSON
+def remove(rule: str, zone: str | None, yes: bool, as_json: bool) -> None:
+    """Remove a rule, after a y/n question. `edgecli rule edit RULE --off` keeps it for later.
+
+    \b
+      edgecli rule remove bots --yes
+    """
     target = zone_target(zone)
     found = _find(target, rule)
-    if confirmed(f"Remove the rule {_described(found)} of {target.name}?", yes=yes, verb="remove"):
+    question = f"Remove the rule {_described(found)} of {target.name}?"
+    if confirmed(question, yes=yes, verb="remove", quiet=as_json):
         target.api.call("DELETE", _path(target, found), repeat=False)
-        click.echo(f"Removed the rule {_described(found)}.")
+        show_lines(found.rule, f"Removed the rule {_described(found)}.", as_json=as_json)
 
 
 def every_rule(target: Target, phase: str | None = None) -> Iterator[Found]:
@@ -295,13 +321,9 @@ def _said(members: Json) -> Json:
 def _tell(verb: str, found: Found, *, dry_run: bool, as_json: bool) -> None:
     if dry_run:
         click.echo("The server would take it. Nothing is changed.")
-    elif as_json:
-        from edgestead.cli.output import echo_object
-
-        echo_object(found.rule.items())
-    else:
-        phase = word_of(found.ruleset["phase"])
-        click.echo(f"{verb} the rule {_described(found)}: number {found.place} of {phase}.")
+        return
+    line = f"{verb} the rule {_described(found)}: number {found.place} of {word_of(found.ruleset['phase'])}."
+    show_lines(found.rule, line, as_json=as_json)
 
 
 def _described(found: Found) -> str:

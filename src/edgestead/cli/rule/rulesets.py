@@ -5,12 +5,16 @@ Not   what is right: `check` asks the server by a dry run. Imports click and the
 """
 
 import json
+from operator import itemgetter
 from typing import Any, BinaryIO
 
 import click
 
 from edgestead.cli.failure import Failed
+from edgestead.cli.files import read_opened
 from edgestead.cli.rule.target import JSON, ZONE, Command, Target, account_target, zone_target
+from edgestead.cli.table import show_lines, show_list
+from edgestead.cli.target import ALREADY_JSON
 
 FILE_BYTES_MAX = 1 << 20  # what the API takes
 ACCOUNT = click.option("--account", is_flag=True, help="The account's rulesets, not a zone's.")
@@ -30,17 +34,12 @@ def ruleset() -> None:
 @ACCOUNT
 @JSON
 def list_rulesets(zone: str | None, account: bool, as_json: bool) -> None:
-    """Print the rulesets of a zone, with those of the account that it may execute."""
-    found = _listed(_target(zone, account))
-    if as_json:
-        from edgestead.cli.output import echo_array
+    """Print the rulesets of a zone, with those of the account that it may execute.
 
-        echo_array(found)
-        return
-    rows = [_COLUMNS, *([str(one[column]) for column in _COLUMNS] for one in found)]
-    widths = [max(len(row[at]) for row in rows) for at in range(len(_COLUMNS))]
-    for row in rows:
-        click.echo("  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip())
+    \b
+      edgecli ruleset list --zone example.com
+    """
+    show_list(_listed(_target(zone, account)), _COLUMNS, itemgetter(*_COLUMNS), as_json=as_json)
 
 
 @ruleset.command("get", cls=Command)
@@ -48,8 +47,13 @@ def list_rulesets(zone: str | None, account: bool, as_json: bool) -> None:
 @ZONE
 @ACCOUNT
 @click.option("--version", metavar="N", help="An older version.")
+@ALREADY_JSON
 def get(which: str, zone: str | None, account: bool, version: str | None) -> None:
-    """Print a ruleset with its rules as JSON: by its id, or the entry point of a phase."""
+    """Print a ruleset with its rules as JSON: by its id, or the entry point of a phase.
+
+    \b
+      edgecli ruleset get http_request_firewall_custom --zone example.com
+    """
     from edgestead.cli.http import segment
     from edgestead.cli.output import echo_object
 
@@ -65,12 +69,16 @@ def get(which: str, zone: str | None, account: bool, version: str | None) -> Non
 @ZONE
 @ACCOUNT
 @click.option("--phase", metavar="PHASE", help="The rules' phase, when FILE does not name it.")
-def check(file: BinaryIO, zone: str | None, account: bool, phase: str | None) -> None:
+@JSON
+def check(file: BinaryIO, zone: str | None, account: bool, phase: str | None, as_json: bool) -> None:
     """Ask the server whether it would take the rules in FILE. Nothing is changed.
 
     FILE is JSON: an object with `rules`, as the API takes and answers it, or the list of rules alone; - is
     standard input. Every rule that is wrong is printed with its place in FILE, and every ruleset, rule and
     category that a rule names and that does not exist, up to 20 mistakes.
+
+    \b
+      edgecli ruleset check rules.json --phase http_request_firewall_custom
     """
     from edgestead.cli.http import Refused
 
@@ -87,10 +95,14 @@ def check(file: BinaryIO, zone: str | None, account: bool, phase: str | None) ->
     except Refused as refusal:
         if refusal.status != 400:
             raise
+        if as_json:
+            show_lines({"phase": phase, "mistakes": refusal.errors}, as_json=True)
         for error in refusal.errors:
             click.echo(_words(error), err=True)
         raise Failed(f"{name}: {_count(len(refusal.errors), 'mistake')}.") from None
-    click.echo(f"{name}: {_count(len(body.get('rules') or ()), 'rule')}, no mistake (phase {phase}).")
+    rules = len(body.get("rules") or ())
+    line = f"{name}: {_count(rules, 'rule')}, no mistake (phase {phase})."
+    show_lines({"phase": phase, "mistakes": []}, line, as_json=as_json)
 
 
 def _target(zone: str | None, account: bool) -> Target:
@@ -113,9 +125,7 @@ def _listed(target: Target) -> list[dict[str, Any]]:
 
 def _read(file: BinaryIO, name: str) -> dict[str, Any]:
     """What a file of rules says, in the shape of a request."""
-    content = file.read(FILE_BYTES_MAX + 1)
-    if len(content) > FILE_BYTES_MAX:
-        raise Failed(f"{name} is larger than {FILE_BYTES_MAX} bytes.")
+    content = read_opened(file, name, FILE_BYTES_MAX)
     try:
         value = json.loads(content)
     except (ValueError, RecursionError) as error:

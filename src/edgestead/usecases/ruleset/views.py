@@ -1,0 +1,76 @@
+"""Older interfaces whose rules are custom rules: their entry point, read and changed for them.
+
+Owns  the phase; adding, changing and removing one rule of it, and making the entry point for the first.
+Not   what an interface's rule says (`usecases.ruleset.access_rules`); what any rule is refused for.
+
+They stand in the entry point itself, because a zone has no rulesets of its own that it could execute. So the
+edge enforces them, they have versions as all rules do, and whoever replaces the entry point replaces them,
+too.
+"""
+
+from typing import Any
+
+import msgspec
+
+from edgestead.model.call import Call
+from edgestead.store.control import Reader, Transaction
+from edgestead.tables import rulesets
+from edgestead.usecases.ruleset import change as rulesets_change
+from edgestead.usecases.ruleset.body import Position, RuleBody, RulesetBody
+from edgestead.usecases.ruleset.change import Change
+from edgestead.usecases.ruleset.managed import Platform
+from edgestead.usecases.ruleset.merge import Rule
+from edgestead.usecases.ruleset.rule import RuleDraft, read_rule
+from edgestead.usecases.ruleset.scope import Scope, account_of, entrypoint_of
+from edgestead.usecases.ruleset.shapes import Place
+
+PHASE = "http_request_firewall_custom"
+_decode_rules = msgspec.json.Decoder(list[dict[str, Any]]).decode
+
+
+def stored(reader: Reader, scope: Scope) -> list[Rule]:
+    """Every rule of the entry point, none without one. Raises ZoneNotFound."""
+    account_of(reader, scope)
+    row = rulesets.entrypoint(reader, scope.kind, scope.id, PHASE)
+    return [] if row is None else _decode_rules(row.rules)
+
+
+def add(call: Call, tx: Transaction, platform: Platform, scope: Scope, body: Rule, index: int) -> Rule:
+    """The rule as it is stored now, at its place counted from 1. Raises what its ruleset does."""
+    draft = _draft(scope, body)
+    row = rulesets.entrypoint(tx, scope.kind, scope.id, PHASE)
+    change: Change
+    if row is None:
+        whole = RulesetBody(name=None, description=None, kind=None, phase=None, rules=[draft])
+        change = rulesets_change.replace_entrypoint(call, tx, platform, scope, PHASE, whole)
+    else:
+        placed = RuleBody(draft, Position("index", index))
+        change = rulesets_change.add_rule(call, tx, platform, scope, row.id, placed)
+    rulesets_change.commit(tx, change)
+    return next(one for one in stored(tx, scope) if one["ref"] == body["ref"])
+
+
+def change(
+    call: Call,
+    tx: Transaction,
+    platform: Platform,
+    scope: Scope,
+    rule_id: str,
+    body: Rule,
+    index: int | None,
+) -> Rule:
+    """The rule as it is stored now; without `index` it stays where it is."""
+    ruleset_id = entrypoint_of(tx, scope, PHASE).id
+    placed = RuleBody(_draft(scope, body), None if index is None else Position("index", index))
+    made = rulesets_change.change_rule(call, tx, platform, scope, ruleset_id, rule_id, placed)
+    rulesets_change.commit(tx, made)
+    return next(one for one in stored(tx, scope) if one["id"] == rule_id)
+
+
+def remove(call: Call, tx: Transaction, platform: Platform, scope: Scope, rule_id: str) -> None:
+    ruleset_id = entrypoint_of(tx, scope, PHASE).id
+    rulesets_change.commit(tx, rulesets_change.remove_rule(call, tx, platform, scope, ruleset_id, rule_id))
+
+
+def _draft(scope: Scope, body: Rule) -> RuleDraft:
+    return read_rule(body, Place(PHASE), scope.entry_kind)
