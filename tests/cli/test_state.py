@@ -195,7 +195,7 @@ def test_a_server_is_compared_with_one_that_gives_its_zones_away(edgecli, tmp_pa
             "site.example:\n  - record mail A 192.0.2.25\n  + record new A 192.0.2.7\n2 changes.\n"
         )
         both = edgecli("diff", "@127.0.0.1:1", "@127.0.0.1:2")
-        assert (both.code, "FILE on one side" in both.err) == (2, True)
+        assert (both.code, "say which zones with --zone" in both.err) == (2, True)
         refused = edgecli("diff", str(path), "@127.0.0.1:1")
         assert "does not give away site.example" in refused.err
 

@@ -5,10 +5,8 @@ Owns  which requests make them, and their order: zone by zone, records of a zone
 Not   what has to change. Imports click and the standard library only.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
-
-import click
 
 from edgestead.cli.failure import Failed
 from edgestead.cli.http import segment
@@ -24,50 +22,55 @@ if TYPE_CHECKING:
 BATCH_MAX = 200  # what the smallest plan takes in one transaction
 
 
-def make(server: "Api", account: str, changes: Sequence[Change]) -> None:
-    """All of them, zone by zone; prints what is done.
+Tell = Callable[[str], None]
+
+
+def make(server: "Api", account: str, changes: Sequence[Change], *, tell: Tell) -> None:
+    """All of them, zone by zone; `tell` gets a line for what is done.
 
     Raises Failed at the first that the server refuses; what is printed is done, another run does the rest.
     """
     for change in changes:
         if change.kind == "namespace":
             server.call("POST", namespaces_path(account), json_body={"title": change.after}, repeat=False)
-            click.echo(str(change))
+            tell(str(change))
     zones = zones_of(server, account)
     for name in dict.fromkeys(change.where for change in changes if change.where):
         here = [change for change in changes if change.where == name]
-        _make_zone(server, account, name, zones.get(name), here)
+        _make_zone(server, account, name, zones.get(name), here, tell)
 
 
-def _make_zone(server: "Api", account: str, name: str, zone: Json | None, changes: list[Change]) -> None:
+def _make_zone(
+    server: "Api", account: str, name: str, zone: Json | None, changes: list[Change], tell: Tell
+) -> None:
     if zone is None:
         body = {"name": name, "type": "full", "account": {"id": account}}
         zone = server.call("POST", "/zones", json_body=body, repeat=False)["result"]
         assert zone is not None
-        _done(name, [change for change in changes if change.kind == "zone" and change.sign == "+"])
+        _done(name, [change for change in changes if change.kind == "zone" and change.sign == "+"], tell)
     path = f"/zones/{zone['id']}"
-    _make_records(server, path, zone, [change for change in changes if change.kind == "record"])
+    _make_records(server, path, zone, [change for change in changes if change.kind == "record"], tell)
     settings = [change for change in changes if change.kind == "setting"]
     if settings:
         items = [{"id": change.what, "value": change.after} for change in settings]
         server.call("PATCH", f"{path}/settings", json_body={"items": items})
-        _done(name, settings)
+        _done(name, settings, tell)
     dns = [change for change in changes if change.kind == "dns setting"]
     if dns:
         server.call("PATCH", f"{path}/dns_settings", json_body={change.what: change.after for change in dns})
-        _done(name, dns)
+        _done(name, dns, tell)
     for change in changes:
         if change.kind == "rules":
             entry = f"{path}/rulesets/phases/{segment(full_name(change.what))}/entrypoint"
             rules = [{"expression": "true", **rule} for rule in change.after]
             server.call("PUT", entry, json_body={"rules": rules})
-            _done(name, [change])
+            _done(name, [change], tell)
         elif change.kind == "zone" and change.sign == "~":
             server.call("PATCH", path, json_body={"paused": change.after})
-            _done(name, [change])
+            _done(name, [change], tell)
 
 
-def _make_records(server: "Api", path: str, zone: Json, changes: list[Change]) -> None:
+def _make_records(server: "Api", path: str, zone: Json, changes: list[Change], tell: Tell) -> None:
     name = zone["name"]
     ids = list(_with_ids(server, zone, changes))
     for portion in _portions(ids, BATCH_MAX):
@@ -79,7 +82,7 @@ def _make_records(server: "Api", path: str, zone: Json, changes: list[Change]) -
             "posts": [_body(change.after, name) for _, change in portion if change.sign == "+"],
         }
         server.call("POST", f"{path}/dns_records/batch", json_body=body, repeat=False)
-        _done(name, [change for _, change in portion])
+        _done(name, [change for _, change in portion], tell)
 
 
 def _with_ids(server: "Api", zone: Json, changes: list[Change]) -> Iterator[tuple[str, Change]]:
@@ -103,9 +106,9 @@ def _body(record: Json, zone: str) -> Json:
     return {member: value for member, value in whole.items() if member != "priority" or value is not None}
 
 
-def _done(zone: str, changes: Iterable[Change]) -> None:
+def _done(zone: str, changes: Iterable[Change], tell: Tell) -> None:
     for change in changes:
-        click.echo(f"{zone}: {change}")
+        tell(f"{zone}: {change}")
 
 
 def _portions(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:

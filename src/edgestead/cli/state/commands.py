@@ -1,50 +1,63 @@
 """`edgecli export|plan|apply|diff`.
 
-Owns  arguments, options and output; what a source of a document is called.
-Not   documents. Imports click and the standard library only.
+Owns  arguments, options and output.
+Not   documents, nor where they come from (`cli.state.sources`). Imports click and the standard library only.
 """
 
-import os
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import click
 
 from edgestead.cli.failure import Failed, confirmed, counted
 from edgestead.cli.state.plan import Change, changes, unnamed
+from edgestead.cli.state.sources import FORMS, HERE, TRANSFER
+from edgestead.cli.table import show_lines
 from edgestead.cli.target import JSON, YES, Command, Json, api
 
-HERE = "server"
 AUTOMATIC_SECONDS = 300  # what a record without a TTL is served with
-FILE = click.argument("file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False))
+LEFT_SHOWN_MAX = 50  # of what a source has that is not carried over
+SOURCE = click.argument("source", metavar="SOURCE")
+ZONES = click.option(
+    "zones", "--zone", metavar="NAME", multiple=True, help="Only this zone; may be repeated."
+)
+
+
+def _with_sources(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the table of sources below its help."""
+    rows = "\n".join(f"      {form:<21} {words}" for form, words in FORMS.items())
+    command.__doc__ = f"{command.__doc__}\n    \b\n    SOURCE is\n{rows}\n"
+    return command
 
 
 @click.command("export", cls=Command)
-@click.option("zones", "--zone", metavar="NAME", multiple=True, help="Only this zone; may be repeated.")
+@click.option("source", "--from", metavar="SOURCE", default=HERE, help="Not the server: see below.")
+@ZONES
 @click.option(
     "-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="Write it there, not to stdout."
 )
 @JSON
-def export(zones: tuple[str, ...], output: Path | None, as_json: bool) -> None:
+@_with_sources
+def export(source: str, zones: tuple[str, ...], output: Path | None, as_json: bool) -> None:
     """Print zones, records, settings, rules and namespaces as one TOML document.
 
     `edgecli plan FILE` compares it with a server, `apply FILE` makes it true there. Values, objects and
-    secrets are not in it: `edgecli backup` copies these.
+    secrets are not in it: `edgecli backup` copies these. With --from it is written of another program.
 
     \b
       edgecli export > edge.toml
       edgecli export --zone example.com --json -o example.json
+      edgecli export --from bind:/etc/bind -o edge.toml
     """
-    from edgestead.cli.http import account_of
     from edgestead.cli.state import document
-    from edgestead.cli.state.server import state_of
+    from edgestead.cli.state.sources import document_of
 
-    server = api()
-    state = state_of(server, account_of(server, None), zones or None)
+    state, left = document_of(source, zones)
     if missing := [name for name in zones if name not in state["zones"]]:
-        raise Failed(f"There is no zone {', '.join(missing)}.", "`edgecli zone list` shows those there are.")
+        raise Failed(f"There is no zone {', '.join(missing)}.", _where_zones_are(source))
     if zones:
-        del state["namespaces"]
+        state.pop("namespaces", None)
+    _tell_left(left)
     text = document.write(state, as_json=as_json or (output is not None and output.suffix == ".json"))
     if output is None:
         click.echo(text, nl=False)
@@ -54,67 +67,84 @@ def export(zones: tuple[str, ...], output: Path | None, as_json: bool) -> None:
 
 
 @click.command("plan", cls=Command)
-@FILE
+@SOURCE
+@ZONES
 @click.option("--check", is_flag=True, help="Exit with 1 when something differs: for CI.")
 @JSON
-def plan(file: Path, check: bool, as_json: bool) -> None:
-    """Show what `edgecli apply FILE` would change. Nothing is changed.
+@_with_sources
+def plan(source: str, zones: tuple[str, ...], check: bool, as_json: bool) -> None:
+    """Show what `edgecli apply SOURCE` would change. Nothing is changed.
 
-    A zone, a setting or a phase that FILE does not name stays as it is. `records` of a zone, and rules of a
+    A zone, a setting or a phase that SOURCE does not name stays as it is. `records` of a zone, and rules of a
     phase, are all of them: what is not there goes.
+
+    \b
+      edgecli plan edge.toml --check
+      edgecli plan bind:/etc/bind/named.conf
     """
-    found, left = _against_server(file)
-    _show(found, left, as_json=as_json)
+    found, stays = _against_server(source, zones)
+    _show(found, stays, as_json=as_json)
     if check and found:
         raise SystemExit(1)
 
 
 @click.command("apply", cls=Command)
-@FILE
+@SOURCE
+@ZONES
 @YES
-def apply(file: Path, yes: bool) -> None:
-    """Make a server what FILE says, after a y/n question.
+@click.option("--dry-run", is_flag=True, help="Show what would change, as `plan` does.")
+@JSON
+@_with_sources
+def apply(source: str, zones: tuple[str, ...], yes: bool, dry_run: bool, as_json: bool) -> None:
+    """Make a server what SOURCE says, after a y/n question.
 
     The records of a zone change in one transaction, up to 200 of them; `edgecli zone history` shows it, and
     `undo` takes it back. DNS and the edge have each change when its line is printed.
+
+    \b
+      edgecli apply edge.toml
+      edgecli apply powerdns:/var/lib/powerdns/pdns.sqlite3
     """
     from edgestead.cli.http import account_of
     from edgestead.cli.state.apply import make
 
-    found, left = _against_server(file)
-    if not found:
-        _show(found, left, as_json=False)
+    found, stays = _against_server(source, zones)
+    if dry_run or not found:
+        _show(found, stays, as_json=as_json)
         return
-    if not yes:
-        _show(found, left, as_json=False)
-    if confirmed(f"Make {counted(len(found), 'change')}?", yes=yes, verb="make"):
+    if not yes and not as_json:
+        _show(found, stays, as_json=False)
+    if confirmed(f"Make {counted(len(found), 'change')}?", yes=yes, verb="make", quiet=as_json):
         server = api()
-        make(server, account_of(server, None), found)
-        click.echo(f"{file}: {counted(len(found), 'change')} made.")
+        make(server, account_of(server, None), found, tell=(lambda _: None) if as_json else click.echo)
+        done = [change._asdict() for change in found]
+        show_lines(done, f"{source}: {counted(len(found), 'change')} made.", as_json=as_json)
 
 
 @click.command("diff", cls=Command)
 @click.argument("before", metavar="A")
 @click.argument("after", metavar="B")
+@ZONES
 @JSON
-def diff(before: str, after: str, as_json: bool) -> None:
+@_with_sources
+def diff(before: str, after: str, zones: tuple[str, ...], as_json: bool) -> None:
     """Show what would change from A to B. Exits with 1 when something differs.
 
-    A and B are each a FILE that `edgecli export` wrote; `server`, the one that other commands use; the URL of
-    another server of this API, with IMPORT_TOKEN in the environment; or @HOST[:PORT], a name server that
-    transfers the zones of the other side (AXFR), of which only records are compared.
+    A and B are each a SOURCE. Of a name server (@HOST) only records are compared, of the zones of the other
+    side or of --zone.
 
     \b
       edgecli diff edge.toml server
       edgecli diff @ns1.example.net server
     """
     sources = [before, after]
-    if all(one.startswith("@") for one in sources):
-        raise click.UsageError("Two name servers: say which zones with a FILE on one side.")
-    known = {one: _document(one, None) for one in sources if not one.startswith("@")}
-    zones = [name for one in known.values() for name in one.get("zones", {})]
-    documents = [known.get(one) or _document(one, zones) for one in sources]
-    if len(known) < len(set(sources)):  # what a transfer does not carry is not compared
+    transfers = [one.startswith(TRANSFER) for one in sources]
+    if all(transfers) and not zones:
+        raise click.UsageError("Two name servers: say which zones with --zone.")
+    known = {one: _document(one, zones) for one in sources if not one.startswith(TRANSFER)}
+    named = zones or [name for one in known.values() for name in one.get("zones", {})]
+    documents = [known[one] if one in known else _document(one, named) for one in sources]
+    if any(transfers):  # what a transfer does not carry is not compared
         documents = [_as_served(one) for one in documents]
     found = changes(*documents)
     _show(found, unnamed(*documents), as_json=as_json)
@@ -122,36 +152,36 @@ def diff(before: str, after: str, as_json: bool) -> None:
         raise SystemExit(1)
 
 
-def _against_server(file: Path) -> tuple[list[Change], list[str]]:
+def _where_zones_are(source: str) -> str:
+    return "`edgecli zone list` shows those there are." if source == HERE else f"{source} does not have it."
+
+
+def _against_server(source: str, zones: Collection[str]) -> tuple[list[Change], list[str]]:
     from edgestead.cli.http import account_of
-    from edgestead.cli.state import document
     from edgestead.cli.state.server import state_of
 
-    wanted = document.read(file)
+    wanted = _document(source, zones)
     server = api()
     now = state_of(server, account_of(server, None), wanted["zones"])
     return changes(now, wanted), unnamed(now, wanted)
 
 
-def _document(source: str, zones: Collection[str] | None) -> Json:
-    from edgestead.cli.http import Api, account_of
-    from edgestead.cli.state import document
-    from edgestead.cli.state.server import state_of
+def _document(source: str, zones: Collection[str]) -> Json:
+    from edgestead.cli.state.sources import document_of
 
-    if source.startswith("@"):
-        from edgestead.cli.state.transfer import transferred
+    document, left = document_of(source, zones)
+    _tell_left(left)
+    return document
 
-        return transferred(source[1:], zones or ())
-    if source == HERE:
-        server = api()
-    elif "://" in source:
-        from edgestead.cli.server.account_import import source_of
 
-        server = Api(source_of(source, os.environ))
-        click.get_current_context().call_on_close(server.close)
-    else:
-        return document.read(Path(source))
-    return state_of(server, account_of(server, None))
+def _tell_left(left: Sequence[str]) -> None:
+    """To stderr, so that what is printed can be read by programs."""
+    if left:
+        click.echo(f"Not carried over ({len(left)}):", err=True)
+    for line in left[:LEFT_SHOWN_MAX]:
+        click.echo(f"  {line}", err=True)
+    if len(left) > LEFT_SHOWN_MAX:
+        click.echo(f"  … and {len(left) - LEFT_SHOWN_MAX} more", err=True)
 
 
 def _as_served(state: Json) -> Json:
@@ -171,17 +201,16 @@ def _served(record: Json) -> Json:
 
 def _show(found: Iterable[Change], left: Iterable[str], *, as_json: bool) -> None:
     found = list(found)
-    if as_json:
-        from edgestead.cli.output import echo_array
+    show_lines([change._asdict() for change in found], *_lines(found, left), as_json=as_json)
 
-        echo_array(change._asdict() for change in found)
-        return
+
+def _lines(found: Sequence[Change], left: Iterable[str]) -> Iterator[str]:
     where = None
     for change in found:
         if change.where != where:
             where = change.where
-            click.echo(f"{where or 'the account'}:")
-        click.echo(f"  {change}")
+            yield f"{where or 'the account'}:"
+        yield f"  {change}"
     for thing in left:
-        click.echo(f"  (stays, as nothing names it: {thing})")
-    click.echo(f"{counted(len(found), 'change')}." if found else "Nothing differs.")
+        yield f"  (stays, as nothing names it: {thing})"
+    yield f"{counted(len(found), 'change')}." if found else "Nothing differs."

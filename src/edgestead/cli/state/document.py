@@ -8,6 +8,7 @@ Not   servers (`cli.state.server`); what differs (`cli.state.plan`).
     settings = { ssl = "strict" }               those that are named
     dns_settings = { flatten_all_cnames = true }
     records = [ { name, type, content, … } ]    all of them; without the key they stay
+    rrsets = [ { name, type, content, … } ]     all of each name and type that is named, where others stay
     rules = { custom = [ { action, … } ] }      all of each phase that is named
     namespaces = [ "titles" ]                   at least these
 
@@ -23,13 +24,23 @@ from pathlib import Path
 from typing import Any
 
 from edgestead.cli.failure import Failed, listed
+from edgestead.cli.files import read_path
 from edgestead.cli.rule.phases import full_name as phase_of
 from edgestead.cli.rule.phases import word_of
+from edgestead.model.rule_members import RULE_MEMBERS
 
 Json = dict[str, Any]
 
 FILE_BYTES_MAX = 64 << 20
-ZONE_MEMBERS = {"paused": bool, "settings": dict, "dns_settings": dict, "records": list, "rules": dict}
+ZONE_MEMBERS = {
+    "paused": bool,
+    "settings": dict,
+    "dns_settings": dict,
+    "records": list,
+    "rrsets": list,
+    "rules": dict,
+}
+RECORD_LISTS = ("records", "rrsets")
 RECORD_MEMBERS = ("name", "type", "content", "priority", "ttl", "proxied", "comment", "tags", "settings")
 RECORD_DEFAULTS: Json = {
     "ttl": 1,
@@ -39,10 +50,6 @@ RECORD_DEFAULTS: Json = {
     "settings": {},
     "priority": None,
 }
-RULE_MEMBERS = (
-    *("action", "expression", "description", "enabled", "ref", "action_parameters"),
-    *("ratelimit", "logging", "exposed_credential_check"),
-)
 RULE_DEFAULTS: Json = {"expression": "true", "description": "", "enabled": True}
 DNS_SETTINGS = ("flatten_all_cnames", "multi_provider", "ns_ttl")
 _HOSTS = frozenset({"CNAME", "NS", "MX", "PTR", "SRV"})  # whose content ends in a name
@@ -52,12 +59,7 @@ _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 def read(path: Path) -> Json:
     """A document from a file, checked and in normal form. Raises Failed."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise Failed(f"{path}: {error.strerror}.") from None
-    if len(content) > FILE_BYTES_MAX:
-        raise Failed(f"{path} is larger than {FILE_BYTES_MAX} bytes.")
+    content = read_path(path, FILE_BYTES_MAX)
     try:
         text = content.decode()
         document = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
@@ -91,8 +93,9 @@ def _toml_zone(zone: Json) -> Any:
     for member in ("paused", "settings", "dns_settings"):
         if member in zone:
             table[member] = zone[member]
-    if "records" in zone:
-        table["records"] = _lines(zone["records"])
+    for member in RECORD_LISTS:
+        if member in zone:
+            table[member] = _lines(zone[member])
     if "rules" in zone:
         rules = tomlkit.table()
         for phase, items in zone["rules"].items():
@@ -130,8 +133,11 @@ def _zone(value: object, name: str) -> Json:
         if member in zone and not isinstance(zone[member], kind):
             raise ValueError(f"zone {name}: {member} is not {_KINDS[kind]}")
     checked = dict(zone)
-    if "records" in zone:
-        checked["records"] = [_record(one, name, place) for place, one in enumerate(zone["records"], 1)]
+    for member in RECORD_LISTS:
+        if member in zone:
+            checked[member] = [_record(one, name, place) for place, one in enumerate(zone[member], 1)]
+    if "records" in zone and "rrsets" in zone:
+        raise ValueError(f"zone {name}: records are all of the zone, so there are no rrsets beside them")
     if "rules" in zone:
         checked["rules"] = {
             word_of(phase_of(phase)): _rules(rules, name, phase) for phase, rules in zone["rules"].items()

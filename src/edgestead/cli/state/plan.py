@@ -62,6 +62,10 @@ def unnamed(now: Json, wanted: Json) -> list[str]:
 def _zone(name: str, now: Json, wanted: Json) -> Iterator[Change]:
     if "records" in wanted:
         yield from _records(name, now.get("records", ()), wanted["records"])
+    if "rrsets" in wanted:
+        named = {(one["name"], one["type"]) for one in wanted["rrsets"]}
+        held = [one for one in now.get("records", ()) if (one["name"], one["type"]) in named]
+        yield from _records(name, held, wanted["rrsets"])
     for member, kind in _VALUES:
         for key, value in wanted.get(member, {}).items():
             before = now.get(member, {}).get(key)
