@@ -191,8 +191,9 @@ types checked, the older Python library (2.19) and the Node SDK 7.
 A member that is not named is answered as it was sent, and *the same* is said of a whole row; further members
 may stand beside. Names are those of the zone `example.com`; a row that shows none was sent a full one.
 
-Not in the table: SOA, which is [a view of a DNS setting](settings.md#soa), and DNSKEY, which needs
-`dnssec_multi_signer`.
+Not in the table: SOA, which is [a view of a DNS setting](settings.md#soa); DNSKEY, which needs
+`dnssec_multi_signer`; and [DHCID](record-types.md#dhcid) and [DNAME](record-types.md#dname), which none of
+these clients has a type of.
 
 * SRV: `priority` is answered in `data` and at the top, as the specification has it. A configuration that
   names it only in `data` sees the other one come, with the hosted service too: write both.

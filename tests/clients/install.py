@@ -33,6 +33,7 @@ class Needs(NamedTuple):
 
 
 CLIENTS = {
+    "axe": Needs(npm=("axe",)),  # no client: what looks at the dashboard's pages (tests/web)
     "certbot_dns01": Needs(("certbot",), programs=("pebble", "openssl", "dig")),
     "cf2_lib": Needs(("cf2",)),
     "cf_ddns_pypi": Needs(("cfddns", "cfddns3"), namespace=True),

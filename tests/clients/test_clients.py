@@ -124,6 +124,6 @@ def run(client, running, *, label_begins_with):
         env=installer.environment(client) | running.environment | seeded,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=800,
     )
     return done.stdout + done.stderr

@@ -7,7 +7,7 @@ from edgestead.model.records import TYPES
 from tests.rest.conftest import AT_NEWEST
 from tests.sent_and_answered import PAGE, ROWS, cases, page
 
-ELSEWHERE = {"DNSKEY", "SOA"}  # the page says where
+ELSEWHERE = {"DHCID", "DNAME", "DNSKEY", "SOA"}  # the page says where
 CASES = tuple(cases("example.com"))
 
 
