@@ -14,8 +14,26 @@ _WIDTH = 100
 
 _INTRODUCTION = """# Command line
 
-Every command exits with 0 when it did what was asked, with 1 and one line on stderr when it could not, and
-with 2 when it was called wrongly. `edgecli` in a checkout is `.venv/bin/edgecli`; `./scripts/serve` takes the
+| Exit code | |
+|---|---|
+| 0 | It did what was asked; or you answered a question with no, and nothing was done |
+| 1 | It could not, and says why on stderr; or it found what it looks for: see below |
+| 2 | It was called wrongly |
+
+`plan --check` and `diff` end with 1 where something differs; `dns check`, `doctor`, `status`, `verify` and
+`object verify` where something is wrong. What holds for all commands:
+
+* **The zone** is the first word, or `--zone`, or the variable `EDGE_ZONE`, or the only one there is;
+  `zone delete` has to be told which.
+* **`--json`** prints what was done or found as JSON, and nothing else on stdout. Zone files, logs, scripts,
+  generated Python and `kv` (which prints what wrangler prints) have a form of their own.
+* **`--dry-run`** changes nothing. Rules, imports and plans are tried by the server; of everything else the
+  request is shown that would be sent.
+* **`-y`** answers the question that comes before something is removed or revoked. A script whose input ends
+  without an answer changes nothing, and ends with 1.
+* `EDGE_TRACEBACK=1` shows the inside of a fault that nobody expected.
+
+`edgecli` in a checkout is `.venv/bin/edgecli`; `./scripts/serve` takes the
 options of `edgecli serve`."""
 
 

@@ -1,6 +1,7 @@
 """A server for the commands of `edgecli kv`, and a way to call them as a shell would."""
 
 import os
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import pytest
@@ -49,9 +50,20 @@ def project(clean_environment, kv_server, monkeypatch):
     return clean_environment
 
 
+class _Runner(CliRunner):
+    """Empties its streams at the end: Click keeps each stdout that it ever wrote to, with all its octets."""
+
+    @contextmanager
+    def isolation(self, *arguments, **named):
+        with super().isolation(*arguments, **named) as streams:
+            yield streams
+            for stream in streams:
+                stream.truncate(0)
+
+
 def call(*arguments, stdin=""):
     """The command in this process."""
-    done = CliRunner().invoke(cli, arguments, input=stdin, prog_name="edgecli")
+    done = _Runner().invoke(cli, arguments, input=stdin, prog_name="edgecli")
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     return Done(done.exit_code, done.stdout, done.stderr, done.stdout_bytes)

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from edgestead.cli.main import cli
+from edgestead.cli.server.doctor import Patient, _dnssec
 from edgestead.cli.server.doctor_machine import api_address, public_dns
 from edgestead.testing.places import private_place
 from edgestead.testing.server import wait_until
@@ -131,3 +132,14 @@ def test_a_server_at_every_address_is_told_so(clean_environment, new_server):
 
     assert "the API listens at 0.0.0.0:" in said
     assert "DNS listens at 0.0.0.0:" in said or "at every address" in said
+
+
+@pytest.mark.parametrize(("is_bogus", "levels"), [(True, ["broken"]), (False, [])])
+def test_a_zone_whose_parent_has_the_ds_of_another_key_is_broken(is_bogus, levels):
+    class Server:
+        def call(self, _how, path):
+            assert path == "/zones/1/dnssec"
+            return {"result": {"next": "Have the registrar add the DS.", "is_bogus": is_bogus}}
+
+    found = list(_dnssec(Patient(None, Server()), {"id": "1", "name": "example.com"}))
+    assert [one.level for one in found] == levels

@@ -231,15 +231,15 @@ def test_what_the_server_refuses_is_said_in_its_words(edgecli, zone, arguments, 
 
 
 WRONG = [
-    ("record", "create", "a.example", "www", "A"),
+    ("record", "create", "a.example", "A"),
     ("record", "create", "a.example", "www", "A", "192.0.2.1", "--ttl", "soon"),
     ("record", "create", "a.example", "www", "A", "192.0.2.1", "--ttl", "-1"),
     ("record", "create", "a.example", "www", "MX", "a.example", "--priority", "ten"),
     ("record", "update", "a.example", "www"),
-    ("record", "list"),
+    ("record", "list", "a.example", "b.example"),
     ("record", "dance"),
     ("zone", "create"),
-    ("zone", "get"),
+    ("zone", "get", "a.example", "b.example"),
 ]
 
 

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 
 import click
 
+from edgestead.cli.dry_run import is_dry_run
+
 ANSWER_CHARACTERS_MAX = 1_024
 TRACEBACK_VARIABLE = "EDGE_TRACEBACK"
 
@@ -22,33 +24,29 @@ class Failed(click.ClickException):
         super().__init__("\n".join((reason, *more)))
 
 
-class Miscalled(Failed):
-    """What was asked for cannot be meant. Exit code 2, as click's own for wrong usage."""
-
-    exit_code = 2
-
-
 def warn(text: str) -> None:
     click.echo(f"Warning: {text}", err=True)
 
 
-def confirmed(question: str, *, yes: bool, verb: str = "delete") -> bool:
+def confirmed(question: str, *, yes: bool, verb: str = "delete", quiet: bool = False) -> bool:
     """Ask y/n on a terminal or a pipe; anything but y or yes is a no. `verb` ends in e.
+
+    `quiet` keeps stdout for what the command prints. A dry run asks nothing.
 
     Raises Failed when the input ends without an answer: a script that forgot `--yes` must not delete,
     and must notice that it did not.
     """
-    if yes:
+    if yes or is_dry_run():
         return True
-    click.echo(f"{question} [y/n]: ", nl=False)
+    click.echo(f"{question} [y/n]: ", nl=False, err=quiet)
     answer = sys.stdin.readline(ANSWER_CHARACTERS_MAX) if sys.stdin else ""
     if not sys.stdin or not sys.stdin.isatty():
-        click.echo()  # on a terminal the answer's own line end does this
+        click.echo(err=quiet)  # on a terminal the answer's own line end does this
     if not answer:
         raise Failed(f"The input ended without an answer. Nothing is {verb}d; --yes {verb}s without asking.")
     if answer.strip().lower() in ("y", "yes"):
         return True
-    click.echo(f"Not {verb[:-1]}ing")
+    click.echo(f"Not {verb[:-1]}ing", err=quiet)
     return False
 
 
@@ -63,7 +61,7 @@ def no_traceback() -> Iterator[None]:
         raise  # click ends quietly
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        raise Failed(f"{where}{error.strerror or error}") from None
+        raise Failed(f"{where}{error.strerror or error}.", *next_step()) from None
     except UnicodeEncodeError as error:
         raise Failed(_not_encoded(error)) from None
     except Exception as error:
@@ -73,6 +71,13 @@ def no_traceback() -> Iterator[None]:
             f"Unexpected {type(error).__name__}: {error}",
             f"This is a fault of edgecli. Run it again with {TRACEBACK_VARIABLE}=1 for details to report.",
         ) from None
+
+
+def next_step() -> Iterator[str]:
+    """Where it is told how the command that runs is called."""
+    ctx = click.get_current_context(silent=True)
+    if ctx is not None:
+        yield f"`{ctx.command_path} --help` says what it takes."
 
 
 def _not_encoded(error: UnicodeEncodeError) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 from urllib.parse import quote, urlencode, urlsplit
 
+from edgestead.cli.dry_run import READS, is_dry_run, tell_unsent
 from edgestead.cli.failure import Failed, warn
 from edgestead.cli.source import Source
 
@@ -140,7 +141,11 @@ class Api:
         A body that is not bytes needs its Content-Length in `headers`. `repeat` False is for what must not
         happen twice; a 429 is repeated always, because then nothing has happened.
         """
-        url = self._base_path + path + ("?" + urlencode(query, quote_via=quote) if query else "")
+        path_and_query = path + ("?" + urlencode(query, quote_via=quote) if query else "")
+        if method not in READS and is_dry_run():
+            content = body() if body else b""
+            tell_unsent(method, path_and_query, content if isinstance(content, bytes) else b"".join(content))
+        url = self._base_path + path_and_query
         sent = {**self.source.headers, "User-Agent": "edgecli", **(headers or {})}
         for attempt in range(1, ATTEMPTS_MAX + 1):
             try:

@@ -11,16 +11,13 @@ from typing import Any, NamedTuple
 import click
 
 # What people type out of habit from other programs, and what it is called here.
-HABITS = {
-    "add": "create",
-    "edit": "update",
-    "ls": "list",
-    "new": "create",
-    "remove": "delete",
-    "rm": "delete",
-    "set": "update",
-    "show": "get",
-}
+HABITS = (
+    frozenset({"add", "create", "make", "new"}),
+    frozenset({"change", "edit", "set", "update"}),
+    frozenset({"delete", "del", "drop", "remove", "rm"}),
+    frozenset({"list", "ls"}),
+    frozenset({"cat", "get", "show", "view"}),
+)
 
 
 class Lazy(NamedTuple):
@@ -61,10 +58,13 @@ class LazyGroup(click.Group):
         except click.NoSuchCommand as unknown:
             if args[0] in ("help", "version") and ctx.parent is None:
                 raise click.UsageError(f"{unknown.message} Did you mean '--{args[0]}'?", ctx) from None
-            habit = HABITS.get(args[0], "")
-            meant = habit if habit in self.table else args[0]
+            meant = next((name for name in self.table if _is_habit(args[0], name)), args[0])
             raise click.NoSuchCommand(meant, unknown.message, self.table, ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, command.summary) for name, command in self.table.items()])
+
+
+def _is_habit(word: str, name: str) -> bool:
+    return any(word in words and name in words for words in HABITS)

@@ -13,6 +13,8 @@ from edgestead.cli.lazy import Lazy, LazyGroup
 
 COMMANDS: dict[str, Lazy] = {
     "serve": Lazy("edgestead.cli.server.serve", "serve", "Run the server."),
+    "demo": Lazy("edgestead.cli.server.demo", "demo", "Try a server that leaves nothing behind."),
+    "init": Lazy("edgestead.cli.server.init", "init", "Write a configuration, units and a backup timer."),
     "dashboard": Lazy(
         "edgestead.cli.server.dashboard", "dashboard", "Print a link to the dashboard of the running server."
     ),
@@ -30,11 +32,19 @@ COMMANDS: dict[str, Lazy] = {
     ),
     "rule": Lazy("edgestead.cli.rule.commands", "rule", "List, add, edit, move, remove and try rules."),
     "ruleset": Lazy("edgestead.cli.rule.rulesets", "ruleset", "List, print and check rulesets."),
+    "certificate": Lazy(
+        "edgestead.cli.zone.certificate", "certificate", "List, renew, upload and remove certificates."
+    ),
     "setting": Lazy("edgestead.cli.zone.setting", "setting", "Show and set what a zone is set to."),
     "zone": Lazy(
         "edgestead.cli.zone.commands", "zone", "Create, list, import and export zones; their history."
     ),
     "record": Lazy("edgestead.cli.zone.record", "record", "Create, list, change and delete DNS records."),
+    "member": Lazy(
+        "edgestead.cli.server.member_commands", "member", "Invite people, and say what they may do."
+    ),
+    "account": Lazy("edgestead.cli.server.member_commands", "account", "List and create accounts."),
+    "audit": Lazy("edgestead.cli.server.audit", "audit", "Show who changed what, and export it."),
     "token": Lazy("edgestead.cli.server.token", "token", "Create, list, roll and delete API tokens."),
     "dns": Lazy(
         "edgestead.cli.zone.dns", "dns", "Ask the running DNS server what it answers, and check a zone."
@@ -45,6 +55,8 @@ COMMANDS: dict[str, Lazy] = {
     ),
     "alert": Lazy("edgestead.cli.server.alert", "alert", "Show alerts that were sent, and try a receiver."),
     "status": Lazy("edgestead.cli.server.status", "status", "Show the health of the running server."),
+    "top": Lazy("edgestead.cli.server.top", "top", "Show what the running server does, second by second."),
+    "logs": Lazy("edgestead.cli.server.logs", "logs", "Show the server's log, and follow it."),
     "deprecations": Lazy(
         "edgestead.cli.dated.commands", "deprecations", "Find what a client uses that a date ended."
     ),

@@ -21,40 +21,34 @@ _GAP = "  "
 _CUT = "…"
 
 
-def show_list(
-    found: Iterable[Json], heads: Sequence[str], row: Callable[[Json], Iterable[object]], *, as_json: bool
-) -> None:
-    """A list of the API: a table for people, or JSON as it came."""
-    if as_json:
-        _echo_json(found)
-    else:
-        echo_table(heads, map(row, found))
-
-
-def show_one(found: Json, members: Callable[[Json], Iterable[tuple[str, object]]], *, as_json: bool) -> None:
-    """One thing of the API: a line a member for people, or JSON as it came."""
-    if as_json:
-        _echo_json(found)
-    else:
-        echo_members(members(found))
-
-
-def show_lines(found: Json | Iterable[Json], *lines: str, as_json: bool) -> None:
-    """What a command did or found: sentences for people, or JSON as it came."""
-    if as_json:
-        _echo_json(found)
-    else:
-        for line in lines:
-            click.echo(line)
-
-
-def _echo_json(found: Json | Iterable[Json]) -> None:
+def show(found: Json | Iterable[Json], as_text: Callable[[], None], *, as_json: bool) -> None:
+    """What a command found: as JSON, or what `as_text` prints for people."""
+    if not as_json:
+        as_text()
+        return
     from edgestead.cli.output import echo_array, echo_object
 
     if isinstance(found, dict):
         echo_object(found.items())
     else:
         echo_array(found)
+
+
+def show_list(
+    found: Iterable[Json], heads: Sequence[str], row: Callable[[Json], Iterable[object]], *, as_json: bool
+) -> None:
+    """A list: a table for people."""
+    show(found, lambda: echo_table(heads, map(row, found)), as_json=as_json)
+
+
+def show_one(found: Json, members: Callable[[Json], Iterable[tuple[str, object]]], *, as_json: bool) -> None:
+    """One thing: a line a member for people."""
+    show(found, lambda: echo_members(members(found)), as_json=as_json)
+
+
+def show_lines(found: Json | Iterable[Json], *lines: str, as_json: bool) -> None:
+    """What a command did or found: sentences for people."""
+    show(found, lambda: click.echo("\n".join(lines), nl=bool(lines)), as_json=as_json)
 
 
 def echo_table(heads: Sequence[str], rows: Iterable[Iterable[object]], none: str = "There are none.") -> None:

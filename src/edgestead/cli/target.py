@@ -5,8 +5,9 @@ Not   what is done there. Imports click and the standard library only.
 """
 
 import os
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -18,18 +19,73 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 JSON = click.option("as_json", "--json", is_flag=True, help="Print JSON, as the API answers it.")
+ALREADY_JSON = click.option("--json", is_flag=True, expose_value=False, help="It is JSON anyway.")
 YES = click.option("yes", "-y", "--yes", is_flag=True, help="Do not ask.")
-ZONE = click.argument("zone", metavar="ZONE")
 ID_DIGITS = 32
 PAGE_ITEMS = 1_000
 
+_FIRST_WORD = "edgestead.zone"
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _keep_first_word(ctx: click.Context, _parameter: click.Parameter, words: tuple[str, ...]) -> None:
+    if len(words) > 1:
+        raise click.UsageError(
+            f"Too many words: {' '.join(words)} are before the rest, and one zone can be named there."
+            " Quote what holds blanks.",
+            ctx,
+        )
+    ctx.meta[_FIRST_WORD] = words[0] if words else None
+
+
+def _prefer_first_word(ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    named: str | None = ctx.meta.get(_FIRST_WORD)
+    if named is None:
+        return value
+    if ctx.get_parameter_source("zone") is click.core.ParameterSource.COMMANDLINE:
+        raise click.UsageError(f"The zone is named twice: {named}, and --zone {value}.", ctx)
+    return named
+
+
+ZONE = click.option(
+    "--zone",
+    metavar="ZONE",
+    envvar="EDGE_ZONE",
+    callback=_prefer_first_word,
+    help="Name or id of the zone; EDGE_ZONE says it for all commands. Not needed while there is only one.",
+)
+
+
+def zone_first(command: F) -> F:
+    """The option --zone, which may also be said as the first word; the function gets `zone`."""
+    # The rest of the words is shared out first, so the first may be missing; eager, so --zone sees it.
+    word = click.argument(
+        "first_word", metavar="[ZONE]", nargs=-1, is_eager=True, expose_value=False, callback=_keep_first_word
+    )
+    return word(ZONE(command))
+
 
 class Command(click.Command):
-    """A command that never shows a traceback."""
+    """A command that never shows a traceback, and whose refusals say where its help is."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        with _named(ctx):
+            return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with no_traceback():
+        with _named(ctx), no_traceback():
             return super().invoke(ctx)
+
+
+@contextmanager
+def _named(ctx: click.Context) -> Iterator[None]:
+    """Wrong usage names the command: click leaves that out where its parser has no context."""
+    try:
+        yield
+    except click.UsageError as error:
+        error.ctx = error.ctx or ctx
+        raise
 
 
 def api() -> "Api":
@@ -47,8 +103,10 @@ def is_id(text: str) -> bool:
     return len(text) == ID_DIGITS and set(text) <= set("0123456789abcdef")
 
 
-def zone_of(server: "Api", zone: str) -> Json:
-    """A zone by its name or id. Raises Failed."""
+def zone_of(server: "Api", zone: str | None) -> Json:
+    """A zone by its name or id, or the only one there is. Raises Failed."""
+    if zone is None:
+        return _only_zone(server)
     if is_id(zone):
         found: Json = server.call("GET", f"/zones/{zone}")["result"]
         return found
@@ -59,6 +117,18 @@ def zone_of(server: "Api", zone: str) -> Json:
         f"There is no zone {zone}, or these credentials do not see it.",
         "`edgecli zone list` shows those they see.",
     )
+
+
+def _only_zone(server: "Api") -> Json:
+    zones: list[Json] = server.call("GET", "/zones", query={"per_page": 5})["result"]
+    if len(zones) == 1:
+        return zones[0]
+    if not zones:
+        raise Failed(
+            "There is no zone yet, or these credentials see none.", "`edgecli zone create NAME` makes one."
+        )
+    names = ", ".join(found["name"] for found in zones)
+    raise Failed(f"There are several zones ({names} …).", "Choose one with --zone or EDGE_ZONE.")
 
 
 def pages(server: "Api", path: str, query: Mapping[str, object]) -> Iterator[Json]:

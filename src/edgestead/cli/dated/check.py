@@ -4,7 +4,7 @@ Owns  arguments, options, output and exit code of the command.
 Not   how a use is recognised.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
 from typing import Any
 
@@ -13,9 +13,8 @@ import click
 from edgestead.changes import CHANGES, Change
 from edgestead.cli.dated.files import Found, Unreadable, files_of, found_in, size_of
 from edgestead.cli.failure import counted, warn
-from edgestead.cli.output import echo_array
 from edgestead.cli.progress import Progress
-from edgestead.cli.table import words
+from edgestead.cli.table import show, words
 from edgestead.cli.target import JSON, Command
 
 FOUND_MAX = 100_000
@@ -81,19 +80,26 @@ def check(paths: tuple[str, ...], as_of: Any, ignored: tuple[str, ...], strict: 
     folders of installed packages are left out.
 
     Exit code 0 means that there are no certain uses, 1 that there are, or that a file could not be read.
+
+    \b
+      edgecli deprecations check src --as-of 2025-06-16
     """
     day = as_of.date() if as_of else date.max
     rows = frozenset(c.subject for c in CHANGES if c.day <= day and c.subject not in ignored)
     files = files_of(paths)
     tally = _Tally(rows)
-    if as_json:
-        echo_array(_facts(one, _BY_SUBJECT[one.subject]) for one in tally.found(files))
-    else:
-        for one in tally.found(files):
-            click.echo(_line(one, _BY_SUBJECT[one.subject]))
+    found = tally.found(files)
+    facts = (_facts(one, _BY_SUBJECT[one.subject]) for one in found)
+    show(facts, lambda: _echo_lines(found), as_json=as_json)
+    if not as_json:
         click.echo(_summary(tally, len(files)), err=True)
     if tally.certain or tally.unread or (strict and tally.possible):
         click.get_current_context().exit(1)
+
+
+def _echo_lines(found: Iterable[Found]) -> None:
+    for one in found:
+        click.echo(_line(one, _BY_SUBJECT[one.subject]))
 
 
 def _line(one: Found, change: Change) -> str:

@@ -10,7 +10,7 @@ _ROWS, _CHECK = "edgestead.cli.dated.rows", "edgestead.cli.dated.check"
 
 COMMANDS = {
     "list": Lazy(_ROWS, "list_rows", "List what dates ended or replaced."),
-    "show": Lazy(_ROWS, "show", "Show one row with its endpoints and what to use instead."),
+    "show": Lazy(_ROWS, "show_row", "Show one row with its endpoints and what to use instead."),
     "check": Lazy(_CHECK, "check", "Find uses in source, configuration, HAR files and access logs."),
     "usage": Lazy(_ROWS, "usage", "Show which tokens still use what a date ended, on a running server."),
 }

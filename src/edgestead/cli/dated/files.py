@@ -55,7 +55,10 @@ def files_of(paths: Iterable[str]) -> list[str]:
     found: list[str] = []
     for path in paths:
         if path != STDIN and not os.path.exists(path):
-            raise Failed(f"{path}: there is no such file or folder.")
+            raise Failed(
+                f"{path}: there is no such file or folder.",
+                "`edgecli deprecations check --help` says what it reads.",
+            )
         for name in _below(path) if path != STDIN else [STDIN]:
             found.append(name)
             if len(found) > FILES_MAX:

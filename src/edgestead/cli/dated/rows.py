@@ -12,8 +12,7 @@ import click
 from edgestead.changes import CHANGES, Change
 from edgestead.changes.wording import after, before, endpoint_lines
 from edgestead.cli.failure import Failed
-from edgestead.cli.output import echo_array, echo_object
-from edgestead.cli.table import echo_members, echo_table
+from edgestead.cli.table import echo_members, echo_table, show
 from edgestead.cli.target import JSON, Command, Json, api, pages
 
 _HEADS = ("date", "subject", "kind", "title")
@@ -23,25 +22,31 @@ _USAGE_HEADS = ("credential", "count", "last used", "subject", "endpoint", "memb
 @click.command("list", cls=Command)
 @JSON
 def list_rows(as_json: bool) -> None:
-    """List what dates ended or replaced, newest first."""
-    if as_json:
-        echo_array(_facts(change) for change in CHANGES)
-    else:
-        echo_table(_HEADS, ((change.day, change.subject, change.kind, change.title) for change in CHANGES))
+    """List what dates ended or replaced, newest first.
+
+    \b
+      edgecli deprecations list
+    """
+    show(map(_facts, CHANGES), lambda: echo_table(_HEADS, map(_row, CHANGES)), as_json=as_json)
+
+
+def _row(change: Change) -> tuple[object, ...]:
+    return (change.day, change.subject, change.kind, change.title)
 
 
 @click.command("show", cls=Command)
 @click.argument("subject", metavar="SUBJECT")
 @JSON
-def show(subject: str, as_json: bool) -> None:
-    """Show the row SUBJECT: its endpoints, what to use instead, what is answered before and since."""
+def show_row(subject: str, as_json: bool) -> None:
+    """Show the row SUBJECT: its endpoints, what to use instead, what is answered before and since.
+
+    \b
+      edgecli deprecations show rate-limits
+    """
     change = next((change for change in CHANGES if change.subject == subject), None)
     if change is None:
         raise Failed(f"There is no row {subject}. `edgecli deprecations list` shows them.")
-    if as_json:
-        echo_object(_facts(change).items())
-        return
-    echo_members(_members(change))
+    show(_facts(change), lambda: echo_members(_members(change)), as_json=as_json)
 
 
 @click.command("usage", cls=Command)
@@ -51,16 +56,17 @@ def usage(as_json: bool) -> None:
 
     The server counts uses by token. They are those of all tokens, so this asks for the permission Account
     Settings Read.
+
+    \b
+      edgecli deprecations usage
     """
     from edgestead.cli.http import account_of, segment
 
     server = api()
     account = segment(account_of(server, None))
     found = pages(server, f"/accounts/{account}/deprecations/usage", {})
-    if as_json:
-        echo_array(found)
-    else:
-        echo_table(_USAGE_HEADS, (row for one in found for row in _usage_rows(one)))
+    rows = (row for one in found for row in _usage_rows(one))
+    show(found, lambda: echo_table(_USAGE_HEADS, rows), as_json=as_json)
 
 
 def _usage_rows(one: Json) -> Iterator[tuple[object, ...]]:

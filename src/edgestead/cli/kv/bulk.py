@@ -38,6 +38,9 @@ def bulk_put(where: Where, filename: str, skip: int) -> None:
 
     Each has key and value, and may have expiration, expiration_ttl, metadata, and base64 when the value is
     base64. The file may be of any size.
+
+    \b
+      edgecli kv bulk put pairs.json --binding TEXTS
     """
     path = Path(filename)
     total_bytes = batches.file_bytes(path)
@@ -57,6 +60,9 @@ def bulk_delete(where: Where, filename: str, skip: int, yes: bool) -> None:
     """Delete the keys of FILENAME, after a y/n question.
 
     The file is a JSON array of strings; objects with a name, as `key list` prints them, are taken too.
+
+    \b
+      edgecli kv bulk delete keys.json --binding TEXTS --yes
     """
     path = Path(filename)
     total_bytes = batches.file_bytes(path)
@@ -82,6 +88,9 @@ def bulk_get(where: Where, filename: str) -> None:
     """Print the values of the keys of FILENAME as one JSON object; null where there is no such key.
 
     The file is a JSON array of strings, or of objects with a name as `key list` prints them.
+
+    \b
+      edgecli kv bulk get keys.json --binding TEXTS
     """
     from edgestead.cli.output import echo_object
 

@@ -62,6 +62,10 @@ def key_put(
 
     The value is VALUE, or the content of the file that --path names; so a secret stays out of the
     terminal's history.
+
+    \b
+      edgecli kv key put greeting hello --binding TEXTS --ttl 3600
+      edgecli kv key put logo --path logo.png --binding TEXTS
     """
     if (value is None) == (path is None):
         raise click.UsageError("Exactly one of VALUE and --path is needed.")
@@ -97,7 +101,11 @@ def _content_of(path: Path) -> Path | bytes:
 @switch("epoch", "--epoch", help="Show expirations in seconds since 1970.")
 @NAMESPACE_AND_PLACE
 def key_list(where: Where, prefix: str, with_metadata: bool, epoch: bool) -> None:
-    """Print the keys as a JSON array of objects with name and, where it expires, expiration."""
+    """Print the keys as a JSON array of objects with name and, where it expires, expiration.
+
+    \b
+      edgecli kv key list --binding TEXTS --prefix user:
+    """
     from edgestead.cli.output import echo_array, iso_time
 
     def shown(entries: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -118,7 +126,11 @@ def key_list(where: Where, prefix: str, with_metadata: bool, epoch: bool) -> Non
 @switch("text", "--text", help="Decode the value as UTF-8 and end it with a newline.")
 @NAMESPACE_AND_PLACE
 def key_get(where: Where, key: str, text: bool) -> None:
-    """Print the value of KEY, byte for byte and with nothing added."""
+    """Print the value of KEY, byte for byte and with nothing added.
+
+    \b
+      edgecli kv key get greeting --binding TEXTS
+    """
     with target(where, preview_default=False) as namespace:
         chunks = namespace.get(key)
         out = sys.stdout.buffer
@@ -141,7 +153,11 @@ def _as_text(chunks: Iterable[bytes]) -> Iterator[bytes]:
 @click.argument("key")
 @NAMESPACE_AND_PLACE
 def key_delete(where: Where, key: str) -> None:
-    """Delete KEY. A key that is not there is deleted too."""
+    """Delete KEY. A key that is not there is deleted too.
+
+    \b
+      edgecli kv key delete greeting --binding TEXTS
+    """
     with target(where) as namespace:
         click.echo(f'Deleting key "{key}" in namespace {namespace.id}.')
         namespace.delete(key)

@@ -41,6 +41,9 @@ def namespace_create(
     """Create a namespace and print what to add to the configuration.
 
     Its title is the project's name, the environment if there is one, NAMESPACE, and _preview for a preview.
+
+    \b
+      edgecli kv namespace create TEXTS
     """
     from edgestead.cli.kv import project_edit
 
@@ -104,7 +107,11 @@ def _binding_from(namespace: str) -> str:
 @_env
 @_config
 def namespace_list(env: str | None, config: str | None) -> None:
-    """Print the account's namespaces as a JSON array of objects with id and title."""
+    """Print the account's namespaces as a JSON array of objects with id and title.
+
+    \b
+      edgecli kv namespace list
+    """
     from edgestead.cli.output import echo_array
 
     with remote(find_project(config), env) as (api, account):
@@ -133,7 +140,11 @@ def _namespaces(api: Api, account: str) -> list[dict[str, Any]]:
 def namespace_rename(
     old_name: str | None, namespace_id: str | None, new_name: str, env: str | None, config: str | None
 ) -> None:
-    """Give a namespace the title --new-name. OLD_NAME is its title until now."""
+    """Give a namespace the title --new-name. OLD_NAME is its title until now.
+
+    \b
+      edgecli kv namespace rename TEXTS --new-name WORDS
+    """
     if (old_name is None) == (namespace_id is None):
         raise click.UsageError("Exactly one of OLD_NAME and --namespace-id is needed.")
     with remote(find_project(config), env) as (api, account):
@@ -154,7 +165,11 @@ def _id_of_title(api: Api, account: str, title: str | None) -> str:
 @NAMESPACE
 @YES
 def namespace_delete(where: Where, yes: bool) -> None:
-    """Delete a namespace with all its keys, after a y/n question."""
+    """Delete a namespace with all its keys, after a y/n question.
+
+    \b
+      edgecli kv namespace delete --binding TEXTS --yes
+    """
     project = find_project(where.config)
     id_ = namespace_id_of(project, where)
     with remote(project, where.env) as (api, account):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from edgestead.cli.failure import no_traceback
+from edgestead.cli.target import Command
 
 _WORDS = {"true": True, "false": False}
 
@@ -49,8 +49,8 @@ class Switch(click.Option):
         super().__init__([variable, f"{long}/{self.off}", *others], **kwargs)
 
 
-class KvCommand(click.Command):
-    """A command whose switches take a value when one follows, and which never shows a traceback."""
+class KvCommand(Command):
+    """A command whose switches take a value when one follows."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -60,10 +60,6 @@ class KvCommand(click.Command):
                 raise
             told = f"{error.message} An argument that begins with - stands behind --, at the end."
             raise click.NoSuchOption(error.option_name, told, error.possibilities, ctx) from None
-
-    def invoke(self, ctx: click.Context) -> Any:
-        with no_traceback():
-            return super().invoke(ctx)
 
     def _plain(self, ctx: click.Context, args: list[str]) -> list[str]:
         """The arguments with every switch spelled as click knows it."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from edgestead.cli.failure import Failed
+from edgestead.cli.files import read_path
 
 # Ours first, then the names that clients of the compatible API read, with the same members.
 FILE_NAMES = ("edge.json", "edge.jsonc", "edge.toml", "wrangler.json", "wrangler.jsonc", "wrangler.toml")
@@ -114,14 +115,7 @@ def find_project(given: str | None) -> Project:
 
 
 def _read(path: Path) -> Project:
-    try:
-        with path.open("rb") as file:
-            content = file.read(FILE_BYTES_MAX + 1)
-    except OSError as error:
-        raise Failed(f"{path} cannot be read: {error.strerror}") from None
-    if len(content) > FILE_BYTES_MAX:
-        raise Failed(f"{path} is larger than {FILE_BYTES_MAX} bytes.")
-    return Project(path, path.parent, parse(path, content))
+    return Project(path, path.parent, parse(path, read_path(path, FILE_BYTES_MAX)))
 
 
 def parse(path: Path, content: bytes) -> dict[str, Any]:

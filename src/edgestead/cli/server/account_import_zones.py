@@ -12,6 +12,7 @@ from edgestead.cli.http import Api, Refused, segment
 from edgestead.cli.progress import Progress
 from edgestead.cli.server.account_import_report import Report
 from edgestead.cli.target import Json, pages
+from edgestead.model.rule_members import sent_back
 
 ZONES_PER_PAGE = 50  # what the smallest of the servers gives
 RECORDS_PER_BATCH = 200
@@ -23,10 +24,6 @@ RECORD_MEMBERS = (
 IDENTITY = ("type", "name", "content", "priority")
 DNS_SETTINGS = ("flatten_all_cnames", "multi_provider", "ns_ttl")
 VIEWS = {"cname_flattening": "flatten_all_cnames"}  # a zone setting that is an older view of a DNS setting
-RULE_MEMBERS = (
-    *("action", "action_parameters", "description", "enabled", "expression", "logging", "ref"),
-    *("ratelimit", "exposed_credential_check"),
-)
 _OWN_TYPES = ("SOA",)  # each server makes its own
 _ABSENT = frozenset({400, 403, 404, 405, 410})  # of a part that the other server does not offer, or not to us
 
@@ -197,7 +194,7 @@ def import_rulesets(
             continue
         body = {
             "description": ruleset.get("description") or "",
-            "rules": [{key: rule[key] for key in RULE_MEMBERS if key in rule} for rule in rules],
+            "rules": [sent_back(rule) for rule in rules],
         }
         if _has_rules(here, our_path + entry):
             report.was_there("rulesets")

@@ -12,10 +12,14 @@ import click
 
 from edgestead.cli.failure import Failed
 from edgestead.cli.folder import data_dir, folder_options
+from edgestead.cli.table import show_lines
 from edgestead.cli.target import JSON, Command
 
 if TYPE_CHECKING:
     from edgestead.server.alerts.state_file import AlertsState, Sent
+
+_OPEN_HEADS = ("receiver", "state", "check", "since", "message")
+_SENT_HEADS = ("time", "receiver", "outcome", "message")
 
 
 @click.group(short_help="Show alerts that were sent, and try a receiver.")
@@ -33,8 +37,13 @@ def alert() -> None:
 @alert.command(cls=Command, short_help="Send a message to a receiver now.")
 @click.argument("receiver", metavar="NAME")
 @folder_options
-def test(receiver: str, data_dir_given: str | None, config_file: Path | None) -> None:
-    """Have the running server send a message to the receiver NAME, and wait until it took it."""
+@JSON
+def test(receiver: str, data_dir_given: str | None, config_file: Path | None, as_json: bool) -> None:
+    """Have the running server send a message to the receiver NAME, and wait until it took it.
+
+    \b
+      edgecli alert test ops
+    """
     from edgestead.server.errors import StartError
     from edgestead.server.folder import read_state
     from edgestead.server.supervisor import admin
@@ -53,7 +62,7 @@ def test(receiver: str, data_dir_given: str | None, config_file: Path | None) ->
         admin.ask(state.alerts_socket, f"test {receiver}", TEST_SECONDS)
     except (StartError, OSError) as error:
         raise Failed(f"The message was not delivered: {error}.") from None
-    click.echo(f"{receiver} took the message.")
+    show_lines({"receiver": receiver, "outcome": "taken"}, f"{receiver} took the message.", as_json=as_json)
 
 
 TEST_SECONDS = 60.0  # more than one delivery may take; another one may be under way
@@ -63,29 +72,42 @@ TEST_SECONDS = 60.0  # more than one delivery may take; another one may be under
 @folder_options
 @JSON
 def list_alerts(data_dir_given: str | None, config_file: Path | None, as_json: bool) -> None:
-    """List what each receiver was sent, or is to be sent, and is not over; and receivers that fail."""
-    from edgestead.cli.table import echo_table
+    """List what each receiver was sent, or is to be sent, and is not over; and receivers that fail.
+
+    \b
+      edgecli alert list --json
+    """
+    import msgspec
+
+    from edgestead.cli.table import echo_table, show
 
     stored = _stored(data_dir(data_dir_given, config_file))
-    if as_json:
-        _echo_json(stored.receivers)
-        return
-    heads = ("RECEIVER", "STATE", "CHECK", "SINCE", "WORDS")
-    echo_table(heads, _lines(stored), none="No alert is open.")
+    show(
+        msgspec.to_builtins(stored.receivers),
+        lambda: echo_table(_OPEN_HEADS, _lines(stored), none="No alert is open."),
+        as_json=as_json,
+    )
 
 
 @alert.command(cls=Command, short_help="List the messages that were sent.")
 @folder_options
 @JSON
 def history(data_dir_given: str | None, config_file: Path | None, as_json: bool) -> None:
-    """List the last 200 messages, the newest last, and the first failure of each receiver that failed."""
-    from edgestead.cli.table import echo_table
+    """List the last 200 messages, the newest last, and the first failure of each receiver that failed.
 
-    stored = _stored(data_dir(data_dir_given, config_file)).history
-    if as_json:
-        _echo_json(stored)
-        return
-    echo_table(("TIME", "RECEIVER", "OUTCOME", "WORDS"), map(_cells, stored), none="Nothing was sent yet.")
+    \b
+      edgecli alert history
+    """
+    import msgspec
+
+    from edgestead.cli.table import echo_table, show
+
+    sent = _stored(data_dir(data_dir_given, config_file)).history
+    show(
+        msgspec.to_builtins(sent),
+        lambda: echo_table(_SENT_HEADS, map(_cells, sent), none="Nothing was sent yet."),
+        as_json=as_json,
+    )
 
 
 def _stored(folder: Path) -> "AlertsState":
@@ -111,9 +133,3 @@ def _cells(sent: "Sent") -> tuple[str, ...]:
 
     words = f"{sent.words}: {sent.error}" if sent.error else sent.words
     return iso_time(sent.time_us // 1_000_000), sent.receiver, sent.outcome, words
-
-
-def _echo_json(value: object) -> None:
-    import msgspec
-
-    click.echo(msgspec.json.format(msgspec.json.encode(value)).decode())

@@ -14,25 +14,30 @@ import click
 from edgestead.cli.failure import Failed, counted
 from edgestead.cli.folder import data_dir, folder_options
 from edgestead.cli.progress import Progress
+from edgestead.cli.table import show_lines
 from edgestead.cli.target import JSON, Command
 
+_FOLDERS = "`edgecli backup BACKUP` makes a backup of a data folder, and `edgecli serve` a data folder."
 _TARGET = click.argument("target", metavar="BACKUP", type=click.Path(path_type=Path))
 
 
 @click.command(cls=Command)
 @_TARGET
 @folder_options
-def backup(target: Path, data_dir_given: str | None, config_file: Path | None) -> None:
+@JSON
+def backup(target: Path, data_dir_given: str | None, config_file: Path | None, as_json: bool) -> None:
     """Copy everything that a server keeps into the new folder BACKUP, while the server runs.
 
     What was answered before the command began is in it. The folder holds secrets (the first user's key,
     hashes of tokens, keys of clearances): keep it as you keep them. Configuration, certificates and classes
-    of objects lie elsewhere and are not in it.
+    of objects lie elsewhere and are not in it; seal.key, which opens the keys of signed zones and
+    TSIG keys, has to be kept in another place.
 
     \b
       edgecli backup /backups/$(date +%F)
     """
     from edgestead.server import backup as backups
+    from edgestead.server import seal
     from edgestead.server.objects.backup import copy_objects
 
     folder = data_dir(data_dir_given, config_file)
@@ -42,15 +47,26 @@ def backup(target: Path, data_dir_given: str | None, config_file: Path | None) -
             manifest = backups.backup(
                 folder, target, lambda bytes_: progress.advance(bytes_, 0), copy_objects(folder)
             )
-    size = sum(kept.length for kept in manifest.files)
-    click.echo(f"{target}: {counted(len(manifest.files), 'file')}, {size} bytes.")
+    taken = backups.bytes_taken(target)
+    show_lines(
+        {"backup": str(target), "files": len(manifest.files), "bytes": taken},
+        f"{target}: {counted(len(manifest.files), 'file')}, {taken} bytes on the disk.",
+        as_json=as_json,
+    )
+    if (folder / seal.FILE_NAME).exists():
+        click.echo(
+            f"{seal.FILE_NAME} is not in it: without that file signed zones cannot be changed, and TSIG keys"
+            " not be used.",
+            err=True,
+        )
     click.echo(f"`edgecli verify {target}` examines it, `edgecli restore {target}` brings it back.", err=True)
 
 
 @click.command(cls=Command)
 @_TARGET
 @folder_options
-def restore(target: Path, data_dir_given: str | None, config_file: Path | None) -> None:
+@JSON
+def restore(target: Path, data_dir_given: str | None, config_file: Path | None, as_json: bool) -> None:
     """Make a data folder of BACKUP. The folder must not hold data, and no server may run on it.
 
     Its zones get serials that secondaries take for new, and bookmarks of objects from after the backup are
@@ -67,7 +83,11 @@ def restore(target: Path, data_dir_given: str | None, config_file: Path | None) 
         total_bytes = sum(kept.length for kept in backups.read_manifest(target).files)
         with Progress("Restoring", "MiB", total_bytes) as progress:
             backups.restore(target, folder, lambda bytes_: progress.advance(bytes_, 0), adopt)
-    click.echo(f"{folder} is as {target} was. Start it with `edgecli serve --data-dir {folder}`.")
+    show_lines(
+        {"data_dir": str(folder), "backup": str(target)},
+        f"{folder} is as {target} was. Start it with `edgecli serve --data-dir {folder}`.",
+        as_json=as_json,
+    )
 
 
 @click.command(cls=Command)
@@ -78,6 +98,9 @@ def verify(target: Path | None, data_dir_given: str | None, config_file: Path | 
     """Examine every database, file, checksum and count of a data folder or a backup; a server may run on it.
 
     Without FOLDER it is the server's data folder. Ends with 1 when something is not whole.
+
+    \b
+      edgecli verify /backups/2026-11-20
     """
     from edgestead.server.objects.backup import objects_faults
     from edgestead.server.verifying import verify as examine
@@ -85,15 +108,8 @@ def verify(target: Path | None, data_dir_given: str | None, config_file: Path | 
     folder = target or data_dir(data_dir_given, config_file)
     with _plainly():
         found = list(examine(folder, objects_faults))
-    if as_json:
-        import json
-
-        click.echo(json.dumps([fault._asdict() for fault in found], indent=2))
-    else:
-        for fault in found:
-            click.echo(f"{fault.where}: {fault.words}")
-        if not found:
-            click.echo(f"{folder} is whole.")
+    lines = [f"{fault.where}: {fault.words}" for fault in found] or [f"{folder} is whole."]
+    show_lines([fault._asdict() for fault in found], *lines, as_json=as_json)
     if found:
         raise SystemExit(1)
 
@@ -121,6 +137,6 @@ def _plainly() -> Iterator[None]:
     try:
         yield
     except (BackupError, StartError) as error:
-        raise Failed(f"{error}.") from None
+        raise Failed(f"{error}.", _FOLDERS) from None
     except apsw.Error as error:
         raise Failed(f"A database cannot be read: {error}") from None

@@ -19,6 +19,7 @@ from edgestead.cli.failure import Failed, counted
 from edgestead.cli.folder import data_dir, folder_options
 from edgestead.cli.server import doctor_machine
 from edgestead.cli.server.doctor_machine import BROKEN, FINE, WARNING, Finding
+from edgestead.cli.table import show_lines
 from edgestead.cli.target import JSON, Command, Json, pages
 
 if TYPE_CHECKING:
@@ -46,15 +47,13 @@ def doctor(data_dir_given: str | None, config_file: Path | None, as_json: bool) 
     """Examine this machine and the server that runs on it; say what is wrong and what to do.
 
     Ends with 1 when something is broken. Warnings are things that work, and will surprise somebody.
+
+    \b
+      edgecli doctor
     """
     found = list(_examine(data_dir(data_dir_given, config_file)))
-    if as_json:
-        import json
-
-        click.echo(json.dumps([one._asdict() for one in found], indent=2))
-    else:
-        for one in found:
-            click.echo(f"{one.level:<8}{one.words}" + (f"\n        {one.more}" if one.more else ""))
+    lines = [f"{one.level:<8}{one.words}" + (f"\n        {one.more}" if one.more else "") for one in found]
+    show_lines([one._asdict() for one in found], *lines, as_json=as_json)
     if any(one.level == BROKEN for one in found):
         raise SystemExit(1)
 
@@ -175,13 +174,14 @@ def _dns(patient: Patient) -> Iterator[Finding]:
 
 
 def _zones(patient: Patient) -> Iterator[Finding]:
-    """HTTPS records without a listener behind them, and zones without a record."""
+    """HTTPS records without a listener behind them, zones without a record or with a DS of another key."""
     zones = list(itertools.islice(pages(patient.server, "/zones", {}), ZONES_EXAMINED_MAX + 1))
     examined = zones[:ZONES_EXAMINED_MAX]
     for zone in examined:
         if patient.state.https is None:
             yield from _https(patient, zone)
         yield from _addresses(patient, zone)
+        yield from _dnssec(patient, zone)
     first = "the first " if len(zones) > len(examined) else ""
     more = "" if not examined else "; `edgecli dns check ZONE` looks at one's records"
     were = "was" if len(examined) == 1 else "were"
@@ -202,6 +202,12 @@ def _addresses(patient: Patient, zone: Json) -> Iterator[Finding]:
             f"{name} has no address: no name of it leads to a machine",
             f"`edgecli record create {name} @ A …` adds one.",
         )
+
+
+def _dnssec(patient: Patient, zone: Json) -> Iterator[Finding]:
+    shown = patient.server.call("GET", f"/zones/{zone['id']}/dnssec")["result"]
+    if shown["is_bogus"]:
+        yield Finding(BROKEN, f"{zone['name']}: the parent has a DS of none of its keys", shown["next"])
 
 
 def _https(patient: Patient, zone: Json) -> Iterator[Finding]:

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import click
 
+from edgestead.cli.failure import Failed
 from edgestead.cli.folder import data_dir, folder_options
+from edgestead.cli.table import show_lines
+from edgestead.cli.target import JSON, Command
 
 # Variable, and the member of the ready-file that it holds. The second group is what clients of the
 # compatible API read; the key pair is not in it, because several clients refuse a token beside a key.
@@ -31,10 +34,16 @@ VARIABLES = (
 )
 
 
-@click.command(short_help="Print a running server's addresses and credentials for a shell.")
+@click.command(cls=Command, short_help="Print a running server's addresses and credentials for a shell.")
 @folder_options
-def env(data_dir_given: str | None, config_file: Path | None) -> None:
-    """Print shell exports: eval "$(edgecli env)". The output holds secrets."""
+@JSON
+def env(data_dir_given: str | None, config_file: Path | None, as_json: bool) -> None:
+    """Print the addresses and credentials of a running server as shell exports. They hold secrets.
+
+    \b
+      eval "$(edgecli env)"
+      edgecli env --json
+    """
     from edgestead.server import credentials
     from edgestead.server.errors import StartError
     from edgestead.server.folder import read_state
@@ -44,11 +53,11 @@ def env(data_dir_given: str | None, config_file: Path | None) -> None:
     try:
         state, kept = read_state(folder), credentials.read(folder)
     except StartError as error:
-        raise click.ClickException(str(error)) from None
+        raise Failed(f"{error}.") from None
     if state is None or kept is None or not admin.is_served(state.admin_socket):
-        raise click.ClickException(f"no server is running on the data folder {folder}")
+        raise Failed(f"No server is running on the data folder {folder}.", "`edgecli serve` starts one.")
     facts = ready.ready_of(state, kept)
-    for variable, member in VARIABLES:
-        value = getattr(facts, member)
-        if value is not None:
-            click.echo(f"export {variable}={shlex.quote(str(value))}")
+    values = {variable: getattr(facts, member) for variable, member in VARIABLES}
+    known = {variable: str(value) for variable, value in values.items() if value is not None}
+    lines = (f"export {variable}={shlex.quote(value)}" for variable, value in known.items())
+    show_lines(known, *lines, as_json=as_json)

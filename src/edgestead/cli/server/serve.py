@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from edgestead import config
-from edgestead.cli.failure import Failed, Miscalled
+from edgestead.cli.failure import Failed
+from edgestead.cli.target import Command
 
 if TYPE_CHECKING:
     from edgestead.server.supervisor.ready import Ready
@@ -38,7 +39,7 @@ def _with_flags(command: click.Command) -> click.Command:
     return command
 
 
-@click.command(short_help="Run the server.")
+@click.command(cls=Command, short_help="Run the server.")
 @click.option(
     "--config",
     "config_file",
@@ -52,6 +53,10 @@ def serve(config_file: Path | None, quiet: bool, **flags: Any) -> None:
 
     Prints the addresses when everything answers. A second signal ends it at once. The log is for people on a
     terminal, and JSON lines elsewhere.
+
+    \b
+      edgecli serve --data-dir /var/lib/edgestead --dns 0.0.0.0:53 --api 127.0.0.1:8787
+      edgecli serve --config /etc/edgestead/edgestead.toml
     """
     from edgestead.server.errors import StartError
     from edgestead.server.supervisor.main import supervise
@@ -76,7 +81,7 @@ def serve(config_file: Path | None, quiet: bool, **flags: Any) -> None:
         settings = config.load(given, config_file)
         code = supervise(settings, announce)
     except config.ConfigError as error:
-        raise Miscalled(str(error)) from None
+        raise click.UsageError(str(error)) from None
     except StartError as error:
         raise Failed(str(error)) from None
     if not quiet and code == 0 and sys.stdout.isatty():

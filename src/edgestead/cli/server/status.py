@@ -16,6 +16,8 @@ from edgestead.cli.target import JSON, Command
 if TYPE_CHECKING:
     from edgestead.health.rows import Row
 
+_HEADS = ("state", "check", "since", "message")
+
 
 @click.command(cls=Command, short_help="Show the health of the running server.")
 @folder_options
@@ -24,8 +26,13 @@ def status(data_dir_given: str | None, config_file: Path | None, as_json: bool) 
     """Show the health of the server that runs on a data folder: the rows of /health/ready.
 
     Ends with 1 when a row fails. `edgecli doctor` looks at this machine and at the zones, too.
+
+    \b
+      edgecli status --json
     """
-    from edgestead.cli.table import echo_table
+    import msgspec
+
+    from edgestead.cli.table import echo_table, show
     from edgestead.server.folder import read_state
     from edgestead.server.health.asking import rows_of_control, rows_without_control
     from edgestead.server.supervisor import admin
@@ -37,12 +44,7 @@ def status(data_dir_given: str | None, config_file: Path | None, as_json: bool) 
     rows = rows_of_control(state.admin_socket)
     if rows is None:
         rows = rows_without_control(folder, {})
-    if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(rows)).decode())
-    else:
-        echo_table(("STATE", "CHECK", "SINCE", "WORDS"), map(_cells, rows))
+    show(msgspec.to_builtins(rows), lambda: echo_table(_HEADS, map(_cells, rows)), as_json=as_json)
     if any(row.state == "fail" for row in rows):
         raise SystemExit(1)
 

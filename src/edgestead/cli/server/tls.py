@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from edgestead.cli.failure import Miscalled
+from edgestead.cli.table import show_lines
+from edgestead.cli.target import JSON, Command
 
 if TYPE_CHECKING:
     from edgestead.cli.server.authority import Authority
@@ -24,7 +25,7 @@ def tls() -> None:
     """Certificates that the edge serves with `--https` and `--tls-dir`."""
 
 
-@tls.command(short_help="Certificates from an authority of this machine's own.")
+@tls.command(cls=Command, short_help="Certificates from an authority of this machine's own.")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @click.option(
     "--tls-dir",
@@ -34,17 +35,22 @@ def tls() -> None:
     default=Path("tls"),
     help="Folder of the certificates. Default: tls.",
 )
-def dev(names: tuple[str, ...], folder: Path) -> None:
+@JSON
+def dev(names: tuple[str, ...], folder: Path, as_json: bool) -> None:
     """Make a certificate for each host NAME (*.example.com for all names below example.com).
 
     The first time it makes an authority, too. Browsers accept the certificates once they trust the
     authority's own, DIR/authority/ca.pem. Names that have a certificate get a new one.
+
+    \b
+      edgecli tls dev www.example.com '*.example.org' --tls-dir tls
     """
     from edgestead.server import files
 
     if len(names) > NAMES_MAX:
-        raise Miscalled(f"at most {NAMES_MAX} names at a time")
+        raise click.UsageError(f"at most {NAMES_MAX} names at a time")
     hosts = [_host(name) for name in names]
+    made = {}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         authority = _authority(folder / _AUTHORITY)
@@ -52,10 +58,13 @@ def dev(names: tuple[str, ...], folder: Path) -> None:
             issued = authority.issue([host], datetime.now(UTC))
             path = folder / f"{host.replace('*', '_')}.pem"
             files.replace_private(path, issued.pem)
-            click.echo(f"{host}: {path}")
+            made[host] = str(path)
     except (OSError, ValueError) as error:
         raise click.ClickException(str(error)) from None
-    click.echo(f"Browsers have to trust {folder / _AUTHORITY / 'ca.pem'}")
+    authority_file = folder / _AUTHORITY / "ca.pem"
+    lines = (f"{host}: {path}" for host, path in made.items())
+    found = {"certificates": made, "authority": str(authority_file)}
+    show_lines(found, *lines, f"Browsers have to trust {authority_file}", as_json=as_json)
 
 
 def _host(name: str) -> str:
@@ -67,7 +76,7 @@ def _host(name: str) -> str:
     try:
         return wildcard + config_values.host_name(name.removeprefix(wildcard))
     except ValueError:
-        raise Miscalled(f"{name} is no host name") from None
+        raise click.UsageError(f"{name} is no host name") from None
 
 
 def _authority(folder: Path) -> "Authority":

@@ -9,13 +9,15 @@ from typing import Any
 
 import click
 
+from edgestead.cli.dry_run import DRY_RUN
 from edgestead.cli.failure import Failed
 from edgestead.cli.rule.target import JSON, ZONE, Command, Target, zone_target
-from edgestead.cli.waf import deployed
+from edgestead.cli.table import show_one
 from edgestead.cli.waf.events import events
 from edgestead.cli.waf.explain import explain, replay
 from edgestead.cli.waf.suggest import suggest
 from edgestead.cli.waf.zone import PHASE, Deployed, find, threshold_of
+from edgestead.model import managed_settings as deployed
 
 DEPLOY = click.option(
     "--deploy", is_flag=True, help="Deploy the managed ruleset to the zone first, if it is not there."
@@ -36,7 +38,11 @@ for command in (events, explain, replay, suggest):
 @ZONE
 @JSON
 def show(zone: str | None, as_json: bool) -> None:
-    """Print paranoia level, score threshold and action, and whether the rule that acts is on."""
+    """Print paranoia level, score threshold and action, and whether the rule that acts is on.
+
+    \b
+      edgecli waf show --zone example.com
+    """
     target = zone_target(zone)
     found = find(target)
     _print(target, found, as_json)
@@ -46,12 +52,17 @@ def show(zone: str | None, as_json: bool) -> None:
 @click.argument("level", metavar="N", type=click.IntRange(1, 4))
 @ZONE
 @DEPLOY
-def set_level(level: int, zone: str | None, deploy: bool) -> None:
+@DRY_RUN
+@JSON
+def set_level(level: int, zone: str | None, deploy: bool, as_json: bool) -> None:
     """Set the paranoia level to N, 1 to 4: rules of higher levels are off.
 
     Everything else that the zone's rule says stays as it is. A zone whose rule that acts is off is warned of.
+
+    \b
+      edgecli waf level 2 --deploy --zone example.com
     """
-    _change(zone, deploy, lambda rule, _: deployed.with_level(rule, level))
+    _change(zone, deploy, lambda rule, _: deployed.with_level(rule, level), as_json=as_json)
 
 
 @waf.command("threshold", cls=Command)
@@ -59,19 +70,29 @@ def set_level(level: int, zone: str | None, deploy: bool) -> None:
 @click.option("--action", type=click.Choice(deployed.ACTIONS), help="What happens to such requests.")
 @ZONE
 @DEPLOY
-def set_threshold(threshold: int | None, action: str | None, zone: str | None, deploy: bool) -> None:
+@DRY_RUN
+@JSON
+def set_threshold(
+    threshold: int | None, action: str | None, zone: str | None, deploy: bool, as_json: bool
+) -> None:
     """Act on requests whose score is at least N: a number, or low (60), medium (40), high (25).
 
     The rule that acts is turned on if it was off. Everything else that the zone's rule says stays as it is.
+
+    \b
+      edgecli waf threshold 25 --action block
+      edgecli waf threshold high --dry-run
     """
     if threshold is None and action is None:
         raise click.UsageError("N, --action or both are needed.")
-    _change(
-        zone, deploy, lambda rule, anomaly: deployed.with_threshold(rule, anomaly["id"], threshold, action)
-    )
+
+    def change(rule: Json, anomaly: Json) -> Json:
+        return deployed.with_threshold(rule, anomaly["id"], threshold, action)
+
+    _change(zone, deploy, change, as_json=as_json)
 
 
-def _change(zone: str | None, deploy: bool, change: Callable[[Json, Json], Json]) -> None:
+def _change(zone: str | None, deploy: bool, change: Callable[[Json, Json], Json], *, as_json: bool) -> None:
     """Read the rule, change it, send all of it back, and show what it is now."""
     target = zone_target(zone)
     found = find(target)
@@ -86,7 +107,7 @@ def _change(zone: str | None, deploy: bool, change: Callable[[Json, Json], Json]
     else:
         path = f"{target.path}/{found.ruleset_id}/rules/{found.rule['id']}"
         target.api.call("PATCH", path, json_body=change(found.rule, anomaly))
-    _print(target, find(target), as_json=False)
+    _print(target, find(target), as_json)
 
 
 def _warn_if_idle(settings: deployed.Settings) -> None:
@@ -114,33 +135,27 @@ def _print(target: Target, found: Deployed, as_json: bool) -> None:
     settings = None
     if found.rule is not None:
         settings = deployed.settings_of(found.rule, managed["rules"][-1])
-    if as_json:
-        from edgestead.cli.output import echo_object
-
-        about = settings._asdict() if settings else {}
-        echo_object(
-            {
-                "zone": target.name,
-                "ruleset": managed["id"],
-                "version": managed["version"],
-                "deployed": settings is not None,
-                **about,
-            }.items()
-        )
-        return
-    rows = [("Zone", target.name), ("Ruleset", f"{managed['name']}, version {managed['version']}")]
-    if settings is None:
-        rows.append(("Deployed", "no"))
-    else:
-        off = ", ".join(map(str, settings.disabled_levels))
-        level = f"all but {off}" if settings.level is None else str(settings.level or "none")
-        rows += [
-            ("Deployed", "yes" if settings.enabled else "yes, but the rule is disabled"),
-            ("Level", level),
-            ("Threshold", str(settings.threshold)),
-            ("Action", settings.action if settings.acts else "none: the rule that acts on scores is off"),
-        ]
-    for name, value in rows:
-        click.echo(f"{name:<10} {value}")
-    if settings is not None:
+    facts = {
+        "zone": target.name,
+        "ruleset": managed["id"],
+        "version": managed["version"],
+        "deployed": settings is not None,
+        **(settings._asdict() if settings else {}),
+    }
+    ruleset = f"{managed['name']}, version {managed['version']}"
+    shown = [("zone", target.name), ("ruleset", ruleset), *_members(settings)]
+    show_one(facts, lambda _: shown, as_json=as_json)
+    if settings is not None and not as_json:
         _warn_if_idle(settings)
+
+
+def _members(settings: deployed.Settings | None) -> list[tuple[str, object]]:
+    if settings is None:
+        return [("deployed", "no")]
+    off = ", ".join(map(str, settings.disabled_levels))
+    return [
+        ("deployed", "yes" if settings.enabled else "yes, but the rule is disabled"),
+        ("level", f"all but {off}" if settings.level is None else settings.level or "none"),
+        ("threshold", settings.threshold),
+        ("action", settings.action if settings.acts else "none: the rule that acts on scores is off"),
+    ]

@@ -61,7 +61,10 @@ def events(
 
     Events name the rule that decided, or the setting, and say why: the rule's expression, or the score.
     Credentials in queries and headers are hidden before they are stored.
-    `edgecli waf events --follow` shows events as they occur.
+
+    \b
+      edgecli waf events --zone example.com --action block
+      edgecli waf events --follow
     """
     target = zone_target(zone)
     path = target.path.removesuffix("/rulesets") + "/security/events"

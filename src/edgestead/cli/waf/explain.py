@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from edgestead.cli.failure import Failed, warn
+from edgestead.cli.table import show
 from edgestead.cli.target import JSON, Command
-from edgestead.cli.waf import deployed
 from edgestead.cli.waf.requests import CRS, FILE, all_samples, load_rules, name_of, one_sample, total_bytes
+from edgestead.model import managed_settings as deployed
 
 if TYPE_CHECKING:
     from edgestead.cli.waf.tuning import Outcome, Table
@@ -39,18 +40,16 @@ def explain(file: BinaryIO, crs: str | None, thresholds: Sequence[int], as_json:
 
     FILE is a request as it is sent: its line, headers, an empty line, a body; - is standard input. Nothing is
     sent anywhere, and no server is needed. Overrides and exceptions of a zone are not looked at.
+
+    \b
+      edgecli waf explain request.txt --threshold 25
     """
     from edgestead.cli.waf.tuning import Judge
 
     sample = one_sample(file)
     outcome = Judge(load_rules(crs, fast=False).engine).outcome(sample.request)
     shown = _columns(thresholds)
-    if as_json:
-        from edgestead.cli.output import echo_object
-
-        echo_object(_explained(outcome, shown).items())
-        return
-    _echo_outcome(outcome, shown)
+    show(_explained(outcome, shown), lambda: _echo_outcome(outcome, shown), as_json=as_json)
 
 
 @click.command("replay", cls=Command)
@@ -64,9 +63,12 @@ def replay(file: BinaryIO, crs: str | None, thresholds: Sequence[int], as_json: 
     FILE is a HAR file, an access log in the combined format, or lines of JSON such as the server's own
     events; - is standard input. A log holds no bodies, so what it shows is the least that would be stopped.
     Each request is inspected once.
+
+    \b
+      edgecli waf replay access.har --threshold 25
     """
     from edgestead.cli.progress import Progress
-    from edgestead.cli.waf.tuning import Judge, Table
+    from edgestead.cli.waf.tuning import Judge, Table, titles
 
     rules = load_rules(crs, fast=True)
     judge, table, unread = Judge(rules.engine), Table(_columns(thresholds)), 0
@@ -81,14 +83,7 @@ def replay(file: BinaryIO, crs: str | None, thresholds: Sequence[int], as_json: 
         raise Failed(f"{name_of(file)} holds no request.")
     if unread:
         warn(f"{unread} lines hold no request and were passed over.")
-    if as_json:
-        from edgestead.cli.output import echo_object
-
-        echo_object(_replayed(table, unread).items())
-        return
-    from edgestead.cli.waf.tuning import titles
-
-    _echo_table(table, titles(rules.catalogue))
+    show(_replayed(table, unread), lambda: _echo_table(table, titles(rules.catalogue)), as_json=as_json)
 
 
 def _columns(thresholds: Sequence[int]) -> tuple[int, ...]:
@@ -109,13 +104,13 @@ def _echo_outcome(outcome: "Outcome", thresholds: Sequence[int]) -> None:
         (level, score, *("stopped" if score >= threshold else "passes" for threshold in thresholds))
         for level, score in zip(deployed.LEVELS, outcome.scores, strict=True)
     ]
-    echo_table(("LEVEL", "SCORE", *map(_heading, thresholds)), rows)
+    echo_table(("level", "score", *map(_heading, thresholds)), rows)
     if not outcome.hits:
         click.echo("\nNo rule adds to the score.")
         return
     click.echo()
     echo_table(
-        ("RULE", "LEVEL", "SCORE", "WHERE", "WHAT", "WHY"),
+        ("rule", "level", "score", "where", "what", "why"),
         (
             (hit.rule_id, hit.paranoia_level, hit.score, hit.variable, _text(hit.matched), hit.message)
             for hit in outcome.hits
@@ -153,13 +148,13 @@ def _echo_table(table: "Table", titles: dict[int, str]) -> None:
         (level, *(_share(table.stopped[level, one], table.requests) for one in table.thresholds))
         for level in deployed.LEVELS
     ]
-    echo_table(("LEVEL", *map(_heading, table.thresholds)), rows)
+    echo_table(("level", *map(_heading, table.thresholds)), rows)
     for reason, count in table.refusals.most_common():
         click.echo(f"\nRefused at any level: {_share(count, table.requests)} ({reason})")
     if table.rules:
         click.echo()
         most = table.rules.most_common(RULES_SHOWN)
-        echo_table(("RULE", "REQUESTS", "TITLE"), ((id_, n, titles.get(id_, "")) for id_, n in most))
+        echo_table(("rule", "requests", "title"), ((id_, n, titles.get(id_, "")) for id_, n in most))
 
 
 def _share(count: int, of: int) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 import click
 
 from edgestead.cli.failure import Failed, warn
+from edgestead.cli.files import read_opened
 
 if TYPE_CHECKING:
     from edgestead.cli.waf.samples import Sample
@@ -79,9 +80,7 @@ def one_sample(file: BinaryIO) -> "Sample":
     """The request in a file. Raises Failed."""
     from edgestead.cli.waf import samples
 
-    content = file.read(REQUEST_BYTES_MAX + 1)
-    if len(content) > REQUEST_BYTES_MAX:
-        raise Failed(f"{name_of(file)} is larger than {REQUEST_BYTES_MAX} bytes.")
+    content = read_opened(file, name_of(file), REQUEST_BYTES_MAX)
     try:
         return samples.one_request(content, name_of(file))
     except samples.NotARequest as error:
@@ -105,9 +104,7 @@ def all_samples(file: BinaryIO) -> Iterator[tuple["Sample | None", int]]:
     name = name_of(file)
     ahead = [file.readline(samples.LINE_BYTES_MAX + 1) for _ in range(2)]
     if samples.is_har(b"".join(ahead)):
-        content = b"".join(ahead) + file.read(HAR_BYTES_MAX + 1)
-        if len(content) > HAR_BYTES_MAX:
-            raise Failed(f"{name} is larger than {HAR_BYTES_MAX} bytes.")
+        content = b"".join(ahead) + read_opened(file, name, HAR_BYTES_MAX)
         try:
             found = samples.requests_of_har(content, name)
         except samples.NotARequest as error:

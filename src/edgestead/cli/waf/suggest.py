@@ -10,10 +10,11 @@ import click
 
 from edgestead.cli.failure import Failed, warn
 from edgestead.cli.rule.target import ZONE, Target, zone_target
+from edgestead.cli.table import show
 from edgestead.cli.target import JSON, Command
-from edgestead.cli.waf import deployed
 from edgestead.cli.waf.requests import CRS, FILE, all_samples, load_rules, name_of, total_bytes
 from edgestead.cli.waf.zone import Deployed, find, threshold_of
+from edgestead.model import managed_settings as deployed
 
 if TYPE_CHECKING:
     from edgestead.cli.waf.tuning import Proposal, Suggester
@@ -53,6 +54,9 @@ def suggest(
     FILE holds requests known to be good: a HAR file, an access log, or lines of JSON; - is standard input. A
     rule that is in the way on few paths is left out there, on many it is turned off. --json prints each
     change as the request to the API that makes it.
+
+    \b
+      edgecli waf suggest good.jsonl --zone example.com --dry-run
     """
     if dry_run and apply:
         raise click.UsageError("--dry-run and --apply exclude each other.")
@@ -61,12 +65,7 @@ def suggest(
     suggester = _gathered(file, crs, level or settings[0], threshold or settings[1])
     proposals = suggester.proposals()
     changes = [_change(place, proposal) for proposal in proposals]
-    if as_json:
-        from edgestead.cli.output import echo_object
-
-        echo_object(_told(suggester, changes).items())
-    else:
-        _echo(suggester, proposals, changes)
+    show(_told(suggester, changes), lambda: _echo(suggester, proposals, changes), as_json=as_json)
     if place is not None and (dry_run or apply):
         for change in changes:
             _send(place, change, dry_run=dry_run)

@@ -10,7 +10,7 @@ import click
 
 from edgestead.cli.failure import Failed
 from edgestead.cli.rule.target import Target
-from edgestead.cli.waf import deployed
+from edgestead.model import managed_settings as deployed
 
 PHASE = "http_request_firewall_managed"
 Json = dict[str, Any]

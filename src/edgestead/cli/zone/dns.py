@@ -6,6 +6,7 @@ Not   any rule of DNS.
 
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,11 @@ import click
 from edgestead.cli.failure import Failed
 from edgestead.cli.folder import data_dir, folder_options
 from edgestead.cli.table import show_lines
-from edgestead.cli.target import JSON, ZONE, Command, Json, api, pages, zone_of
+from edgestead.cli.target import JSON, Command, Json, api, pages, zone_first, zone_of
+from edgestead.cli.zone.catalog import catalog
+from edgestead.cli.zone.dns_key import key
+from edgestead.cli.zone.dnssec import dnssec
+from edgestead.cli.zone.secondary import secondary
 
 if TYPE_CHECKING:
     from edgestead.server.dns.ask import Question, Reply
@@ -33,78 +38,125 @@ def dns() -> None:
 @click.argument("name")
 @click.argument("kind", metavar="[TYPE]", default="A")
 @folder_options
-def query(name: str, kind: str, data_dir_given: str | None, config_file: Path | None) -> None:
-    """Print what a DNS process of the running server answers to NAME and TYPE, without limits of size."""
+@JSON
+def query(name: str, kind: str, data_dir_given: str | None, config_file: Path | None, as_json: bool) -> None:
+    """Print what a DNS process of the running server answers to NAME and TYPE, without limits of size.
+
+    \b
+      edgecli dns query www.example.com AAAA
+    """
     reply = _ask_one(data_dir(data_dir_given, config_file), _question(name, kind))
-    _print_message(reply.message)
+    show_lines(_message(reply.message), *_message_lines(reply.message), as_json=as_json)
 
 
 @dns.command("trace", cls=Command)
 @click.argument("name")
 @click.argument("kind", metavar="[TYPE]", default="A")
 @folder_options
-def trace(name: str, kind: str, data_dir_given: str | None, config_file: Path | None) -> None:
+@JSON
+def trace(name: str, kind: str, data_dir_given: str | None, config_file: Path | None, as_json: bool) -> None:
     """Print step by step why NAME and TYPE get their answer: record, alias, asterisk or delegation.
 
     Then come the answer, and the zone's records of that name: a proxied one is answered with the edge's
     addresses, a flattened one with those of its target.
+
+    \b
+      edgecli dns trace www.example.com
     """
     reply = _ask_one(data_dir(data_dir_given, config_file), _question(name, kind))
-    for number, step in enumerate(reply.steps, 1):
-        click.echo(f"{number}. {step}")
-    click.echo()
-    _print_message(reply.message)
-    for line in _records(name):
-        click.echo(line)
+    records = _records(name)
+    found = {
+        "steps": reply.steps,
+        "answer": _message(reply.message),
+        "records": [one for one in records if one],
+    }
+    steps = (f"{number}. {step}" for number, step in enumerate(reply.steps, 1))
+    show_lines(found, *steps, "", *_message_lines(reply.message), *records, as_json=as_json)
 
 
 @dns.command("top", cls=Command)
 @ROWS
 @folder_options
-def top(most: int, data_dir_given: str | None, config_file: Path | None) -> None:
-    """Print the names and types that are asked for most, with estimates of how often."""
+@JSON
+def top(most: int, data_dir_given: str | None, config_file: Path | None, as_json: bool) -> None:
+    """Print the names and types that are asked for most, with estimates of how often.
+
+    \b
+      edgecli dns top --rows 10
+    """
     counts: Counter[tuple[Any, ...]] = Counter()
     for reply in _ask_all(data_dir(data_dir_given, config_file), "top", 1000):
         counts.update({(name, kind): count for name, kind, count in reply.rows})
-    for (name, kind), count in counts.most_common(most):
-        click.echo(f"{count:>10}  {_type(kind):<8} {name}")
+    found = [
+        {"name": name, "type": _type(kind), "queries": count}
+        for (name, kind), count in counts.most_common(most)
+    ]
+    lines = (f"{one['queries']:>10}  {one['type']:<8} {one['name']}" for one in found)
+    show_lines(found, *lines, as_json=as_json)
 
 
 @dns.command("counts", cls=Command)
 @ROWS
 @folder_options
-def counts(most: int, data_dir_given: str | None, config_file: Path | None) -> None:
-    """Print how many answers there were by zone, type and rcode, estimated while there is much to do."""
+@JSON
+def counts(most: int, data_dir_given: str | None, config_file: Path | None, as_json: bool) -> None:
+    """Print how many answers there were by zone, type and rcode, estimated while there is much to do.
+
+    \b
+      edgecli dns counts --rows 10
+    """
     found: Counter[tuple[Any, ...]] = Counter()
     for reply in _ask_all(data_dir(data_dir_given, config_file), "counts", 1000):
         found.update({tuple(row[:3]): row[3] for row in reply.rows})
-    for (zone, kind, rcode), count in found.most_common(most):
-        click.echo(f"{count:>10}  {_type(kind):<8} {_rcode(rcode):<9} {zone or '(no zone here)'}")
+    rows = [
+        {"zone": zone or None, "type": _type(kind), "rcode": _rcode(rcode), "answers": count}
+        for (zone, kind, rcode), count in found.most_common(most)
+    ]
+    lines = (
+        f"{one['answers']:>10}  {one['type']:<8} {one['rcode']:<9} {one['zone'] or '(no zone here)'}"
+        for one in rows
+    )
+    show_lines(rows, *lines, as_json=as_json)
 
 
 @dns.command("log", cls=Command)
 @ROWS
 @folder_options
-def log(most: int, data_dir_given: str | None, config_file: Path | None) -> None:
-    """Print the latest of a sample of queries; of clients only the network is kept."""
+@JSON
+def log(most: int, data_dir_given: str | None, config_file: Path | None, as_json: bool) -> None:
+    """Print the latest of a sample of queries; of clients only the network is kept.
+
+    \b
+      edgecli dns log --rows 50
+    """
     rows = [
         row for reply in _ask_all(data_dir(data_dir_given, config_file), "log", most) for row in reply.rows
     ]
-    for at, network, name, kind, rcode, truncated, octets in sorted(rows)[-most:]:
-        clock = time.strftime("%H:%M:%S", time.gmtime(at))
-        flag = "TC" if truncated else "  "
-        click.echo(
-            f"{clock}  {network:<18} {_type(kind):<8} {_rcode(rcode):<9} {flag} {octets:>5}  {name or '-'}"
-        )
+    members = ("at", "network", "name", "type", "rcode", "truncated", "bytes")
+    found = [
+        dict(zip(members, (*row[:3], _type(row[3]), _rcode(row[4]), *row[5:]), strict=True))
+        for row in sorted(rows)[-most:]
+    ]
+    show_lines(found, *map(_log_line, found), as_json=as_json)
+
+
+def _log_line(one: Json) -> str:
+    clock = time.strftime("%H:%M:%S", time.gmtime(one["at"]))
+    flag = "TC" if one["truncated"] else "  "
+    facts = f"{one['network']:<18} {one['type']:<8} {one['rcode']:<9} {flag} {one['bytes']:>5}"
+    return f"{clock}  {facts}  {one['name'] or '-'}"
 
 
 @dns.command("check", cls=Command)
-@ZONE
+@zone_first
 @JSON
-def check(zone: str, as_json: bool) -> None:
+def check(zone: str | None, as_json: bool) -> None:
     """Look for mistakes in a zone's records: names that lead nowhere, and what SPF and DMARC do not allow.
 
     Exits with 1 when something is broken; hints alone exit with 0.
+
+    \b
+      edgecli dns check example.com
     """
     from edgestead.cli.zone.dns_check import findings
 
@@ -119,6 +171,12 @@ def check(zone: str, as_json: bool) -> None:
         raise Failed(f"{found_zone['name']}: {broken} broken, {len(found) - broken} to look at.")
     if not as_json:
         click.echo(f"{found_zone['name']}: {len(records)} records, {len(found)} to look at.")
+
+
+dns.add_command(dnssec)
+dns.add_command(catalog)
+dns.add_command(secondary)
+dns.add_command(key)
 
 
 def _question(name: str, kind: str) -> "Question":
@@ -147,7 +205,7 @@ def _sockets(folder: Path) -> list[Path]:
         raise Failed(str(error)) from None
     found = sorted(Path(state.runtime_dir).glob("dns-*.sock")) if state else []
     if not found:
-        raise Failed(f"no server is running on the data folder {folder}")
+        raise Failed(f"No server is running on the data folder {folder}.", "`edgecli serve` starts one.")
     return found
 
 
@@ -171,17 +229,29 @@ def _asked(path: Path, question: "Question") -> "Reply":
         raise Failed(str(error)) from None
 
 
-def _print_message(octets: bytes) -> None:
+_SECTIONS = ("answer", "authority", "additional")
+
+
+def _message(octets: bytes) -> Json:
+    """A DNS message: its rcode, and each section as lines of a zone file."""
     import dns.message
     import dns.rcode
 
     message = dns.message.from_wire(octets)
-    flags = " (authoritative)" if octets[2] & 0x04 else ""
-    click.echo(f"{dns.rcode.to_text(message.rcode())}{flags}")
-    for title, section in zip(("answer", "authority", "additional"), message.sections[1:], strict=True):
-        for rrset in section:
-            for line in str(rrset).splitlines():
-                click.echo(f"  {title:<10} {line}")
+    sections = {
+        title: [line for rrset in section for line in str(rrset).splitlines()]
+        for title, section in zip(_SECTIONS, message.sections[1:], strict=True)
+    }
+    rcode = dns.rcode.to_text(message.rcode())
+    return {"rcode": rcode, "authoritative": bool(octets[2] & 0x04), **sections}
+
+
+def _message_lines(octets: bytes) -> Iterator[str]:
+    found = _message(octets)
+    yield found["rcode"] + (" (authoritative)" if found["authoritative"] else "")
+    for title in _SECTIONS:
+        for line in found[title]:
+            yield f"  {title:<10} {line}"
 
 
 def _records(name: str) -> list[str]:

@@ -8,29 +8,32 @@ from typing import BinaryIO
 
 import click
 
-from edgestead.cli.failure import Failed
+from edgestead.cli.files import read_opened
 from edgestead.cli.table import show_lines
-from edgestead.cli.target import JSON, ZONE, Command, api, zone_of
+from edgestead.cli.target import JSON, Command, api, zone_first, zone_of
 
 FILE_BYTES_MAX = 256 << 20  # read into memory; the server's own limit is far below
 
 
 @click.command("import", cls=Command)
-@ZONE
+@zone_first
 @click.argument("file", metavar="FILE", type=click.File("rb"))
 @click.option("--proxied", is_flag=True, help="Proxy what can be, where FILE does not say.")
+@click.option("--dry-run", is_flag=True, help="Say what would be added, and change nothing.")
 @JSON
-def import_file(zone: str, file: BinaryIO, proxied: bool, as_json: bool) -> None:
+def import_file(zone: str | None, file: BinaryIO, proxied: bool, dry_run: bool, as_json: bool) -> None:
     """Add the records of a zone file (RFC 1035 §5) to a zone; - is standard input.
 
     Records that are there stay. SOA records and the zone's own NS records are skipped.
+
+    \b
+      edgecli zone import example.com db.example.com
+      edgecli record import example.com - < db.example.com
     """
     import json
     import secrets
 
-    content = file.read(FILE_BYTES_MAX + 1)
-    if len(content) > FILE_BYTES_MAX:
-        raise Failed(f"The file is larger than {FILE_BYTES_MAX} bytes.")
+    content = read_opened(file, "The file", FILE_BYTES_MAX)
     server = api()
     found = zone_of(server, zone)
     boundary = secrets.token_hex(16)
@@ -40,19 +43,26 @@ def import_file(zone: str, file: BinaryIO, proxied: bool, as_json: bool) -> None
         "Content-Length": str(len(body)),
     }
     path = f"/zones/{found['id']}/dns_records/import"
-    answer = server.request("POST", path, headers=headers, body=lambda: body, repeat=False)
+    query = {"dry_run": "true"} if dry_run else None
+    answer = server.request("POST", path, query=query, headers=headers, body=lambda: body, repeat=False)
     result = json.loads(b"".join(server.chunks(answer)))["result"]
-    added = f"{found['name']}: {result['recs_added']} of {result['total_records_parsed']} records are added."
-    show_lines(result, added, as_json=as_json)
+    done = "would be added" if dry_run else "are added"
+    line = f"{found['name']}: {result['recs_added']} of {result['total_records_parsed']} records {done}."
+    show_lines(result, line, as_json=as_json)
 
 
 @click.command("export", cls=Command)
-@ZONE
+@zone_first
 @click.option(
     "-o", "--output", metavar="FILE", type=click.File("wb", lazy=True), default="-", help="Default: stdout."
 )
-def export_file(zone: str, output: BinaryIO) -> None:
-    """Print a zone's records as a zone file, which `import` takes back."""
+def export_file(zone: str | None, output: BinaryIO) -> None:
+    """Print a zone's records as a zone file, which `import` takes back.
+
+    \b
+      edgecli zone export example.com -o db.example.com
+      edgecli record export example.com
+    """
     server = api()
     found = zone_of(server, zone)
     for chunk in server.chunks(server.request("GET", f"/zones/{found['id']}/dns_records/export")):

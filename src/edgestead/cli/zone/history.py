@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 import click
 
+from edgestead.cli.dry_run import DRY_RUN
 from edgestead.cli.failure import confirmed
 from edgestead.cli.table import show_lines, show_list, words
-from edgestead.cli.target import JSON, YES, ZONE, Command, Json, api, zone_of
+from edgestead.cli.target import JSON, YES, Command, Json, api, zone_first, zone_of
 from edgestead.cli.zone.record_read import full_name
 
 CHANGES_DEFAULT, CHANGES_MAX = 20, 100
@@ -19,7 +20,7 @@ _SHOWN_MAX = 3  # records of one change
 
 
 @click.command("history", cls=Command)
-@ZONE
+@zone_first
 @click.option("--name", metavar="NAME", help="Only changes of this name: www, @, or in full.")
 @click.option(
     "--limit",
@@ -29,11 +30,14 @@ _SHOWN_MAX = 3  # records of one change
     help=f"How many of the newest changes; {CHANGES_DEFAULT} by default, {CHANGES_MAX} at most.",
 )
 @JSON
-def history(zone: str, name: str | None, limit: int, as_json: bool) -> None:
+def history(zone: str | None, name: str | None, limit: int, as_json: bool) -> None:
     """Show who changed what in a zone, newest first.
 
     + is a record that came, - one that went, and ~ one that is another now. `edgecli zone undo` takes the
     number of a change. --json shows each record before and after.
+
+    \b
+      edgecli zone history example.com --name www
     """
     server = api()
     found = zone_of(server, zone)
@@ -45,14 +49,18 @@ def history(zone: str, name: str | None, limit: int, as_json: bool) -> None:
 
 
 @click.command("undo", cls=Command)
-@ZONE
+@zone_first
 @click.argument("number", metavar="NUMBER", type=click.IntRange(min=1))
+@DRY_RUN
 @JSON
-def undo(zone: str, number: int, as_json: bool) -> None:
+def undo(zone: str | None, number: int, as_json: bool) -> None:
     """Take the change NUMBER of a zone back; `edgecli zone history` shows the numbers.
 
     The server refuses when what it would restore has changed since. Undoing is a change itself, which can be
     undone.
+
+    \b
+      edgecli zone undo example.com 42
     """
     server = api()
     found = zone_of(server, zone)
@@ -63,21 +71,27 @@ def undo(zone: str, number: int, as_json: bool) -> None:
 
 
 @click.command("restore", cls=Command)
-@ZONE
+@zone_first
 @click.argument("number", metavar="NUMBER", type=click.IntRange(min=0))
 @click.option("--name", metavar="NAME", help="Only this name: www, @, or in full. Without it the whole zone.")
 @YES
+@DRY_RUN
 @JSON
-def restore(zone: str, number: int, name: str | None, yes: bool, as_json: bool) -> None:
+def restore(zone: str | None, number: int, name: str | None, yes: bool, as_json: bool) -> None:
     """Make a zone's records and settings what they were right after change NUMBER; 0 is before the first.
 
     What came since goes. It is one change, which `edgecli zone undo` takes back.
+
+    \b
+      edgecli zone restore example.com 41 --name www
     """
     server = api()
     found = zone_of(server, zone)
     wanted = None if name is None else full_name(name, found["name"])
     what = wanted or f"all of {found['name']}"
-    if not confirmed(f"Make {what} what they were after change {number}?", yes=yes, verb="restore"):
+    if not confirmed(
+        f"Make {what} what they were after change {number}?", yes=yes, verb="restore", quiet=as_json
+    ):
         return
     path = f"/zones/{found['id']}/history/{number}/restore"
     body = {} if wanted is None else {"name": wanted}

@@ -6,9 +6,10 @@ Not   what is inside a zone. Imports click and the standard library only.
 
 import click
 
+from edgestead.cli.dry_run import DRY_RUN
 from edgestead.cli.failure import confirmed
 from edgestead.cli.table import show_lines, show_list, show_one
-from edgestead.cli.target import JSON, YES, ZONE, Command, Json, api, pages, zone_of
+from edgestead.cli.target import JSON, YES, Command, Json, api, pages, zone_first, zone_of
 
 _HEADS = ("name", "id", "status", "name servers")
 
@@ -17,19 +18,27 @@ _HEADS = ("name", "id", "status", "name servers")
 @click.option("--name", metavar="NAME", help="Only the zone of this name.")
 @JSON
 def list_zones(name: str | None, as_json: bool) -> None:
-    """List the zones that these credentials see, by name."""
+    """List the zones that these credentials see, by name.
+
+    \b
+      edgecli zone list --json
+    """
     found = pages(api(), "/zones", {"order": "name", **({"name": name} if name else {})})
     show_list(found, _HEADS, _row, as_json=as_json)
 
 
 @click.command("create", cls=Command)
 @click.argument("name", metavar="NAME")
+@DRY_RUN
 @JSON
 def create(name: str, as_json: bool) -> None:
     """Create the zone NAME, for example example.com.
 
     It is active at once: this server is its authority. The account is the one of EDGE_ACCOUNT_ID, or the only
     one that the credentials see.
+
+    \b
+      edgecli zone create example.com
     """
     from edgestead.cli.http import account_of
 
@@ -45,49 +54,74 @@ def create(name: str, as_json: bool) -> None:
 
 
 @click.command("get", cls=Command)
-@ZONE
+@zone_first
 @JSON
-def get(zone: str, as_json: bool) -> None:
-    """Show a zone."""
+def get(zone: str | None, as_json: bool) -> None:
+    """Show a zone.
+
+    \b
+      edgecli zone get example.com
+    """
     show_one(zone_of(api(), zone), _members, as_json=as_json)
 
 
 @click.command("delete", cls=Command)
-@ZONE
+@zone_first
 @YES
-def delete(zone: str, yes: bool) -> None:
-    """Delete a zone with all its records, after a y/n question. This cannot be undone."""
+@DRY_RUN
+@JSON
+def delete(zone: str | None, yes: bool, as_json: bool) -> None:
+    """Delete a zone with all its records, after a y/n question. This cannot be undone.
+
+    The zone has to be named, also when there is only one.
+
+    \b
+      edgecli zone delete example.com --dry-run
+    """
+    if zone is None:
+        raise click.UsageError("Name the zone that is to be deleted.")
     server = api()
     found = zone_of(server, zone)
-    if confirmed(f"Delete zone {found['name']} and all its records?", yes=yes):
-        server.call("DELETE", f"/zones/{found['id']}", repeat=False)
-        click.echo(f"Deleted zone {found['name']}.")
+    if confirmed(f"Delete zone {found['name']} and all its records?", yes=yes, quiet=as_json):
+        gone = server.call("DELETE", f"/zones/{found['id']}", repeat=False)["result"]
+        show_lines(gone, f"Deleted zone {found['name']}.", as_json=as_json)
 
 
 @click.command("pause", cls=Command)
-@ZONE
-def pause(zone: str) -> None:
+@zone_first
+@DRY_RUN
+@JSON
+def pause(zone: str | None, as_json: bool) -> None:
     """Switch off all rules of a zone: the edge passes on what comes, attacks included.
 
     For looking whether a rule is to blame. Proxied names lead to the edge as before, so that no origin's
     address comes out. `edgecli zone unpause` ends it.
+
+    \b
+      edgecli zone pause example.com
     """
-    _set_paused(zone, paused=True)
+    _set_paused(zone, paused=True, as_json=as_json)
 
 
 @click.command("unpause", cls=Command)
-@ZONE
-def unpause(zone: str) -> None:
-    """End a pause: the rules of a zone hold again."""
-    _set_paused(zone, paused=False)
+@zone_first
+@DRY_RUN
+@JSON
+def unpause(zone: str | None, as_json: bool) -> None:
+    """End a pause: the rules of a zone hold again.
+
+    \b
+      edgecli zone unpause example.com
+    """
+    _set_paused(zone, paused=False, as_json=as_json)
 
 
-def _set_paused(zone: str, *, paused: bool) -> None:
+def _set_paused(zone: str | None, *, paused: bool, as_json: bool) -> None:
     server = api()
     found = zone_of(server, zone)
-    server.call("PATCH", f"/zones/{found['id']}", json_body={"paused": paused})
+    now = server.call("PATCH", f"/zones/{found['id']}", json_body={"paused": paused})["result"]
     state = "paused: none of its rules holds" if paused else "not paused: its rules hold"
-    click.echo(f"{found['name']} is {state}.")
+    show_lines(now, f"{found['name']} is {state}.", as_json=as_json)
 
 
 def _row(found: Json) -> tuple[object, ...]:

@@ -11,7 +11,7 @@ import click
 
 from edgestead.cli.failure import Failed
 from edgestead.cli.table import show_list, show_one, words
-from edgestead.cli.target import JSON, ZONE, Command, Json, api, is_id, pages, zone_of
+from edgestead.cli.target import JSON, Command, Json, api, is_id, pages, zone_first, zone_of
 
 if TYPE_CHECKING:
     from edgestead.cli.http import Api
@@ -25,13 +25,19 @@ _CHOICES_SHOWN_MAX = 5
 
 
 @click.command("list", cls=Command)
-@ZONE
+@zone_first
 @click.option("--name", metavar="NAME", help="Only records of this name: www, @, or in full.")
 @TYPE
 @CONTENT
 @JSON
-def list_records(zone: str, name: str | None, type_: str | None, content: str | None, as_json: bool) -> None:
-    """List the records of a zone, by name."""
+def list_records(
+    zone: str | None, name: str | None, type_: str | None, content: str | None, as_json: bool
+) -> None:
+    """List the records of a zone, by name.
+
+    \b
+      edgecli record list example.com --type A
+    """
     server = api()
     found = zone_of(server, zone)
     filters = _filters(found["name"], name, type_, content)
@@ -40,13 +46,17 @@ def list_records(zone: str, name: str | None, type_: str | None, content: str | 
 
 
 @click.command("get", cls=Command)
-@ZONE
+@zone_first
 @RECORD
 @TYPE
 @CONTENT
 @JSON
-def get(zone: str, record: str, type_: str | None, content: str | None, as_json: bool) -> None:
-    """Show a record, by its id or name. --type and --content choose among several of one name."""
+def get(zone: str | None, record: str, type_: str | None, content: str | None, as_json: bool) -> None:
+    """Show a record, by its id or name. --type and --content choose among several of one name.
+
+    \b
+      edgecli record get example.com www --type A
+    """
     server = api()
     found = record_of(server, zone_of(server, zone), record, type_, content)
     echo_record(found, as_json)

@@ -10,8 +10,9 @@ from typing import Any
 
 import click
 
+from edgestead.cli.dry_run import DRY_RUN
 from edgestead.cli.table import show_lines
-from edgestead.cli.target import JSON, ZONE, Command, Json, api, zone_of
+from edgestead.cli.target import JSON, Command, Json, api, zone_first, zone_of
 from edgestead.cli.zone.record_read import (
     CONTENT,
     RECORD,
@@ -52,13 +53,14 @@ def _members(command: Decorated) -> Decorated:
 
 
 @click.command("create", cls=Command)
-@ZONE
+@zone_first
 @click.argument("name", metavar="NAME")
 @click.argument("type_", metavar="TYPE")
 @click.argument("content", metavar="CONTENT")
 @_members
+@DRY_RUN
 @JSON
-def create(zone: str, name: str, type_: str, content: str, as_json: bool, **members: Any) -> None:
+def create(zone: str | None, name: str, type_: str, content: str, as_json: bool, **members: Any) -> None:
     """Create a record.
 
     NAME is relative to the zone, or in full; @ is the zone itself. CONTENT is one argument, written as in a
@@ -79,15 +81,16 @@ def create(zone: str, name: str, type_: str, content: str, as_json: bool, **memb
 
 
 @click.command("update", cls=Command)
-@ZONE
+@zone_first
 @RECORD
 @TYPE
 @click.option("--name", metavar="NAME", help="The new name.")
 @click.option("--content", metavar="CONTENT", help="The new content.")
 @_members
+@DRY_RUN
 @JSON
 def update(
-    zone: str,
+    zone: str | None,
     record: str,
     type_: str | None,
     name: str | None,
@@ -95,7 +98,12 @@ def update(
     as_json: bool,
     **members: Any,
 ) -> None:
-    """Change some members of a record; what is not named stays. `--comment ''` clears the comment."""
+    """Change some members of a record; what is not named stays. `--comment ''` clears the comment.
+
+    \b
+      edgecli record update example.com www --content 192.0.2.11
+      edgecli record update www --proxied --zone example.com
+    """
     body = _body({"name": name, "content": content, **members})
     if not body:
         raise click.UsageError("Name what should change: --content, --ttl, --proxied …")
@@ -106,21 +114,26 @@ def update(
 
 
 @click.command("delete", cls=Command)
-@ZONE
+@zone_first
 @RECORD
 @TYPE
 @CONTENT
 @click.option("-y", "--yes", is_flag=True, expose_value=False, help="Nothing is asked; for scripts.")
-def delete(zone: str, record: str, type_: str | None, content: str | None) -> None:
+@DRY_RUN
+@JSON
+def delete(zone: str | None, record: str, type_: str | None, content: str | None, as_json: bool) -> None:
     """Delete a record, by its id or name. --type and --content choose among several of one name.
 
     Nothing is asked, as `edgecli zone undo` brings it back.
+
+    \b
+      edgecli record delete example.com www --type A
     """
     server = api()
     found = zone_of(server, zone)
     gone = record_of(server, found, record, type_, content)
     server.call("DELETE", f"{records_path(found)}/{gone['id']}", repeat=False)
-    click.echo(f"Deleted {describe(gone)}.")
+    show_lines(gone, f"Deleted {describe(gone)}.", as_json=as_json)
 
 
 def _body(members: Json) -> Json:

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from edgestead.cli.dry_run import DRY_RUN
 from edgestead.cli.failure import Failed
 from edgestead.cli.rule.target import JSON, ZONE, Command, Target, zone_target
 from edgestead.cli.table import show_lines, show_list
@@ -28,7 +29,11 @@ def setting() -> None:
 @ZONE
 @JSON
 def list_settings(zone: str | None, as_json: bool) -> None:
-    """List all settings of a zone with their values."""
+    """List all settings of a zone with their values.
+
+    \b
+      edgecli setting list --zone example.com --json
+    """
     show_list(_all(zone_target(zone)).values(), _HEADS, _row, as_json=as_json)
 
 
@@ -37,7 +42,11 @@ def list_settings(zone: str | None, as_json: bool) -> None:
 @ZONE
 @JSON
 def get(name: str, zone: str | None, as_json: bool) -> None:
-    """Print the value of one setting."""
+    """Print the value of one setting.
+
+    \b
+      edgecli setting get ssl --zone example.com
+    """
     found = _find(_all(zone_target(zone)), name)
     show_lines(found, _text(found["value"]), as_json=as_json)
 
@@ -45,6 +54,7 @@ def get(name: str, zone: str | None, as_json: bool) -> None:
 @setting.command("set", cls=Command)
 @click.argument("pairs", metavar="NAME=VALUE...", nargs=-1, required=True)
 @ZONE
+@DRY_RUN
 @JSON
 def set_values(pairs: tuple[str, ...], zone: str | None, as_json: bool) -> None:
     """Set some settings of a zone, all of them or none.

@@ -1,0 +1,159 @@
+"""Where a demo lives: a temporary folder, the server's process, and the site behind it.
+
+Owns  that nothing of them is left: not after the end, and not after the next start where a demo was killed.
+Not   what is shown (`cli.server.demo`).
+
+The folder's lock is held while the demo runs. A folder whose lock is free is what a killed demo left; its
+server ended with it, because the kernel was told to end it so.
+"""
+
+import ctypes
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from edgestead.cli.failure import Failed
+from edgestead.cli.source import Source
+
+PREFIX = "edgestead-demo-"
+START_SECONDS_MAX = 90.0
+END_SECONDS_MAX = 60.0
+SWEPT_MAX = 100  # folders that one start looks at
+_FACES = ("api", "dns", "http", "objects-http")
+_LOCK = "demo.lock"
+_LOG_LINES = 5
+_PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
+_OBJECTS = "edgestead.cli.server.demo_objects"
+_PAGE = b"<!doctype html><title>The origin</title><h1>Hello from the origin behind the edge</h1>\n"
+
+
+class Place(NamedTuple):
+    """A running demo. `ready` is what `edgecli serve --ready-file` writes."""
+
+    data_dir: Path
+    ready: Mapping[str, Any]
+    process: "subprocess.Popen[bytes]"
+
+    @property
+    def source(self) -> Source:
+        headers = {"Authorization": f"Bearer {self.ready['api_token']}"}
+        return Source("the demo", self.ready["api_base"], headers, self.ready["account_id"])
+
+    def dashboard_link(self) -> str:
+        from edgestead.cli.server.dashboard import link_of
+
+        return link_of(self.data_dir)
+
+    def wait(self) -> None:
+        """Until Ctrl-C or SIGTERM. Raises Failed when the server ends by itself."""
+        with suppress(KeyboardInterrupt):
+            code = self.process.wait()
+            raise Failed(f"The server ended with {code}.", "`edgecli doctor` looks at this machine.")
+
+
+@contextmanager
+def opened() -> Iterator[Place]:
+    """A demo's server, with a site behind it. Raises Failed."""
+    sweep()
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+    lock_fd = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock_fd, fcntl.LOCK_EX)
+    process = None
+    site = ThreadingHTTPServer(("127.0.0.1", 0), _Site)
+    threading.Thread(target=site.serve_forever, name="site", daemon=True).start()
+    try:
+        process = _serve(folder, site.server_address[1])
+        yield Place(folder / "data", _ready(folder, process), process)
+    finally:
+        if process is not None:
+            _end(process)
+        site.shutdown()
+        site.server_close()
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock_fd)
+
+
+def _serve(folder: Path, origin_port: int) -> "subprocess.Popen[bytes]":
+    addresses = [part for key in _FACES for part in (f"--{key}", "127.0.0.1:0")]
+    served = ["--origin-port", str(origin_port), "--objects", _OBJECTS]
+    files = ["--data-dir", str(folder / "data"), "--ready-file", str(folder / "ready.json")]
+    with (folder / "log").open("wb") as log:
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "edgestead", "serve", *files, *addresses, *served],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,  # Ctrl-C is the demo's, which ends it in order
+            preexec_fn=_end_with_parent,
+        )
+
+
+def _end_with_parent() -> None:
+    """SIGTERM to the server when the demo is killed."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+
+
+def _ready(folder: Path, process: "subprocess.Popen[bytes]") -> Mapping[str, Any]:
+    file = folder / "ready.json"
+    ends_s = time.monotonic() + START_SECONDS_MAX
+    while not file.exists():
+        if process.poll() is not None or time.monotonic() > ends_s:
+            lines = (folder / "log").read_text(errors="replace").splitlines()[-_LOG_LINES:]
+            raise Failed("The server did not start.", *lines, "`edgecli doctor` looks at this machine.")
+        time.sleep(0.05)
+    ready: dict[str, Any] = json.loads(file.read_bytes())
+    return ready
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """In order; at once when that takes too long, or when somebody is impatient."""
+    process.terminate()
+    try:
+        process.wait(END_SECONDS_MAX)
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):
+        process.kill()
+        process.wait()
+
+
+def sweep() -> None:
+    """Remove what demos of this user left that were killed."""
+    found = sorted(Path(tempfile.gettempdir()).glob(f"{PREFIX}*"))[:SWEPT_MAX]
+    for folder in found:
+        with suppress(OSError):
+            if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+                continue
+            fd = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(fd)
+
+
+class _Site(BaseHTTPRequestHandler):
+    """One page, whatever is asked for."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(_PAGE)))
+        self.end_headers()
+        self.wfile.write(_PAGE)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing: the demo's own words are on the terminal."""
