@@ -19,7 +19,7 @@ from typing import Any
 
 from edgestead.config_alerts import Receiver
 from edgestead.config_options import OPTIONS, Option
-from edgestead.config_values import LIST_ITEMS_MAX, WORKERS_MAX, Address
+from edgestead.config_values import LIST_ITEMS_MAX, WORKERS_MAX, Acme, Address, Target
 from edgestead.model.call import Profile
 from edgestead.model.log_text import LogForm
 from edgestead.model.quotas import Quotas
@@ -53,6 +53,10 @@ class Config:
     http: Address
     https: Address | None
     tls_dir: Path | None
+    acme: Acme | None
+    acme_ca: Path | None
+    dot: Address | None
+    doh: Address | None
     edge_workers: int
     origin_port: int | None
     origin_allow: tuple[IPv4Network | IPv6Network, ...]
@@ -71,17 +75,21 @@ class Config:
     dns_identity: str
     dns_version: str
     transfer_to: tuple[IPv4Network | IPv6Network, ...]
-    notify: tuple[Address, ...]
+    transfer_tls: bool
+    notify: tuple[Target, ...]
     objects: tuple[str, ...]
     objects_http: Address
     objects_workers: int
     no_alarms: bool
     no_dashboard: bool
+    dashboard_name: tuple[str, ...]
     objects_bindings: tuple[tuple[str, str], ...]
     objects_blocked_seconds: int
     objects_memory_mib: int
     objects_spare: bool
     objects_apart: tuple[str, ...]
+    objects_contain: bool
+    objects_apart_nice: int
     objects_thin_seconds: int
     objects_history_mib: int
     resolver: Address | None
@@ -109,6 +117,8 @@ class Config:
     log_files: int
     history_days: int
     history_rows: int
+    audit_days: int
+    audit_mib: int
     backup_hours: int
     alert: tuple[Receiver, ...]
 
@@ -165,7 +175,7 @@ def default_data_dir() -> Path:
 def load(flags: Mapping[str, Any], file: Path | None) -> Config:
     """Join defaults, file and flags (by key; absent, None or () when not given).
 
-    Raises ConfigError for an unknown key, a value of the wrong form, or TLS without certificates.
+    Raises ConfigError for an unknown key, a value of the wrong form, or certificates without TLS.
     """
     given = _flat(_read(file)) if file else {}
     given.update((key, value) for key, value in flags.items() if value is not None and value != ())
@@ -173,14 +183,27 @@ def load(flags: Mapping[str, Any], file: Path | None) -> Config:
         _refuse_unknown(key)
     values: dict[str, Any] = {option.field: _value(option, given.get(option.key)) for option in OPTIONS}
     values["data_dir"] = values["data_dir"] or default_data_dir()
-    if (values["https"] is None) != (values["tls_dir"] is None):
-        raise ConfigError("https and tls-dir belong together: one of them is missing")
+    _check_tls(values)
     names = [one.name for one in values["alert"]]
     if len(set(names)) < len(names):
         raise ConfigError("alert: each receiver needs a name of its own")
     if values["proxy_protocol"] and not values["trusted_proxies"]:
         raise ConfigError("proxy-protocol needs trusted-proxies: nobody else's header is believed")
     return Config(**values)
+
+
+def _check_tls(values: Mapping[str, Any]) -> None:
+    """Raises ConfigError: what needs TLS without certificates, or certificates that nobody serves."""
+    listening = [key for key in ("https", "dot", "doh") if values[key] is not None]
+    if values["tls_dir"] is not None and not listening:
+        raise ConfigError("tls-dir needs https, dot or doh: where its certificates are served")
+    if values["acme"] is not None and values["https"] is None:
+        raise ConfigError("acme needs https: where the edge serves with the certificates")
+    for key in listening:
+        if key != "https" and values["tls_dir"] is None:
+            raise ConfigError(f"{key} needs tls-dir: the certificates that its clients are shown")
+    if values["transfer_tls"] and values["dot"] is None:
+        raise ConfigError("transfer-tls needs dot: there is no other way for them")
 
 
 def _read(file: Path) -> dict[str, object]:

@@ -12,8 +12,10 @@ from datetime import date
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from edgestead.changes import OLDEST
+from edgestead.model import names
 from edgestead.model.call import Profile
 from edgestead.model.checks import Between, Choice
 from edgestead.model.ids import is_id
@@ -39,6 +41,14 @@ class Address(NamedTuple):
     @property
     def is_wildcard(self) -> bool:
         return ip_address(self.host).is_unspecified
+
+
+class Target(NamedTuple):
+    """Where to send; `key` is the name of the TSIG key that signs it, "" for none."""
+
+    host: str
+    port: int
+    key: str = ""
 
 
 def text(value: object) -> str:
@@ -89,6 +99,49 @@ def target(value: object) -> Address:
     return target
 
 
+def signed_target(value: object) -> Target:
+    key, at, where = text(value).rpartition("@")
+    if not at:
+        return Target(*target(where))
+    try:
+        return Target(*target(where), names.text_from_wire(names.wire_from_text(key)))
+    except names.InvalidName as error:
+        raise ValueError(f"the name of a TSIG key before the @: {error.reason}") from None
+
+
+class Acme(NamedTuple):
+    """Whom authorities write to, and their directories in the order in which they are asked."""
+
+    email: str
+    directories: tuple[str, ...]
+
+
+ACME_DIRECTORIES = {  # by the words that stand for them
+    "letsencrypt": "https://acme-v02.api.letsencrypt.org/directory",
+    "staging": "https://acme-staging-v02.api.letsencrypt.org/directory",
+}
+ACME_DIRECTORIES_MAX = 8  # each is asked once before a pause
+
+
+def acme(value: object) -> Acme:
+    email, *given = text(value).split(",")
+    local, at, domain = email.partition("@")
+    if not (local and at and "." in domain) or set(email) & set(" <>\t\r\n"):
+        raise ValueError("expected EMAIL or EMAIL,DIRECTORY")
+    found = tuple(dict.fromkeys(_directory(one) for one in given or ("letsencrypt",)))
+    if len(found) > ACME_DIRECTORIES_MAX:
+        raise ValueError(f"expected at most {ACME_DIRECTORIES_MAX} directories")
+    return Acme(email, found)
+
+
+def _directory(text: str) -> str:
+    url = ACME_DIRECTORIES.get(text, text)
+    if not url.startswith("https://") or not urlsplit(url).hostname:
+        words = " or ".join(ACME_DIRECTORIES)
+        raise ValueError(f"expected an authority's directory like https://acme.example/directory, or {words}")
+    return url
+
+
 def log_level(value: object) -> int:
     return logging.getLevelNamesMapping()[_LOG_LEVEL.read(value).upper()]
 
@@ -113,6 +166,13 @@ def host_name(value: object) -> str:
     if len(name) + 2 > NAME_OCTETS_MAX or len(labels) < 2:
         raise ValueError("expected a host name like ns1.example.net")
     return name
+
+
+def name_or_ip(value: object) -> str:
+    try:
+        return str(ip_address(text(value)))
+    except ValueError:
+        return host_name(value)
 
 
 def whole(lowest: int, highest: int) -> Callable[[object], int]:

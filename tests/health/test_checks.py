@@ -5,7 +5,17 @@ from pathlib import Path
 import pytest
 
 from edgestead.health import checks
-from edgestead.health.facts import DAY_US, Behind, Certificate, Facts, Group, Past, Sink
+from edgestead.health.facts import (
+    DAY_US,
+    Behind,
+    Certificate,
+    Facts,
+    FailedOrder,
+    Group,
+    LateZone,
+    Past,
+    Sink,
+)
 from edgestead.health.rows import SUBJECTS_MAX, Board, levels
 
 NOW_US = 1_800_000_000_000_000
@@ -16,15 +26,23 @@ def certificate(days):
     return Certificate("www.example.com", "/tls/www.example.com.pem", NOW_US + int(days * DAY_US))
 
 
+ONE_OF_TWO, NO_OBJECTS = Group("objects", ("objects-0",), 2, False), Group("objects", (), 0, False)
+DNS = Group("DNS", ("dns-1", "dns-2", "dns-tcp"), 1, True)
+EDGE, OBJECTS = Group("edge", ("edge-1",), 2, True), Group("objects", ("objects-0", "objects-1"), 2, False)
+
 # Facts, and the one row that is not ok: its key, its state, a part of its words.
 NOT_WELL = [
     ({"stuck": ("dns-0",)}, "supervisor", "fail", "dns-0 neither runs"),
     ({"control_away": True}, "control", "fail", "control does not answer"),
     ({"control_away": True, "reasons": (("control", "no"),)}, "control", "fail", "does not answer: no"),
-    ({"groups": (Group("DNS", 0, 1, True),)}, "processes/dns", "fail", "no DNS process answers"),
-    ({"groups": (Group("objects", 1, 2, False),)}, "processes/objects", "fail", "1 of 2 objects processes"),
+    ({"groups": (Group("DNS", (), 1, True),)}, "processes/dns", "fail", "no DNS process answers"),
+    ({"groups": (Group("objects", (), 2, False),)}, "processes/objects", "fail", "0 of 2 objects processes"),
+    ({"groups": (ONE_OF_TWO,)}, "processes/objects", "warn", "1 of 2 objects processes"),
     ({"silent": ("edge-0",)}, "processes/edge-0", "fail", "edge-0 does not answer"),
+    ({"silent": ("edge-0",), "groups": (EDGE,)}, "processes/edge-0", "warn", "edge-0 does not answer"),
+    ({"silent": ("dns-tcp",), "groups": (EDGE,)}, "processes/dns-tcp", "fail", "dns-tcp does not answer"),
     ({"unstable": ("edge-0",)}, "processes/edge-0", "fail", "edge-0 ends and starts again and again"),
+    ({"unstable": ("objects-0",), "groups": (OBJECTS,)}, "processes/objects-0", "warn", "again and again"),
     ({"behind": (Behind("dns-0", 7, 3.0),)}, "feed/dns-0", "warn", "7 changes behind"),
     ({"behind": (Behind("dns-0", 7, 11.0),)}, "feed/dns-0", "fail", "no progress for 11 s"),
     ({"disk_full": "the disk is full"}, "disk", "fail", "the disk is full"),
@@ -35,9 +53,38 @@ NOT_WELL = [
     ({"store_faults": (("kv.db", "EIO"),)}, "store/kv.db", "fail", "kv.db cannot be written: EIO"),
     ({"writes_lost": "35 are lost"}, "lost-writes", "fail", "35 are lost"),
     ({"pasts": (Past("objects-0", 96, 100),)}, "history/objects-0", "warn", "its oldest goes"),
+    ({"pasts_damaged": ("objects-0",)}, "history/objects-0", "fail", "a part of the past of objects-0"),
     ({"certificates": (certificate(20),)}, "certificates/www.example.com", "warn", "ends on"),
     ({"certificates": (certificate(0),)}, "certificates/www.example.com", "fail", "ended on"),
     ({"certificates": (Certificate("a", "/tls/a.pem", None),)}, "certificates/a", "fail", "can be read"),
+    (
+        {"orders_failed": (FailedOrder("a.example", "no TXT", False),)},
+        "certificates/a.example (order)",
+        "fail",
+        "no TXT",
+    ),
+    (
+        {"orders_failed": (FailedOrder("a.example", "no TXT", True),)},
+        "certificates/a.example (order)",
+        "warn",
+        "new",
+    ),
+    (
+        {"zones_late": (LateZone("a.example", "no answer", 0, False),)},
+        *(
+            "secondary-zones/a.example",
+            "warn",
+            "a.example was never transferred, and is answered SERVFAIL: no",
+        ),
+    ),
+    (
+        {"zones_late": (LateZone("a.example", "no answer", NOW_US - DAY_US, True),)},
+        *("secondary-zones/a.example", "warn", "not refreshed since 2027-01-14 08:00 UTC: no answer"),
+    ),
+    (
+        {"zones_late": (LateZone("a.example", "no answer", NOW_US - DAY_US, False),)},
+        *("secondary-zones/a.example", "fail", "a.example expired, and is answered SERVFAIL: no answer"),
+    ),
     ({"certificates_fault": "gone"}, "certificates", "fail", "gone"),
     ({"clock_back_seconds": 90.0}, "clock", "warn", "set back by 90 s"),
     ({"clock_behind_seconds": 3600.0}, "clock", "fail", "3600 s behind the newest file"),
@@ -47,6 +94,7 @@ NOT_WELL = [
     ({"rules_slow": True}, "detectors/hyperscan", "warn", "Hyperscan"),
     ({"targets_unknown": 1}, "targets", "warn", "never resolved"),
     ({"quarantined": 2}, "quarantine", "fail", "2 stateful objects are in quarantine"),
+    ({"classes_apart": 1}, "apart", "warn", "1 class has a process apart"),
     ({"refused_credentials": checks.REFUSED_WARN}, "credentials", "warn", "300 unknown credentials"),
     ({"backup_error": "no space", "backup_tried_us": 2}, "backups", "fail", "no backup has succeeded yet"),
     ({"backup_hours_max": 24}, "backups", "warn", "no backup of the last 24 hours"),
@@ -59,7 +107,7 @@ NOT_WELL = [
     ({"sinks_failing": (Sink("ops", "refused", 1),)}, "alerts/ops", "fail", "do not reach ops: refused"),
 ]
 WELL = [
-    {"groups": (Group("DNS", 1, 1, True), Group("edge", 0, 0, True), Group("objects", 0, 0, False))},
+    {"groups": (Group("DNS", ("dns-0",), 1, True), Group("edge", (), 0, True), NO_OBJECTS)},
     {"behind": (Behind("dns-0", 7, 1.9), Behind("edge-0", 0, 60.0))},
     {"disk_free_bytes": GIB, "disk_total_bytes": 100 * GIB},
     {"pasts": (Past("objects-0", 94, 100), Past("objects-1", 1 << 40, 0))},
@@ -110,6 +158,22 @@ def test_only_what_makes_this_the_wrong_server_makes_it_unready():
 
     full = rows(disk_full="the disk is full", certificates=(certificate(-1),))
     assert [row.message for row in checks.unready(full)] == ["the disk is full"]
+
+
+@pytest.mark.parametrize("what", ["silent", "unstable"])
+@pytest.mark.parametrize("name", ["dns-0", "edge-0", "objects-0"])
+def test_a_process_that_does_not_answer_makes_it_unready_if_no_other_does_the_same(what, name):
+    groups = (DNS, EDGE, OBJECTS)
+    assert checks.unready(rows(groups=groups, **{what: (name,)})) == []
+
+    kind = name.partition("-")[0]
+    alone = [g._replace(live=tuple(one for one in g.live if not one.startswith(kind))) for g in groups]
+    assert checks.unready(rows(groups=tuple(alone), **{what: (name,)})) != []
+
+
+def test_a_process_that_serves_no_client_makes_nothing_unready():
+    assert checks.unready(rows(groups=(DNS, EDGE), unstable=("control", "log", "alerts"))) == []
+    assert checks.unready(rows(groups=(DNS._replace(live=("dns-0",)),), silent=("dns-tcp",))) != []
 
 
 @pytest.mark.parametrize(("facts", "key", "state", "words"), NOT_WELL)

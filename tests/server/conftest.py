@@ -3,16 +3,34 @@
 import pytest
 
 from tests.server.resolver import Resolver
+from tests.support.frozen import Frozen
 
 BARRIER_MS = 30_000
+SILENCE_SECONDS = 600
 
 
 @pytest.fixture
 def patience(tmp_path):
     """Flags for a server whose processes are not ended for being late, as a busy machine makes them."""
     settings = tmp_path / "patient.toml"
-    settings.write_text(f"barrier-ms = {BARRIER_MS}\nobjects-blocked-seconds = 60\n")
+    settings.write_text(
+        f"barrier-ms = {BARRIER_MS}\nsilence-seconds = {SILENCE_SECONDS}\nobjects-blocked-seconds = 60\n"
+    )
     return "--config", str(settings)
+
+
+@pytest.fixture
+def freeze():
+    """Have processes hang, by pid; `thaw` of what is given lets one go on, as the end of the test does."""
+    made = []
+
+    def one(pid):
+        made.append(Frozen(pid))
+        return made[-1]
+
+    yield one
+    for frozen in made:
+        frozen.thaw()
 
 
 @pytest.fixture

@@ -208,6 +208,15 @@ def test_a_receiver_that_says_nothing_is_given_up(closing, monkeypatch, limit):
         deliver(Receiver(name="a", webhook=f"http://127.0.0.1:{silent.port}/"), told(), NOW_US)
 
 
+def test_a_mail_server_whose_banner_has_no_end_is_given_up(closing, monkeypatch):
+    slow = closing(MailServer(banner_lines=2_000))  # no single read waits for long
+    monkeypatch.setattr(delivery, "DELIVERY_SECONDS", 0.2)
+
+    with pytest.raises(NotDelivered):
+        deliver(mailing(slow), told(), NOW_US)
+    assert slow.got == []
+
+
 def test_the_page_for_operators_shows_settings_that_load_and_a_signature_that_holds(tmp_path):
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "operate.md").read_text()
     chapter = page.partition("## Be told\n")[2]
@@ -355,13 +364,12 @@ def test_a_kill_while_a_message_is_under_way_sends_the_same_one_again(resting, h
     assert first == again
 
 
-def test_a_control_that_does_not_answer_is_an_alert_and_what_else_was_wrong_stays_so(server, hook):
+def test_a_control_that_does_not_answer_is_an_alert_and_what_else_was_wrong_stays_so(server, hook, freeze):
     server.wait_until(lambda: sent(hook), WAIT_SECONDS)
     server.wait_until(lambda: "ops       sent" in edgecli(server, "list").output, WAIT_SECONDS)
-    pid = server.children()["control"]
-    os.kill(pid, signal.SIGSTOP)
+    hung = freeze(server.children()["control"])
 
     server.wait_until(lambda: ("firing", "control") in [one[2:] for one in sent(hook)], WAIT_SECONDS)
     assert ("resolved", "certificates") not in [one[2:] for one in sent(hook)], "of it nothing is known"
-    os.kill(pid, signal.SIGCONT)
+    hung.thaw()
     server.wait_until(lambda: ("resolved", "control") in [one[2:] for one in sent(hook)], WAIT_SECONDS)

@@ -1,7 +1,9 @@
 """A child's lives, as far as they can be seen without a server around them."""
 
 import os
+import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,7 @@ from edgestead.model.counters import PAGE_BYTES, slot
 from edgestead.server import process
 from edgestead.server.messages import LogStart, Start
 from edgestead.server.supervisor.child import BACKOFF_MAX_SECONDS, STABLE_SECONDS, Child
+from edgestead.testing.server import wait_until
 from tests.descriptors import open_descriptors
 
 
@@ -102,6 +105,33 @@ def test_whether_a_life_ended_itself_is_told_to_the_next(child, monkeypatch, end
     assert child.ended_itself is False
     live(child)
     assert child.ended_itself is itself
+
+
+def test_what_a_process_forked_ends_with_it(child, monkeypatch, tmp_path):
+    runs(monkeypatch, f"sleep 600 & echo $! > {tmp_path}/pid; exit 3")
+
+    live(child)
+
+    pid = int((tmp_path / "pid").read_text())
+    wait_until(lambda: not is_running(pid), 60)
+
+
+def is_running(pid):
+    """What nobody reaps in a container counts as ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_only_what_has_ended_can_be_buried(child, monkeypatch):
+    runs(monkeypatch, "sleep 600")
+    child.start()
+    assert not child.can_be_buried
+    child.send(signal.SIGKILL)
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert child.can_be_buried
+    child.bury()
 
 
 def refuse(*_arguments, **_more):

@@ -9,6 +9,7 @@ import pytest
 
 from edgestead import config
 from edgestead.config import Address, Config, ConfigError
+from edgestead.config_values import Target
 from edgestead.model.call import Profile
 
 DEFAULTS = {
@@ -57,7 +58,9 @@ GOOD = [
     ("data-dir", "/x/y", "data_dir", Path("/x/y")),
     ("transfer-to", ("192.0.2.1",), "transfer_to", (ip_network("192.0.2.1/32"),)),
     ("transfer-to", ["2001:db8::/32"], "transfer_to", (ip_network("2001:db8::/32"),)),
-    ("notify", ("[2001:db8::1]:53",), "notify", (Address("2001:db8::1", 53),)),
+    ("resolver", "192.0.2.1:53", "resolver", Address("192.0.2.1", 53)),
+    ("notify", ("[2001:db8::1]:53",), "notify", (Target("2001:db8::1", 53),)),
+    ("notify", ("XFR.Example@192.0.2.1:53",), "notify", (Target("192.0.2.1", 53, "xfr.example"),)),
     ("objects", ("/x/y.py", "package.module"), "objects", ("/x/y.py", "package.module")),
     ("objects-http", "[::1]:0", "objects_http", Address("::1", 0)),
     ("objects-workers", "auto", "objects_workers", 0),
@@ -112,6 +115,7 @@ BAD = [
     ("transfer-to", ("192.0.2.0/33",), "address or a prefix"),
     ("notify", ("192.0.2.1",), "HOST:PORT"),
     ("notify", ("192.0.2.1:0",), "and its port"),
+    ("notify", ("a..b@192.0.2.1:53",), "name of a TSIG key"),
     ("notify", ("0.0.0.0:53",), "one machine"),
     ("notify", ("ns2.example.net:53",), "IP address"),
     ("objects", ("not a module",), "FILE.py, a folder, or a module"),
@@ -212,10 +216,25 @@ def test_a_missing_file_is_refused(tmp_path):
         config.load({}, tmp_path / "none.toml")
 
 
-@pytest.mark.parametrize("given", [{"https": "127.0.0.1:0"}, {"tls-dir": "certificates"}])
-def test_tls_needs_both_an_address_and_certificates(given):
-    with pytest.raises(ConfigError, match="https and tls-dir belong together"):
-        config.load(given, None)
+def test_certificates_need_an_address_where_they_are_served():
+    assert config.load({"https": "127.0.0.1:0"}, None).tls_dir is None, "others are uploaded"
+    with pytest.raises(ConfigError, match="tls-dir needs https, dot or doh"):
+        config.load({"tls-dir": "certificates"}, None)
+
+
+@pytest.mark.parametrize("key", ["dot", "doh"])
+def test_dns_needs_certificates_for_tls(key):
+    with pytest.raises(ConfigError, match=f"{key} needs tls-dir"):
+        config.load({key: "127.0.0.1:0"}, None)
+
+
+def test_dns_may_be_all_that_certificates_are_for():
+    assert config.load({"dot": "127.0.0.1:0", "tls-dir": "certificates"}, None).https is None
+
+
+def test_transfers_over_tls_need_tls():
+    with pytest.raises(ConfigError, match="transfer-tls needs dot"):
+        config.load({"transfer-tls": True}, None)
 
 
 def test_the_proxy_protocol_needs_somebody_who_is_believed():

@@ -5,7 +5,7 @@ import asyncio
 from edgestead.server.control.history import HistoryPart
 from edgestead.store.writes import Writes
 from edgestead.usecases.zone import history
-from tests.support.api import FIRST_US, LocalApi
+from tests.support.api import CREDENTIALS, FIRST_US, LocalApi
 from tests.support.barrier import StoreBarrier
 
 DAY_US = 86_400_000_000
@@ -24,6 +24,8 @@ def test_what_is_too_much_or_too_old_is_forgotten(tmp_path, monkeypatch):
                 StoreBarrier(api.store, Writes(api.store)),
                 days=days,
                 rows_max=5,
+                audit_days=days,
+                audit_octets_max=1 << 20,
                 now_us=lambda: FIRST_US + 2 * DAY_US,
             )
             await part.forget()
@@ -34,5 +36,6 @@ def test_what_is_too_much_or_too_old_is_forgotten(tmp_path, monkeypatch):
         asyncio.run(forget(days=1))
         assert api.get(f"{zone}/history").result == []
         assert len(api.get(f"{zone}/dns_records").result) == 20
+        assert api.get(f"/accounts/{CREDENTIALS.account_id}/audit_logs").result == []
     finally:
         api.close()

@@ -18,6 +18,7 @@ from edgestead.usecases.access import identities
 from tests.server.test_objects import make_token
 
 ATTEMPTS_MAX = 5
+STARTS = 6  # in vain: the pauses before them are longer than a lease
 HELD = """
 import os, re
 from edgestead import StatefulObject
@@ -34,20 +35,19 @@ class Held(StatefulObject):
 
 
 @pytest.fixture
-def server(new_server, patience, tmp_path, monkeypatch):
+def server(new_server, patience, freeze, tmp_path, monkeypatch):
     source = tmp_path / "held.py"
     source.write_text(HELD)
     monkeypatch.setenv("OBJECTS_HOLDING", str(tmp_path / "holding"))
     made = new_server("--objects", str(source), "--objects-workers", "1", *patience).start()
+    made.freeze = freeze
     made.holding = tmp_path / "holding"
     made.zone_id = made.make_zone("example.com")
     return made
 
 
-def stop(server):
-    pid = server.children()["objects-0"]
-    os.kill(pid, signal.SIGSTOP)
-    return lambda: os.kill(pid, signal.SIGCONT)
+def hang(server):
+    return server.freeze(server.children()["objects-0"]).thaw
 
 
 def hold_the_interpreter(server):
@@ -97,7 +97,7 @@ def hang_while_records_are_written(server, hang):
     raise AssertionError("records wait for user code")
 
 
-@pytest.mark.parametrize("hang", [stop, hold_the_interpreter])
+@pytest.mark.parametrize("hang", [hang, hold_the_interpreter])
 def test_a_process_that_hangs_delays_no_write_of_others_and_lets_no_dead_token_in(server, hang):
     id_, secret = make_token(server, "Objects Invoke")
     assert server.call_object("Held/a/pid", token=secret).status == 200
@@ -116,7 +116,7 @@ def test_renewed_credentials_are_answered_when_the_old_ones_open_no_door_anywher
     old = server.ready["api_token"]
     assert server.call_object("Held/a/pid", token=old).status == 200
 
-    before, go_on = promises(server), stop(server)
+    before, go_on = promises(server), hang(server)
     renewal.renew(server.data_dir, "rotate")
     assert promises(server) == before + 1
     go_on()
@@ -154,10 +154,27 @@ def test_a_call_whose_body_comes_late_is_let_in_when_it_is_here(server):
         assert finish(b"}").startswith(b"HTTP/1.1 403 ")
 
 
+def test_callers_are_let_in_while_control_cannot_start_and_no_dead_token_after_it_did(server):
+    id_, secret = make_token(server, "Objects Invoke")
+    assert server.call_object("Held/a/pid", token=secret).status == 200
+    file, pid = server.data_dir / "credentials.json", server.children()["control"]
+    kept = file.read_bytes()
+    file.write_text("damaged")
+    os.kill(pid, signal.SIGKILL)
+    server.wait_until(lambda: server.log.count("control starts again in") >= STARTS, START_SECONDS_MAX)
+
+    assert server.call_object("Held/a/pid", token=secret).status == 200
+
+    file.write_bytes(kept)
+    server.wait_for_life("control", pid)
+    assert server.call("DELETE", f"/user/tokens/{id_}").status == 200
+    assert server.call_object("Held/a/pid", token=secret).status == 403
+
+
 @pytest.mark.long
 def test_callers_wait_out_a_restart_of_control(server):
     pid = server.children()["control"]
-    os.kill(pid, signal.SIGSTOP)
+    server.freeze(pid)
     threading.Timer(3, os.kill, (pid, signal.SIGKILL)).start()  # longer than a lease lasts
 
     statuses = []

@@ -18,6 +18,8 @@ READY_KEYS = {
     "dns",
     "http",
     "https",
+    "dot",
+    "doh",
     "objects",
     "account_id",
     "email",
@@ -55,7 +57,7 @@ def test_the_ready_file_says_all_and_nothing_else(edge_server):
     assert edge_server.ready["pid"] == edge_server.pid
     assert edge_server.ready["api_base"].endswith("/client/v4")
     assert edge_server.ready["http"].startswith("127.")
-    assert [edge_server.ready[part] for part in ("https", "objects")] == [None] * 2
+    assert [edge_server.ready[part] for part in ("https", "dot", "doh", "objects")] == [None] * 4
     assert edge_server.ready["api_token"] == kept["api_token"]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
@@ -82,6 +84,7 @@ def test_sigterm_ends_everything_and_leaves_nothing(edge_server):
         "kv.db.witness",
         "lock",
         "reserve",
+        "seal.key",
     ]
 
 
@@ -144,19 +147,19 @@ def test_a_request_under_way_is_answered_before_the_end(edge_server):
     assert edge_server.dig("late.example.com") == ["192.0.2.1"]
 
 
-def test_a_child_that_does_not_end_is_killed_after_the_limit(new_server, tmp_path):
-    (tmp_path / "edge.toml").write_text("drain-seconds = 1\n")
+def test_a_child_that_does_not_end_is_killed_after_the_limit(new_server, freeze, tmp_path):
+    (tmp_path / "edge.toml").write_text("drain-seconds = 1\nsilence-seconds = 600\n")
     server = new_server("--config", str(tmp_path / "edge.toml")).start()
-    os.kill(server.children()["dns-tcp"], signal.SIGSTOP)
+    freeze(server.children()["dns-tcp"])
 
     assert server.stop() == 0
 
     assert "did not end in 1 s" in server.log
 
 
-def test_a_second_signal_ends_it_at_once(edge_server):
+def test_a_second_signal_ends_it_at_once(edge_server, freeze):
     children = edge_server.children()
-    os.kill(children["control"], signal.SIGSTOP)
+    freeze(children["control"])
     os.kill(edge_server.pid, signal.SIGTERM)
     wait_until(lambda: not edge_server.ready_file.exists(), 60)
 

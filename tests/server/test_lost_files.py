@@ -156,10 +156,10 @@ def test_a_server_whose_folder_is_gone_ends_and_says_why(new_server, take):
 
 
 @pytest.mark.long
-def test_control_that_begins_in_another_folder_touches_nothing_there(new_server):
-    server = new_server().start()
+def test_control_that_begins_in_another_folder_touches_nothing_there(new_server, patience, freeze):
+    server = new_server(*patience).start()
     control = server.children()["control"]
-    os.kill(control, signal.SIGSTOP)  # it cannot see what comes
+    freeze(control)  # it cannot see what comes
     moved = server.data_dir.rename(server.data_dir.with_name("elsewhere"))
     server.data_dir.mkdir()
     os.kill(control, signal.SIGKILL)

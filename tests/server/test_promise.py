@@ -88,9 +88,9 @@ class Load(threading.Thread):
 
 
 @pytest.mark.parametrize("name", ["dns-0", "dns-tcp"])
-def test_a_write_returns_after_a_process_that_stands_still_was_killed(server, name):
+def test_a_write_returns_after_a_process_that_stands_still_was_killed(server, freeze, name):
     pid = server.children()[name]
-    os.kill(pid, signal.SIGSTOP)
+    freeze(pid)
 
     answer = server.make_record(server.zone_id, "A", "www", "192.0.2.1")
 
@@ -101,14 +101,14 @@ def test_a_write_returns_after_a_process_that_stands_still_was_killed(server, na
     assert 'edge_feed_kills_total{process="control"} 0' not in server.call("GET", "//metrics").body
 
 
-def test_a_read_ends_no_process_that_stands_still(server):
+def test_a_read_ends_no_process_that_stands_still(patient_server, freeze):
+    server = patient_server
     pid = server.children()["dns-0"]
-    os.kill(pid, signal.SIGSTOP)
+    freeze(pid)
 
     server.call("GET", f"/zones/{server.zone_id}/dns_records")
 
     assert is_running(pid)
-    os.kill(pid, signal.SIGCONT)
 
 
 @pytest.mark.parametrize("name", ["dns-0", "dns-1", "dns-tcp"])
@@ -137,9 +137,9 @@ def test_control_restarting_under_load_loses_nothing_and_dns_never_answers_what_
     assert {**patient_server.children(), "control": 0} == {**before, "control": 0}
 
 
-def test_a_new_control_waits_for_whoever_served_before_it(server):
+def test_a_new_control_waits_for_whoever_served_before_it(server, freeze):
     before = server.children()
-    os.kill(before["dns-0"], signal.SIGSTOP)
+    freeze(before["dns-0"])
     os.kill(before["control"], signal.SIGKILL)
 
     assert server.make_record(server.zone_id, "A", "www", "192.0.2.1").status == 200
@@ -147,10 +147,10 @@ def test_a_new_control_waits_for_whoever_served_before_it(server):
     assert not is_running(before["dns-0"])  # it could have woken and answered what was before
 
 
-def test_no_process_alive_does_not_keep_a_write_from_succeeding_but_is_not_ready(server):
+def test_no_process_alive_does_not_keep_a_write_from_succeeding_but_is_not_ready(server, freeze):
     stopped = [pid for name, pid in server.children().items() if name != "control"]
     for pid in stopped:
-        os.kill(pid, signal.SIGSTOP)
+        freeze(pid)
 
     answer = server.make_record(server.zone_id, "A", "www", "192.0.2.1", proxied=True)
 

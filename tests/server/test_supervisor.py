@@ -24,6 +24,10 @@ class Estate:
         self.children, self.asked = [], []
         self.words = SimpleNamespace(note=lambda name, words: self.asked.append(f"note {name}: {words}"))
 
+    @property
+    def control(self):
+        return self.children[0]
+
     def void_keys(self):
         self.asked.append("void_keys")
 

@@ -153,6 +153,18 @@ def test_a_copied_file_is_the_same_and_private(tmp_path, content):
     assert (tmp_path / "b").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize(
+    "upto", [0, 1, HOLE_BYTES, CHUNK_BYTES, CHUNK_BYTES + 1, 2 * CHUNK_BYTES, 10 * CHUNK_BYTES]
+)
+def test_behind_its_end_a_copied_file_has_zeros(tmp_path, upto):
+    content = b"a" * (2 * CHUNK_BYTES)
+    (tmp_path / "a").write_bytes(content)
+
+    copy_file(tmp_path / "a", tmp_path / "b", upto)
+
+    assert (tmp_path / "b").read_bytes() == content[:upto].ljust(len(content), b"\0")
+
+
 def test_zeros_take_no_room_in_a_copy(tmp_path):
     (tmp_path / "a").write_bytes(b"a" * HOLE_BYTES + bytes(CHUNK_BYTES))
 

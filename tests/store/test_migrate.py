@@ -6,7 +6,7 @@ import pytest
 from edgestead.sqlite import migrate as migrate_module
 from edgestead.sqlite.connection import open_writer
 from edgestead.sqlite.migrate import migrate
-from edgestead.store.migrations import Migration, MigrationFailed, SchemaChanged, SchemaTooNew, pending
+from edgestead.store.migrations import Migration, MigrationFailed, SchemaChanged, SchemaTooNew, pending, quiet
 
 ONE = Migration(1, "notes", "CREATE TABLE notes (id text PRIMARY KEY); INSERT INTO notes VALUES ('a');")
 TWO = Migration(2, "more", "ALTER TABLE notes ADD COLUMN body text;")
@@ -27,11 +27,11 @@ def path(tmp_path):
     return tmp_path / "control.db"
 
 
-def run(path, *steps):
+def run(path, *steps, doing=quiet):
     """Open, migrate and close as a start of the program does; returns the backup."""
     db = open_writer(path)
     try:
-        return migrate(db, path, {"tables": steps})
+        return migrate(db, path, {"tables": steps}, doing)
     finally:
         db.close()
 
@@ -67,6 +67,21 @@ def test_an_upgrade_leaves_a_readable_private_backup_of_the_old_state(path):
     with apsw.Connection(str(backup)) as db:
         assert db.execute("SELECT * FROM notes").fetchall() == [("a",)]
     assert run(backup, ONE, TWO) is not None, "a backup put back upgrades like the original"
+
+
+def test_an_upgrade_that_goes_on_says_so(path, monkeypatch):
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)"
+    many = f"{ONE.sql} {numbers} INSERT INTO notes (id) SELECT i FROM n;"
+    first, said = Migration(1, "notes", many), []
+    run(path, first)
+    monkeypatch.setattr(migrate_module, "STEPS_TOLD", 1_000)
+
+    run(path, first, Migration(2, "renamed", "UPDATE notes SET id = id || 'b';"), doing=said.append)
+
+    copying, upgrading = "copying control.db before its upgrade", "upgrading control.db: tables/2 (renamed)"
+    assert set(said) == {copying, upgrading}
+    assert min(said.count(copying), said.count(upgrading)) > 1
+    assert said == sorted(said)
 
 
 def test_only_the_newest_backups_are_kept(path):

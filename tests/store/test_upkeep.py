@@ -76,6 +76,18 @@ def test_a_trouble_is_told_until_a_probe_finds_it_over(kept, monkeypatch, error,
     assert kept.written()
 
 
+def test_writes_that_fail_one_after_the_other_have_one_line_in_the_log(kept, monkeypatch, caplog):
+    def fail():
+        raise apsw.FullError("database or disk is full")
+
+    monkeypatch.setattr(kept.store.database.writer, "_commit", fail)
+    for _ in range(20):
+        assert kept.write().exception(60) is not None
+
+    assert caplog.text.count("could not be committed") == 1
+    assert "(1 since the last line)" in caplog.text
+
+
 def test_a_probe_reaches_the_disk_and_changes_nothing(kept):
     before = read_file(kept.path).commits
 

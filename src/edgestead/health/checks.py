@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from edgestead.health.facts import DAY_US, SECOND_US, Facts
-from edgestead.health.rows import Finding, Row, bounded
+from edgestead.health.rows import Finding, Row, State, bounded
 from edgestead.model.counters import HEALTH_CHECKS
 
 FEED_WARN_SECONDS = 2.0  # without progress; a beat is half a second
@@ -27,6 +27,7 @@ CERTIFICATE_WARN_DAYS = 21  # ACME clients renew with 30 days left: this one did
 CLOCK_AHEAD_SECONDS = 60.0  # of files before a clock: more than machines disagree that use NTP
 REFUSED_WARN = 300  # in five minutes: a program with a lost token tries once a second
 HOUR_US = 3_600 * SECOND_US
+_ROLES = frozenset({"dns", "dns-tcp", "edge", "objects"})  # of processes that serve clients from the feed
 
 _LOG = "The server's log says why (`journalctl -u edgestead`)."
 
@@ -62,16 +63,28 @@ def _processes(facts: Facts) -> Iterator[Finding]:
     for group in facts.groups:
         if group.any_serves and group.wanted and not group.live:
             yield Finding("fail", f"no {group.name} process answers", _LOG, group.name.lower())
-        elif not group.any_serves and group.live < group.wanted:
-            words = f"{group.live} of {group.wanted} {group.name} processes answer"
-            yield Finding("fail", words, _LOG, group.name.lower())
+        elif not group.any_serves and len(group.live) < group.wanted:
+            words = f"{len(group.live)} of {group.wanted} {group.name} processes answer"
+            yield Finding("warn" if group.live else "fail", words, _LOG, group.name.lower())
     for name in facts.unstable:
         reason = f": {reasons[name]}" if reasons.get(name) else ""
-        yield Finding("fail", f"{name} ends and starts again and again{reason}", _LOG, name)
+        words = f"{name} ends and starts again and again{reason}"
+        yield Finding(_level_without(name, facts), words, _LOG, name)
     for name in facts.silent:
         if name not in facts.unstable:
             step = "It is ended and started again by itself; the log says where it stood."
-            yield Finding("fail", f"{name} does not answer", step, name)
+            yield Finding(_level_without(name, facts), f"{name} does not answer", step, name)
+
+
+def _level_without(name: str, facts: Facts) -> State:
+    """Of a process that does not answer now and then: does another one do what clients need it for?"""
+    serving = {_role_of(one) for group in facts.groups for one in group.live}
+    return "fail" if _role_of(name) in _ROLES - serving else "warn"
+
+
+def _role_of(process: str) -> str:
+    """Workers that do the same have a number behind their name."""
+    return process.rstrip("0123456789").rstrip("-")
 
 
 def _feed(facts: Facts) -> Iterator[Finding]:
@@ -118,8 +131,15 @@ def _lost_writes(facts: Facts) -> Iterator[Finding]:
 
 
 def _history(facts: Facts) -> Iterator[Finding]:
+    for process in facts.pasts_damaged:
+        yield Finding(
+            "fail",
+            f"a part of the past of {process} is damaged: `restore` cannot go back to it",
+            "`edgecli object verify` names the objects. Look at the disk (`dmesg`); a backup has their past.",
+            process,
+        )
     for process, size, size_max in facts.pasts:
-        if size_max and size >= size_max * HISTORY_PART_WARN:
+        if size_max and size >= size_max * HISTORY_PART_WARN and process not in facts.pasts_damaged:
             yield Finding(
                 "warn",
                 f"the past of {process} takes {size >> 20} of {size_max >> 20} MiB: its oldest goes",
@@ -144,6 +164,25 @@ def _certificates(facts: Facts) -> Iterator[Finding]:
         elif ends_us - facts.now_us < CERTIFICATE_WARN_DAYS * DAY_US:
             step = "Why was it not renewed? The edge uses a new one without a restart."
             yield Finding("warn", f"the certificate {path} ends on {day}", step, name)
+    for zone, error, served in facts.orders_failed:
+        words = f"no {'new ' if served else ''}certificate for {zone}: {error}"
+        step = "It is ordered again by itself; `edgecli certificate renew` does so at once."
+        yield Finding("warn" if served else "fail", words, step, f"{zone} (order)")
+
+
+def _secondary_zones(facts: Facts) -> Iterator[Finding]:
+    for zone, problem, checked_us, served in facts.zones_late:
+        because = f": {problem}" if problem else ""
+        step = f"Does its primary run, and allow transfers? `edgecli dns secondary show {zone}` says more."
+        if not checked_us:
+            words = f"{zone} was never transferred, and is answered SERVFAIL{because}"
+            yield Finding("warn", words, step, zone)
+        elif served:
+            words = f"{zone} was not refreshed since {_minute(checked_us)}{because}"
+            yield Finding("warn", words, step, zone)
+        else:
+            words = f"{zone} expired, and is answered SERVFAIL{because}"
+            yield Finding("fail", words, step, zone)
 
 
 def _clock(facts: Facts) -> Iterator[Finding]:
@@ -193,6 +232,16 @@ def _quarantine(facts: Facts) -> Iterator[Finding]:
         )
 
 
+def _apart(facts: Facts) -> Iterator[Finding]:
+    if facts.classes_apart:
+        classes = "class has" if facts.classes_apart == 1 else "classes have"
+        yield Finding(
+            "warn",
+            f"{facts.classes_apart} {classes} a process apart: their code ended one that others share",
+            "`edgecli object apart list` names them, the log says what their code did.",
+        )
+
+
 def _targets(facts: Facts) -> Iterator[Finding]:
     if facts.targets_unknown:
         yield Finding(
@@ -215,14 +264,18 @@ def _credentials(facts: Facts) -> Iterator[Finding]:
 def _backups(facts: Facts) -> Iterator[Finding]:
     made = "no backup has succeeded yet"
     if facts.backup_made_us:
-        moment = datetime.fromtimestamp(facts.backup_made_us // SECOND_US, UTC)
-        made = f"the newest good one is of {moment.isoformat(' ', 'minutes').removesuffix('+00:00')} UTC"
+        made = f"the newest good one is of {_minute(facts.backup_made_us)}"
     if facts.backup_error:
         words = f"the last backup failed: {facts.backup_error}; {made}"
         yield Finding("fail", words, "Run `edgecli backup` again.")
     elif facts.backup_hours_max and facts.now_us - facts.backup_made_us > facts.backup_hours_max * HOUR_US:
         words = f"there is no backup of the last {facts.backup_hours_max} hours; {made}"
         yield Finding("warn", words, "Does its timer run? `edgecli backup DIR` makes one.")
+
+
+def _minute(moment_us: int) -> str:
+    moment = datetime.fromtimestamp(moment_us // SECOND_US, UTC)
+    return f"{moment.isoformat(' ', 'minutes').removesuffix('+00:00')} UTC"
 
 
 def _alerts(facts: Facts) -> Iterator[Finding]:
@@ -239,13 +292,15 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check("store", "database", "the databases can be written", _store, unready=True),
     Check("lost-writes", "", "nothing that was acknowledged is missing", _lost_writes, unready=True),
     Check("disk", "part", "there is space on the disk", _disk, unready=True),
-    Check("history", "process", "objects' past is kept as long as promised", _history),
+    Check("history", "process", "objects' past is kept as long as promised, and can be read", _history),
     Check("rules", "rule set", "the managed rules are ready", _rules, unready=True),
     Check("detectors", "library", "the engine of the managed rules is complete", _detectors),
     Check("certificates", "name", "no certificate ends within three weeks", _certificates),
+    Check("secondary-zones", "zone", "every secondary zone is as its primary has it", _secondary_zones),
     Check("clock", "", "the clock goes forward", _clock),
     Check("targets", "", "every target of a flattened alias is known", _targets),
     Check("quarantine", "", "no stateful object is in quarantine", _quarantine),
+    Check("apart", "", "no class of stateful objects ended a process that others share", _apart),
     Check("credentials", "", "few unknown credentials were sent", _credentials),
     Check("backups", "", "the last backup did not fail", _backups),
     Check("alerts", "receiver", "every receiver takes its alerts", _alerts),

@@ -12,10 +12,13 @@ DAY_US = 86_400 * SECOND_US
 
 
 class Group(NamedTuple):
-    """Processes of one kind. `any_serves`: one that answers is enough to be ready."""
+    """Processes of one kind, the names of those that answer, and how many there should be.
+
+    `any_serves`: one that answers is enough, because each can do what the others do.
+    """
 
     name: str
-    live: int
+    live: tuple[str, ...]
     wanted: int
     any_serves: bool
 
@@ -34,6 +37,26 @@ class Certificate(NamedTuple):
     name: str
     path: str
     ends_us: int | None
+
+
+class FailedOrder(NamedTuple):
+    """A certificate of this zone that an authority did not issue, and why. `served`: an older one is."""
+
+    zone: str
+    error: str
+    served: bool
+
+
+class LateZone(NamedTuple):
+    """A secondary zone that no primary has confirmed for half of the time after which it expires.
+
+    `checked_us` is when one did last, 0 for never; `served`: it has not expired.
+    """
+
+    zone: str
+    problem: str
+    checked_us: int
+    served: bool
 
 
 class Past(NamedTuple):
@@ -72,8 +95,11 @@ class Facts:
     store_faults: tuple[tuple[str, str], ...] = ()  # by the database's file name
     writes_lost: str = ""  # in words, with the way on
     pasts: tuple[Past, ...] = ()
+    pasts_damaged: tuple[str, ...] = ()  # processes that could not read a part of it since they started
     certificates_fault: str = ""  # of their folder
     certificates: tuple[Certificate, ...] = ()
+    orders_failed: tuple[FailedOrder, ...] = ()
+    zones_late: tuple[LateZone, ...] = ()
     clock_back_seconds: float = 0.0  # how far it stepped back, within the last hour
     clock_behind_seconds: float = 0.0  # the newest file of the data folder is so far in the future
     managed_ruleset: bool = True
@@ -81,6 +107,7 @@ class Facts:
     libinjection_missing: str = ""  # how to get it
     rules_slow: bool = False  # Hyperscan is missing, or one that misses matches
     quarantined: int = 0
+    classes_apart: int = 0
     targets_unknown: int = 0
     refused_credentials: int = 0  # in the last five minutes
     backup_tried_us: int = 0

@@ -27,6 +27,7 @@ from edgestead.server.supervisor.holders import is_alive, process_words
 from edgestead.sqlite.witness import path_of
 
 EVENTS = "events"
+RESTORING = "restoring"  # a restore has begun and not ended
 CONTROL = "control.db"
 _SOCKET_CHARACTERS_MAX = len(f"requests-{WORKERS_MAX - 1}.sock")
 _UNIX_PATH_OCTETS_MAX = 107  # sockaddr_un.sun_path, less its NUL
@@ -48,6 +49,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     http: str | None
     https: str | None
     objects: str | None
+    dot: str | None = None
+    doh: str | None = None
     tls_dir: str | None = None
     api_host: str = ""  # as it was bound: `api_base` and `dns` name an address that a client reaches
     dns_host: str = ""

@@ -5,9 +5,10 @@ Not   sending or reading them (`server.supervisor.child`, `server.process`).
 
 A message travels once, through an inherited socket: nothing in it shows in the arguments or the environment.
 Descriptors are named by number, which is the same on both sides, but for those of an `ObjectsStart`: they
-come with it, to a process that is there already (`process.take_place`). Only control gets secrets, and the
-edge the keys of its challenges. A field that is named as one of `Config` is filled from there
-(`server.supervisor.child`), with addresses and paths as text: a setting reaches a process by one row here.
+come with it, to a process that is there already (`process.take_place`). Only control gets secrets, the
+edge the keys of its challenges, and DNS what opens TSIG keys. A field that is named as one of `Config` is
+filled from there (`server.supervisor.child`), with addresses and paths as text: a setting reaches a process
+by one row here.
 """
 
 import logging
@@ -16,6 +17,7 @@ from datetime import date
 import msgspec
 
 from edgestead.config_alerts import Receiver
+from edgestead.config_values import Acme
 from edgestead.dns.settings import DnsSettings
 from edgestead.model.call import Profile
 from edgestead.model.log_text import LogForm
@@ -73,13 +75,17 @@ class AlertsStart(Start, frozen=True, kw_only=True):
 class ControlStart(Start, frozen=True, kw_only=True):
     """`pages` are all counter pages by process name; `expected` is empty at the server's first start.
 
-    `lock_fd` is only held: it keeps the data folder taken for as long as control lives. `crs` None means the
+    `lock_fd` is only held: it keeps the data folder taken for as long as control lives. `control_life_fd` is
+    the page of `supervisor.control_life`. `crs` None means the
     system's rule set, ids that are None the well-known ones, `resolver` None the system's. `last_words_fd` is
-    the page of `supervisor.last_words`.
+    the page of `supervisor.last_words`. `objects_address` is where the objects' address is reached from here.
+    `certificates_fd` is the memory in which the edge finds certificates with their keys. `notify` as in
+    `DnsStart`: the secondaries that are known.
     """
 
     data_dir: str
     lock_fd: int
+    control_life_fd: int
     api_fd: int
     feed_fd: int
     admin_fd: int
@@ -101,13 +107,17 @@ class ControlStart(Start, frozen=True, kw_only=True):
     api_guesses: int
     metrics_open: bool
     dashboard: bool
+    dashboard_name: tuple[str, ...]
     barrier_ms: int
     silence_ms: int
+    still_ms: int
     objects_silence_ms: int
     disk_reserve_bytes: int
     quotas: Quotas = NO_QUOTAS
     history_days: int
     history_rows: int
+    audit_days: int
+    audit_mib: int
     objects_workers: int = 0
     edge_workers: int = 0
     objects_history_mib: int
@@ -115,15 +125,23 @@ class ControlStart(Start, frozen=True, kw_only=True):
     backup_hours: int
     last_words_fd: int
     kv_fd: int
+    updates_fd: int
+    objects_address: tuple[str, int] | None = None
     objects_namespaces: tuple[str, ...] = ()
+    certificates_fd: int
+    acme: Acme | None
+    acme_ca: str | None
+    notify: tuple[tuple[str, int, str], ...] = ()
 
 
 class WaitingStart(Start, frozen=True, kw_only=True):
     """A process that imports the classes of stateful objects, and then waits for an `ObjectsStart`.
 
-    `sources` are files, folders and modules; `bindings` are names that no class may have.
+    `sources` are files, folders and modules; `bindings` are names that no class may have. `nice` is added to
+    its own, for good: without privileges nothing takes it back.
     """
 
+    nice: int = 0
     sources: tuple[str, ...]
     bindings: tuple[str, ...]
     objects_apart: tuple[str, ...]
@@ -131,14 +149,16 @@ class WaitingStart(Start, frozen=True, kw_only=True):
 
 class ObjectsStart(Start, frozen=True, kw_only=True):
     """One objects process. `socket_fd` listens for HTTP, the same one for all of them. `calls` and `requests`
-    are the Unix sockets where each passes on what another one owns, `calls_fd` and `requests_fd` this one's;
-    one process alone has none.
+    are the Unix sockets where each passes on what another one owns, `calls_fd` and `requests_fd` this one's.
+    Objects are dealt out to so many `workers`; one more is for classes that went apart since.
 
-    `lock_fd` is only held, as in `ControlStart`. `ended_itself`: as in `Child`, of the life before.
+    `lock_fd` is only held, as in `ControlStart`; `control_life_fd` as there. `ended_itself`: as in `Child`,
+    of the life before.
     """
 
     folder: str
     lock_fd: int
+    control_life_fd: int
     socket_fd: int
     calls_fd: int
     requests_fd: int
@@ -146,6 +166,7 @@ class ObjectsStart(Start, frozen=True, kw_only=True):
     worker: int
     workers: int
     objects_apart: tuple[str, ...]
+    objects_contain: bool
     calls: tuple[str, ...]
     requests: tuple[str, ...]
     api_guesses: int
@@ -167,7 +188,8 @@ class EdgeStart(Start, frozen=True, kw_only=True):
     `loop_token` names this server to itself (RFC 8586). `resolver` None means the system's.
 
     All of them share the memory of `rates_fd`, and hash into it with `rates_secret`. `events_fd` is the
-    folder of events, `challenge_keys_fd` the memory of the keys that clearances are signed with.
+    folder of events, `challenge_keys_fd` the memory of the keys that clearances are signed with,
+    `certificates_fd` that of the certificates that control keeps.
     `crs` None means the system's rule set, `rules_dir` is where its compiled form is kept.
     """
 
@@ -193,6 +215,7 @@ class EdgeStart(Start, frozen=True, kw_only=True):
     rates_secret: bytes
     events_fd: int
     challenge_keys_fd: int
+    certificates_fd: int
     crs: str | None
     rules_dir: str
     managed_ruleset_id: str | None
@@ -203,16 +226,21 @@ class EdgeStart(Start, frozen=True, kw_only=True):
 class DnsStart(Start, frozen=True, kw_only=True):
     """One worker of DNS: `socket_fd` is bound (UDP) or listening (TCP).
 
+    `sibling_fds` are the sockets of the other UDP workers.
+
     `ask_fd` takes operators' questions (`server.dns.ask`). UDP workers are numbered from 0 and share
     the memory of `rates_fd`; `dns_rate` 0 means no limit.
-    `transfer_to` are the prefixes of who may have whole zones, `notify` address and port of who is told of
-    changes; both are of use over TCP only. `warm_fd` is the folder of the files from which a start is warm;
-    `run` names this run of the server in them. `control_life_fd` tells whether control lives,
-    `witness_fd` the newest change (`server.dns.alone`).
+    `transfer_to` are the prefixes of who may have whole zones (`transfer_tls`: over TLS only), `notify`
+    address, port and key of who is told of changes; both are of use over TCP only. `tsig_secret` opens the
+    keys that the feed has, `updates_path` is where control takes dynamic updates. `warm_fd` is the folder of
+    the files from which a start is warm; `run` names this run of the server in them. `control_life_fd` tells
+    whether control lives, `witness_fd` the newest change (`server.dns.alone`).
     `nameservers` are answered with `nameserver_addresses` where no zone holds them.
+    `dot_fd` and `doh_fd` (-1: none) listen for TLS with the certificates of `tls_dir`, of the TCP worker.
     """
 
     socket_fd: int
+    sibling_fds: tuple[int, ...]
     feed_path: str
     warm_fd: int
     run: str
@@ -227,4 +255,10 @@ class DnsStart(Start, frozen=True, kw_only=True):
     nameservers: tuple[str, ...]
     nameserver_addresses: tuple[str, ...]
     transfer_to: tuple[str, ...] = ()
-    notify: tuple[tuple[str, int], ...] = ()
+    transfer_tls: bool = False
+    notify: tuple[tuple[str, int, str], ...] = ()
+    tsig_secret: bytes = b""
+    updates_path: str = ""
+    dot_fd: int = -1
+    doh_fd: int = -1
+    tls_dir: str | None = None

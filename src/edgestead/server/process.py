@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
@@ -28,10 +29,14 @@ DESCRIPTORS_MAX = 64  # that come with the message of a place
 READY = b"ready"
 WAITING = b"waiting"
 CREDENTIALS = b"credentials"
+APART = b"apart"
 FAILED = b"failed "
 BEAT = b"beat"
 DOING = b"doing "
-BEAT_SECONDS = 1.0  # between two signs of life to the supervisor
+DOING_SECONDS = 1.0  # between two lines about steps of one kind
+BEAT_SECONDS = 1.0  # between two signs of life to the supervisor, at most
+CONTROL_BEAT_SECONDS = 0.25  # control's: it is missed soonest
+STILL_AFTER_SECONDS = 2 * CONTROL_BEAT_SECONDS  # without a sign of life: from then on stillness counts
 LOST = b"lost "
 HEALTH = b"health "
 REASON_OCTETS_MAX = 500  # fits in one line to the supervisor
@@ -47,6 +52,7 @@ class Status:
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
+        self._next_doing = 0.0
 
     def ready(self) -> None:
         """This process answers, with everything applied that it had to apply first."""
@@ -59,6 +65,10 @@ class Status:
     def credentials_changed(self) -> None:
         """`credentials.json` was renewed: what was copied from it is stale."""
         self._tell(CREDENTIALS)
+
+    def class_went_apart(self) -> None:
+        """The process of such classes has to run from now on."""
+        self._tell(APART)
 
     def beat(self) -> None:
         """This process goes on. Whoever has said so once says it every BEAT_SECONDS, or is ended.
@@ -75,6 +85,12 @@ class Status:
         """
         with suppress(BlockingIOError):
             self._tell(DOING + words.encode("utf-8", "replace").replace(b"\n", b" ")[:REASON_OCTETS_MAX])
+
+    def going_on(self, words: str) -> None:
+        """The same from what calls at each of very many steps: one line in DOING_SECONDS, at most."""
+        if (now := time.monotonic()) >= self._next_doing:
+            self._next_doing = now + DOING_SECONDS
+            self.doing(words)
 
     def loading(self, count: int) -> None:
         self.doing(f"{count:,} documents are loaded")
@@ -117,6 +133,7 @@ def begin_waiting(kind: type[StartT]) -> tuple[StartT, socket.socket]:
     # The supervisor gets the terminal's signals and decides; it ends its children with SIGTERM.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # `stty tostop`: stopped at each line of the log otherwise
     faulthandler.enable()  # what a fault, or the supervisor's SIGABRT, ends says where it stood
     log.configure(start.name, start.log_level, start.log_form)
     return start, messages

@@ -8,11 +8,14 @@ Not   how the room of one write is found again; objects, whose log has a reserve
     low       less, and the reserve is whole        yes         yes         ready, and a warning in the log
     reserve   less than MARGIN of its size is       values      yes         503
               free, or the reserve is not whole
-    none      nothing is left of the reserve        no          may fail    503
+    none      nothing is left of the reserve, nor   no          may fail    503
+              of what the databases own in advance
     files     fewer than FILES_MIN can be made      no          yes         503
 
 An addition is refused before the reserve is touched, so what takes the last room is somebody else: another
-program, a log, a stateful object. A deletion, a revocation or a start gives a piece of the reserve up first.
+program, a log, a stateful object. Small deletions and revocations commit into blocks that the databases own
+already (`sqlite.ahead`). When these run short, and for a large body or a start, a piece of the reserve is
+given up first; another program may take it before we do.
 The reserve is made again when there is room for it and for some additions besides; until then there are none,
 so a disk near the edge does not accept and refuse by turns.
 
@@ -107,8 +110,9 @@ def _give_piece(path: Path) -> bool:
 class Space:
     """The disk of one data folder. Safe to use from any thread.
 
-    `reserve_bytes` 0 keeps no reserve: then nothing is refused before the disk itself does. `inside_bytes` is
-    asked, while the disk is full, for the room that deleted values left in their database.
+    `reserve_bytes` 0 keeps no reserve: then nothing is refused before the disk itself does. While the disk is
+    full `inside_bytes` gives the room that deleted values left in their database, and `is_short` says whether
+    deletions may need free blocks.
     Cost of `take_room`: 1.5 µs.
     """
 
@@ -119,12 +123,14 @@ class Space:
         *,
         free: Callable[[Path], Free] = measure,
         inside_bytes: Callable[[], int] = lambda: 0,
+        is_short: Callable[[], bool] = lambda: True,
     ) -> None:
         self._folder = folder
         self._path = folder / FILE_NAME
         self._reserve_bytes = reserve_bytes
         self._free = free
         self._inside_bytes = inside_bytes
+        self._is_short = is_short
         self._door = threading.Lock()  # the reserve shrinks and grows in one thread at a time
         self._held_bytes = self._size()
         self.state = State.ENOUGH
@@ -138,10 +144,14 @@ class Space:
             state = self._state(Free(free.octets - length, free.files))
             if state in FULL and not (adds is Adds.VALUES and self._goes_inside(length, free)):
                 raise DiskFull
-        elif free.octets < ROOM_BYTES:
-            with self._door:
-                make_room(self._folder, self._free)
-                self._held_bytes = self._size()
+        elif free.octets < ROOM_BYTES and (length > INLINE_BYTES_MAX or self._is_short()):
+            self.give_room()
+
+    def give_room(self) -> None:
+        """Give up what it takes of the reserve for what needs free blocks. Blocks for the disk."""
+        with self._door:
+            make_room(self._folder, self._free)
+            self._held_bytes = self._size()
 
     def look(self) -> State:
         """What the state is now; makes the reserve again where there is room. Blocks for the disk."""
@@ -167,7 +177,8 @@ class Space:
     def _state(self, free: Free) -> State:
         whole = self._held_bytes >= self._reserve_bytes
         if not whole or free.octets < self._reserve_bytes // MARGIN:
-            return State.RESERVE if self._held_bytes or free.octets >= ROOM_BYTES else State.NONE
+            has_room = self._held_bytes or free.octets >= ROOM_BYTES or not self._is_short()
+            return State.RESERVE if has_room else State.NONE
         if free.files < FILES_MIN:
             return State.FILES
         return State.LOW if free.octets < self._reserve_bytes // LOW else State.ENOUGH

@@ -17,7 +17,7 @@ from edgestead.sqlite.objectlog.thinning import Keeping
 from edgestead.sqlite.witness import WritesLost
 from edgestead.store.files import Files
 from edgestead.store.kv import Allowance
-from edgestead.store.migrations import SchemaError
+from edgestead.store.migrations import Doing, SchemaError, quiet
 from edgestead.tables.schema import MIGRATIONS
 
 CONTROL_NAME = "control.db"
@@ -25,16 +25,25 @@ FAULTS = (SchemaError, WritesLost, apsw.Error)
 CANNOT_OPEN = (*FAULTS, OSError)
 
 
-def open_control(folder: Path, *, synced: bool = True) -> SqliteControlStore:
-    """Control's data. Without `synced` nothing is durable: for tests. Raises CANNOT_OPEN."""
-    return SqliteControlStore(folder / CONTROL_NAME, MIGRATIONS, synced=synced)
+def open_control(
+    folder: Path, *, ahead: bool = False, synced: bool = True, doing: Doing = quiet
+) -> SqliteControlStore:
+    """Control's data. With `ahead` small writes succeed on a full disk, too. Without `synced` nothing is
+    durable: for tests. `doing` is called as long as an upgrade makes progress. Raises CANNOT_OPEN.
+    """
+    return SqliteControlStore(folder / CONTROL_NAME, MIGRATIONS, ahead=ahead, synced=synced, doing=doing)
 
 
 def open_kv(
-    folder: Path, *, synced: bool = True, allowance: Callable[[str], Allowance] | None = None
+    folder: Path,
+    *,
+    ahead: bool = False,
+    synced: bool = True,
+    allowance: Callable[[str], Allowance] | None = None,
+    doing: Doing = quiet,
 ) -> SqliteKvStore:
-    """The key-values. Raises CANNOT_OPEN."""
-    return SqliteKvStore(folder, synced=synced, allowance=allowance)
+    """The key-values. `ahead` and `doing` as above. Raises CANNOT_OPEN."""
+    return SqliteKvStore(folder, ahead=ahead, synced=synced, allowance=allowance, doing=doing)
 
 
 def open_objects(
@@ -49,6 +58,7 @@ def open_objects(
     vfs: str = "",
     segment_bytes: int = SEGMENT_BYTES,
     keeping: Keeping = KEEPING,
+    doing: Doing = quiet,
 ) -> LocalObjectLog:
     """The objects of one process; `runner(name)` makes a place for slow work. Raises as `LocalObjectLog`."""
     return LocalObjectLog(
@@ -64,4 +74,5 @@ def open_objects(
         vfs=vfs,
         segment_bytes=segment_bytes,
         keeping=keeping,
+        doing=doing,
     )

@@ -19,7 +19,7 @@ from edgestead.sqlite.outbox import DELETE_LIVES_UPTO, INSERT_LIFE, LIST_LIVES, 
 from edgestead.sqlite.writer import Listener
 from edgestead.store.changes import LIVES_MAX, TAIL_BYTES_MAX, TAIL_ROWS_MAX
 from edgestead.store.control import Committed, Reader, Row, Transaction
-from edgestead.store.migrations import Migration
+from edgestead.store.migrations import Doing, Migration, quiet
 
 T = TypeVar("T")
 
@@ -39,8 +39,10 @@ class SqliteControlStore:
         new_feed_id: Callable[[], str] = lambda: secrets.token_hex(16),
         tail_rows_max: int = TAIL_ROWS_MAX,
         tail_bytes_max: int = TAIL_BYTES_MAX,
+        ahead: bool = False,
         synced: bool = True,
         vfs: str | None = None,
+        doing: Doing = quiet,
     ) -> None:
         """Open, create or upgrade the database; the caller has the folder's lock.
 
@@ -53,8 +55,10 @@ class SqliteControlStore:
             name="control-writer",
             outbox=partial(Outbox, tail_rows_max=tail_rows_max, tail_bytes_max=tail_bytes_max),
             prepare=lambda db, outbox: lives.extend(_begin_life(db, new_feed_id(), outbox.head)),
+            ahead=ahead,
             synced=synced,
             vfs=vfs,
+            doing=doing,
         )
         self._readers, self._writer = self.database.readers, self.database.writer
         self.feed = SqliteFeed(self, lives)

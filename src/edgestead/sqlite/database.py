@@ -9,20 +9,23 @@ from pathlib import Path
 
 import apsw
 
+from edgestead.sqlite.ahead import Ahead, NoAhead
 from edgestead.sqlite.connection import open_writer, pragma
 from edgestead.sqlite.migrate import migrate
 from edgestead.sqlite.outbox import NoOutbox, Outbox
 from edgestead.sqlite.readers import Readers
 from edgestead.sqlite.witness import Witness, check, read_file
 from edgestead.sqlite.writer import Writer
-from edgestead.store.migrations import Migration
+from edgestead.store.migrations import Doing, Migration, quiet
 
 
 class Database:
     """Create or upgrade, and open. `migrations` by part; `prepare` is the last step before writes are
     possible.
 
-    Without `synced` a commit is not durable when it is acknowledged: for tests that wait for no disk.
+    `ahead` allocates blocks in advance, so that small commits succeed on a full disk: for the process that
+    owns the file. Without `synced` a commit is not durable when it is acknowledged: for tests that wait for
+    no disk. `doing` is called as long as an upgrade makes progress.
     Raises SchemaError and its children, WritesLost, OSError, apsw.Error.
     """
 
@@ -34,29 +37,41 @@ class Database:
         name: str,
         outbox: Callable[[apsw.Connection], Outbox] = lambda db: NoOutbox(),
         prepare: Callable[[apsw.Connection, Outbox], None] = lambda db, outbox: None,
+        ahead: bool = False,
         synced: bool = True,
         vfs: str | None = None,
+        doing: Doing = quiet,
     ) -> None:
         noted = read_file(path)
         self._db = open_writer(path, vfs=vfs)
+        self._ahead = NoAhead(self._db)
         try:
-            migrate(self._db, path, migrations)
+            if ahead:
+                self._ahead = Ahead(self._db, path)
+            migrate(self._db, path, migrations, doing)
             check(path, noted, self._db)
             self._witness = Witness(path)
             appended = outbox(self._db)
             prepare(self._db, appended)
             if not synced:
                 pragma(self._db, "synchronous", "OFF")
+            self._ahead.begin()
         except BaseException:
             self._db.close()
+            self._ahead.close()
             raise
         self.readers = Readers(path)
-        self.writer = Writer(self._db, appended, self._witness, name=name)
+        self.writer = Writer(self._db, appended, self._witness, self._ahead, name=name)
 
     @property
     def trouble(self) -> str:
         """Why the last group of writes could not be committed; "" when it could."""
         return self.writer.trouble
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the next small writes may need free blocks of the disk."""
+        return self._ahead.is_short
 
     def probe(self) -> None:
         """Write without changing anything, to detect that the disk works again. Blocks; never raises."""
@@ -81,4 +96,5 @@ class Database:
         try:
             self._db.close()  # its last checkpoint may fail
         finally:
+            self._ahead.close()
             self._witness.close()

@@ -36,7 +36,7 @@ from edgestead.store.kv import (
     Page,
     Pair,
 )
-from edgestead.store.migrations import Migration
+from edgestead.store.migrations import Doing, Migration, quiet
 
 DATABASE_NAME = "kv.db"
 BLOBS_NAME = "kv-blobs"
@@ -137,12 +137,21 @@ class SqliteKvStore:
         folder: Path,
         *,
         blobs: BlobStore | None = None,
+        ahead: bool = False,
         synced: bool = True,
         allowance: Callable[[str], Allowance] | None = None,
+        doing: Doing = quiet,
     ) -> None:
         self._allowance = allowance
         self.blobs = blobs or FileBlobs(folder / BLOBS_NAME)
-        self.database = Database(folder / DATABASE_NAME, {"kv": MIGRATIONS}, name="kv-writer", synced=synced)
+        self.database = Database(
+            folder / DATABASE_NAME,
+            {"kv": MIGRATIONS},
+            name="kv-writer",
+            ahead=ahead,
+            synced=synced,
+            doing=doing,
+        )
         self._readers, self._writer = self.database.readers, self.database.writer
         self._blobs_swept_s = -math.inf
 

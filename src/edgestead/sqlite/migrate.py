@@ -7,14 +7,17 @@ A crash at any moment leaves whole migrations only; the next start continues aft
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import apsw
 
 from edgestead.sqlite.connection import pragma, sync_folder
-from edgestead.store.migrations import Applied, Migration, MigrationFailed, Parts, pending
+from edgestead.store.migrations import Applied, Doing, Migration, MigrationFailed, Parts, pending, quiet
 
 BACKUPS_KEPT = 3  # newest; one is a whole copy of the database
+STEPS_TOLD = 10_000  # of SQLite's machine, between two calls of `doing`: a millisecond, without the disk
 
 CREATE_SCHEMA = """CREATE TABLE IF NOT EXISTS schema (
   part text NOT NULL, number integer NOT NULL, name text NOT NULL, checksum text NOT NULL,
@@ -24,7 +27,7 @@ LIST_APPLIED = "SELECT part, number, checksum FROM schema"
 INSERT_APPLIED = "INSERT INTO schema (part, number, name, checksum) VALUES (?, ?, ?, ?)"
 
 
-def migrate(db: apsw.Connection, path: Path, parts: Parts) -> Path | None:
+def migrate(db: apsw.Connection, path: Path, parts: Parts, doing: Doing = quiet) -> Path | None:
     """Apply what is missing; returns the backup made before an upgrade, None when none was needed.
 
     The caller is the only writer (it has the folder's lock).
@@ -35,15 +38,32 @@ def migrate(db: apsw.Connection, path: Path, parts: Parts) -> Path | None:
     steps = pending(parts, done)
     if not steps:
         return None
-    backup = _back_up(db, path, done) if done else None
+    with _telling(db, doing, f"copying {path.name} before its upgrade"):
+        backup = _back_up(db, path, done) if done else None
     db.execute(CREATE_SCHEMA).fetchall()
     pragma(db, "foreign_keys", "OFF")  # rebuilding a table that others refer to; checked before each commit
     try:
         for part, step in steps:
-            _apply(db, part, step)
+            with _telling(db, doing, f"upgrading {path.name}: {part}/{step.number} ({step.name})"):
+                _apply(db, part, step)
     finally:
         pragma(db, "foreign_keys", "ON")
     return backup
+
+
+@contextmanager
+def _telling(db: apsw.Connection, doing: Doing, words: str) -> Iterator[None]:
+    """Call `doing` as long as statements make progress: one may take minutes with a large database."""
+
+    def told() -> bool:
+        doing(words)
+        return False  # or the statement would be interrupted
+
+    db.set_progress_handler(told, STEPS_TOLD)
+    try:
+        yield
+    finally:
+        db.set_progress_handler(None)
 
 
 def applied(db: apsw.Connection) -> Applied:

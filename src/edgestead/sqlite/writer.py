@@ -19,7 +19,9 @@ from typing import Any
 import apsw
 
 from edgestead.model.refusals import Unavailable
-from edgestead.sqlite.connection import STORAGE_ERRORS, is_full, let_journal_grow, unavailable
+from edgestead.model.seldom import Seldom
+from edgestead.sqlite.ahead import NoAhead
+from edgestead.sqlite.connection import STORAGE_ERRORS, is_full, unavailable
 from edgestead.sqlite.outbox import Outbox
 from edgestead.sqlite.transaction import SqliteTransaction
 from edgestead.sqlite.witness import COUNT_COMMITS, SELECT_COMMITS, TOUCH, Noted, Witness
@@ -60,6 +62,7 @@ class Writer:
         db: apsw.Connection,
         outbox: Outbox,
         witness: Witness,
+        ahead: NoAhead,
         *,
         name: str = "control-writer",
         monotonic: Callable[[], float] = time.monotonic,
@@ -67,9 +70,11 @@ class Writer:
         self._db = db
         self._outbox = outbox
         self._witness = witness
+        self._ahead = ahead
         self._changes = db.total_changes()  # of rows, at the last commit: a group without any is not counted
         self._commits = _number(db, SELECT_COMMITS)
         self._monotonic = monotonic
+        self._failures = Seldom(now=monotonic)  # on a full disk each of many writes fails
         self.groups = 0  # that are over: it grows after the commit and before any caller is answered
         self._listeners: tuple[Listener, ...] = ()
         self._commit_listeners: tuple[Listener, ...] = ()
@@ -108,7 +113,7 @@ class Writer:
     def let_journal_grow(self, grow: bool) -> None:
         """Set whether the journal may take disk space, from the next commits on. Blocks."""
         with suppress(Unavailable):
-            self.write(lambda tx: let_journal_grow(self._db, grow)).result()
+            self.write(lambda tx: self._ahead.let_journal_grow(grow)).result()
 
     def lose(self) -> None:
         """Acknowledge nothing more, including queued writes: the file was removed or replaced."""
@@ -153,7 +158,10 @@ class Writer:
             changes = self._commit()
         except BaseException as error:
             # A function may have raised because of another one's change that is undone now: all run again.
-            log.error("a group of %d writes could not be committed: %r", len(done), error)
+            if times := self._failures.happened():
+                log.error(
+                    "a group of writes could not be committed: %r (%d since the last line)", error, times
+                )
             self.trouble = unavailable(error).message if is_full(error) else str(error)
             self._undo()
             for job in done:
@@ -166,6 +174,7 @@ class Writer:
         for job in done:
             job.settle()
         self._tell(self._listeners, changes)
+        self._ahead.keep()
         return jobs[len(done) :]
 
     def _run_functions(self, jobs: list[_Job]) -> int:
@@ -220,6 +229,8 @@ class Writer:
             return ()
         self._outbox.write_down()
         changed = self._count_commit()
+        if changed:
+            self._ahead.check()
         self._db.execute("COMMIT")
         if changed:
             self._witness.note(Noted(self._commits, self._outbox.head))

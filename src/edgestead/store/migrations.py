@@ -7,7 +7,7 @@ A part ("store", "tables") numbers its migrations 1, 2, 3 … A script that was 
 checksum is stored in the database, and a database with other scripts than this program's is refused.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 
 import msgspec
@@ -46,6 +46,13 @@ class Migration(msgspec.Struct, frozen=True):
 
 Parts = Mapping[str, Sequence[Migration]]
 Applied = Mapping[tuple[str, int], str]  # (part, number) → checksum
+
+Doing = Callable[[str], None]
+"""Called with what is done, again and again while there is progress (an upgrade, a recovery)."""
+
+
+def quiet(words: str) -> None:
+    """The `Doing` of callers who do not want to know."""
 
 
 def pending(parts: Parts, applied: Applied) -> list[tuple[str, Migration]]:

@@ -10,17 +10,23 @@ how a module of `tables` is written.
 from edgestead.store.migrations import Migration
 from edgestead.tables import (
     accounts,
+    audit,
+    certificates,
     custom_nameservers,
     dated_uses,
     flattened,
     history,
     namespaces,
+    passkeys,
+    people,
     record_notes,
     records,
     rulesets,
     settings,
+    signing,
     token_log,
     tokens,
+    tsig_keys,
     zones,
 )
 
@@ -42,4 +48,11 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(15, "what flattened names hang on, by place", flattened.BY_PLACE),
     Migration(16, "settings of records as they were set", records.SETTINGS_AS_SET),
     Migration(17, "which token made which", tokens.PARENTS),
+    Migration(18, "the audit log", audit.CREATE),
+    Migration(19, "roles, passwords and invitations", people.CREATE),
+    Migration(20, "signing keys and signed names", signing.CREATE),
+    Migration(21, "passkeys", passkeys.CREATE),
+    Migration(22, "TSIG keys", tsig_keys.CREATE),
+    Migration(23, "rolls of signing keys", signing.ROLLS),
+    Migration(24, "certificates", certificates.CREATE),
 )

@@ -68,7 +68,7 @@ SELECT_EDITABLE = (
     " (select f.floor_sequence from history_floors f where f.zone_id = z.id), 0),"
     " a.value, s.id, s.value from zones z"
     " left join settings a on a.scope_id = z.account_id and a.id = ?"
-    " left join settings s on s.scope_id = z.id and (s.id >= ? and s.id < ? or s.id in (?, ?, ?))"
+    " left join settings s on s.scope_id = z.id and (s.id >= ? and s.id < ? or s.id in (?, ?, ?, ?))"
     " where z.id = ?"
 )
 SELECT_AFTER = f"select {COLUMNS} from zones where id > ? order by id limit ?"
@@ -76,6 +76,9 @@ SELECT_STATE = "select name, record_count, version from zones where id = ?"
 SELECT_ACCOUNT_ID = "select account_id from zones where id = ?"
 SELECT_NAMES = "select name from zones where account_id = ? order by name limit 1000"
 SELECT_ID_BY_NAME = "select id from zones where name = ?"
+SELECT_NAMES_BELOW = (
+    "select name from zones where length(name) > ? and substr(name, length(name) - ?) = ? order by name"
+)
 SELECT_RECORDS_OF_ACCOUNT = "select sum(record_count) from zones where account_id = ?"
 SELECT_OF_ACCOUNT = f"select {COLUMNS} from zones where account_id = ? order by id limit ?"
 SELECT_BY_SETTING = (
@@ -134,12 +137,12 @@ def zone(reader: Reader, zone_id: str) -> ZoneRow | None:
 
 
 class SettingsWanted(NamedTuple):
-    """Which settings `editable` reads: one of the account; of the zone a range of ids and three more."""
+    """Which settings `editable` reads: one of the account; of the zone a range of ids and four more."""
 
     of_account: str
     first: str
     end: str
-    others: tuple[str, str, str]
+    others: tuple[str, str, str, str]
 
 
 class Editable(NamedTuple):
@@ -197,6 +200,13 @@ def account_id(reader: Reader, zone_id: str) -> str | None:
 def id_by_name(reader: Reader, name: str) -> str | None:
     found = reader.row(SELECT_ID_BY_NAME, (name,))
     return found[0] if found else None
+
+
+def names_below(reader: Reader, name: str) -> list[str]:
+    """Zones of the server that lie below a name. Without an index."""
+    suffix = f".{name}"
+    found = reader.rows(SELECT_NAMES_BELOW, (len(suffix), len(suffix) - 1, suffix))
+    return [below for (below,) in found]
 
 
 def records_of_account(reader: Reader, account_id: str) -> int:

@@ -25,6 +25,7 @@ from types import ModuleType, TracebackType
 from typing import Any, Self, TypeVar
 
 from edgestead.objects.errors import UnknownClass
+from edgestead.objects.operate.operations import Operations
 from edgestead.objects.operate.shapes import Moment
 from edgestead.objects.runtime.calls import Reply, pack_arguments, unpack
 from edgestead.objects.runtime.classes import ClassInfo, StatefulObject, describe
@@ -250,12 +251,16 @@ class ObjectNode:
 
     # alarms and the past
 
+    @property
+    def _operations(self) -> Operations:
+        return Operations(self._life.node)
+
     def run_alarm(self, of: Handle) -> bool:
         """Run an object's alarm handler now, whenever it is due; False when no alarm is set.
 
         What the handler raises sets a retry, as ever; `inside(of, lambda self: self.alarm())` raises it.
         """
-        return self._run(self._life.node.operations.run_alarm(of._ref))
+        return self._run(self._operations.run_alarm(of._ref))
 
     def release(self, of: Handle) -> bool:
         """Let an object run again whose alarm was under way in three crashes; False when it may anyway."""
@@ -264,7 +269,7 @@ class ObjectNode:
     def bookmark(self, of: Handle, at: datetime | None = None) -> str:
         """The bookmark of an object as it is, or was at a time. Raises BookmarkError."""
         time_ms = None if at is None else _microseconds(at) // 1_000
-        return self._run(self._life.node.operations.bookmark(of._ref, time_ms))
+        return self._run(self._operations.bookmark(of._ref, time_ms))
 
     def restore(self, of: Handle, to: str | datetime) -> str:
         """Take an object back to a bookmark or a time, now; gives the bookmark that undoes it.
@@ -272,15 +277,15 @@ class ObjectNode:
         Objects of both backends, whatever their class says. Raises BookmarkError: nothing was changed.
         """
         bookmark = self.bookmark(of, to) if isinstance(to, datetime) else to
-        return self._run(self._life.node.operations.restore(of._ref, bookmark))
+        return self._run(self._operations.restore(of._ref, bookmark))
 
     def undo(self, of: Handle) -> str:
         """Take back the last restore; gives what undoes that. Raises BookmarkError when there was none."""
-        return self._run(self._life.node.operations.undo(of._ref))
+        return self._run(self._operations.undo(of._ref))
 
     def timeline(self, of: Handle) -> list[Moment]:
         """The moments that an object can be taken back to, newest first."""
-        return self._run(self._life.node.operations.timeline(of._ref))
+        return self._run(self._operations.timeline(of._ref))
 
     # processes
 

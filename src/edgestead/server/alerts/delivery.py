@@ -28,6 +28,8 @@ from edgestead.health.messages import Payload
 
 SOCKET_SECONDS: Final = 10.0
 DELIVERY_SECONDS: Final = 30.0
+CUT_AGAIN_SECONDS: Final = 1.0  # between two cuts of what goes on behind its deadline
+SMTP_READY: Final = 220  # RFC 5321 §4.2: "service ready", the only banner to go on with
 SECRET_BYTES_MAX: Final = 4_096  # of a file with a password or token
 ANSWER_BYTES_MAX: Final = 4_096  # of which the first line is shown when it is a refusal
 WORDS_MAX: Final = 200  # characters of why a delivery failed
@@ -80,13 +82,17 @@ def _mail(receiver: Receiver, content: Payload, now_us: int) -> None:
     message_id = f"<{identity.hexdigest()[:32]}@{sender.rpartition('@')[2]}>"
     mail = messages.mail(content, sender, receiver.email_to, message_id)
     client: smtplib.SMTP
-    host, port = receiver.smtp_host, receiver.smtp_port
     if receiver.smtp_security == "tls":
-        client = smtplib.SMTP_SSL(host, port, timeout=SOCKET_SECONDS, context=_tls(receiver))
+        client = smtplib.SMTP_SSL(timeout=SOCKET_SECONDS, context=_tls(receiver))
     else:
-        client = smtplib.SMTP(host, port, timeout=SOCKET_SECONDS)
+        client = smtplib.SMTP(timeout=SOCKET_SECONDS)
+    # A constructor with a host connects, and reads the banner, before a deadline can know the socket.
+    client._host = receiver.smtp_host  # type: ignore[attr-defined]  # what TLS looks for in a certificate
     try:
         with _deadline(lambda: client.sock):
+            code, said = client.connect(receiver.smtp_host, receiver.smtp_port)
+            if code != SMTP_READY:
+                raise smtplib.SMTPConnectError(code, said)
             if receiver.smtp_security == "starttls":
                 client.starttls(context=_tls(receiver))
             if receiver.smtp_user:
@@ -103,21 +109,27 @@ def _mail(receiver: Receiver, content: Payload, now_us: int) -> None:
 
 @contextmanager
 def _deadline(socket_of: Callable[[], socket.socket | None]) -> Iterator[None]:
-    """Cut the connection after DELIVERY_SECONDS: what waits for it then fails."""
+    """Cut the connection after DELIVERY_SECONDS: what waits for it then fails.
+
+    Again and again, because one that is made only afterwards, or wrapped in TLS just then, is missed.
+    """
+    over = threading.Event()
 
     def cut() -> None:
-        if (held := socket_of()) is not None:
-            with suppress(OSError):
-                held.shutdown(socket.SHUT_RDWR)
+        seconds = DELIVERY_SECONDS
+        while not over.wait(seconds):
+            seconds = CUT_AGAIN_SECONDS
+            if (held := socket_of()) is not None:
+                with suppress(OSError):
+                    held.shutdown(socket.SHUT_RDWR)
 
-    timer = threading.Timer(DELIVERY_SECONDS, cut)
-    timer.daemon = True
-    timer.start()
+    cutting = threading.Thread(target=cut, name="deadline", daemon=True)
+    cutting.start()
     try:
         yield
     finally:
-        timer.cancel()
-        timer.join()
+        over.set()
+        cutting.join()
 
 
 def _tls(receiver: Receiver) -> ssl.SSLContext:

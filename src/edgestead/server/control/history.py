@@ -1,4 +1,4 @@
-"""Forgetting what the histories of zones and tokens need not keep any longer.
+"""Forgetting what the histories of zones and tokens, and the audit log, need not keep any longer.
 
 Owns  when it happens.
 Not   deciding how long: that is configuration.
@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from edgestead.model.refusals import Unavailable
 from edgestead.rest.context import Barrier
+from edgestead.usecases import audit
 from edgestead.usecases.access import token_log
 from edgestead.usecases.zone import history
 
@@ -22,10 +23,20 @@ log = logging.getLogger(__name__)
 class HistoryPart:
     """Make, open and close it on one loop."""
 
-    def __init__(self, data: Barrier, *, days: int, rows_max: int, now_us: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        data: Barrier,
+        *,
+        days: int,
+        rows_max: int,
+        audit_days: int,
+        audit_octets_max: int,
+        now_us: Callable[[], int],
+    ) -> None:
         self._data = data
         self._days = days
         self._rows_max = rows_max
+        self._audit_days, self._audit_octets_max = audit_days, audit_octets_max
         self._now_us = now_us
         self._forgetting: asyncio.Task[None] | None = None
 
@@ -44,6 +55,7 @@ class HistoryPart:
         for zone_id, sequence in due:
             await self._forget_zone(zone_id, sequence)
         await self._forget_tokens(older_than_us)
+        await self._forget_audit()
 
     async def _forget_zone(self, zone_id: str, sequence: int) -> None:
         while True:
@@ -54,6 +66,16 @@ class HistoryPart:
     async def _forget_tokens(self, older_than_us: int) -> None:
         while True:
             if not await self._data.write(lambda tx: token_log.forget(tx, self._rows_max, older_than_us)):
+                return
+            await asyncio.sleep(SLICE_PAUSE_SECONDS)
+
+    async def _forget_audit(self) -> None:
+        older_than_us = history.days_ago(self._now_us(), self._audit_days)
+        floor = await self._data.read_long(
+            lambda reader: audit.due(reader, self._audit_octets_max, older_than_us)
+        )
+        while True:
+            if not floor or not await self._data.write(lambda tx: audit.forget(tx, floor)):
                 return
             await asyncio.sleep(SLICE_PAUSE_SECONDS)
 

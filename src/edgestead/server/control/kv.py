@@ -17,6 +17,7 @@ from edgestead.rest.kv_data import KvData
 from edgestead.server import stores
 from edgestead.store.control import ControlStore
 from edgestead.store.kv import Allowance
+from edgestead.store.migrations import Doing, quiet
 from edgestead.usecases.kv import namespaces
 
 SWEEP_SECONDS = 30  # expired rows, and rows of deleted namespaces
@@ -35,10 +36,17 @@ class KvPart:
     """Made before the loop runs, so that a broken database stops the start. Raises `stores.CANNOT_OPEN`."""
 
     def __init__(
-        self, data_dir: Path, control: ControlStore, quotas: Quotas = NO_QUOTAS, *, now_s: Now = time.time
+        self,
+        data_dir: Path,
+        control: ControlStore,
+        quotas: Quotas = NO_QUOTAS,
+        *,
+        ahead: bool = False,
+        now_s: Now = time.time,
+        doing: Doing = quiet,
     ) -> None:
         allowance = partial(_allowance, control, quotas) if namespaces.have_quota(quotas) else None
-        self._store = stores.open_kv(data_dir, allowance=allowance)
+        self._store = stores.open_kv(data_dir, ahead=ahead, allowance=allowance, doing=doing)
         self.database = self._store.database
         self._control = control
         self._now_s = now_s

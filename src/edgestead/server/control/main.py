@@ -28,25 +28,28 @@ from edgestead.model.budgets.table import CREDENTIALS_UPLOADS
 from edgestead.model.call import Profile
 from edgestead.model.counters import slot
 from edgestead.model.refusals import Unavailable
-from edgestead.model.room import Adds
 from edgestead.rest.app import Application
 from edgestead.rest.context import AppContext, Draws
 from edgestead.rest.guesses import Guesses
 from edgestead.rest.log import BatchedLog
 from edgestead.rest.quota import Quota
-from edgestead.server import credentials, process, stores
+from edgestead.server import credentials, process, seal, stores
 from edgestead.server.alerts import state_file as alerts_state
-from edgestead.server.control import first_account
+from edgestead.server.control import authorities, first_account, secondaries
 from edgestead.server.control import managed as managed_part
+from edgestead.server.control.certificates import CertificatesPart
 from edgestead.server.control.dashboard import Dashboard
+from edgestead.server.control.following import follow_events
 from edgestead.server.control.history import HistoryPart
 from edgestead.server.control.kv import KvPart
 from edgestead.server.control.kv_socket import KvSocket
 from edgestead.server.control.storage_watch import StorageWatch
 from edgestead.server.control.store import ControlData, CountingPublisher
+from edgestead.server.control.updates import UpdateSocket
 from edgestead.server.control.upkeep import Upkeep
 from edgestead.server.control.uses import UsesPart
 from edgestead.server.credentials import Credentials
+from edgestead.server.dns.notices import Inbox
 from edgestead.server.errors import StartError
 from edgestead.server.folder import EVENTS
 from edgestead.server.health.clock import ClockWatch, newest_file_us
@@ -54,17 +57,23 @@ from edgestead.server.health.control_part import HealthPart
 from edgestead.server.messages import DNS_GROUP, OBJECTS_GROUP, ControlStart
 from edgestead.server.space import Space, make_room
 from edgestead.server.supervisor.admin import serve_admin
+from edgestead.server.supervisor.control_life import ControlLife
 from edgestead.server.supervisor.renewal import REVOKES_OTHERS
 from edgestead.sqlite.control import SqliteControlStore
 from edgestead.store.control import Transaction
 from edgestead.tables import flattened
+from edgestead.usecases import audit
 from edgestead.usecases.access import identities
 from edgestead.usecases.access.identities import FedAccess
 from edgestead.usecases.kv import namespaces
 from edgestead.usecases.platform import Platform
-from edgestead.usecases.serving import edge_feed
+from edgestead.usecases.serving import edge_feed, owners
+from edgestead.usecases.serving.keys import Seal
 
 DRAIN_SECONDS = 8  # for requests under way at the end; below the supervisor's own limit
+SWITCH_SECONDS = 0.0005
+"""How long the threads of commits and of log lines may keep the interpreter from the loop, which gives it up
+several times for each request. Python's 5 ms were seen in the 99th percentile beside a flood."""
 _CONSUMERS = slot("edge_feed_consumers")
 _SEQUENCE = slot("edge_feed_sequence")
 _GUESSES = slot("edge_api_refused_credentials_total")
@@ -81,16 +90,18 @@ Install = Callable[[Transaction], None]
 
 def main() -> None:
     start = process.begin(ControlStart)
+    sys.setswitchinterval(SWITCH_SECONDS)
     status = process.Status(start.status_fd)
     clock = ClockWatch(newest_file_us(Path(start.data_dir)))
     make_room(Path(start.data_dir))  # opening a database writes to it
+    ahead = start.disk_reserve_bytes > 0
     try:
-        store = stores.open_control(Path(start.data_dir))
+        store = stores.open_control(Path(start.data_dir), ahead=ahead, doing=status.going_on)
     except stores.CANNOT_OPEN as error:
         status.failed(f"control.db cannot be opened: {error}")
         sys.exit(1)
     try:
-        kv = KvPart(Path(start.data_dir), store, start.quotas)
+        kv = KvPart(Path(start.data_dir), store, start.quotas, ahead=ahead, doing=status.going_on)
     except stores.CANNOT_OPEN as error:
         status.failed(f"kv.db cannot be opened: {error}")
         sys.exit(1)
@@ -131,23 +142,38 @@ class Control:
         self._pages = {name: process.page(fd) for name, fd in start.pages.items()}
         self._access = FedAccess()
         store.on_commit(self._access.committed)
+        feed = socket.socket(fileno=start.feed_fd)
+        self._feed_path = str(feed.getsockname())
         self._publisher = CountingPublisher(
             self._page,
             store.feed,
-            socket.socket(fileno=start.feed_fd),
+            feed,
             barrier_ms=start.barrier_ms,
             silence_ms=start.silence_ms,
+            still_ms=start.still_ms,
             leases={OBJECTS_GROUP: Leased(frozenset(identities.KINDS), start.objects_silence_ms)},
         )
         self._data = ControlData(store, self._publisher, self._page)
         self._history = HistoryPart(
-            self._data, days=start.history_days, rows_max=start.history_rows, now_us=_now_us
+            self._data,
+            days=start.history_days,
+            rows_max=start.history_rows,
+            now_us=_now_us,
+            audit_days=start.audit_days,
+            audit_octets_max=start.audit_mib << 20,
         )
         self._uses = UsesPart(self._data)
+        self._seal = Seal(partial(seal.load_or_make, self._data_dir))
+        self._certificates = CertificatesPart(self._data, self._seal, start.certificates_fd, _now_us)
         self._resolver = Address(*start.resolver) if start.resolver else None
         self._log = BatchedLog(sys.stderr.fileno(), level=start.log_level, form=start.log_form)
         self._renewing = asyncio.Lock()
-        self._space = Space(self._data_dir, start.disk_reserve_bytes, inside_bytes=kv.free_bytes)
+        self._space = Space(
+            self._data_dir,
+            start.disk_reserve_bytes,
+            inside_bytes=kv.free_bytes,
+            is_short=self._is_short,
+        )
         kv.data.check_room = self._space.take_room
         self._storage = StorageWatch(
             self._data_dir,
@@ -172,15 +198,20 @@ class Control:
             has_managed_ruleset=self._managed is not None,
             set_levels=self._set_levels,
             failing_sinks=lambda: alerts_state.read(self._data_dir).failing,
+            kept_certificates=self._certificates.kept,
+            late_zones=lambda: secondaries.late(self._data, _now_us()),
             say=status.health,
             now_us=_now_us,
         )
 
     async def run(self) -> None:
         """Until SIGTERM; returns when every acknowledged write is on disk."""
+        ControlLife(self._start.control_life_fd, writes=True).opens()
         await self._install(self._start.credentials, self._write_at_once)
         self._store.read(self._access.refresh)  # once: from here on each commit tells what it changed
         await asyncio.wrap_future(self._store.write(edge_feed.settle))
+        await asyncio.wrap_future(self._store.write(owners.settle))
+        await self._certificates.open()  # before the feed: an edge process that has that serves
         self._data.open(Expected(c.pid, c.pidfd, c.group) for c in self._start.expected)
         self._kv.open()
         self._history.open()
@@ -188,12 +219,20 @@ class Control:
         await asyncio.to_thread(self._storage.look)
         self._storage.open()
         context = self._context()
-        upkeep = Upkeep(self._data, context.platform, self._resolver, self._page, _now_us)
+        notices = Inbox(self._feed_path)
+        upkeep = Upkeep(self._data, context.platform, self._resolver, self._page, _now_us, notices.take)
         upkeep.open()
+        ordering = authorities.orders_of(self._start, self._data, context.platform, self._page, upkeep.call)
+        if ordering is not None:
+            ordering.open()
         await self._health.open()
         app, ended = Application(context), asyncio.Event()
         dashboard = Dashboard(
-            app, lambda: credentials.load_or_make(self._data_dir), enabled=self._start.dashboard
+            app,
+            lambda: credentials.load_or_make(self._data_dir),
+            enabled=self._start.dashboard,
+            objects=self._start.objects_address,
+            names=self._start.dashboard_name,
         )
         dashboard.open()
         server = Server(dashboard, app.refuse, connections=context.connections, stalled=app.stalled)
@@ -205,20 +244,30 @@ class Control:
         )
         kv_socket = self._make_kv_socket()
         await kv_socket.open(socket.socket(fileno=self._start.kv_fd))
+        update_socket = UpdateSocket(self._data, context.platform, self._start.profile, _now_us)
+        await update_socket.open(socket.socket(fileno=self._start.updates_fd))
         beating = asyncio.create_task(self._beat())
+        following = asyncio.create_task(follow_events(context))
         try:
             await server.open([socket.socket(fileno=self._start.api_fd)])
             process.rest_collector()
             self._status.ready()
             await ended.wait()
+            dashboard.close()
             await server.close(DRAIN_SECONDS)
         finally:
             beating.cancel()
+            following.cancel()
             dashboard.close()
             admin.close()
             kv_socket.close()
+            update_socket.close()
             self._health.close()
+            self._certificates.close()
             upkeep.close()
+            if ordering is not None:
+                ordering.close()
+            notices.close()
             self._storage.close()
             self._history.close()
             await self._uses.close()
@@ -230,7 +279,7 @@ class Control:
         """Tell the supervisor that this loop turns."""
         while True:
             self._status.beat()
-            await asyncio.sleep(process.BEAT_SECONDS)
+            await asyncio.sleep(process.CONTROL_BEAT_SECONDS)
 
     def _context(self) -> AppContext:
         start = self._start
@@ -245,6 +294,8 @@ class Control:
                 quotas=start.quotas,
                 new_id=_new_id,
                 managed=self._managed,
+                seal=self._seal,
+                orders_certificates=start.acme is not None,
             ),
             profile=start.profile,
             as_of=start.as_of,
@@ -276,7 +327,7 @@ class Control:
 
     def _metrics(self) -> str:
         self._health.show()
-        self._page.set(_CONSUMERS, self._publisher.live(DNS_GROUP))
+        self._page.set(_CONSUMERS, len(self._publisher.live(DNS_GROUP)))
         self._page.set(_SEQUENCE, self._store.feed.head())
         self._page.set(_WAITING, self._store.waiting)
         self._set_levels()
@@ -287,10 +338,22 @@ class Control:
         for gauge, level in zip(_FLATTENING, self._data.read(flattened.counts), strict=True):
             self._page.set(gauge, level)
 
-    async def _install(self, kept: Credentials, write: Callable[[Install], Awaitable[None]]) -> None:
-        """Make database and file agree on who is let in; the commit tells memory."""
+    def _is_short(self) -> bool:
+        return self._store.database.is_short or self._kv.database.is_short
+
+    async def _install(
+        self, kept: Credentials, write: Callable[[Install], Awaitable[None]], command: str = ""
+    ) -> None:
+        """Make database and file agree on who is let in; a `command` asked for it."""
         owned = self._store.read(lambda reader: first_account.owner_of(reader, kept))
-        await write(first_account.install(owned, _now_us(), _new_id))
+        install = first_account.install(owned, _now_us(), _new_id)
+
+        def noted(tx: Transaction) -> None:
+            install(tx)
+            if command:
+                audit.note_command(tx, _now_us(), command, "credentials", owned.account_id)
+
+        await write(noted)
         first_account.settle_file(self._data_dir, kept, owned)
 
     async def _write_at_once(self, fn: Install) -> None:
@@ -305,12 +368,12 @@ class Control:
     async def _renew(self, command: str) -> None:
         """New secrets: in the file first, because a start makes the database follow the file."""
         async with self._renewing:
-            self._space.take_room(Adds.NOTHING)
+            self._space.give_room()  # for files, which the databases' own blocks do not help
             kept = credentials.load_or_make(self._data_dir)
             renewed = credentials.renewed(kept, revoke_others=REVOKES_OTHERS[command])
             credentials.write(self._data_dir, renewed)
             try:
-                await self._install(renewed, self._write_and_settle)
+                await self._install(renewed, self._write_and_settle, command)
             except Unavailable:
                 credentials.write(self._data_dir, kept)
                 raise

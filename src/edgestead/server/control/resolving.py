@@ -1,7 +1,7 @@
-"""The addresses of a name outside our zones, asked of a recursive resolver.
+"""The addresses of a name outside our zones, and the DS records of ours, asked of a recursive resolver.
 
 Owns  how a question is asked, and which answers count.
-Not   when to ask; remembering answers (`usecases.serving.flattening`).
+Not   when to ask; remembering answers (`usecases.serving.flattening`, `usecases.zone.signing`).
 """
 
 import asyncio
@@ -61,6 +61,21 @@ async def addresses(resolver: Resolver, name: str) -> Answer | None:
         return None
     unknown = next((int(kind) for kind, one in zip(_TYPES, found, strict=True) if one is None), None)
     return Answer(rrsets, max((one.aliases for one in said), key=len), unknown)
+
+
+async def ds_records(resolver: Resolver, name: str) -> tuple[bytes, ...] | None:
+    """The DS records that a zone has in the one above it, as RDATA; none when that says there is none.
+
+    None: nobody could say.
+    """
+    asked = dns.name.from_wire(names.wire_from_text(name), 0)[0]
+    try:
+        answer = await resolver.resolve(asked, dns.rdatatype.DS, raise_on_no_answer=False)
+    except dns.resolver.NXDOMAIN:
+        return ()
+    except (dns.exception.DNSException, OSError):
+        return None
+    return tuple(record.to_wire() or b"" for record in answer.rrset or ())
 
 
 async def _of_type(resolver: Resolver, name: dns.name.Name, kind: dns.rdatatype.RdataType) -> _Said | None:

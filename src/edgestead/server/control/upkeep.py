@@ -1,23 +1,28 @@
-"""What control does for the served names without being asked: names to render again, targets of aliases.
+"""What control does for the served names without being asked: rendering, targets of aliases, signatures.
 
-Owns  the two tasks, their rounds and pauses.
+Owns  the tasks, their rounds and pauses.
 Not   a query or request of a client: none ever waits for this.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from datetime import UTC, datetime
 
 from edgestead.config import Address
 from edgestead.model.call import Actor, Call, Profile
 from edgestead.model.counters import Page
+from edgestead.server.control import parents, secondaries, signatures
+from edgestead.server.control.parents import Parents
+from edgestead.server.control.secondaries import Secondaries
+from edgestead.server.control.signatures import Signatures
 from edgestead.server.control.store import ControlData
 from edgestead.server.control.targets import POLL_SECONDS, Targets, resolver_at
 from edgestead.tables import flattened
 from edgestead.usecases import restored
 from edgestead.usecases.platform import Platform
 from edgestead.usecases.zone import refreshing
+from edgestead.usecases.zone.secondary import Notice
 
 ROUND_PAUSE_SECONDS = 0.05  # between rounds that found something to do: writes of clients pass
 TROUBLE_PAUSE_SECONDS = 5.0
@@ -36,40 +41,60 @@ class Upkeep:
         resolver: Address | None,
         page: Page,
         now_us: Callable[[], int],
+        heard: Callable[[], Collection[Notice]] = tuple,
     ) -> None:
         self._data = data
         self._platform = platform
         self._now_us = now_us
-        self._targets = Targets(data, platform, page, self._call, lambda: resolver_at(resolver))
+        self._targets = Targets(data, platform, page, self.call, lambda: resolver_at(resolver))
+        self._signatures = Signatures(data, platform, self.call)
+        self._parents = Parents(data, platform, self.call, lambda: parents.resolver_at(resolver))
+        self._secondaries = Secondaries(data, platform, page, self.call, heard=heard)
         self._started = False
         self._tasks: list[asyncio.Task[None]] = []
 
     def open(self) -> None:
-        self._tasks = [asyncio.create_task(_repeat(round_)) for round_ in (self._refresh, self._resolve)]
+        self._tasks = [
+            asyncio.create_task(_repeat(round_))
+            for round_ in (self._refresh, self._resolve, self._sign, self._ask_parents, self._transfer)
+        ]
 
     def close(self) -> None:
         for task in self._tasks:
             task.cancel()
         self._targets.close()
+        self._secondaries.close()
 
     async def _refresh(self) -> float:
         """Some names of one zone that waits."""
         if not self._started:
-            await self._data.write(lambda tx: refreshing.start(self._call(), tx, self._platform))
+            await self._data.write(lambda tx: refreshing.start(self.call(), tx, self._platform))
             self._started = True
         if self._data.read(restored.is_marked):
-            await self._data.write(lambda tx: restored.go_on(self._call(), tx, self._platform))
+            await self._data.write(lambda tx: restored.go_on(self.call(), tx, self._platform))
             return ROUND_PAUSE_SECONDS
         if self._data.read(flattened.next_refresh) is None:
             return POLL_SECONDS
-        await self._data.write(lambda tx: refreshing.go_on(self._call(), tx, self._platform))
+        await self._data.write(lambda tx: refreshing.go_on(self.call(), tx, self._platform))
         return ROUND_PAUSE_SECONDS
 
     async def _resolve(self) -> float:
         await self._targets.poll()
         return POLL_SECONDS
 
-    def _call(self) -> Call:
+    async def _sign(self) -> float:
+        """Some names of zones that become signed or stay so."""
+        return ROUND_PAUSE_SECONDS if await self._signatures.poll() else signatures.POLL_SECONDS
+
+    async def _ask_parents(self) -> float:
+        await self._parents.poll()
+        return parents.POLL_SECONDS
+
+    async def _transfer(self) -> float:
+        await self._secondaries.poll()
+        return secondaries.POLL_SECONDS
+
+    def call(self) -> Call:
         """Nobody called: no history is written of what no record changed."""
         return Call(
             actor=_ITSELF,

@@ -14,10 +14,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from edgestead.health import checks
-from edgestead.health.facts import Behind, Facts, Group, Past, Sink
+from edgestead.health.facts import Behind, Certificate, Facts, FailedOrder, Group, LateZone, Past, Sink
 from edgestead.health.rows import Board, Row, levels, worst
 from edgestead.model.counters import Page, slot
 from edgestead.server.health import backup_note
@@ -35,7 +35,9 @@ REFUSED_SECONDS = 300.0
 _HEALTH = slot("edge_health", checks.NAMES[0])
 _OBJECTS_READ_ONLY = slot("edge_objects_read_only")
 _HISTORY_BYTES = slot("edge_objects_history_bytes")
+_HISTORY_DAMAGED = slot("edge_objects_history_damaged")
 _QUARANTINED = slot("edge_objects_quarantined")
+_CLASSES_APART = slot("edge_objects_classes_apart")
 _RULES_MISSING = slot("edge_rules_missing")
 _RULES_SLOW = slot("edge_rules_slow")
 _UNKNOWN = slot("edge_flattening_targets_unknown")
@@ -49,13 +51,20 @@ _log = logging.getLogger("edgestead.server")
 class Feed(Protocol):
     """What the publisher knows of its consumers."""
 
-    def live(self, group: str) -> int: ...
+    def live(self, group: str) -> list[str]: ...
 
     @property
     def silent(self) -> list[str]: ...
 
     @property
     def behind(self) -> list[tuple[str, int, float]]: ...
+
+
+class Kept(NamedTuple):
+    """Of the certificates in the database those that end soon, and those that did not come."""
+
+    ending: tuple[Certificate, ...]
+    failed: tuple[FailedOrder, ...]
 
 
 class Storage(Protocol):
@@ -78,7 +87,7 @@ class HealthPart:
     """Make, open and close it on control's loop.
 
     `set_levels` brings gauges up to date that are read from tables; `say` gets the server's state in a line
-    when it changes.
+    when it changes. `kept_certificates` and `late_zones` are called on a thread.
     """
 
     def __init__(
@@ -93,6 +102,8 @@ class HealthPart:
         has_managed_ruleset: bool,
         set_levels: Callable[[], None],
         failing_sinks: Callable[[], tuple[Sink, ...]],
+        kept_certificates: Callable[[], Kept],
+        late_zones: Callable[[], tuple[LateZone, ...]],
         say: Callable[[str], None],
         now_us: Callable[[], int],
     ) -> None:
@@ -106,6 +117,10 @@ class HealthPart:
         self._has_managed_ruleset = has_managed_ruleset
         self._set_levels = set_levels
         self._failing_sinks = failing_sinks
+        self._kept_certificates = kept_certificates
+        self._kept = Kept((), ())
+        self._late_zones = late_zones
+        self._zones_late: tuple[LateZone, ...] = ()
         self._say = say
         self._now_us = now_us
         self._words = LastWords(start.last_words_fd)
@@ -149,9 +164,9 @@ class HealthPart:
             now_us=self._now_us(),
             reasons=tuple(self._words.read().items()),
             groups=(
-                Group("DNS", feed.live(DNS_GROUP), 1, any_serves=True),
-                Group("edge", feed.live(EDGE_GROUP), start.edge_workers, any_serves=True),
-                Group("objects", feed.live(OBJECTS_GROUP), start.objects_workers, any_serves=False),
+                Group("DNS", tuple(feed.live(DNS_GROUP)), 1, any_serves=True),
+                Group("edge", tuple(feed.live(EDGE_GROUP)), start.edge_workers, any_serves=True),
+                Group("objects", tuple(feed.live(OBJECTS_GROUP)), start.objects_workers, any_serves=False),
             ),
             silent=tuple(feed.silent),
             unstable=tuple(name for name, cells in names.items() if cells[_UNSTABLE] > since),
@@ -167,8 +182,11 @@ class HealthPart:
                 for name, cells in names.items()
                 if cells[_HISTORY_BYTES]
             ),
+            pasts_damaged=tuple(name for name, cells in names.items() if cells[_HISTORY_DAMAGED]),
             certificates_fault=dates.fault if dates else "",
-            certificates=dates.found if dates else (),
+            certificates=(*(dates.found if dates else ()), *self._kept.ending),
+            orders_failed=self._kept.failed,
+            zones_late=self._zones_late,
             clock_back_seconds=self._clock.back_seconds,
             clock_behind_seconds=self._clock.behind_seconds,
             managed_ruleset=self._has_managed_ruleset,
@@ -176,6 +194,7 @@ class HealthPart:
             libinjection_missing=libinjection.state(),
             rules_slow=any(cells[_RULES_SLOW] for cells in names.values()),
             quarantined=sum(cells[_QUARANTINED] for cells in names.values()),
+            classes_apart=sum(cells[_CLASSES_APART] for cells in names.values()),
             targets_unknown=self._page.cells[_UNKNOWN],
             refused_credentials=self._refused_lately(),
             backup_tried_us=self._note.tried_us,
@@ -199,6 +218,8 @@ class HealthPart:
         """Blocks."""
         if self._dates is not None:
             self._dates.look()
+        self._kept = self._kept_certificates()
+        self._zones_late = self._late_zones()
         self._note = backup_note.read(self._folder)
         self._disk_bytes = shutil.disk_usage(self._folder).total
         failing = any(page.cells[_SINKS_FAILING] for page in self._pages.values())

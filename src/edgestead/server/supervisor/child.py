@@ -4,6 +4,7 @@ Owns  starting the process, its status pipe, its pidfd, and how long to wait bef
 Not   when to start or to stop: the supervisor.
 """
 
+import math
 import os
 import signal
 import socket
@@ -12,6 +13,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -19,7 +21,9 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from edgestead.config import Config
+from edgestead.feed.stillness import Stillness, work_of
 from edgestead.model.counters import Page, slot
+from edgestead.model.seldom import Seldom
 from edgestead.server import process
 from edgestead.server.messages import Start
 from edgestead.server.supervisor.control_life import ControlLife
@@ -46,6 +50,7 @@ it runs at all, and ends by a fault of its own. One that was stopped from outsid
 _UNSTABLE = slot("edge_process_unstable_seconds")
 _STARTS = slot("edge_process_starts_total")
 _SILENCES = slot("edge_process_silences_total")
+_STOPS = slot("edge_process_stops_total")
 
 
 Message = TypeVar("Message", bound=Start)
@@ -85,6 +90,7 @@ class Child:
         self.name = name
         self.counters_fd = counters_fd
         self.silence_seconds_max = silence_seconds_max
+        self.still_seconds_max = math.inf  # the same for one that does nothing at all meanwhile
         self._module = module
         self._make_start, self._make_place = make_start, make_place
         self.spare = spare
@@ -107,8 +113,10 @@ class Child:
         self.is_hung_up = False
         self.reason = ""
         self.doing, self.steps = "", 0  # what it does before it is ready, and how often it said so
+        self._stops = Seldom(now=now)  # who stops one process a thousand times a second fills no log
         self._silent_seconds: float | None = None  # None until the first sign of this life
         self._silence_allowed, self._waited_seconds = silence_seconds_max, 0.0
+        self._stillness = Stillness()
         self._ends_of_silence = iter(ENDS_OF_SILENCE)
 
     @property
@@ -241,30 +249,57 @@ class Child:
                 self.reason = line.removeprefix(process.FAILED).decode("utf-8", "replace")
         return lines
 
-    def end_if_silent(self, seconds: float) -> bool:
-        """Count so much of the watcher's time. True when the process is ended for its silence.
+    def end_if_silent(self, seconds: float) -> str:
+        """Count so much of the watcher's time. Why the process is ended for its silence; empty if it is not.
 
         What it waited for a processor or waits for a disk is not its silence.
         """
         if self._silent_seconds is None:
-            return False
+            return ""
         waited_seconds, on_disk = process.waits_of(self.pid)
         waited, self._waited_seconds = waited_seconds - self._waited_seconds, waited_seconds
         self._silent_seconds += 0.0 if on_disk else max(0.0, seconds - waited)
-        if self._silent_seconds < self._silence_allowed:
-            return False
+        is_still = self._is_still(seconds)
+        if self._silent_seconds < self._silence_allowed and not is_still:
+            return ""
         self._silence_allowed += process.BEAT_SECONDS
         end = next(self._ends_of_silence, None)
         if end is not None:
             self.send(end)
         if end is not ENDS_OF_SILENCE[0]:
-            return False
+            return ""
         self._counters.add(_SILENCES)
-        return True
+        if is_still:
+            return f"stood still for {self.still_seconds_max:g} s"
+        return f"gave no sign of life for {self.silence_seconds_max:g} s"
+
+    def _is_still(self, seconds: float) -> bool:
+        """From the second sign on that did not come of who gives them as often as control."""
+        silent = self._silent_seconds
+        if self.still_seconds_max == math.inf or not silent or silent < process.STILL_AFTER_SECONDS:
+            self._stillness.over()
+            return False
+        return self._stillness.look(work_of(self.pid), 1000 * seconds) >= 1000 * self.still_seconds_max
+
+    def continue_if_stopped(self) -> int:
+        """SIGCONT for a process that somebody has stopped. How often that was needed, when a line is due."""
+        try:
+            if self._popen is None or os.waitid(os.P_PIDFD, self.pidfd, os.WSTOPPED | os.WNOHANG) is None:
+                return 0
+        except ChildProcessError:  # it has ended, and waits to be buried
+            return 0
+        self.send(signal.SIGCONT)
+        self._counters.add(_STOPS)
+        return self._stops.happened()
 
     def send(self, number: signal.Signals) -> None:
         if self._popen is not None:
             signal.pidfd_send_signal(self.pidfd, number)
+
+    @property
+    def can_be_buried(self) -> bool:
+        """Whether `bury` returns at once: what a debugger still looks at cannot be reaped by anybody else."""
+        return os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def bury(self) -> str:
         """Reap a process that has ended; returns the words for how it ended.
@@ -272,6 +307,10 @@ class Child:
         `read_status` first: what it still said is lost with the pipe.
         """
         assert self._popen is not None
+        with suppress(
+            ProcessLookupError
+        ):  # what it forked ends with it; its number is nobody else's until `wait`
+            os.killpg(self._popen.pid, signal.SIGKILL)
         code = self._popen.wait()
         if self.life is not None:
             self.life.ends()

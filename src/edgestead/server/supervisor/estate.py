@@ -16,12 +16,12 @@ from types import TracebackType
 from edgestead.config import Config
 from edgestead.dns import rates
 from edgestead.dns.settings import DnsSettings, new_secret
+from edgestead.model import tsig
 from edgestead.model.counters import PAGE_BYTES
-from edgestead.server import credentials, runtime
-from edgestead.server.backup import RESTORING
+from edgestead.server import credentials, runtime, seal
 from edgestead.server.edge import estate
 from edgestead.server.errors import StartError
-from edgestead.server.folder import DataFolder, lost_words
+from edgestead.server.folder import RESTORING, DataFolder, lost_words
 from edgestead.server.messages import (
     DNS_GROUP,
     EDGE_GROUP,
@@ -35,13 +35,17 @@ from edgestead.server.messages import (
     ObjectsStart,
     WaitingStart,
 )
+from edgestead.server.objects import apart
 from edgestead.server.objects import estate as objects_estate
 from edgestead.server.space import Space
 from edgestead.server.supervisor import control_life, inherited, last_words, ready
 from edgestead.server.supervisor.child import Child, MakeStart
 from edgestead.server.supervisor.control_life import ControlLife
-from edgestead.server.supervisor.listeners import Listeners, objects_sockets
+from edgestead.server.supervisor.listeners import Listeners, bound_address, objects_sockets
 from edgestead.server.supervisor.log_estate import LogPipe
+
+STILL_PARTS = 20  # of silence-seconds a process may do nothing at all: 0.5 s by default
+STILL_SECONDS_MIN = 0.5  # a call of the system that neither computes nor waits for a disk takes less
 
 
 class Estate:
@@ -49,6 +53,7 @@ class Estate:
 
     def __init__(self, config: Config) -> None:
         self._config = config
+        self._still_seconds = max(STILL_SECONDS_MIN, config.silence_seconds / STILL_PARTS)
         self._undo = ExitStack()
 
     def __enter__(self) -> "Estate":
@@ -81,9 +86,11 @@ class Estate:
             workers,
             self._runtime_dir,
             config.objects_http if objects_workers else None,
-            objects_workers,
+            objects_estate.places(config),
             http=config.http,
             https=config.https,
+            dot=config.dot,
+            doh=config.doh,
             handed=inherited.adopt(os.environ),
         )
         undo.callback(self._listeners.close)
@@ -110,7 +117,8 @@ class Estate:
         os.ftruncate(self._words_fd, last_words.PAGE_BYTES)
         self.words = last_words.LastWords(self._words_fd)
         self._control = self._child("control", "control.main", self._control_start)
-        self._control.life = ControlLife(self._life_fd)
+        self._control.still_seconds_max = self._still_seconds
+        self._control.life = ControlLife(self._life_fd, writes=True)
         self._consumers = [
             self._child(f"dns-{worker}", "dns.udp", partial(self._dns_start, opened.fileno(), worker))
             for worker, opened in enumerate(self._listeners.dns_udp)
@@ -121,9 +129,13 @@ class Estate:
         if objects_workers and config.objects_spare:
             self.spare = self._objects_child("objects-spare")
         self._objects = [
-            self._objects_child(f"objects-{worker}", partial(self._objects_start, worker))
-            for worker in range(objects_workers)
+            self._objects_child(f"objects-{worker}", partial(self._objects_start, worker), self.spare)
+            for worker in range(objects_workers - bool(config.objects_apart))
         ]
+        self._apart: list[Child] = []
+        self.needs_apart = False
+        if objects_workers:  # it takes no spare process, so that there is one when others need it
+            self._begin_apart(len(self._objects))
         self._edge_shared = estate.Shared(self._folder, estate.workers(config), undo)
         self._edges = [
             self._child(f"edge-{worker}", "edge.main", partial(self._edge_start, worker))
@@ -160,22 +172,44 @@ class Estate:
             spare=spare,
         )
 
-    def _objects_child(self, name: str, make_place: MakeStart | None = None) -> Child:
+    def _begin_apart(self, worker: int) -> None:
+        """The process of classes that are apart; it need not run."""
+        start = partial(self._objects_start, worker)
+        nice = self._config.objects_apart_nice
+        self._apart.append(self._objects_child(f"objects-{worker}", start, nice=nice))
+        root = self._config.data_dir / objects_estate.FOLDER
+        self.needs_apart = bool(self._config.objects_apart) or apart.is_used(root)
+
+    def _objects_child(
+        self, name: str, make_place: MakeStart | None = None, spare: Child | None = None, nice: int = 0
+    ) -> Child:
         """One that runs objects; without a place the spare one."""
-        return self._child(
+        child = self._child(
             name,
             "objects.main",
-            self._waiting_start,
+            partial(self._waiting_start, nice),
             objects_estate.environment(os.environ),
             objects_estate.blocked_seconds(self._config),
             make_place,
-            self.spare,
+            spare,
         )
+        child.still_seconds_max = objects_estate.still_seconds(self._config)
+        return child
+
+    @property
+    def control(self) -> Child:
+        return self._control
+
+    @property
+    def apart(self) -> Child | None:
+        """The process of classes that are apart, if there may be one."""
+        return self._apart[0] if self._apart else None
 
     @property
     def children(self) -> list[Child]:
         """Those that have to be ready for the server to be up."""
-        parts = (self._logs, [self._control], self._consumers, self._objects, self._edges, self._alerts)
+        objects = [*self._objects, *(self._apart if self.needs_apart else ())]
+        parts = (self._logs, [self._control], self._consumers, objects, self._edges, self._alerts)
         return [child for part in parts for child in part]
 
     @property
@@ -199,7 +233,7 @@ class Estate:
         """
         spare = [] if self.spare is None else [self.spare]
         return [
-            [*self._objects, *spare, *self._alerts],
+            [*self._objects, *self._apart, *spare, *self._alerts],
             [self._control],
             [*self._edges, *self._consumers],
             self._logs,
@@ -256,7 +290,7 @@ class Estate:
             for group, children in (
                 (DNS_GROUP, self._consumers),
                 (EDGE_GROUP, self._edges),
-                (OBJECTS_GROUP, self._objects),
+                (OBJECTS_GROUP, [*self._objects, *self._apart]),
             )
             for c in children
             if c.is_alive
@@ -266,6 +300,7 @@ class Estate:
             status_fd,
             self._config,
             lock_fd=self._folder.lock_fd,
+            control_life_fd=self._life_fd,
             api_fd=listeners.api.fileno(),
             feed_fd=listeners.feed.fileno(),
             admin_fd=listeners.admin.fileno(),
@@ -276,23 +311,29 @@ class Estate:
             metrics_open=config.metrics_open or listeners.api_is_local,
             dashboard=listeners.api_is_local and not config.no_dashboard,
             silence_ms=config.silence_seconds * 1000,
+            still_ms=int(self._still_seconds * 1000),
             objects_silence_ms=int((config.silence_seconds + objects_estate.blocked_seconds(config)) * 1000),
             disk_reserve_bytes=config.disk_reserve_mib << 20,
-            objects_workers=len(self._objects),
+            objects_workers=len(self._objects) + self.needs_apart,
             edge_workers=len(self._edges),
             last_words_fd=self._words_fd,
             kv_fd=listeners.kv.fileno(),
+            updates_fd=listeners.updates.fileno(),
+            objects_address=tuple(bound_address(listeners.objects)) if listeners.objects else None,
             objects_namespaces=tuple(id_ for _, id_ in config.objects_bindings),
+            certificates_fd=self._edge_shared.certificates_fd,
         )
-        sockets = [start.api_fd, start.feed_fd, start.admin_fd, start.kv_fd]
+        sockets = [start.api_fd, start.feed_fd, start.admin_fd, start.kv_fd, start.updates_fd]
         pidfds = [consumer.pidfd for consumer in serving]
-        return start, [start.lock_fd, start.last_words_fd, *sockets, *self._pages.values(), *pidfds]
+        held = [start.lock_fd, start.control_life_fd, start.last_words_fd, start.certificates_fd]
+        return start, [*held, *sockets, *self._pages.values(), *pidfds]
 
-    def _waiting_start(self, child: Child, status_fd: int) -> tuple[WaitingStart, Iterable[int]]:
+    def _waiting_start(self, nice: int, child: Child, status_fd: int) -> tuple[WaitingStart, Iterable[int]]:
         start = child.message(
             WaitingStart,
             status_fd,
             self._config,
+            nice=nice,
             sources=self._config.objects,
             bindings=tuple(name for name, _ in self._config.objects_bindings),
         )
@@ -314,29 +355,30 @@ class Estate:
     def _objects_start(self, worker: int, child: Child, status_fd: int) -> tuple[ObjectsStart, Iterable[int]]:
         listeners = self._listeners
         assert listeners.objects is not None
-        many, runtime_dir, workers = len(self._objects) > 1, self._runtime_dir, len(self._objects)
+        runtime_dir, places = self._runtime_dir, objects_estate.places(self._config)
         start = child.message(
             ObjectsStart,
             status_fd,
             self._config,
-            folder=str(self._config.data_dir / "objects"),
+            folder=str(self._config.data_dir / objects_estate.FOLDER),
             lock_fd=self._folder.lock_fd,
+            control_life_fd=self._life_fd,
             socket_fd=listeners.objects.fileno(),
-            calls_fd=listeners.objects_calls[worker].fileno() if many else -1,
-            requests_fd=listeners.objects_requests[worker].fileno() if many else -1,
+            calls_fd=listeners.objects_calls[worker].fileno(),
+            requests_fd=listeners.objects_requests[worker].fileno(),
             feed_path=str(self._runtime_dir / "feed.sock"),
             worker=worker,
-            workers=workers,
-            calls=tuple(map(str, objects_sockets(runtime_dir, "calls", workers))),
-            requests=tuple(map(str, objects_sockets(runtime_dir, "requests", workers))),
+            workers=objects_estate.workers(self._config),
+            calls=tuple(map(str, objects_sockets(runtime_dir, "calls", places))),
+            requests=tuple(map(str, objects_sockets(runtime_dir, "requests", places))),
             memory_bytes_max=objects_estate.memory_bytes_max(self._config),
             kv_path=str(runtime_dir / "kv.sock"),
             bindings=dict(self._config.objects_bindings),
             alarms=not self._config.no_alarms,
             ended_itself=child.ended_itself,
         )
-        passed_on = [start.calls_fd, start.requests_fd] if many else []
-        return start, [start.lock_fd, start.socket_fd, *passed_on]
+        sockets = [start.socket_fd, start.calls_fd, start.requests_fd]
+        return start, [start.lock_fd, start.control_life_fd, *sockets]
 
     def _edge_start(self, worker: int, child: Child, status_fd: int) -> tuple[EdgeStart, Iterable[int]]:
         start = estate.start_of(
@@ -366,12 +408,17 @@ class Estate:
         self, socket_fd: int, worker: int, child: Child, status_fd: int
     ) -> tuple[DnsStart, Iterable[int]]:
         ask = self._listeners.dns_asks[worker]
+        others = [] if worker < 0 else [one.fileno() for one in self._listeners.dns_udp]
+        siblings = tuple(fd for fd in others if fd != socket_fd)
+        private = (None, None) if worker >= 0 else (self._listeners.dot, self._listeners.doh)
+        dot_fd, doh_fd = (-1 if one is None else one.fileno() for one in private)
         self._renew_witness()
         start = child.message(
             DnsStart,
             status_fd,
             self._config,
             socket_fd=socket_fd,
+            sibling_fds=siblings,
             feed_path=str(self._runtime_dir / "feed.sock"),
             warm_fd=self._warm_fd,
             run=self._run,
@@ -383,6 +430,11 @@ class Estate:
             worker=worker,
             workers=len(self._listeners.dns_udp),
             nameservers=self._config.nameserver,
+            updates_path=str(self._runtime_dir / "updates.sock"),
+            tsig_secret=seal.derived_or_none(self._config.data_dir, tsig.PURPOSE),
+            dot_fd=dot_fd,
+            doh_fd=doh_fd,
         )
+        listening = [fd for fd in (socket_fd, dot_fd, doh_fd) if fd >= 0]
         shared = [self._rates_fd, self._warm_fd, self._life_fd, self._witness_fd]
-        return start, [socket_fd, ask.fileno(), *shared]
+        return start, [*listening, ask.fileno(), *siblings, *shared]

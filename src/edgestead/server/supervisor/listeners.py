@@ -42,6 +42,8 @@ class Listeners:
         *,
         http: Address,
         https: Address | None = None,
+        dot: Address | None = None,
+        doh: Address | None = None,
         handed: Iterable[socket.socket] = (),
     ) -> None:
         self._open: list[socket.socket] = []
@@ -56,6 +58,7 @@ class Listeners:
             ]
             self.feed = self._keep(_listen_unix(runtime_dir / "feed.sock"))
             self.kv = self._keep(_listen_unix(runtime_dir / "kv.sock"))
+            self.updates = self._keep(_listen_unix(runtime_dir / "updates.sock"))
             self.dns_asks = [
                 self._keep(_listen_unix(path)) for path in dns_ask_sockets(runtime_dir, dns_workers)
             ]
@@ -63,6 +66,8 @@ class Listeners:
             self.alerts = self._keep(_listen_unix(runtime_dir / "alerts.sock"))
             self.http = self._keep(self._tcp("http", http))
             self.https = self._keep(self._tcp("https", https)) if https else None
+            self.dot = self._keep(self._tcp("dot", dot)) if dot else None
+            self.doh = self._keep(self._tcp("doh", doh)) if doh else None
             self.objects = self._keep(self._tcp("objects-http", objects)) if objects else None
             self.objects_calls, self.objects_requests = (
                 [
@@ -98,7 +103,7 @@ class Listeners:
     @property
     def addresses(self) -> list[tuple[str, int]]:
         """Where anybody can reach this server over TCP."""
-        bound = [self.api, self.dns_tcp, self.http, self.https, self.objects]
+        bound = [self.api, self.dns_tcp, self.http, self.https, self.dot, self.doh, self.objects]
         return [one.getsockname()[:2] for one in bound if one is not None]
 
     @property
@@ -121,8 +126,8 @@ def dns_ask_sockets(runtime_dir: Path, workers: int) -> list[Path]:
 
 
 def objects_sockets(runtime_dir: Path, kind: Literal["calls", "requests"], workers: int) -> list[Path]:
-    """Where the objects processes reach one another, by worker. None when there is but one."""
-    return [runtime_dir / f"{kind}-{worker}.sock" for worker in range(workers) if workers > 1]
+    """Where the objects processes reach one another, by worker."""
+    return [runtime_dir / f"{kind}-{worker}.sock" for worker in range(workers)]
 
 
 def bound_address(opened: socket.socket) -> Address:

@@ -9,10 +9,12 @@ import os
 import selectors
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from itertools import count
 
 STEP_SECONDS = 1.0
+SIGNALS_READ_MAX = 64  # at once; the others are read in the next turn
 
 
 class Loop:
@@ -24,13 +26,15 @@ class Loop:
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()
         self._running = True
+        self._on_signal: dict[int, Callable[[], object]] = {}
 
     def watch(self, fd: int, callback: Callable[[], object]) -> None:
         """Call whenever `fd` is readable, until `forget`."""
         self._selector.register(fd, selectors.EVENT_READ, callback)
 
     def forget(self, fd: int) -> None:
-        self._selector.unregister(fd)
+        with suppress(KeyError):  # forgotten already
+            self._selector.unregister(fd)
 
     def after(self, seconds: float, callback: Callable[[], None]) -> None:
         """Call once. There is no cancelling: a callback checks whether it is still wanted."""
@@ -47,16 +51,17 @@ class Loop:
 
     def on_signals(self, numbers: tuple[signal.Signals, ...], callback: Callable[[], object]) -> None:
         """Call for each arrival of any of these signals; arrivals within one turn may count as one."""
-        read, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+        if not self._on_signal:
+            read, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+            signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+            self.watch(read, partial(self._arrived, read))
         for number in numbers:
+            self._on_signal[number] = callback
             signal.signal(number, lambda *_: None)
 
-        def arrived() -> None:
-            for _ in os.read(read, 16):
-                callback()
-
-        self.watch(read, arrived)
+    def _arrived(self, read: int) -> None:
+        for number in os.read(read, SIGNALS_READ_MAX):
+            self._on_signal[number]()
 
     def stop(self) -> None:
         self._running = False

@@ -29,6 +29,7 @@ SLOW_SECONDS = 5  # of one life without being ready, until the operator hears wh
 START_SECONDS_MAX = 120
 """Of one life, until it is ready or says that it does something else: a large database is migrated in it."""
 
+BURY_SECONDS = 0.1  # between two looks at a process that a debugger still holds after its end
 LOOKS = 4  # for silence, in the shortest time that anybody may be silent
 
 _END_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -79,6 +80,7 @@ class Supervisor:
         self._is_forced = False
         self._failure = ""
         self._loop.on_signals(_END_SIGNALS, self._end_asked)
+        self._loop.on_signals((signal.SIGCHLD,), self._continue_stopped)
 
     def run(self) -> int:
         for child in self._estate.children:
@@ -118,6 +120,13 @@ class Supervisor:
         if spare is not None and not spare.is_alive:
             self._start(spare)
 
+    def _start_apart(self) -> None:
+        """A class went apart: its process runs from now on."""
+        child = self._estate.apart
+        if child is not None and not self._estate.needs_apart:
+            self._estate.needs_apart = True
+            self._start(child)
+
     def _forget(self, child: Child) -> None:
         self._loop.forget(child.pidfd)
         if not child.is_hung_up:
@@ -128,16 +137,23 @@ class Supervisor:
 
     def _look_for_silence(self) -> None:
         """Each look counts as the usual time between two: nobody is blamed while this process stood still."""
-        seconds = min(process.BEAT_SECONDS, *(c.silence_seconds_max / LOOKS for c in self._estate.children))
+        seconds = min(
+            process.CONTROL_BEAT_SECONDS, *(c.silence_seconds_max / LOOKS for c in self._estate.children)
+        )
         self._loop.after(seconds, self._look_for_silence)
         for child in self._estate.children:
-            if not self._is_ending and child.end_if_silent(seconds):
-                _log.error(
-                    "%s (pid %d) gave no sign of life for %g s: killed",
-                    child.name,
-                    child.pid,
-                    child.silence_seconds_max,
-                )
+            if not self._is_ending and (words := child.end_if_silent(seconds)):
+                _log.error("%s (pid %d) %s: killed", child.name, child.pid, words)
+
+    def _continue_stopped(self) -> None:
+        """A parent hears at once of a child that was stopped: nothing of ours stops one, so it is to go on.
+
+        Also at the end, when it has to see its SIGTERM. A debugger's stops are not reported here.
+        """
+        for child in self._estate.every_child:
+            if times := child.continue_if_stopped():
+                words = "%s (pid %d) was stopped from outside (%d times since the last line): it goes on"
+                _log.warning(words, child.name, child.pid, times)
 
     def _say_alive(self) -> None:
         """The ping that the unit's watchdog waits for, unless a row of health withholds it."""
@@ -162,18 +178,21 @@ class Supervisor:
         if not lines and child.is_hung_up:
             self._loop.forget(child.status_fd)
         if not self._is_ending:
-            self._hear(lines)
+            self._hear(child, lines)
 
-    def _hear(self, lines: list[bytes]) -> bool:
-        """False when the server ends because of it."""
-        for line in lines:
+    def _hear(self, child: Child, lines: list[bytes]) -> bool:
+        """False when the server ends because of it. What is about the whole server only control may say."""
+        is_control = child is self._estate.control
+        for line in lines if is_control else ():
             if line.startswith(process.LOST):
                 self._lose(line.removeprefix(process.LOST).decode("utf-8", "replace"))
                 return False
             if line.startswith(process.HEALTH):
                 self._status_changed(line.removeprefix(process.HEALTH).decode("utf-8", "replace"))
-        if process.CREDENTIALS in lines:
+        if is_control and process.CREDENTIALS in lines:
             self._tell_credentials()
+        if process.APART in lines:
+            self._start_apart()
         if process.READY in lines and not self._is_up and all(c.is_ready for c in self._estate.children):
             self._come_up()
         if process.READY in lines and self._is_up:
@@ -212,6 +231,10 @@ class Supervisor:
             _log.error("the ready-file is out of date: %s", error)
 
     def _ended(self, child: Child) -> None:
+        if not child.can_be_buried:
+            self._loop.forget(child.pidfd)
+            self._loop.after(BURY_SECONDS, partial(self._look_at_grave, child, child.lives))
+            return
         pid = child.pid
         self._forget(child)
         lines = child.read_status()
@@ -219,12 +242,17 @@ class Supervisor:
         if self._is_ending:
             self._go_on_ending()
             return
-        if not self._hear(lines):  # the loop may see the end of a process before the last lines of it
+        if not self._hear(child, lines):  # the loop may see the end of a process before the last lines of it
             return
         if self._is_up:  # else it is the one line that the start fails with
             _log.warning("%s (pid %d) %s", child.name, pid, words)
         self._estate.words.note(child.name, words)
         self._has_failed(child, words)
+
+    def _look_at_grave(self, child: Child, life: int) -> None:
+        """Whether a debugger has let go of a process that ended."""
+        if child.lives == life:
+            self._loop.watch(child.pidfd, partial(self._ended, child))
 
     def _has_failed(self, child: Child, words: str) -> None:
         """A life is over that nobody ended. Until the server is up that ends it; later a new life begins."""

@@ -10,6 +10,7 @@ from collections.abc import MutableMapping
 from contextlib import suppress
 
 _MICROSECONDS = 1_000_000
+READY_SECONDS_MAX = 1.0  # for a manager whose queue is full: who misses it ends a server that serves
 STATUS_CHARACTERS_MAX = 200  # of one status: a line of `systemctl status`
 
 
@@ -28,7 +29,7 @@ class Notify:
         self._tell(f"STATUS={words[:STATUS_CHARACTERS_MAX]}")
 
     def ready(self, words: str) -> None:
-        self._tell(f"READY=1\nSTATUS={words[:STATUS_CHARACTERS_MAX]}")
+        self._tell(f"READY=1\nSTATUS={words[:STATUS_CHARACTERS_MAX]}", READY_SECONDS_MAX)
 
     def ending(self) -> None:
         self._tell("STOPPING=1\nSTATUS=ending: writes under way are finished")
@@ -36,11 +37,11 @@ class Notify:
     def alive(self) -> None:
         self._tell("WATCHDOG=1")
 
-    def _tell(self, state: str) -> None:
+    def _tell(self, state: str, seconds_max: float = 0) -> None:
         if not self._address:
             return
         # A manager that does not listen, or not now, is no reason to stop serving.
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
-            line.setblocking(False)
+            line.settimeout(seconds_max)
             line.connect(self._address)
             line.send(state.encode())

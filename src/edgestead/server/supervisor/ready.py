@@ -23,6 +23,8 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
     dns: str
     http: str | None
     https: str | None
+    dot: str | None
+    doh: str | None
     objects: str | None
     account_id: str
     email: str
@@ -39,6 +41,8 @@ def state_of(listeners: Listeners, runtime_dir: Path, config: Config) -> State:
         dns=str(bound_address(listeners.dns_tcp)),
         http=str(bound_address(listeners.http)),
         https=str(bound_address(listeners.https)) if listeners.https else None,
+        dot=str(bound_address(listeners.dot)) if listeners.dot else None,
+        doh=str(bound_address(listeners.doh)) if listeners.doh else None,
         objects=str(bound_address(listeners.objects)) if listeners.objects else None,
         tls_dir=str(config.tls_dir.absolute()) if config.tls_dir else None,
         api_host=listeners.api.getsockname()[0],
@@ -55,6 +59,8 @@ def ready_of(state: State, credentials: Credentials) -> Ready:
         dns=state.dns,
         http=state.http,
         https=state.https,
+        dot=state.dot,
+        doh=state.doh,
         objects=state.objects,
         account_id=credentials.account_id,
         email=credentials.email,
