@@ -30,7 +30,7 @@ def test_rooms_with_floors_of_their_own_name_all_of_their_folders():
     _, *inside = (contract for contract in contracts() if contract["type"] == "layers")
 
     assert [contract["containers"] for contract in inside] == [
-        [f"edgestead.{room}"] for room in ("waf", "edge", "usecases", "cli")
+        [f"edgestead.{room}"] for room in ("waf", "edge", "objects", "usecases", "cli")
     ]
     assert all(contract["exhaustive"] and "ignore_imports" not in contract for contract in inside)
 

@@ -3,6 +3,7 @@
 import pytest
 
 from edgestead.model.kv import NAMESPACES_PER_ACCOUNT_MAX, TITLE_CHARACTERS_MAX
+from edgestead.model.refusals import Unavailable
 
 from .api import ACCOUNT, NAMESPACES, Namespace
 
@@ -194,3 +195,15 @@ def test_a_member_that_stands_twice_is_refused(api, namespace):
     ):
         assert (answer.status, answer.codes) == (400, [10012])
         assert "twice" in answer.json["errors"][0]["message"]
+
+
+def test_a_deletion_whose_values_cannot_be_deleted_yet_has_succeeded(api, namespace, monkeypatch):
+    """The namespace is gone; the sweep deletes what is left of it."""
+
+    def refuse(id_):
+        raise Unavailable
+
+    monkeypatch.setattr(api.kv.store, "drop", refuse)
+
+    assert api.delete(namespace.path).result == {}
+    assert api.get(namespace.path).codes == [10013]

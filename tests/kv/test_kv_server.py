@@ -5,6 +5,7 @@ import contextlib
 import http.client
 import json
 import socket
+import sqlite3
 import threading
 import time
 from itertools import count
@@ -110,21 +111,33 @@ def test_memory_does_not_grow_while_the_largest_values_pass(edge_server, client)
     assert peak_rss_bytes(control) - before < RSS_GROWTH_BYTES_MAX
 
 
+def bulk_body(octets):
+    """Its portions and their Content-Length: in one piece it would be 100 MB of memory, several times."""
+
+    def portions():
+        rest = octets
+        for number in range(BULK_PAIRS_MAX):
+            portion = b'%b{"key":"%d","value":"%b"}' % (b"," if number else b"[", number, value)
+            rest -= len(portion)
+            yield portion
+        yield b"]" + b" " * (rest - 1)
+
+    value = b"x" * BULK_VALUE_BYTES
+    return portions(), {"Content-Length": str(octets)}
+
+
 def test_the_largest_bulk_body_is_taken_and_one_byte_more_is_not(edge_server, client):
-    pairs = [{"key": f"{i}", "value": "x" * BULK_VALUE_BYTES} for i in range(BULK_PAIRS_MAX)]
-    body = json.dumps(pairs).encode()
-    body += b" " * (BULK_BYTES_MAX - len(body))
     client.connection.timeout = 50
     control = edge_server.children()["control"]
     before = rss_bytes(control)
     forget_peak(control)
 
-    status, _, answer = client.request("PUT", f"{client.path}/bulk", body)
+    status, _, answer = client.request("PUT", f"{client.path}/bulk", *bulk_body(BULK_BYTES_MAX))
 
     assert (status, json.loads(answer)["result"]["successful_key_count"]) == (200, BULK_PAIRS_MAX)
     assert peak_rss_bytes(control) - before < BULK_GROWTH_BYTES_MAX
     assert client.get(f"{BULK_PAIRS_MAX - 1}")[2] == b"x" * BULK_VALUE_BYTES
-    status, _, answer = client.request("PUT", f"{client.path}/bulk", body + b" ")
+    status, _, answer = client.request("PUT", f"{client.path}/bulk", *bulk_body(BULK_BYTES_MAX + 1))
     assert (status, json.loads(answer)["errors"][0]["code"]) == (413, 1413)
 
 
@@ -215,6 +228,31 @@ def test_values_survive_a_kill(client, edge_server):
 
     assert client.get("small")[2] == b"1"
     assert client.get("large")[2] == bytes(LARGE)
+
+
+def rows_left(data_dir):
+    with contextlib.closing(sqlite3.connect(data_dir / "kv.db")) as db:
+        return db.execute("SELECT (SELECT count(*) FROM spaces), (SELECT count(*) FROM entries)").fetchone()
+
+
+def test_a_kill_between_a_namespaces_deletion_and_that_of_its_values_leaves_none(client, edge_server):
+    client.put("small", b"1")
+    client.put("large", bytes(LARGE))
+    base = client.base
+    deleting = http.client.HTTPConnection(base.hostname, base.port, timeout=SECONDS_MAX)
+    shell = sqlite3.connect(edge_server.data_dir / "kv.db", isolation_level=None)
+    with contextlib.closing(deleting), contextlib.closing(shell):
+        shell.execute("BEGIN IMMEDIATE")  # the values cannot be deleted, their namespace can
+        deleting.request("DELETE", client.path, headers=client.headers)
+        edge_server.wait_until(lambda: client.request("GET", client.path)[0] == 404, SECONDS_MAX)
+        client.connection.close()
+        edge_server.kill()
+    assert rows_left(edge_server.data_dir) == (1, 2)
+
+    edge_server.start()
+
+    edge_server.wait_until(lambda: rows_left(edge_server.data_dir) == (0, 0), SECONDS_MAX)
+    edge_server.wait_until(lambda: not any((edge_server.data_dir / "kv-blobs").iterdir()), SECONDS_MAX)
 
 
 class Writers:

@@ -521,14 +521,16 @@ class TestDnssec:
             assert shown[key] is None
         assert api.get(f"{dnssec}/zsk").result == []
 
-    def test_it_cannot_be_activated_and_not_be_disabled_again(self, api, dnssec):
-        active = api.patch(dnssec, {"status": "active", "dnssec_multi_signer": True})
+    def test_it_is_switched_by_its_status(self, api, dnssec):
         disabled = api.patch(dnssec, {"status": "disabled"})
         other = api.patch(dnssec, {"status": "pending"})
+        active = api.patch(dnssec, {"status": "active", "dnssec_multi_signer": True})
 
-        assert (active.status, disabled.status, other.status) == (400, 400, 400)
+        assert (disabled.status, other.status, active.status) == (400, 400, 200)
         assert disabled.json["errors"][0]["message"] == "DNSSEC is already disabled"
-        assert api.get(dnssec).result["dnssec_multi_signer"] is False
+        assert (active.result["status"], active.result["dnssec_multi_signer"]) == ("pending", True)
+        assert active.result["ds"].startswith("example.com. 3600 IN DS ")
+        assert api.patch(dnssec, {"status": "disabled"}).result["status"] == "pending-disabled"
 
     def test_its_switches_are_stored(self, api, dnssec):
         api.patch(dnssec, {"dnssec_multi_signer": True})

@@ -13,7 +13,7 @@ TRIED_AGAIN = {
     500: {"InternalError"},
     501: {"NoWebSocket", "NotOffered"},  # RFC 9110 §15.6.2: no client of the API asks so
     503: {
-        *("NotReady", "ServerEnds", "ServerFull", "Unavailable"),
+        *("NotReady", "ServerEnds", "ServerFull", "Unavailable", "KeysSealed", "TsigSealed"),
         *("Busy", "Quarantined", "Unsure", "WasReset"),  # of calls of objects, which did nothing or are gone
     },
     505: {"VersionRefused"},  # the same; RFC 9110 §15.6.6

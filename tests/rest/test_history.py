@@ -494,3 +494,24 @@ def test_a_deleted_zone_takes_its_history_along(api, zone_id, www):
     tables = ("history", "history_items", "history_floors")
     left = api.store.read(lambda reader: [reader.rows(f"select * from {table}") for table in tables])
     assert left == [[], [], []]
+
+
+def test_a_restore_is_shown_before_it_is_made(api, records, history, zone_id):
+    first = api.post(records, WWW).result
+    changed = api.patch(f"{records}/{first['id']}", {"content": "192.0.2.2"}).result
+    other = api.post(records, MX).result
+    api.patch(f"/zones/{zone_id}/settings/ssl", {"value": "strict"})
+
+    found = api.get(f"{history}/1/restore").result
+    items = {one["id"]: (one["before"], one["after"]) for one in found["changes"]}
+    assert found["changes_count"] == 3
+    assert [one["content"] for one in items[first["id"]]] == [changed["content"], first["content"]]
+    assert (items[other["id"]][0]["type"], items[other["id"]][1]) == ("MX", None)
+    assert items["ssl"][0] == "strict"
+    named = api.get(f"{history}/1/restore?name={first['name']}").result
+    assert [one["id"] for one in named["changes"]] == [first["id"]]
+    assert api.get(history).result[0]["sequence"] == 4
+
+    assert api.post(f"{history}/1/restore", {}).result["changes_count"] == 3
+    assert api.get(f"{history}/1/restore").result == {"changes_count": 0, "changes": []}
+    assert api.get(f"{history}/99/restore").codes == [9500]

@@ -4,13 +4,16 @@ import pytest
 
 from edgestead.changes import CHANGES, NEWEST, OLDEST
 from edgestead.model.permissions import BY_NAME
+from edgestead.model.roles import ROLES
 from edgestead.rest.routing import BASE_PATH, CONTROL, rows_of
 from edgestead.usecases.access.authorise import PLATFORM, TOKENS, VERIFY
 from tests.rest import test_tokens
 from tests.rest.conftest import AT_NEWEST
 from tests.rest.tokens import ALL_ZONES, RESTRICTED, policy, put_token
 from tests.support.api import BEARER, CREDENTIALS, KEY_PAIR
+from tests.support.pairs import issued
 
+PAIRS = [issued("example.com"), issued("www.example.com")]
 EVERYTHING = {ALL_ZONES: "*", "com.cloudflare.api.account.*": "*"}
 USER = "com.cloudflare.api.user.{}"
 # What ended before this server began is asked in tests/changes, the objects' address in tests/server.
@@ -51,12 +54,18 @@ BODIES = {
     "POST rulesets": {"name": "new", "kind": "custom", "phase": "http_request_firewall_custom"},
     "PUT rulesets": {"rules": [RULE]},
     "POST rules": RULE,
+    "POST access_rules": {"mode": "block", "configuration": {"target": "ip", "value": "192.0.2.8"}},
+    "POST ua_rules": {"mode": "block", "configuration": {"target": "ua", "value": "new"}},
+    "PUT ua_rules": {"mode": "block", "configuration": {"target": "ua", "value": "other"}},
+    "PATCH access_rules": {"mode": "challenge"},
     "PATCH rules": RULE,
     "PUT entrypoint": {"rules": []},
     "PATCH zones": {"paused": True},
     "PUT accounts": {"name": "new"},
     "PATCH user": {"first_name": "Ada"},
     "PUT memberships": {"status": "accepted"},
+    "POST members": {"email": "new@example.com", "roles": [ROLES[0].id]},
+    "PUT members": {"roles": [ROLES[0].id]},
     "PATCH settings": {"value": "on"},
     "POST privacy_pass": {"value": "on"},
     **{f"PATCH {change.setting}": {"value": "on"} for change in CHANGES},
@@ -66,21 +75,41 @@ BODIES = {
     "PATCH use_apex_ns": {"value": True},
     "PATCH secondary_overrides": {"value": True},
     "PATCH dnssec": {"dnssec_multi_signer": True},
+    "POST roll": {},
     "POST custom_ns": {"ns_name": "ns2.matrix.test"},
     "PUT custom_ns": {"enabled": False},
+    "POST tsigs": {"name": "key2.matrix.test"},
+    "PUT tsigs": {"transfer": False},
     "PATCH hold": {"include_subdomains": True},
     "POST subscription": {"rate_plan": {"id": "pro"}},
     "PUT subscription": {"rate_plan": {"id": "pro"}},
+    "POST incoming": {"name": "in", "peers": []},
+    "PUT incoming": {"name": "in", "peers": []},
+    "POST peers": {"name": "primary", "ip": "192.0.2.1"},
+    "PUT peers": {"name": "primary", "ip": "192.0.2.1"},
+    "PUT catalog": {"name": "catalog.matrix.test", "groups": ["first"]},
     "POST purge_cache": {"purge_everything": True},
     "POST accounts": {"name": "new"},
     "POST restore": {},
     "POST import": ZONE_FILE,
     "POST review": {},
+    "POST order": {"hosts": ["www.example.com"]},
+    "POST custom_certificates": {"certificate": PAIRS[0].chain, "private_key": PAIRS[0].key},
+    "PATCH custom_certificates": {"bundle_method": "force"},
 }
-# What even the first token is refused: an account's creation, a setting of long ago, an empty account.
+# What even the first token is refused: a setting of long ago, an empty account, a server without its user.
 REFUSED = {
-    "POST /accounts": (403, 1002),
+    **{
+        f"{method} /accounts/{{account_id}}/members/{{member_id}}{more}": (400, 1001)  # the server's own user
+        for method, more in (("PUT", ""), ("DELETE", ""), ("POST", "/invitation"))
+    },
     "DELETE /memberships/{membership_id}": (400, 1001),
+    "POST /zones/{zone_id}/dnssec/roll": (400, 1001),  # of a zone that is not signed
+    **{  # of a zone that is full
+        f"{method} /zones/{{zone_id}}/secondary_dns/{what}": (400, 9607)
+        for what in ("incoming", "force_axfr")
+        for method in ("GET", "POST", "PUT", "DELETE")
+    },
 }
 REFUSED_LATELY = {  # and answered at the oldest date
     f"{method} /zones/{{zone_id}}/settings/{change.setting}": (400, 1006)
@@ -88,7 +117,7 @@ REFUSED_LATELY = {  # and answered at the oldest date
     for method in ("GET", "PATCH", "POST")
     if change.setting and change.removed
 }
-SETTINGS_BODY = {"items": [{"id": "ipv6", "value": "on"}]}
+SETTINGS_BODY = {"items": [{"id": "ipv6", "value": "on"}], "enabled": True}  # of a zone; of its universal SSL
 ZONE_BODIES = {"POST rulesets": {"name": "new", "kind": "zone", "phase": "http_request_transform"}}
 
 
@@ -104,6 +133,9 @@ def known(api, zone_id, www):
     api.put(f"{namespaces}/{namespace}/values/k", b"value", headers={"content-type": "text/plain"})
     api.post(f"/accounts/{CREDENTIALS.account_id}/custom_ns", {"ns_name": "ns1.matrix.test"})
     api.post(f"/zones/{zone_id}/hold", None)
+    object.__setattr__(api.platform, "orders_certificates", True)
+    api.put(f"/accounts/{CREDENTIALS.account_id}/secondary_dns/catalog", {"name": "catalog.test.example"})
+    tsigs = f"/accounts/{CREDENTIALS.account_id}/secondary_dns/tsigs"
     values = {
         "zone_id": zone_id,
         "dns_record_id": www.rpartition("/")[2],
@@ -114,11 +146,22 @@ def known(api, zone_id, www):
         "version": "1",
         "setting": "ipv6",
         "plan": "free",
+        "peer_id": api.post(
+            f"/accounts/{CREDENTIALS.account_id}/secondary_dns/peers", {"name": "primary"}
+        ).result["id"],
         "ns_name": "ns1.matrix.test",
+        "tsig_id": api.post(tsigs, {"name": "key1.matrix.test"}).result["id"],
         "membership_id": api.get("/memberships").result[0]["id"],
         "member_id": api.get(f"/accounts/{CREDENTIALS.account_id}/members").result[0]["id"],
         "role_id": api.get(f"/accounts/{CREDENTIALS.account_id}/roles").result[0]["id"],
         "sequence": "1",
+        "certificate_pack_id": api.post(
+            f"/zones/{zone_id}/ssl/certificate_packs/order", {"hosts": ["example.com"]}
+        ).result["id"],
+        "certificate_id": api.post(
+            f"/zones/{zone_id}/custom_certificates",
+            {"certificate": PAIRS[1].chain, "private_key": PAIRS[1].key},
+        ).result["id"],
         "token_ids": {
             path: api.post(path, test_tokens.body()).result["id"] for path in test_tokens.OWNERS.values()
         },
@@ -132,9 +175,18 @@ def _ruleset(api, scope, values):
     made = api.post(path, RULESETS[scope]).result
     api.put(f"{path}/{made['id']}", {"rules": [*made["rules"], RULE]})
     phase = PHASE[scope]
+    found = {"ruleset_id": made["id"], "rule_id": made["rules"][0]["id"], "phase": phase}
     if scope == "accounts":
         api.put(f"{path}/phases/{phase}/entrypoint", {"rules": []})
-    return {"ruleset_id": made["id"], "rule_id": made["rules"][0]["id"], "phase": phase}
+        return found
+    access_rule = {"mode": "block", "configuration": {"target": "ip", "value": "192.0.2.7"}}
+    access_rules = path.removesuffix("rulesets") + "firewall/access_rules/rules"
+    agent_rule = {"mode": "block", "configuration": {"target": "ua", "value": "bot"}}
+    agent_rules = path.removesuffix("rulesets") + "firewall/ua_rules"
+    return found | {
+        "access_rule_id": api.post(access_rules, access_rule).result["id"],
+        "ua_rule_id": api.post(agent_rules, agent_rule).result["id"],
+    }
 
 
 @pytest.fixture
@@ -156,7 +208,7 @@ def ask_async(api, known):
         path = row.path.removeprefix(BASE_PATH)
         literals = [part for part in path.split("/") if not part.startswith("{")]
         scope = literals[1] if literals[1] in known else "zones"
-        what = f"{row.method} {literals[-1]}"
+        what = f"{row.method} {literals[-2 if 'access_rules' in literals else -1]}"
         if row.path.endswith("/settings"):
             path = path.format(**known[scope])
             return api.call_async(row.method, path, SETTINGS_BODY, auth=auth, **options)

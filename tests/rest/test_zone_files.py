@@ -402,3 +402,17 @@ def test_the_profile_clients_writes_the_vendors_words(api, records, load, profil
     load("www A 192.0.2.1 ; a edge_tags=edge-proxied:true")
 
     assert "; a cf_tags=cf-proxied:true" in api.get(f"{records}/export").body.decode()
+
+
+def test_a_dry_run_says_what_would_be_added_and_adds_nothing(api, records, load):
+    text = 'a 300 IN A 192.0.2.1\nb 300 IN TXT "x"\n'
+    load("a 300 IN A 192.0.2.1\n")
+    body, headers = form(file=text)
+
+    found = api.post(f"{records}/import?dry_run=true", body, headers=headers).result
+
+    assert (found["recs_added"], found["total_records_parsed"]) == (1, 2)
+    (coming,) = found["records"]
+    assert (coming["name"], coming["type"], coming["ttl"]) == ("b.example.com", "TXT", 300)
+    assert len(api.get(records).result) == 1
+    assert "records" not in load(text)

@@ -247,7 +247,7 @@ class LocalApi:
             response = await running
             assert response is not None, "there is no answer"
             answer = response
-        return await _received(answer, method)
+        return await received(answer, method)
 
     def get(self, path: str, **options: Any) -> Answer:
         return self.call("GET", path, **options)
@@ -272,7 +272,7 @@ def _arrive(body: Body, octets: bytes, *, is_last: bool) -> None:
         body.end()
 
 
-async def _received(response: Response, method: str) -> Answer:
+async def received(response: Response, method: str) -> Answer:
     """An answer as it arrives at the client."""
     lines = response.head(keep_alive=not response.close).decode().split("\r\n")[1:-2]
     body = b"" if isinstance(response.body, bytes) and method == "HEAD" else response.body

@@ -9,6 +9,7 @@ import socket
 import socketserver
 import ssl
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
@@ -78,6 +79,9 @@ class _Session(socketserver.StreamRequestHandler):
     def handle(self):
         self.is_private = self.user = False
         self.mail = {"to": []}
+        for _ in range(self.server.banner_lines):
+            self.say("220-not yet")
+            time.sleep(0.01)
         self.say("220 sink")
         while line := self.rfile.readline().decode().rstrip("\r\n"):
             verb, _, rest = line.partition(" ")
@@ -161,12 +165,16 @@ class _SmtpServer(socketserver.ThreadingTCPServer):
 
 
 class MailServer(_Served):
-    """`got` are mails; `accounts` are passwords by user, `refused` recipients that it does not know."""
+    """`got` are mails; `accounts` are passwords by user, `refused` recipients that it does not know.
 
-    def __init__(self, context=None, accounts=(), refused=()):
+    Its banner takes 10 ms a line.
+    """
+
+    def __init__(self, context=None, accounts=(), refused=(), banner_lines=0):
         made = _SmtpServer(("127.0.0.1", 0), _Session)
         made.got, made.context = [], context
         made.accounts, made.refused = dict(accounts), tuple(refused)
+        made.banner_lines = banner_lines
         made.go_on = threading.Event()
         super().__init__(made)
 

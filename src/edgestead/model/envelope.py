@@ -7,7 +7,7 @@ Spec "Response envelope"; contract: `result` first, then `success`, `errors`, `m
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -43,6 +43,13 @@ class ResultInfo(msgspec.Struct, frozen=True):
     total_pages: int
 
 
+class Listed(NamedTuple):
+    """Some items of a list, and the number of items that the filter lets through."""
+
+    items: Sequence[Any]
+    total_count: int
+
+
 class Page(msgspec.Struct, frozen=True):
     """One page of a list. `text` is the inside of the JSON array, and `count` how many items that is."""
 
@@ -58,9 +65,9 @@ class Page(msgspec.Struct, frozen=True):
         return ResultInfo(self.page, self.per_page, self.count, self.total_count, pages)
 
 
-def page_of(items: Sequence[Any], page: int, per_page: int, total_count: int) -> Page:
+def page_of(found: Listed, page: int, per_page: int) -> Page:
     """A page of values that are still to be encoded."""
-    return Page(encode(items)[1:-1], len(items), page, per_page, total_count)
+    return Page(encode(found.items)[1:-1], len(found.items), page, per_page, found.total_count)
 
 
 class Message(msgspec.Struct, frozen=True):

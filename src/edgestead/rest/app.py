@@ -18,7 +18,13 @@ from edgestead.rest.pipeline import FIXED_HEADERS, request_steps, run
 from edgestead.rest.request_id import HEADER, request_ids
 from edgestead.rest.request_line import ConnectionLine
 from edgestead.rest.routes import (  # noqa: F401 - importing them fills ROUTES
+    access_rules,
     accounts,
+    agent_rules,
+    audit_logs,
+    catalogs,
+    certificate_packs,
+    custom_certificates,
     custom_nameservers,
     deprecations,
     dns_records,
@@ -34,8 +40,10 @@ from edgestead.rest.routes import (  # noqa: F401 - importing them fills ROUTES
     objects_node,
     openapi,
     rulesets,
+    secondary_zones,
     security_events,
     tokens,
+    tsig_keys,
     zone_extras,
     zone_files,
     zone_settings,

@@ -28,6 +28,7 @@ from edgestead.usecases.access.authorise import Identity
 from edgestead.usecases.access.table import AccessTable
 from edgestead.usecases.access.token_uses import TokenUses
 from edgestead.usecases.account.dated_uses import DatedUses
+from edgestead.usecases.event_index import EventIndex
 from edgestead.usecases.platform import Platform
 
 T = TypeVar("T")
@@ -113,6 +114,7 @@ class AppContext:
     allow_as_of: bool = False
     events_folder: Path | None = None
     events_turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    event_index: EventIndex = field(default_factory=EventIndex)
     uses: TokenUses = field(default_factory=TokenUses)
     dated_uses: DatedUses = field(default_factory=DatedUses)
     pages: PageCache = field(default_factory=PageCache)

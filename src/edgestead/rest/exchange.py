@@ -37,6 +37,7 @@ class Exchange:
         "fault",
         "headers",
         "identity",
+        "is_noted",
         "now_us",
         "parameters",
         "query",
@@ -78,6 +79,7 @@ class Exchange:
         self.download: Download | None = None
         self.error: EdgeError | None = None
         self.fault: BaseException | None = None
+        self.is_noted = False  # in the audit log
 
     @property
     def upload(self) -> Upload:

@@ -70,6 +70,12 @@ def document(routes: Sequence[Route]) -> Json:
 
 # Parts of the API that are not called what their handlers' module is.
 _TAGS = {
+    "access_rules": "IP access rules",
+    "agent_rules": "user agent rules",
+    "catalogs": "secondaries",
+    "certificate_packs": "certificates",
+    "custom_certificates": "certificates",
+    "secondary_zones": "secondaries",
     "custom_nameservers": "custom name servers",
     "dns_records": "DNS records",
     "dns_settings": "DNS settings",
@@ -84,6 +90,7 @@ _TAGS = {
     "zone_extras": "zones",
     "zone_files": "zone files",
     "zone_settings": "zone settings",
+    "tsig_keys": "TSIG keys",
 }
 
 

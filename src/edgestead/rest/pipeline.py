@@ -251,7 +251,9 @@ async def _run_on(rest: Iterator[Step], pending: Awaitable[None], exchange: Exch
 
 def _refuse(exchange: Exchange, error: Exception) -> None:
     if isinstance(error, EdgeError):
-        exchange.error = error
+        # Its frames hold the exchange, with the body and its file, until a collection of all objects.
+        exchange.error = error.with_traceback(None)
+        error.__context__ = error.__cause__ = None
         return
     exchange.fault = error
     full = isinstance(error, OSError) and error.errno in NO_SPACE_ERRNOS
@@ -286,6 +288,7 @@ def answer(exchange: Exchange) -> Response:
 def _finish(exchange: Exchange) -> None:
     count(exchange)
     log_one_line(exchange)
+    exchange.fault = None  # with its frames
 
 
 def _headers_of(error: EdgeError) -> tuple[tuple[bytes, bytes], ...]:

@@ -1,15 +1,16 @@
 """The query string: parameters as text, and what a list asks for.
 
-Owns  decoding, clamping of page sizes, the words of refusals.
+Owns  decoding, clamping of page sizes, the wording of refusals; which items of a list a page holds.
 Not   what a filter means.
 
 Unknown parameters are ignored. Page sizes are clamped; text where a number belongs is refused.
 """
 
-from collections.abc import Collection
-from typing import Literal
+from collections.abc import Collection, Sequence
+from typing import Any, Literal
 from urllib.parse import unquote_to_bytes
 
+from edgestead.model.envelope import Listed, Page, page_of
 from edgestead.model.refusals.request import InvalidQuery
 from edgestead.rest.limits import PAGE_NUMBER_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, QUERY_PARAMETERS_MAX
 
@@ -115,6 +116,15 @@ class Paging:
     @property
     def offset(self) -> int:
         return (self.page - 1) * self.per_page
+
+    def of(self, found: Listed) -> Page:
+        """The page that holds what was found."""
+        return page_of(found, self.page, self.per_page)
+
+    def cut(self, everything: Sequence[Any]) -> Page:
+        """This page of a list that is short enough to be read as a whole."""
+        items = everything[self.offset : self.offset + self.per_page]
+        return self.of(Listed(items, len(everything)))
 
 
 def _parameters(raw: bytes) -> dict[str, list[str]]:

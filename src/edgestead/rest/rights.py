@@ -1,6 +1,7 @@
 """May this request pass: at its head, after its body, in its write.
 
-Owns  the order of the questions (who, usable now, permitted), and when they are asked again.
+Owns  the order of the questions (who, usable now, permitted), and when they are asked again; that every
+      write of a caller leaves a row in the audit log.
 Not   what a handler does; rights that a use case asks about.
 
 A body may arrive for half a minute or ten, a write may wait for others, and a token may end meanwhile. So a
@@ -23,8 +24,9 @@ from edgestead.model.refusals.access import (
     UserNeeded,
 )
 from edgestead.model.refusals.request import OverBudget
-from edgestead.rest import credentials
+from edgestead.rest import audited, credentials
 from edgestead.store.control import Reader, Transaction
+from edgestead.usecases import audit
 from edgestead.usecases.access import authorise as access
 from edgestead.usecases.access import identities
 from edgestead.usecases.access.admission import Admission
@@ -93,7 +95,7 @@ async def write_as(exchange: "Exchange", fn: Callable[[Transaction, Identity], T
 
     def permitted(tx: Transaction) -> T:
         look_again(exchange, tx)
-        return fn(tx, exchange.identity)
+        return _noted(exchange, tx, lambda: fn(tx, exchange.identity))
 
     zone_at = exchange.route.zone_at
     if zone_at is None:
@@ -103,8 +105,21 @@ async def write_as(exchange: "Exchange", fn: Callable[[Transaction, Identity], T
             if refusal is not None:
                 raise OverBudget(reason=refusal.reason)
             result = await exchange.api.barrier.write(permitted)
+    exchange.is_noted = True  # not before: a function that was undone has no row
     if exchange.api.access.epoch != exchange.admission.epoch:
         await exchange.api.kv.settled()
+    return result
+
+
+def _noted(exchange: "Exchange", tx: Transaction, change: Callable[[], T]) -> T:
+    """Make the change, and its row of the audit log: one for a request that writes in portions."""
+    if exchange.is_noted:
+        return change()
+    about = audited.about(exchange.route, exchange.parameters)
+    before = audit.before(tx, about)
+    result = change()
+    where = audit.Where(exchange.client_address, exchange.request.interface)
+    audit.note(exchange.call, tx, where, about, before, result)
     return result
 
 

@@ -7,12 +7,15 @@ A zone that is brought back has the serial it had then. Secondaries that have fo
 for old and never fetch it, so every zone goes on from the time, as one that is made now.
 """
 
+from contextlib import suppress
+
 from edgestead.model.call import Call
+from edgestead.model.refusals.setting import KeysSealed
 from edgestead.store.control import Reader, Transaction
 from edgestead.tables import settings, zones
 from edgestead.usecases.change.edit import ZoneEdit
 from edgestead.usecases.platform import Platform
-from edgestead.usecases.serving import serials
+from edgestead.usecases.serving import catalogs, serials
 from edgestead.usecases.zone.refreshing import SERVER
 
 MARK = "restored.after"  # its value is the last zone that has been seen to
@@ -36,9 +39,11 @@ def go_on(call: Call, tx: Transaction, platform: Platform) -> bool:
     for zone in found:
         edit = ZoneEdit(call, tx, platform, zone.id)
         edit.begin_again(serials.later(zone.serial, call.now_us))
-        edit.finish()
+        with suppress(KeysSealed):  # it is served as it is until its keys can be opened
+            edit.finish()
     if found:
         settings.put(tx, SERVER, MARK, found[-1].id, call.now_us)
     else:
         settings.delete(tx, SERVER, MARK)
+        catalogs.begin_again(tx, call.now_us)
     return bool(found)

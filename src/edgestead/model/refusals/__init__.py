@@ -15,16 +15,20 @@ Not   where a refusal is decided; HTTP itself.
     └── Unavailable (503)     try again
         └── DiskFull (507)    an operator has to make room first
 
-    request   of any request, before a resource is asked: route, form, paging
-    access    of credentials, and of what they may not do
-    token     of making and changing API tokens
-    account   of accounts, their members and roles
-    zone      of zones, and of their history
-    setting   of zone settings, DNS settings, plans, holds, custom name servers
-    record    of DNS records: by themselves, among others, in zone files
-    ruleset   of rulesets and rules
-    kv        of key-values and their namespaces
-    object    of stateful objects, for callers and operators
+    request     of any request, before a resource is asked: route, form, paging
+    access      of credentials, and of what they may not do
+    token       of making and changing API tokens
+    account     of accounts, their members and roles
+    zone        of zones, and of their history
+    setting     of zone settings, DNS settings, plans, holds, custom name servers
+    record      of DNS records: by themselves, among others, in zone files
+    secondary   of catalog zones
+    tsig        of TSIG keys
+    certificate of certificates that are uploaded or ordered
+    ruleset     of rulesets and rules
+    firewall    of access rules and user agent rules
+    kv          of key-values and their namespaces
+    object      of stateful objects, for callers and operators
 
 The class holds what never changes; the instance holds the facts that its wording names. Permanent
 conflicts are 400, never 409: the SDKs retry 409, 429 and 5xx.

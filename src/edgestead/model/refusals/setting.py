@@ -16,19 +16,22 @@ Not   zones themselves (`model.refusals.zone`).
     ├── NameserverInUse     1001
     ├── PlanRefused         1001
     ├── VanityRefused       1001
-    ├── SigningNotBuilt     1001
     ├── DnssecIsDisabled    1001
     ├── DnssecStatusRefused 1001
+    ├── DnssecKeysRefused   1001
+    ├── RollRefused         1001
     ├── CheckedTooSoon      1224
     ├── HoldRefused         1224
     ├── ZoneOnHold          1224
     └── PurgeRefused        1001
+    Unavailable (503)
+    └── KeysSealed          1503
     NotFound (404)
     ├── NameserverNotFound 1001
     └── PlanNotFound       1001
 """
 
-from edgestead.model.refusals import BadRequest, NotFound
+from edgestead.model.refusals import BadRequest, NotFound, Unavailable
 
 
 class ItemsMissing(BadRequest):
@@ -94,10 +97,10 @@ class VanityRefused(BadRequest):
     code, wording = 1001, "vanity_name_servers is invalid: {reason}"
 
 
-class SigningNotBuilt(BadRequest):
-    """A zone cannot be signed yet: an answer of `active` would promise signatures."""
+class KeysSealed(Unavailable):
+    """The secret that sealed a zone's keys is not the data folder's, as after a restore without it."""
 
-    code, wording = 1001, "DNSSEC cannot be activated: this release does not sign zones."
+    wording = "The private keys of this zone cannot be opened: put seal.key back into the data folder."
 
 
 class DnssecIsDisabled(BadRequest):
@@ -106,6 +109,14 @@ class DnssecIsDisabled(BadRequest):
 
 class DnssecStatusRefused(BadRequest):
     code, wording = 1001, "DNSSEC status is active or disabled, not {status}."
+
+
+class DnssecKeysRefused(BadRequest):
+    code, wording = 1001, "DNSSEC setting {field} is invalid: {reason}"
+
+
+class RollRefused(BadRequest):
+    code, wording = 1001, "The keys of this zone cannot be replaced now: {reason}."
 
 
 class CheckedTooSoon(BadRequest):

@@ -28,7 +28,10 @@ class ZoneNameRefused(BadRequest):
 
 
 class ZoneTypeRefused(BadRequest):
-    code, wording = 1001, "Zone type {type} is not offered: this server is a zone's full authority."
+    code, wording = (
+        1001,
+        "Zone type {type} is not offered: a zone is full or secondary, from its beginning on.",
+    )
 
 
 class ZoneExists(BadRequest):

@@ -5,7 +5,7 @@ Not   what is dated (`changes`).
 """
 
 from edgestead.changes.members import found
-from edgestead.model.envelope import Page, page_of
+from edgestead.model.envelope import Page
 from edgestead.rest import declared
 from edgestead.rest.context import AppContext
 from edgestead.rest.declared import pages, text
@@ -34,8 +34,7 @@ def list_dated_uses(account_id: str, api: AppContext, query: Query) -> Page:
     everyone = api.barrier.read(
         lambda reader: dated_uses.listed(reader, account_id, api.dated_uses, token_id or None)
     )
-    items = everyone[paging.offset : paging.offset + paging.per_page]
-    return page_of(items, paging.page, paging.per_page, len(everyone))
+    return paging.cut(everyone)
 
 
 def note_path(exchange: Exchange) -> None:

@@ -19,7 +19,7 @@ from edgestead.usecases.zone.dns_settings import (
     SwitchBody,
     SwitchView,
 )
-from edgestead.usecases.zone.dnssec import DnssecBody, DnssecView
+from edgestead.usecases.zone.dnssec import DnssecBody, DnssecView, KeyView, RollBody
 
 _ZONE = "/zones/{zone_id}/dns_settings"
 _ACCOUNT = "/accounts/{account_id}/dns_settings"
@@ -92,7 +92,7 @@ async def patch_dns_defaults(
 
 @route("GET", _DNSSEC, permission=_READ)
 def show_dnssec(zone_id: str, api: AppContext) -> DnssecView:
-    """DNSSEC of a zone: always disabled in this release."""
+    """DNSSEC of a zone: its status, and what the parent zone needs to know of its key."""
     return api.barrier.read(lambda reader: dnssec.show(reader, zone_id))
 
 
@@ -100,18 +100,23 @@ def show_dnssec(zone_id: str, api: AppContext) -> DnssecView:
 async def patch_dnssec(
     zone_id: str, api: AppContext, call: Call, body: DnssecBody, write: Write
 ) -> DnssecView:
-    """Store DNSSEC switches. Activating is refused until zones are signed."""
+    """Sign a zone (`active`), or end that (`disabled`) once the parent has no DS; store DNSSEC switches."""
     return await write(lambda tx: dnssec.patch(call, tx, api.platform, zone_id, body))
 
 
 @route("DELETE", _DNSSEC, permission=_WRITE)
 async def delete_dnssec(zone_id: str, api: AppContext, call: Call, write: Write) -> str:
-    """Forget DNSSEC switches."""
+    """End signing as `disabled` does, and forget DNSSEC switches."""
     return await write(lambda tx: dnssec.delete(call, tx, api.platform, zone_id))
 
 
 @route("GET", f"{_DNSSEC}/zsk", permission=_READ)
-def list_signing_keys(zone_id: str, api: AppContext) -> list[str]:
-    """Signing keys of a zone: none in this release."""
-    api.barrier.read(lambda reader: dnssec.show(reader, zone_id))
-    return []
+def list_signing_keys(zone_id: str, api: AppContext) -> tuple[KeyView, ...]:
+    """Zone signing keys: none where one key signs everything."""
+    return api.barrier.read(lambda reader: dnssec.list_zone_keys(reader, zone_id))
+
+
+@route("POST", f"{_DNSSEC}/roll", permission=_WRITE)
+async def roll_keys(zone_id: str, api: AppContext, call: Call, body: RollBody, write: Write) -> DnssecView:
+    """Begin to replace the zone's keys, or the one of a role: `csk`, `ksk` or `zsk`."""
+    return await write(lambda tx: dnssec.roll(call, tx, api.platform, zone_id, body))

@@ -5,7 +5,7 @@ Not   what is written down, and when it is forgotten.
 """
 
 from edgestead.model.call import Call
-from edgestead.model.envelope import Page, page_of
+from edgestead.model.envelope import Page
 from edgestead.model.refusals.zone import ChangeNotFound
 from edgestead.rest import declared
 from edgestead.rest.context import AppContext, WriteAs
@@ -17,7 +17,7 @@ from edgestead.usecases.access.authorise import Identity
 from edgestead.usecases.zone import history
 from edgestead.usecases.zone import restore as zone_restore
 from edgestead.usecases.zone.history import ChangeView, DiffView
-from edgestead.usecases.zone.restore import Done, RestoreBody
+from edgestead.usecases.zone.restore import Done, Preview, RestoreBody
 
 _PATH = "/zones/{zone_id}/history"
 _CHANGE = _PATH + "/{sequence}"
@@ -38,7 +38,7 @@ async def list_history(zone_id: str, api: AppContext, call: Call, identity: Iden
     found = await api.barrier.read_long(
         lambda reader: history.listed(call, reader, identity, zone_id, wanted)
     )
-    return page_of(found.items, paging.page, paging.per_page, found.total_count)
+    return paging.of(found)
 
 
 @route("GET", _CHANGE, permission="DNS Read")
@@ -57,7 +57,7 @@ async def show_diff(
     found = await api.barrier.read_long(
         lambda reader: history.diff(call, reader, identity, zone_id, number, paging.per_page, paging.offset)
     )
-    return page_of(found.items, paging.page, paging.per_page, found.total_count)
+    return paging.of(found)
 
 
 @route("POST", _CHANGE + "/undo", permission="DNS Write")
@@ -77,6 +77,17 @@ async def restore_change(
     number = _number(sequence)
     return await write_as(
         lambda tx, identity: zone_restore.restore(call, tx, api.platform, identity, zone_id, number, body)
+    )
+
+
+@route("GET", _CHANGE + "/restore", permission="DNS Read", query=(text("name", "Only this name."),))
+async def preview_restore(
+    zone_id: str, sequence: str, api: AppContext, call: Call, identity: Identity, query: Query
+) -> Preview:
+    """What a restore would change: each record and setting as it is, and as it would be."""
+    number, body = _number(sequence), RestoreBody(query.text("name") or None)
+    return await api.barrier.read_long(
+        lambda reader: zone_restore.preview(call, reader, identity, zone_id, number, body)
     )
 
 

@@ -19,10 +19,11 @@ from edgestead.model.refusals.record import FormExpected, RecordNotFound, ZoneFi
 from edgestead.model.refusals.request import InvalidBody, MissingField
 from edgestead.rest.body import Upload
 from edgestead.rest.context import AppContext, Write
-from edgestead.rest.declared import FORM, TEXT, Answers
+from edgestead.rest.declared import FORM, TEXT, Answers, flag
 from edgestead.rest.form import boundary_of, portions
 from edgestead.rest.kv_data import give_way
 from edgestead.rest.limits import FORM_OVERHEAD_BYTES_MAX, ZONE_FILE_BYTES_MAX
+from edgestead.rest.query import Query
 from edgestead.rest.routing import Answer, route
 from edgestead.store.control import Transaction
 from edgestead.usecases.access.authorise import Identity
@@ -60,19 +61,29 @@ class Reviewed(msgspec.Struct, frozen=True):
     "POST",
     _PATH + "/import",
     permission="DNS Write",
+    query=(flag("dry_run", "Add nothing, and answer `records` too: what would be added."),),
     takes={FORM: ZoneFileForm},
     answers=Answers(Imported),
 )
 async def import_records(
-    zone_id: str, api: AppContext, call: Call, identity: Identity, upload: Upload, write: Write
+    zone_id: str,
+    api: AppContext,
+    call: Call,
+    identity: Identity,
+    query: Query,
+    upload: Upload,
+    write: Write,
 ) -> Imported:
     """Add the records of a zone file: a form with `file` and `proxied`. All of them, or none."""
+    is_rehearsal = query.flag("dry_run")
     with api.kv.body_slot(call.actor, upload.length):  # the file stays in memory for as long as this takes
         octets, proxied = await _form(upload)
         async with api.zone_file_turn:
             plan = await api.barrier.read_long(
                 lambda reader: importing.plan(call, reader, api.platform, zone_id, octets, proxied, give_way)
             )
+            if is_rehearsal:
+                return plan.rehearsed()
             return Imported(await _write(zone_id, api, call, identity, plan, write), plan.parsed)
 
 

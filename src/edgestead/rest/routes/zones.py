@@ -5,7 +5,7 @@ Not   what is inside a zone, or beside it (`rest.routes.zone_extras`).
 """
 
 from edgestead.model.call import Call
-from edgestead.model.envelope import Page, page_of
+from edgestead.model.envelope import Listed, Page
 from edgestead.rest import declared
 from edgestead.rest.context import AppContext, Write, WriteAs
 from edgestead.rest.declared import DIRECTION, Parameter, choice, pages
@@ -15,7 +15,7 @@ from edgestead.rest.routing import route
 from edgestead.store.control import Reader
 from edgestead.usecases.access.authorise import PLATFORM, Identity, found_zones
 from edgestead.usecases.zone import filters, zones
-from edgestead.usecases.zone.zones import Listed, ZoneBody, ZonePatch, ZoneView
+from edgestead.usecases.zone.zones import ZoneBody, ZonePatch, ZoneView
 
 
 @route("POST", "/zones", permission="Zone Write", family=PLATFORM)
@@ -68,7 +68,7 @@ async def list_zones(api: AppContext, call: Call, identity: Identity, query: Que
     last = paging.offset + paging.per_page
     is_short = zones.is_short(wanted, seen, order, last, ZONES_READ_INLINE_MAX)
     found = api.barrier.read(read) if is_short else await api.barrier.read_long(read)
-    return page_of(found.zones, paging.page, paging.per_page, found.total_count)
+    return paging.of(found)
 
 
 @route("GET", "/zones/{zone_id}", permission="Zone Read", family=PLATFORM)
@@ -88,7 +88,7 @@ async def patch_zone(
 @route("DELETE", "/zones/{zone_id}", permission="Zone Write", family=PLATFORM)
 async def delete_zone(zone_id: str, api: AppContext, call: Call, write: Write) -> dict[str, str]:
     """Delete a zone with its records. DNS no longer answers for it."""
-    await write(lambda tx: zones.delete(call, tx, zone_id))
+    await write(lambda tx: zones.delete(call, tx, api.platform, zone_id))
     while await api.barrier.write(zones.sweep):
         pass
     return {"id": zone_id}

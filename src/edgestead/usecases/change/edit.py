@@ -15,16 +15,26 @@ from edgestead.model import served
 from edgestead.model.call import Call
 from edgestead.model.served import ServedRRset
 from edgestead.store.control import Transaction
-from edgestead.tables import zones
+from edgestead.tables import certificates, zones
+from edgestead.tables import signing as signing_rows
 from edgestead.tables.zones import ZoneRow
 from edgestead.usecases import limits
 from edgestead.usecases.change.log import EDIT, Origin, ZoneLog
 from edgestead.usecases.change.records import RecordsEdit
 from edgestead.usecases.change.settings import SettingsEdit
 from edgestead.usecases.platform import Platform
-from edgestead.usecases.serving import edge_feed, flattening, rendering, serials
+from edgestead.usecases.serving import edge_feed, flattening, proofs, rendering, serials
 from edgestead.usecases.serving import facts as zone_facts
 from edgestead.usecases.serving.publish import Document, Name, Publication
+from edgestead.usecases.serving.signing import (
+    LISTING,
+    NAMES_ARE_SIGNED,
+    UNSIGNING,
+    Owner,
+    ZoneSigning,
+    is_cut,
+    signer_of,
+)
 
 
 class ZoneEdit:
@@ -46,7 +56,11 @@ class ZoneEdit:
         self._last_sequence = found.last_sequence
         self._facts = zone_facts.facts_in(tx, found)
         self._again: list[str] = []
+        self._sign_again: list[bytes] = []
         self._serial: int | None = None
+        self._follows = False
+        self._is_part = False
+        self._finds = False
         self._wrote = False
         self.settings = SettingsEdit(call, tx, found.zone, self._log)
         self.records = RecordsEdit(call, tx, platform, self.settings, self._log, self._apex)
@@ -68,6 +82,8 @@ class ZoneEdit:
             self._again += flattening.next_names(self._tx, self._zone_id, "")
         if (facts.dns_only, facts.ipv6) != (before.dns_only, before.ipv6):
             flattening.refresh_others_below(self._tx, self.zone.name, self._zone_id)
+        if facts.signing in NAMES_ARE_SIGNED and _nsec_ttl(facts) != _nsec_ttl(before):
+            signing_rows.renew_all(self._tx, self._zone_id, self._call.now_us)
         if facts._replace(**_of_names(before)) != before:
             self.records.changed[self.zone.name] = self.records.at(self.zone.name, self._apex)
         self._facts = facts
@@ -81,10 +97,25 @@ class ZoneEdit:
         if self.zone.name in self._again:
             self._follow_soa()
 
+    def sign_again(self, owners: Iterable[bytes]) -> None:
+        """Make signatures again that are due, or take them away from a zone that loses its."""
+        self._sign_again += owners
+        self._wrote = True
+
     def begin_again(self, serial: int) -> None:
         """Serve the zone as it is under a serial that no change leads to: secondaries fetch it whole."""
         self._serial = serial
         self._wrote = True
+
+    def take_transfer(self, serial: int, *, follows: bool) -> None:
+        """Serve what was transferred under this serial, to which the change leads if it `follows`."""
+        self.take_facts()
+        self._serial, self._follows, self._finds = serial, follows, True
+        self._wrote = True
+
+    def publish_names_only(self) -> None:
+        """This is a part of a transfer: DNS gets the SOA with the last one."""
+        self._is_part = True
 
     def finish(self) -> int | None:
         """Tell the feed each changed name, and the zone's new serial last; write the history.
@@ -98,7 +129,7 @@ class ZoneEdit:
             return None
         elsewhere = self._find_hanging()
         serial = self._publish()
-        if serial != self.zone.serial or not self._again:
+        if serial != self.zone.serial or not (self._again or self._sign_again):
             zones.set_after_change(self._tx, self._zone_id, serial, self.records.count)
         if self.settings.wrote or self.settings.wrote_own:
             edge_feed.tell_zone(self._tx, self.zone)
@@ -110,24 +141,70 @@ class ZoneEdit:
         """Emit what the names serve now, and if that is anything new, the next serial; returns the serial."""
         changed = self.records.changed
         again = [self.records.at(text) for text in dict.fromkeys(self._again) if text not in changed]
-        if not changed and not again and self._serial is None:
+        if not changed and not again and not self._sign_again and self._serial is None:
             return self.zone.serial
-        publication = Publication(self._renderer, self._apex, self._facts)
+        signing = self._signing()
+        publication = Publication(self._renderer, self._apex, self._facts, signing)
         names = [*changed.values(), *again]
         zone_before, *befores = self._newest(names)
         is_new = bool(changed) or self._serial is not None
-        for name, before in zip(names, befores, strict=True):
-            documents = publication.name(
-                name, self._flat(name), before, changed=changed.get(name.text) is name
-            )
+        owners = [
+            self._with_proofs(name, self._delegated(name, publication.render(name, self._flat(name), before)))
+            for name, before in zip(names, befores, strict=True)
+        ]
+        others = self._sign_others(signing, owners)
+        for name, one in zip(names, owners, strict=True):
+            documents = publication.name(name, one, changed=changed.get(name.text) is name)
             self._emit(documents)
             is_new = is_new or bool(documents)
-        if not is_new:
+        for one in others:
+            documents = publication.signatures(one)
+            self._emit(documents)
+            is_new = is_new or bool(documents)
+        if not is_new or self._is_part:
             return self.zone.serial
-        follows = self._serial is None
+        follows = self._serial is None or self._follows
         serial = serials.next_serial(self.zone.serial) if self._serial is None else self._serial
-        self._emit(publication.zone(serial, zone_before if follows else None))
+        is_lost = zone_before is not None and not self._finds and served.decode_zone(zone_before).lost
+        self._emit(publication.zone(serial, zone_before if follows else None, lost=is_lost))
         return serial
+
+    def _signing(self) -> ZoneSigning | None:
+        """None for a zone without signatures, which includes one that is losing them."""
+        facts = self._facts
+        if facts.signing not in (LISTING, *NAMES_ARE_SIGNED):
+            return None
+        signer = None
+        if facts.signing in NAMES_ARE_SIGNED:
+            signer = signer_of(
+                self._tx, self._platform.seal, self._zone_id, self._apex, _nsec_ttl(facts), self._call.now_us
+            )
+        return ZoneSigning(self._tx, self._zone_id, self._apex, signer)
+
+    def _with_proofs(self, name: Name, one: Owner) -> Owner:
+        """With what an authority asks to see there. No other name costs a statement."""
+        if not proofs.is_name(name.text):
+            return one
+        values = certificates.proofs_at(self._tx, self._zone_id, name.text)
+        return one._replace(plain=proofs.beside(one.plain, values)) if values else one
+
+    def _delegated(self, name: Name, one: Owner) -> Owner:
+        """With the delegation of a zone of ours that begins at a name of this signed one."""
+        is_wanted = self._facts.signing not in ("", UNSIGNING) and one.owner != self._apex
+        if not is_wanted or is_cut(one.plain):
+            return one
+        added = zone_facts.delegation(self._tx, self._renderer, name.text)
+        return one._replace(plain=(*one.plain, *added)) if added else one
+
+    def _sign_others(self, signing: ZoneSigning | None, owners: Sequence[Owner]) -> list[Owner]:
+        """Names with the same records whose signatures change: of a zone that loses them, without."""
+        if signing is None and not self._sign_again:
+            return []
+        signing = signing or ZoneSigning(self._tx, self._zone_id, self._apex, None)
+        known = {one.owner for one in owners}
+        others = signing.settle(owners) if self._facts.signing != UNSIGNING else []
+        known.update(one.owner for one in others)
+        return [*others, *signing.again(owner for owner in self._sign_again if owner not in known)]
 
     def _newest(self, names: Sequence[Name]) -> list[bytes | None]:
         """The feed's documents of the zone and of names; a name without records had none, the apex apart."""
@@ -137,7 +214,8 @@ class ZoneEdit:
         return [next(found), *(next(found) if self._was_served(name) else None for name in names)]
 
     def _was_served(self, name: Name) -> bool:
-        return not name.was_empty or name.owner == self._apex
+        is_there = not name.was_empty or name.owner == self._apex or proofs.is_name(name.text)
+        return is_there or bool(self._facts.signing)
 
     def _emit(self, documents: Iterable[Document]) -> None:
         for one in documents:
@@ -177,6 +255,11 @@ class ZoneEdit:
         if name.was_alias or flat is not None:
             flattening.settle(self._tx, self._zone_id, name.text, flat, self._call.now_us)
         return None if flat is None else flat.served
+
+
+def _nsec_ttl(facts: rendering.ZoneFacts) -> int:
+    """RFC 9077 §3."""
+    return min(facts.soa.ttl, facts.soa.minimum)
 
 
 def _of_names(facts: rendering.ZoneFacts) -> dict[str, Any]:

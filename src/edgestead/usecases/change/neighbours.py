@@ -54,7 +54,9 @@ class _Rule(NamedTuple):
 
 _CNAME, _NS, _SOA = frozenset(("CNAME",)), frozenset(("NS",)), frozenset(("SOA",))
 _ADDRESSES = frozenset(("A", "AAAA"))
+_BESIDE_NONE = frozenset(("DNAME", "CNAME", "NS"))  # a DNAME
 _WILDCARD = b"\1*"  # how its owner begins
+_BELOW = {"NS": "delegated (RFC 4592 §4.2)", "DNAME": "redirected (RFC 4592 §4.4)"}
 
 # Contract "Errors": these are the documented conflicts. Other types at the name of a CNAME are stored, not
 # served.
@@ -103,13 +105,40 @@ def _strings(rdata: bytes) -> Iterator[bytes]:
 
 
 def check_delegable(draft: Draft, old: RecordRow | None) -> None:
-    """Raises NameRefused: an asterisk delegated. RFC 4592 §4.2 leaves open what that means; servers take it
-    for data or for a delegation, and BIND loads no zone that has one. What was stored before may stay.
+    """Raises NameRefused: an asterisk delegated, or redirected. RFC 4592 §4.2 and §4.4 leave open what that
+    means; servers take it for data or for a delegation, and BIND loads no zone that has one. What was stored
+    before may stay.
     """
     is_new = old is None or old.name != draft.name
-    if draft.type == "NS" and is_new and draft.owner.startswith(_WILDCARD):
-        reason = "an asterisk cannot be delegated (RFC 4592 §4.2)"
-        raise NameRefused(type="NS", field="name", reason=reason)
+    if draft.type in _BELOW and is_new and draft.owner.startswith(_WILDCARD):
+        reason = f"an asterisk cannot be {_BELOW[draft.type]}"
+        raise NameRefused(type=draft.type, field="name", reason=reason)
+
+
+def check_redirect(draft: Draft, others: Sequence[Neighbour], *, at_apex: bool) -> None:
+    """What RFC 6672 §2.3 and §2.4 ask of a name with a DNAME: one only, no alias, and no delegation but the
+    zone's own. Raises NameRefused.
+    """
+    there = {other.type for other in others}
+    beside = (there & _BESIDE_NONE) - (_NS if at_apex else set())
+    if draft.type == "DNAME" and beside:
+        reason = f"a DNAME cannot stand beside the {min(beside)} record of that name (RFC 6672 §2.3, §2.4)"
+        raise NameRefused(type="DNAME", field="name", reason=reason)
+    if "DNAME" in there and draft.type in _BESIDE_NONE and not (at_apex and draft.type == "NS"):
+        reason = "that name has a DNAME record, beside which no such record can stand (RFC 6672 §2.3, §2.4)"
+        raise NameRefused(type=draft.type, field="name", reason=reason)
+
+
+def below_redirect(draft: Draft, above: str) -> NameRefused:
+    """A record below a DNAME, which nobody could ever be answered with (RFC 6672 §2.3)."""
+    reason = f"it is below {above}, whose DNAME record answers for all names there"
+    return NameRefused(type=draft.type, field="name", reason=reason)
+
+
+def above_records(draft: Draft) -> NameRefused:
+    """The same from the other side."""
+    reason = "there are records below that name, for which its DNAME would answer"
+    return NameRefused(type=draft.type, field="name", reason=reason)
 
 
 def _check_types(draft: Draft, others: Sequence[Neighbour], at_apex: bool) -> None:

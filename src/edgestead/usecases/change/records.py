@@ -10,18 +10,20 @@ from edgestead.model import names
 from edgestead.model.call import Call
 from edgestead.model.records import fold
 from edgestead.model.refusals.record import RecordNotFound, RecordQuota, TypeNotOffered
+from edgestead.model.refusals.secondary import ZoneIsSecondary
 from edgestead.model.served import ServedZone
 from edgestead.store.control import Transaction
-from edgestead.tables import record_notes, records
+from edgestead.tables import record_notes, records, settings
 from edgestead.tables.records import Neighbour, RecordRow
-from edgestead.usecases.change import neighbours, soa, view
+from edgestead.usecases.change import neighbours, overrides, soa, view
 from edgestead.usecases.change.log import ZoneLog
 from edgestead.usecases.change.neighbours import Draft
 from edgestead.usecases.change.settings import SettingsEdit
 from edgestead.usecases.platform import Platform
 from edgestead.usecases.serving.aliases import check_no_loop
-from edgestead.usecases.serving.facts import stored_dnssec
+from edgestead.usecases.serving.facts import OVERRIDES, SECONDARY, stored_dnssec
 from edgestead.usecases.serving.publish import Name
+from edgestead.usecases.serving.rendering import ADDRESS_TYPES
 
 _decode_tags = msgspec.json.Decoder(list[str]).decode
 
@@ -34,22 +36,23 @@ class RecordsEdit:
         call: Call,
         tx: Transaction,
         platform: Platform,
-        settings: SettingsEdit,
+        settings_edit: SettingsEdit,
         log: ZoneLog,
         apex: bytes,
     ) -> None:
         self.changed: dict[str, Name] = {}
-        self.count = settings.zone.record_count
+        self.count = settings_edit.zone.record_count
         self.wrote = False
         self._call = call
         self._tx = tx
         self._new_id = platform.new_id
         self._records_max = platform.quotas.zone_records
-        self._settings = settings
+        self._settings = settings_edit
         self._log = log
-        self._zone_id = settings.zone.id
+        self._zone_id = settings_edit.zone.id
         self._apex = apex
         self._names: dict[str, Name] = {}
+        self._redirected: dict[str, bool] = {}  # of names that nothing was changed at
 
     def at(self, text: str, owner: bytes | None = None) -> Name:
         """A name as it is in this transaction; ask before its rows change, for what it was before."""
@@ -77,14 +80,40 @@ class RecordsEdit:
             raise RecordNotFound
         return row
 
+    def put_transferred(self, draft: Draft) -> None:
+        """A record of a secondary zone. No rule of ours holds for it, and no history is kept of it."""
+        name = self.at(draft.name, draft.owner)
+        row = self._row(draft, self._new_id(), self._call.now_us, None)
+        records.insert(self._tx, row)
+        name.records.append(_neighbour(row))
+        self.count += 1
+        self.changed[row.name] = name
+        self.wrote = True
+
+    def drop_transferred(self, record_id: str, text: str) -> None:
+        name = self.at(text)
+        records.delete(self._tx, record_id)
+        name.remove(record_id)
+        self.count -= 1
+        self.changed[text] = name
+        self.wrote = True
+
+    def _check_kept_here(self, what: str) -> None:
+        """Raises ZoneIsSecondary."""
+        zone = self._settings.zone
+        if zone.type == SECONDARY:
+            raise ZoneIsSecondary(name=zone.name, what=f"records are {what}")
+
     def create(self, draft: Draft) -> RecordRow:
-        """Raises RecordRefused's children: a rule between records, a quota."""
+        """Raises RecordRefused's children: a rule between records, a quota. Raises ZoneIsSecondary."""
+        self._check_kept_here("added")
         neighbours.check_delegable(draft, None)
         return self.bring_back(draft, self._new_id(), self._call.now_us)
 
     def bring_back(self, draft: Draft, record_id: str, created_us: int) -> RecordRow:
         """A record that was there before, with its identity and birth: an asterisk that was delegated before
         that was refused is again. Raises RecordRefused's children."""
+        self._check_kept_here("added")
         if self.count >= self._records_max:
             raise RecordQuota(type=draft.type, records_max=self._records_max)
         name = self._join(draft, None)
@@ -104,6 +133,8 @@ class RecordsEdit:
 
         Raises RecordRefused's children.
         """
+        if self._settings.zone.type == SECONDARY:
+            return self._override(old, draft)
         if _same(old, draft):
             return old
         neighbours.check_delegable(draft, old)
@@ -118,7 +149,35 @@ class RecordsEdit:
             self.changed[old.name] = before
         return row
 
+    def _override(self, old: RecordRow, draft: Draft) -> RecordRow:
+        """Proxy a transferred name, or end that: of all its addresses, and of those that transfers bring."""
+        wanted = draft._replace(ttl=old.ttl, proxied=old.proxied)
+        is_on = settings.one(self._tx, self._zone_id, OVERRIDES)
+        if not _same(old, wanted) or is_on is None or is_on.value != "true":
+            self._check_kept_here("changed")
+        if draft.proxied == old.proxied:
+            return old
+        name = self.at(old.name)
+        for one in list(name.records):
+            row = records.record(self._tx, self._zone_id, one.id) if one.type in ADDRESS_TYPES else None
+            if row is not None:
+                name.remove(row.id)
+                new = row._replace(proxied=draft.proxied, modified_us=self._call.now_us)
+                new = new._replace(body=view.render(new))
+                records.update(self._tx, new)
+                self._took(row, new)
+                name.records.append(_neighbour(new))
+        self.changed[old.name] = name
+        overrides.note(
+            self._tx, self._zone_id, old.name, proxied=bool(draft.proxied), now_us=self._call.now_us
+        )
+        found = records.record(self._tx, self._zone_id, old.id)
+        assert found is not None
+        return found
+
     def delete(self, old: RecordRow) -> None:
+        """Raises ZoneIsSecondary."""
+        self._check_kept_here("deleted")
         name = self.at(old.name)
         records.delete(self._tx, old.id)
         if old.type == "SOA":
@@ -155,6 +214,7 @@ class RecordsEdit:
         name = self.at(draft.name, draft.owner)
         others = name.records if old is None else [one for one in name.records if one.id != old.id]
         neighbours.check(draft, old, others, at_apex=name.owner == self._apex)
+        self._check_redirects(draft, old, others, name)
         is_new = old is None or old.rdata != draft.rdata
         if draft.type == "DNSKEY" and is_new and not stored_dnssec(self._tx, self._zone_id).multi_signer:
             reason = "the zone is not signed by several providers (dnssec_multi_signer)"
@@ -162,6 +222,30 @@ class RecordsEdit:
         if draft.type == "CNAME":
             check_no_loop(self._tx, draft.owner, draft.rdata, old and old.id)
         return name
+
+    def _check_redirects(
+        self, draft: Draft, old: RecordRow | None, others: list[Neighbour], name: Name
+    ) -> None:
+        """Raises NameRefused: a DNAME and what it would hide (RFC 6672)."""
+        neighbours.check_redirect(draft, others, at_apex=name.owner == self._apex)
+        stays = old is not None and old.name == draft.name  # then nothing above it hides it
+        above = self._apex if stays else name.owner
+        while above != self._apex:
+            above = names.parent(above)
+            text = names.text_from_wire(above)
+            if self._is_redirected(text):
+                raise neighbours.below_redirect(draft, text)
+        if draft.type == "DNAME" and records.is_above(self._tx, self._zone_id, draft.name):
+            raise neighbours.above_records(draft)
+
+    def _is_redirected(self, text: str) -> bool:
+        """Whether a name has a DNAME. Few names have others below them: those are remembered."""
+        known = self._names.get(text)
+        if known is not None:
+            return any(one.type == "DNAME" for one in known.records)
+        if text not in self._redirected:
+            self._redirected[text] = records.has_redirect(self._tx, self._zone_id, text)
+        return self._redirected[text]
 
     def _row(self, draft: Draft, record_id: str, created_us: int, old: RecordRow | None) -> RecordRow:
         now_us = self._call.now_us

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from edgestead.model.call import Call
+from edgestead.model.envelope import Listed
 from edgestead.model.kv import NAMESPACES_PER_ACCOUNT_MAX, check_namespace_id, check_title
 from edgestead.model.quotas import Quotas
 from edgestead.model.refusals.kv import NamespaceNotFound, TitleTaken, TooManyNamespaces
@@ -30,11 +31,6 @@ class NamespaceView(msgspec.Struct, frozen=True):
     id: str
     title: str
     supports_url_encoding: bool = True
-
-
-class Listed(msgspec.Struct, frozen=True):
-    namespaces: list[NamespaceView]
-    total_count: int
 
 
 def create(

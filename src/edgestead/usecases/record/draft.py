@@ -29,6 +29,7 @@ from edgestead.model.refusals.record import (
     TooManyTags,
     TtlRefused,
     TypeIsFixed,
+    UnknownType,
 )
 from edgestead.tables.records import RecordRow
 from edgestead.tables.zones import ZoneRow
@@ -71,7 +72,7 @@ def draft(call: Call, zone: ZoneRow, platform: Platform, body: RecordBody) -> Dr
 
     Raises RecordRefused and its children.
     """
-    row = _type(body.type)
+    row = _type(call, body.type)
     apex = apex_of(zone)
     owner = _owner(call, row, _name(call, row, body, None), apex)
     return _complete(zone, platform, row, owner, _read(call, row, body, None), body, None)
@@ -99,10 +100,13 @@ def check_same_type(body: RecordBody, old: RecordRow) -> None:
         raise TypeIsFixed(type=old.type, field="type")
 
 
-def _type(text: str | None) -> RecordType:
+def _type(call: Call, text: str | None) -> RecordType:
     if text is None:
         raise FieldMissing(type="", field="type")
-    return record_type_named(text.upper())
+    row = record_type_named(text.upper())
+    if row.is_extension and call.profile is Profile.SPEC:
+        raise UnknownType(type=row.name, field="type")
+    return row
 
 
 def _name(call: Call, row: RecordType, body: RecordBody, old: RecordRow | None) -> str | None:

@@ -11,17 +11,23 @@ from functools import lru_cache
 
 import msgspec
 
-from edgestead.model import names
+from edgestead.model import dnssec, names
 from edgestead.model.refusals.zone import ZoneNotFound
+from edgestead.model.served import ServedRRset
 from edgestead.model.settings import CUSTOM_ACCOUNT, CUSTOM_ZONE, STANDARD
 from edgestead.store.control import Reader
-from edgestead.tables import custom_nameservers, settings, zones
+from edgestead.tables import custom_nameservers, settings, signing, zones
 from edgestead.tables.zones import Editable, SettingsWanted, ZoneRow
-from edgestead.usecases.serving.rendering import PLAIN, Soa, ZoneFacts
+from edgestead.usecases.serving import keyset
+from edgestead.usecases.serving.keyset import CSK, LAYOUTS, ZSK, ZSK_DAYS
+from edgestead.usecases.serving.rendering import PLAIN, Renderer, Soa, ZoneFacts
+from edgestead.usecases.serving.signing import ACTIVE, IS_SERVED, LEAVING, OFFERED, SETTING, read_stored
 
 APEXES_KEPT_MAX = 1024  # zones whose names were read lately
 DNSSEC = "zone.dnssec"
 FAMILY = "dns"
+SECONDARY = "secondary"  # the type of a zone that is transferred from elsewhere
+OVERRIDES = f"{FAMILY}.secondary_overrides"
 ENFORCE_DNS_ONLY = f"{FAMILY}.enforce_dns_only"
 """Of an account: every zone of it serves proxied records as they are written."""
 IPV6 = "ipv6"
@@ -50,17 +56,32 @@ class StoredSoa(msgspec.Struct, frozen=True):
 
 
 class StoredDnssec(msgspec.Struct, frozen=True):
-    """Contract "DNSSEC": DNSKEY records may be added only with `multi_signer`."""
+    """Contract "DNSSEC": DNSKEY records may be added only with `multi_signer`.
+
+    `layout` is which keys the zone has (`keyset.LAYOUTS`). A key that has signed for its days is replaced;
+    0 days: only when somebody asks. `ksk_days` is also a CSK's.
+    """
 
     multi_signer: bool = False
     presigned: bool = False
     use_nsec3: bool = False
+    layout: str = CSK
+    ksk_days: int = 0
+    zsk_days: int = ZSK_DAYS
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        return LAYOUTS[self.layout]
+
+    def days(self, role: str) -> int:
+        """How long a key of this role signs, 0 for ever."""
+        return self.zsk_days if role == ZSK else self.ksk_days
 
 
 _read_dnssec = msgspec.json.Decoder(StoredDnssec).decode
 read_nameservers = msgspec.json.Decoder(Nameservers).decode
 read_soa = msgspec.json.Decoder(StoredSoa).decode
-_WANTED = SettingsWanted(ENFORCE_DNS_ONLY, f"{FAMILY}.", f"{FAMILY}/", ("http2", "http3", IPV6))
+_WANTED = SettingsWanted(ENFORCE_DNS_ONLY, f"{FAMILY}.", f"{FAMILY}/", ("http2", "http3", IPV6, SETTING))
 _NAMESERVERS = f"{FAMILY}.nameservers"
 _DNS_ONLY = '"dns_only"'
 _read_number = msgspec.json.Decoder(int).decode
@@ -94,16 +115,34 @@ def facts_of(reader: Reader, zone: ZoneRow) -> ZoneFacts:
 def facts_in(reader: Reader, found: Editable) -> ZoneFacts:
     """Only custom name servers are looked for, where a setting names a set of them."""
     said, dns_only = found.settings, _is_on(found.of_account)
-    if not said and not dns_only:
+    is_secondary = found.zone.type == SECONDARY
+    if not (said or dns_only or is_secondary):
         return PLAIN
+    dns_only = dns_only or (is_secondary and said.get(OVERRIDES) != "true")
     facts = PLAIN._replace(alpn=_alpn(said), dns_only=dns_only, ipv6=said.get(IPV6) != '"off"')
+    facts = facts._replace(transferred=is_secondary)
     for id_, value in said.items():
         if id_ in _READ:
             facts = _READ[id_](facts, value)
     if _NAMESERVERS in said:
         servers = server_names(reader, found.zone, read_nameservers(said[_NAMESERVERS]))
         facts = facts._replace(servers=tuple(map(names.wire_from_text, servers)))
+    if SETTING in said:
+        state = read_stored(said[SETTING]).state
+        keys = _keys(reader, apex_of(found.zone), found.zone.id, state)
+        facts = facts._replace(signing=state, keys=keys)
     return facts
+
+
+def _keys(reader: Reader, apex: bytes, zone_id: str, state: str) -> tuple[ServedRRset, ...]:
+    """What the apex serves of the zone's keys in a state."""
+    if state not in IS_SERVED:
+        return ()
+    rows = signing.keys(reader, zone_id)
+    keys = (keyset.dnskeys(rows),)
+    if state in (OFFERED, ACTIVE):
+        return keys + keyset.wanted_at_parent(apex, rows)
+    return keys + keyset.GONE_AT_PARENT if state == LEAVING else keys
 
 
 _READ: Mapping[str, Callable[[ZoneFacts, str], ZoneFacts]] = {
@@ -147,6 +186,38 @@ def _soa(stored: StoredSoa) -> Soa:
         minimum=stored.min_ttl,
         ttl=stored.ttl,
     )
+
+
+def children(reader: Reader, zone: ZoneRow) -> list[str]:
+    """The apexes of our zones that lie directly below this one."""
+    below = zones.names_below(reader, zone.name)
+    return [name for name in below if not any(name.endswith(f".{other}") for other in below)]
+
+
+def signed_above(reader: Reader, name: str) -> str | None:
+    """The id of the zone of ours that a name would be delegated in, when it is signed."""
+    while "." in name:
+        name = name.partition(".")[2]
+        zone_id = zones.id_by_name(reader, name)
+        if zone_id is not None:
+            return zone_id if settings.one(reader, zone_id, SETTING) else None
+    return None
+
+
+def delegation(reader: Reader, renderer: Renderer, name: str) -> tuple[ServedRRset, ...]:
+    """What a signed zone serves for a zone of ours that begins at `name`; nothing where none does.
+
+    Without it the zone would deny a name that we answer: a validating resolver believes the denial.
+    """
+    zone_id = zones.id_by_name(reader, name)
+    if zone_id is None:
+        return ()
+    facts = facts_in(reader, editable(reader, zone_id))
+    rrsets = (renderer.name_servers(facts),)
+    if facts.signing not in (OFFERED, ACTIVE):
+        return rrsets
+    digests = keyset.digests(names.wire_from_text(name), signing.keys(reader, zone_id))
+    return (*rrsets, ServedRRset(dnssec.DS, keyset.TTL_SECONDS, digests))
 
 
 def stored_dnssec(reader: Reader, zone_id: str) -> StoredDnssec:

@@ -12,13 +12,16 @@ what was served, also when the server's own names or addresses have changed sinc
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from edgestead.model import served
 from edgestead.model.edge import KIND_EDGE_NAME
-from edgestead.model.served import Owned, ServedChange, ServedRRset, ServedZone
+from edgestead.model.served import Owned, ServedChange, ServedName, ServedRRset, ServedZone
 from edgestead.store.control import Group
 from edgestead.tables.records import Neighbour
 from edgestead.usecases.serving import edge_feed, rendering
 from edgestead.usecases.serving.rendering import Renderer, ZoneFacts
+from edgestead.usecases.serving.signing import IS_SERVED, Owner, ZoneSigning
 
 
 class Document(NamedTuple):
@@ -62,32 +65,53 @@ def has_alias(members: Iterable[Neighbour]) -> bool:
 class Publication:
     """The documents of one change. Ask for every name, then for the zone."""
 
-    def __init__(self, renderer: Renderer, apex: bytes, facts: ZoneFacts) -> None:
+    def __init__(
+        self, renderer: Renderer, apex: bytes, facts: ZoneFacts, signing: ZoneSigning | None = None
+    ) -> None:
         self._renderer = renderer
         self._apex = apex
         self._facts = facts
+        self._signing = signing
         self._journaled = Journaled()
 
-    def name(
-        self, name: Name, flat: Sequence[ServedRRset] | None, before: bytes | None, *, changed: bool
-    ) -> list[Document]:
-        """Each name once. `flat` as `Renderer.name` takes it, `before` is the name's newest document.
+    def render(self, name: Name, flat: Sequence[ServedRRset] | None, before: bytes | None) -> Owner:
+        """What a name serves, without signatures. `flat` as `Renderer.name` takes it, `before` is the name's
+        newest document.
+        """
+        after = self._renderer.name(self._apex, name.owner, name.records, self._facts, flat)
+        return Owner(name.owner, served.decode_name(before).rrsets if before else (), after.rrsets)
+
+    def name(self, name: Name, one: Owner, *, changed: bool) -> list[Document]:
+        """Each name once, after `render`, and in a signed zone after `ZoneSigning.settle`.
 
         A name that is not `changed`, but was asked for again, makes none when it serves what it did.
         """
-        after = self._renderer.name(self._apex, name.owner, name.records, self._facts, flat)
-        was = served.decode_name(before).rrsets if before else ()
-        if not changed and was == after.rrsets:
+        after = one.plain if self._signing is None else self._signing.sign(one)
+        if not changed and one.before == after:
             return []
-        self._journaled.take(name.owner, was, after.rrsets)
-        return _in_order(name, served.encode(after) if after.rrsets else None)
+        return _in_order(name, self._document(one, after))
 
-    def zone(self, serial: int, before: bytes | None) -> list[Document]:
+    def signatures(self, one: Owner) -> list[Document]:
+        """A name whose records stay, and whose signatures may not."""
+        after = one.plain if self._signing is None else self._signing.sign(one)
+        if one.before == after:
+            return []
+        return [Document(served.KIND_NAME, one.owner.hex(), self._document(one, after))]
+
+    def _document(self, one: Owner, after: tuple[ServedRRset, ...]) -> bytes | None:
+        self._journaled.take(one.owner, one.before, after)
+        return served.encode(ServedName(self._apex, one.owner, after)) if after else None
+
+    def zone(self, serial: int, before: bytes | None, *, lost: bool = False) -> list[Document]:
         """The journal's row, then the SOA: last, because afterwards the zone counts as complete.
 
         `before` is the zone's newest document; without one no row leads to this serial.
         """
         after = self._renderer.zone(self._apex, serial, self._facts)
+        if lost:
+            after = msgspec.structs.replace(after, lost=True)
+        if self._signing is not None and self._facts.signing in IS_SERVED:
+            after = self._signing.zone(after)
         documents = [Document(served.KIND_ZONE, "", served.encode(after))]
         if before is not None:
             row = self._journaled.row(served.decode_zone(before), after)

@@ -23,6 +23,7 @@ from edgestead.model.limits import TTL_SECONDS_AUTO
 from edgestead.model.records import TYPES
 from edgestead.model.served import EXISTS, ServedName, ServedRRset, ServedZone, mark
 from edgestead.tables.records import Neighbour
+from edgestead.usecases.serving import keyset
 
 SOA_TTL_SECONDS = 3_600
 SOA_REFRESH_SECONDS = 10_000
@@ -33,6 +34,7 @@ NS_TTL_SECONDS = 86_400
 
 ADDRESS_TYPES = frozenset(("A", "AAAA", "CNAME"))
 _ALPN, _IPV4HINT, _IPV6HINT = 1, 4, 6  # SvcParamKeys, RFC 9460 §14.3.2
+DNSKEY = TYPES["DNSKEY"].number
 _A, _AAAA, _NS = TYPES["A"].number, TYPES["AAAA"].number, TYPES["NS"].number
 
 
@@ -55,6 +57,8 @@ class ZoneFacts(NamedTuple):
     `multi_provider` serves NS records at the apex beside them. `flatten_all` flattens every CNAME, `alpn` are
     the protocols that HTTPS records of proxied names offer, the best one first; none means no such records.
     `dns_only` serves proxied records as they are written, `ipv6` lets proxied names have AAAA records.
+    `signing` is the state of a zone that is or becomes signed (`usecases.serving.signing`), `keys` what the
+    apex serves of its keys. A `transferred` zone has the name servers that its records say.
     """
 
     servers: tuple[bytes, ...] = ()
@@ -65,6 +69,9 @@ class ZoneFacts(NamedTuple):
     alpn: tuple[bytes, ...] = ()
     dns_only: bool = False
     ipv6: bool = True
+    signing: str = ""
+    keys: tuple[ServedRRset, ...] = ()
+    transferred: bool = False
 
 
 PLAIN = ZoneFacts()
@@ -120,6 +127,10 @@ class Renderer:
         """The mailbox of a zone that names none: of whoever runs its first name server."""
         return _rname(facts.servers) if facts.servers else self._rname
 
+    def name_servers(self, facts: ZoneFacts) -> ServedRRset:
+        """A zone's own name servers."""
+        return self._apex_ns(facts, ())
+
     def _servers_of(self, facts: ZoneFacts) -> tuple[bytes, ...]:
         return facts.servers or self._servers
 
@@ -140,7 +151,8 @@ class Renderer:
             by_type.setdefault(record.type, []).append(record)
         by_type.pop("SOA", None)  # served with the zone, from the setting that the record is a view of
         at_apex = owner == apex
-        rrsets = [self._apex_ns(facts, by_type.pop("NS", ()))] if at_apex else []
+        has_own = at_apex and not facts.transferred
+        rrsets = [self._apex_ns(facts, by_type.pop("NS", ()))] if has_own else []
         if is_at_edge(records, facts):
             rrsets += self._at_the_edge(records, facts, by_type)
             for type_ in ADDRESS_TYPES:
@@ -153,6 +165,8 @@ class Renderer:
         if "NS" not in by_type:
             by_type.pop("DS", None)
         rrsets += [_rrset(type_, members) for type_, members in by_type.items()]
+        if at_apex and facts.keys:
+            rrsets = _with_keys(apex, rrsets, facts.keys)
         if records and not rrsets:
             rrsets = [mark(EXISTS)]
         return ServedName(apex, owner, tuple(sorted(rrsets, key=_number)))
@@ -207,6 +221,20 @@ def rrsets_of(records: Iterable[Neighbour]) -> list[ServedRRset]:
     for record in records:
         by_type.setdefault(record.type, []).append(record)
     return [_rrset(type_, members) for type_, members in by_type.items()]
+
+
+def _with_keys(apex: bytes, rrsets: Sequence[ServedRRset], keys: Sequence[ServedRRset]) -> list[ServedRRset]:
+    """Our DNSKEY beside those of other signers of the zone (RFC 8901), whose entry points we ask the parent
+    to hold as well: else it would drop them for ours.
+    """
+    merged = {rrset.type: rrset for rrset in rrsets}
+    others = merged[DNSKEY].rdatas if DNSKEY in merged else ()
+    for rrset in keyset.with_others(apex, keys, others):
+        other = merged.get(rrset.type, rrset) if rrset.type == DNSKEY else rrset
+        ttl_seconds = min(rrset.ttl_seconds, other.ttl_seconds)
+        rdatas = tuple(sorted({*rrset.rdatas, *other.rdatas}))
+        merged[rrset.type] = ServedRRset(rrset.type, ttl_seconds, rdatas)
+    return list(merged.values())
 
 
 def _rrset(type_: str, members: Sequence[Neighbour]) -> ServedRRset:

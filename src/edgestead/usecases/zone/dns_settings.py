@@ -17,6 +17,7 @@ from edgestead.model.call import Call, Profile
 from edgestead.model.checks import Choice
 from edgestead.model.names import InvalidName, InvalidValue
 from edgestead.model.refusals.request import InvalidBody
+from edgestead.model.refusals.secondary import ZoneIsSecondary
 from edgestead.model.refusals.setting import DnsSettingRefused, ZoneModeRefused
 from edgestead.model.settings import (
     ACCOUNT_TYPES,
@@ -45,6 +46,7 @@ from edgestead.usecases.serving.rendering import PLAIN
 STORED_SET = f"{FAMILY}.{NAMESERVERS}"
 FLATTEN = "flatten_all_cnames"
 SWITCHES = {"use_apex_ns": "multi_provider", "secondary_overrides": "secondary_overrides"}
+OF_SECONDARIES = {"secondary_overrides", "foundation_dns"}
 _VENDOR, _OWN = "cloudflare.", "edge."
 
 Unset = msgspec.UnsetType
@@ -145,6 +147,8 @@ def patch(
     """Change what was sent; DNS serves it. Raises ZoneNotFound, DnsSettingRefused, ZoneModeRefused."""
     zone = zone_of(tx, zone_id)
     fields = _fields(body, settings.family(tx, zone_id, FAMILY), "")
+    if zone.type == facts.SECONDARY and not fields.keys() <= OF_SECONDARIES:
+        raise ZoneIsSecondary(name=zone.name, what="these DNS settings are changed")
     if fields.get("zone_mode", "standard") != "standard" and zone.plan != "enterprise":
         raise ZoneModeRefused(pointer="/zone_mode")
     check_set(tx, zone, fields.get(NAMESERVERS), "/nameservers")

@@ -13,7 +13,7 @@ import msgspec
 
 from edgestead.model import names
 from edgestead.model.call import Call, Profile
-from edgestead.model.records import TYPES_BY_NUMBER, from_wire
+from edgestead.model.records import from_wire
 from edgestead.model.times import six_digits
 from edgestead.model.zonefile import Notes, write_line
 from edgestead.store.control import Reader
@@ -52,10 +52,9 @@ def _head(call: Call, platform: Platform, zone: ZoneRow, facts: ZoneFacts) -> It
     yield f"; zone {zone.name}, {zone.record_count} records, exported on {six_digits(call.now_us)}\n"
     yield f"$ORIGIN {names.absolute_text(apex)}\n"
     yield write_line(apex, served.soa_ttl_seconds, from_wire("SOA", served.soa_rdata), Notes(), call.profile)
-    for rrset in platform.renderer.name(apex, apex, (), facts).rrsets:
-        for rdata in rrset.rdatas:
-            parsed = from_wire(TYPES_BY_NUMBER[rrset.type].name, rdata)
-            yield write_line(apex, rrset.ttl_seconds, parsed, Notes(), call.profile)
+    servers = platform.renderer.name_servers(facts)
+    for rdata in servers.rdatas:
+        yield write_line(apex, servers.ttl_seconds, from_wire("NS", rdata), Notes(), call.profile)
 
 
 def _line(row: StoredRecord, profile: Profile) -> str:

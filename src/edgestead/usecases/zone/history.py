@@ -4,13 +4,14 @@ Owns  the JSON shapes of changes and differences; who may see which; what is for
 Not   writing history down (`usecases.change.log`); the way back (`usecases.zone.restore`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import msgspec
 
 from edgestead.model import names
 from edgestead.model.call import Actor, Call
+from edgestead.model.envelope import Listed
 from edgestead.model.names import InvalidName
 from edgestead.model.refusals.record import NameRefused
 from edgestead.model.refusals.zone import ChangeNotFound
@@ -76,11 +77,6 @@ class Wanted(NamedTuple):
     offset: int
 
 
-class Listed(NamedTuple):
-    items: Sequence[Any]
-    total_count: int
-
-
 _actor = msgspec.json.Decoder(Actor).decode
 _members = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -119,6 +115,12 @@ def show(call: Call, reader: Reader, identity: Identity, zone_id: str, sequence:
     zone = zone_of(reader, zone_id)
     reading = Reading(call, identity, Target(account_id=zone.account_id, zone_id=zone_id))
     return _change_view(reading, reader, zone_id, change_of(reader, zone_id, sequence), None)
+
+
+def item_views(call: Call, identity: Identity, zone: ZoneRow, items: Iterable[ItemRow]) -> list[ItemView]:
+    """Differences as changes show them."""
+    reading = Reading(call, identity, Target(account_id=zone.account_id, zone_id=zone.id))
+    return [_item_view(reading, item) for item in items]
 
 
 def diff(

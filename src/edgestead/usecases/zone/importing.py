@@ -40,7 +40,7 @@ from edgestead.tables.zones import ZoneRow
 from edgestead.usecases.access.authorise import Identity
 from edgestead.usecases.change.edit import ZoneEdit
 from edgestead.usecases.change.log import Origin
-from edgestead.usecases.change.neighbours import Draft
+from edgestead.usecases.change.neighbours import Draft, above_records
 from edgestead.usecases.limits import IMPORTED_RECORDS_MAX, REFUSALS_ANSWERED_MAX
 from edgestead.usecases.lookup import zone_of
 from edgestead.usecases.platform import Platform
@@ -53,6 +53,7 @@ from edgestead.usecases.serving.rendering import Settings
 from edgestead.usecases.zone import restore
 
 PORTION_RECORDS_MAX = 16  # written in one transaction: about 2 ms of the writer's time
+COMING_SHOWN_MAX = 500  # records of an answer that says what an import would add
 RECORDS_BETWEEN_REST = 8  # read before others may pass: under 1 ms
 
 
@@ -63,11 +64,32 @@ class Imported(msgspec.Struct, frozen=True):
     total_records_parsed: int
 
 
+class Coming(msgspec.Struct, frozen=True):
+    """A record that an import would add."""
+
+    name: str
+    type: str
+    content: str
+    ttl: int
+    proxied: bool
+
+
+class Rehearsed(Imported, frozen=True):
+    """What an import would do; `records` are the first of what it would add."""
+
+    records: list[Coming]
+
+
 class Plan(NamedTuple):
     """A file that was rehearsed: its new records, those of one name together, and how many it has in all."""
 
     drafts: list[Draft]
     parsed: int
+
+    def rehearsed(self) -> Rehearsed:
+        first = self.drafts[:COMING_SHOWN_MAX]
+        coming = [Coming(one.name, one.type, one.content, one.ttl, bool(one.proxied)) for one in first]
+        return Rehearsed(len(self.drafts), self.parsed, coming)
 
     def portions(self) -> Iterator[Sequence[Draft]]:
         for start in range(0, len(self.drafts), PORTION_RECORDS_MAX):
@@ -96,7 +118,7 @@ def plan(
     """
     zone = zone_of(reader, zone_id)
     rehearsal = _Rehearsal(call, reader, platform, zone, proxied)
-    delegations: list[Entry] = []
+    later: list[Entry] = []  # DS, which need the NS records of their name; DNAME, which nothing may be below
     with suppress(_Enough):
         text = _text(octets, rehearsal.refuse)
         for number, entry in enumerate(read(text, apex_of(zone), give_way, rehearsal.refuse)):
@@ -104,11 +126,11 @@ def plan(
                 give_way()
             if number >= IMPORTED_RECORDS_MAX:
                 raise ZoneFileTooLarge(limit=IMPORTED_RECORDS_MAX, what="records")
-            if entry.type == "DS":
-                delegations.append(entry)  # they need the NS records of their name, wherever these stand
+            if entry.type in ("DS", "DNAME"):
+                later.append(entry)
             else:
                 rehearsal.take(entry)
-        for entry in delegations:
+        for entry in later:
             rehearsal.take(entry)
     return rehearsal.plan()
 
@@ -159,11 +181,11 @@ class _Rehearsal:
         self._proxied = proxied
         facts = zone_facts.facts_of(reader, zone)
         self._takes_apex_ns = facts.multi_provider
-        (served,) = platform.renderer.name(self._apex, self._apex, (), facts).rrsets
-        self._servers = frozenset(served.rdatas)
+        self._servers = frozenset(platform.renderer.name_servers(facts).rdatas)
         self._reader = reader
         self._edit = ZoneEdit(call, _WritesNothing(reader), platform, zone.id)
         self._aliases: dict[bytes, bytes] = {}  # of the file: the snapshot does not have them
+        self._above: set[bytes] = set()  # names that the file has others below
         self._drafts: list[Draft] = []
         self._refusals: dict[int, LineRefused | LineUnreadable] = {}  # by line
         self._parsed = 0
@@ -176,8 +198,11 @@ class _Rehearsal:
             draft = self._draft(entry)
             if draft.type == "CNAME":
                 check_no_loop(self._reader, draft.owner, draft.rdata, None, self._aliases)
+            if draft.type == "DNAME" and draft.owner in self._above:
+                raise above_records(draft)
             self._edit.records.create(draft)
             self._drafts.append(draft)
+            self._above.update(_ancestors(draft.owner, self._apex))
             if draft.type == "CNAME":
                 self._aliases[draft.owner] = draft.rdata
         except IdenticalRecord:
@@ -287,6 +312,13 @@ def _refused(entry: Entry, cause: RecordRefused) -> LineRefused:
         reason=cause.message,
         chain=(cause,),
     )
+
+
+def _ancestors(owner: bytes, apex: bytes) -> Iterator[bytes]:
+    """The names above one, as far as the apex."""
+    while owner != apex:
+        owner = names.parent(owner)
+        yield owner
 
 
 def _in_order(draft: Draft) -> tuple[bytes, bool]:

@@ -27,13 +27,14 @@ from edgestead.tables.zones import ZoneRow
 from edgestead.usecases.access.authorise import CONTENTS, Identity, Target, permits
 from edgestead.usecases.change.edit import ZoneEdit
 from edgestead.usecases.change.log import RECORD, SETTING, Origin, own_value
-from edgestead.usecases.limits import RESTORED_ITEMS_MAX
+from edgestead.usecases.limits import HISTORY_ITEMS_SHOWN_MAX, RESTORED_ITEMS_MAX
 from edgestead.usecases.lookup import zone_of
 from edgestead.usecases.platform import Platform
 from edgestead.usecases.record import draft as record_draft
 from edgestead.usecases.record.draft import RecordBody
 from edgestead.usecases.serving.rendering import Settings
 from edgestead.usecases.zone import dns_settings, history
+from edgestead.usecases.zone.history import ItemView
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -41,6 +42,13 @@ class Done(msgspec.Struct, frozen=True):
 
     sequence: int | None
     changes_count: int
+
+
+class Preview(msgspec.Struct, frozen=True):
+    """What a restore would change: the first of `changes_count`, each as it is now and as it would be."""
+
+    changes_count: int
+    changes: list[ItemView]
 
 
 class RestoreBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,6 +65,7 @@ class _Target(NamedTuple):
     wanted: bytes | None
 
 
+_Ends = dict[str, tuple[bytes | None, bytes | None]]
 _body = msgspec.json.Decoder(RecordBody).decode
 
 
@@ -111,28 +120,58 @@ def restore(
     for settings that the caller may not write.
     """
     zone = zone_of(tx, zone_id)
-    if not table.floor(tx, zone_id) <= sequence <= table.last_sequence(tx, zone_id):
+    targets, values = _differences(tx, zone, sequence, body.name)
+    _check_allowed(identity, zone, values)
+    return _bring_about(call, tx, platform, zone, targets, values, Origin("restore", sequence))
+
+
+def preview(
+    call: Call, reader: Reader, identity: Identity, zone_id: str, sequence: int, body: RestoreBody
+) -> Preview:
+    """What `restore` would change, without doing it. Raises ZoneNotFound, ChangeNotFound, NameRefused,
+    TooMuchToRestore.
+    """
+    zone = zone_of(reader, zone_id)
+    targets, values = _differences(reader, zone, sequence, body.name)
+    rows = [
+        ItemRow(sequence, 0, RECORD, one.record_id, _owner(one), one.now and one.now.body, one.wanted)
+        for one in targets
+        if not _same(one.now and one.now.body, one.wanted)
+    ]
+    for id_, (wanted, _) in values.items():
+        now = _value(reader, zone, id_)
+        if now != wanted:
+            rows.append(ItemRow(sequence, 0, SETTING, id_, "", now, wanted))
+    shown = history.item_views(call, identity, zone, rows[:HISTORY_ITEMS_SHOWN_MAX])
+    return Preview(len(rows), shown)
+
+
+def _owner(target: _Target) -> str:
+    body = target.wanted or (target.now and target.now.body) or b"{}"
+    return _stored(body).name
+
+
+def _differences(
+    reader: Reader, zone: ZoneRow, sequence: int, text: str | None
+) -> tuple[list[_Target], _Ends]:
+    """Records and settings that a change after this one touched. Raises as `restore`."""
+    if not table.floor(reader, zone.id) <= sequence <= table.last_sequence(reader, zone.id):
         raise ChangeNotFound(sequence=sequence)
-    name = None if body.name is None else history.owner_of(zone, body.name)
-    items = _bounded(table.items_since(tx, zone_id, sequence, RESTORED_ITEMS_MAX + 1, name))
+    name = None if text is None else history.owner_of(zone, text)
+    items = _bounded(table.items_since(reader, zone.id, sequence, RESTORED_ITEMS_MAX + 1, name))
     targets = []
     for record_id, (was, _) in _ends(items, RECORD).items():
-        now = records.record(tx, zone_id, record_id)
+        now = records.record(reader, zone.id, record_id)
         moved_away = now is not None and name is not None and now.name != name
         if not (moved_away and was is None):
             targets.append(_Target(record_id, now, was))
-    values = _ends(items, SETTING)
-    _check_allowed(identity, zone, values)
-    return _bring_about(call, tx, platform, zone, targets, values, Origin("restore", sequence))
+    return targets, _ends(items, SETTING)
 
 
 def _bounded(items: Sequence[ItemRow]) -> Sequence[ItemRow]:
     if len(items) > RESTORED_ITEMS_MAX:
         raise TooMuchToRestore(limit=RESTORED_ITEMS_MAX)
     return items
-
-
-_Ends = dict[str, tuple[bytes | None, bytes | None]]
 
 
 def _ends(items: Iterable[ItemRow], kind: str) -> _Ends:

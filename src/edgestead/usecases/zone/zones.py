@@ -10,10 +10,12 @@ import msgspec
 
 from edgestead.model import names, served
 from edgestead.model.call import Call
+from edgestead.model.envelope import Listed
 from edgestead.model.names import InvalidName
 from edgestead.model.plans import PLAN_AT_BIRTH, PLANS
 from edgestead.model.refusals.account import AccountNotSeen
 from edgestead.model.refusals.request import MissingField
+from edgestead.model.refusals.secondary import ZoneIsSecondary
 from edgestead.model.refusals.zone import (
     ZoneExists,
     ZoneNameRefused,
@@ -25,20 +27,31 @@ from edgestead.model.settings import DEVELOPMENT_MODE
 from edgestead.model.times import six_digits
 from edgestead.store.control import Reader, Transaction
 from edgestead.tables import accounts, flattened, records, rulesets, settings, zones
+from edgestead.tables import signing as signing_rows
 from edgestead.tables.zones import Seen, Wanted, ZoneRow
 from edgestead.usecases.access.authorise import Identity, Target, permits
 from edgestead.usecases.change.edit import ZoneEdit
 from edgestead.usecases.change.log import PAUSED
 from edgestead.usecases.platform import Platform
-from edgestead.usecases.serving import edge_feed, serials
+from edgestead.usecases.serving import catalogs, edge_feed, owners, serials
+from edgestead.usecases.serving import certificates as served_certificates
 from edgestead.usecases.serving import facts as zone_facts
-from edgestead.usecases.zone import dns_settings, history, hold, nameservers, refreshing
+from edgestead.usecases.serving.facts import SECONDARY
+from edgestead.usecases.zone import (
+    delegations,
+    dns_settings,
+    history,
+    hold,
+    nameservers,
+    refreshing,
+    secondary,
+)
 from edgestead.usecases.zone import plans as zone_plans
 from edgestead.usecases.zone.plans import PlanView
 from edgestead.usecases.zone.settings import development_seconds
 
 SWEPT_ROWS_MAX = 500  # of one transaction: about 5 ms of the writer's time
-TYPES_OFFERED = ("full",)
+TYPES_OFFERED = ("full", SECONDARY)
 ORDERS = tuple(zones.ORDERS)
 
 
@@ -108,11 +121,6 @@ class ZoneView(msgspec.Struct, frozen=True, kw_only=True):
     plan: PlanView
 
 
-class Listed(msgspec.Struct, frozen=True):
-    zones: list[ZoneView]
-    total_count: int
-
-
 def create(call: Call, tx: Transaction, platform: Platform, identity: Identity, body: ZoneBody) -> ZoneView:
     """Take on a zone; it is active at once, with its SOA and NS served.
 
@@ -122,8 +130,9 @@ def create(call: Call, tx: Transaction, platform: Platform, identity: Identity, 
     name = names.text_from_wire(apex)
     if body.type is not None and body.type not in TYPES_OFFERED:
         raise ZoneTypeRefused(type=names.shown(body.type), pointer="/type")
+    is_secondary = body.type == SECONDARY
     account = _account(tx, identity, body.account)
-    if zones.name_is_taken(tx, name):
+    if zones.name_is_taken(tx, name) or catalogs.is_taken(tx, name):
         raise ZoneExists(name=name, pointer="/name")
     if 0 < platform.quotas.account_zones <= account.zone_count:
         raise ZoneQuota(zones_max=platform.quotas.account_zones)
@@ -131,11 +140,11 @@ def create(call: Call, tx: Transaction, platform: Platform, identity: Identity, 
         id=platform.new_id(),
         account_id=account.id,
         name=name,
-        type="full",
+        type=body.type or "full",
         status="active",
         paused=0,
         plan=PLAN_AT_BIRTH,
-        serial=serials.at_birth(tx, name, call.now_us),
+        serial=0 if is_secondary else serials.at_birth(tx, name, call.now_us),
         record_count=0,
         version=0,
         created_us=call.now_us,
@@ -144,15 +153,21 @@ def create(call: Call, tx: Transaction, platform: Platform, identity: Identity, 
     )
     hold.check_free(call, tx, account.id, name)
     zones.insert(tx, row)
-    dns_settings.give_defaults(call, tx, account.id, row.id)
     accounts.add_to_zone_count(tx, account.id, 1)
-    _announce(tx, platform, row, apex)
+    if is_secondary:
+        secondary.begin(call, tx, platform, row, apex)
+    else:
+        dns_settings.give_defaults(call, tx, account.id, row.id)
+        _announce(tx, platform, row, apex)
     edge_feed.tell_zone(tx, row)
+    catalogs.member_changed(tx, account.id, row.id, call.now_us)
+    owners.tell(tx, row.id, apex, row.account_id)
     refreshing.zone_came_or_went(tx, name)
+    delegations.render_again(call, tx, platform, name)
     return _view(call, tx, platform, identity, row)
 
 
-def delete(call: Call, tx: Transaction, zone_id: str) -> None:
+def delete(call: Call, tx: Transaction, platform: Platform, zone_id: str) -> None:
     """Forget a zone with everything in it; DNS stops to answer for it. Raises ZoneNotFound.
 
     Call `sweep` afterwards: the records are out of sight at once, and out of the database only then.
@@ -165,7 +180,11 @@ def delete(call: Call, tx: Transaction, zone_id: str) -> None:
     accounts.add_to_zone_count(tx, row.account_id, -1)
     tx.drop_scope(zone_id)
     flattened.forget_zone(tx, zone_id)
+    signing_rows.forget_keys(tx, zone_id)
+    catalogs.member_changed(tx, row.account_id, zone_id, call.now_us)
+    served_certificates.forget_zone(tx, zone_id, call.now_us)
     refreshing.zone_came_or_went(tx, row.name)
+    delegations.render_again(call, tx, platform, row.name)
 
 
 def sweep(tx: Transaction) -> bool:
@@ -174,6 +193,7 @@ def sweep(tx: Transaction) -> bool:
     if zone_id is None:
         return False
     done = records.delete_some(tx, zone_id, SWEPT_ROWS_MAX) < SWEPT_ROWS_MAX
+    done = signing_rows.delete_some(tx, zone_id, SWEPT_ROWS_MAX) and done
     if done and history.forget_zone(tx, zone_id, SWEPT_ROWS_MAX):
         zones.forget_deleted(tx, zone_id)
     return True
@@ -192,8 +212,10 @@ def patch(
     Raises ZoneNotFound, ZoneTypeRefused, PlanRefused, VanityRefused.
     """
     row = _row(tx, zone_id)
-    if body.type is not None and body.type not in TYPES_OFFERED:
+    if body.type is not None and body.type != row.type:
         raise ZoneTypeRefused(type=names.shown(body.type), pointer="/type")
+    if row.type == SECONDARY and body.vanity_name_servers is not None:
+        raise ZoneIsSecondary(name=row.name, what="its name servers are changed")
     edit = ZoneEdit(call, tx, platform, row.id)
     if body.vanity_name_servers is not None:
         nameservers.set_vanity(tx, edit, row, body.vanity_name_servers)
