@@ -12,7 +12,7 @@ import pytest
 from edgestead.testing.server import EdgeServer
 
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS_MAX = 240
+SECONDS_MAX = 800
 
 
 def run(*command, **more):

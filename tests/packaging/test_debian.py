@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import edgestead
-from tests.packaging.conftest import ROOT, run
+from tests.packaging.conftest import ROOT, SECONDS_MAX, run
 
 # The copy: what is written goes to memory, and the mounts end with the namespace.
 _COPY = """
@@ -84,7 +84,7 @@ def in_a_copy(package):
         ["unshare", "-m", "sh", "-c", script, "sh", str(package), _INSTALLED],
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=SECONDS_MAX,
         check=False,
     )
     if "overlay" in tried.stderr and "mount" in tried.stderr and not tried.stdout:

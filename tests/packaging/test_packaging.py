@@ -45,6 +45,17 @@ def test_the_sdist_builds_the_same_wheel(wheel, tmp_path):
     assert contents[0] == contents[1]
 
 
+def test_the_octodns_provider_is_a_wheel_of_its_own(tmp_path):
+    source = PACKAGING / "octodns"
+
+    built = build("wheel", source, tmp_path)
+
+    with zipfile.ZipFile(built) as archive:
+        found = {name for name in archive.namelist() if ".dist-info/" not in name}
+    files = (source / "src").rglob("octodns_edgestead/*")
+    assert found == {str(file.relative_to(source / "src")) for file in files if file.is_file()}
+
+
 def test_the_changelog_has_the_version_that_is_built():
     assert re.search(
         rf"^## \[{re.escape(__version__)}\] - \d{{4}}-", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE
