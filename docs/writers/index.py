@@ -8,13 +8,29 @@ from pathlib import Path
 
 DOCS = Path(__file__).parents[1]
 HOW_TO = {  # what somebody wants to do, in the order in which they come to it
-    "Run a server": ("run", "dashboard", "operate", "tokens", "move-in", "dated-behaviours"),
-    "Zones and records": ("dns", "tools", "one-file", "history", "name-servers", "secondaries"),
-    "Sites behind the edge": ("edge", "edge-rules", "waf-configuration", "waf-tuning"),
+    "Run a server": (
+        *(
+            "production",
+            "run",
+            "dashboard",
+            "members",
+            "operate",
+            "tokens",
+            "troubleshoot",
+            "move-in",
+            "dated-behaviours",
+        ),
+    ),
+    "Zones and records": (
+        *("dns", "tools", "octodns", "one-file", "history", "name-servers"),
+        *("secondaries", "secondary-zones", "dynamic-updates", "dnssec", "private-dns"),
+    ),
+    "Sites behind the edge": ("edge", "certificates", "edge-rules", "waf-configuration", "waf-tuning"),
     "Values and objects": ("key-value", "objects", "objects-in-time", "operate-objects"),
     "Tests": ("test-against-edgestead", "test-objects"),
 }
 SECTIONS = {  # of the index, behind the how-tos: folder, heading and a remark
+    "coming-from": ("Where you come from", "What you have, and what it is called here."),
     "explanation": ("Explanation", ""),
     "reference": ("Reference", ""),
     "contributing": ("Working on it", ""),
@@ -24,7 +40,7 @@ SECTIONS = {  # of the index, behind the how-tos: folder, heading and a remark
 
 def page() -> str:
     """docs/index.md: every page under its title."""
-    lines = ["# All pages", "", "* [The tutorial](tutorial.md)"]
+    lines = ["# All pages", "", "* [Quick start](quick-start.md)", "* [The tutorial](tutorial.md)"]
     lines += ["* [Differences from the service you know](differences.md)", "", "## How to"]
     for task, names in HOW_TO.items():
         lines += ["", f"### {task}", "", *(_link(DOCS / "how-to" / f"{name}.md") for name in names)]

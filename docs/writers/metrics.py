@@ -26,6 +26,8 @@ def page() -> str:
         lines.append("- processes: " + ", ".join(metric.roles))
         if metric.values:
             lines.append(f"- label `{metric.label}`: " + ", ".join(metric.values))
+        if metric.rows:
+            lines.append(f"- label `{metric.label}`: at most {metric.rows} values")
         if metric.bounds_us:
             bounds = ", ".join(f"{bound / _MICROSECONDS:g}" for bound in metric.bounds_us)
             lines.append(f"- buckets in seconds: {bounds}")

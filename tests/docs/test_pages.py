@@ -17,6 +17,7 @@ EXAMPLE = re.compile(r"^```(?:sh|python)$", re.MULTILINE)
 
 RUN_BY = {  # page with examples, and the test that runs all of them
     "README.md": "tests/docs/test_tour.py",
+    "docs/quick-start.md": "tests/docs/test_tour.py",
     "docs/tutorial.md": "tests/docs/test_tour.py",
     "docs/contributing/where-goes-what.md": "tests/house/test_where.py",
     "docs/how-to/dated-behaviours.md": "tests/cli/test_deprecations.py",
@@ -26,9 +27,11 @@ RUN_BY = {  # page with examples, and the test that runs all of them
     "docs/how-to/key-value.md": "tests/cli/test_pages.py",
     "docs/how-to/objects-in-time.md": "tests/docs/test_examples.py",
     "docs/how-to/objects.md": "tests/docs/test_examples.py",
+    "docs/how-to/octodns.md": "tests/clients/test_octodns.py",
     "docs/how-to/one-file.md": "tests/docs/test_examples.py",
     "docs/how-to/operate-objects.md": "tests/docs/test_examples.py",
     "docs/how-to/operate.md": "tests/server/test_alerts.py",
+    "docs/how-to/production.md": "tests/packaging/test_production.py",
     "docs/how-to/test-against-edgestead.md": "tests/testing/test_platforms.py",
     "docs/how-to/waf-configuration.md": "tests/docs/test_waf_examples.py",
 }

@@ -7,8 +7,9 @@ import shutil
 import pytest
 
 from edgestead.crs.loader import SYSTEM_RULES
-from tests.docs.conftest import shell_of
+from tests.docs.conftest import ROOT, shell_of
 
+SCREENS_MAX, SCREEN_LINES = 2, 50
 pytestmark = pytest.mark.skipif(
     not (shutil.which("curl") and shutil.which("dig") and SYSTEM_RULES.is_dir()),
     reason="curl, dig or the package modsecurity-crs is missing",
@@ -52,13 +53,20 @@ def test_the_tutorial_does_what_it_says(toured):
     assert seats == [{"1A": {"name": "ann", "sold": True}}, {}, {"1A": {"name": "ann", "sold": True}}]
 
 
-def test_the_readme_does_what_it_says(toured):
-    printed = toured.run("README.md")
+def test_the_readme_does_what_it_says_in_two_screens(toured):
+    assert toured.run("README.md").splitlines()[-1] == "192.0.2.1"
+    assert len((ROOT / "README.md").read_text().splitlines()) <= SCREENS_MAX * SCREEN_LINES
+
+
+def test_the_quick_start_does_what_it_says(toured):
+    printed = toured.run("docs/quick-start.md")
     lines = printed.splitlines()
 
     assert "192.0.2.1" in lines
     assert "<h1>Hello from the origin</h1>" in lines
-    assert [line for line in lines if re.fullmatch(r"\d{3}", line)] == promised_statuses("README.md")
+    assert [line for line in lines if re.fullmatch(r"\d{3}", line)] == promised_statuses(
+        "docs/quick-start.md"
+    )
     for told in (r"redirect .*/old", r"block .*/login", r"managed_challenge .*/signup"):
         assert re.search(told, printed), "the events tell the story"
     predicted = re.search(r"^2 +(\d+) +stopped", printed, re.MULTILINE)[1]
