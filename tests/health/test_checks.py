@@ -12,6 +12,7 @@ from edgestead.health.facts import (
     Facts,
     FailedOrder,
     Group,
+    HeldZone,
     LateZone,
     Past,
     Sink,
@@ -84,6 +85,10 @@ NOT_WELL = [
     (
         {"zones_late": (LateZone("a.example", "no answer", NOW_US - DAY_US, False),)},
         *("secondary-zones/a.example", "fail", "a.example expired, and is answered SERVFAIL: no answer"),
+    ),
+    (
+        {"zones_held": (HeldZone("a.example", "no key"),)},
+        *("restored-zones/a.example", "warn", "serial of the backup, so its secondaries may not"),
     ),
     ({"certificates_fault": "gone"}, "certificates", "fail", "gone"),
     ({"clock_back_seconds": 90.0}, "clock", "warn", "set back by 90 s"),

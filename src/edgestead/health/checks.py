@@ -185,6 +185,13 @@ def _secondary_zones(facts: Facts) -> Iterator[Finding]:
             yield Finding("fail", words, step, zone)
 
 
+def _restored_zones(facts: Facts) -> Iterator[Finding]:
+    for zone, problem in facts.zones_held:
+        words = f"{zone} has the serial of the backup, so its secondaries may not follow it: {problem}"
+        step = "It is tried again each hour; mend what the message says. Its own answers are as they were."
+        yield Finding("warn", words, step, zone)
+
+
 def _clock(facts: Facts) -> Iterator[Finding]:
     step = "Run one time service (systemd-timesyncd, chrony); tokens, certificates and alarms depend on it."
     if facts.clock_behind_seconds >= CLOCK_AHEAD_SECONDS:
@@ -297,6 +304,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check("detectors", "library", "the engine of the managed rules is complete", _detectors),
     Check("certificates", "name", "no certificate ends within three weeks", _certificates),
     Check("secondary-zones", "zone", "every secondary zone is as its primary has it", _secondary_zones),
+    Check("restored-zones", "zone", "no zone waits for what follows a restore", _restored_zones),
     Check("clock", "", "the clock goes forward", _clock),
     Check("targets", "", "every target of a flattened alias is known", _targets),
     Check("quarantine", "", "no stateful object is in quarantine", _quarantine),

@@ -59,6 +59,13 @@ class LateZone(NamedTuple):
     served: bool
 
 
+class HeldZone(NamedTuple):
+    """A zone that still has the serial of the backup that it was restored from, and why."""
+
+    zone: str
+    problem: str
+
+
 class Past(NamedTuple):
     """The past that one process of stateful objects keeps. `bytes_max` 0 is no limit."""
 
@@ -100,6 +107,7 @@ class Facts:
     certificates: tuple[Certificate, ...] = ()
     orders_failed: tuple[FailedOrder, ...] = ()
     zones_late: tuple[LateZone, ...] = ()
+    zones_held: tuple[HeldZone, ...] = ()
     clock_back_seconds: float = 0.0  # how far it stepped back, within the last hour
     clock_behind_seconds: float = 0.0  # the newest file of the data folder is so far in the future
     managed_ruleset: bool = True

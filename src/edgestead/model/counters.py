@@ -69,6 +69,7 @@ HEALTH_CHECKS = (  # in the order of `health.checks`
     "detectors",
     "certificates",
     "secondary-zones",
+    "restored-zones",
     "clock",
     "targets",
     "quarantine",

@@ -35,7 +35,7 @@ from edgestead.rest.log import BatchedLog
 from edgestead.rest.quota import Quota
 from edgestead.server import credentials, process, seal, stores
 from edgestead.server.alerts import state_file as alerts_state
-from edgestead.server.control import authorities, first_account, secondaries
+from edgestead.server.control import authorities, first_account, restoring, secondaries
 from edgestead.server.control import managed as managed_part
 from edgestead.server.control.certificates import CertificatesPart
 from edgestead.server.control.dashboard import Dashboard
@@ -200,6 +200,7 @@ class Control:
             failing_sinks=lambda: alerts_state.read(self._data_dir).failing,
             kept_certificates=self._certificates.kept,
             late_zones=lambda: secondaries.late(self._data, _now_us()),
+            held_zones=lambda: restoring.held(self._data),
             say=status.health,
             now_us=_now_us,
         )

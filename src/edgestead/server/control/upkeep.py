@@ -12,14 +12,14 @@ from datetime import UTC, datetime
 from edgestead.config import Address
 from edgestead.model.call import Actor, Call, Profile
 from edgestead.model.counters import Page
-from edgestead.server.control import parents, secondaries, signatures
+from edgestead.server.control import parents, restoring, secondaries, signatures
 from edgestead.server.control.parents import Parents
+from edgestead.server.control.restoring import Restoring
 from edgestead.server.control.secondaries import Secondaries
 from edgestead.server.control.signatures import Signatures
 from edgestead.server.control.store import ControlData
 from edgestead.server.control.targets import POLL_SECONDS, Targets, resolver_at
 from edgestead.tables import flattened
-from edgestead.usecases import restored
 from edgestead.usecases.platform import Platform
 from edgestead.usecases.zone import refreshing
 from edgestead.usecases.zone.secondary import Notice
@@ -49,6 +49,7 @@ class Upkeep:
         self._targets = Targets(data, platform, page, self.call, lambda: resolver_at(resolver))
         self._signatures = Signatures(data, platform, self.call)
         self._parents = Parents(data, platform, self.call, lambda: parents.resolver_at(resolver))
+        self._restoring = Restoring(data, platform, self.call)
         self._secondaries = Secondaries(data, platform, page, self.call, heard=heard)
         self._started = False
         self._tasks: list[asyncio.Task[None]] = []
@@ -56,7 +57,14 @@ class Upkeep:
     def open(self) -> None:
         self._tasks = [
             asyncio.create_task(_repeat(round_))
-            for round_ in (self._refresh, self._resolve, self._sign, self._ask_parents, self._transfer)
+            for round_ in (
+                self._restore,
+                self._refresh,
+                self._resolve,
+                self._sign,
+                self._ask_parents,
+                self._transfer,
+            )
         ]
 
     def close(self) -> None:
@@ -70,13 +78,14 @@ class Upkeep:
         if not self._started:
             await self._data.write(lambda tx: refreshing.start(self.call(), tx, self._platform))
             self._started = True
-        if self._data.read(restored.is_marked):
-            await self._data.write(lambda tx: restored.go_on(self.call(), tx, self._platform))
-            return ROUND_PAUSE_SECONDS
         if self._data.read(flattened.next_refresh) is None:
             return POLL_SECONDS
         await self._data.write(lambda tx: refreshing.go_on(self.call(), tx, self._platform))
         return ROUND_PAUSE_SECONDS
+
+    async def _restore(self) -> float:
+        """New serials for zones of a backup."""
+        return ROUND_PAUSE_SECONDS if await self._restoring.poll() else restoring.POLL_SECONDS
 
     async def _resolve(self) -> float:
         await self._targets.poll()

@@ -17,7 +17,17 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from edgestead.health import checks
-from edgestead.health.facts import Behind, Certificate, Facts, FailedOrder, Group, LateZone, Past, Sink
+from edgestead.health.facts import (
+    Behind,
+    Certificate,
+    Facts,
+    FailedOrder,
+    Group,
+    HeldZone,
+    LateZone,
+    Past,
+    Sink,
+)
 from edgestead.health.rows import Board, Row, levels, worst
 from edgestead.model.counters import Page, slot
 from edgestead.server.health import backup_note
@@ -87,7 +97,7 @@ class HealthPart:
     """Make, open and close it on control's loop.
 
     `set_levels` brings gauges up to date that are read from tables; `say` gets the server's state in a line
-    when it changes. `kept_certificates` and `late_zones` are called on a thread.
+    when it changes. `kept_certificates`, `late_zones` and `held_zones` are called on a thread.
     """
 
     def __init__(
@@ -104,6 +114,7 @@ class HealthPart:
         failing_sinks: Callable[[], tuple[Sink, ...]],
         kept_certificates: Callable[[], Kept],
         late_zones: Callable[[], tuple[LateZone, ...]],
+        held_zones: Callable[[], tuple[HeldZone, ...]],
         say: Callable[[str], None],
         now_us: Callable[[], int],
     ) -> None:
@@ -121,6 +132,8 @@ class HealthPart:
         self._kept = Kept((), ())
         self._late_zones = late_zones
         self._zones_late: tuple[LateZone, ...] = ()
+        self._held_zones = held_zones
+        self._zones_held: tuple[HeldZone, ...] = ()
         self._say = say
         self._now_us = now_us
         self._words = LastWords(start.last_words_fd)
@@ -187,6 +200,7 @@ class HealthPart:
             certificates=(*(dates.found if dates else ()), *self._kept.ending),
             orders_failed=self._kept.failed,
             zones_late=self._zones_late,
+            zones_held=self._zones_held,
             clock_back_seconds=self._clock.back_seconds,
             clock_behind_seconds=self._clock.behind_seconds,
             managed_ruleset=self._has_managed_ruleset,
@@ -220,6 +234,7 @@ class HealthPart:
             self._dates.look()
         self._kept = self._kept_certificates()
         self._zones_late = self._late_zones()
+        self._zones_held = self._held_zones()
         self._note = backup_note.read(self._folder)
         self._disk_bytes = shutil.disk_usage(self._folder).total
         failing = any(page.cells[_SINKS_FAILING] for page in self._pages.values())
