@@ -66,7 +66,7 @@ def test_it_holds_units_and_no_path_of_the_machine_that_built_it(package, tmp_pa
 
     units = tmp_path / "usr" / "lib" / "systemd" / "system"
     assert (units / "edgestead.service").read_bytes() == (
-        ROOT / "packaging" / "systemd" / "edgestead.service"
+        ROOT / "src" / "edgestead" / "cli" / "server" / "units" / "edgestead.service"
     ).read_bytes()
     assert "User=edgestead" in (units / "edgestead.service.d" / "user.conf").read_text()
     texts = [
