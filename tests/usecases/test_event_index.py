@@ -141,6 +141,24 @@ def test_requests_that_were_scored_alike_are_one_kind(tmp_path, monkeypatch):
     assert follow(EventIndex(), tmp_path).kinds_of(ZONE, NOW_US).uncounted == 3
 
 
+def test_a_kind_of_two_files_has_what_is_left_when_one_is_gone(tmp_path):
+    newest = write(tmp_path, 0, (9, scored(403, 5, a=5)), (1, scored(403, 5, a=5) | {"path": "/newest"}))
+    write(
+        tmp_path,
+        1,
+        (8, scored(403, 5, a=5) | {"path": "/left"}),
+        ((HOURS + 1) * HOUR_US, scored(403, 5, b=5)),
+    )
+    index = follow(EventIndex(), tmp_path)
+    (kind,) = index.kinds_of(ZONE, NOW_US).kinds
+    assert (kind.count, kind.newest.path) == (3, "/newest")
+
+    newest.unlink()
+
+    (kind,) = follow(index, tmp_path).kinds_of(ZONE, NOW_US).kinds
+    assert (kind.count, kind.newest.path) == (1, "/left")
+
+
 def test_scores_of_files_that_are_gone_leave_room_for_others(tmp_path, monkeypatch):
     monkeypatch.setattr(event_index, "KINDS_MAX", 2)
     first = write(tmp_path, 0, (9, scored(403, 5, a=5)), (8, scored(403, 5, b=5)))

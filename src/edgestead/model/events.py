@@ -18,6 +18,7 @@ ID_DIGITS = 32
 LINE_START = b'{"id":"'
 _TIME_DIGITS, _WORKER_DIGITS, _COUNT_DIGITS = 16, 4, 12
 _COUNT = (1 << 4 * _COUNT_DIGITS) - 1
+_DIGITS = frozenset("0123456789abcdef")
 
 
 class Contribution(msgspec.Struct, frozen=True):
@@ -93,7 +94,7 @@ def time_of(id_: str) -> str:
 
 
 def is_event_id(text: str) -> bool:
-    return len(text) == ID_DIGITS and all(digit in "0123456789abcdef" for digit in text)
+    return len(text) == ID_DIGITS and _DIGITS.issuperset(text)
 
 
 def file_prefix(worker: int) -> str:

@@ -135,6 +135,20 @@ class _Tally(msgspec.Struct, array_like=True):
     newest: Newest
 
 
+class _Sum(msgspec.Struct):
+    """A kind over all files: how many in each hour, and the newest request."""
+
+    stopped: bool
+    scores: tuple[Scored, ...]
+    newest: Newest
+    hours: dict[int, int]
+
+    def add(self, more: _Tally) -> None:
+        self.hours[more.hour] = self.hours.get(more.hour, 0) + more.count
+        if more.newest.id > self.newest.id:
+            self.newest = more.newest
+
+
 class _File(msgspec.Struct, array_like=True):
     """What is known of a file's first `octets`. By zone: events of rules, kinds of scores, those beyond."""
 
@@ -147,10 +161,14 @@ class _File(msgspec.Struct, array_like=True):
 
 
 class Room:
-    """What all files may hold together. The same scores are one object, and found by what it is."""
+    """What all files may hold together. The same scores are one object, and found by what it is.
+
+    `sums` are the tallies of all files by zone: a page asks for kinds more often than a file is forgotten.
+    """
 
     def __init__(self) -> None:
         self.blocks, self.rows, self.kinds = BLOCKS_MAX, ROWS_MAX, KINDS_MAX
+        self.sums: dict[str, dict[tuple[bool, int], _Sum]] = {}
         self._scored: dict[Scored, Scored] = {}
         self._scores: dict[tuple[Scored, ...], tuple[Scored, ...]] = {}
 
@@ -161,6 +179,16 @@ class Room:
             found = tuple(self._scored.setdefault(one, one) for one in scores)
             self._scores[found] = found
         return found
+
+    def add(self, zone: str, more: _Tally) -> None:
+        """Its scores are one of ours."""
+        sums = self.sums.setdefault(zone, {})
+        key = (more.stopped, id(more.scores))
+        found = sums.get(key)
+        if found is None:
+            sums[key] = _Sum(more.stopped, more.scores, more.newest, {more.hour: more.count})
+        else:
+            found.add(more)
 
     def keep_scores(self, used: set[int]) -> None:
         """Forget those that no kind has any more."""
@@ -262,15 +290,17 @@ class Followed:
         scores = self._room.one_of(more.scores)
         kinds = self.kinds.setdefault(zone, {})
         key = (hour, is_stopped, id(scores))
-        if scores is not None and key in kinds:
+        if scores is None or (key not in kinds and self._room.kinds <= 0):
+            self.beyond[zone] = self.beyond.get(zone, 0) + more.count
+            return
+        more.scores = scores
+        self._room.add(zone, more)
+        if key in kinds:
             kinds[key].count += more.count
             kinds[key].newest = more.newest
-        elif scores is not None and self._room.kinds > 0:
-            self._room.kinds -= 1
-            more.scores = scores
-            kinds[key] = more
         else:
-            self.beyond[zone] = self.beyond.get(zone, 0) + more.count
+            self._room.kinds -= 1
+            kinds[key] = more
 
     def _may_have(self, block: _Block, one: "_Value") -> bool:
         if self._lines and block is self.blocks[-1]:
@@ -306,8 +336,7 @@ class EventIndex:
         if gone := self._files.keys() - names:
             for name in gone:
                 self._files.pop(name).forget()
-            kinds = [kinds for file in self._files.values() for kinds in file.kinds.values()]
-            self._room.keep_scores({key[2] for one in kinds for key in one})
+            self._sum_again()
         if folder is not None:
             _sweep(folder, names)
         left = LINES_AT_ONCE
@@ -317,6 +346,15 @@ class EventIndex:
                 break
         self._complete = left > 0
         return self._complete
+
+    def _sum_again(self) -> None:
+        """Without what was forgotten."""
+        kinds = [(zone, kinds) for file in self._files.values() for zone, kinds in file.kinds.items()]
+        self._room.keep_scores({key[2] for _, one in kinds for key in one})
+        self._room.sums = {}
+        for zone, one in kinds:
+            for tally in one.values():
+                self._room.add(zone, tally)
 
     def _follow(self, path: Path, lines: int, *, is_full: bool) -> int:
         file = self._files.get(path.name)
@@ -357,16 +395,11 @@ class EventIndex:
 
     def kinds_of(self, zone_id: str, now_us: int) -> Kinds:
         first, since = _day(now_us)
-        found: dict[
-            tuple[bool, int], tuple[int, _Tally]
-        ] = {}  # how many, and the one with the newest request
-        for file in self._files.values():
-            for (hour, is_stopped, scores), one in file.kinds.get(zone_id, {}).items():
-                if hour >= first:
-                    count, newest = found.get((is_stopped, scores), (0, one))
-                    newer = one if one.newest.id > newest.newest.id else newest
-                    found[is_stopped, scores] = (count + one.count, newer)
-        kinds = [Kind(count, one.stopped, one.scores, one.newest) for count, one in found.values()]
+        kinds = []
+        for one in self._room.sums.get(zone_id, {}).values():
+            count = sum([count for hour, count in one.hours.items() if hour >= first])
+            if count:
+                kinds.append(Kind(count, one.stopped, one.scores, one.newest))
         kinds.sort(key=lambda kind: (-kind.count, kind.newest.id))
         beyond = sum(file.beyond.get(zone_id, 0) for file in self._files.values())
         beyond += sum(kind.count for kind in kinds[KINDS_SHOWN_MAX:])

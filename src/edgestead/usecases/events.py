@@ -21,7 +21,7 @@ from edgestead.model.events import ID_DIGITS, LINE_START, SUFFIX, decode, event_
 
 SCANNED_LINES_MAX = 5_000  # of one search: about twenty milliseconds; it then continues from a cursor
 SCANNED_OCTETS_MAX = 32 << 20  # of one search that finds nothing in them: the same
-PIECE_OCTETS = 1 << 20  # of a file, at once
+PIECE_OCTETS = 1 << 17  # of a file, at once: a page of events needs a few of the newest from each
 ID_OCTETS = ID_DIGITS
 _HEAD = len(LINE_START)
 _OLDEST, _NEWEST = "0" * ID_DIGITS, "g"
