@@ -5,7 +5,7 @@ Not   where rules come from; skips, what rate limits count, the managed rules, a
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from ipaddress import ip_address
 from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import urlsplit
@@ -85,9 +85,15 @@ def header_of(line: str) -> Line:
     return name.strip().lower().encode(), value.strip().encode()
 
 
+def matcher(expression: str, phase: str) -> Callable[[Exchange], bool]:
+    """For many requests. Raises FilterError."""
+    compiled = compile_filter(expression, phase)
+    return lambda request: bool(compiled(view_of(request)))
+
+
 def matches(expression: str, phase: str, request: Exchange) -> bool:
     """Raises FilterError."""
-    return bool(compile_filter(expression, phase)(view_of(request)))
+    return matcher(expression, phase)(request)
 
 
 def tried(rules: Iterable[Placed], request: Exchange) -> Iterator[Tried]:

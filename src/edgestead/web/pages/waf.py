@@ -8,7 +8,6 @@ done is arithmetic, once for all requests that the same rules scored. Requests t
 kept: of these a replay knows nothing.
 """
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from edgestead.model import managed_settings
@@ -19,6 +18,7 @@ from edgestead.web.visit import ROOT, Data, Moved, Shown, Visit, segment
 
 SHOWN_MAX = 20  # kinds of requests that a replay names, of those that pass and of those that are stopped
 THRESHOLD_MAX = 100  # of the slider; the field takes more
+_FATES = [(was, would) for was in (False, True) for would in (False, True)]  # stopped, as it was and would be
 DIGITS_MAX = 6  # of a level or threshold in a form
 
 
@@ -137,34 +137,32 @@ def _levels(managed: Json) -> dict[str, int]:
 
 def replay(scored: Json, levels: dict[str, int], wanted: Wanted) -> Json:
     """What would have become of requests. `let_in` were stopped and would not be; `stopped` the other way."""
-    kinds = [kind | {"would_score": score_at(kind, levels, wanted.level)} for kind in scored["kinds"]]
-
-    def would_stop(kind: Json) -> bool:
-        return bool(kind["would_score"] >= wanted.threshold) and wanted.action != "log"
-
-    let_in = [kind for kind in kinds if kind["stopped"] and not would_stop(kind)]
-    stopped = [kind for kind in kinds if not kind["stopped"] and would_stop(kind)]
+    above = {rule for rule, level in levels.items() if level > wanted.level}
+    counts = dict.fromkeys(_FATES, 0)
+    changed: dict[tuple[bool, bool], list[Json]] = {(True, False): [], (False, True): []}
+    for kind in scored["kinds"]:
+        score = _score_without(kind, above)
+        fate = (bool(kind["stopped"]), score >= wanted.threshold and wanted.action != "log")
+        counts[fate] += kind["count"]
+        if fate in changed and len(changed[fate]) < SHOWN_MAX:
+            changed[fate].append(kind | {"would_score": score})
     return {
-        "events": _count(kinds),
+        "events": sum(counts.values()),
         "uncounted": scored["uncounted"],
         "since": scored["since"],
         "complete": scored["complete"],
-        "were_stopped": _count(kind for kind in kinds if kind["stopped"]),
-        "would_be": _count(kind for kind in kinds if would_stop(kind)),
-        "let_in": let_in[:SHOWN_MAX],
-        "let_in_count": _count(let_in),
-        "stopped": stopped[:SHOWN_MAX],
-        "stopped_count": _count(stopped),
+        "were_stopped": counts[True, False] + counts[True, True],
+        "would_be": counts[False, True] + counts[True, True],
+        "let_in": changed[True, False],
+        "let_in_count": counts[True, False],
+        "stopped": changed[False, True],
+        "stopped_count": counts[False, True],
     }
 
 
-def _count(kinds: Iterable[Json]) -> int:
-    return sum(kind["count"] for kind in kinds)
-
-
-def score_at(kind: Json, levels: dict[str, int], level: int) -> int:
-    """The sum of what the rules up to a level added. A rule that is not there any more counts as level 1."""
-    return sum(one["score"] for one in kind["scores"] if levels.get(one["rule_id"], 1) <= level)
+def _score_without(kind: Json, above: set[str]) -> int:
+    """The sum of what the other rules added. A rule that is not there any more is of level 1."""
+    return sum([one["score"] for one in kind["scores"] if one["rule_id"] not in above])
 
 
 def _whole(text: str, otherwise: int) -> int:
