@@ -7,6 +7,7 @@ Not   pages (`web`).
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from importlib import import_module
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -46,17 +47,27 @@ class Dashboard:
         self._sessions = Sessions(application.context.now_us)
         self._samples = Samples(application.context.metrics, monotonic)
         self._site: Site | None = None
+        self._making: asyncio.Task[Site] | None = None
         self._sampling: asyncio.Task[None] | None = None
 
     def __call__(self, request: Request) -> Response | Coroutine[Any, Any, Response | None]:
         target = request.target
         if self._enabled and (target.startswith(b"/ui") or target == b"/"):
-            try:
-                return self._pages()(request)
-            except Exception:
-                log.exception("the dashboard could not be made")
-                return Response(500, [(b"content-type", b"text/plain; charset=utf-8")], _NOT_MADE)
+            return self._site(request) if self._site is not None else self._first(request)
         return self._application(request)
+
+    async def _first(self, request: Request) -> Response | None:
+        """Templates are read and compiled on a thread: calls of the API do not wait for them."""
+        try:
+            if self._making is None:
+                self._making = asyncio.create_task(self._make())
+            site = await asyncio.shield(self._making)
+        except Exception:
+            log.exception("the dashboard could not be made")
+            self._making = None  # the next one tries again
+            return Response(500, [(b"content-type", b"text/plain; charset=utf-8")], _NOT_MADE)
+        answer = site(request)
+        return answer if isinstance(answer, Response) else await answer
 
     def open(self) -> None:
         if self._enabled:
@@ -81,19 +92,24 @@ class Dashboard:
         now = self._credentials()
         return ((b"x-auth-email", now.email.encode()), (b"x-auth-key", now.api_key.encode()))
 
-    def _pages(self) -> "Site":
-        if self._site is None:
-            from edgestead.web.remote import Remote
-            from edgestead.web.site import Site  # templates take 40 ms, which a start has not to wait for
+    async def _make(self) -> "Site":
+        await asyncio.to_thread(_load)
+        from edgestead.web.remote import Remote
+        from edgestead.web.site import Site
 
-            context = self._application.context
-            objects = Remote(self._objects, context) if self._objects is not None else None
-            self._site = Site(
-                self._application,
-                context,
-                self._sessions,
-                self._samples,
-                objects=objects,
-                names=self._names,
-            )
+        context = self._application.context
+        objects = Remote(self._objects, context) if self._objects is not None else None
+        self._site = Site(
+            self._application,
+            context,
+            self._sessions,
+            self._samples,
+            objects=objects,
+            names=self._names,
+        )
         return self._site
+
+
+def _load() -> None:
+    """What the pages are made of: a third of a second, which a start has not to wait for."""
+    import_module("edgestead.web.site").load_templates()
