@@ -14,6 +14,7 @@ import msgspec
 
 from edgestead.http1.messages import Request, Response
 from edgestead.model import envelope
+from edgestead.model.budgets.networks import network_of
 from edgestead.model.budgets.table import CALL_VALUES
 from edgestead.model.refusals import EdgeError
 from edgestead.model.refusals import object as refusals
@@ -24,6 +25,7 @@ from edgestead.objects.runtime import web
 from edgestead.objects.runtime.admission import INVOKE, AskAgain, Authorise, let_in_whole, refusal_of
 from edgestead.objects.runtime.calls import NOTHING, Reply, error_of, has_no_result, pack_arguments
 from edgestead.objects.runtime.classes import ClassInfo, why_not_callable
+from edgestead.objects.runtime.gates import stand_in
 from edgestead.objects.runtime.node import Node
 from edgestead.objects.runtime.shards import PassedOn, Shards
 from edgestead.objects.values.codec import decode
@@ -74,6 +76,7 @@ class Calls:
                 raise refusals.BadCall(reason=str(error)) from None
         if self._shards is not None and not self._shards.is_local(ref):
             return _answer(await self._shards.call_for(request, ref, method, arguments))
+        stand_in(network_of(request.client))
         ask_again = self._asking_again(request, INVOKE)
         return _answer(await self._node.call(ref, method, arguments, within_task=True, ask_again=ask_again))
 
@@ -95,6 +98,7 @@ class Calls:
                 return await self._shards.pass_on(ref, request)
             except OSError as error:
                 raise refusals.WasReset(reason=f"The object's process did not answer: {error}") from None
+        stand_in(network_of(request.client))
         received = web.Request(request, path, query.raw.decode("latin-1"))
         answer = await self._node.fetch(ref, info, received, self._asking_again(request, INVOKE))
         if (ended := refusal_of(request)) is not None:

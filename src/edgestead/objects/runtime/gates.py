@@ -1,6 +1,6 @@
 """The input gate: when events reach an object, and when code that waited may go on.
 
-Owns  blocks (stretches in which only their own code runs) and the order of those who wait.
+Owns  blocks (stretches in which only their own code runs), who waits, and in whose line.
 Not   the output gate: that is `Engine.when_confirmed`, awaited before anything leaves.
 
 Storage operations never wait here, so the gate is shut only during `block_concurrency_while` and
@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from edgestead.objects import limits
 from edgestead.objects.errors import ObjectError, RemoteError, TransactionError
 from edgestead.objects.runtime import forks
+from edgestead.objects.runtime.lines import Line, Lines
 from edgestead.objects.runtime.stage import NOBODY, number_of
 
 T = TypeVar("T")
@@ -35,6 +36,17 @@ class Block:
 
 
 _block: ContextVar[Block | None] = ContextVar("block", default=None)
+_line: ContextVar[Line] = ContextVar("line", default=None)
+
+
+def stand_in(line: Line) -> None:
+    """From here on what runs waits in this line, and so does what other objects do for it."""
+    _line.set(line)
+
+
+def standing_in() -> Line:
+    """The line of what runs."""
+    return _line.get()
 
 
 class Account:
@@ -47,7 +59,34 @@ class Account:
 
 
 class InputGate:
-    """The gate of one live object."""
+    """The gate of one live object.
+
+    Who waits is let through one at a time, by lines (`lines`), and the next one when that code has run until
+    it waits for something or has let go of the gate. So each hand-over wakes one, however many wait.
+
+        OPEN ── hold ──▶ SHUT ── the block ends, nobody waits ──▶ OPEN
+                          │ ▲
+          somebody waits  ▼ │ it holds the gate itself
+                     HANDING OVER ── nobody waits any more ──▶ OPEN
+                        ▲    │
+                        └────┘ the next one
+
+    While it is handed over, whoever comes waits behind those who do. Code of the block on top waits in lines
+    of its own: for the blocks within that one.
+    """
+
+    __slots__ = (
+        "_blocks",
+        "_let_in",
+        "_next",
+        "_waiting",
+        "account",
+        "cpu_ns",
+        "forgive",
+        "is_shut",
+        "part",
+        "unwaiting",
+    )
 
     def __init__(self, account: Account | None = None) -> None:
         self.part = NOBODY
@@ -55,24 +94,46 @@ class InputGate:
         self.forgive: Callable[[int], None] | None = None  # told which event has ended, if that may matter
         self.cpu_ns = 0  # that code behind this gate took, with the code that it ran within its own
         self.unwaiting = 0  # stretches, one inside another, in which nobody may wait for anything
+        self.is_shut = False  # whether who comes has to ask: it is, or it is being handed over
         self._blocks: list[Block] = []
-        self._waiting: list[asyncio.Future[None]] = []
-
-    @property
-    def is_shut(self) -> bool:
-        return bool(self._blocks)
+        self._waiting: dict[Block | None, Lines[asyncio.Future[None]]] = {}  # by the block whose code it is
+        self._next: asyncio.Future[None] | None = None  # whose turn it is, and who has not run yet
+        self._let_in: asyncio.Task[Any] | None = None  # whose turn it was, until it is handed on
 
     @property
     def passes(self) -> bool:
         """Whether the running code may go on."""
-        return not self._blocks or _block.get() is self._blocks[-1]
+        if not self.is_shut:
+            return True
+        top = self._top
+        if top is not None and _block.get() is not top:
+            return False
+        is_being_handed_over = self._next is not None or bool(self._waiting.get(top))
+        return not is_being_handed_over or self._let_in is asyncio.current_task()
+
+    @property
+    def _top(self) -> Block | None:
+        return self._blocks[-1] if self._blocks else None
 
     async def wait(self) -> None:
-        """Wait, in order of arrival, until the running code may go on."""
-        while not self.passes:
-            future = asyncio.get_running_loop().create_future()
-            self._waiting.append(future)
-            await future
+        """Wait until the running code may go on: for its turn, by lines."""
+        if self.passes:
+            return
+        block = _block.get()
+        own = block if block in self._blocks else None
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(own, Lines()).add(_line.get(), turn)
+        self.is_shut = True
+        try:
+            await turn
+        except BaseException:
+            if self._next is turn:  # nobody takes it
+                self._next = None
+                self._hand_over()
+            raise
+        if self._next is turn:
+            self._next, self._let_in = None, asyncio.current_task()
+            asyncio.get_running_loop().call_soon(self._hand_over)
 
     @contextlib.asynccontextmanager
     async def hold(self) -> AsyncIterator[None]:
@@ -80,8 +141,10 @@ class InputGate:
         await self.wait()
         if len(self._blocks) >= limits.NESTED_MAX:
             raise ObjectError("block_concurrency_while() calls are nested too deeply.")
-        block = Block()
+        block, loop = Block(), asyncio.get_running_loop()
+        began = loop.time()
         self._blocks.append(block)
+        self.is_shut = True
         before = _block.get()
         _block.set(block)
         try:
@@ -90,18 +153,42 @@ class InputGate:
             _block.set(before)
             if block in self._blocks:
                 self._blocks.remove(block)
-            self._wake()
+            self._end(block, loop.time() - began)
+
+    def _end(self, block: Block, seconds: float) -> None:
+        """Code that a block has left behind waits as everybody does."""
+        everybody = self._waiting.get(None)
+        left = self._waiting.pop(block, None)
+        if everybody:
+            everybody.charge(_line.get(), seconds)
+        while left:
+            self._waiting.setdefault(None, Lines()).add(_line.get(), left.pop())
+        self._hand_over()
 
     def open(self) -> None:
         """The object's life is over: nobody is held any more, so that everybody learns of it."""
         self._blocks.clear()
-        self._wake()
+        waiting, self._waiting, self._next = self._waiting, {}, None
+        for lines in waiting.values():
+            while lines:
+                turn = lines.pop()
+                if not turn.done():
+                    turn.set_result(None)
+        self._hand_over()
 
-    def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for future in waiting:
-            if not future.done():
-                future.set_result(None)
+    def _hand_over(self) -> None:
+        """To the next one, unless somebody has the gate, or is about to."""
+        self._let_in = None
+        top = self._top
+        lines = self._waiting.get(top)
+        while lines and self._next is None:
+            turn = lines.pop()
+            if not turn.done():  # cancelled
+                self._next = turn
+                turn.set_result(None)
+        if lines is not None and not lines:
+            del self._waiting[top]
+        self.is_shut = top is not None or self._next is not None or bool(self._waiting)
 
 
 _gate: ContextVar[InputGate | None] = ContextVar("gate", default=None)  # of the object whose code runs

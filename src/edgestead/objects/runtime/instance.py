@@ -29,7 +29,17 @@ from edgestead.objects.runtime.classes import ClassInfo, StatefulObject
 from edgestead.objects.runtime.context import Context
 from edgestead.objects.runtime.engine import Engine
 from edgestead.objects.runtime.env import Env
-from edgestead.objects.runtime.gates import Account, InputGate, contained, gated, held, marked
+from edgestead.objects.runtime.gates import (
+    Account,
+    InputGate,
+    contained,
+    gated,
+    held,
+    marked,
+    stand_in,
+    standing_in,
+)
+from edgestead.objects.runtime.lines import Line
 from edgestead.objects.runtime.patience import at_most
 from edgestead.objects.runtime.stage import Part, number_of
 from edgestead.objects.runtime.storage import Storage, settle
@@ -317,7 +327,7 @@ class Instance:
                 reply.set_result(task.result())
 
         running = self._run(name, run, *arguments, ask_again=ask_again)
-        self._spawn(running).add_done_callback(over)
+        self._spawn(running, standing_in()).add_done_callback(over)
         # A caller that goes away does not stop the event.
         return await asyncio.shield(reply)
 
@@ -375,7 +385,7 @@ class Instance:
     async def _ask_at_the_gate(self, ask_again: AskAgain) -> None:
         """Ask until the answer and an open gate fall into one turn of the loop: asking may wait, too."""
         await ask_again()
-        while self.gate.is_shut:
+        while not self.gate.passes:
             await self.gate.wait()
             await ask_again()
 
@@ -402,8 +412,11 @@ class Instance:
         await self.confirmed()
         return await self._deliver(ref, method, arguments)
 
-    def _spawn(self, coroutine: Any) -> "asyncio.Task[Any]":
-        task = self._loop.create_task(coroutine, context=self._context.copy())
+    def _spawn(self, coroutine: Any, line: Line = None) -> "asyncio.Task[Any]":
+        context = self._context.copy()
+        if line is not None:
+            context.run(stand_in, line)
+        task = self._loop.create_task(coroutine, context=context)
         self._tasks[task] = None
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
         return task

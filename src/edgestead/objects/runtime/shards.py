@@ -28,6 +28,8 @@ from edgestead.objects.ids import owner_of
 from edgestead.objects.runtime.admission import CREDENTIAL_HEADERS, INVOKE, Authorise, let_in
 from edgestead.objects.runtime.calls import Reply, pack_error
 from edgestead.objects.runtime.containment import Classes, Nowhere
+from edgestead.objects.runtime.gates import stand_in, standing_in
+from edgestead.objects.runtime.lines import Line
 from edgestead.objects.runtime.node import Node
 from edgestead.objects.runtime.wire import Answering, Asker, Lost
 from edgestead.store.objectlog import ObjectRef
@@ -46,6 +48,7 @@ class _Call(msgspec.Struct, array_like=True):
     method: str
     arguments: bytes
     caller: tuple[str, Headers] | None = None  # from outside: its address and credentials
+    line: Line = None  # for whom, if that is known: its call waits where others of the same one do
 
 
 _REFUSED = (False, b"")  # a reply to a caller whose rights ended while it waited
@@ -127,7 +130,8 @@ class Shards:
         owner = self._owner_of(ref)
         if owner == self._worker:
             return await self._node.call(ref, method, arguments)
-        return await self._ask_owner(_Call(ref.class_name, ref.id, ref.name, method, arguments), owner)
+        call = _Call(ref.class_name, ref.id, ref.name, method, arguments, None, standing_in())
+        return await self._ask_owner(call, owner)
 
     async def call_for(self, request: Request, ref: ObjectRef, method: str, arguments: bytes) -> Reply:
         """Call an object of another process for a caller that was let in here.
@@ -135,7 +139,8 @@ class Shards:
         The owner asks again when the call's turn has come. Raises the refusal.
         """
         caller = request.client, [header for header in request.headers if header[0] in CREDENTIAL_HEADERS]
-        call = _Call(ref.class_name, ref.id, ref.name, method, arguments, caller)
+        line = network_of(request.client)
+        call = _Call(ref.class_name, ref.id, ref.name, method, arguments, caller, line)
         reply = await self._ask_owner(call, self._owner_of(ref))
         if (reply.ok, reply.data) == _REFUSED:
             await let_in(self._authorise, request, INVOKE)
@@ -159,7 +164,9 @@ class Shards:
             address, headers = call.caller
             asking = Request("POST", b"", headers, address, Body(lambda: None))
             ask_again = partial(let_in, self._authorise, asking, INVOKE)
-            await self._turn(address, len(body))
+        if call.line is not None:
+            stand_in(call.line)
+            await self._turn(call.line, len(body))
         if self.goes_on(ref):
             reply = await self._ask_owner(call, self._aside)
             return _encode((reply.ok, reply.data))
@@ -170,10 +177,10 @@ class Shards:
         return _encode((reply.ok, reply.data))
 
     async def _turn(self, address: str, octets: int) -> None:
-        """Wait for the turn of a caller from outside, while this process has more work than it can do."""
+        """Wait for the turn of whom a call is for, while this process has more work than it can do."""
         if self._processor is not None and self._processor.must_wait(octets):
             turn = asyncio.Event()
-            self._processor.wait(network_of(address), turn.set)
+            self._processor.wait(address, turn.set)
             await turn.wait()
 
     async def pass_on(self, ref: ObjectRef, request: Request) -> Response:
