@@ -127,7 +127,7 @@ def test_a_request_is_tried_against_the_rules_without_being_sent(edgecli, zone, 
     assert tried("https://www.example/admin?a=1", "--ip", "192.0.2.9", "-H", "X-A: b") == {
         "admin": ("no", True),
         "header": ("yes", True),
-        "off": ("off", True),
+        "off": ("off", False),
     }
     (tmp_path / "body").write_text("abc")
     own = ("--expression", 'http.request.method eq "POST" and http.request.body.size eq 3')
@@ -136,6 +136,26 @@ def test_a_request_is_tried_against_the_rules_without_being_sent(edgecli, zone, 
             edgecli("rule", "test", "a.example/", "-X", "post", "--data", data, *own, "--json").out
         )
         assert [row["matches"] for row in rows] == ["yes"]
+
+
+def test_a_trial_follows_skips_and_tells_what_would_be_counted(edgecli, zone):
+    phases = '{"phases": ["http_ratelimit"]}'
+    add(edgecli, "custom", "skip", 'http.host eq "in.example"', "--parameters", phases, "--ref", "in")
+    limit = (
+        '{"characteristics": ["ip.src"], "period": 60, "requests_per_period": 9, "mitigation_timeout": 60}'
+    )
+    add(edgecli, "ratelimit", "block", "--ratelimit", limit)
+
+    def does(url):
+        done = edgecli("rule", "test", url, "--json")
+        return [row["does"] for row in json.loads(done.out)], done.err
+
+    told, end = does("http://in.example/")
+    assert told[0] == "skips phases http_ratelimit"
+    assert told[1].startswith("skipped by the rule ")
+    assert end == "The origin is asked.\n"
+    told, _ = does("http://www.example/")
+    assert told == ["", "counts it for ip.src = 192.0.2.1: block above 9 requests in 60 s, for 60 s"]
 
 
 def test_settings_are_shown_and_set_together_or_not_at_all(edgecli, zone):

@@ -125,10 +125,30 @@ def test_a_request_is_tried_and_not_sent(visitor, path, zone):
         "1 yes log this expression"
         in visitor.post(f"{path}/try", **(asked | {"expression": "not ssl"})).words
     )
+    assert "The edge answers 403: the rule stops." in found.words
+    assert "not reached: the rule stops" in found.words
+    assert "The origin is asked." in other.words
     for wrong in ({"url": "x y"}, {"client": "me"}, {"header_lines": "none"}, {"expression": "http.hots"}):
         refused = visitor.post(f"{path}/try", **(asked | wrong))
         assert refused.status == 400, wrong
         assert 'class="errors"' in refused.text
+
+
+def test_a_trial_knows_the_accounts_rules_where_they_may_be_read(visitor, path, zone):
+    server = visitor.server
+    (found,) = server.call("GET", f"/zones?name={zone}").result
+    add(visitor, path, description="of the zone")
+    entry = f"/accounts/{found['account']['id']}/rulesets/phases/http_request_dynamic_redirect/entrypoint"
+    to = {"from_value": {"target_url": {"value": "https://x.example/"}, "status_code": 302}}
+    sent = {"action": "redirect", "expression": f'http.host eq "{zone}"', "action_parameters": to}
+    server.call("PUT", entry, {"rules": [sent]})
+    asked = {"url": f"http://{zone}/", "method": "GET", "client": "192.0.2.9", "body": "", "header_lines": ""}
+    try:
+        page = visitor.post(f"{path}/try", **asked, expression="")
+    finally:
+        server.call("PUT", entry, {"rules": []})
+    assert "Redirects, account 1 yes redirect" in page.words
+    assert "answers 302 to https://x.example/" in page.words
 
 
 def kind(count, stopped, **scores):

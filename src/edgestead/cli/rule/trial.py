@@ -1,21 +1,24 @@
-"""`edgecli rule test`: which rules of a zone a request would match.
+"""`edgecli rule test`: what the rules of a zone would do with a request.
 
 Owns  the options, the line of each rule.
-Not   the request and which rules match it (`edge.rules.trial`).
+Not   the request and what rules do with it (`edge.phases.trial`).
 """
 
+from collections.abc import Generator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from edgestead.cli.failure import Failed
+from edgestead.cli.failure import Failed, listed
 from edgestead.cli.rule.phases import full_name, word_of
-from edgestead.cli.rule.rules import Found, every_rule
-from edgestead.cli.rule.target import JSON, ZONE, Command, zone_target
 from edgestead.cli.table import show_list
-from edgestead.cli.target import Json
+from edgestead.cli.target import JSON, ZONE, Command, Json, api, zone_of
 
-_HEADS = ("phase", "place", "matches", "action", "expression", "description")
+if TYPE_CHECKING:
+    from edgestead.cli.http import Api
+
+_HEADS = ("level", "phase", "place", "matches", "action", "expression", "description", "does")
 
 
 @click.command("test", cls=Command)
@@ -43,45 +46,69 @@ def try_request(
     zone: str | None,
     as_json: bool,
 ) -> None:
-    """Say which rules a request for URL would match, in the order of evaluation. No request is sent.
+    """Say what each rule would do with a request for URL, in the order of evaluation. No request is sent.
 
-    Rules behind the first one that ends the request are shown, too, and marked. Skips, and what rate limits
-    count, are not tried; `edgecli waf explain` tries the managed rules.
+    Rules that a skip leaves out, or behind one that ends the request, are shown, too, with the reason. Rate
+    limits are tried as if they had counted nothing yet, the managed rules as if they let everything pass;
+    `edgecli waf explain` tries these. What the edge would answer is said at the end, on standard error.
 
     \b
       edgecli rule test https://www.example.com/admin --ip 192.0.2.7
     """
-    from edgestead.edge.rules import trial
+    from edgestead.edge.phases import trial
     from edgestead.language import FilterError
 
-    target = zone_target(zone)
     try:
         lines = [trial.header_of(line) for line in headers]
-        request = trial.request_of(url, method=method.upper(), headers=lines, client=ip, body=_body(data))
+        trial.request_of(url, client=ip)  # before anything is asked
     except ValueError as error:
         raise click.UsageError(f"{error}.") from None
+    server = api()
+    found = zone_of(server, zone)
     wanted = full_name(phase) if phase else None
     if expression is not None:
-        rules = [_own(expression, wanted or "http_request_firewall_custom")]
+        own = {"id": "own", "action": "log", "expression": expression, "enabled": True}
+        entry = {"kind": "zone", "phase": wanted or "http_request_firewall_custom", "rules": [own]}
+        gathered = trial.Gathered(trial.Rulesets([entry]), trial.NO_ZONE, [])
     else:
-        rules = [found for found in every_rule(target, wanted) if not _needs_answer(found)]
-    placed = [trial.Placed(found.ruleset["phase"], found.place, found.rule) for found in rules]
-    rows: list[Json] = []
+        gathered = _gathered(server, trial.gathering(found))
+    request = trial.request_of(
+        url, method=method.upper(), headers=lines, client=ip, body=_body(data), zone=gathered.facts
+    )
     try:
-        for one in trial.tried(placed, request):
-            said = {"phase": one.placed.phase, "place": one.placed.place}
-            rows.append({**one.placed.rule, **said, "matches": one.matches, "reached": one.reached})
+        outcome = trial.tried(gathered.rulesets, request)
     except FilterError as error:
-        raise Failed(f"{placed[len(rows)].rule['expression']}: {error}") from None
+        raise Failed(f"{error}") from None
+    rows = [
+        {**one.rule, **{name: value for name, value in one._asdict().items() if name != "rule"}}
+        for one in outcome.rows
+        if wanted in (None, one.phase)
+    ]
     show_list(rows, _HEADS, _row, as_json=as_json)
+    if gathered.unseen:
+        click.echo(
+            f"Not looked at, as these credentials may not read them: {listed(gathered.unseen)}.", err=True
+        )
+    said = f"The edge answers {outcome.status}: " if outcome.status else "The origin is asked"
+    click.echo(f"{said}{outcome.why}.", err=True)
 
 
-def _needs_answer(found: Found) -> bool:
-    return str(found.ruleset["phase"]).startswith("http_response")
+def _gathered(server: "Api", asking: Generator[str, Any, Any]) -> Any:
+    """Ask the server what it wants to know; what that refuses is unseen."""
+    from edgestead.cli.http import Refused
 
-
-def _own(expression: str, phase: str) -> Found:
-    return Found({"phase": phase}, {"action": "log", "expression": expression, "enabled": True}, 1)
+    answer = None
+    while True:
+        try:
+            path = asking.send(answer)
+        except StopIteration as done:
+            return done.value
+        try:
+            answer = server.call("GET", path)["result"]
+        except Refused as refusal:
+            if refusal.status not in (403, 404):
+                raise
+            answer = None
 
 
 def _body(data: str | None) -> bytes:
@@ -94,5 +121,6 @@ def _body(data: str | None) -> bytes:
 
 def _row(rule: Json) -> tuple[object, ...]:
     matches = rule["matches"] if rule["reached"] or rule["matches"] != "yes" else "yes, not reached"
-    phase = word_of(rule["phase"])
-    return (phase, rule["place"], matches, rule["action"], rule["expression"], rule.get("description"))
+    place = f"in {rule['place']}" if rule["by"] else rule["place"]
+    what = (rule["action"], rule["expression"], rule.get("description"))
+    return (rule["level"], word_of(rule["phase"]), place, matches, *what, rule["does"])

@@ -31,7 +31,7 @@ from edgestead.edge.tools.phase import Step, Tools, ZoneRules
 from edgestead.edge.tools.rates import Counted, Rates
 from edgestead.language import FilterError, Value, View, compile_value
 from edgestead.language.fields import VISITOR
-from edgestead.language.types import BOOL, INT, IP, IPV6_FLAG, STRING, array
+from edgestead.language.types import BOOL, INT, IP, IPV6_FLAG, STRING, Type, array, ip_text
 
 PHASE = "http_ratelimit"
 BLOCK_STATUS = 429
@@ -41,6 +41,7 @@ _MS = 1_000
 _IPV6_HOST_BITS = 64  # a household or a server has all addresses of a /64
 _CLIENT = "ip.src"
 _ALL = "true"
+_ABSENT = "nothing"
 TimedAct = Callable[[Exchange, View, int], Outcome]
 _WAITING = "rates"
 _TYPES = (STRING, INT, IP, BOOL, array(STRING))
@@ -96,6 +97,51 @@ def _make(rule: Rule, place: Place, tools: Tools) -> Act | None:
         return act
     limit = _limit(rule, place)
     return _limited(limit, _timed(act), tools.rates)
+
+
+class Counting(NamedTuple):
+    """What a rule counts of one request; `key` are its characteristics and their values, for people.
+
+    `counts` is None where the answer decides. The first `last_allowed` of a period pass; with `by_score` it
+    is a sum of scores.
+    """
+
+    key: tuple[tuple[str, str], ...]
+    counts: bool | None
+    last_allowed: int
+    period_seconds: int
+    timeout_seconds: int
+    by_score: bool
+
+
+def counting(rule: Rule, place: Place, exchange: Exchange) -> Counting:
+    """Nothing is counted by asking. Raises FilterError, KeyError."""
+    view = view_of(exchange)
+    limit = _limit(rule, place)
+    texts = rule.ratelimit["characteristics"]
+    return Counting(
+        tuple(
+            (text, _shown(get(view), text, place.phase)) for text, get in zip(texts, limit.gets, strict=True)
+        ),
+        None if limit.waits else limit.counts(view),
+        limit.last_allowed + (limit.waits and not limit.score_header),
+        limit.period_ms // _MS,
+        limit.timeout_ms // _MS,
+        bool(limit.score_header),
+    )
+
+
+def _shown(value: Value | None, text: str, phase: str) -> str:
+    if value is None:
+        return _ABSENT
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        is_address = text == VISITOR or _typed(text, phase)[0] is IP
+        return ip_text(value) if is_address else str(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    return ", ".join(_shown(one, text, phase) for one in value)
 
 
 def _limited(limit: _Limit, act: TimedAct, rates: Rates) -> Act:
@@ -189,15 +235,14 @@ def _characteristic(text: str, phase: str) -> Callable[[View], Value | None]:
     if text in (_CLIENT, VISITOR):
         get = compile_value(_CLIENT, phase, result=IP)
         return lambda view: _network(get(view))
-    found = _compiled(text, phase)
-    return found
+    return _typed(text, phase)[1]
 
 
-def _compiled(text: str, phase: str) -> Callable[[View], Value | None]:
+def _typed(text: str, phase: str) -> tuple[Type, Callable[[View], Value | None]]:
     refused: FilterError | None = None
     for type_ in _TYPES:
         try:
-            return compile_value(text, phase, result=type_)
+            return type_, compile_value(text, phase, result=type_)
         except FilterError as error:
             refused = error
     assert refused is not None

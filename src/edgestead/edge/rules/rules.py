@@ -23,7 +23,7 @@ import msgspec
 from edgestead.edge.exchanges.exchange import Exchange, Response
 from edgestead.edge.exchanges.later import Later
 from edgestead.edge.rules.fields import BODY_FIELDS, BODY_OCTETS_SEEN_MAX, SHORT, view_of
-from edgestead.edge.tools.phase import Step, ZoneRules
+from edgestead.edge.tools.phase import Step, Watch, ZoneRules
 from edgestead.edge.tools.skips import Level, add_skips, skips_of
 from edgestead.language import Filter, FilterError, View, compile_filter, matching
 from edgestead.model.ruleset_document import RulesetDocument, pinned_key
@@ -64,11 +64,12 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 class Place(NamedTuple):
-    """Where a rule stands."""
+    """Where a rule stands; `by` is the rule that executes its ruleset, "" of an entry point."""
 
     level: Level
     phase: str
     ruleset_id: str
+    by: str = ""
 
 
 Make = Callable[[Rule, Place], Act | None]
@@ -210,11 +211,19 @@ class _Compiler(NamedTuple):
             try:
                 act = self._execute(rule, place) if rule.action == "execute" else self.make(rule, place)
                 if act is not None:
-                    yield condition(self.asked_for(rule), place.phase), _unless_skipped(rule, place, act)
+                    yield from self._asked(rule, place, act)
             except (FilterError, KeyError, TypeError, ValueError) as error:
                 _log.error("rule %s of ruleset %s is left out: %s", rule.id, document.id, error)
                 if (act := self.instead(rule, place)) is not None:
                     yield condition("true", place.phase), act
+
+    def _asked(self, rule: Rule, place: Place, act: Act) -> Iterator[_Ready]:
+        """The rule; before it, where somebody watches, what tells them that its turn has come."""
+        asked, watch = condition(self.asked_for(rule), place.phase), self.rules.watch
+        if watch is not None:
+            yield condition("true", place.phase), _meet(rule, place, watch)
+            act = _telling(rule, place, act, watch)
+        yield asked, _unless_skipped(rule, place, act)
 
     def _execute(self, rule: Rule, place: Place) -> Act | None:
         """Run a custom ruleset. One inside of another is none that the API takes."""
@@ -224,7 +233,7 @@ class _Compiler(NamedTuple):
         if document.phase != place.phase or document.kind != "custom":
             return None
         inner = self._replace(rules=self.rules._replace(by_id={}))
-        run = inner.runner(document, place._replace(ruleset_id=document.id))
+        run = inner.runner(document, place._replace(ruleset_id=document.id, by=rule.id))
         if run is None:
             return None
         ruleset_id = document.id
@@ -237,6 +246,24 @@ class _Compiler(NamedTuple):
             return run(exchange)
 
         return act
+
+
+def _meet(rule: Rule, place: Place, watch: Watch) -> Act:
+    matches = condition(rule.expression, place.phase).run
+
+    def act(exchange: Exchange, view: View) -> None:
+        watch.met(rule, place, exchange, matches(view))
+
+    return act
+
+
+def _telling(rule: Rule, place: Place, act: Act, watch: Watch) -> Act:
+    def run(exchange: Exchange, view: View) -> Outcome:
+        outcome = act(exchange, view)
+        watch.acted(rule, place, exchange, outcome)
+        return outcome
+
+    return run
 
 
 def _unless_skipped(rule: Rule, place: Place, act: Act) -> Act:

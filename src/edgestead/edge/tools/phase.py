@@ -1,13 +1,13 @@
 """What a phase of the pipeline is, and what it is given.
 
-Owns  `Phase`, `ZoneRules`, `Tools`.
+Owns  `Phase`, `ZoneRules`, `Tools`, `Watch`.
 Not   the order of phases.
 """
 
 import mmap
 import os
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from edgestead.edge.exchanges.exchange import Exchange, Response, ZoneFacts
 from edgestead.edge.exchanges.later import Later
@@ -71,6 +71,19 @@ def local_tools(observer: Observer | None = None) -> Tools:
     return Tools(Clearances(lambda: keys), rates, observer=observer or Silent())
 
 
+class Watch(Protocol):
+    """Who follows an evaluation rule by rule, as a trial does. What clients ask has none.
+
+    `rule` and `place` are those of `edge.rules.rules`.
+    """
+
+    def met(self, rule: Any, place: Any, exchange: Exchange, matches: bool) -> None:
+        """A rule's turn has come."""
+
+    def acted(self, rule: Any, place: Any, exchange: Exchange, outcome: Any) -> None:
+        """It was called for the request, and this came of it."""
+
+
 class ZoneRules(NamedTuple):
     """What a zone's pipeline is compiled from. Account rulesets act before the zone's own.
 
@@ -81,6 +94,7 @@ class ZoneRules(NamedTuple):
     account: Mapping[str, RulesetDocument] = {}
     zone: Mapping[str, RulesetDocument] = {}
     by_id: Mapping[str, RulesetDocument] = {}
+    watch: Watch | None = None
 
 
 class Phase(NamedTuple):

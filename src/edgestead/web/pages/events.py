@@ -96,7 +96,7 @@ async def _undo(visit: Visit, zone: Json) -> None:
 async def _exception(visit: Visit, zone: Json, event: Json) -> Json | None:
     """The rule that lets requests like this one skip what scored, before its ruleset is executed."""
     await asyncio.to_thread(_load)
-    from edgestead.edge.rules import trial
+    from edgestead.edge.phases import trial
     from edgestead.language import FilterError
 
     request, ruleset = _request(event), event["ruleset_id"]
@@ -114,7 +114,7 @@ async def _exception(visit: Visit, zone: Json, event: Json) -> Json | None:
 
 def _load() -> None:
     """The edge's rules, when somebody asks: a tenth of a second, for a thread."""
-    import_module("edgestead.edge.rules.trial")
+    import_module("edgestead.edge.phases.trial")
 
 
 def _scoring(event: Json) -> set[str]:
@@ -127,7 +127,7 @@ async def _matching(visit: Visit, zone: Json, event: Json, expression: str) -> J
 
     As far as their events tell: these hold no headers but one, and no body.
     """
-    from edgestead.edge.rules import trial
+    from edgestead.edge.phases import trial
     from edgestead.language import FilterError
 
     query = {"phase": MANAGED, "per_page": PREVIEWED_MAX}
@@ -155,7 +155,7 @@ def _would_pass(one: Json, ruleset: str, skipped: set[str]) -> bool:
 
 
 def _request(event: Json) -> "Exchange":
-    from edgestead.edge.rules import trial
+    from edgestead.edge.phases import trial
 
     url = f"{event['scheme']}://{event['host']}{event['path']}"
     return trial.request_of(

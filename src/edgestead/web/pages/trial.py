@@ -1,15 +1,20 @@
 """Expressions and requests, tried before they count.
 
 Owns  checking an expression while one types it, the fields with their meaning, "try a request".
-Not   matching (`edge.rules.trial`), the language.
+Not   what rules do (`edge.phases.trial`), the language.
 """
+
+import asyncio
+from collections.abc import Generator
+from importlib import import_module
+from typing import Any
 
 from edgestead.language import FilterError, compile_filter
 from edgestead.language.fields import FIELDS, find
 from edgestead.language.meanings import meaning_of
 from edgestead.language.phases import PHASES as LANGUAGE_PHASES
-from edgestead.web.asker import Json
-from edgestead.web.pages.phases import CUSTOM, all_phases, words_of
+from edgestead.web.asker import Json, Refused
+from edgestead.web.pages.phases import CUSTOM, words_of
 from edgestead.web.pages.shared import zone_of
 from edgestead.web.visit import Data, Shown, Visit
 
@@ -77,7 +82,7 @@ async def show(zone: str, visit: Visit) -> Shown:
         "form": form,
         "tried": None,
         "error": "",
-        "methods": ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"),
+        "methods": METHODS,
     }
     if visit.form is not None:
         try:
@@ -87,42 +92,51 @@ async def show(zone: str, visit: Visit) -> Shown:
     return Shown("trial.html", f"Try a request at {zone}", data, 400 if data["error"] else 200)
 
 
-async def _tried(visit: Visit, zone: Json, form: Json) -> list[Json]:
+async def _tried(visit: Visit, zone: Json, form: Json) -> Json:
     """Raises ValueError: no request, or no expression."""
-    from edgestead.edge.rules import trial  # the edge's rules: 10 MiB that a start has not to wait for
+    await asyncio.to_thread(
+        import_module, "edgestead.edge.phases.trial"
+    )  # when somebody asks, and nobody waits
+    from edgestead.edge.phases import trial
 
     lines = [line for line in form["header_lines"].splitlines() if line.strip()]
     if len(lines) > HEADERS_MAX:
         raise ValueError(f"a request has at most {HEADERS_MAX} headers here")
+    if form["expression"].strip():
+        own = {
+            "id": "own",
+            "action": "log",
+            "expression": form["expression"],
+            "description": "this expression",
+        }
+        entry = {"kind": "zone", "phase": CUSTOM, "rules": [own]}
+        gathered = trial.Gathered(trial.Rulesets([entry]), trial.NO_ZONE, [])
+    else:
+        gathered = await _gathered(visit, trial.gathering(zone))
     request = trial.request_of(
         form["url"].strip(),
         method=form["method"].strip().upper() or "GET",
         headers=[trial.header_of(line) for line in lines],
         client=form["client"].strip(),
         body=form["body"].encode(),
+        zone=gathered.facts,
     )
-    if form["expression"].strip():
-        placed = [
-            trial.Placed(
-                CUSTOM,
-                1,
-                {"action": "log", "expression": form["expression"], "description": "this expression"},
-            )
-        ]
-    else:
-        placed = [
-            trial.Placed(one.phase, place, rule)
-            for one in await all_phases(visit, zone)
-            if not one.phase.startswith("http_response")
-            for place, rule in enumerate(one.rules, 1)
-        ]
-    return [
-        {
-            "phase": words_of(one.placed.phase),
-            "place": one.placed.place,
-            "rule": dict(one.placed.rule),
-            "matches": one.matches,
-            "reached": one.reached,
-        }
-        for one in trial.tried(placed, request)
-    ]
+    outcome = await asyncio.to_thread(trial.tried, gathered.rulesets, request)
+    rows = [one._asdict() | {"phase": words_of(one.phase), "rule": dict(one.rule)} for one in outcome.rows]
+    return {"rows": rows, "status": outcome.status, "why": outcome.why, "unseen": gathered.unseen}
+
+
+async def _gathered(visit: Visit, asking: Generator[str, Any, Any]) -> Any:
+    """Ask the API what it wants to know; what that refuses is unseen."""
+    answer = None
+    while True:
+        try:
+            path = asking.send(answer)
+        except StopIteration as done:
+            return done.value
+        try:
+            answer = await visit.api.result(path)
+        except Refused as refused:
+            if refused.status not in (403, 404):
+                raise
+            answer = None
