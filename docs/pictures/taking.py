@@ -22,7 +22,7 @@ from selenium.webdriver.common.by import By
 from docs.pictures.example import MEMBER, PASSWORD, Example
 from docs.pictures.pages import Picture
 from edgestead.web.charts import charts
-from edgestead.web.samples import SAMPLE_SECONDS, SAMPLES_MAX, Samples
+from edgestead.web.samples import POINTS_MAX, SAMPLE_SECONDS, Samples
 from edgestead.web.visit import ROOT
 from tests.edge import chromium
 
@@ -103,7 +103,7 @@ def an_hour() -> Samples:
     now = [0.0]
     totals: dict[str, float] = {}
     samples = Samples(lambda: "\n".join(f"{name} {count}" for name, count in totals.items()), lambda: now[0])
-    for number in range(SAMPLES_MAX):
+    for number in range(POINTS_MAX["hour"] + 1):
         _grow(totals, number)
         now[0] += SAMPLE_SECONDS
         samples.take()

@@ -12,7 +12,7 @@ from edgestead.model.refusals import Unavailable
 from edgestead.model.refusals.request import OverBudget, ServerFull
 from edgestead.web.charts import POINTS_MAX, charts, number
 from edgestead.web.live import Live
-from edgestead.web.samples import CHARTS, SAMPLE_SECONDS, SAMPLES_MAX, Samples
+from edgestead.web.samples import CHARTS, SAMPLE_SECONDS, Foreign, Samples
 
 DNS, DNS_TIME, EDGE, EDGE_TIME = CHARTS[0], CHARTS[1], CHARTS[2], CHARTS[4]
 
@@ -39,6 +39,12 @@ def counters():
 
 def dns(count, process="dns-0"):
     return f'edge_dns_queries_total{{process="{process}"}} {count}'
+
+
+def answered(count):
+    return [
+        f'edge_dns_answer_seconds_bucket{{process="dns-0",le="{le}"}} {count}' for le in ("0.001", "+Inf")
+    ]
 
 
 def test_rates_are_of_all_processes_and_a_counter_may_begin_again(counters):
@@ -81,8 +87,61 @@ def test_a_day_is_kept_in_longer_steps_and_both_rings_have_an_end(counters):
         counters.take(dns(second))
 
     (hour,), (day,) = counters.values(DNS), counters.values(DNS, "day")
-    assert (len(hour), len(day)) == (SAMPLES_MAX - 1, 288)
+    assert (len(hour), len(day)) == (360, 288)
     assert set(hour) == set(day) == {1.0}
+
+
+def test_samples_go_on_in_another_process_as_old_as_they_are(counters):
+    for second in range(0, 1_000, SAMPLE_SECONDS):
+        counters.take(dns(second), *answered(second))
+    kept = counters.samples.encoded(now_us=50_000_000)
+
+    later = Counters()
+    later.samples.go_on(kept, now_us=110_000_000)
+    for count in (0, 20):
+        later.take(dns(count), *answered(0))
+
+    (points,) = (line.points for line in later.samples.lines(DNS, "hour"))
+    assert [round(ago_s) for ago_s, _ in points] == [*range(1_060, 70, -10), 0]
+    assert [value for _, value in points] == [1.0] * 99 + [2.0]
+    assert len(later.samples.lines(DNS_TIME, "hour")[0].points) == 99, "no latency of no requests"
+    assert len(later.samples.lines(DNS, "day")[0].points) == 3
+
+
+def test_of_samples_only_those_of_the_last_hour_and_day_are_kept(counters):
+    for second in range(0, 90_000, SAMPLE_SECONDS):
+        counters.take(dns(second))
+    kept, later = counters.samples.encoded(now_us=0), Counters()
+    later.samples.go_on(kept, now_us=40_000 * 1_000_000)
+
+    assert [len(later.samples.lines(DNS, span)[0].points) for span in ("hour", "day")] == [0, 154]
+
+
+@pytest.mark.parametrize(
+    ("torn", "words"),
+    [
+        (lambda octets: b"", "truncated"),
+        (lambda octets: octets[:-9], "truncated"),
+        (lambda octets: b"\xff\x00" + octets, "malformed"),
+        (lambda octets: octets.replace(b'"form":1', b'"form":2'), "another version"),
+        (lambda octets: octets.replace(b"DNS queries: ", b""), "another version"),
+        (lambda octets: octets.replace(b'"at_us":7', b'"at_us":9'), "from the future"),
+        (lambda octets: octets.replace(b"[10.0,[", b"[90.0,["), "not in order"),
+        (lambda octets: octets.replace(b"[0.0,[", b"[-1.0,["), "not in order"),
+        (lambda octets: octets.replace(b"[0.0,[", b"[0.0,[1.0,"), "not one value"),
+        (lambda octets: octets.replace(b"[0.0,[1.0", b"[0.0,[-1.0"), "not one value"),
+        (lambda octets: octets.replace(b"[0.0,[1.0", b'[0.0,["<script>"'), "Expected"),
+    ],
+)
+def test_samples_that_are_torn_or_foreign_are_refused_in_words(counters, torn, words):
+    for second in range(0, 50, SAMPLE_SECONDS):
+        counters.take(dns(second))
+    octets, later = torn(counters.samples.encoded(now_us=7)), Counters()
+
+    with pytest.raises(Foreign, match=words):
+        later.samples.go_on(octets, now_us=8)
+
+    assert later.values(DNS) == [[]]
 
 
 def test_a_chart_is_short_and_keeps_what_stands_out(counters):
@@ -182,11 +241,6 @@ def test_the_overview_folds_what_is_well_and_has_a_day(visitor):
 
 
 def test_a_latency_of_no_requests_is_none(counters):
-    def answered(count):
-        return [
-            f'edge_dns_answer_seconds_bucket{{process="dns-0",le="{le}"}} {count}' for le in ("0.001", "+Inf")
-        ]
-
     counters.take(*answered(0))
     counters.take(*answered(0))
     nothing = charts(counters.samples, "hour")[1].lines[0]

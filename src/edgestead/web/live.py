@@ -34,7 +34,7 @@ class Live:
 
     def __init__(self, samples: Samples, ledger: Ledger) -> None:
         self._samples = samples
-        self._made: dict[str, tuple[int, asyncio.Future[str]]] = {}
+        self._made: dict[str, tuple[int, asyncio.Future[bytes]]] = {}
         self._open = Levels(ledger, DASHBOARD_STREAMS_SESSION, DASHBOARD_STREAMS)
         self._is_ending = False
 
@@ -66,9 +66,8 @@ class Live:
     async def _event(self, name: str, make: Make) -> bytes:
         made = self._made.get(name)
         if made is None or made[0] != self._samples.taken:
-            made = self._made[name] = (self._samples.taken, asyncio.ensure_future(make()))
-        text = await asyncio.shield(made[1])
-        return b"".join(b"data: %b\n" % line.encode() for line in text.splitlines()) + b"\n"
+            made = self._made[name] = (self._samples.taken, asyncio.ensure_future(_message(make)))
+        return await asyncio.shield(made[1])
 
     def end(self) -> None:
         """Every stream ends now, and there is no other."""
@@ -78,3 +77,7 @@ class Live:
     @property
     def count(self) -> int:
         return self._open.total
+
+
+async def _message(make: Make) -> bytes:
+    return b"".join(b"data: %b\n" % line.encode() for line in (await make()).splitlines()) + b"\n"

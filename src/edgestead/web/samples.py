@@ -1,26 +1,29 @@
 """Rates and latencies of the last hour and day, and the processes, for the overview.
 
-Owns  which counters are sampled, the two rings, rates and percentiles between samples.
-Not   counters (`model.counters`); how a chart looks (`web.charts`).
+Owns  which counters are sampled, the two rings, rates and percentiles between samples, the rings as octets.
+Not   counters (`model.counters`); how a chart looks (`web.charts`); files.
 
-    ring    a sample each     holds     memory
-    hour    10 s              361       a tuple of floats each: together less than half a MiB
-    day     5 min             289
+    ring    a value of each line    holds     memory
+    hour    10 s                    360       a tuple of floats each: together less than half a MiB
+    day     5 min                   288
 """
 
 import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
 from typing import Final, Literal, NamedTuple
 
+import msgspec
+
 SAMPLE_SECONDS: Final = 10
-SAMPLES_MAX: Final = 361  # an hour
 DAY_EVERY: Final = 30  # samples of the hour for one of the day
 Span = Literal["hour", "day"]
 SPANS: Final[dict[Span, int]] = {"hour": 3_600, "day": 86_400}
-_RINGS: Final[dict[Span, int]] = {"hour": SAMPLES_MAX, "day": 86_400 // (SAMPLE_SECONDS * DAY_EVERY) + 1}
+_EVERY: Final[dict[Span, int]] = {"hour": 1, "day": DAY_EVERY}  # samples
+POINTS_MAX: Final = {span: seconds // (SAMPLE_SECONDS * _EVERY[span]) for span, seconds in SPANS.items()}
+_FORM: Final = 1  # of rings as octets
+_US: Final = 1_000_000
 
 log = logging.getLogger("edgestead.server")
 
@@ -118,8 +121,10 @@ CHARTS: Final = (
         ),
     ),
 )
-_RATES: Final = {line.metric for row in CHARTS for line in row.lines if isinstance(line, Rate)}
-_HISTOGRAMS: Final = {line.metric for row in CHARTS for line in row.lines if isinstance(line, Latency)}
+_LINES: Final = [line for row in CHARTS for line in row.lines]
+_NAMED: Final = [f"{row.title}: {line.words}" for row in CHARTS for line in row.lines]
+_RATES: Final = {line.metric for line in _LINES if isinstance(line, Rate)}
+_HISTOGRAMS: Final = {line.metric for line in _LINES if isinstance(line, Latency)}
 _NAMES: Final = _RATES | {f"{name}_bucket" for name in _HISTOGRAMS}
 
 Key = tuple[str, str]
@@ -133,14 +138,36 @@ class Line(NamedTuple):
     points: list[Point]
 
 
+class _Sample(NamedTuple):
+    """A value of each line since the sample before; None for the latency of no requests."""
+
+    at_s: float
+    values: tuple[float | None, ...]
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    """The rings as octets. `lines` are the names of the values of each sample, `ago_s` is before `at_us`."""
+
+    form: int
+    at_us: int
+    lines: list[str]
+    rings: dict[Span, list[tuple[float, tuple[float | None, ...]]]]
+
+
+class Foreign(ValueError):
+    """Octets that are no rings of this version; for people."""
+
+
 class Samples:
-    """Used by one event loop. Cost of a sample: one rendering of the metrics, once in SAMPLE_SECONDS."""
+    """Used by one event loop. Cost of a sample: one rendering of the metrics, once in SAMPLE_SECONDS.
+
+    What a chart draws is worked out once a sample, not by each look at a page.
+    """
 
     def __init__(self, metrics: Callable[[], str], now_s: Callable[[], float]) -> None:
         self._metrics, self._now_s = metrics, now_s
-        self._rings = {
-            span: deque[tuple[float, dict[Key, float]]](maxlen=size) for span, size in _RINGS.items()
-        }
+        self._rings = {span: deque[_Sample](maxlen=size) for span, size in POINTS_MAX.items()}
+        self._last: dict[Span, tuple[float, dict[Key, float]]] = {}
         self.processes: list[ProcessRow] = []  # as of the newest sample
         self.taken = 0
         self._waiting: list[asyncio.Future[None]] = []
@@ -156,11 +183,11 @@ class Samples:
 
     def take(self) -> None:
         lines = self._metrics().splitlines()
-        sample = (self._now_s(), _totals(lines))
+        now_s, totals = self._now_s(), _totals(lines)
         self.processes = _processes(lines)
-        self._rings["hour"].append(sample)
-        if self.taken % DAY_EVERY == 0:
-            self._rings["day"].append(sample)
+        for span, every in _EVERY.items():
+            if self.taken % every == 0:
+                self._note(span, now_s, totals)
         self.taken += 1
         self.wake()
 
@@ -181,24 +208,72 @@ class Samples:
             if not waiter.done():
                 waiter.set_result(None)
 
-    def lines(self, row: ChartRow, span: Span) -> list[Line]:
-        return [Line(line.words, list(self._points(line, span))) for line in row.lines]
+    def _note(self, span: Span, now_s: float, totals: dict[Key, float]) -> None:
+        """Counters that are smaller than before have begun again."""
+        if span in self._last:
+            began, first = self._last[span]
+            grown = {key: max(0.0, value - first.get(key, 0.0)) for key, value in totals.items()}
+            seconds = max(0.001, now_s - began)
+            values = [_value(line, grown, seconds) for line in _LINES]
+            self._rings[span].append(_Sample(now_s, tuple(values)))
+        self._last[span] = now_s, totals
 
-    def _points(self, line: Rate | Latency, span: Span) -> Iterable[Point]:
+    def lines(self, row: ChartRow, span: Span) -> list[Line]:
+        return [Line(line.words, list(self._points(_LINES.index(line), span))) for line in row.lines]
+
+    def _points(self, place: int, span: Span) -> Iterable[Point]:
         ring = self._rings[span]
-        for (began, first), (ended, last) in pairwise(ring):
-            grown = {
-                key: max(0.0, last[key] - first.get(key, 0.0))
-                for key in last
-                if key[0].startswith(line.metric)
-            }
-            value = (
-                _percentile(line, grown)
-                if isinstance(line, Latency)
-                else _sum(line, grown) / max(0.001, ended - began)
-            )
+        for at_s, values in ring:
+            value = values[place]
             if value is not None:
-                yield ring[-1][0] - ended, value
+                yield ring[-1].at_s - at_s, value
+
+    def encoded(self, now_us: int) -> bytes:
+        now_s = self._now_s()
+        rings: dict[Span, list[tuple[float, tuple[float | None, ...]]]] = {
+            span: [(round(now_s - one.at_s, 1), tuple(map(_rounded, one.values))) for one in ring]
+            for span, ring in self._rings.items()
+        }
+        return msgspec.json.encode(_Kept(_FORM, now_us, _NAMED, rings))
+
+    def go_on(self, octets: bytes, now_us: int) -> None:
+        """Begin with what another process had, as old as it is by now. Raises Foreign: nothing is changed."""
+        try:
+            kept = msgspec.json.decode(octets, type=_Kept)
+        except msgspec.MsgspecError as error:
+            raise Foreign(str(error)) from None
+        past_s = (now_us - kept.at_us) / _US
+        _look_at(kept, past_s)
+        now_s = self._now_s()
+        for span, ring in self._rings.items():
+            found = kept.rings.get(span, [])
+            past = [_Sample(now_s - past_s - ago_s, values) for ago_s, values in found]
+            ring.extend(one for one in past if now_s - one.at_s < SPANS[span])
+
+
+def _look_at(kept: _Kept, past_s: float) -> None:
+    """Raises Foreign."""
+    if kept.form != _FORM or kept.lines != _NAMED:
+        raise Foreign("it has the charts of another version")
+    if past_s < 0:
+        raise Foreign("it is from the future: the clock was set back")
+    for samples in kept.rings.values():
+        ages = [ago_s for ago_s, _ in samples]
+        if ages != sorted(ages, reverse=True) or min(ages, default=0.0) < 0:
+            raise Foreign("its samples are not in order")
+        if any(
+            len(values) != len(_LINES) or min(filter(None, values), default=0.0) < 0 for _, values in samples
+        ):
+            raise Foreign("a sample has not one value of each line")
+
+
+def _rounded(value: float | None) -> float | None:
+    """Four digits that count: more are not seen."""
+    return None if value is None else float(f"{value:.4g}")
+
+
+def _value(line: Rate | Latency, grown: dict[Key, float], seconds: float) -> float | None:
+    return _percentile(line, grown) if isinstance(line, Latency) else _sum(line, grown) / seconds
 
 
 def _processes(lines: Iterable[str]) -> list[ProcessRow]:

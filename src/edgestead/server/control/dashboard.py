@@ -1,6 +1,6 @@
 """The dashboard's part of control: its sessions, samples and pages, made when somebody first looks.
 
-Owns  when they are made; who signs in by a link.
+Owns  when they are made and end; who signs in by a link.
 Not   pages (`web`).
 """
 
@@ -8,11 +8,13 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from importlib import import_module
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from edgestead.http1.messages import Request, Response
 from edgestead.rest.app import Application
+from edgestead.server.control.samples_file import SamplesFile
 from edgestead.server.credentials import Credentials
 from edgestead.server.errors import StartError
 from edgestead.web.samples import Samples
@@ -39,6 +41,7 @@ class Dashboard:
         enabled: bool,
         objects: tuple[str, int] | None = None,
         names: tuple[str, ...] = (),
+        data_dir: Path,
     ) -> None:
         self._application = application
         self._credentials = credentials
@@ -46,9 +49,10 @@ class Dashboard:
         self._objects, self._names = objects, names
         self._sessions = Sessions(application.context.now_us)
         self._samples = Samples(application.context.metrics, monotonic)
+        self._file = SamplesFile(self._samples, data_dir, application.context.now_us)
         self._site: Site | None = None
         self._making: asyncio.Task[Site] | None = None
-        self._sampling: asyncio.Task[None] | None = None
+        self._sampling: list[asyncio.Task[None]] = []
 
     def __call__(self, request: Request) -> Response | Coroutine[Any, Any, Response | None]:
         target = request.target
@@ -71,12 +75,16 @@ class Dashboard:
 
     def open(self) -> None:
         if self._enabled:
-            self._sampling = asyncio.create_task(self._samples.run())
+            self._file.read()
+            self._sampling = [asyncio.create_task(one.run()) for one in (self._samples, self._file)]
 
     def close(self) -> None:
-        """Streams end, so that no connection waits for them."""
-        if self._sampling is not None:
-            self._sampling.cancel()
+        """Streams end, so that no connection waits for them; samples are kept."""
+        if self._sampling:
+            for task in self._sampling:
+                task.cancel()
+            self._sampling = []
+            self._file.write()
         if self._site is not None:
             self._site.end_streams()
 

@@ -234,6 +234,7 @@ class Control:
             enabled=self._start.dashboard,
             objects=self._start.objects_address,
             names=self._start.dashboard_name,
+            data_dir=self._data_dir,
         )
         dashboard.open()
         server = Server(dashboard, app.refuse, connections=context.connections, stalled=app.stalled)
