@@ -85,6 +85,10 @@ BODIES = {
     "PUT subscription": {"rate_plan": {"id": "pro"}},
     "POST incoming": {"name": "in", "peers": []},
     "PUT incoming": {"name": "in", "peers": []},
+    "POST acls": {"name": "office", "ip_range": "192.0.2.0/24"},
+    "PUT acls": {"name": "office", "ip_range": "192.0.2.53"},
+    "POST outgoing": {"name": "out", "peers": []},
+    "PUT outgoing": {"name": "out", "peers": []},
     "POST peers": {"name": "primary", "ip": "192.0.2.1"},
     "PUT peers": {"name": "primary", "ip": "192.0.2.1"},
     "PUT catalog": {"name": "catalog.matrix.test", "groups": ["first"]},
@@ -136,6 +140,9 @@ def known(api, zone_id, www):
     object.__setattr__(api.platform, "orders_certificates", True)
     api.put(f"/accounts/{CREDENTIALS.account_id}/secondary_dns/catalog", {"name": "catalog.test.example"})
     tsigs = f"/accounts/{CREDENTIALS.account_id}/secondary_dns/tsigs"
+    acls = f"/accounts/{CREDENTIALS.account_id}/secondary_dns/acls"
+    api.post(f"/zones/{zone_id}/secondary_dns/outgoing", {"peers": []})
+    api.post(f"/zones/{zone_id}/secondary_dns/outgoing/enable", {})
     values = {
         "zone_id": zone_id,
         "dns_record_id": www.rpartition("/")[2],
@@ -149,6 +156,7 @@ def known(api, zone_id, www):
         "peer_id": api.post(
             f"/accounts/{CREDENTIALS.account_id}/secondary_dns/peers", {"name": "primary"}
         ).result["id"],
+        "acl_id": api.post(acls, {"name": "home", "ip_range": "192.0.2.7"}).result["id"],
         "ns_name": "ns1.matrix.test",
         "tsig_id": api.post(tsigs, {"name": "key1.matrix.test"}).result["id"],
         "membership_id": api.get("/memberships").result[0]["id"],

@@ -1,7 +1,7 @@
 """The keys of one process: who signed a message, and whose zones he may transfer.
 
-Owns  the keys as the feed has them, opened; the clock that signatures are judged by.
-Not   the signatures (`tsig`); how a key is opened (`server`).
+Owns  the keys as the feed has them, opened; the clock that signatures are judged by; the documents of all.
+Not   the signatures (`tsig`); how a key is opened (`server`); what accounts say of transfers (`outgoing`).
 
 One thread takes changes and asks who may transfer, another may judge: what that reads is replaced, never
 changed.
@@ -14,8 +14,10 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
 from edgestead.dns import tsig
+from edgestead.dns.outgoing import Outgoing
 from edgestead.dns.tsig import Key, Verdict
 from edgestead.model import tsig as model
+from edgestead.model.transfers import KIND_ACL, KIND_OUTGOING
 from edgestead.model.tsig import KIND_KEY, KIND_OWNER, ServedKey
 
 log = logging.getLogger(__name__)
@@ -42,6 +44,7 @@ class Change(Protocol):
 
 
 class _Held(NamedTuple):
+    id: str
     key: Key
     account_id: str
     transfer: bool
@@ -61,6 +64,7 @@ class Keyring:
         self._rows: dict[tuple[str, str, str], bytes] = {}
         self._held: dict[bytes, _Held] = {}
         self._owners: dict[bytes, str] = {}
+        self.outgoing = Outgoing()
         self.keys: tsig.Keyring = MappingProxyType({})
 
     def take(self, changes: Iterable[Change]) -> None:
@@ -70,8 +74,16 @@ class Keyring:
             if change.kind == KIND_KEY:
                 has_keys = True
                 self._put((change.scope, KIND_KEY, change.key), change.doc)
-            elif change.kind in (KIND_OWNER, ""):  # no scope of keys is ever dropped
+            elif change.kind == KIND_OWNER:
                 self._own((change.scope, KIND_OWNER, ""), change.doc)
+            elif change.kind == KIND_OUTGOING:
+                self._send((change.scope, KIND_OUTGOING, ""), change.doc)
+            elif change.kind == KIND_ACL:
+                self.outgoing.take_ranges(change.key, change.doc)
+                self._put((change.scope, KIND_ACL, change.key), change.doc)
+            elif not change.kind:  # a zone is gone; no scope of keys ever is
+                self._own((change.scope, KIND_OWNER, ""), None)
+                self._send((change.scope, KIND_OUTGOING, ""), None)
         if has_keys:
             self._open()
 
@@ -91,6 +103,10 @@ class Keyring:
             self._owners[owner.apex] = owner.account_id
         self._put(place, doc)
 
+    def _send(self, place: tuple[str, str, str], doc: bytes | None) -> None:
+        self.outgoing.take_zone(self._rows.get(place), doc)
+        self._put(place, doc)
+
     def _open(self) -> None:
         held = {}
         for (_, kind, id_), doc in self._rows.items():
@@ -103,7 +119,7 @@ class Keyring:
             except ValueError as error:
                 log.error("the TSIG key %s cannot be opened: %s", id_, error)
                 continue
-            held[key.name] = _Held(key, served.account_id, served.transfer, served.update)
+            held[key.name] = _Held(id_, key, served.account_id, served.transfer, served.update)
         self._held = held
         self.keys = MappingProxyType({name: one.key for name, one in held.items()})
 
@@ -113,7 +129,8 @@ class Keyring:
 
     def take_over(self, other: "Keyring") -> None:
         """Replace everything by what `other` has, which must not be used afterwards."""
-        self._rows, self._owners, self._held, self.keys = other._rows, other._owners, other._held, other.keys
+        self._rows, self._owners, self.outgoing = other._rows, other._owners, other.outgoing
+        self._held, self.keys = other._held, other.keys
 
     def rows(self) -> list[Row]:
         return [(*place, doc) for place, doc in self._rows.items()]
@@ -127,6 +144,14 @@ class Keyring:
     def judge(self, query: bytes) -> Verdict:
         """Who sent a query, which is without its ID, as `tsig.verify` says. Raises BadMessage."""
         return tsig.verify(_NO_ID + query, self.keys, self.now_s())
+
+    def id_of(self, key: Key | None) -> str:
+        """ "" for no key."""
+        held = self._held.get(key.name) if key is not None else None
+        return held.id if held is not None else ""
+
+    def of_id(self, id_: str) -> Key | None:
+        return next((held.key for held in self._held.values() if held.id == id_), None)
 
     def may_update(self, key: Key) -> bool:
         """Whether it may change anything at all: control knows what."""

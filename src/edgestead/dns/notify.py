@@ -72,7 +72,8 @@ class _Due:
 class Notifier:
     """Create it and report changes to it on the thread of the loop that runs it.
 
-    `signed_by` are the names of the keys that sign what targets are sent. `seconds` is the loop's clock.
+    `targets` are told of every zone, the peers of a zone (`Keyring.outgoing`) of that one. `signed_by` are
+    the names of the keys that sign what `targets` are sent. `seconds` is the loop's clock.
     Memory: one small object for each zone and target that is not done.
     """
 
@@ -95,6 +96,7 @@ class Notifier:
         self._seconds = seconds
         self._random_id = random_id
         self._due: dict[Key, _Due] = {}
+        self._families: set[int] = set()
         self._queue: list[tuple[float, Key]] = []
         self._missed: set[bytes] = set()
         self._wake = asyncio.Event()
@@ -106,7 +108,7 @@ class Notifier:
         """
         soon = self._seconds() + DELAY_SECONDS
         for apex in apexes:
-            for target in self._targets:
+            for target in (*self._targets, *self._keyring.outgoing.targets(apex)):
                 key = apex, target
                 due = self._due.setdefault(key, _Due())
                 if not due.changed:
@@ -127,10 +129,11 @@ class Notifier:
         answer.
         """
         try:
-            for family in {_family(host) for host, _ in self._targets}:
-                await self._open(family, bind_host)
             while True:
                 await self._wait()
+                for family in {_family(target[0]) for _, target in self._due} - self._families:
+                    self._families.add(family)  # once, also where this machine lacks it
+                    await self._open(family, bind_host)
                 if self._send_due() == SENDS_PER_TURN_MAX:
                     await asyncio.sleep(TURN_SECONDS)
         finally:
@@ -168,9 +171,8 @@ class Notifier:
 
     def _turn(self, key: Key, due: _Due, now: float) -> int:
         zone = self._table.view.zones.get(key[0])
-        if (
-            zone is None or not zone.names or not (due.changed or due.tries)
-        ):  # nothing to announce, or its gap is over
+        is_idle = not (due.changed or due.tries)  # its gap is over
+        if zone is None or not zone.names or is_idle or not self._is_told(key):
             del self._due[key]
             return 0
         if due.tries == len(RETRY_SECONDS):
@@ -186,9 +188,13 @@ class Notifier:
         due.tries += 1
         return 1
 
+    def _is_told(self, key: Key) -> bool:
+        return key[1] in self._targets or key[1] in self._keyring.outgoing.targets(key[0])
+
     def _message(self, id_: int, zone: Zone, target: Target) -> bytes:
         message, name = _message(id_, zone), self._signed_by.get(target, b"")
-        key = self._keyring.keys.get(name)
+        key_id = self._keyring.outgoing.targets(zone.apex).get(target, "")
+        key = self._keyring.of_id(key_id) if key_id else self._keyring.keys.get(name)
         if key is not None:
             message, _ = tsig.sign(message, key, self._keyring.now_s())
         elif name and name not in self._missed:

@@ -439,7 +439,9 @@ class _Connection(asyncio.Protocol):
         """False when the query is for something else."""
         peer = self._transport.get_extra_info("peername")
         carried = self._carries_transfers()
-        self._transfer = self._house.transfers.begin(query, peer[0], carried=carried) if peer else None
+        private = carried and self.encrypted
+        begin = self._house.transfers.begin
+        self._transfer = begin(query, peer[0], carried=carried, private=private) if peer else None
         self._transfer_id = id_
         return self._transfer is not None
 

@@ -20,6 +20,7 @@ from edgestead.dns.counters import Slot, Tally
 from edgestead.dns.journal import Journal, is_newer, serial_of
 from edgestead.dns.keyring import Keyring
 from edgestead.dns.outcome import AA, FORMERR, NOTAUTH, QR, REFUSED, SERVFAIL
+from edgestead.dns.outgoing import Word
 from edgestead.dns.query import Asked, read
 from edgestead.dns.signed import Records
 from edgestead.dns.table import Table
@@ -81,10 +82,13 @@ class Transfers:
         self._counts = tally.counts
         self._networks = networks
 
-    def begin(self, query: bytes, peer: str, *, carried: bool = True) -> Transfer | None:
+    def begin(
+        self, query: bytes, peer: str, *, carried: bool = True, private: bool = False
+    ) -> Transfer | None:
         """The messages for a request of the client at address `peer`; None when it requests no transfer.
 
-        The request is without its ID. `carried`: the way that it came may carry a zone at all.
+        The request is without its ID. `carried`: the way that it came may carry a zone at all; `private`:
+        nobody on that way can read it.
         """
         if query[0] & _OPCODE_AND_QR:
             return None
@@ -101,18 +105,22 @@ class Transfers:
         if sender.error:
             return self._disbelief(sender)
         head, apex = _Head(query, asked), asked.question[:-4].lower()
-        if carried and self._is_allowed(peer, sender.key, apex):
+        if carried and self._is_allowed(peer, sender.key, apex, private=private):
             transfer = self._run(head, apex, serial, network_of(peer))
         else:
             transfer = self._refusal(head, REFUSED)
         return transfer if sender.key is None else self._signed(transfer, sender)
 
-    def _is_allowed(self, peer: str, key: Key | None, apex: bytes) -> bool:
-        if self._keyring.may_transfer(key, apex):
-            return True
+    def _is_allowed(self, peer: str, key: Key | None, apex: bytes, *, private: bool) -> bool:
         address = ip_address(peer.partition("%")[0])
         if not isinstance(address, IPv4Address) and address.ipv4_mapped is not None:
             address = address.ipv4_mapped
+        keyring = self._keyring
+        word = keyring.outgoing.says(apex, address, keyring.id_of(key), private=private)
+        if word in (Word.OPEN, Word.REFUSED):
+            return word is Word.OPEN
+        if word is Word.UNSAID and keyring.may_transfer(key, apex):
+            return True
         return any(address in network for network in self._networks)
 
     def _disbelief(self, sender: Verdict) -> Transfer:

@@ -55,7 +55,6 @@ PRODUCTS: dict[str, tuple[str, ...]] = {
     "Radar and threat intelligence": ("radar", "intel", "urlscanner", "brand-protection", "cloudforce-one"),
     "Realtime": ("calls", "realtime"),
     "Registrar": ("registrar",),
-    "Secondary DNS's access lists": ("secondary_dns/acls", "secondary_dns/outgoing"),
     "Secrets Store": ("secrets_store",),
     "Snippets": ("snippets",),
     "Spectrum": ("spectrum",),

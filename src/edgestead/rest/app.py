@@ -39,6 +39,7 @@ from edgestead.rest.routes import (  # noqa: F401 - importing them fills ROUTES
     objects,
     objects_node,
     openapi,
+    outgoing_transfers,
     rulesets,
     secondary_zones,
     security_events,

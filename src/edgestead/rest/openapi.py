@@ -76,6 +76,7 @@ _TAGS = {
     "certificate_packs": "certificates",
     "custom_certificates": "certificates",
     "secondary_zones": "secondaries",
+    "outgoing_transfers": "secondaries",
     "custom_nameservers": "custom name servers",
     "dns_records": "DNS records",
     "dns_settings": "DNS settings",

@@ -59,6 +59,7 @@ PACKS_MAX = 50  # of one zone, ordered: authorities issue 50 a week for one doma
 CUSTOM_CERTIFICATES_MAX = 100  # of one zone, uploaded
 VANITY_NAMESERVERS_MAX = 10  # of one zone
 PEERS_MAX = 100  # of one account
+TRANSFER_ACLS_MAX = 100  # of one account: each transfer is held against all of them
 PEERS_PER_ZONE_MAX = 10  # each is asked in turn
 PEER_NAME_CHARACTERS_MAX = 100  # ours: one line
 PROBLEM_CHARACTERS_MAX = 300  # of why a zone was not transferred, some of it a primary's own words

@@ -23,6 +23,7 @@ Not   where a refusal is decided; HTTP itself.
     setting     of zone settings, DNS settings, plans, holds, custom name servers
     record      of DNS records: by themselves, among others, in zone files
     secondary   of catalog zones
+    outgoing    of outgoing transfers, and of who may ask for them
     tsig        of TSIG keys
     certificate of certificates that are uploaded or ordered
     ruleset     of rulesets and rules

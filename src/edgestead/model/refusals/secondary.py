@@ -36,7 +36,7 @@ class PeerRefused(BadRequest):
 
 
 class PeerInUse(BadRequest):
-    code, wording = 9604, "Zone {zone} is transferred from this peer: give that zone another one first."
+    code, wording = 9604, "Zone {zone} uses this peer: give that zone another one first."
 
 
 class IncomingNotFound(NotFound):

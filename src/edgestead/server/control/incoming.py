@@ -10,12 +10,14 @@ and within its limits. Runs on a thread of its own: it blocks. Imports dnspython
 
 import secrets
 import socket
+import ssl
 import struct
 import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
 from edgestead.dns import tsig
+from edgestead.dns.arrivals import DOT
 from edgestead.dns.journal import is_newer
 from edgestead.dns.tsig import Key, NotSigned, Verifier
 from edgestead.dns.wire import BadMessage
@@ -104,6 +106,27 @@ def _refused(message: bytes) -> str:
     return f" (the primary answers {dns.rcode.to_text(dns.rcode.Rcode(rcode))})" if rcode else ""
 
 
+def _encrypted(sock: socket.socket) -> socket.socket:
+    """TLS on the terms of RFC 9103 §7. Raises Unfit, OSError.
+
+    A peer is an address, so there is no name that its certificate could be held to: who listens on the way
+    reads nothing, and who answers is proven by a TSIG key, or not at all.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.set_alpn_protocols([DOT])
+    try:
+        wrapped = context.wrap_socket(sock)
+    except OSError as error:
+        sock.close()
+        raise Unfit(f"TLS with it fails: {error.strerror or error}") from None
+    if wrapped.selected_alpn_protocol() != DOT:
+        wrapped.close()
+        raise Unfit("it does not speak DNS over TLS there (ALPN)")
+    return wrapped
+
+
 class _Stream:
     """One connection with an end in time."""
 
@@ -111,6 +134,8 @@ class _Stream:
         self._end = time.monotonic() + seconds
         self._octets = 0
         self._sock = socket.create_connection((peer.ip, peer.port), min(CONNECT_SECONDS, seconds))
+        if peer.tls:
+            self._sock = _encrypted(self._sock)
 
     def __enter__(self) -> "_Stream":
         return self

@@ -29,6 +29,7 @@ from edgestead.model import names
 from edgestead.model.budgets.ledger import Ledger
 from edgestead.model.counters import Page
 from edgestead.model.served import KIND_JOURNAL, KIND_ZONE, decode_zone
+from edgestead.model.transfers import KIND_ACL, KIND_OUTGOING, decode_outgoing
 from edgestead.model.tsig import KIND_OWNER
 from edgestead.server import process
 from edgestead.server.dns import warm
@@ -58,7 +59,7 @@ class _Primary(TableConsumer):
         page: Page,
         newest: int,
         journal: Journal,
-        notifier: Notifier | None,
+        notifier: Notifier,
     ) -> None:
         super().__init__(table, keyring, page, newest)
         self.journal = journal
@@ -77,15 +78,23 @@ class _Primary(TableConsumer):
     def swap(self) -> None:
         super().swap()
         self.journal.take_over(self._journal_aside)
-        if self._notifier is not None:  # what changed while this process was away, nobody knows
-            self._notifier.changed(list(self._served.view.zones))
+        self._notifier.changed(list(self._served.view.zones))  # what changed meanwhile, nobody knows
 
     def apply(self, changes: Sequence[Change]) -> None:
         super().apply(changes)
         self.journal.take(changes)
-        if self._notifier is not None:
-            documents = [change.doc for change in changes if change.kind == KIND_ZONE]
-            self._notifier.changed({decode_zone(document).apex for document in documents if document})
+        self._notifier.changed(_told_of(changes))
+
+
+_APEX = {
+    KIND_ZONE: lambda document: decode_zone(document).apex,
+    KIND_OUTGOING: lambda document: decode_outgoing(document).apex,
+}
+
+
+def _told_of(changes: Sequence[Change]) -> set[bytes]:
+    """Zones that changed, and those whose peers did."""
+    return {_APEX[one.kind](one.doc) for one in changes if one.doc and one.kind in _APEX}
 
 
 async def _serve(start: DnsStart) -> None:
@@ -96,7 +105,7 @@ async def _serve(start: DnsStart) -> None:
     table = Table(own_names(start.nameservers, start.nameserver_addresses))
     counters = PageCounters(page)
     keyring = new_keyring(start.tsig_secret)
-    notifier = _notifier(start, table, counters, keyring) if start.notify else None
+    notifier = _notifier(start, table, counters, keyring)
     transfers = TransferPolicy(
         journal=Journal(),
         networks=tuple(map(ip_network, start.transfer_to)),
@@ -108,8 +117,7 @@ async def _serve(start: DnsStart) -> None:
     keeper = Keeper(start.warm_fd, start.run, table, transfers.journal, keyring, ours)
     if position is not None:
         warm.load_journal(transfers.journal, start.warm_fd, position)
-    if notifier is not None:
-        notifier.changed(list(table.view.zones))
+    notifier.changed(list(table.view.zones))
     newest = position.sequence if position else 0
     consumer = _Primary(table, keyring, page, newest, transfers.journal, notifier)
     follower = LoopFollower(
@@ -118,7 +126,7 @@ async def _serve(start: DnsStart) -> None:
             consumer,
             group=DNS_GROUP,
             name=start.name,
-            kinds=(*KINDS, KIND_OWNER, KIND_JOURNAL),
+            kinds=(*KINDS, KIND_OWNER, KIND_OUTGOING, KIND_ACL, KIND_JOURNAL),
             position=position,
             loading=process.Status(start.status_fd).loading,
         ),
@@ -127,8 +135,7 @@ async def _serve(start: DnsStart) -> None:
     # be wrong from the next change on.
     async with asyncio.TaskGroup() as tasks:
         background = [tasks.create_task(follower.run())]
-        if notifier is not None:
-            background.append(tasks.create_task(notifier.run(_own_address(start.socket_fd))))
+        background.append(tasks.create_task(notifier.run(_own_address(start.socket_fd))))
         background.append(tasks.create_task(_keep(keeper, follower)))
         answering = tasks.create_task(_answer(start, table, keyring, counters, follower, transfers, stop))
         answering.add_done_callback(lambda _: [task.cancel() for task in background])

@@ -1,7 +1,8 @@
-"""The name servers of others that an account's secondary zones are transferred from.
+"""The name servers of others: those that an account's secondary zones come from, and those its zones go to.
 
 Owns  their JSON shape and rules.
-Not   which zone uses which (`usecases.zone.secondary`); asking them (`server.control.incoming`).
+Not   which zone uses which (`usecases.zone.secondary`, `usecases.zone.outgoing`); asking them
+      (`server.control.incoming`).
 """
 
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from edgestead.store.control import Reader, Transaction
 from edgestead.tables import settings, tsig_keys
 from edgestead.usecases import limits
 from edgestead.usecases.lookup import account_of
-from edgestead.usecases.zone import secondary
+from edgestead.usecases.zone import outgoing, secondary
 from edgestead.usecases.zone.secondary import PEERS, Peer
 
 PORT_MAX = 65_535  # 16 bits
@@ -29,6 +30,7 @@ class PeerBody(msgspec.Struct, frozen=True):
     port: int | None = None
     ixfr_enable: bool | None = None
     tsig_id: str | None = None
+    tls: bool | None = None
 
 
 def listed(reader: Reader, account_id: str) -> list[Peer]:
@@ -60,9 +62,9 @@ def put(call: Call, tx: Transaction, account_id: str, peer_id: str, body: PeerBo
 
 
 def delete(tx: Transaction, account_id: str, peer_id: str) -> Peer:
-    """Raises AccountNotSeen, PeerNotFound; PeerInUse: a zone is transferred from it."""
+    """Raises AccountNotSeen, PeerNotFound; PeerInUse: a zone is transferred from or to it."""
     found = show(tx, account_id, peer_id)
-    users = secondary.zones_with_peer(tx, peer_id)
+    users = secondary.zones_with_peer(tx, peer_id) or outgoing.zones_with_peer(tx, peer_id)
     if users:
         raise PeerInUse(zone=users[0])
     settings.delete(tx, account_id, f"{PEERS}.{peer_id}")
@@ -77,12 +79,14 @@ def _store(call: Call, tx: Transaction, account_id: str, peer_id: str, body: Pee
         53 if body.port is None else body.port,
         body.ixfr_enable is not False,
         body.tsig_id or None,
+        bool(body.tls),
     )
     if not 1 <= peer.port <= PORT_MAX:
         raise PeerRefused(reason=f"port is 1 to {PORT_MAX}.", pointer="/port")
     if peer.tsig_id and tsig_keys.one(tx, account_id, peer.tsig_id) is None:
         raise PeerRefused(reason="the account has no TSIG key of this id.", pointer="/tsig_id")
     settings.put(tx, account_id, f"{PEERS}.{peer_id}", msgspec.json.encode(peer).decode(), call.now_us)
+    outgoing.peer_changed(tx, peer_id)
     return peer
 
 

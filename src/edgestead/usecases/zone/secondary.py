@@ -54,7 +54,8 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Peer(msgspec.Struct, frozen=True):
-    """A name server of others; without `ip` it cannot be asked. With `tsig_id` transfers are signed."""
+    """A name server of others; without `ip` it cannot be asked. With `tsig_id` transfers are signed, with
+    `tls` they are over TLS only."""
 
     id: str
     name: str
@@ -62,6 +63,7 @@ class Peer(msgspec.Struct, frozen=True):
     port: int = 53
     ixfr_enable: bool = True
     tsig_id: str | None = None
+    tls: bool = False
 
 
 class State(msgspec.Struct, frozen=True):
