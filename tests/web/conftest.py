@@ -62,24 +62,36 @@ class Page:
 
 
 class Visitor:
-    """A browser without script: it keeps one cookie, follows no redirect by itself."""
+    """A browser without script: it keeps two cookies, follows no redirect by itself."""
 
     def __init__(self, server):
         self.server = server
-        self.cookie = ""
+        self.cookie = self.before = self._key = ""
         self.host = urlsplit(server.ready["api_base"]).netloc
 
     def ask(self, method, path, body=None, **headers):
         connection = http.client.HTTPConnection(self.host, timeout=30)
-        sent = {"Accept": "text/html", **({"Cookie": self.cookie} if self.cookie else {}), **headers}
+        sent = {"Accept": "text/html", **self.cookies, **headers}
         if body is not None:
             sent.setdefault("Content-Type", "application/x-www-form-urlencoded")
         connection.request(method, path, body, sent)
         answer = connection.getresponse()
         page = Page(answer, answer.read())
         connection.close()
-        if "set-cookie" in page.headers:
-            self.cookie = page.headers["set-cookie"].partition(";")[0]
+        return self.kept(page)
+
+    @property
+    def cookies(self):
+        held = "; ".join(filter(None, (self.cookie, self.before)))
+        return {"Cookie": held} if held else {}
+
+    def kept(self, page):
+        """The same page, its cookie kept."""
+        cookie = page.headers.get("set-cookie", "").partition(";")[0]
+        if cookie.startswith("edge_form="):
+            self.before = cookie
+        elif cookie:
+            self.cookie = cookie
         return page
 
     def get(self, path, **headers):
@@ -92,9 +104,11 @@ class Visitor:
         done = self.ask("POST", path, body, **{"Origin": f"http://{self.host}", **(headers or {})})
         return self.get(done.to) if done.status == 303 else done
 
-    def send(self, path, **fields):
+    def send(self, path, *, headers=None, **fields):
         """A form that stands before a session."""
-        return self.ask("POST", path, urlencode(fields), Origin=f"http://{self.host}")
+        self._key = self._key or self.get("/ui/sign-in").form_key
+        sent = {"Origin": f"http://{self.host}", **(headers or {})}
+        return self.ask("POST", path, urlencode({"form_key": self._key, **fields}), **sent)
 
     def sign_in(self, token):
         return self.send("/ui/sign-in", token=token)

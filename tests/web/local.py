@@ -79,9 +79,6 @@ class LocalVisitor(Visitor):
         self.client = client
 
     def ask(self, method, path, body=None, **headers):
-        sent = {"Accept": "text/html", **({"Cookie": self.cookie} if self.cookie else {}), **headers}
+        sent = {"Accept": "text/html", **self.cookies, **headers}
         answer = self.server.ask(method, path, body, sent, self.client)
-        page = Page(_Arrived(answer.status, answer.headers), answer.body)
-        if "set-cookie" in page.headers:
-            self.cookie = page.headers["set-cookie"].partition(";")[0]
-        return page
+        return self.kept(Page(_Arrived(answer.status, answer.headers), answer.body))

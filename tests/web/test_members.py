@@ -4,7 +4,6 @@ import asyncio
 import json
 import re
 from html import unescape
-from urllib.parse import urlencode
 
 import pytest
 
@@ -58,16 +57,13 @@ def accept(server, link, password=PASSWORD, **names):
     """A browser that has set its password by a link."""
     person = Visitor(server)
     code = link.partition("code=")[2]
-    form = urlencode({"code": code, "password": password, "again": password, **names})
-    person.answer = person.ask("POST", "/ui/invite", form, Origin=f"http://{person.host}")
+    person.answer = person.send("/ui/invite", code=code, password=password, again=password, **names)
     return person
 
 
 def sign_in(server, email, password=PASSWORD, person=None, **headers):
     person = person or Visitor(server)
-    form = urlencode({"email": email, "password": password})
-    sent = {"Origin": f"http://{person.host}", **headers}
-    person.answer = person.ask("POST", "/ui/sign-in", form, **sent)
+    person.answer = person.send("/ui/sign-in", headers=headers, email=email, password=password)
     return person
 
 
@@ -127,8 +123,7 @@ def test_an_operator_invites_in_the_browser_and_the_member_signs_in(server, oper
 def test_a_password_that_is_refused_uses_no_invitation_up(server, fields, words):
     _, link = invite(server, "carolcarolcarol@example.com")
     person = Visitor(server)
-    form = urlencode({"code": link.partition("code=")[2], **fields})
-    refused = person.ask("POST", "/ui/invite", form, Origin=f"http://{person.host}")
+    refused = person.send("/ui/invite", code=link.partition("code=")[2], **fields)
 
     assert (refused.status, person.cookie) == (400, "")
     assert words in refused.words
@@ -311,10 +306,10 @@ def test_a_session_id_of_before_is_worth_nothing_afterwards(server, member):
 @pytest.mark.parametrize("origin", ["http://evil.example", "null"])
 @pytest.mark.parametrize("path", ["/ui/sign-in", "/ui/invite"])
 def test_no_other_site_signs_somebody_in(server, member, origin, path):
-    form = urlencode({"email": member.email, "password": PASSWORD, "code": "x"})
+    form = {"email": member.email, "password": PASSWORD, "code": "x"}
     stranger = Visitor(server)
 
-    assert stranger.ask("POST", path, form, Origin=origin).status == 403
+    assert stranger.send(path, headers={"Origin": origin}, **form).status == 403
     assert stranger.cookie == ""
 
 

@@ -20,10 +20,10 @@ def test_a_link_signs_in_once_and_only_by_a_click(web_server, stranger):
     for _ in range(2):  # looking at it, as programs that preview links do, uses nothing up
         assert "signs this browser in, once" in stranger.get(link).words
     code = link.partition("code=")[2]
-    entered = stranger.ask("POST", "/ui/enter", f"code={code}", Origin=f"http://{stranger.host}")
+    entered = stranger.send("/ui/enter", code=code)
     assert (entered.status, entered.to) == (303, "/ui")
     assert "Health" in stranger.get("/ui").words
-    again = Visitor(web_server).ask("POST", "/ui/enter", f"code={code}")
+    again = Visitor(web_server).send("/ui/enter", code=code)
     assert again.status == 403
     assert "used already" in again.words
     cookie = entered.headers["set-cookie"]

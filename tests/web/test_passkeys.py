@@ -69,14 +69,14 @@ def register(person, name="Laptop", key=None):
 
 
 def asked_to_sign_in(person, origin=ORIGIN, host="localhost"):
-    answer = person.ask("POST", "/ui/challenge", "", Origin=origin, Host=host)
+    answer = person.send("/ui/challenge", headers={"Origin": origin, "Host": host})
     assert answer.headers["cache-control"] == "no-store"
     return json.loads(answer.text)["passkey"]
 
 
 def send_signed(person, asked, answer, origin=ORIGIN, host="localhost"):
-    form = urlencode({"challenge": asked["challenge"], "answer": json.dumps(answer)})
-    return person.ask("POST", "/ui/sign-in", form, Origin=origin, Host=host)
+    form = {"challenge": asked["challenge"], "answer": json.dumps(answer)}
+    return person.send("/ui/sign-in", headers={"Origin": origin, "Host": host}, **form)
 
 
 def sign_in_by(server, key, **instead):
@@ -211,8 +211,8 @@ def test_what_is_no_answer_is_refused(server, member, broken):
     assert member.post("/ui/profile", what="passkey", **sent).status == 400
 
     person = Visitor(server)
-    form = urlencode({"challenge": asked_to_sign_in(person)["challenge"], "answer": broken})
-    assert person.ask("POST", "/ui/sign-in", form, Origin=ORIGIN).status == 403
+    form = {"challenge": asked_to_sign_in(person)["challenge"], "answer": broken}
+    assert person.send("/ui/sign-in", headers={"Origin": ORIGIN}, **form).status == 403
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "http://localhost:9999"])
@@ -274,9 +274,11 @@ def test_an_address_of_digits_says_where_passkeys_are(server, member):
         assert f'href="http://localhost:8787{path}"' in page.text
         assert "data-passkey" not in page.text
         assert "data-passkey" in member.get(path).text
-    refused = member.ask("POST", "/ui/challenge", "", Origin="http://127.0.0.1:8787", Host="127.0.0.1:8787")
+    digits = {"Origin": "http://127.0.0.1:8787", "Host": "127.0.0.1:8787"}
+    refused = member.send("/ui/challenge", headers=digits)
     assert "open http://localhost:8787" in json.loads(refused.text)["error"]
-    assert member.ask("POST", "/ui/challenge", "").status == 400, "without an origin"
+    key = member.get("/ui/sign-in").form_key
+    assert member.ask("POST", "/ui/challenge", f"form_key={key}").status == 400, "without an origin"
     assert member.get("/ui/challenge").status == 405
 
 

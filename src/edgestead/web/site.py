@@ -18,7 +18,8 @@ Not   pages (`web.pages`); the way in (`web.way_in`); sessions (`web.sessions`);
 
 No page loads anything from elsewhere or runs a script that stands in it (Content-Security-Policy), no other
 page may frame it, and the browser stores none. A POST needs the session's cookie, which is SameSite=Strict,
-its form key, and an Origin that is this host, where the browser names one.
+its form key, and an Origin that is this host, where the browser names one; before a session it needs the
+browser's cookie and a key bound to that (`web.form_keys`).
 """
 
 import logging
@@ -41,6 +42,8 @@ from edgestead.usecases.access.authorise import CONTENTS
 from edgestead.web import times
 from edgestead.web.asker import Application, Asker, Refused
 from edgestead.web.charts import Chart, charts
+from edgestead.web.form_keys import COOKIE as FORM_COOKIE
+from edgestead.web.form_keys import FormKeys
 from edgestead.web.hosts import is_known
 from edgestead.web.live import Live
 from edgestead.web.pages import PAGES
@@ -103,6 +106,7 @@ class Site:
         self._context = context
         self._sessions = sessions
         self._people = People(context)
+        self._form_keys = FormKeys(context.now_us)
         self._way_in = WayIn(context, sessions, self._people)
         self._pages = Pages(PAGES)
         self._templates, self._static = load_templates()
@@ -175,11 +179,19 @@ class Site:
         self, request: Request, path: str, form: Mapping[str, str] | None, before: str
     ) -> Response:
         """A session that begins has a new id, and the one of before is over."""
-        found = await self._way_in.answer(path, _query(request), form, request.client, _place(request))
+        sent = _cookie(request, FORM_COOKIE.encode())
+        fault = "" if form is None else self._form_keys.fault(sent, form.get("form_key", ""))
+        asked = (path, _query(request), form, request.client, _place(request))
+        found = await self._way_in.answer(*asked, fault)
         if isinstance(found, Told):
             return Response(found.status, [(b"content-type", _JSON), *_private()], _encoded(found.data))
         if isinstance(found, Asked):
-            return self._page(found.template, found.title, found.data, None, found.status)
+            browser = self._form_keys.browser(sent)
+            key = self._form_keys.key(browser)
+            response = self._page(found.template, found.title, found.data, None, found.status, key)
+            if browser != sent:
+                response.headers.append(_cookie_header(browser, SESSION_SECONDS, FORM_COOKIE))
+            return response
         self._sessions.end(before)
         return _moved(ROOT, _cookie_header(found, SESSION_SECONDS))
 
@@ -251,13 +263,19 @@ class Site:
         self._live.end()
 
     def _page(
-        self, template: str, title: str, data: Mapping[str, Any], session: Session | None, status: int
+        self,
+        template: str,
+        title: str,
+        data: Mapping[str, Any],
+        session: Session | None,
+        status: int,
+        form_key: str = "",
     ) -> Response:
         own = {
             "title": title,
             "root": ROOT,
             "signed_in": session is not None,
-            "form_key": session.form_key if session else "",
+            "form_key": session.form_key if session else form_key,
         }
         text = self._templates.get_template(template).render({**data, **own})
         return Response(status, [(b"content-type", _HTML), *_private()], text.encode("utf-8", "replace"))
@@ -339,15 +357,15 @@ def _moved(to: str, *more: tuple[bytes, bytes]) -> Response:
     return Response(303, [(b"location", to.encode("ascii")), *_private(), *more], b"")
 
 
-def _cookie_header(id_: str, seconds: int) -> tuple[bytes, bytes]:
-    value = f"{COOKIE.decode()}={id_}; Path={ROOT}; Max-Age={seconds}; HttpOnly; SameSite=Strict"
+def _cookie_header(id_: str, seconds: int, name: str = COOKIE.decode()) -> tuple[bytes, bytes]:
+    value = f"{name}={id_}; Path={ROOT}; Max-Age={seconds}; HttpOnly; SameSite=Strict"
     return (b"set-cookie", value.encode("ascii"))
 
 
-def _cookie(request: Request) -> str:
+def _cookie(request: Request, wanted: bytes = COOKIE) -> str:
     for part in request.found.get(b"cookie", b"").split(b";"):
         name, _, value = part.strip().partition(b"=")
-        if name == COOKIE:
+        if name == wanted:
             return value.decode("ascii", "replace")
     return ""
 

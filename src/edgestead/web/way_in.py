@@ -56,14 +56,31 @@ class WayIn:
         self._context, self._sessions, self._people = context, sessions, people
 
     async def answer(
-        self, path: str, query: Mapping[str, str], form: Mapping[str, str] | None, client: str, place: Place
+        self,
+        path: str,
+        query: Mapping[str, str],
+        form: Mapping[str, str] | None,
+        client: str,
+        place: Place,
+        fault: str = "",
     ) -> str | Asked | Told:
+        """A form with a `fault` does nothing: its page comes again, with these words and what was typed."""
         if path.endswith("/challenge"):
-            return self._challenge(form, client, place)
-        found = await self._entered(path, query, form, client, place)
+            return Told({"error": fault}, 403) if fault else self._challenge(form, client, place)
+        if fault and form is not None:
+            found: str | Asked = self._again(path, form, fault)
+        else:
+            found = await self._entered(path, query, form, client, place)
         if isinstance(found, Asked):
             found.data.update(has_passkeys=bool(place.name), named=place.named)
         return found
+
+    def _again(self, path: str, form: Mapping[str, str], fault: str) -> Asked:
+        code = form.get("code", "")
+        if path.endswith("/invite"):
+            return self._invitation(code, form, fault, 403)
+        email = form.get("email", "").strip()[:PROFILE_CHARACTERS_MAX]
+        return _sign_in(fault, 403, code=code if path.endswith("/enter") else "", email=email)
 
     async def _entered(
         self, path: str, query: Mapping[str, str], form: Mapping[str, str] | None, client: str, place: Place
@@ -120,20 +137,26 @@ class WayIn:
         return self._sessions.begin(lambda: headers)
 
     async def _invite(self, code: str, form: Mapping[str, str] | None, client: str) -> str | Asked:
+        if form is None:
+            return self._invitation(code, {}, "", 200)
+        try:
+            self._people.invited(code)
+        except EdgeError as refused:
+            return _sign_in(refused.message, 403)
+        try:
+            headers = await self._accepted(code, form, _names(form), client)
+        except EdgeError as refused:
+            return self._invitation(code, form, refused.message, 400)
+        return self._sessions.begin(lambda: headers)
+
+    def _invitation(self, code: str, form: Mapping[str, str], error: str, status: int) -> Asked:
+        """The page of an invitation that holds."""
         try:
             email = self._people.invited(code).email
         except EdgeError as refused:
             return _sign_in(refused.message, 403)
-        names = Names(*((form or {}).get(name, "").strip() for name in ("first_name", "last_name")))
-        error = ""
-        if form is not None:
-            try:
-                headers = await self._accepted(code, form, names, client)
-                return self._sessions.begin(lambda: headers)
-            except EdgeError as refused:
-                error = refused.message
-        data = {"code": code, "email": email, "names": names._asdict(), "error": error, **BOUNDS}
-        return Asked("invite.html", "Set your password", data, 400 if error else 200)
+        data = {"code": code, "email": email, "names": _names(form)._asdict(), "error": error, **BOUNDS}
+        return Asked("invite.html", "Set your password", data, status)
 
     async def _accepted(
         self, code: str, form: Mapping[str, str], names: Names, client: str
@@ -143,6 +166,10 @@ class WayIn:
         if any(len(name) > PROFILE_CHARACTERS_MAX or not name.isprintable() for name in names):
             raise PasswordRefused(reason=f"a name has at most {PROFILE_CHARACTERS_MAX} printable characters")
         return await self._people.accept(code, form["password"], names, client)
+
+
+def _names(form: Mapping[str, str]) -> Names:
+    return Names(*(form.get(name, "").strip() for name in ("first_name", "last_name")))
 
 
 def _sign_in(error: str, status: int = 200, *, code: str = "", email: str = "") -> Asked:
