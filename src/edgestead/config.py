@@ -193,15 +193,12 @@ def load(flags: Mapping[str, Any], file: Path | None) -> Config:
 
 
 def _check_tls(values: Mapping[str, Any]) -> None:
-    """Raises ConfigError: what needs TLS without certificates, or certificates that nobody serves."""
+    """Raises ConfigError: certificates that nobody serves, or what needs TLS without it."""
     listening = [key for key in ("https", "dot", "doh") if values[key] is not None]
     if values["tls_dir"] is not None and not listening:
         raise ConfigError("tls-dir needs https, dot or doh: where its certificates are served")
     if values["acme"] is not None and values["https"] is None:
         raise ConfigError("acme needs https: where the edge serves with the certificates")
-    for key in listening:
-        if key != "https" and values["tls_dir"] is None:
-            raise ConfigError(f"{key} needs tls-dir: the certificates that its clients are shown")
     if values["transfer_tls"] and values["dot"] is None:
         raise ConfigError("transfer-tls needs dot: there is no other way for them")
 

@@ -84,7 +84,7 @@ OPTIONS: tuple[Option, ...] = (
         "HOST:PORT",
         values.address,
         None,
-        "Where DNS listens for TLS (RFC 7858), by convention port 853; needs `tls-dir`.",
+        "Where DNS listens for TLS (RFC 7858), by convention port 853.",
         fallback="nowhere",
     ),
     Option(
@@ -92,7 +92,7 @@ OPTIONS: tuple[Option, ...] = (
         "HOST:PORT",
         values.address,
         None,
-        "Where DNS listens for HTTPS (RFC 8484), at `/dns-query` over HTTP/1.1; needs `tls-dir`.",
+        "Where DNS listens for HTTPS (RFC 8484), at `/dns-query` over HTTP/1.1.",
         fallback="nowhere",
     ),
     Option(

@@ -60,6 +60,34 @@ def test_an_upload_is_served_without_a_restart_and_after_one(new_server, patienc
     wait_for(place, "www.example.com", None)
 
 
+def test_dns_over_tls_shows_what_is_kept_by_name_and_the_folders_first(new_server, tmp_path, patience):
+    place, folder = private_place(), tmp_path / "tls"
+    folder.mkdir()
+    flags = ("--dot", "{}:{}".format(*place), "--tls-dir", str(folder), "--nameserver", "ns1.example.com")
+    server = new_server(*flags, *patience).start()
+    zone_id = server.make_zone("example.com")
+    own = handshake(place, "www.example.com")
+    assert own == handshake(place, None), "without any certificate it signs one itself"
+
+    uploads = f"/zones/{zone_id}/custom_certificates"
+    pairs = [issued(name, now=datetime.now(UTC)) for name in ("www.example.com", "*.example.com")]
+    ids = [
+        server.call("POST", uploads, {"certificate": pair.chain, "private_key": pair.key}).result["id"]
+        for pair in pairs
+    ]
+    wait_for(place, "www.example.com", der(pairs[0]))
+    wait_for(place, "ns1.example.com", der(pairs[1]))
+    wait_for(place, None, der(pairs[1]))  # who names nobody, and whom nobody fits, sees a name server's
+    assert handshake(place, "elsewhere.test") == der(pairs[1])
+
+    mine = issued("www.example.com", now=datetime.now(UTC))
+    (folder / "www.example.com.pem").write_text(mine.chain + mine.key)
+    wait_for(place, "www.example.com", der(mine))
+    for id_ in ids:
+        server.call("DELETE", f"{uploads}/{id_}")
+    wait_for(place, None, own)
+
+
 @pytest.fixture
 def new_pebble(tmp_path):
     """An authority that looks at proofs at a DNS address."""

@@ -236,7 +236,8 @@ class DnsStart(Start, frozen=True, kw_only=True):
     the files from which a start is warm; `run` names this run of the server in them. `control_life_fd` tells
     whether control lives, `witness_fd` the newest change (`server.dns.alone`).
     `nameservers` are answered with `nameserver_addresses` where no zone holds them.
-    `dot_fd` and `doh_fd` (-1: none) listen for TLS with the certificates of `tls_dir`, of the TCP worker.
+    `dot_fd` and `doh_fd` (-1: none) listen for TLS, of the TCP worker, with the certificates of `tls_dir` and
+    those of the memory `certificates_fd`, which has their keys: no process has it that shows none.
     """
 
     socket_fd: int
@@ -261,4 +262,5 @@ class DnsStart(Start, frozen=True, kw_only=True):
     updates_path: str = ""
     dot_fd: int = -1
     doh_fd: int = -1
+    certificates_fd: int = -1
     tls_dir: str | None = None

@@ -13,8 +13,8 @@ from typing import Final
 from edgestead.edge.http.certificates import Kept as Served
 from edgestead.health.checks import CERTIFICATE_WARN_DAYS
 from edgestead.health.facts import DAY_US, Certificate, FailedOrder
+from edgestead.server import certificate_memory
 from edgestead.server.control.targets import Data
-from edgestead.server.edge import certificate_memory
 from edgestead.server.health.control_part import Kept
 from edgestead.tables import certificates as rows
 from edgestead.usecases.certificate import states

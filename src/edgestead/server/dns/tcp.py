@@ -8,7 +8,6 @@ import asyncio
 import os
 import signal
 import socket
-import ssl
 from collections.abc import Sequence
 from ipaddress import ip_address, ip_network
 from pathlib import Path
@@ -22,7 +21,6 @@ from edgestead.dns.own import own_names
 from edgestead.dns.table import Table
 from edgestead.dns.tcp import Private, TransferPolicy, serve_tcp
 from edgestead.dns.watch import Watch
-from edgestead.edge.http.certificates import Certificates, Terms
 from edgestead.feed.follower import Follower
 from edgestead.feed.follower_loop import LoopFollower
 from edgestead.model import names
@@ -32,15 +30,15 @@ from edgestead.model.served import KIND_JOURNAL, KIND_ZONE, decode_zone
 from edgestead.model.transfers import KIND_ACL, KIND_OUTGOING, decode_outgoing
 from edgestead.model.tsig import KIND_OWNER
 from edgestead.server import process
+from edgestead.server.certificate_memory import CertificateReader
 from edgestead.server.dns import warm
 from edgestead.server.dns.ask import DnsAsk
 from edgestead.server.dns.part import KINDS, PageCounters, TableConsumer, new_keyring
+from edgestead.server.dns.shown import Shown
 from edgestead.server.dns.updates import Forwarder
 from edgestead.server.dns.warm import Keeper
 from edgestead.server.messages import DNS_GROUP, DnsStart
 from edgestead.store.changes import Change
-
-LOOK_SECONDS = 2.0  # between two looks at the folder of certificates
 
 
 def main() -> None:
@@ -149,30 +147,6 @@ def _notifier(start: DnsStart, table: Table, counters: PageCounters, keyring: Ke
     return Notifier(table, counters, targets, seconds=seconds, keyring=keyring, signed_by=signed_by)
 
 
-class _Shown:
-    """The certificates that clients of DNS are shown: the name's, `default`, or one of our name servers'.
-
-    A client that came by an address alone has no name to ask for, and most judge none (RFC 9539 §4.2).
-    """
-
-    def __init__(self, folder: Path, nameservers: Sequence[str]) -> None:
-        self._certificates, self._nameservers = Certificates(folder), tuple(nameservers)
-
-    def context(self, host: str, protocol: str) -> ssl.SSLContext | None:
-        terms = Terms(protocol=protocol)
-        for name in (host, *self._nameservers):
-            found = self._certificates.context(name, terms)
-            if found is not None:
-                return found
-        return None
-
-    async def follow(self) -> None:
-        """Take up what changes in the folder."""
-        while True:
-            await asyncio.sleep(LOOK_SECONDS)
-            self._certificates.look()
-
-
 def _own_address(socket_fd: int) -> str:
     """The address that DNS listens on, by which secondaries know us; "" when that is every address."""
     with socket.socket(fileno=os.dup(socket_fd)) as sock:
@@ -201,7 +175,7 @@ async def _answer(
         watch = Watch()
         DnsAsk(socket.socket(fileno=start.ask_fd), table, watch, start.settings).start()
         process.Status(start.status_fd).ready()
-        shown = _Shown(Path(start.tls_dir), start.nameservers) if start.tls_dir else None
+        shown = _shown(start)
         following = None if shown is None else asyncio.create_task(shown.follow())
         with socket.socket(fileno=start.socket_fd) as sock:
             await serve_tcp(
@@ -223,8 +197,15 @@ async def _answer(
     stopped.cancel()
 
 
-def _private(start: DnsStart, shown: _Shown | None) -> Private | None:
-    if shown is None or max(start.dot_fd, start.doh_fd) < 0:
+def _shown(start: DnsStart) -> Shown | None:
+    if max(start.dot_fd, start.doh_fd) < 0:
+        return None
+    kept = CertificateReader(start.certificates_fd)
+    return Shown(Path(start.tls_dir) if start.tls_dir else None, start.nameservers, kept.changed)
+
+
+def _private(start: DnsStart, shown: Shown | None) -> Private | None:
+    if shown is None:
         return None
     dot, doh = (socket.socket(fileno=fd) if fd >= 0 else None for fd in (start.dot_fd, start.doh_fd))
     return Private(shown.context, dot, doh)

@@ -32,9 +32,9 @@ from edgestead.feed.follower_loop import LoopFollower
 from edgestead.model.budgets.ledger import Ledger
 from edgestead.model.counters import VERDICTS, Page, slot
 from edgestead.server import process
+from edgestead.server.certificate_memory import CertificateReader
 from edgestead.server.edge import rules as edge_rules
 from edgestead.server.edge import tools as edge_tools
-from edgestead.server.edge.certificate_memory import CertificateReader
 from edgestead.server.edge.names import NameSource
 from edgestead.server.messages import EDGE_GROUP, EdgeStart
 

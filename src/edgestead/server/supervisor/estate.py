@@ -412,6 +412,7 @@ class Estate:
         siblings = tuple(fd for fd in others if fd != socket_fd)
         private = (None, None) if worker >= 0 else (self._listeners.dot, self._listeners.doh)
         dot_fd, doh_fd = (-1 if one is None else one.fileno() for one in private)
+        certificates_fd = -1 if max(dot_fd, doh_fd) < 0 else self._edge_shared.certificates_fd
         self._renew_witness()
         start = child.message(
             DnsStart,
@@ -434,7 +435,8 @@ class Estate:
             tsig_secret=seal.derived_or_none(self._config.data_dir, tsig.PURPOSE),
             dot_fd=dot_fd,
             doh_fd=doh_fd,
+            certificates_fd=certificates_fd,
         )
-        listening = [fd for fd in (socket_fd, dot_fd, doh_fd) if fd >= 0]
+        listening = [fd for fd in (socket_fd, dot_fd, doh_fd, certificates_fd) if fd >= 0]
         shared = [self._rates_fd, self._warm_fd, self._life_fd, self._witness_fd]
         return start, [*listening, ask.fileno(), *siblings, *shared]

@@ -1,11 +1,11 @@
-"""The certificates that the server keeps, in memory that control and the edge processes share.
+"""The certificates that the server keeps, in memory that control shares with those that show them.
 
-Owns  their form there; what control writes and an edge process reads.
+Owns  their form there; what control writes and they read.
 Not   the frame (`server.framed`); which certificate a name gets (`usecases.serving.certificates`).
 
 Keys lie in the database sealed, and open only here: in memory that has no name in any folder, that ends
-with the server, and that no other process was given. An edge process reads them without asking anybody, also
-while control is away, and never learns the secret that sealed them.
+with the server, and that no other process was given. Edge processes, and that of DNS over TLS, read them
+without asking anybody, also while control is away, and never learn the secret that sealed them.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ def write(fd: int, kept: Sequence[Kept]) -> bool:
 
 
 class CertificateReader:
-    """One edge process's look at the memory."""
+    """One process's look at the memory."""
 
     def __init__(self, fd: int) -> None:
         self._reader = framed.Reader(fd, MEMORY_OCTETS_MAX)
