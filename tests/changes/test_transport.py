@@ -39,13 +39,16 @@ def test_a_request_of_two_lengths_is_declined_and_its_connection_closed(edge):
 
 @pytest.mark.as_of("2025-06-14", "2025-06-15")
 def test_what_a_removed_endpoint_says_is_on_the_wire(edge, edge_zone, edge_as_of):
-    answer = edge.get(f"{edge_zone.path}/rate_limits")
+    answer = edge.get(f"{edge_zone.path}/firewall/waf/overrides")
 
     if str(edge_as_of) == "2025-06-15":
         assert (answer.status, answer.codes) == (410, [1199])
         assert answer.headers["deprecation"] == "@1749945600"
         assert answer.headers["sunset"] == "Sun, 15 Jun 2025 00:00:00 GMT"
-        assert f"{edge_zone.path}/rulesets/phases/http_ratelimit/entrypoint" in answer.headers["link"]
+        assert (
+            f"{edge_zone.path}/rulesets/phases/http_request_firewall_managed/entrypoint"
+            in answer.headers["link"]
+        )
     else:
         assert (answer.status, answer.codes) == (400, [1197])
         assert "deprecation" not in answer.headers

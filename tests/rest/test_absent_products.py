@@ -38,7 +38,6 @@ NAMED = {
     f"/zones/{ID}/healthchecks": "Healthchecks",
     f"/zones/{ID}/page_shield": "Page Shield",
     f"/zones/{ID}/api_gateway/operations": "API Gateway",
-    f"/zones/{ID}/firewall/lockdowns": "Zone Lockdown",
     "/certificates": "certificates",
     "/graphql": "analytics",
 }

@@ -57,6 +57,8 @@ BODIES = {
     "POST access_rules": {"mode": "block", "configuration": {"target": "ip", "value": "192.0.2.8"}},
     "POST ua_rules": {"mode": "block", "configuration": {"target": "ua", "value": "new"}},
     "PUT ua_rules": {"mode": "block", "configuration": {"target": "ua", "value": "other"}},
+    "POST lockdowns": {"urls": ["a"], "configurations": [{"target": "ip", "value": "192.0.2.8"}]},
+    "PUT lockdowns": {"urls": ["b"], "configurations": [{"target": "ip", "value": "192.0.2.8"}]},
     "PATCH access_rules": {"mode": "challenge"},
     "PATCH rules": RULE,
     "PUT entrypoint": {"rules": []},
@@ -191,9 +193,11 @@ def _ruleset(api, scope, values):
     access_rules = path.removesuffix("rulesets") + "firewall/access_rules/rules"
     agent_rule = {"mode": "block", "configuration": {"target": "ua", "value": "bot"}}
     agent_rules = path.removesuffix("rulesets") + "firewall/ua_rules"
+    lockdowns = path.removesuffix("rulesets") + "firewall/lockdowns"
     return found | {
         "access_rule_id": api.post(access_rules, access_rule).result["id"],
         "ua_rule_id": api.post(agent_rules, agent_rule).result["id"],
+        "lockdown_id": api.post(lockdowns, BODIES["POST lockdowns"]).result["id"],
     }
 
 

@@ -42,7 +42,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     this server has one, with the parameters of the row's paths; `moved` is a part of the older path, and its
     replacement in the newer one. `members` are those that requests should no longer have, as JSON pointers
     without their first slash (RFC 6901). `setting` is the zone setting, for rows of that kind. `note` says
-    what this server does, where the kind does not.
+    what this server does, where the kind does not; `earlier` what it did until the day.
     """
 
     subject: str
@@ -58,6 +58,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     members: tuple[str, ...] = ()
     setting: str = ""
     note: str = ""
+    earlier: str = ""
 
     @property
     def day_us(self) -> int:

@@ -57,6 +57,8 @@ CHANGES: tuple[Change, ...] = (
             "GET PUT DELETE /zones/{zone_id}/filters/{filter_id}",
         ),
         successor=f"{_PHASES}/http_request_firewall_custom/entrypoint",
+        earlier="the routes answer: firewall rules are custom rules under the same ids, and a filter that"
+        " stands alone is a custom rule that is switched off.",
     ),
     Change(
         subject="waf-packages",
@@ -76,6 +78,8 @@ CHANGES: tuple[Change, ...] = (
             f"GET PUT DELETE {_WAF}/overrides/{{override_id}}",
         ),
         successor=f"{_PHASES}/http_request_firewall_managed/entrypoint",
+        earlier="the routes answer: the managed ruleset is the package, its categories are the groups, and"
+        " modes are overrides of the rule that executes it. `waf/overrides` were never here: 400, code 1197.",
     ),
     Change(
         subject="rate-limits",
@@ -89,6 +93,7 @@ CHANGES: tuple[Change, ...] = (
             "GET PUT DELETE /zones/{zone_id}/rate_limits/{rate_limit_id}",
         ),
         successor=f"{_PHASES}/http_ratelimit/entrypoint",
+        earlier="the routes answer: rate limits are rate limiting rules under the same ids.",
     ),
     Change(
         subject="setting-cname-flattening",

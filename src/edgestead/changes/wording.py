@@ -29,7 +29,7 @@ _SETTING_REMOVED = (
 
 def before(change: Change) -> str:
     """What is answered until the day."""
-    return _BEFORE[change.kind]
+    return change.earlier or _BEFORE[change.kind]
 
 
 def after(change: Change) -> str:

@@ -70,7 +70,6 @@ PRODUCTS: dict[str, tuple[str, ...]] = {
     ),
     "Zaraz": ("zaraz", "settings/zaraz"),
     "Zero Trust": ("gateway", "devices", "dex", "dlp", "zerotrust", "zt_risk_scoring", "zt_networks"),
-    "Zone Lockdown": ("firewall/lockdowns",),
 }
 _BY_PREFIX = {prefix: product for product, prefixes in PRODUCTS.items() for prefix in prefixes}
 

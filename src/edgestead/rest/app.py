@@ -36,6 +36,7 @@ from edgestead.rest.routes import (  # noqa: F401 - importing them fills ROUTES
     kv_bulk,
     kv_namespaces,
     kv_values,
+    lockdowns,
     objects,
     objects_node,
     openapi,

@@ -93,6 +93,14 @@ def read_as_of_date(exchange: Exchange) -> None:
     )
 
 
+def go_back(exchange: Exchange) -> None:
+    """Before the day that ended it a product answers, where it is a view of what there is today."""
+    route = exchange.route
+    if route.before is not None and route.change is not None:
+        if not changed(route.change.subject, exchange.call.as_of):
+            exchange.route = route.before
+
+
 def take_room(exchange: Exchange) -> None:
     """Before the body is read: on a full disk nothing is added, and what frees some of it goes on."""
     adds = exchange.route.adds
@@ -195,6 +203,7 @@ def request_steps(router: Router) -> tuple[Step, ...]:
         authenticate,
         limit_rate,
         read_as_of_date,
+        go_back,
         authorise,
         take_room,
         tell_of_change,

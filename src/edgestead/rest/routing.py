@@ -96,7 +96,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     `permission` None asks for known credentials only; `public` for none at all. `user_only` refuses an
     account's own tokens. `body` is None for routes that ignore what a request carries. `query`, `takes` and
     `answers` say what the handler reads and returns, for the document and the reference. `change` is the
-    dated row that ended or replaced the path, `watches` are the dated members of its bodies. `adds` says what
+    dated row that ended or replaced the path, `watches` are the dated members of its bodies; `before` is the
+    route that answers until the day of the row that ended this one. `adds` says what
     a call does to the room on the disk; None only reads, or objects, whose log looks for room itself.
     """
 
@@ -124,6 +125,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     answers: Answers
     change: Change | None
     watches: tuple[Watch, ...]
+    before: "Route | None" = None
 
     @property
     def has_ended(self) -> bool:
@@ -132,6 +134,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
 
 
 ROUTES: list[Route] = []
+BEFORE: dict[tuple[str, str], Route] = {}  # what answers until the day that ended it; no list has it
 
 
 def route(
@@ -149,12 +152,13 @@ def route(
     takes: Takes | None = None,
     answers: Answers | None = None,
     adds: Adds = Adds.MUCH,
+    until_its_day: bool = False,
 ) -> Callable[[Handler], Handler]:
     """Enter a handler in the table. The first line of its docstring is the route's summary in the reference.
 
     `takes` is for handlers that read their body themselves, `answers` for those whose return annotation does
     not say what `result` is. `adds` is for what goes on while the disk is full, though its method does not
-    say so.
+    say so. `until_its_day`: a row of `changes` ended the path, and this answers at an earlier date.
     """
 
     def enter(handler: Handler) -> Handler:
@@ -169,7 +173,7 @@ def route(
         assert names[: len(given)] == given, f"{handler.__name__}: path parameters come first"
         assert set(wanted) <= face.arguments, f"{handler.__name__}: {wanted}"
         summary, _, description = (inspect.getdoc(handler) or "").partition("\n")
-        ROUTES.append(
+        enter_route(
             Route(
                 face=face,
                 method=method,
@@ -198,6 +202,13 @@ def route(
             )
         )
         return handler
+
+    def enter_route(made: Route) -> None:
+        if not until_its_day:
+            ROUTES.append(made)
+            return
+        assert made.has_ended, f"{path}: no row of the changes ended it"
+        BEFORE[method, made.path] = made
 
     return enter
 

@@ -1,10 +1,11 @@
 """Routes of products that ended before this server began: firewall rules, tunnels, organizations and so on.
 
 Owns  one route for each method and path that such a row of `changes` names, and one for all other methods.
-Not   settings and aliases that a date changed: their own modules answer them.
+Not   settings and aliases that a date changed: their own modules answer them; those of the products that
+      answer before their day, as views of rulesets (`firewall_rules`, `rate_limits`, `waf_packages`).
 
-Nothing of them was ever built here, so before its day such a path is a clear 400 and not a part of the past
-that works. Whether the zone or account is the caller's is decided first.
+Nothing of the others was ever built here, so before its day such a path is a clear 400 and not a part of the
+past that works. Whether the zone or account is the caller's is decided first.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +19,12 @@ from edgestead.rest.declared import Answers
 from edgestead.rest.deprecation import headers_of
 from edgestead.rest.exchange import Exchange
 from edgestead.rest.limits import BODY_BYTES_MAX
-from edgestead.rest.routing import ANY, BASE_PATH, CONTROL, ROUTES, Route, not_allowed, parameters_of
+from edgestead.rest.routes import (  # noqa: F401 - importing them fills BEFORE
+    firewall_rules,
+    rate_limits,
+    waf_packages,
+)
+from edgestead.rest.routing import ANY, BASE_PATH, BEFORE, CONTROL, ROUTES, Route, not_allowed, parameters_of
 from edgestead.usecases.access import authorise
 from edgestead.usecases.access.authorise import CONTENTS, PLATFORM
 from edgestead.usecases.lookup import account_of, zone_of
@@ -65,6 +71,7 @@ def _route(change: Change, method: str, path: str, handler: Callable[..., NoRetu
         answers=Answers(None, status=410),
         change=change,
         watches=(),
+        before=BEFORE.get((method, BASE_PATH + path)),
     )
 
 

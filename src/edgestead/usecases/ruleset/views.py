@@ -1,6 +1,6 @@
-"""Older interfaces whose rules are custom rules: their entry point, read and changed for them.
+"""Older interfaces whose rules are rules of an entry point, read and changed for them.
 
-Owns  the phase; adding, changing and removing one rule of it, and making the entry point for the first.
+Owns  adding, changing and removing one rule of a phase, and making its entry point for the first.
 Not   what an interface's rule says (`usecases.ruleset.access_rules`); what any rule is refused for.
 
 They stand in the entry point itself, because a zone has no rulesets of its own that it could execute. So the
@@ -28,26 +28,37 @@ PHASE = "http_request_firewall_custom"
 _decode_rules = msgspec.json.Decoder(list[dict[str, Any]]).decode
 
 
-def stored(reader: Reader, scope: Scope) -> list[Rule]:
+def stored(reader: Reader, scope: Scope, phase: str = PHASE) -> list[Rule]:
     """Every rule of the entry point, none without one. Raises ZoneNotFound."""
     account_of(reader, scope)
-    row = rulesets.entrypoint(reader, scope.kind, scope.id, PHASE)
+    row = rulesets.entrypoint(reader, scope.kind, scope.id, phase)
     return [] if row is None else _decode_rules(row.rules)
 
 
-def add(call: Call, tx: Transaction, platform: Platform, scope: Scope, body: Rule, index: int) -> Rule:
-    """The rule as it is stored now, at its place counted from 1. Raises what its ruleset does."""
-    draft = _draft(scope, body)
-    row = rulesets.entrypoint(tx, scope.kind, scope.id, PHASE)
+def add(
+    call: Call,
+    tx: Transaction,
+    platform: Platform,
+    scope: Scope,
+    body: Rule,
+    index: int | None,
+    phase: str = PHASE,
+) -> Rule:
+    """The rule as it is stored now, at its place counted from 1, or at the end. Raises what its ruleset
+    does.
+    """
+    draft = _draft(scope, body, phase)
+    row = rulesets.entrypoint(tx, scope.kind, scope.id, phase)
+    before = {one["id"] for one in stored(tx, scope, phase)}
     change: Change
     if row is None:
         whole = RulesetBody(name=None, description=None, kind=None, phase=None, rules=[draft])
-        change = rulesets_change.replace_entrypoint(call, tx, platform, scope, PHASE, whole)
+        change = rulesets_change.replace_entrypoint(call, tx, platform, scope, phase, whole)
     else:
-        placed = RuleBody(draft, Position("index", index))
+        placed = RuleBody(draft, None if index is None else Position("index", index))
         change = rulesets_change.add_rule(call, tx, platform, scope, row.id, placed)
     rulesets_change.commit(tx, change)
-    return next(one for one in stored(tx, scope) if one["ref"] == body["ref"])
+    return next(one for one in stored(tx, scope, phase) if one["id"] not in before)
 
 
 def change(
@@ -58,19 +69,22 @@ def change(
     rule_id: str,
     body: Rule,
     index: int | None,
+    phase: str = PHASE,
 ) -> Rule:
     """The rule as it is stored now; without `index` it stays where it is."""
-    ruleset_id = entrypoint_of(tx, scope, PHASE).id
-    placed = RuleBody(_draft(scope, body), None if index is None else Position("index", index))
+    ruleset_id = entrypoint_of(tx, scope, phase).id
+    placed = RuleBody(_draft(scope, body, phase), None if index is None else Position("index", index))
     made = rulesets_change.change_rule(call, tx, platform, scope, ruleset_id, rule_id, placed)
     rulesets_change.commit(tx, made)
-    return next(one for one in stored(tx, scope) if one["id"] == rule_id)
+    return next(one for one in stored(tx, scope, phase) if one["id"] == rule_id)
 
 
-def remove(call: Call, tx: Transaction, platform: Platform, scope: Scope, rule_id: str) -> None:
-    ruleset_id = entrypoint_of(tx, scope, PHASE).id
+def remove(
+    call: Call, tx: Transaction, platform: Platform, scope: Scope, rule_id: str, phase: str = PHASE
+) -> None:
+    ruleset_id = entrypoint_of(tx, scope, phase).id
     rulesets_change.commit(tx, rulesets_change.remove_rule(call, tx, platform, scope, ruleset_id, rule_id))
 
 
-def _draft(scope: Scope, body: Rule) -> RuleDraft:
-    return read_rule(body, Place(PHASE), scope.entry_kind)
+def _draft(scope: Scope, body: Rule, phase: str) -> RuleDraft:
+    return read_rule(body, Place(phase), scope.entry_kind)
