@@ -30,7 +30,7 @@ _sip._tcp   IN SRV   0 5 5060 vpn.example.com.
 class Picture(NamedTuple):
     """`row` is the page's in the table of pages. `has` are words that stand on it; `then` is done before.
 
-    `height_max` is in CSS pixels: the page's beginning is shown.
+    `height_max` is in CSS pixels: the page's beginning is shown, or where `then` scrolled to.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Picture(NamedTuple):
     scheme: str = "light"
     signed_in: bool = True
     height_max: int = 860
+    from_top: bool = True
 
 
 def typed(name: str, text: str) -> Callable[[Chrome], None]:
@@ -55,14 +56,18 @@ def typed(name: str, text: str) -> Callable[[Chrome], None]:
     return do
 
 
+def _last(driver: Chrome) -> None:
+    driver.find_element(By.LINK_TEXT, "Was it a good request?").click()
+
+
 def _tried(driver: Chrome) -> None:
     typed("url", "http://www.example.com/wp-login.php")(driver)
     chromium.wait_for(driver, lambda opened: ">yes</span>" in opened.page_source, "nothing matches")
 
 
 PICTURES = (
-    Picture("overview", ROOT, ROOT, "DNS queries"),
-    Picture("overview-dark", ROOT, ROOT, "DNS queries", scheme="dark"),
+    Picture("overview", ROOT, ROOT, "DNS queries", height_max=1_050),
+    Picture("overview-dark", ROOT, ROOT, "DNS queries", scheme="dark", height_max=1_050),
     Picture("zones", f"{ROOT}/zones", f"{ROOT}/zones", "shop.example"),
     Picture("records", f"{ROOT}/zones/{{zone}}", ZONE, "_imaps._tcp"),
     Picture(
@@ -71,6 +76,7 @@ PICTURES = (
         f"{ZONE}?edit={{record}}",
         "edit-content-error",
         typed("content", "192.0.2.256"),
+        height_max=1_000,
     ),
     Picture(
         "record", f"{ROOT}/zones/{{zone}}/records/{{record}}", f"{ZONE}/records/{{record}}", "192.0.2.26"
@@ -103,6 +109,17 @@ PICTURES = (
     ),
     Picture("events", f"{ROOT}/zones/{{zone}}/events", f"{ZONE}/events", "198.51.100.7"),
     Picture("event", f"{ROOT}/zones/{{zone}}/events/{{event}}", f"{ZONE}/events/{{event}}", "What scored"),
+    Picture(
+        *(
+            "exception",
+            f"{ROOT}/zones/{{zone}}/events/{{event}}",
+            f"{ZONE}/events/{{event}}",
+            "would have passed",
+        ),
+        then=_last,
+        from_top=False,
+        height_max=700,
+    ),
     Picture(
         "event-dark",
         f"{ROOT}/zones/{{zone}}/events/{{event}}",

@@ -62,6 +62,8 @@ class Photographer:
         height = driver.execute_script("return document.documentElement.scrollHeight")
         self._window(max(HEIGHT_MIN, min(height, picture.height_max)), picture.scheme)
         driver.execute_script("document.activeElement?.blur()")
+        if picture.from_top:
+            driver.execute_script("window.scrollTo(0, 0)")
         return _small(driver.get_screenshot_as_png())
 
     def _window(self, height: int, scheme: str) -> None:

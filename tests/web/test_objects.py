@@ -37,6 +37,13 @@ def test_from_the_classes_to_what_an_object_has_stored(visitor, show):
     assert visitor.get("/ui/objects/Booking?name=nobody").status == 404
 
 
+def test_a_table_of_now_asks_for_no_moment(visitor, path):
+    page = visitor.get(f"{path}/sql?table=seats")
+
+    assert 'name="at" value=""' in page.text
+    assert "eve" in visitor.post(f"{path}/sql", page, query='SELECT * FROM "seats"', at="").words
+
+
 def test_sql_reads_and_does_not_write(visitor, path):
     found = visitor.post(f"{path}/sql", query="SELECT upper(name) AS who FROM seats", at="")
     assert "who EVE" in found.words

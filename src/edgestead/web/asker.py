@@ -4,6 +4,7 @@ Owns  making the request, and reading its answer.
 Not   rights, limits, checks and words: they are the API's own, and so the same for a page and a program.
 """
 
+import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from secrets import token_hex
 from typing import Any
@@ -137,6 +138,9 @@ class Asker:
         body.end()
         request = Request(method, target.encode(), headers, self._client, body, by_name(headers))
         request.interface = INTERFACE
+        await asyncio.sleep(
+            0
+        )  # most answers wait for nothing: others have their turn between two of a page's
         answer = self._application(request)
         if isinstance(answer, Response):
             return answer

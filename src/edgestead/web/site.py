@@ -22,6 +22,7 @@ its form key, and an Origin that is this host, where the browser names one; befo
 browser's cookie and a key bound to that (`web.form_keys`).
 """
 
+import asyncio
 import logging
 from collections.abc import Collection, Coroutine, Mapping
 from functools import cache
@@ -234,7 +235,8 @@ class Site:
             return self._stream(request, session, shown)
         if wants_json:
             return Response(shown.status, [(b"content-type", _JSON), *_private()], _encoded(shown.data))
-        data = shown.data | {"said": visit.query.get("said", "")[:300], **await _chooser(visit), "at": path}
+        data = shown.data | {"said": visit.query.get("said", "")[:300], **await _chooser(visit), "here": path}
+        await asyncio.sleep(0)  # a template takes milliseconds: others have their turn before
         return self._page(shown.template, shown.title, data, session, shown.status)
 
     def _charts(self, span: Span) -> list[Chart]:
