@@ -88,7 +88,7 @@ def serve(folder, fd):
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
         tcp = socket.create_server(("127.0.0.1", 0))
         private = Private(
-            lambda host, protocol: certificates.context(host, Terms(protocol=protocol)),
+            lambda host, protocol: certificates.context(host, Terms(protocols=(protocol,))),
             socket.socket(fileno=fd),
         )
         await serve_tcp(tcp, table, NoCounters(), stop, private=private)

@@ -1,9 +1,10 @@
 """How fast is the edge proxy, against nginx as a proxy of the same origin?
 
-    python benchmarks/edge_proxy.py [plain|tls|stream] [--seconds 5] [--rounds 3]
+    python benchmarks/edge_proxy.py [plain|tls|http2|stream] [--seconds 5] [--rounds 3]
 
 plain   GET of 1 KiB over connections that are kept, one process each, on one core; p99 of both
 tls     the same over TLS 1.3
+http2   the same with ten connections of ten streams each (h2load)
 stream  a download of 64 MiB
 
 The proxy runs on one core; origin (nginx, a process of its own) and wrk (Debian's) share another. Rounds of
@@ -65,7 +66,7 @@ server {{
 PROXY = """
 upstream origin {{ server {origin}; keepalive 64; }}
 server {{
-  listen {host}:{port}; listen {host}:{tls_port} ssl;
+  listen {host}:{port}; listen {host}:{tls_port} ssl http2;
   ssl_certificate {certificate}; ssl_certificate_key {certificate}; ssl_protocols TLSv1.3;
   location / {{
     proxy_pass http://origin; proxy_http_version 1.1;
@@ -103,6 +104,7 @@ def main() -> None:
         runs: dict[str, Callable[[], None]] = {
             "plain": lambda: _compare(sides, arguments, lambda side: f"http://{side.plain}/index.html?a=1"),
             "tls": lambda: _compare(sides, arguments, lambda side: f"https://{side.tls}/index.html?a=1"),
+            "http2": lambda: _compare_http2(sides, arguments),
             "stream": lambda: _stream((sides.nginx, sides.edge), arguments),
         }
         for name in arguments.what or runs:
@@ -112,7 +114,7 @@ def main() -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", nargs="*", choices=["plain", "tls", "stream", []])
+    parser.add_argument("what", nargs="*", choices=["plain", "tls", "http2", "stream", []])
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=3)
     return parser.parse_args()
@@ -151,6 +153,8 @@ def _sides(folder: Path) -> Iterator[Sides]:
         stack.callback(server.close)
         zone_id = server.make_zone("example.com")
         assert server.make_record(zone_id, "A", HOST, origin_host, proxied=True).status == 200
+        on = {"value": "on"}
+        assert server.call("PATCH", f"/zones/{zone_id}/settings/http2", on).status == 200
         pid = server.children()["edge-0"]
         os.sched_setaffinity(pid, {PROXY_CORE})
         edge = Side("edge", pid, server.ready["http"], server.ready["https"])
@@ -201,6 +205,37 @@ def _compare(sides: Sides, arguments: argparse.Namespace, url: Callable[[Side], 
         )
     print(f"  {edge.requests_per_second / nginx.requests_per_second:.2f} x nginx by rate")
     print(f"  {nginx.cpu_us / edge.cpu_us:.2f} x nginx by CPU")
+
+
+def _compare_http2(sides: Sides, arguments: argparse.Namespace) -> None:
+    """(requests a second, CPU microseconds of each) of both, in turns."""
+    seen: dict[str, list[tuple[float, float]]] = {"nginx": [], "edge": []}
+    for _ in range(arguments.rounds):
+        for side in (sides.nginx, sides.edge):
+            seen[side.name].append(_load_http2(side, arguments.seconds))
+    (rate, cpu), (edge_rate, edge_cpu) = (
+        map(statistics.median, zip(*seen[name], strict=True)) for name in ("nginx", "edge")
+    )
+    print(f"  nginx {rate:>10,.0f} requests/s  {cpu:6.1f} µs of CPU a request")
+    print(f"  edge  {edge_rate:>10,.0f} requests/s  {edge_cpu:6.1f} µs of CPU a request")
+    print(f"  {edge_rate / rate:.2f} x nginx by rate")
+    print(f"  {cpu / edge_cpu:.2f} x nginx by CPU")
+
+
+def _load_http2(side: Side, seconds: int) -> tuple[float, float]:
+    port = side.tls.rpartition(":")[2]
+    command = ["taskset", "-c", str(LOAD_CORE), "h2load", "-c10", "-m10", "-t1", f"-D{seconds}"]
+    command += [f"--connect-to={side.tls}"]
+    for line in HEADERS:
+        command += ["-H", line]
+    before = _cpu_seconds(side.pid)
+    text = subprocess.run(
+        [*command, f"https://{HOST}:{port}/index.html?a=1"], capture_output=True, text=True, check=True
+    ).stdout
+    assert "Application protocol: h2" in text, text
+    count = int(_found(r"status codes: (\d+) 2xx", text))
+    assert f"{count} succeeded, 0 failed, 0 errored" in text, text
+    return count / seconds, (_cpu_seconds(side.pid) - before) / count * 1e6
 
 
 def _stream(both: tuple[Side, Side], arguments: argparse.Namespace) -> None:

@@ -49,7 +49,7 @@ class Lab:
         self.clients = []
 
     def context(self, host, protocol):
-        return self.certificates.context(host, Terms(protocol=protocol))
+        return self.certificates.context(host, Terms(protocols=(protocol,)))
 
     async def __aenter__(self):
         tcp, tls, https = (socket.create_server(("127.0.0.1", 0)) for _ in range(3))

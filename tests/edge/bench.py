@@ -85,15 +85,15 @@ class Transport:
 class Bench:
     """An edge with one proxied name, a client's connection, and a kept one to the origin.
 
-    `rules` are the zone's, by phase; `decisions` is what was decided.
+    `rules` are the zone's, by phase, `settings` those that are not as usual; `decisions` is what was decided.
     """
 
-    def __init__(self, rules=None):
+    def __init__(self, rules=None, settings=None):
         self.clock, seen = Clock(), Seen()
         tools, self.decisions = local_tools(seen), seen.decisions
         self.routes = routes = Routes(tools)
         owner = names.wire_from_text("www.example.com")
-        zone = documents.EdgeZone("example.com", "a" * 32, "free", False, {})
+        zone = documents.EdgeZone("example.com", "a" * 32, "free", False, settings or {})
         name = documents.EdgeName(owner, (bytes((192, 0, 2, 1)),))
         routes.load(
             [

@@ -5,8 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from edgestead.edge import limits
-from edgestead.edge.http.client import ClientConnection, _expects_continue, _facts, _wants_websocket
+from edgestead.edge.http.client import ClientConnection, _expects_continue, _wants_websocket
 from edgestead.edge.http.hello import Hello
+from edgestead.edge.http.requests import tls_facts
 from edgestead.http1 import connection
 from edgestead.http1 import limits as http1
 from tests.edge.bench import GET, HEAD_200, POST, Bench, Transport
@@ -353,7 +354,7 @@ def test_a_zone_that_asks_for_tls_1_3_gets_it(bench, asked, version, status):
 
 
 def test_facts_of_tls_are_those_that_were_agreed_on():
-    facts = _facts(Tls("TLSv1.3"), HELLO)
+    facts = tls_facts(Tls("TLSv1.3"), HELLO)
 
     assert (facts.version, facts.cipher, facts.server_name) == (b"TLSv1.3", b"AES", b"www.example.com")
 

@@ -1,7 +1,5 @@
 """TLS: certificates by name, taken up when they change; terms by zone; TLS towards origins."""
 
-import os
-import socket
 import ssl
 import threading
 from contextlib import suppress
@@ -11,9 +9,9 @@ import pytest
 
 from edgestead.cli.server.authority import Authority
 from edgestead.edge.http import hello
-from tests.edge.conftest import Site
-from tests.edge.origin import HTTP_200, Origin, headers_of, loopback
-from tests.edge.talk import PATIENCE_SECONDS, connected, read_answer, say
+from tests.edge.origin import HTTP_200, Origin, headers_of
+from tests.edge.talk import connected, read_answer, say
+from tests.edge.tls import client_context, put, secured, tls_site
 
 REQUEST = b"GET /page HTTP/1.1\r\nHost: %b\r\n\r\n"
 
@@ -28,40 +26,10 @@ def tls_dir(tmp_path_factory):
     return tmp_path_factory.mktemp("tls")
 
 
-def put(authority, folder, name, *hosts, days=1):
-    """A certificate for hosts, in place at once."""
-    until = timedelta(days=days)
-    aside = folder / "aside.tmp"
-    aside.write_bytes(authority.issue(hosts, datetime.now(UTC), until).pem)
-    os.replace(aside, folder / f"{name}.pem")
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory, authority, tls_dir):
-    put(authority, tls_dir, "_.edge.example", "*.edge.example")
-    folder = tmp_path_factory.mktemp("site")
-    (folder / "ca.pem").write_bytes(authority.certificate_pem)
-    config = folder / "edge.toml"
-    config.write_text(f'origin-ca = "{folder / "ca.pem"}"\n')
-    https = f"{loopback(99)}:0"
-    made = Site(folder, "--config", str(config), "--https", https, "--tls-dir", str(tls_dir))
-    yield made
-    made.close()
-
-
-def client_context(authority):
-    context = ssl.create_default_context(cadata=authority.certificate_pem.decode())
-    return context
-
-
-def secured(site, context, name):
-    host, _, port = site.server.ready["https"].rpartition(":")
-    plain = socket.create_connection((host, int(port)), timeout=PATIENCE_SECONDS)
-    try:
-        return context.wrap_socket(plain, server_hostname=name)
-    except BaseException:
-        plain.close()
-        raise
+    with tls_site(tmp_path_factory.mktemp("site"), authority, tls_dir) as made:
+        yield made
 
 
 def test_a_rule_blocks_a_program_by_its_fingerprint(site, authority):

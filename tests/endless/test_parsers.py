@@ -9,6 +9,7 @@ import tracemalloc
 from itertools import chain, islice, repeat
 
 import pytest
+from hyperframe.frame import ContinuationFrame, HeadersFrame, SettingsFrame
 
 from edgestead.dns.query import read as read_query
 from edgestead.dns.tcp import QUERY_OCTETS_MAX
@@ -30,6 +31,7 @@ from edgestead.rest.limits import BODY_BYTES_MAX, ZONE_FILE_BYTES_MAX
 from edgestead.waf.bodies import form, xml
 from edgestead.waf.bodies import json as waf_json
 from edgestead.waf.transaction import Refused
+from tests.edge.http2_client import Http2Client, http2_bench
 
 MEMORY_BYTES_MAX = 32 << 20
 INSPECTED_BYTES_MAX = 128 << 10
@@ -38,6 +40,7 @@ FILTER = "http_request_firewall_custom"
 QUERY = b"\1\0\0\1\0\0\0\0\0\0"  # without its ID
 MESSAGE = b"\0\0\x28\0\0\0\0\0\0\0\xff\xff"  # an update of 65,535 additional records
 MESSAGE_OCTETS_MAX = 65_535
+LONGEST_FRAME = b"\xff\xff\xff\0\0\0\0\0\1"
 UPDATE = b"\0\0\x28\0\0\1\0\0\3\xe7\0\0\0\0\6\0\1"  # of 999 records to the root
 
 
@@ -67,6 +70,24 @@ def drained(steps):
 def endless(first, again, octets):
     """Portions of a stream: what it begins with, and what follows for ever; cut off after so many octets."""
     return chain([first], repeat(again, octets // len(again)))
+
+
+def http2(data):
+    """A connection is fed until it is closed."""
+    client = Http2Client(http2_bench())
+    client.edge.data_received(client.h2.data_to_send())
+    for part in data:
+        if client.transport.state != "open":
+            return
+        client.edge.data_received(part)
+    pytest.fail("it goes on taking that")
+
+
+def http2_fields(again):
+    """A request's fields without an end, none of them known to the table of the compression."""
+    return endless(
+        HeadersFrame(1, data=b"").serialize(), ContinuationFrame(1, data=again).serialize(), 1 << 26
+    )
 
 
 # name: (parser, input, what it may raise; without any it has to end by itself)
@@ -112,6 +133,19 @@ ROWS = {
         zone_file,
         lambda: piece(b"$GENERATE 0-2147483647 h$ A 192.0.2.1\n", ZONE_FILE_BYTES_MAX),
         LineUnreadable,
+    ),
+    "http/2: fields": (http2, lambda: http2_fields(b"\x40\x01a\x7f\xe1\x1f" + b"x" * 4_192), ()),
+    "http/2: a field": (http2, lambda: http2_fields(b"\x00\x01a\x7f\xff\xff\xff\x3f" + b"x" * 16_000), ()),
+    "http/2: fields of two octets": (http2, lambda: http2_fields(b"\x40\x01a\x00" * 4_000), ()),
+    "http/2: a frame": (
+        http2,
+        lambda: endless(b"\xff\xff\xff\x00\x00\x00\x00\x00\x01", b"x" * 65_536, 1 << 26),
+        (),
+    ),
+    "http/2: settings": (
+        http2,
+        lambda: endless(b"", SettingsFrame(0, settings={0xFF00: 1}).serialize() * 100, 1 << 22),
+        (),
     ),
     "the feed: a frame": (
         frames,

@@ -154,7 +154,11 @@ _ROWS = (
     Setting("fonts", "off"),
     Setting("h2_prioritization", "off", Choice(("on", "off", "custom"))),
     Setting("hotlink_protection", "off"),
-    Setting("http2", "off", effect="proxied names answer HTTPS records that offer HTTP/2"),
+    Setting(
+        "http2",
+        "off",
+        effect="the edge speaks HTTP/2 over TLS; proxied names answer HTTPS records that offer it",
+    ),
     Setting("http3", "off", effect="proxied names answer HTTPS records that offer HTTP/3"),
     Setting("image_resizing", "off", Choice(("on", "off", "open"))),
     Setting("ip_geolocation", "on"),

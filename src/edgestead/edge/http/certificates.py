@@ -30,18 +30,20 @@ VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 # RFC 9325 §4.2: forward secrecy and authenticated encryption.
 MODERN_CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
+HTTP_1, HTTP_2 = ("http/1.1",), ("h2", "http/1.1")
+
 log = logging.getLogger(__name__)
 
 
 class Terms(NamedTuple):
     """What a zone asks of TLS. `ciphers` are OpenSSL's names, for TLS 1.2; none means the modern ones.
 
-    `protocol` is what is spoken within, as ALPN names it.
+    `protocols` are what may be spoken within, as ALPN names them, the preferred one first.
     """
 
     minimum: str = "1.2"
     ciphers: tuple[str, ...] = ()
-    protocol: str = "http/1.1"
+    protocols: tuple[str, ...] = HTTP_1
 
 
 class _Files(NamedTuple):
@@ -225,7 +227,7 @@ def _context(content: _Content, terms: Terms) -> ssl.SSLContext:
         except ssl.SSLError:
             log.error("none of a zone's ciphers is known: %s", ":".join(terms.ciphers)[:200])
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION | ssl.OP_CIPHER_SERVER_PREFERENCE
-    context.set_alpn_protocols([terms.protocol])
+    context.set_alpn_protocols(terms.protocols)
     with _in_memory(content.chain) as chain, _in_memory(content.key) as key:
         context.load_cert_chain(chain, key, password="")  # never asks at a terminal
     return context

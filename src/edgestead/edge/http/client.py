@@ -6,18 +6,14 @@ Not   the connection (`http1.connection`), what becomes of a request (`machine`)
 """
 
 import asyncio
-import os
-import random
-import time
 from typing import TYPE_CHECKING, cast
 
 from edgestead.edge import limits
-from edgestead.edge.exchanges import answers, heads, pages
-from edgestead.edge.exchanges.exchange import Exchange, TlsFacts
-from edgestead.edge.http.address import plain
+from edgestead.edge.exchanges import answers, heads
 from edgestead.edge.http.client_stream import ClientStream
 from edgestead.edge.http.hello import Hello
 from edgestead.edge.http.machine import ExchangeMachine
+from edgestead.edge.http.requests import NOT_PASSED, Caller, begin, calling, refusal
 from edgestead.edge.http.states import Body
 from edgestead.http1.connection import Connection
 from edgestead.http1.driver import Driver
@@ -26,10 +22,6 @@ from edgestead.http1.head import Head, Headers, Refused
 if TYPE_CHECKING:
     from edgestead.edge.http.worker import Edge
 
-_ray = random.Random(os.urandom(32)).getrandbits  # a name, no secret: no system call for each
-# TRACE would show what the edge adds, and credentials that browsers hide (RFC 9110 §9.3.8). It is 501: a 405
-# would have to say what is allowed instead, and only the origin knows.
-_NOT_PASSED = {b"TRACE": (501, "TRACE is not passed on here")}
 _VERSIONS = {"1.1": b"HTTP/1.1", "1.0": b"HTTP/1.0"}
 _COMING, _ENDED = Body.COMING, Body.ENDED  # a member of an enum is found slowly
 
@@ -38,15 +30,11 @@ class ClientConnection(Driver[ExchangeMachine]):
     """`peer` names the client where a PROXY header did; `port` is where it came in."""
 
     __slots__ = (
+        "_caller",
         "_hello",
         "_is_stuffed",
         "_left_bytes",
-        "_peer",
-        "_port",
         "_scheme",
-        "_server",
-        "_tls",
-        "_trusted",
         "edge",
     )
 
@@ -55,13 +43,9 @@ class ClientConnection(Driver[ExchangeMachine]):
         super().__init__(edge)
         self.edge = edge
         self._connection = Connection(self._made, self._refused)
-        self._peer = peer
-        self._port = port
-        self._server = ""
+        self._caller = Caller(peer, port)
         self._hello = hello
-        self._tls: TlsFacts | None = None
-        self._scheme = b"http" if hello is None else b"https"
-        self._trusted = False
+        self._scheme = b"http"
         self._left_bytes = 0  # of answers that the client has not taken, when they were looked at last
         self._is_stuffed = False  # there are so many of them that it has to take some first
 
@@ -70,17 +54,11 @@ class ClientConnection(Driver[ExchangeMachine]):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(limits.WRITE_BUFFER_BYTES)
-        if not self._peer:
-            found = transport.get_extra_info("peername")
-            self._peer = plain(found[0]) if isinstance(found, tuple) else ""
-        own = transport.get_extra_info("sockname")
-        self._server = plain(own[0]) if isinstance(own, tuple) else ""
-        if self._hello is not None:
-            self._tls = _facts(transport, self._hello)
-        self._trusted = self.edge.trust.trusts(self._peer)
-        self._take_turns("" if self._trusted else self._peer)
+        caller = self._caller = calling(self.edge, self._transport, self._caller, self._hello)
+        self._scheme = caller.scheme
+        self._take_turns("" if caller.is_trusted else caller.peer)
         self._note_state()
-        self._connection.account = self.edge.admit(self, self._peer, trusted=self._trusted)
+        self._connection.account = self.edge.admit(self, caller.peer, trusted=caller.is_trusted)
         if self._connection.account is None:
             self._transport.abort()
 
@@ -151,42 +129,16 @@ class ClientConnection(Driver[ExchangeMachine]):
     ) -> tuple[ExchangeMachine, int | None]:
         """Raises Refused."""
         edge = self.edge
-        if method in _NOT_PASSED:
-            raise Refused(*_NOT_PASSED[method])
+        if method in NOT_PASSED:
+            raise Refused(*NOT_PASSED[method])
         read = heads.read(version, method, target, headers)
         found, length = read.found, read.length
-        ray = b"%016x" % _ray(64)
-        route = edge.routes.find(read.host)
-        if route is None:
-            raise Refused(530, "the host is not one that is proxied here")
-        if self._tls is not None and route.facts.settings["min_tls_version"] == "1.3":
-            self._check_version(self._tls)
-        protocol = _VERSIONS[version]
-        client, scheme, added = edge.address.of(
-            self._peer, self._trusted, self._scheme, read, ray, protocol[5:]
+        exchange, route, added = begin(
+            edge, self._caller, self._scheme, _VERSIONS[version], method, headers, read
         )
-        exchange = Exchange(  # by position: by name it takes 0.65 µs, so 0.2
-            client,
-            self._peer,
-            scheme,
-            self._port,
-            protocol,
-            method,
-            read.target,
-            headers,
-            found,
-            read.host,
-            route.facts,
-            ray,
-            time.time_ns() // 1000,
-            self._server,
-            self._tls,
-        )
-        if length != 0:
-            exchange.body_length, exchange.body_complete = length, False
         stream = ClientStream(
             self,
-            ray,
+            exchange.ray,
             keep_alive,
             version == "1.0",
             b"expect" in found and _expects_continue(read, version),
@@ -204,25 +156,12 @@ class ClientConnection(Driver[ExchangeMachine]):
         )
         return machine, length
 
-    def _check_version(self, tls: TlsFacts) -> None:
-        """A connection that was made for another name may be on weaker terms than this one's zone asks for.
-
-        Raises Refused.
-        """
-        if tls.version != b"TLSv1.3":
-            raise Refused(421, "this host asks for TLS 1.3")
-
     def _refused(self, status: int, reason: str) -> bytes:
-        """The page for what cannot be read, which is an event, too."""
-        edge, (method, target, headers) = self.edge, self._connection.unread_head
-        ray = b"%016x" % _ray(64)
-        host = next((value for name, value in headers if name == b"host"), b"")
-        edge.tools.observer.refused(self._peer, ray, status, reason, method, host, target)
-        edge.count(status)
-        accept = next((value for name, value in headers if name == b"accept"), None)
-        page = pages.page(status, f"The request was refused: {reason}.", ray=ray, accept=accept)
-        lines = edge.own_lines(ray)
-        return answers.own_answer(page, lines, head_only=method == b"HEAD", keep_alive=False, old=False)
+        """The page for what cannot be read."""
+        head = self._connection.unread_head
+        page, ray = refusal(self.edge, self._caller, status, reason, head)
+        lines = self.edge.own_lines(ray)
+        return answers.own_answer(page, lines, head_only=head[0] == b"HEAD", keep_alive=False, old=False)
 
     # what streams ask
 
@@ -302,17 +241,6 @@ class ClientConnection(Driver[ExchangeMachine]):
             return False
         self._deadline = now + limits.STALL_SECONDS_MAX
         return True
-
-
-def _facts(transport: asyncio.BaseTransport, hello: Hello) -> TlsFacts:
-    agreed = transport.get_extra_info("ssl_object")
-    cipher = transport.get_extra_info("cipher")
-    return TlsFacts(
-        version=(agreed.version() or "").encode() if agreed is not None else b"",
-        cipher=cipher[0].encode() if cipher else b"",
-        server_name=hello.server_name,
-        hello=hello.message,
-    )
 
 
 def _expects_continue(read: Head, version: str) -> bool:

@@ -21,8 +21,9 @@ from edgestead.edge.exchanges.answers import own_answer
 from edgestead.edge.exchanges.fingerprints import hello_of
 from edgestead.edge.http import hello, proxy_header
 from edgestead.edge.http.address import plain
-from edgestead.edge.http.certificates import Certificates, Terms
+from edgestead.edge.http.certificates import HTTP_1, HTTP_2, Certificates, Terms
 from edgestead.edge.http.client import ClientConnection
+from edgestead.edge.http.http2.connection import Http2Connection
 from edgestead.edge.http.worker import Edge
 from edgestead.model.budgets import table
 from edgestead.model.budgets.ledger import UNLIMITED, Levels
@@ -125,8 +126,10 @@ class Listener:
         facts = self._edge.routes.zone_of(begun.server_name)
         terms = Terms()
         if facts is not None:
-            minimum = facts.settings["min_tls_version"]
-            terms = Terms("1.3" if minimum == "1.3" else "1.2", tuple(facts.settings["ciphers"]))
+            settings = facts.settings
+            minimum = "1.3" if settings["min_tls_version"] == "1.3" else "1.2"
+            protocols = HTTP_2 if settings["http2"] == "on" else HTTP_1
+            terms = Terms(minimum, tuple(settings["ciphers"]), protocols)
         offered = hello_of(begun.message)
         if offered is not None and offered.newest_version < _NUMBERS[terms.minimum]:
             raise hello.NotServed(hello.PROTOCOL_VERSION)
@@ -147,8 +150,25 @@ class Listener:
         self._arrivals.discard(arrival)
         self._arriving.release(arrival.network, 1)
 
-    def connection(self, peer: str, port: int, begun: hello.Hello | None) -> ClientConnection:
-        return ClientConnection(self._edge, peer, port=port, hello=begun)
+    def connection(self, peer: str, port: int, begun: hello.Hello | None) -> asyncio.Protocol:
+        if begun is None:
+            return ClientConnection(self._edge, peer, port=port)
+        return _Agreeing(self._edge, peer, port, begun)
+
+
+class _Agreeing(asyncio.Protocol):
+    """A connection until its handshake has ended, which says what is spoken on it (RFC 7301)."""
+
+    def __init__(self, edge: Edge, peer: str, port: int, begun: hello.Hello) -> None:
+        self._edge, self._peer, self._port, self._begun = edge, peer, port, begun
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        agreed = transport.get_extra_info("ssl_object")
+        is_http2 = agreed is not None and agreed.selected_alpn_protocol() == HTTP_2[0]
+        speaks = Http2Connection if is_http2 else ClientConnection
+        protocol = speaks(self._edge, self._peer, port=self._port, hello=self._begun)
+        transport.set_protocol(protocol)
+        protocol.connection_made(transport)
 
 
 class _Arrival:

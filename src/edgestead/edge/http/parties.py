@@ -1,7 +1,7 @@
 """Who an exchange deals with: a client, an origin, a pool of these, and the process that it is in.
 
 Owns  what an exchange asks of them.
-Not   who they are: `client_stream`, `origin` and `pool` for HTTP/1; a stream of HTTP/2 would be a `Client`.
+Not   who they are: `client_stream`, `origin` and `pool` for HTTP/1; `http2.stream` for HTTP/2.
 """
 
 from collections.abc import Callable

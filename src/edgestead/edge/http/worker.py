@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from email.utils import formatdate
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from edgestead.edge import limits
 from edgestead.edge.exchanges.turns import Turns
@@ -22,8 +22,17 @@ from edgestead.model.budgets import table
 from edgestead.model.budgets.ledger import Ledger
 from edgestead.model.budgets.turns import Turns as Processor
 
-if TYPE_CHECKING:
-    from edgestead.edge.http.client import ClientConnection
+
+class Connected(Protocol):
+    """A client's connection, as the worker knows it."""
+
+    def close_if_late(self, now: float) -> None: ...
+
+    def finish(self) -> None:
+        """The server ends: close once what is being served is answered."""
+        ...
+
+    def abort(self) -> None: ...
 
 
 class Edge:
@@ -78,7 +87,7 @@ class Edge:
         # no request asks for the time.
         self.soon = loop.time() + limits.SWEEP_SECONDS
         self.date = b""  # as headers say it; behind by as much as a sweep is away
-        self._clients: dict[ClientConnection, Account] = {}
+        self._clients: dict[Connected, Account] = {}
         self._empty = asyncio.Event()
         self._sweeping: asyncio.TimerHandle | None = None
 
@@ -90,7 +99,7 @@ class Edge:
         """What every answer of the edge's own says: its request's id, and the time (RFC 9110 §6.6.1)."""
         return self.ray_line % ray + b"date: %b\r\n" % self.date
 
-    def admit(self, client: "ClientConnection", peer: str, *, trusted: bool) -> Account | None:
+    def admit(self, client: Connected, peer: str, *, trusted: bool) -> Account | None:
         """The account of another connection; None where that is one too many. A proxy has many clients."""
         account = self.accounts.enter(peer, trusted=trusted)
         if isinstance(account, Refused):
@@ -99,7 +108,7 @@ class Edge:
         self._clients[client] = account
         return account
 
-    def dismiss(self, client: "ClientConnection") -> None:
+    def dismiss(self, client: Connected) -> None:
         account = self._clients.pop(client, None)
         if account is not None:
             self.accounts.leave(account)

@@ -130,6 +130,14 @@ EDGE_ARRIVALS_ADDRESS = Budget(
     "edge_arrivals_address", _ADDRESS, _CONNECTIONS, 256, "connections before the end of their TLS handshake",
     _CLOSED, "an eighth of all; trusted proxies have no limit",
 )  # fmt: skip
+HTTP2_FRAMES = Budget(
+    "http2_frames", _CONNECTION, _WORK, 1_000, "frames a second that carry nothing", _CLOSED,
+    "those that answer ours are not counted; each takes about 30 µs", seconds=1,
+)  # fmt: skip
+HTTP2_RESETS = Budget(
+    "http2_resets", _CONNECTION, _WORK, 100, "requests a second that their client takes back", _CLOSED,
+    "a browser that leaves a page: as many as it may have asked for", seconds=1,
+)  # fmt: skip
 EDGE_INSPECTIONS = Budget(
     "edge_inspections", _PROCESS, _WORK, 256, "requests whose inspection has to wait", "503",
     "dear ones take 0.2 s, and have 60 s; the last one of the address of which most wait", status=503,

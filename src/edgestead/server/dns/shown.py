@@ -37,7 +37,7 @@ class Shown:
         self._own: Certificates | None = None
 
     def context(self, host: str, protocol: str) -> ssl.SSLContext | None:
-        terms = Terms(protocol=protocol)
+        terms = Terms(protocols=(protocol,))
         for name in (host, *self._nameservers):
             found = self._certificates.context(name, terms)
             if found is not None:

@@ -1,0 +1,38 @@
+"""Frames that cost us work and carry nothing: how many a client may send.
+
+Owns  what counts as one, the count of the second that goes.
+Not   the numbers (`model.budgets.table`); closing the connection.
+
+Each of these has been an attack: streams that are reset as soon as they are asked for (CVE-2023-44487), PING
+and SETTINGS that want an answer each (CVE-2019-9512, -9515), empty DATA (CVE-2019-9518), windows that grow by
+an octet (CVE-2019-9511), PRIORITY (CVE-2019-9513). CONTINUATION without an end and HPACK bombs are limited by
+octets, in `h2`.
+"""
+
+from edgestead.model.budgets import table
+from edgestead.model.budgets.table import Budget
+
+
+class Floods:
+    """`begin_second` is called by the sweep. Frames that we send earn the client some of its own."""
+
+    __slots__ = ("_frames", "_resets")
+
+    def __init__(self) -> None:
+        self._frames = self._resets = 0
+
+    def begin_second(self) -> None:
+        self._frames = self._resets = 0
+
+    def earned(self) -> None:
+        self._frames -= 1
+
+    def frame(self) -> Budget | None:
+        """Another frame that carries nothing: the budget that it is over."""
+        self._frames += 1
+        return table.HTTP2_FRAMES if self._frames > table.HTTP2_FRAMES.limit else None
+
+    def reset(self) -> Budget | None:
+        """Another request that its client took back: the budget that it is over."""
+        self._resets += 1
+        return table.HTTP2_RESETS if self._resets > table.HTTP2_RESETS.limit else None

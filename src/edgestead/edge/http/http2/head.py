@@ -1,0 +1,99 @@
+"""A request's fields of HTTP/2 as the head that exchanges know.
+
+Owns  which fields can be read in one way only and can be said in HTTP/1.1 as they were meant.
+Not   HPACK and frames (`h2`); what heads of all versions have in common (`http1.head`, `exchanges.heads`).
+
+What HTTP/1.1 delimits by blanks, colons and line ends, HTTP/2 delimits by lengths: a field that has such an
+octet within it would be two things at the origin. So each is looked at here, whatever `h2` has looked at.
+"""
+
+import re
+from typing import NamedTuple
+
+from edgestead.http1.head import Headers, Refused, too_many_headers
+from edgestead.http1.limits import HEADERS_MAX
+
+_METHODS = frozenset(  # those that llhttp knows, so that a version of HTTP makes no difference
+    b"ACL BIND CHECKOUT CONNECT COPY DELETE GET HEAD LINK LOCK M-SEARCH MERGE MKACTIVITY MKCALENDAR MKCOL"
+    b" MOVE NOTIFY OPTIONS PATCH POST PROPFIND PROPPATCH PURGE PUT QUERY REBIND REPORT SEARCH SOURCE"
+    b" SUBSCRIBE TRACE UNBIND UNLINK UNLOCK UNSUBSCRIBE".split()
+)
+_PSEUDO = frozenset({b":method", b":scheme", b":authority", b":path", b":protocol"})
+# RFC 9113 §8.2.2: they speak of a connection, and here is none that they could mean.
+_CONNECTIONS = frozenset(
+    {b"connection", b"proxy-connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"http2-settings"}
+)
+_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9a-z-]+")
+_NO_VALUE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+_TARGET = re.compile(rb"[!-~\x80-\xff]+")
+_BEYOND_ASCII = re.compile(rb"[\x80-\xff]")
+
+
+class Fields(NamedTuple):
+    """What a request says. `headers` begin with `host`; `is_websocket` is RFC 8441's CONNECT, as its GET."""
+
+    method: bytes
+    target: bytes
+    headers: Headers
+    is_websocket: bool
+
+
+def read(fields: Headers, scheme: bytes) -> Fields:
+    """`fields` as they came; `scheme` is the connection's. Raises Refused."""
+    if len(fields) > HEADERS_MAX + len(_PSEUDO):
+        raise too_many_headers()
+    pseudo, headers = _parted(fields)
+    method = pseudo.get(b":method", b"")
+    if method not in _METHODS:
+        raise Refused(501 if method else 400, "its method is not one that is known here")
+    if pseudo.get(b":scheme", b"").lower() != scheme:
+        raise Refused(400, "its scheme is not that of the connection")
+    is_websocket = method == b"CONNECT" and pseudo.get(b":protocol") == b"websocket"
+    if b":protocol" in pseudo and not is_websocket:
+        raise Refused(501, "its protocol is not one that is known here")
+    target = pseudo.get(b":path", b"")
+    if _TARGET.fullmatch(target) is None:
+        raise Refused(400, "the target is no path")
+    target = _BEYOND_ASCII.sub(lambda octet: b"%%%02X" % octet[0][0], target)
+    return Fields(b"GET" if is_websocket else method, target, _with_host(pseudo, headers), is_websocket)
+
+
+def _parted(fields: Headers) -> tuple[dict[bytes, bytes], Headers]:
+    """What stands in the place of a request line, and the headers. Raises Refused."""
+    pseudo: dict[bytes, bytes] = {}
+    headers: Headers = []
+    crumbs: list[bytes] = []
+    for name, value in fields:
+        if _NO_VALUE.search(value) is not None or value != value.strip(b" \t"):
+            raise Refused(400, "a header's value has what no value may have")
+        if name[:1] == b":":
+            if headers or crumbs or name in pseudo or name not in _PSEUDO:
+                raise Refused(400, "a field in the place of the request line is not one, or not there")
+            pseudo[name] = value
+        elif name == b"cookie":
+            crumbs.append(value)  # RFC 9113 §8.2.3
+        elif _NAME.fullmatch(name) is None:
+            raise Refused(400, "a header's name has what no name may have")
+        elif name in _CONNECTIONS or (name == b"te" and value.lower() != b"trailers"):
+            raise Refused(400, "a header speaks of a connection of HTTP/1.1")
+        else:
+            headers.append((name, value))
+    if crumbs:
+        headers.append((b"cookie", b"; ".join(crumbs)))
+    return pseudo, headers
+
+
+def _with_host(pseudo: dict[bytes, bytes], headers: Headers) -> Headers:
+    """`:authority` is who is asked; a `host` beside it has to say the same (RFC 9113 §8.3.1).
+
+    Raises Refused.
+    """
+    authority = pseudo.get(b":authority")
+    if authority is None:
+        return headers
+    stated = [value for name, value in headers if name == b"host"]
+    if stated:
+        if len(stated) > 1 or stated[0].lower() != authority.lower():
+            raise Refused(400, "host is not who is asked")
+        headers = [header for header in headers if header[0] != b"host"]
+    return [(b"host", authority), *headers]

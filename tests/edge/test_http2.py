@@ -1,0 +1,484 @@
+"""Connections of HTTP/2 without sockets: streams, windows, floods, ends."""
+
+from base64 import b64encode
+from hashlib import sha1
+from types import SimpleNamespace
+
+import pytest
+from hyperframe.frame import (
+    ContinuationFrame,
+    DataFrame,
+    HeadersFrame,
+    PingFrame,
+    PriorityFrame,
+    SettingsFrame,
+    WindowUpdateFrame,
+)
+
+from edgestead.edge.http.http2 import connection as http2
+from edgestead.edge.http.http2.connection import Condition
+from edgestead.edge.http.states import State
+from edgestead.model.budgets import table
+from tests.edge.bench import HEAD_200
+from tests.edge.http2_client import HOST, Http2Client, fields, http2_bench
+
+NO_ERROR, PROTOCOL_ERROR, INTERNAL_ERROR, REFUSED_STREAM, CALM, FRAME_SIZE_ERROR = (*(0, 1, 2, 7, 11, 6),)
+
+
+@pytest.fixture
+def bench():
+    made = http2_bench(websockets="on")
+    made.edge.pool.seek = lambda aim, seeker: SimpleNamespace(cancel=lambda: None)  # there is one origin
+    return made
+
+
+@pytest.fixture
+def client(bench):
+    return Http2Client(bench)
+
+
+def from_origin(client, data):
+    client.bench.origin.data_received(data)
+    client.listen()
+
+
+def test_a_request_goes_to_its_origin_in_http_1_and_the_answer_comes_back(bench, client):
+    number = client.ask(fields(b"GET", b"/a?b", (b"accept", b"*/*")))
+    asked = bench.server.written
+    from_origin(client, HEAD_200 + b"page")
+
+    assert asked.startswith(b"GET /a?b HTTP/1.1\r\nhost: www.example.com\r\naccept: */*\r\n")
+    assert b"via: 2 " in asked
+    answer = client.answers[number]
+    assert (answer.status, answer.body, answer.ended, answer.reset) == (200, b"page", True, None)
+    assert answer.headers[b"content-length"] == b"4"
+    assert len(answer.headers[b"edge-ray"]) == 16
+    assert bench.counted == [200]
+
+
+def test_what_is_offered_and_no_more(client):
+    assert client.settings[3] == http2.STREAMS_MAX
+    assert client.settings[8] == 1, "WebSocket (RFC 8441)"
+    assert client.settings[9] == 1, "no priorities of RFC 7540"
+
+
+def test_a_body_passes_with_its_length_or_in_chunks(bench, client):
+    client.ask(fields(b"POST", b"/", (b"content-length", b"5")), b"hello")
+    assert bench.server.written.endswith(b"content-length: 5\r\n\r\nhello")
+    from_origin(client, HEAD_200 + b"page")
+    bench.server.written = b""
+    number = client.ask(fields(b"POST", b"/"), b"hel", ends=False)
+    client.send(number, b"lo", ends=True)
+    assert bench.server.written.endswith(
+        b"transfer-encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n"
+    )
+
+
+def test_a_length_that_is_not_the_bodys_ends_the_connection(client):
+    client.ask(fields(b"POST", b"/", (b"content-length", b"3")), b"hello")
+    assert client.goaway == PROTOCOL_ERROR
+    assert client.transport.state == "closed"
+
+
+def test_trailers_end_a_body_and_go_no_further(bench, client):
+    number = client.ask(fields(b"POST", b"/"), b"hello", ends=False)
+    client.h2.send_headers(number, [(b"x-trailer", b"1")], end_stream=True)
+    client.talk()
+    assert bench.server.written.endswith(b"5\r\nhello\r\n0\r\n\r\n")
+
+
+def test_what_is_malformed_is_answered_and_the_connection_goes_on(bench, client):
+    number = client.ask(fields(b"GET", b"/", (b"x", b"a\r\nb")))
+    answer = client.answers[number]
+    assert (answer.status, answer.ended) == (400, True)
+    assert b"was refused" in answer.body
+    client.ask()
+    from_origin(client, HEAD_200 + b"page")
+    assert bench.counted == [400, 200]
+
+
+def test_a_host_of_a_zone_without_http_2_is_misdirected():
+    client = Http2Client(http2_bench(http2="off"))
+    assert client.answers[client.ask()].status == 421
+
+
+def test_a_host_that_is_nobodys_is_no_page(client):
+    assert client.answers[client.ask(fields(authority=b"elsewhere.example"))].status == 530
+
+
+def test_heads_of_answers_without_a_body_end_their_stream(bench, client):
+    number = client.ask(fields(b"HEAD"))
+    from_origin(client, b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n")
+    assert client.answers[number].ended
+    bench.keep_origin()
+    number = client.ask()
+    from_origin(client, b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n")
+    assert client.answers[number].headers.keys() == {b":status", b"date", b"edge-ray"}
+    assert client.answers[number].ended
+
+
+def test_interim_answers_come_before_the_answer(bench, client):
+    number = client.ask()
+    from_origin(client, b"HTTP/1.1 103 Early Hints\r\nlink: </a.css>\r\n\r\n" + HEAD_200 + b"page")
+    answer = client.answers[number]
+    assert answer.interim == [{b":status": b"103", b"link": b"</a.css>"}]
+    assert answer.body == b"page"
+
+
+def test_a_client_that_awaits_100_is_told_to_go_on(client):
+    said = fields(b"PUT", b"/", (b"expect", b"100-continue"), (b"content-length", b"5"))
+    number = client.ask(said, ends=False)
+    assert client.answers[number].interim == [{b":status": b"100"}]
+
+
+# windows
+
+
+def test_an_origin_waits_for_a_client_whose_window_is_closed(bench):
+    client = Http2Client(bench, window=1_000)
+    number = client.ask()
+    body = bytes(range(256)) * 1_024
+    from_origin(client, b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body) + body[:100_000])
+
+    assert len(client.answers[number].body) == 1_000
+    assert bench.server.is_paused
+    client.give(100_000, number)
+    assert not bench.server.is_paused
+    from_origin(client, body[100_000:])
+    client.give(1 << 20, number)
+    assert client.answers[number].body == body
+    assert client.answers[number].ended
+
+
+def test_a_body_gets_its_window_back_as_its_origin_takes_it(bench, client):
+    number = client.ask(fields(b"PUT", b"/"), ends=False)
+    bench.origin.pause_writing()
+    while client.h2.local_flow_control_window(number):
+        client.send(number, b"x" * min(16_000, client.h2.local_flow_control_window(number)))
+    assert len(bench.server.written) > 100_000, "what was in the window is on its way"
+    bench.origin.resume_writing()
+    client.listen()
+    assert client.h2.local_flow_control_window(number) > 0
+
+
+def test_one_closed_window_keeps_no_other_stream_waiting(bench):
+    client = Http2Client(bench, window=1_000)
+    slow, origin = client.ask(), bench.origin
+    origin.data_received(b"HTTP/1.1 200 OK\r\ncontent-length: 90000\r\n\r\n" + b"s" * 90_000)
+    bench.keep_origin()
+    quick = client.ask()
+    from_origin(client, HEAD_200 + b"page")
+    assert client.answers[quick].ended
+    assert not client.answers[slow].ended
+
+
+def test_the_most_urgent_answer_goes_first_and_images_take_turns(bench):
+    client = Http2Client(bench, window=0)
+    asked = []
+    for value in (b"u=5", b"u=1", b"i", b"i"):
+        asked.append(client.ask(fields(b"GET", b"/", (b"priority", value))))
+        bench.origin.data_received(b"HTTP/1.1 200 OK\r\ncontent-length: 50000\r\n\r\n" + b"x" * 50_000)
+        bench.keep_origin()
+    client.h2.update_settings({4: 1 << 20})
+    client.h2.increment_flow_control_window(1 << 20)
+    client.talk()
+
+    later, first, image, other = asked
+    order = list(dict.fromkeys(client.arrived))
+    assert order == [first, image, other, later]
+    images = [number for number in client.arrived if number in (image, other)]
+    assert images[:4] == [image, other, image, other]
+
+
+# ends
+
+
+def test_who_takes_a_request_back_is_not_served_on(bench, client):
+    number = client.ask()
+    client.reset(number)
+    assert bench.server.state == "aborted"
+    assert client.edge._streams == {}
+
+
+def test_an_answer_that_breaks_off_is_reset_not_ended(bench, client):
+    number = client.ask()
+    from_origin(client, b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\npart")
+    bench.origin.connection_lost(None)
+    client.listen()
+    answer = client.answers[number]
+    assert (answer.body, answer.ended, answer.reset) == (b"part", False, INTERNAL_ERROR)
+    assert client.transport.state == "open"
+
+
+def test_an_early_answer_ends_the_stream_and_the_rest_of_the_body_is_not_wanted(bench, client):
+    number = client.ask(fields(b"PUT", b"/"), b"hello", ends=False)
+    from_origin(client, HEAD_200 + b"page")
+    answer = client.answers[number]
+    assert (answer.status, answer.body, answer.ended, answer.reset) == (200, b"page", True, NO_ERROR)
+
+
+def test_a_lost_connection_leaves_nothing_behind(bench, client):
+    number = client.ask()
+    machine = client.edge._streams[number].machine
+    client.edge.connection_lost(None)
+    assert machine.state is State.CUT
+    assert bench.server.state == "aborted"
+    assert bench.edge.connections == 1  # the bench's own
+    assert bench.edge.accounts.memory.held["192.0.2.9"] == 16_384
+
+
+def test_a_server_that_ends_answers_what_was_asked_for_and_takes_nothing_more(bench, client):
+    number = client.ask()
+    client.edge.finish()
+    late = client.h2.get_next_available_stream_id()
+    client.h2.send_headers(late, fields(), end_stream=True)
+    client.edge.data_received(client.h2.data_to_send())
+    bench.origin.data_received(HEAD_200 + b"page")
+    written = client.transport.written
+
+    assert client.transport.state == "closed"
+    assert written.index(b"\x07") >= 0  # GOAWAY is a frame of type 7
+    frames = list(frames_of(written))
+    assert [(kind, stream) for kind, stream, _ in frames if kind in (0, 3, 7)] == [
+        (7, 0),
+        (3, late),
+        (0, number),
+    ]
+    assert frames[[kind for kind, _, _ in frames].index(3)][2] == REFUSED_STREAM.to_bytes(4, "big")
+
+
+def frames_of(data):
+    """(type, stream, payload) of each."""
+    while data:
+        length = int.from_bytes(data[:3], "big")
+        yield data[3], int.from_bytes(data[5:9], "big"), data[9 : 9 + length]
+        data = data[9 + length :]
+
+
+def test_a_connection_ends_in_order_after_many_requests(bench, client, monkeypatch):
+    monkeypatch.setattr(http2, "REQUESTS_MAX", 2)
+    client.ask()
+    from_origin(client, HEAD_200 + b"page")
+    client.h2.send_headers(3, fields(), end_stream=True)
+    client.edge.data_received(client.h2.data_to_send())
+    bench.origin.data_received(HEAD_200 + b"page")
+    said = [(kind, stream) for kind, stream, _ in frames_of(client.transport.written)]
+    assert said == [(7, 0), (1, 3), (0, 3)]
+    assert client.transport.state == "closed"
+
+
+@pytest.mark.parametrize(("seconds", "state"), [(9, "open"), (12, "closed")])
+def test_a_connection_has_ten_seconds_to_say_who_it_is(bench, seconds, state):
+    silent = Http2Client.__new__(Http2Client)
+    edge = http2.Http2Connection(
+        bench.edge, "", port=443, hello=SimpleNamespace(server_name=HOST, message=b"")
+    )
+    silent.transport = type(bench.client)()
+    edge.connection_made(silent.transport)
+    bench.wait(seconds)
+    assert silent.transport.state == state
+
+
+def test_without_a_request_it_ends_in_order(bench, client):
+    bench.wait(70)
+    assert client.transport.state == "open"
+    bench.wait(10)
+    client.listen()
+    assert (client.goaway, client.transport.state) == (NO_ERROR, "closed")
+
+
+def test_a_client_that_takes_nothing_of_its_answer_loses_it(bench):
+    client = Http2Client(bench, window=10)
+    number = client.ask()
+    from_origin(client, b"HTTP/1.1 200 OK\r\ncontent-length: 90000\r\n\r\n" + b"s" * 90_000)
+    for _ in range(7):
+        bench.wait(10)
+    client.listen()
+    assert client.answers[number].reset == INTERNAL_ERROR
+    assert bench.server.state != "open" or bench.origin.idle_since
+
+
+# floods
+
+PAYLOAD = b"\0" * 8
+FLOODS = {
+    "ping": lambda n: PingFrame(0, opaque_data=PAYLOAD),
+    "settings": lambda n: SettingsFrame(0, settings={}),
+    "windows": lambda n: WindowUpdateFrame(1, window_increment=1),
+    "windows of all": lambda n: WindowUpdateFrame(0, window_increment=1),
+    "priority": lambda n: PriorityFrame(1, depends_on=3),
+    "empty data": lambda n: DataFrame(1, data=b""),
+}
+
+
+@pytest.mark.parametrize("name", FLOODS)
+def test_frames_that_carry_nothing_end_the_connection(bench, client, name):
+    client.ask(fields(b"PUT", b"/"), ends=False)
+    frame = FLOODS[name](1).serialize()
+    for _ in range(20):
+        client.edge.data_received(frame * (table.HTTP2_FRAMES.limit // 20 - 1))
+        if client.transport.state != "open":
+            break
+    assert client.transport.state == "open"
+    client.edge.data_received(frame * 200)
+    client.listen()
+    assert client.goaway == CALM
+    assert client.transport.state == "closed"
+    assert bench.edge.ledger.refused(table.HTTP2_FRAMES) == 1
+
+
+def test_each_second_has_its_own_frames(bench, client):
+    for _ in range(5):
+        client.edge.data_received(PingFrame(0, opaque_data=PAYLOAD).serialize() * 900)
+        bench.wait(1)
+    assert client.transport.state == "open"
+
+
+def test_requests_that_are_taken_back_end_the_connection(bench, client):
+    """CVE-2023-44487."""
+    for _ in range(table.HTTP2_RESETS.limit + 1):
+        number = client.h2.get_next_available_stream_id()
+        client.h2.send_headers(number, fields(), end_stream=True)
+        client.h2.reset_stream(number)
+        if client.transport.state == "open":
+            client.edge.data_received(client.h2.data_to_send())
+    client.listen()
+    assert client.goaway == CALM
+    assert bench.edge.ledger.refused(table.HTTP2_RESETS) == 1
+
+
+def test_more_streams_than_are_offered_end_the_connection(client):
+    block = client.h2.encoder.encode(fields())
+    for number in range(http2.STREAMS_MAX + 1):
+        frame = HeadersFrame(2 * number + 1, data=block, flags=["END_HEADERS", "END_STREAM"])
+        client.edge.data_received(frame.serialize())
+    assert client.transport.state == "closed"
+
+
+def test_fields_longer_than_a_head_may_be_are_not_kept(bench, client):
+    client.edge.data_received(HeadersFrame(1, data=b"\0" * 16_000).serialize())
+    assert bench.edge.accounts.memory.held["192.0.2.9"] >= 16_384 + 16_000
+    for _ in range(4):
+        client.edge.data_received(ContinuationFrame(1, data=b"\0" * 16_000).serialize())
+    assert client.transport.state == "closed"
+
+
+@pytest.mark.parametrize("octets", [0, 100])
+def test_a_head_without_an_end_ends_the_connection(client, octets):
+    client.edge.data_received(HeadersFrame(1, data=b"").serialize())
+    for _ in range(2_000):
+        client.edge.data_received(ContinuationFrame(1, data=b"\0" * octets).serialize())
+        if client.transport.state != "open":
+            break
+    assert client.transport.state == "closed"
+
+
+def test_a_small_head_that_unpacks_to_a_large_one_ends_the_connection(client):
+    block = client.h2.encoder.encode([*fields(), (b"x", b"y" * 4_000)])
+    frame = HeadersFrame(1, data=block + b"\xbe" * 10_000, flags=["END_HEADERS", "END_STREAM"])
+    client.edge.data_received(frame.serialize())
+    assert client.transport.state == "closed"
+    assert client.edge._state is Condition.CLOSED
+
+
+@pytest.mark.parametrize("step", [1, 7, 5_000])
+def test_a_frame_longer_than_was_offered_is_not_even_kept(bench, client, step):
+    client.ask(fields(b"PUT", b"/"), b"x" * 16_384, ends=False)
+    assert client.transport.state == "open"
+    frame = DataFrame(1, data=b"x" * 16_385).serialize()[:5_000]
+    for at in range(0, len(frame), step):
+        if client.transport.state == "open":
+            client.edge.data_received(frame[at : at + step])
+    client.listen()
+    assert client.goaway == FRAME_SIZE_ERROR
+    assert len(client.edge._frames.incoming_buffer._data) < 9
+
+
+def test_bytes_that_are_no_http_2_end_the_connection(bench):
+    client = Http2Client(bench)
+    client.edge.data_received(b"\x00\x00\x00\x00")
+    client.edge.data_received(b"\x00" * 5_000)
+    assert client.transport.state == "closed"
+    other = http2.Http2Connection(
+        bench.edge, "", port=443, hello=SimpleNamespace(server_name=HOST, message=b"")
+    )
+    transport = type(client.transport)()
+    other.connection_made(transport)
+    other.data_received(b"GET / HTTP/1.1\r\n\r\n")
+    assert transport.state == "closed"
+
+
+# WebSocket
+
+
+def handshake(path=b"/chat"):
+    said = fields(b"CONNECT", path, (b"sec-websocket-version", b"13"), (b"sec-websocket-protocol", b"a"))
+    return [said[0], (b":protocol", b"websocket"), *said[1:]]
+
+
+def accepted(asked):
+    key = next(line for line in asked.split(b"\r\n") if line.startswith(b"sec-websocket-key")).split()[1]
+    accept = b64encode(sha1(key + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest())
+    return (
+        b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        b"Sec-WebSocket-Accept: %b\r\nSec-WebSocket-Protocol: a\r\n\r\n" % accept
+    )
+
+
+def test_a_websocket_goes_both_ways_within_a_stream(bench, client):
+    number = client.ask(handshake(), ends=False)
+    asked = bench.server.written
+    assert asked.startswith(b"GET /chat HTTP/1.1\r\n")
+    assert b"upgrade: websocket\r\n" in asked
+    from_origin(client, accepted(asked) + b"first")
+    answer = client.answers[number]
+    assert answer.status == 200
+    assert answer.headers.keys() == {b":status", b"sec-websocket-protocol", b"date", b"edge-ray"}
+    bench.server.written = b""
+    client.send(number, b"hello")
+    assert bench.server.written == b"hello"
+    assert answer.body == b"first"
+    client.send(number, b"", ends=True)
+    assert bench.server.state == "aborted"
+    assert answer.ended
+
+
+def test_an_origin_that_did_not_read_the_handshake_gets_no_websocket(bench, client):
+    number = client.ask(handshake(), ends=False)
+    from_origin(client, accepted(b"\r\nsec-websocket-key: x\r\n"))
+    assert client.answers[number].reset == INTERNAL_ERROR
+    assert bench.server.state == "aborted"
+
+
+def test_an_origin_may_decline_a_websocket(bench, client):
+    number = client.ask(handshake(), ends=False)
+    from_origin(client, b"HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\n\r\nno")
+    assert (client.answers[number].status, client.answers[number].body) == (403, b"no")
+
+
+def test_a_zone_without_websockets_takes_none():
+    client = Http2Client(http2_bench(websockets="off"))
+    assert client.answers[client.ask(handshake(), ends=False)].status == 501
+
+
+# memory
+
+
+def test_what_an_address_holds_is_bounded_whatever_its_streams_do(bench):
+    memory = bench.edge.accounts.memory
+    greedy = []
+    for number in range(1, 10):
+        client = Http2Client(bench, peer=f"2001:db8::{number:x}", window=0)
+        greedy.append(client)
+        for _ in range(http2.STREAMS_MAX):
+            bench.keep_origin()
+            client.ask()
+            bench.origin.data_received(b"HTTP/1.1 200 OK\r\ncontent-length: 99000\r\n\r\n" + b"s" * 60_000)
+            if client.transport.state != "open":
+                break
+        client.edge.data_received(PingFrame(0, opaque_data=PAYLOAD).serialize())
+    assert memory.held["2001:db8::/64"] <= 32 << 20
+    assert bench.edge.ledger.refused(table.HTTP_BYTES_ADDRESS) > 0
+    for client in greedy:
+        client.edge.connection_lost(None)
+    assert "2001:db8::/64" not in memory.held
