@@ -288,7 +288,8 @@ OPTIONS: tuple[Option, ...] = (
         values.whole(1, 600),
         "1",
         "How long an object may keep its process from everything else before that process is ended, and the"
-        " object blamed. What the process waits for a processor or a disk does not count.",
+        " object blamed. What the process waits for a processor or a disk does not count, unless others wait"
+        " for twice as long and an eighth of the limit was its own.",
         flag=False,
     ),
     Option(

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from edgestead.model.overdue import LATE_TIMES, OWN_PART, PASSED_TIMES, counted, is_over
 from edgestead.objects.runtime.watchdog import GROWTHS_MAX, STANDING_SECONDS_MAX, Growth, Judge
 
 TICK = 0.25  # whole halves of a second add up exactly
@@ -51,32 +52,86 @@ def test_a_longer_limit_holds_for_everybody():
     assert judged(held(NOBODY, 300), block=30) == (240, NOBODY)
 
 
+@pytest.mark.parametrize(
+    ("own", "passed", "somebody_waits", "over"),
+    [
+        (1.0, 1.0, False, True),
+        (0.99, 1.99, True, False),
+        (0.99, 2.0, False, False),
+        (0.99, 2.0, True, True),
+        (0.125, 2.0, True, True),
+        (0.12, 1_000.0, True, False),
+    ],
+)
+def test_the_table_of_times_that_end_a_process(own, passed, somebody_waits, over):
+    assert is_over(own, passed, 1.0, somebody_waits=somebody_waits) is over
+
+
+def until_over(share, work_seconds=float("inf"), tick=TICK, somebody_waits=True):
+    """Of one event on a machine that gives its process such a share: the seconds until it is blamed."""
+    judge, waited, passed = Judge(BLOCK, TICK), 0.0, 0.0
+    judge.tick(False, ONE, (0.0, False))  # says who it is
+    while passed * share < work_seconds:
+        passed += tick
+        waited += tick * (1 - share)
+        verdict = judge.tick(False, ONE, (waited, False), elapsed_seconds=tick, somebody_waits=somebody_waits)
+        if verdict is not None:
+            return passed
+    return None
+
+
+@pytest.mark.parametrize(
+    ("share", "seconds"), [(1, 1), (1 / 2, 2), (1 / 4, 2), (1 / 16, 2), (1 / 32, 4), (1 / 64, 8)]
+)
+def test_on_a_busy_machine_others_wait_for_twice_the_limit_or_a_part_of_it_in_own_time(share, seconds):
+    assert until_over(share) == seconds
+
+
+@pytest.mark.parametrize("tick", [TICK, 2 * TICK, 3 * TICK])
+def test_a_watcher_that_is_late_itself_takes_nothing_from_own_time(tick):
+    assert until_over(1 / 8, tick=tick, somebody_waits=False) == pytest.approx(8, abs=tick)
+    assert until_over(1 / 8, tick=tick) <= 3
+
+
+@pytest.mark.parametrize("elapsed", [TICK, 10.0, 3_600.0])
+def test_a_watcher_that_stood_still_counts_a_look_and_no_more(elapsed):
+    assert counted(TICK, elapsed, 0.0) == (TICK, min(elapsed, LATE_TIMES * TICK))
+    assert counted(TICK, elapsed, elapsed) == (0.0, min(elapsed, LATE_TIMES * TICK))
+
+
+@pytest.mark.parametrize("share", [1, 1 / 4, 1 / 16, 1 / 256, 1 / 4096])
+def test_who_takes_less_than_a_part_of_the_limit_is_not_blamed_however_busy_the_machine(share):
+    assert until_over(share, work_seconds=BLOCK / OWN_PART - TICK * share) is None
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_at_random_nobody_is_blamed_before_their_time_nor_spared_after_it(seed):
     chance = random.Random(seed)
-    judge, marks, waited, counted = Judge(BLOCK, TICK), [], 0.0, []
+    judge, marks, waited, own_ticks, whole = Judge(BLOCK, TICK), [], 0.0, [], []
     for _ in range(2_000):
-        beaten, on_disk = chance.random() < 0.1, chance.random() < 0.1
+        beaten, on_disk, others = (chance.random() < part for part in (0.1, 0.1, 0.7))
         waited += (wait := chance.choice([0, 0, 0, TICK / 2, 3 * TICK]))
         mark = chance.choice([marks[-1]] * 9 + [ONE, TWO, NOBODY]) if marks else ONE
         if beaten:
-            marks, counted = [mark], []
+            marks, own_ticks, whole = [mark], [], []
         else:
             marks.append(mark)
-            counted.append(0.0 if on_disk else max(0.0, TICK - wait))
-        verdict = judge.tick(beaten, mark, (waited, on_disk))
-        own = 0.0
-        for before, now, seconds in zip(marks[-2::-1], marks[::-1], counted[::-1], strict=False):
+            own_ticks.append(0.0 if on_disk else max(0.0, TICK - wait))
+            whole.append(0.0 if on_disk else TICK)
+        verdict = judge.tick(beaten, mark, (waited, on_disk), somebody_waits=others)
+        own = passed = 0.0
+        ticks = zip(marks[-2::-1], marks[::-1], own_ticks[::-1], whole[::-1], strict=False)
+        for before, now, seconds, tick in ticks:
             if not now or before != now:
                 break
-            own += seconds
-        if own >= BLOCK + 1e-9:
+            own, passed = own + seconds, passed + tick
+        if own >= BLOCK or (others and passed >= PASSED_TIMES * BLOCK and own >= BLOCK / OWN_PART):
             assert verdict is not None
             assert verdict.mark == mark
-        elif own < BLOCK - 1e-9 and sum(counted) < STANDING_SECONDS_MAX - 1e-9:
+        elif sum(own_ticks) < STANDING_SECONDS_MAX:
             assert verdict is None
         if verdict is not None:
-            judge, marks, counted = Judge(BLOCK, TICK), [], []
+            judge, marks, own_ticks, whole = Judge(BLOCK, TICK), [], [], []
             judge.tick(True, NOBODY, (waited, False))
             marks = [NOBODY]
 

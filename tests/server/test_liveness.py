@@ -1,5 +1,7 @@
 """What hangs is ended and lives again, though nobody writes; the operator hears of it."""
 
+import asyncio
+import itertools
 import os
 import signal
 import socket
@@ -10,6 +12,7 @@ from pathlib import Path
 import dns.message
 import dns.query
 import pytest
+import uvloop
 
 from edgestead.model.counters import PAGE_BYTES, slot
 from edgestead.server import process
@@ -179,6 +182,44 @@ def test_silence_is_counted_from_the_last_sign_and_ends_in_two_signals(child, mo
 
     assert sent == [signal.SIGABRT, signal.SIGKILL]
     assert process.page(child.counters_fd).cells[slot("edge_process_silences_total")] == 1
+
+
+@pytest.mark.parametrize(("keeps_others_waiting", "looks"), [(False, 48), (True, 12)])
+def test_on_a_busy_machine_who_holds_the_lock_is_ended_by_the_time_that_passes(
+    child, monkeypatch, keeps_others_waiting, looks
+):
+    """Looks of half a second, of each of which it ran for an eighth."""
+    sent, waited = [], itertools.count(7 / 16, 7 / 16)
+    monkeypatch.setattr(child, "send", sent.append)
+    monkeypatch.setattr(process, "waits_of", lambda pid: (next(waited), False))
+    child.keeps_others_waiting = keeps_others_waiting
+    hears(child, ["beat"])
+
+    count = next(number for number in itertools.count(1) if child.end_if_silent(0.5))
+
+    assert count == looks
+    assert sent == [signal.SIGABRT]
+
+
+def test_whether_somebody_waits_for_a_loop_is_known_while_it_stands_still():
+    """Asked from its own callback: where it does not turn, whoever asks."""
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        looks_for_work = process.looks_for_work(loop)
+        ours, theirs = socket.socketpair()
+        _, writer = await asyncio.open_unix_connection(sock=ours)
+        await asyncio.sleep(0)
+        before = looks_for_work()
+        theirs.send(b"?")
+        during = looks_for_work()
+        await asyncio.sleep(0.01)
+        after = looks_for_work()
+        writer.close()
+        theirs.close()
+        return before, during, after
+
+    assert uvloop.run(main()) == (False, True, False)
 
 
 def test_of_very_many_steps_a_line_is_said_now_and_then(monkeypatch):

@@ -10,13 +10,15 @@ import faulthandler
 import gc
 import mmap
 import os
+import select
 import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -180,6 +182,16 @@ def waits_of(pid: int) -> tuple[float, bool]:
     except (OSError, IndexError, ValueError):
         return 0.0, False
     return waited_ns / 1e9, state == "D"
+
+
+def looks_for_work(loop: Any) -> Callable[[], bool]:
+    """Tells, from any thread, whether a socket of the loop is ready: somebody waits for it to turn.
+
+    The descriptor by which libuv asks the kernel for its events can itself be asked whether there are any.
+    """
+    ready = select.poll()
+    ready.register(loop._get_backend_id(), select.POLLIN)
+    return lambda: bool(ready.poll(0))
 
 
 def resident_bytes() -> int:

@@ -7,13 +7,14 @@ User code that computes, or calls something that blocks, stops every object of i
 
                      one mark, tick after tick         another mark, or none
     turning ───────► held, by that object ──┐        ┌─► standing ──────────────────┐
-       ▲                     │ BLOCK LIMIT ─┼► end   │      │ STANDING_SECONDS_MAX ──┼► end, nobody to blame
+       ▲                     │ OVERDUE ─────┼► end   │      │ STANDING_SECONDS_MAX ──┼► end, nobody to blame
        └──── a beat ─────────┴──────────────┼────────┴──────┘                        │
                                             └─ the mark goes on ─────────────────────┘
 
-A tick is worth its usual length, less the time that the loop's thread waited for a processor, and nothing
-while it waits for the disk: a busy machine and a slow disk are no object's doing. Many events in one turn of
-the loop are many marks, so none of them is blamed for the others.
+A tick is worth its usual length at most, less the time that the loop's thread waited for a processor, and
+nothing while it waits for the disk: a busy machine and a slow disk are no object's doing. While others wait
+for the loop, the whole tick counts, too, for who has had a part of the limit (`model.overdue`). Many events
+in one turn of the loop are many marks, so none of them is blamed for the others.
 
 C code that also keeps the interpreter's lock stops this thread too, and no other code of ours runs in the
 process then: somebody outside hears the ticks, and ends it.
@@ -28,9 +29,11 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable
+from time import monotonic
 from types import FrameType
 from typing import NamedTuple
 
+from edgestead.model.overdue import counted, is_over
 from edgestead.objects.runtime.classes import StatefulObject
 from edgestead.store.objectlog import ObjectRef
 
@@ -58,22 +61,37 @@ class Judge:
 
     def __init__(self, block_seconds: float, tick_seconds: float) -> None:
         self._block_seconds, self._tick_seconds = block_seconds, tick_seconds
-        self._held = self._standing = 0.0
+        self._held = self._passed = self._standing = 0.0
         self._mark, self._waited_seconds = 0, 0.0
 
-    def tick(self, has_beaten: bool, mark: int, waits: Waits) -> Verdict | None:
-        """Look once."""
+    def tick(
+        self,
+        has_beaten: bool,
+        mark: int,
+        waits: Waits,
+        *,
+        elapsed_seconds: float | None = None,
+        somebody_waits: bool = False,
+    ) -> Verdict | None:
+        """Look once, so long after the last time; a tick, if that is not said.
+
+        `somebody_waits`: there is something that the loop would turn to now.
+        """
         waited_seconds, on_disk = waits
         waited, self._waited_seconds = waited_seconds - self._waited_seconds, waited_seconds
         before, self._mark = self._mark, mark
         if has_beaten:
-            self._held = self._standing = 0.0
+            self._held = self._passed = self._standing = 0.0
             return None
-        counted = 0.0 if on_disk else max(0.0, self._tick_seconds - waited)
-        self._standing += counted
-        self._held = self._held + counted if mark and mark == before else 0.0
-        if self._held >= self._block_seconds:
-            return Verdict(mark, f"blocked its process for {self._block_seconds:g} s")
+        elapsed = self._tick_seconds if elapsed_seconds is None else elapsed_seconds
+        own, passed = (0.0, 0.0) if on_disk else counted(self._tick_seconds, elapsed, waited)
+        self._standing += own
+        if mark and mark == before:
+            self._held, self._passed = self._held + own, self._passed + passed
+        else:
+            self._held = self._passed = 0.0
+        if is_over(self._held, self._passed, self._block_seconds, somebody_waits=somebody_waits):
+            return Verdict(mark, f"blocked its process for {max(self._block_seconds, self._passed):g} s")
         if self._standing >= max(2 * self._block_seconds, STANDING_SECONDS_MAX):
             return Verdict(0, f"kept its process from everything else for {self._standing:.0f} s")
         return None
@@ -106,12 +124,16 @@ class Growth:
 
 
 class Process(NamedTuple):
-    """What is looked at. `mark` and `who` are the stage's; `waits` are those of the loop's thread."""
+    """What is looked at. `mark` and `who` are the stage's; `waits` are those of the loop's thread.
+
+    `somebody_waits`: whether the loop would find anything to do if it turned now.
+    """
 
     mark: Callable[[], int]
     who: Callable[[int], ObjectRef | None]
     waits: Callable[[], Waits]
     resident_bytes: Callable[[], int]
+    somebody_waits: Callable[[], bool] = lambda: False
 
 
 class Watchdog:
@@ -154,11 +176,19 @@ class Watchdog:
         self._timer = self._loop.call_later(self._seconds / 2, self._beat)
 
     def _watch(self) -> None:
+        looked = monotonic()
         while not self._ended.wait(self._seconds):
+            before, looked = looked, monotonic()
             self._ticked()
             beaten, self._beaten = self._beaten, False
             mark = self._process.mark()
-            verdict = self._judge.tick(beaten, mark, self._process.waits())
+            verdict = self._judge.tick(
+                beaten,
+                mark,
+                self._process.waits(),
+                elapsed_seconds=looked - before,
+                somebody_waits=self._process.somebody_waits(),
+            )
             verdict = verdict or self._growth.tick(self._process.resident_bytes(), mark)
             if verdict is not None:
                 self._over(verdict._replace(words=f"{self._culprit(verdict.mark)} {verdict.words}"))

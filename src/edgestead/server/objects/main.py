@@ -195,6 +195,7 @@ async def _live(
         host.stage.who,
         partial(process.waits_of, os.getpid()),
         process.resident_bytes,
+        process.looks_for_work(loop),
     )
     watchdog = Watchdog(
         loop,

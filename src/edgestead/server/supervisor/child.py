@@ -23,6 +23,7 @@ import msgspec
 from edgestead.config import Config
 from edgestead.feed.stillness import Stillness, work_of
 from edgestead.model.counters import Page, slot
+from edgestead.model.overdue import counted, is_over
 from edgestead.model.seldom import Seldom
 from edgestead.server import process
 from edgestead.server.messages import Start
@@ -91,6 +92,7 @@ class Child:
         self.counters_fd = counters_fd
         self.silence_seconds_max = silence_seconds_max
         self.still_seconds_max = math.inf  # the same for one that does nothing at all meanwhile
+        self.keeps_others_waiting = False  # whether its silence is also counted by the time that passes
         self._module = module
         self._make_start, self._make_place = make_start, make_place
         self.spare = spare
@@ -115,6 +117,7 @@ class Child:
         self.doing, self.steps = "", 0  # what it does before it is ready, and how often it said so
         self._stops = Seldom(now=now)  # who stops one process a thousand times a second fills no log
         self._silent_seconds: float | None = None  # None until the first sign of this life
+        self._passed_seconds = 0.0  # since its last sign, with what it waited for
         self._silence_allowed, self._waited_seconds = silence_seconds_max, 0.0
         self._stillness = Stillness()
         self._ends_of_silence = iter(ENDS_OF_SILENCE)
@@ -164,7 +167,7 @@ class Child:
         self._counters.add(_STARTS)
         self.lives += 1
         self._unread, self.is_ready, self.is_hung_up, self.reason = b"", False, False, ""
-        self.doing, self.steps, self._silent_seconds = "", 0, None
+        self.doing, self.steps, self._silent_seconds, self._passed_seconds = "", 0, None, 0.0
         self._silence_allowed, self._waited_seconds = self.silence_seconds_max, 0.0
         self._ends_of_silence = iter(ENDS_OF_SILENCE)
 
@@ -241,7 +244,7 @@ class Child:
             if line == process.READY or (line == process.WAITING and self._make_place is None):
                 self.is_ready = True
             elif line == process.BEAT:
-                self._silent_seconds = 0.0
+                self._silent_seconds = self._passed_seconds = 0.0
             elif line.startswith(process.DOING):
                 self.doing = line.removeprefix(process.DOING).decode("utf-8", "replace")
                 self.steps += 1
@@ -249,18 +252,24 @@ class Child:
                 self.reason = line.removeprefix(process.FAILED).decode("utf-8", "replace")
         return lines
 
-    def end_if_silent(self, seconds: float) -> str:
-        """Count so much of the watcher's time. Why the process is ended for its silence; empty if it is not.
+    def end_if_silent(self, seconds: float, elapsed_seconds: float | None = None) -> str:
+        """Count a look of a watcher who looks so often. Why the process is ended; empty if it is not.
 
-        What it waited for a processor or waits for a disk is not its silence.
+        `elapsed_seconds` have gone by since the last look, if that is not as usual.
+        What it waited for a processor or waits for a disk is not its silence; for one that may keep others
+        waiting as long as it likes that has an end (`model.overdue`).
         """
         if self._silent_seconds is None:
             return ""
         waited_seconds, on_disk = process.waits_of(self.pid)
         waited, self._waited_seconds = waited_seconds - self._waited_seconds, waited_seconds
-        self._silent_seconds += 0.0 if on_disk else max(0.0, seconds - waited)
-        is_still = self._is_still(seconds)
-        if self._silent_seconds < self._silence_allowed and not is_still:
+        elapsed = seconds if elapsed_seconds is None else elapsed_seconds
+        own, passed = (0.0, 0.0) if on_disk else counted(seconds, elapsed, waited)
+        self._silent_seconds, self._passed_seconds = self._silent_seconds + own, self._passed_seconds + passed
+        is_still, others_wait = self._is_still(seconds), self.keeps_others_waiting
+        if not is_still and not is_over(
+            self._silent_seconds, self._passed_seconds, self._silence_allowed, somebody_waits=others_wait
+        ):
             return ""
         self._silence_allowed += process.BEAT_SECONDS
         end = next(self._ends_of_silence, None)

@@ -194,6 +194,7 @@ class Estate:
             spare,
         )
         child.still_seconds_max = objects_estate.still_seconds(self._config)
+        child.keeps_others_waiting = True  # whoever holds the interpreter's lock there runs users' code
         return child
 
     @property

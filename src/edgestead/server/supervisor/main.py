@@ -72,6 +72,7 @@ class Supervisor:
         self._announce = announce
         self._notify = notify
         self._loop = Loop(time.monotonic)
+        self._looked_at: float | None = None  # for silence
         self._stages_left: list[list[Child]] = []
         self._waiting: set[str] = set()  # children between two lives
         self._addresses = ""
@@ -136,13 +137,17 @@ class Supervisor:
         self._loop.after(self._estate.renew_keys(), self._renew_keys)
 
     def _look_for_silence(self) -> None:
-        """Each look counts as the usual time between two: nobody is blamed while this process stood still."""
+        """Each look counts as the usual time between two at most: nobody is blamed while this process stood
+        still.
+        """
         seconds = min(
             process.CONTROL_BEAT_SECONDS, *(c.silence_seconds_max / LOOKS for c in self._estate.children)
         )
         self._loop.after(seconds, self._look_for_silence)
+        now = time.monotonic()
+        elapsed, self._looked_at = now - (self._looked_at or now - seconds), now
         for child in self._estate.children:
-            if not self._is_ending and (words := child.end_if_silent(seconds)):
+            if not self._is_ending and (words := child.end_if_silent(seconds, elapsed)):
                 _log.error("%s (pid %d) %s: killed", child.name, child.pid, words)
 
     def _continue_stopped(self) -> None:
