@@ -16,6 +16,7 @@ from edgestead.health.facts import (
     LateZone,
     Past,
     Sink,
+    TroubledCatalog,
 )
 from edgestead.health.rows import SUBJECTS_MAX, Board, levels
 
@@ -89,6 +90,14 @@ NOT_WELL = [
     (
         {"zones_held": (HeldZone("a.example", "no key"),)},
         *("restored-zones/a.example", "warn", "serial of the backup, so its secondaries may not"),
+    ),
+    (
+        {"catalogs_troubled": (TroubledCatalog("cat.example", "it is broken", 2, "b.example: no"),)},
+        *("catalogs/cat.example", "warn", "the catalog cat.example is not taken: it is broken"),
+    ),
+    (
+        {"catalogs_troubled": (TroubledCatalog("cat.example", "", 2, "b.example: no"),)},
+        *("catalogs/cat.example", "warn", "2 zones of the catalog cat.example cannot be served: b.example"),
     ),
     ({"certificates_fault": "gone"}, "certificates", "fail", "gone"),
     ({"clock_back_seconds": 90.0}, "clock", "warn", "set back by 90 s"),

@@ -93,6 +93,8 @@ BODIES = {
     "PUT outgoing": {"name": "out", "peers": []},
     "POST peers": {"name": "primary", "ip": "192.0.2.1"},
     "PUT peers": {"name": "primary", "ip": "192.0.2.1"},
+    "POST catalogs": {"name": "other.matrix.test", "peers": []},
+    "PUT catalogs": {"peers": []},
     "PUT catalog": {"name": "catalog.matrix.test", "groups": ["first"]},
     "POST purge_cache": {"purge_everything": True},
     "POST accounts": {"name": "new"},
@@ -111,6 +113,9 @@ REFUSED = {
     },
     "DELETE /memberships/{membership_id}": (400, 1001),
     "POST /zones/{zone_id}/dnssec/roll": (400, 1001),  # of a zone that is not signed
+    "POST /accounts/{account_id}/secondary_dns/catalogs": (400, 9610),  # without a peer
+    "PUT /accounts/{account_id}/secondary_dns/catalogs/{catalog_id}": (400, 9610),
+    "POST /zones/{zone_id}/secondary_dns/keep": (400, 9611),  # of a zone that no catalog made
     **{  # of a zone that is full
         f"{method} /zones/{{zone_id}}/secondary_dns/{what}": (400, 9607)
         for what in ("incoming", "force_axfr")
@@ -145,8 +150,11 @@ def known(api, zone_id, www):
     acls = f"/accounts/{CREDENTIALS.account_id}/secondary_dns/acls"
     api.post(f"/zones/{zone_id}/secondary_dns/outgoing", {"peers": []})
     api.post(f"/zones/{zone_id}/secondary_dns/outgoing/enable", {})
+    producer = api.post(tsigs.replace("tsigs", "peers"), {"name": "producer", "ip": "192.0.2.1"}).result["id"]
+    followed = {"name": "followed.test.example", "peers": [producer]}
     values = {
         "zone_id": zone_id,
+        "catalog_id": api.post(tsigs.replace("tsigs", "catalogs"), followed).result["id"],
         "dns_record_id": www.rpartition("/")[2],
         "account_id": CREDENTIALS.account_id,
         "namespace": namespace,

@@ -192,6 +192,18 @@ def _restored_zones(facts: Facts) -> Iterator[Finding]:
         yield Finding("warn", words, step, zone)
 
 
+def _catalogs(facts: Facts) -> Iterator[Finding]:
+    step = "`edgecli dns catalog members {name}` says more; its zones stay as they were."
+    for name, problem, refused, example in facts.catalogs_troubled:
+        if problem:
+            words = f"the catalog {name} is not taken: {problem}"
+            yield Finding("warn", words, step.format(name=name), name)
+        elif refused:
+            zones = "a zone" if refused == 1 else f"{refused} zones"
+            words = f"{zones} of the catalog {name} cannot be served: {example}"
+            yield Finding("warn", words, step.format(name=name), name)
+
+
 def _clock(facts: Facts) -> Iterator[Finding]:
     step = "Run one time service (systemd-timesyncd, chrony); tokens, certificates and alarms depend on it."
     if facts.clock_behind_seconds >= CLOCK_AHEAD_SECONDS:
@@ -305,6 +317,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check("certificates", "name", "no certificate ends within three weeks", _certificates),
     Check("secondary-zones", "zone", "every secondary zone is as its primary has it", _secondary_zones),
     Check("restored-zones", "zone", "no zone waits for what follows a restore", _restored_zones),
+    Check("catalogs", "catalog", "every catalog that is followed was taken whole", _catalogs),
     Check("clock", "", "the clock goes forward", _clock),
     Check("targets", "", "every target of a flattened alias is known", _targets),
     Check("quarantine", "", "no stateful object is in quarantine", _quarantine),

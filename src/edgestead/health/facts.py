@@ -66,6 +66,15 @@ class HeldZone(NamedTuple):
     problem: str
 
 
+class TroubledCatalog(NamedTuple):
+    """A catalog that is followed and was not taken (`problem`), or `refused` members of it were not."""
+
+    name: str
+    problem: str
+    refused: int
+    example: str
+
+
 class Past(NamedTuple):
     """The past that one process of stateful objects keeps. `bytes_max` 0 is no limit."""
 
@@ -108,6 +117,7 @@ class Facts:
     orders_failed: tuple[FailedOrder, ...] = ()
     zones_late: tuple[LateZone, ...] = ()
     zones_held: tuple[HeldZone, ...] = ()
+    catalogs_troubled: tuple[TroubledCatalog, ...] = ()
     clock_back_seconds: float = 0.0  # how far it stepped back, within the last hour
     clock_behind_seconds: float = 0.0  # the newest file of the data folder is so far in the future
     managed_ruleset: bool = True

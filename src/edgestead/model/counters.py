@@ -70,6 +70,7 @@ HEALTH_CHECKS = (  # in the order of `health.checks`
     "certificates",
     "secondary-zones",
     "restored-zones",
+    "catalogs",
     "clock",
     "targets",
     "quarantine",

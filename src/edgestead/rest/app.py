@@ -30,6 +30,7 @@ from edgestead.rest.routes import (  # noqa: F401 - importing them fills ROUTES
     dns_records,
     dns_settings,
     ended,
+    followed_catalogs,
     health,
     history,
     ips,

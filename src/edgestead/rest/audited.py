@@ -20,6 +20,8 @@ VERBS = {  # the last segment of a path that is no resource
     "force_axfr": "transfer",
     "import": "import",
     "invitation": "invite",
+    "keep": "keep",
+    "refresh": "refresh",
     "restore": "restore",
     "undo": "undo",
     "value": "roll",
@@ -27,6 +29,7 @@ VERBS = {  # the last segment of a path that is no resource
 RESOURCES = {  # a segment of a path, and what one of them is called
     "accounts": "account",
     "catalog": "catalog",
+    "catalogs": "followed_catalog",
     "incoming": "incoming_transfer",
     "peers": "peer",
     "custom_ns": "name_server",

@@ -81,6 +81,7 @@ _TAGS = {
     "dns_records": "DNS records",
     "dns_settings": "DNS settings",
     "ended": "ended by a date",
+    "followed_catalogs": "secondaries",
     "ips": "addresses of the edge",
     "kv_bulk": "key-value",
     "kv_namespaces": "key-value",

@@ -24,6 +24,7 @@ from edgestead.model.times import six_digits
 from edgestead.store.control import Reader, Transaction
 from edgestead.tables import audit
 from edgestead.tables.audit import AuditRow, FoundRow, Wanted
+from edgestead.tables.zones import ZoneRow
 
 FORGOTTEN_ROWS_MAX = 500  # deleted in one transaction: about 5 ms of the writer's time
 ROW_OCTETS = 180  # of a row and its entries of indexes, beside its texts
@@ -159,6 +160,34 @@ def note_command(tx: Transaction, now_us: int, action: str, resource_type: str, 
     """A command of the machine's operator that is no request."""
     nobody = (None, "account", None, None, OPERATOR, "", None, None, None, None, "edgecli")
     write(tx, AuditRow(now_us, *nobody, action, resource_type, resource_id, None, None, "", 0))
+
+
+def note_zone(tx: Transaction, now_us: int, zone: ZoneRow, action: str, interface: str) -> None:
+    """What the server did to a zone of an account because something followed from what it was told."""
+    named = _text({"id": zone.id, "name": zone.name})
+    was, became = (named, None) if action == "delete" else (None, named)
+    row = AuditRow(
+        made_us=now_us,
+        account_id=zone.account_id,
+        scope="zone",
+        zone_id=zone.id,
+        zone_name=zone.name,
+        actor_kind="account",
+        actor_id=zone.account_id,
+        actor_email=None,
+        token_id=None,
+        address=None,
+        network=None,
+        interface=interface,
+        action=action,
+        resource_type="zone",
+        resource_id=zone.id,
+        was=was,
+        became=became,
+        request_id="",
+        octets=0,
+    )
+    write(tx, row)
 
 
 def write(tx: Transaction, row: AuditRow) -> None:

@@ -1,7 +1,7 @@
 """`edgecli dns catalog`: a zone that lists the others, so that secondaries need no configuration for each.
 
 Owns  arguments, options and output; the lines of configuration of the secondaries.
-Not   the catalog's content: the server keeps it.
+Not   the catalog's content: the server keeps it; catalogs that are followed (`cli.zone.followed`).
 """
 
 from typing import Final
@@ -20,9 +20,11 @@ ACCOUNT = click.option(
 )
 
 
-@click.group(short_help="List all zones in a catalog zone, which secondaries follow.")
+@click.group(
+    short_help="Zones that list others: for secondaries to follow, and those that are followed here."
+)
 def catalog() -> None:
-    """List all zones of an account in a catalog zone (RFC 9432).
+    """List all zones of an account in a catalog zone (RFC 9432), or follow the catalog of another server.
 
     A secondary that follows the catalog serves each zone as soon as it is made, and forgets it when it is
     deleted, without a change of its configuration. The catalog is given to those who may transfer
@@ -31,6 +33,7 @@ def catalog() -> None:
     \b
       edgecli dns catalog on
       edgecli dns catalog config knot 192.0.2.1
+      edgecli dns catalog follow catalog.example 192.0.2.9
     """
 
 

@@ -19,6 +19,7 @@ from edgestead.cli.target import JSON, Command, Json, api, pages, zone_first, zo
 from edgestead.cli.zone.catalog import catalog
 from edgestead.cli.zone.dns_key import key
 from edgestead.cli.zone.dnssec import dnssec
+from edgestead.cli.zone.followed import COMMANDS as OF_FOLLOWED
 from edgestead.cli.zone.secondary import secondary
 
 if TYPE_CHECKING:
@@ -306,3 +307,7 @@ def _rcode(number: int) -> str:
     import dns.rcode
 
     return dns.rcode.to_text(dns.rcode.Rcode.make(number))
+
+
+for _command in OF_FOLLOWED:
+    catalog.add_command(_command)

@@ -50,7 +50,7 @@ def add(name: str, primaries: tuple[str, ...], key_name: str | None, as_json: bo
     server = api()
     account = account_of(server, None)
     key_id = one_key(key_name, account)["id"] if key_name else None
-    peers = [_peer(server, account, primary, key_id) for primary in primaries]
+    peers = [peer_at(server, account, primary, key_id) for primary in primaries]
     body = {"name": name, "type": "secondary", "account": {"id": account}}
     made = server.call("POST", "/zones", json_body=body, repeat=False)["result"]
     path = f"/zones/{made['id']}/secondary_dns/incoming"
@@ -99,7 +99,7 @@ def transfer(zone: str | None, as_json: bool) -> None:
     show_lines({"id": found["id"]}, words, as_json=as_json)
 
 
-def _peer(server: Any, account: str, place: str, key_id: str | None) -> str:
+def peer_at(server: Any, account: str, place: str, key_id: str | None) -> str:
     """The id of the account's peer at a place with that key, which is made if there is none."""
     ip, at, port_text = place.partition("@")
     if at and not port_text.isdigit():

@@ -9,11 +9,14 @@ Not   zones themselves (`model.refusals.zone`).
     ├── PeerInUse        9604
     ├── IncomingRefused  9606
     ├── NotSecondary     9607
-    └── ZoneIsSecondary  9608
+    ├── ZoneIsSecondary  9608
+    ├── FollowedRefused  9610
+    └── NoMember         9611
     NotFound (404)
     ├── CatalogNotFound  9600
     ├── PeerNotFound     9602
-    └── IncomingNotFound 9605
+    ├── IncomingNotFound 9605
+    └── FollowedNotFound 9609
 """
 
 from edgestead.model.refusals import BadRequest, NotFound
@@ -62,3 +65,15 @@ class ZoneIsSecondary(BadRequest):
         "{name} is a secondary zone: {what} at its primary. Here a name can only be proxied,"
         " with the DNS setting secondary_overrides on.",
     )
+
+
+class FollowedNotFound(NotFound):
+    code, wording = 9609, "The account follows no catalog with this id."
+
+
+class FollowedRefused(BadRequest):
+    code, wording = 9610, "The catalog cannot be followed so: {reason}"
+
+
+class NoMember(BadRequest):
+    code, wording = 9611, "No catalog that is followed made {name}: it stays by itself."

@@ -38,7 +38,7 @@ class TooManyTsigs(BadRequest):
 class TsigInUse(BadRequest):
     """Without it the peer's zones would be transferred no longer, and expire."""
 
-    code, wording = 1001, "Transfers from the peer {peer} are signed with this key: change that peer first."
+    code, wording = 1001, "Transfers from {peer} are signed with this key: change that first."
 
 
 class TsigSealed(Unavailable):

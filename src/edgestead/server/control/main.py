@@ -35,7 +35,7 @@ from edgestead.rest.log import BatchedLog
 from edgestead.rest.quota import Quota
 from edgestead.server import credentials, process, seal, stores
 from edgestead.server.alerts import state_file as alerts_state
-from edgestead.server.control import authorities, first_account, restoring, secondaries
+from edgestead.server.control import authorities, first_account, followed, restoring, secondaries
 from edgestead.server.control import managed as managed_part
 from edgestead.server.control.certificates import CertificatesPart
 from edgestead.server.control.dashboard import Dashboard
@@ -201,6 +201,7 @@ class Control:
             kept_certificates=self._certificates.kept,
             late_zones=lambda: secondaries.late(self._data, _now_us()),
             held_zones=lambda: restoring.held(self._data),
+            troubled_catalogs=lambda: followed.troubled(self._data),
             say=status.health,
             now_us=_now_us,
         )

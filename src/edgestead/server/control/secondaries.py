@@ -1,7 +1,7 @@
 """Secondary zones of this server: asked for when they are due, in the background.
 
 Owns  the rounds, how many transfers run at a time, their counts and log lines.
-Not   a transfer (`server.control.incoming`); what becomes of it (`usecases.zone.secondary`).
+Not   a transfer (`server.control.asking`); what becomes of it (`usecases.zone.secondary`).
 
 No query and no request waits for this.
 """
@@ -9,21 +9,16 @@ No query and no request waits for this.
 import asyncio
 import logging
 from collections.abc import Callable, Collection
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
-import msgspec
-
-from edgestead.dns.tsig import Key
 from edgestead.health.facts import LateZone
 from edgestead.model import names
 from edgestead.model.call import Call
 from edgestead.model.counters import Page, slot
-from edgestead.model.refusals.tsig import TsigSealed
-from edgestead.server.control import incoming
+from edgestead.server.control import asking
+from edgestead.server.control.asking import Asking, Fetch, ask
 from edgestead.server.control.incoming import Found
-from edgestead.server.control.signers import signer
 from edgestead.store.control import Reader, Transaction
 from edgestead.usecases.platform import Platform
 from edgestead.usecases.zone import secondary
@@ -35,7 +30,6 @@ LATE_MAX: Final = 100  # zones in the health of the server
 PART_PAUSE_SECONDS: Final = 0.02  # between two parts of a large one: writes of clients pass
 
 T = TypeVar("T")
-Fetch = Callable[[Peer, bytes, int | None, Callable[[], frozenset[Rr]], bool, Key | None], Found]
 log = logging.getLogger(__name__)
 _TAKEN = slot("edge_dns_transfers_in_total", "taken")
 _CURRENT = slot("edge_dns_transfers_in_total", "current")
@@ -50,17 +44,6 @@ class Data(Protocol):
     async def read_long(self, fn: Callable[[Reader], T], /) -> T: ...
 
     async def write(self, fn: Callable[[Transaction], T], /) -> T: ...
-
-
-def ask(
-    peer: Peer,
-    apex: bytes,
-    serial: int | None,
-    present: Callable[[], frozenset[Rr]],
-    whole: bool,
-    key: Key | None,
-) -> Found:
-    return incoming.fetch(peer, apex, serial, present, whole=whole, key=key)
 
 
 def late(data: Data, now_us: int) -> tuple[LateZone, ...]:
@@ -88,7 +71,7 @@ class Secondaries:
         self._fetch = fetch
         self._heard = heard
         self._told: set[str] = set()
-        self._threads = ThreadPoolExecutor(TRANSFERS_MAX, "transfer-in")
+        self._asking = Asking(platform, fetch, threads=TRANSFERS_MAX)
         self._running: dict[str, asyncio.Task[None]] = {}
 
     async def poll(self) -> None:
@@ -120,7 +103,7 @@ class Secondaries:
     def close(self) -> None:
         for running in self._running.values():
             running.cancel()
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._asking.close()
 
     def _forget(self, zone_id: str, _: object) -> None:
         del self._running[zone_id]
@@ -132,7 +115,7 @@ class Secondaries:
                 await self._take(task, await self._found(task, peer))
                 return
             except (Unfit, OSError) as error:
-                problems.append(f"{peer.name}: {_words(error)}")
+                problems.append(f"{peer.name}: {asking.words(error)}")
             except Exception:
                 log.warning("what %s gave for zone %s was not taken", peer.name, task.name, exc_info=True)
                 problems.append(f"{peer.name}: what it gave could not be written here; the log says more")
@@ -143,33 +126,11 @@ class Secondaries:
         await self._data.write(lambda tx: secondary.failed(self._call(), tx, task, problem))
 
     async def _found(self, task: Task, peer: Peer) -> Found:
-        apex, loop = names.wire_from_text(task.name), asyncio.get_running_loop()
-
         def present() -> frozenset[Rr]:
             return self._data.read(lambda reader: secondary.present(reader, task))
 
-        key = self._key(task, peer)
-        once = partial(self._fetch, peer, apex, task.state.serial, present)
-        try:
-            return await loop.run_in_executor(self._threads, once, task.state.whole, key)
-        except Unfit:  # of changes alone: a primary that cannot do it right may give the whole zone
-            if task.state.whole or task.state.serial is None or not peer.ixfr_enable:
-                raise
-            without_changes = msgspec.structs.replace(peer, ixfr_enable=False)
-            again = partial(self._fetch, without_changes, apex, task.state.serial, present)
-            return await loop.run_in_executor(self._threads, again, False, key)
-
-    def _key(self, task: Task, peer: Peer) -> Key | None:
-        """What the transfer is signed with. Raises Unfit: without a key that is wanted nothing is asked."""
-        if peer.tsig_id is None:
-            return None
-        row = task.keys.get(peer.tsig_id)
-        if row is None:
-            raise Unfit("the TSIG key that it wants is gone")
-        try:
-            return signer(self._platform, row)
-        except TsigSealed as refusal:
-            raise Unfit(refusal.message) from None
+        apex, state = names.wire_from_text(task.name), task.state
+        return await self._asking.found(peer, task.keys, apex, state.serial, present, whole=state.whole)
 
     async def _take(self, task: Task, found: Found) -> None:
         if found is None:
@@ -188,9 +149,3 @@ class Secondaries:
 
     def _write(self, task: Task, changes: Changes, start: int, tx: Transaction) -> int:
         return secondary.take(self._call(), tx, self._platform, task, changes, start)
-
-
-def _words(error: Exception) -> str:
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
-    return error.strerror or str(error) if isinstance(error, OSError) else str(error)

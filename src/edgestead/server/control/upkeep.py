@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from edgestead.config import Address
 from edgestead.model.call import Actor, Call, Profile
 from edgestead.model.counters import Page
-from edgestead.server.control import parents, restoring, secondaries, signatures
+from edgestead.server.control import followed, parents, restoring, secondaries, signatures
+from edgestead.server.control.followed import FollowedCatalogs
 from edgestead.server.control.parents import Parents
 from edgestead.server.control.restoring import Restoring
 from edgestead.server.control.secondaries import Secondaries
@@ -50,7 +51,9 @@ class Upkeep:
         self._signatures = Signatures(data, platform, self.call)
         self._parents = Parents(data, platform, self.call, lambda: parents.resolver_at(resolver))
         self._restoring = Restoring(data, platform, self.call)
-        self._secondaries = Secondaries(data, platform, page, self.call, heard=heard)
+        self._followed = FollowedCatalogs(data, platform, self.call)
+        self._heard = heard
+        self._secondaries = Secondaries(data, platform, page, self.call, heard=self._hear)
         self._started = False
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -64,6 +67,7 @@ class Upkeep:
                 self._sign,
                 self._ask_parents,
                 self._transfer,
+                self._follow,
             )
         ]
 
@@ -72,6 +76,7 @@ class Upkeep:
             task.cancel()
         self._targets.close()
         self._secondaries.close()
+        self._followed.close()
 
     async def _refresh(self) -> float:
         """Some names of one zone that waits."""
@@ -102,6 +107,17 @@ class Upkeep:
     async def _transfer(self) -> float:
         await self._secondaries.poll()
         return secondaries.POLL_SECONDS
+
+    async def _follow(self) -> float:
+        """A catalog of another name server, and the zones that it lists."""
+        await self._followed.poll()
+        return followed.POLL_SECONDS
+
+    def _hear(self) -> Collection[Notice]:
+        """A NOTIFY is of a zone or of a catalog: who hears decides."""
+        notices = self._heard()
+        self._followed.hear(notices)
+        return notices
 
     def call(self) -> Call:
         """Nobody called: no history is written of what no record changed."""

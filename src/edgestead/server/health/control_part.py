@@ -27,6 +27,7 @@ from edgestead.health.facts import (
     LateZone,
     Past,
     Sink,
+    TroubledCatalog,
 )
 from edgestead.health.rows import Board, Row, levels, worst
 from edgestead.model.counters import Page, slot
@@ -97,7 +98,8 @@ class HealthPart:
     """Make, open and close it on control's loop.
 
     `set_levels` brings gauges up to date that are read from tables; `say` gets the server's state in a line
-    when it changes. `kept_certificates`, `late_zones` and `held_zones` are called on a thread.
+    when it changes. `kept_certificates`, `late_zones`, `held_zones` and `troubled_catalogs` are called on a
+    thread.
     """
 
     def __init__(
@@ -115,6 +117,7 @@ class HealthPart:
         kept_certificates: Callable[[], Kept],
         late_zones: Callable[[], tuple[LateZone, ...]],
         held_zones: Callable[[], tuple[HeldZone, ...]],
+        troubled_catalogs: Callable[[], tuple[TroubledCatalog, ...]],
         say: Callable[[str], None],
         now_us: Callable[[], int],
     ) -> None:
@@ -134,6 +137,8 @@ class HealthPart:
         self._zones_late: tuple[LateZone, ...] = ()
         self._held_zones = held_zones
         self._zones_held: tuple[HeldZone, ...] = ()
+        self._troubled_catalogs = troubled_catalogs
+        self._catalogs_troubled: tuple[TroubledCatalog, ...] = ()
         self._say = say
         self._now_us = now_us
         self._words = LastWords(start.last_words_fd)
@@ -201,6 +206,7 @@ class HealthPart:
             orders_failed=self._kept.failed,
             zones_late=self._zones_late,
             zones_held=self._zones_held,
+            catalogs_troubled=self._catalogs_troubled,
             clock_back_seconds=self._clock.back_seconds,
             clock_behind_seconds=self._clock.behind_seconds,
             managed_ruleset=self._has_managed_ruleset,
@@ -235,6 +241,7 @@ class HealthPart:
         self._kept = self._kept_certificates()
         self._zones_late = self._late_zones()
         self._zones_held = self._held_zones()
+        self._catalogs_troubled = self._troubled_catalogs()
         self._note = backup_note.read(self._folder)
         self._disk_bytes = shutil.disk_usage(self._folder).total
         failing = any(page.cells[_SINKS_FAILING] for page in self._pages.values())

@@ -60,7 +60,7 @@ def put(call: Call, tx: Transaction, account_id: str, body: CatalogBody) -> Cata
     present = catalogs.of_account(tx, account_id)
     if present is not None and present.name == name:
         return show(tx, account_id)
-    if _is_in_a_zone(tx, name) or catalogs.is_taken(tx, name):
+    if is_in_a_zone(tx, name) or catalogs.is_taken(tx, name):
         reason = f"{name} is the name of a zone or of another catalog, or a name in a zone."
         raise CatalogRefused(reason=reason, pointer="/name")
     if account.zone_count > limits.CATALOG_MEMBERS_MAX:
@@ -103,7 +103,8 @@ def put_member(call: Call, tx: Transaction, zone_id: str, body: MemberBody) -> M
     return show_member(tx, zone_id)
 
 
-def _is_in_a_zone(reader: Reader, name: str) -> bool:
+def is_in_a_zone(reader: Reader, name: str) -> bool:
+    """Whether a zone of this server has this name, or one above it."""
     while name:
         if zones.name_is_taken(reader, name):
             return True

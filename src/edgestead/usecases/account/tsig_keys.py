@@ -36,6 +36,7 @@ from edgestead.usecases.access.authorise import Identity
 from edgestead.usecases.lookup import account_of
 from edgestead.usecases.platform import Platform
 from edgestead.usecases.record.updates import Rights
+from edgestead.usecases.serving import followed
 from edgestead.usecases.zone import secondary
 
 _read_rights = msgspec.json.Decoder(Rights).decode
@@ -154,6 +155,9 @@ def delete(tx: Transaction, account_id: str, id_: str) -> None:
     for peer in secondary.peers_of(tx, account_id).values():
         if peer.tsig_id == id_:
             raise TsigInUse(peer=peer.name)
+    for catalog in followed.of_account(tx, account_id):
+        if any(group.tsig_id == id_ for group in catalog.groups.values()):
+            raise TsigInUse(peer=catalog.name)
     tsig_keys.delete(tx, row.id)
     tx.emit(SCOPE, KIND_KEY, row.id, None)
 

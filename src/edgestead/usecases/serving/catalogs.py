@@ -19,7 +19,7 @@ from edgestead.model.served import ServedName, ServedRRset, ServedZone
 from edgestead.store.control import Reader, Transaction
 from edgestead.tables import settings, zones
 from edgestead.usecases import limits
-from edgestead.usecases.serving import owners, serials
+from edgestead.usecases.serving import followed, owners, serials
 from edgestead.usecases.serving.publish import Journaled
 
 CATALOG: Final = "catalog.zone"
@@ -61,11 +61,12 @@ def every(reader: Reader) -> dict[str, Catalog]:
 
 
 def is_taken(reader: Reader, name: str) -> bool:
-    """Whether a catalog has this name or one below it, which no zone can have then.
+    """Whether a catalog, of ours or followed, has this name or one below it, which no zone can have then.
 
     Queries find the longest apex: a catalog below a zone would hide names of it.
     """
-    found = (catalog.name for catalog in every(reader).values())
+    found = [catalog.name for catalog in every(reader).values()]
+    found += [catalog.name for catalog in followed.every(reader)]
     return any(taken == name or taken.endswith(f".{name}") for taken in found)
 
 

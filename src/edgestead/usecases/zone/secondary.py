@@ -32,8 +32,9 @@ from edgestead.usecases.change.edit import ZoneEdit
 from edgestead.usecases.change.neighbours import Draft
 from edgestead.usecases.lookup import zone_of
 from edgestead.usecases.platform import Platform
-from edgestead.usecases.serving import serials
+from edgestead.usecases.serving import followed, serials
 from edgestead.usecases.serving.facts import FAMILY, SECONDARY, StoredSoa
+from edgestead.usecases.serving.followed import Followed
 from edgestead.usecases.serving.rendering import ADDRESS_TYPES
 
 PEERS: Final = "secondary_peers"
@@ -86,7 +87,10 @@ class State(msgspec.Struct, frozen=True):
 
 
 class Incoming(msgspec.Struct, frozen=True):
-    """Which peers a zone is transferred from, the first one that answers."""
+    """Which peers a zone is transferred from, the first one that answers.
+
+    `tsig_id` stands in the place of their keys.
+    """
 
     id: str
     name: str
@@ -94,6 +98,7 @@ class Incoming(msgspec.Struct, frozen=True):
     auto_refresh_seconds: int
     created_us: int
     modified_us: int
+    tsig_id: str | None = None
 
 
 class IncomingBody(msgspec.Struct, frozen=True):
@@ -162,11 +167,19 @@ def peers_of(reader: Reader, account_id: str) -> dict[str, Peer]:
 
 
 def zones_with_peer(reader: Reader, peer_id: str) -> list[str]:
-    return [
+    """Zones, and followed catalogs, by id."""
+    followers = [
+        one.id for one in followed.every(reader) if peer_id in one.peers or _is_in_a_group(one, peer_id)
+    ]
+    return followers + [
         zone_id
         for zone_id, value in settings.scopes(reader, INCOMING)
         if peer_id in _read_incoming(value).peers
     ]
+
+
+def _is_in_a_group(catalog: Followed, peer_id: str) -> bool:
+    return any(peer_id in group.peers for group in catalog.groups.values())
 
 
 def states(reader: Reader) -> dict[str, State]:
@@ -232,10 +245,38 @@ def put(call: Call, tx: Transaction, platform: Platform, zone_id: str, body: Inc
         pause,
         before.created_us if before else call.now_us,
         call.now_us,
+        before.tsig_id if before else None,
     )
     settings.put(tx, zone_id, INCOMING, _encode(incoming).decode(), call.now_us)
     refresh_soon(call, tx, zone_id)
     return show(tx, zone_id)
+
+
+def follow(
+    call: Call,
+    tx: Transaction,
+    platform: Platform,
+    zone: ZoneRow,
+    peers: tuple[str, ...],
+    tsig_id: str | None,
+) -> None:
+    """Transfer a zone from where its catalog says; nothing is written where that is known."""
+    stored = settings.one(tx, zone.id, INCOMING)
+    before = _read_incoming(stored.value) if stored else None
+    if before is not None and (before.peers, before.tsig_id) == (peers, tsig_id):
+        return
+    if before is None:
+        before = Incoming(platform.new_id(), zone.name, (), 0, call.now_us, call.now_us)
+    incoming = msgspec.structs.replace(before, peers=peers, tsig_id=tsig_id, modified_us=call.now_us)
+    settings.put(tx, zone.id, INCOMING, _encode(incoming).decode(), call.now_us)
+    refresh_soon(call, tx, zone.id)
+
+
+def is_followed_so(reader: Reader, zone_id: str, peers: tuple[str, ...], tsig_id: str | None) -> bool:
+    """Whether `follow` would change nothing."""
+    stored = settings.one(reader, zone_id, INCOMING)
+    found = _read_incoming(stored.value) if stored else None
+    return found is not None and (found.peers, found.tsig_id) == (peers, tsig_id)
 
 
 def delete(tx: Transaction, zone_id: str) -> IncomingView:
@@ -302,15 +343,17 @@ def due(reader: Reader, platform: Platform, now_us: int, most: int, busy: Collec
         zone, stored = zones.zone(reader, zone_id), settings.one(reader, zone_id, INCOMING)
         if zone is None or zone_id in busy or len(tasks) == most:
             continue
-        wanted = _read_incoming(stored.value).peers if stored else ()
+        incoming = _read_incoming(stored.value) if stored else None
         known = peers_of(reader, zone.account_id)
-        peers = [known[id_] for id_ in wanted if id_ in known]
-        keys = _keys(reader, zone.account_id, peers)
+        peers = [known[id_] for id_ in (incoming.peers if incoming else ()) if id_ in known]
+        if incoming is not None and incoming.tsig_id:
+            peers = [msgspec.structs.replace(peer, tsig_id=incoming.tsig_id) for peer in peers]
+        keys = keys_of(reader, zone.account_id, peers)
         tasks.append(Task(zone_id, zone.name, peers, state, platform.quotas.zone_records, keys))
     return tasks
 
 
-def _keys(reader: Reader, account_id: str, peers: Iterable[Peer]) -> dict[str, TsigRow]:
+def keys_of(reader: Reader, account_id: str, peers: Iterable[Peer]) -> dict[str, TsigRow]:
     found = (tsig_keys.one(reader, account_id, peer.tsig_id) for peer in peers if peer.tsig_id)
     return {row.id: row for row in found if row is not None}
 
@@ -388,7 +431,7 @@ def _finish(
     *,
     in_parts: bool,
 ) -> None:
-    soa, numbers = _soa(content)
+    soa, numbers = soa_of(content)
     settings.put(tx, zone.id, SOA_SETTING, _encode(soa).decode(), call.now_us)
     is_first = task.state.serial is None
     ahead = (content.serial - zone.serial) % serials.SERIAL_END
@@ -425,7 +468,7 @@ def failed(call: Call, tx: Transaction, task: Task, problem: str) -> None:
     is_lost = state.lost or call.now_us >= state.checked_us + state.expire * _US
     if is_lost and not state.lost:
         _tell_lost(tx, task.zone_id, is_lost=True)
-    due_us = call.now_us + _jittered_us(pause)
+    due_us = call.now_us + jittered_us(pause)
     if not is_lost:
         due_us = min(due_us, state.checked_us + state.expire * _US)
     new = msgspec.structs.replace(
@@ -441,7 +484,7 @@ def failed(call: Call, tx: Transaction, task: Task, problem: str) -> None:
 def _after_success(reader: Reader, zone_id: str, state: State, now_us: int) -> State:
     stored = settings.one(reader, zone_id, INCOMING)
     pause = (_read_incoming(stored.value).auto_refresh_seconds if stored else 0) or state.refresh
-    return msgspec.structs.replace(state, due_us=now_us + _jittered_us(pause))
+    return msgspec.structs.replace(state, due_us=now_us + jittered_us(pause))
 
 
 def _tell_lost(tx: Transaction, zone_id: str, *, is_lost: bool) -> None:
@@ -455,7 +498,7 @@ def _put_state(call: Call, tx: Transaction, zone_id: str, state: State) -> None:
     settings.put(tx, zone_id, STATE, _encode(state).decode(), call.now_us)
 
 
-def _jittered_us(seconds: int) -> int:
+def jittered_us(seconds: int) -> int:
     return int(seconds * _US * (1 - JITTER * random.random()))
 
 
@@ -515,7 +558,7 @@ def _draft(rr: Rr, apex: bytes, proxied: Collection[str]) -> Draft:
     )
 
 
-def _soa(content: Content) -> tuple[StoredSoa, tuple[int, int, int]]:
+def soa_of(content: Content) -> tuple[StoredSoa, tuple[int, int, int]]:
     """The SOA as the setting has it; refresh, retry and expire within bounds."""
     mname, rest = _name(content.soa)
     rname, numbers = _name(rest)

@@ -28,6 +28,7 @@ from edgestead.model.times import six_digits
 from edgestead.store.control import Reader, Transaction
 from edgestead.tables import accounts, flattened, records, rulesets, settings, zones
 from edgestead.tables import signing as signing_rows
+from edgestead.tables.accounts import AccountRow
 from edgestead.tables.zones import Seen, Wanted, ZoneRow
 from edgestead.usecases.access.authorise import Identity, Target, permits
 from edgestead.usecases.change.edit import ZoneEdit
@@ -126,12 +127,19 @@ def create(call: Call, tx: Transaction, platform: Platform, identity: Identity, 
 
     Raises ZoneNameRefused, ZoneTypeRefused, ZoneExists, ZoneQuota, AccountNotSeen.
     """
-    apex = _apex(body.name)
-    name = names.text_from_wire(apex)
+    name = _name(body.name)
     if body.type is not None and body.type not in TYPES_OFFERED:
         raise ZoneTypeRefused(type=names.shown(body.type), pointer="/type")
-    is_secondary = body.type == SECONDARY
     account = _account(tx, identity, body.account)
+    row = add(call, tx, platform, account, name, body.type or "full")
+    return _view(call, tx, platform, identity, row)
+
+
+def add(
+    call: Call, tx: Transaction, platform: Platform, account: AccountRow, name: str, type_: str
+) -> ZoneRow:
+    """A new zone of an account, whoever wants it. Raises ZoneExists, ZoneQuota, and what a hold raises."""
+    apex, is_secondary = names.wire_from_text(name), type_ == SECONDARY
     if zones.name_is_taken(tx, name) or catalogs.is_taken(tx, name):
         raise ZoneExists(name=name, pointer="/name")
     if 0 < platform.quotas.account_zones <= account.zone_count:
@@ -140,7 +148,7 @@ def create(call: Call, tx: Transaction, platform: Platform, identity: Identity, 
         id=platform.new_id(),
         account_id=account.id,
         name=name,
-        type=body.type or "full",
+        type=type_,
         status="active",
         paused=0,
         plan=PLAN_AT_BIRTH,
@@ -164,7 +172,7 @@ def create(call: Call, tx: Transaction, platform: Platform, identity: Identity, 
     owners.tell(tx, row.id, apex, row.account_id)
     refreshing.zone_came_or_went(tx, name)
     delegations.render_again(call, tx, platform, name)
-    return _view(call, tx, platform, identity, row)
+    return row
 
 
 def delete(call: Call, tx: Transaction, platform: Platform, zone_id: str) -> None:
@@ -262,7 +270,7 @@ def is_short(
     return of_one_name or (is_everything and rows <= rows_max)
 
 
-def _apex(text: str | None) -> bytes:
+def _name(text: str | None) -> str:
     if not text or not text.strip():
         raise MissingField(field="name", pointer="/name")
     try:
@@ -270,10 +278,10 @@ def _apex(text: str | None) -> bytes:
         names.check_zone_name(apex)
     except InvalidName as error:
         raise ZoneNameRefused(reason=error.reason, pointer="/name") from None
-    return apex
+    return names.text_from_wire(apex)
 
 
-def _account(tx: Transaction, identity: Identity, wanted: Reference | None) -> accounts.AccountRow:
+def _account(tx: Transaction, identity: Identity, wanted: Reference | None) -> AccountRow:
     """The account that was named, or else the only one that this caller may add zones to."""
     if wanted is not None and wanted.id is not None:
         found = accounts.account(tx, wanted.id)
