@@ -13,6 +13,7 @@ import pytest
 
 from edgestead.model.refusals import CLIENTS_TAKE_IT
 from edgestead.testing.server import wait_until
+from tests.clients.conformance import BLANK_IN_KEY, LABEL_WITH_DIGIT, SCRIPTS, scripts_refused
 
 HERE = Path(__file__).parent
 _spec = importlib.util.spec_from_file_location("clients_install", HERE / "install.py")
@@ -22,39 +23,12 @@ installer = importlib.util.module_from_spec(_spec)
 sys.modules["clients_install"] = installer
 _spec.loader.exec_module(installer)
 
-WORKING = [
-    "certbot_dns01",
-    "cf2_lib",
-    "cf_ddns_pypi",
-    "cf_mcp_cli",
-    "cfcli_npm",
-    "cloudflare_dyndns",
-    "ddclient_ddns",
-    "kv_pylibs",
-    "lexicon_cli",
-    "node_sdk2_acme",
-    "node_sdk_rulesets",
-    "octodns_newzone",
-    "py_sdk_auth",
-    "py_sdk_dns",
-    "py_sdk_kv",
-    "py_sdk_rulesets",
-    "pycfdns_async",
-    "wrangler_kv",
-]
+WORKING = SCRIPTS
 # Under `--profile spec` these stop at a refusal that the specification asks for, known by its code: keys
 # without blanks, and names of addresses and aliases whose labels begin with a letter. The scripts write under
 # a label that they choose at random.
-BLANK_IN_KEY, LABEL_WITH_DIGIT = 10030, 9000
-REFUSED_FOR_BLANKS = ["py_sdk_kv", "wrangler_kv"]
-REFUSED_FOR_DIGITS = [
-    "cf2_lib",
-    "ddclient_ddns",
-    "lexicon_cli",
-    "node_sdk2_acme",
-    "py_sdk_dns",
-    "pycfdns_async",
-]
+REFUSED_FOR_BLANKS = scripts_refused(BLANK_IN_KEY)
+REFUSED_FOR_DIGITS = scripts_refused(LABEL_WITH_DIGIT)
 PRINT_THE_STATUS_ALONE = ["lexicon_cli", "node_sdk2_acme"]  # and not the words of a refusal
 LABEL_LETTERS = 6
 
