@@ -2,8 +2,10 @@
 
 import json
 
+import msgspec
 import pytest
 
+from edgestead.usecases.event_index import Kinds
 from edgestead.web.pages import trial, waf
 from edgestead.web.pages.waf import Wanted
 
@@ -153,7 +155,8 @@ def test_a_trial_knows_the_accounts_rules_where_they_may_be_read(visitor, path, 
 
 def kind(count, stopped, **scores):
     found = [{"rule_id": rule, "score": score} for rule, score in scores.items()]
-    return {"count": count, "stopped": stopped, "scores": found, "newest": {}}
+    newest = dict.fromkeys(("id", "occurred_on", "method", "host", "path", "client"), "")
+    return {"count": count, "stopped": stopped, "scores": found, "newest": newest}
 
 
 @pytest.mark.parametrize(
@@ -172,7 +175,7 @@ def test_a_replay_says_what_another_setting_would_have_done(level, threshold, ac
     kinds = [kind(10, True, first=5, third=5), kind(10, True, second=5), kind(10, False, first=3)]
     scored = {"since": "", "complete": True, "uncounted": 0, "kinds": kinds}
 
-    found = waf.replay(scored, LEVELS, Wanted(level, threshold, action))
+    found = waf.replay(msgspec.convert(scored, Kinds), LEVELS, Wanted(level, threshold, action))
 
     assert (found["let_in_count"], found["stopped_count"]) == (10 * let_in, 10 * stopped)
     assert found["were_stopped"] == 20

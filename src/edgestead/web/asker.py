@@ -7,7 +7,7 @@ Not   rights, limits, checks and words: they are the API's own, and so the same 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from secrets import token_hex
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -18,10 +18,15 @@ from edgestead.rest.routing import BASE_PATH
 from edgestead.web.sessions import Headers
 
 Json = dict[str, Any]
+T = TypeVar("T")
 Application = Callable[[Request], Response | Coroutine[Any, Any, Response | None]]
 
 PER_PAGE = 50
 INTERFACE = "dashboard"  # in the audit log
+
+
+class _Raw(msgspec.Struct):
+    result: msgspec.Raw
 
 
 class Refused(Exception):
@@ -73,6 +78,11 @@ class Asker:
 
     async def result(self, path: str, query: Mapping[str, object] | None = None) -> Any:
         return (await self.get(path, query))["result"]
+
+    async def read(self, path: str, type_: type[T]) -> T:
+        """The result as a struct, which for many rows is read several times as quickly. Raises Refused."""
+        envelope = msgspec.json.decode(await self._answer("GET", path, None, None, ()), type=_Raw)
+        return msgspec.json.decode(envelope.result, type=type_)
 
     async def octets(self, path: str) -> bytes:
         """An answer that is no envelope. Raises Refused."""

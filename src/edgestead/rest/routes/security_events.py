@@ -5,7 +5,9 @@ Not   what becomes an event.
 """
 
 import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import TypeVar
 
 import msgspec
 
@@ -23,6 +25,7 @@ from edgestead.usecases.event_index import Counted, Kinds
 from edgestead.usecases.events import Wanted
 from edgestead.usecases.lookup import zone_of
 
+T = TypeVar("T")
 _TIME_CHARACTERS_MAX = 40
 _EQUAL = {
     "action": "What was done: `block`, `log`, `skip`, `managed_challenge`, `refuse`, `fail` …",
@@ -84,9 +87,7 @@ async def count_events(zone_id: str, api: AppContext) -> Counted:
     again: until all of them are, `complete` is false.
     """
     api.barrier.read(lambda reader: zone_of(reader, zone_id))
-    async with api.events_turn:
-        await asyncio.to_thread(api.event_index.follow, api.events_folder)
-        return api.event_index.rules_of(zone_id, api.now_us())
+    return await _followed(api, lambda: api.event_index.rules_of(zone_id, api.now_us()))
 
 
 @route("GET", "/zones/{zone_id}/security/events/scores", permission="Zone WAF Read")
@@ -96,9 +97,18 @@ async def list_scores(zone_id: str, api: AppContext) -> Kinds:
     So another level or threshold can be tried on a day's requests: it is a sum. `complete` as for the counts.
     """
     api.barrier.read(lambda reader: zone_of(reader, zone_id))
+    return await _followed(api, lambda: api.event_index.kinds_of(zone_id, api.now_us()))
+
+
+async def _followed(api: AppContext, read: Callable[[], T]) -> T:
+    """What is known once some more lines were looked at, in one stay on another thread."""
+
+    def do() -> T:
+        api.event_index.follow(api.events_folder)
+        return read()
+
     async with api.events_turn:
-        await asyncio.to_thread(api.event_index.follow, api.events_folder)
-        return await asyncio.to_thread(api.event_index.kinds_of, zone_id, api.now_us())
+        return await asyncio.to_thread(do)
 
 
 def _wanted(query: Query) -> Wanted:

@@ -10,7 +10,10 @@ kept: of these a replay knows nothing.
 
 from typing import NamedTuple
 
+import msgspec
+
 from edgestead.model import managed_settings
+from edgestead.usecases.event_index import Kinds
 from edgestead.web.asker import Json, Refused
 from edgestead.web.pages.phases import MANAGED, entry_of
 from edgestead.web.pages.shared import tried, zone_of
@@ -122,7 +125,7 @@ def _wanted(visit: Visit, settings: managed_settings.Settings | None) -> Wanted:
 
 
 async def _replay(visit: Visit, zone: Json, deployed: Deployed, wanted: Wanted) -> Json:
-    scored = await visit.api.result(f"/zones/{zone['id']}/security/events/scores")
+    scored = await visit.api.read(f"/zones/{zone['id']}/security/events/scores", Kinds)
     return replay(scored, _levels(deployed.managed), wanted)
 
 
@@ -135,22 +138,25 @@ def _levels(managed: Json) -> dict[str, int]:
     }
 
 
-def replay(scored: Json, levels: dict[str, int], wanted: Wanted) -> Json:
-    """What would have become of requests. `let_in` were stopped and would not be; `stopped` the other way."""
+def replay(scored: Kinds, levels: dict[str, int], wanted: Wanted) -> Json:
+    """What would have become of requests. `let_in` were stopped and would not be; `stopped` the other way.
+
+    A rule that is not there any more counts as one of level 1.
+    """
     above = {rule for rule, level in levels.items() if level > wanted.level}
     counts = dict.fromkeys(_FATES, 0)
     changed: dict[tuple[bool, bool], list[Json]] = {(True, False): [], (False, True): []}
-    for kind in scored["kinds"]:
-        score = _score_without(kind, above)
-        fate = (bool(kind["stopped"]), score >= wanted.threshold and wanted.action != "log")
-        counts[fate] += kind["count"]
+    for kind in scored.kinds:
+        score = sum([one.score for one in kind.scores if one.rule_id not in above])
+        fate = (kind.stopped, score >= wanted.threshold and wanted.action != "log")
+        counts[fate] += kind.count
         if fate in changed and len(changed[fate]) < SHOWN_MAX:
-            changed[fate].append(kind | {"would_score": score})
+            changed[fate].append(msgspec.to_builtins(kind) | {"would_score": score})
     return {
         "events": sum(counts.values()),
-        "uncounted": scored["uncounted"],
-        "since": scored["since"],
-        "complete": scored["complete"],
+        "uncounted": scored.uncounted,
+        "since": scored.since,
+        "complete": scored.complete,
         "were_stopped": counts[True, False] + counts[True, True],
         "would_be": counts[False, True] + counts[True, True],
         "let_in": changed[True, False],
@@ -158,11 +164,6 @@ def replay(scored: Json, levels: dict[str, int], wanted: Wanted) -> Json:
         "stopped": changed[False, True],
         "stopped_count": counts[False, True],
     }
-
-
-def _score_without(kind: Json, above: set[str]) -> int:
-    """The sum of what the other rules added. A rule that is not there any more is of level 1."""
-    return sum([one["score"] for one in kind["scores"] if one["rule_id"] not in above])
 
 
 def _whole(text: str, otherwise: int) -> int:
