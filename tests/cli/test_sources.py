@@ -119,6 +119,30 @@ def test_a_configuration_in_parts_with_views_copies_and_includes(edgecli, tmp_pa
     assert "localhost" not in said
 
 
+def test_a_folder_that_was_copied_from_another_machine(edgecli, tmp_path, monkeypatch):
+    """As Debian has it: every name is absolute, and this machine may have files of the same names."""
+    here = tmp_path / "here"
+    write_folder(
+        tmp_path,
+        {
+            "bind/named.conf": f'include "{here}/named.conf.options";\ninclude "{here}/named.conf.local";',
+            "bind/named.conf.options": 'options { directory "/var/cache/absent"; };',
+            "bind/named.conf.local": f'zone "moved.example" {{ type master; file "{here}/db.moved"; }};\n'
+            'zone "beside.example" { type master; file "db.beside"; };',
+            "bind/db.moved": "@ 300 SOA a b 1 2 3 4 5\nwww 300 A 192.0.2.1\n",
+            "bind/db.beside": "@ 300 SOA a b 1 2 3 4 5\nwww 300 A 192.0.2.2\n",
+            "here/named.conf.local": "",
+            "here/db.moved": "@ 300 SOA a b 1 2 3 4 5\nwww 300 A 192.0.2.99\n",
+        },
+    )
+
+    monkeypatch.chdir(tmp_path)
+    moved(edgecli, "bind:bind")
+
+    for zone, address in (("moved.example", "192.0.2.1"), ("beside.example", "192.0.2.2")):
+        assert {one[2] for one in records_of(edgecli, zone)} == {address}
+
+
 def test_a_folder_of_zone_files_and_a_signed_one(edgecli, tmp_path):
     apex = "signed.example. 300 IN SOA a. b. 1 2 3 4 5\nsigned.example. 300 DNSKEY 257 3 13 AAAA\n"
     signed = "www.signed.example. 300 IN A 192.0.2.1\nwww.signed.example. 300 IN RRSIG A 13 3 300 x\n"

@@ -1,6 +1,6 @@
 """What BIND serves: its named.conf, a folder of zone files, or one zone file.
 
-Owns  which zones there are and where their files are; $INCLUDE.
+Owns  which zones there are and where their files are, also in a folder copied from another machine; $INCLUDE.
 Not   records (`zonefile`).
 """
 
@@ -25,10 +25,37 @@ _APEX = re.compile(
 )
 
 
+_ABSOLUTE = re.compile(r"""\b(?:include|directory|file)\s+["']?(/[^"';\s]+)""")
+
+
 class _Line(NamedTuple):
     text: str
     path: Path
     number: int
+
+
+class _Home(NamedTuple):
+    """Where a configuration lies now, and whether that is where it was written for."""
+
+    folder: Path
+    moved: bool
+
+    def path(self, name: str, beside: Path) -> Path:
+        """The file of a name. What was copied along goes before what this machine has at the same place."""
+        path = Path(name)
+        if path.is_absolute() and self.moved:
+            for first in range(1, len(path.parts)):
+                copied = self.folder.joinpath(*path.parts[first:])
+                if files.included(str(copied), Path()):
+                    return copied
+        return beside / path
+
+
+def _home(path: Path) -> _Home:
+    """A configuration that names files, and none below its own folder, was written for another place."""
+    folder = path.parent.resolve()
+    named = [Path(one) for one in _ABSOLUTE.findall(files.text(path))]
+    return _Home(path.parent, bool(named) and not any(one.is_relative_to(folder) for one in named))
 
 
 def gather(place: str, found: Gathered) -> None:
@@ -69,11 +96,12 @@ def _named_by(path: Path) -> str:
 
 
 def _configuration(path: Path, found: Gathered) -> None:
-    statements = list(_statements(path, 0))
+    home = _home(path)
+    statements = list(_statements(path, home, 0))
     folder = path.parent
     for _, options in statements:
         if options.name == "options":
-            folder = folder / options.value("directory", ".")
+            folder = home.path(options.value("directory", "."), folder)
     views = [(file, one) for file, one in statements if one.name == "view"]
     zones = [(file, one) for file, one in statements if one.name == "zone"]
     for file, view in views:
@@ -89,7 +117,13 @@ def _configuration(path: Path, found: Gathered) -> None:
             continue
         if _is_ours(statement, name, where, found):
             seen.add(name)
-            _zone_file(name, folder / statement.value("file"), folder, found)
+            _zone_file(name, _zone_place(statement.value("file"), folder, home), folder, found)
+
+
+def _zone_place(name: str, folder: Path, home: _Home) -> Path:
+    """A relative name lies in the folder of the options, which may have stayed behind."""
+    path = folder / name
+    return home.path(str(path), folder) if path.is_absolute() else path
 
 
 def _is_ours(zone: Statement, name: str, where: str, found: Gathered) -> bool:
@@ -107,7 +141,7 @@ def _is_ours(zone: Statement, name: str, where: str, found: Gathered) -> bool:
     return False
 
 
-def _statements(path: Path, depth: int) -> Iterator[tuple[Path, Statement]]:
+def _statements(path: Path, home: _Home, depth: int) -> Iterator[tuple[Path, Statement]]:
     """Those of a file and of the files that it includes. Raises Failed."""
     try:
         found = named_statements(files.text(path))
@@ -121,8 +155,9 @@ def _statements(path: Path, depth: int) -> Iterator[tuple[Path, Statement]]:
                 f"{path}:{statement.line}: more than {files.INCLUDE_DEPTH_MAX} includes in one another."
             )
         else:
-            for file in files.included(statement.words[1], path.parent):
-                yield from _statements(file, depth + 1)
+            place = home.path(statement.words[1], path.parent)
+            for file in files.included(str(place), Path()):
+                yield from _statements(file, home, depth + 1)
 
 
 def _zone_file(zone: str, path: Path, folder: Path, found: Gathered) -> None:
