@@ -15,6 +15,7 @@ HOW_TO = {  # what somebody wants to do, in the order in which they come to it
             "dashboard",
             "members",
             "operate",
+            "releases",
             "tokens",
             "troubleshoot",
             "move-in",

@@ -1,6 +1,8 @@
 """What is handed out, made of this checkout, and an environment that has nothing else of it."""
 
+import fcntl
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -50,6 +52,22 @@ def installed(wheel, tmp_path_factory):
     pip = os.environ.get("PYTHON", "python3"), "-m", "pip", "--python", str(python)
     run(*pip, "--disable-pip-version-check", "install", "--quiet", "--no-deps", "--no-index", str(wheel))
     return folder / "bin"
+
+
+@pytest.fixture(scope="session")
+def package(tmp_path_factory):
+    """The Debian package, built once for all processes of a run."""
+    if not shutil.which("dpkg-deb"):
+        pytest.skip("dpkg-deb is not installed")
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    with (shared / "deb.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (built := list(shared.glob("deb/*.deb"))):
+            # The least compression: it is read once or twice.
+            quick = os.environ | {"DPKG_DEB_COMPRESSOR_LEVEL": "0"}
+            built = [Path(run(str(ROOT / "scripts/build-deb"), str(shared / "deb"), env=quick).split()[-1])]
+    return built[0]
 
 
 @contextmanager
