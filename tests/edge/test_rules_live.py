@@ -116,6 +116,17 @@ def test_an_address_is_kept_out_and_let_in_again(site, put):
     assert [site.get(host, path).status for path in ("/", "/admin")] == [200, 403]
 
 
+@pytest.mark.parametrize("place", ["/accounts/{}", "/user"])
+def test_an_address_is_kept_out_of_every_zone_of_the_account(site, place):
+    host, _ = site.origin()
+    rules = f"{place.format(site.server.ready['account_id'])}/firewall/access_rules/rules"
+    body = {"mode": "block", "configuration": {"target": "ip_range", "value": "127.0.0.0/8"}}
+    made = site.server.call("POST", rules, body).result
+    assert site.get(host).status == 403
+    site.server.call("DELETE", f"{rules}/{made['id']}")
+    assert site.get(host).status == 200
+
+
 def test_requests_are_changed_on_their_way_and_answers_on_theirs(site, put):
     host, origin = site.origin(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nx-powered-by: x\r\n\r\nok")
     headers = {

@@ -5,7 +5,9 @@ import pytest
 from edgestead.usecases.ruleset.access_rules import MODES
 from tests.rest.rulesets import NO_ID
 from tests.rest.test_rulesets_access import may, token
-from tests.usecases.ruleset_samples import block
+from tests.rest.tokens import policy
+from tests.support.api import CREDENTIALS
+from tests.usecases.ruleset_samples import CUSTOM_PHASE, block
 
 FORM = {"content-type": "application/json"}  # what fail2ban says, whatever it sends
 
@@ -233,3 +235,83 @@ def test_who_may_read_and_write_them(api, rules, group, reads, writes):
 def test_a_zone_that_is_not_there_has_none(api):
     answer = api.get(f"/zones/{NO_ID}/firewall/access_rules/rules")
     assert answer.status == 404
+
+
+# Of accounts, and of users.
+
+ACCOUNT = f"/accounts/{CREDENTIALS.account_id}"
+ROOT = f"{ACCOUNT}/rulesets/phases/{CUSTOM_PHASE}/entrypoint"
+
+
+@pytest.mark.parametrize("place", [ACCOUNT, "/user"])
+def test_rules_of_all_zones_stand_in_a_ruleset_that_the_account_executes_first(api, place):
+    theirs = {"action": "skip", "expression": "ssl", "action_parameters": {"ruleset": "current"}}
+    api.put(ROOT, {"rules": [theirs]})
+    rules = f"{place}/firewall/access_rules/rules"
+    made = [api.post(rules, rule(value)).result for value in ("192.0.2.7", "192.0.2.8")]
+
+    assert made[0]["scope"] == {"id": CREDENTIALS.account_id, "type": "account"}
+    executing, mine = api.get(ROOT).result["rules"]
+    ruleset = f"{ACCOUNT}/rulesets/{executing['action_parameters']['id']}"
+    assert (executing["action"], mine["action"]) == ("execute", "skip")
+    assert [one["id"] for one in api.get(ruleset).result["rules"]] == [one["id"] for one in made]
+    assert api.get(rules).result == made
+    assert api.get(f"{rules}/{made[0]['id']}").result == made[0]
+    changed = api.patch(f"{rules}/{made[0]['id']}", {"mode": "whitelist"}).result
+    assert changed["mode"] == "whitelist"
+    assert api.post(rules, rule()).codes == [10009]
+    for one in made:
+        assert api.delete(f"{rules}/{one['id']}").result == {"id": one["id"]}
+    assert api.get(rules).result == []
+    api.post(rules, rule())
+    assert len(api.get(ROOT).result["rules"]) == 2
+
+
+def test_rules_that_the_account_no_longer_executes_are_not_shown_until_one_is_made(api):
+    rules = f"{ACCOUNT}/firewall/access_rules/rules"
+    made = api.post(rules, rule()).result
+    api.put(ROOT, {"rules": []})
+
+    assert api.get(rules).result == []
+    assert api.delete(f"{rules}/{made['id']}").codes == [10001]
+    api.post(rules, rule("192.0.2.8"))
+    assert values(api.get(rules)) == ["192.0.2.7", "192.0.2.8"]
+
+
+def test_a_user_of_several_accounts_names_one(api):
+    assert api.post("/accounts", {"name": "second"}).status in (200, 400)  # by the date
+    answer = api.get("/user/firewall/access_rules/rules")
+
+    if len(api.get("/accounts").result) > 1:
+        assert (answer.status, answer.codes) == (400, [10014])
+        assert "/accounts/:id/firewall" in answer.json["errors"][0]["message"]
+
+
+@pytest.mark.parametrize("place", [ACCOUNT, "/user"])
+@pytest.mark.parametrize("group", ["Account WAF Read", "Account WAF Write", "Firewall Services Write"])
+def test_who_may_read_and_write_those_of_all_zones(api, place, group):
+    rules = f"{place}/firewall/access_rules/rules"
+    resources = {"com.cloudflare.api.account.*": "*", "com.cloudflare.api.account.zone.*": "*"}
+    wanted = {"name": group, "policies": [policy(group, resources=resources)]}
+    auth = {"authorization": f"Bearer {api.post('/user/tokens', wanted).result['value']}"}
+
+    assert may(api.get(rules, auth=auth)) == group.startswith("Account WAF")
+    assert may(api.post(rules, rule(), auth=auth)) == (group == "Account WAF Write")
+
+
+CROWDSEC = "CrowdSec crowdsecurity/ssh-bf"
+
+
+def test_crowdsecs_action_by_rules_bans_for_all_zones_and_unbans(api):
+    """A custom bouncer adds a decision, and finds the rule again by its notes and value when it ends."""
+    rules = "/user/firewall/access_rules/rules"
+    body = rule("2001:db8:0:0:1::7", "ip6", notes=CROWDSEC)
+    made = api.post(rules, body).result
+    assert api.post(rules, body).json["errors"][0]["message"].endswith("duplicate_of_existing")
+
+    query = "mode=block&configuration_target=ip6&configuration_value=2001:db8:0:0:1::7&page=1&per_page=1"
+    found = api.get(f"{rules}?{query}&notes={CROWDSEC.replace(' ', '+')}").result
+
+    assert [one["id"] for one in found] == [made["id"]]
+    assert api.delete(f"{rules}/{made['id']}").status == 200
+    assert api.get(rules).result == []

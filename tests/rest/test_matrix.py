@@ -184,7 +184,8 @@ def known(api, zone_id, www):
             path: api.post(path, test_tokens.body()).result["id"] for path in test_tokens.OWNERS.values()
         },
     }
-    return {scope: {**values, **_ruleset(api, scope, values)} for scope in RULESETS}
+    known = {scope: {**values, **_ruleset(api, scope, values)} for scope in RULESETS}
+    return known | {"user": known["accounts"]}  # whose access rules those of /user are
 
 
 def _ruleset(api, scope, values):
@@ -192,13 +193,13 @@ def _ruleset(api, scope, values):
     path = f"/{scope}/{values[scope[:-1] + '_id']}/rulesets"
     made = api.post(path, RULESETS[scope]).result
     api.put(f"{path}/{made['id']}", {"rules": [*made["rules"], RULE]})
+    access_rule = {"mode": "block", "configuration": {"target": "ip", "value": "192.0.2.7"}}
+    access_rules = path.removesuffix("rulesets") + "firewall/access_rules/rules"
     phase = PHASE[scope]
     found = {"ruleset_id": made["id"], "rule_id": made["rules"][0]["id"], "phase": phase}
     if scope == "accounts":
         api.put(f"{path}/phases/{phase}/entrypoint", {"rules": []})
-        return found
-    access_rule = {"mode": "block", "configuration": {"target": "ip", "value": "192.0.2.7"}}
-    access_rules = path.removesuffix("rulesets") + "firewall/access_rules/rules"
+        return found | {"access_rule_id": api.post(access_rules, access_rule).result["id"]}
     agent_rule = {"mode": "block", "configuration": {"target": "ua", "value": "bot"}}
     agent_rules = path.removesuffix("rulesets") + "firewall/ua_rules"
     lockdowns = path.removesuffix("rulesets") + "firewall/lockdowns"

@@ -200,7 +200,8 @@ def place(rule: AccessRule) -> tuple[int, int]:
 
 
 def create(call: Call, tx: Transaction, platform: Platform, scope: Scope, rule: AccessRule) -> AccessRuleView:
-    """Raises ZoneNotFound, FirewallRuleExists, TooManyRules."""
+    """Raises ZoneNotFound, AuthenticationError, FirewallRuleExists, TooManyRules."""
+    views.ready(call, tx, platform, scope)
     stored, body = views.stored(tx, scope), as_rule(rule)
     for one in stored:
         if one["ref"] == body["ref"]:
