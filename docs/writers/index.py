@@ -26,7 +26,14 @@ HOW_TO = {  # what somebody wants to do, in the order in which they come to it
         *("dns", "tools", "octodns", "one-file", "history", "name-servers"),
         *("secondaries", "secondary-zones", "dynamic-updates", "dnssec", "private-dns"),
     ),
-    "Sites behind the edge": ("edge", "certificates", "edge-rules", "waf-configuration", "waf-tuning"),
+    "Sites behind the edge": (
+        "edge",
+        "certificates",
+        "access-log",
+        "edge-rules",
+        "waf-configuration",
+        "waf-tuning",
+    ),
     "Values and objects": ("key-value", "objects", "objects-in-time", "operate-objects"),
     "Tests": ("test-against-edgestead", "test-objects"),
 }

@@ -115,6 +115,13 @@ class Config:
     log_file: Path | None
     log_file_bytes: int
     log_files: int
+    access_log: str | None
+    access_log_form: str
+    access_log_field: tuple[str, ...]
+    access_log_sample: int
+    access_log_zone: tuple[str, ...]
+    access_log_bytes: int
+    access_log_files: int
     history_days: int
     history_rows: int
     audit_days: int

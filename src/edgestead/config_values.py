@@ -15,7 +15,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from edgestead.changes import OLDEST
-from edgestead.model import names
+from edgestead.model import access, names
 from edgestead.model.call import Profile
 from edgestead.model.checks import Between, Choice
 from edgestead.model.ids import is_id
@@ -24,6 +24,7 @@ from edgestead.model.log_text import LogForm
 
 WORKERS_MAX = 64  # more cores than one machine gives to one of its parts
 LIST_ITEMS_MAX = 64  # of one setting: each is looked at for each request or change
+UNIX_PATH_OCTETS_MAX = 107  # `sun_path` of Linux, without its end
 DNS_TEXT_MAX = 255  # one character-string (RFC 1035 §3.3)
 
 _LOG_LEVEL = Choice(("debug", "info", "warning", "error"))
@@ -154,6 +155,30 @@ def log_form(value: object) -> LogForm | None:
         case "auto":
             return None
     raise ValueError("expected one of auto, text, json")
+
+
+def access_log(value: object) -> str:
+    """A file's path, `unix:` and a socket's, or a URL."""
+    where = text(value)
+    if where.startswith("unix:"):
+        if not 0 < len(where.removeprefix("unix:").encode()) <= UNIX_PATH_OCTETS_MAX:
+            raise ValueError("expected a socket's path behind unix:, of 107 octets at most")
+    elif "://" in where:
+        url = urlsplit(where)
+        if url.scheme not in ("http", "https") or not url.hostname or url.username is not None:
+            raise ValueError("expected a URL like https://logs.example/ingest, without credentials")
+        _ = url.port  # raises ValueError where it is no number
+    elif where.endswith("/"):
+        raise ValueError("expected a file, and not a folder")
+    return where
+
+
+def access_log_form(value: object) -> str:
+    return Choice(access.FORMS).read(value)
+
+
+def access_field(value: object) -> str:
+    return Choice(tuple(access.FIELDS)).read(value)
 
 
 def host_name(value: object) -> str:

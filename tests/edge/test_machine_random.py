@@ -126,7 +126,7 @@ class World:
     def __init__(self, seed):
         self.random = Random(seed)
         self.moves = set()
-        self.soon, self.date, self.origin_port = 1_000.0, b"now", None
+        self.soon, self.date, self.origin_port, self.access = 1_000.0, b"now", None, None
         self.soon_calls, self.counted, self.failures = [], [], 0
         self.turns, self.observer, self.count, self.pool = (
             Turns(self.soon_calls.append),

@@ -432,6 +432,13 @@ METRICS: tuple[Metric, ...] = (
         EVENT_ACTIONS,
     ),
     Metric("edge_events_dropped_total", "counter", _EDGE, "Of these, events that were not written down."),
+    Metric("edge_access_lines_total", "counter", _EDGE, "Lines of the access log that were written."),
+    Metric(
+        "edge_access_dropped_total",
+        "counter",
+        _EDGE,
+        "Lines of the access log that were given up because nobody took those before them.",
+    ),
     Metric(
         "edge_rates_evicted_total",
         "counter",

@@ -221,6 +221,14 @@ class EdgeStart(Start, frozen=True, kw_only=True):
     managed_ruleset_id: str | None
     anomaly_rule_id: str | None
     managed_response_bytes: int
+    access_fd: int  # the folder of the access log's file; -1 where it is none
+    access_log: str | None
+    access_log_form: str
+    access_log_field: tuple[str, ...]
+    access_log_sample: int
+    access_log_zone: tuple[str, ...]
+    access_log_bytes: int
+    access_log_files: int
 
 
 class DnsStart(Start, frozen=True, kw_only=True):

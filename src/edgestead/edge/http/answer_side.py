@@ -48,8 +48,10 @@ class AnswerSide(Ends, eq=False):
     def answer_piece(self, piece: bytes) -> None:
         state = self.state
         if state is _ANSWERING:
+            self.sent_bytes += len(piece)
             self.client.piece(piece)
         elif state is _TUNNELLING:
+            self.sent_bytes += len(piece)
             self.client.piece(piece)
             self.client.flush()
             self.client.wait(limits.TUNNEL_SECONDS_MAX)
@@ -69,6 +71,7 @@ class AnswerSide(Ends, eq=False):
             if self._waiting:
                 self._leave_turns()
             self.client.end(drained=self.body is _ENDED)
+            self._note(self.status)
         elif self._held is not None:
             self._held.ended = True
             self._release_origin()
@@ -120,6 +123,7 @@ class AnswerSide(Ends, eq=False):
         if self.state is not _ANSWERING:  # a phase had another answer
             return
         for piece in held.chunks:
+            self.sent_bytes += len(piece)
             self.client.piece(piece)
         if held.ended:
             self.answer_end()
@@ -144,7 +148,7 @@ class AnswerSide(Ends, eq=False):
             headers = [header for header in said.headers if header[0] not in answers.FRAMING]
             if length is not None:
                 headers.append((b"content-length", b"%d" % length))
-        self.state = _ANSWERING
+        self.state, self.status = _ANSWERING, status
         self.client.head(status, headers, length, bodyless=bodyless, drained=self.body is _ENDED)
         self.worker.count(status)
         self.worker.took(self.exchange.arrived_us)

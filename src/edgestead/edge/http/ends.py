@@ -24,6 +24,7 @@ from edgestead.http1.head import Head
 from edgestead.model.events import Decision
 
 UNINSPECTED = "The request could not be checked in time: too many others are being checked. Please try again."
+LEFT = 499  # in the access log: the client was gone before there was an answer
 OVER = (State.DONE, State.CUT)
 # A member of an enum is found slowly, and these are asked for at every step.
 _ANSWERING, _TUNNELLING, _JUDGING, _DONE, _CUT, _ENDED = (
@@ -49,6 +50,8 @@ class Ends(msgspec.Struct, eq=False):
     state: State = State.GATHERING
     held_bytes: int = 0
     body_bytes: int = 0
+    status: int = 0  # of the answer that has begun
+    sent_bytes: int = 0  # of its body
     _origin: Origin | None = None
     _pieces: list[bytes] | None = []  # of the body, to be sent; None when the origin has them: no second try
     _behind: list[bytes] = []  # the piece that is being inspected, and what came meanwhile
@@ -104,6 +107,15 @@ class Ends(msgspec.Struct, eq=False):
         self.worker.count(response.status)
         self.worker.took(self.exchange.arrived_us)
         self.client.answer(response, drained=self.body is _ENDED)
+        if self.worker.access is not None:
+            assert isinstance(response.body, bytes)
+            self.sent_bytes = len(response.body)
+            self._note(response.status)
+
+    def _note(self, status: int) -> None:
+        """Have a line of the access log, if there is one."""
+        if self.worker.access is not None:
+            self.worker.access.ended(self.exchange, status, self.sent_bytes)
 
     def _cut(self) -> None:
         self._leave_all(_CUT)
@@ -115,6 +127,8 @@ class Ends(msgspec.Struct, eq=False):
 
     def _leave_all(self, state: State) -> None:
         self.state = state
+        if state is _CUT:
+            self._note(self.status or LEFT)
         self._leave_turns()
         self._drop_origin()
         self._held = None

@@ -151,6 +151,7 @@ class ExchangeMachine(RequestSide, AnswerSide, eq=False):
         if self.state is _TUNNELLING:
             self.state = _DONE
             self.client.close()
+            self._note(self.status)
         elif self.state is _ANSWERING:
             self.client.flush()
             self._cut()

@@ -7,7 +7,7 @@ Not   who they are: `client_stream`, `origin` and `pool` for HTTP/1; `http2.stre
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from edgestead.edge.exchanges.exchange import Response
+from edgestead.edge.exchanges.exchange import Exchange, Response
 from edgestead.edge.exchanges.origins import Aim
 from edgestead.edge.exchanges.turns import Turns
 from edgestead.edge.tools.phase import Observer
@@ -112,12 +112,21 @@ class Pool(Protocol):
         ...
 
 
+class Access(Protocol):
+    """The access log."""
+
+    def ended(self, exchange: Exchange, status: int, sent: int) -> None: ...
+
+
 class Worker(Protocol):
     """What all exchanges of a process share. `soon` is the clock: the time of its next sweep."""
 
     soon: float
     date: bytes
     origin_port: int | None
+
+    @property
+    def access(self) -> Access | None: ...
 
     @property
     def pool(self) -> Pool: ...

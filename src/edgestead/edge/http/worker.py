@@ -11,6 +11,7 @@ from email.utils import formatdate
 from typing import Protocol
 
 from edgestead.edge import limits
+from edgestead.edge.access.log import AccessLog
 from edgestead.edge.exchanges.turns import Turns
 from edgestead.edge.http.address import Addresses, Names, Trust
 from edgestead.edge.http.pool import Pool
@@ -58,6 +59,7 @@ class Edge:
         per_address_max: int | None = None,
         ledger: Ledger | None = None,
         processor: Processor | None = None,
+        access: AccessLog | None = None,
     ) -> None:
         self.loop = loop
         self.routes = routes
@@ -69,6 +71,7 @@ class Edge:
         self.tools = tools
         self.observer = tools.observer
         self.count = count
+        self.access = access
         self.turned_away = turned_away
         self.took = took
         self.origin_port = origin_port
@@ -123,6 +126,8 @@ class Edge:
         for client in tuple(self._clients):
             client.close_if_late(now)
         self.pool.sweep(now)
+        if self.access is not None:
+            self.access.count()
         self._sweeping = self.loop.call_later(limits.SWEEP_SECONDS, self.sweep)
 
     async def close(self, drain_seconds: float) -> None:

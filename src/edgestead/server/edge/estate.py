@@ -13,6 +13,7 @@ from pathlib import Path
 from edgestead.config import Config
 from edgestead.edge.tools import rates
 from edgestead.server.edge.challenge_key_memory import KeyWriter
+from edgestead.server.errors import StartError
 from edgestead.server.folder import DataFolder
 from edgestead.server.messages import EdgeStart
 from edgestead.server.supervisor.child import Child
@@ -34,10 +35,10 @@ class Shared:
     """What all edge processes of one server share, for as long as it runs: a process that starts again goes
     on with the counts of its rate limits.
 
-    Raises StartError: the keys of challenges or the folder of events cannot be used.
+    Raises StartError: the keys of challenges, the folder of events or that of the access log cannot be used.
     """
 
-    def __init__(self, folder: DataFolder, workers: int, undo: ExitStack) -> None:
+    def __init__(self, folder: DataFolder, config: Config, workers: int, undo: ExitStack) -> None:
         self.workers = workers
         self.loop_token = new_loop_token()
         self.challenge_keys = KeyWriter(folder.path, time.time, undo)
@@ -50,10 +51,28 @@ class Shared:
         os.ftruncate(self.rates_fd, rates.memory_octets(workers))
         self.certificates_fd = os.memfd_create("edgestead-certificates", os.MFD_CLOEXEC)
         undo.callback(os.close, self.certificates_fd)
+        self.access_fd = _access_folder(config.access_log)
+        if self.access_fd >= 0:
+            undo.callback(os.close, self.access_fd)
 
     @property
     def descriptors(self) -> list[int]:
-        return [self.events_fd, self.rates_fd, self.challenge_keys.fd, self.certificates_fd]
+        shared = [self.events_fd, self.rates_fd, self.challenge_keys.fd, self.certificates_fd]
+        return shared if self.access_fd < 0 else [*shared, self.access_fd]
+
+
+def _access_folder(access_log: str | None) -> int:
+    """A descriptor of the folder that the access log's file is in; -1 where it goes elsewhere.
+
+    Raises StartError.
+    """
+    if not access_log or access_log.startswith("unix:") or "://" in access_log:
+        return -1
+    folder = Path(access_log).absolute().parent
+    try:
+        return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise StartError(f"access-log: folder {folder} cannot be used: {error.strerror}") from None
 
 
 def start_of(
@@ -85,4 +104,5 @@ def start_of(
         challenge_keys_fd=shared.challenge_keys.fd,
         certificates_fd=shared.certificates_fd,
         rules_dir=shared.rules_dir,
+        access_fd=shared.access_fd,
     )

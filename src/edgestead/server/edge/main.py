@@ -17,6 +17,7 @@ from pathlib import Path
 
 import uvloop
 
+from edgestead.edge.access.log import AccessLog
 from edgestead.edge.http import origin_tls
 from edgestead.edge.http.address import NAMES, Addresses, Trust
 from edgestead.edge.http.certificates import Certificates
@@ -88,7 +89,8 @@ async def _serve(start: EdgeStart) -> None:
             loading=process.Status(start.status_fd).loading,
         ),
     )
-    edge = _edge(start, loop, routes, tools, page)
+    access = edge_tools.access_of(start, page)
+    edge = _edge(start, loop, routes, tools, page, access)
     # An exception of any of them ends the group, and with it the process: without the feed every answer may
     # be wrong from the next change on.
     async with asyncio.TaskGroup() as tasks:
@@ -101,10 +103,17 @@ async def _serve(start: EdgeStart) -> None:
         answering = tasks.create_task(_answer(start, edge, follower, stop))
         answering.add_done_callback(lambda _: [task.cancel() for task in background])
     await asyncio.to_thread(events.close)
+    if access is not None:
+        await asyncio.to_thread(access.close)
 
 
 def _edge(
-    start: EdgeStart, loop: asyncio.AbstractEventLoop, routes: Routes, tools: Tools, page: Page
+    start: EdgeStart,
+    loop: asyncio.AbstractEventLoop,
+    routes: Routes,
+    tools: Tools,
+    page: Page,
+    access: AccessLog | None,
 ) -> Edge:
     names, trust = NAMES[start.profile], Trust(tuple(map(ip_network, start.trusted_proxies)))
     source = NameSource(routes, own_dns=start.own_dns, resolver=start.resolver)
@@ -125,6 +134,7 @@ def _edge(
         origin_port=start.origin_port,
         per_address_max=start.http_connections_per_address,
         ledger=tools.ledger,
+        access=access,
     )
 
 

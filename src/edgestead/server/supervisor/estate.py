@@ -136,7 +136,7 @@ class Estate:
         self.needs_apart = False
         if objects_workers:  # it takes no spare process, so that there is one when others need it
             self._begin_apart(len(self._objects))
-        self._edge_shared = estate.Shared(self._folder, estate.workers(config), undo)
+        self._edge_shared = estate.Shared(self._folder, config, estate.workers(config), undo)
         self._edges = [
             self._child(f"edge-{worker}", "edge.main", partial(self._edge_start, worker))
             for worker in range(self._edge_shared.workers)

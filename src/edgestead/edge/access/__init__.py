@@ -1,0 +1,1 @@
+"""The access log: a line for each answer."""

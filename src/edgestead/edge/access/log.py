@@ -1,0 +1,141 @@
+"""Which answers get a line, and the thread that writes them.
+
+Owns  samples and zones; what waits and how much may; lines that are dropped, and their count.
+Not   a line (`lines`), where it goes (`sinks`).
+
+No request waits for its line. A thread writes them, in batches; what nobody takes is kept up to
+PENDING_MAX lines, and then the newest are dropped and counted.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Protocol
+
+from edgestead.edge.access.lines import Line, Said, of_exchange
+from edgestead.edge.access.sinks import Sink
+from edgestead.edge.exchanges.exchange import Exchange
+
+PENDING_MAX = 20_000  # lines: a few seconds of one busy process, about 8 MB, and 120 at the worst
+BATCH_MAX = 2_000  # lines in one write: under a megabyte
+GATHER_SECONDS = 0.25  # lines of this time are written together
+AGAIN_SECONDS = 1.0  # before the next try where nobody took the last
+END_SECONDS_MAX = 2.0  # for what waits when the server ends
+
+
+class Counts(Protocol):
+    """The process's counters."""
+
+    def written(self, lines: int) -> None: ...
+
+    def dropped(self, lines: int) -> None: ...
+
+
+class AccessLog:
+    """`write_line` makes a line; `zones` are the names of those that are logged, none means all.
+
+    `failed` is told why lines could not be written, once for each cause. Both counts are told by the loop's
+    thread alone, since a counter has one writer.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        write_line: Line,
+        counts: Counts,
+        *,
+        sample: int = 1,
+        zones: frozenset[bytes] = frozenset(),
+        failed: Callable[[str], None] = lambda words: None,
+        now_us: Callable[[], int] = lambda: time.time_ns() // 1_000,
+        pending_max: int = PENDING_MAX,
+    ) -> None:
+        self._sink, self._write_line, self._counts = sink, write_line, counts
+        self._sample, self._zones = sample, zones
+        self._failed, self._now_us, self._pending_max = failed, now_us, pending_max
+        self._count = 0
+        self._pending: deque[bytes] = deque()  # the loop appends, the thread takes: each in one step
+        self._written = 0  # by the thread, not told to the counts yet
+        self._lock = threading.Lock()
+        self._wake, self._ending = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name="access-log", daemon=True)
+        self._thread.start()
+
+    def ended(self, exchange: Exchange, status: int, sent: int) -> None:
+        """An answer is complete, or was broken off."""
+        if not self._zones or exchange.zone.name in self._zones:
+            if self._is_sampled():
+                self._add(of_exchange(exchange, status, sent, self._now_us()))
+
+    def refused(
+        self, client: str, ray: bytes, status: int, method: bytes, host: bytes, target: bytes
+    ) -> None:
+        """A request without an exchange: it could not be read, or nothing is proxied under its name."""
+        if not self._zones and self._is_sampled():
+            now_us = self._now_us()
+            self._add(Said(now_us, 0, client, client, ray, host, method, target, b"", b"", status, 0))
+
+    def close(self) -> None:
+        """Write what waits, for a moment, and end."""
+        self._ending.set()
+        self._wake.set()
+        self._thread.join(END_SECONDS_MAX + 1)
+        self.count()
+
+    def count(self) -> None:
+        """Tell the counts what the thread has written."""
+        with self._lock:
+            written, self._written = self._written, 0
+        if written:
+            self._counts.written(written)
+
+    def _is_sampled(self) -> bool:
+        """The first of every so many."""
+        self._count += 1
+        return self._sample == 1 or self._count % self._sample == 1
+
+    def _add(self, said: Said) -> None:
+        if len(self._pending) >= self._pending_max:
+            self._counts.dropped(1)
+            return
+        self._pending.append(self._write_line(said))
+        if not self._wake.is_set():
+            self._wake.set()
+
+    def _run(self) -> None:
+        cause, give_up = "", float("inf")
+        while True:
+            self._wake.wait()
+            if self._ending.wait(AGAIN_SECONDS if cause else GATHER_SECONDS):
+                give_up = min(give_up, time.monotonic() + END_SECONDS_MAX)
+            self._wake.clear()
+            new_cause = self._write_pending()
+            if new_cause and new_cause != cause:
+                self._failed(new_cause)
+            cause = new_cause
+            if self._ending.is_set() and (not self._pending or cause or time.monotonic() > give_up):
+                self._sink.close()
+                return
+            if self._pending:
+                self._wake.set()
+
+    def _write_pending(self) -> str:
+        """Why it did not work, or nothing. What was not written waits for the next try."""
+        while batch := self._batch():
+            try:
+                self._sink.write(b"".join(batch))
+            except OSError as error:
+                self._pending.extendleft(reversed(batch))
+                return error.strerror or str(error)
+            with self._lock:
+                self._written += len(batch)
+        return ""
+
+    def _batch(self) -> list[bytes]:
+        batch: list[bytes] = []
+        with suppress(IndexError):
+            while len(batch) < BATCH_MAX:
+                batch.append(self._pending.popleft())
+        return batch
