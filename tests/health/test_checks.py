@@ -9,6 +9,7 @@ from edgestead.health.facts import (
     DAY_US,
     Behind,
     Certificate,
+    EndingZone,
     Facts,
     FailedOrder,
     Group,
@@ -86,6 +87,14 @@ NOT_WELL = [
     (
         {"zones_late": (LateZone("a.example", "no answer", NOW_US - DAY_US, False),)},
         *("secondary-zones/a.example", "fail", "a.example expired, and is answered SERVFAIL: no answer"),
+    ),
+    (
+        {"zones_ending": (EndingZone("a.example", NOW_US + DAY_US),)},
+        *("secondary-zones/a.example (signatures)", "warn", "which its primary signs, ends at 2027-01-16"),
+    ),
+    (
+        {"zones_ending": (EndingZone("a.example", NOW_US - DAY_US),)},
+        *("secondary-zones/a.example (signatures)", "fail", "which its primary signs, ended at 2027-01-14"),
     ),
     (
         {"zones_held": (HeldZone("a.example", "no key"),)},

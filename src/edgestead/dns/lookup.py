@@ -29,7 +29,7 @@ from edgestead.dns.outcome import (
     Outcome,
 )
 from edgestead.dns.own import NONE, OwnNames
-from edgestead.dns.signed import NSEC_KEY, RRSIG_KEY, Records, asked, find
+from edgestead.dns.signed import NSEC_KEY, RRSIG_KEY, Chain, HashedChain, Records, asked, find
 from edgestead.dns.zone import DNAME_KEY, WILDCARD, Zone, redirects
 from edgestead.model.limits import NAME_OCTETS_MAX
 
@@ -136,7 +136,7 @@ def missing(view: View, zone: Zone, name: bytes, at: int, kind: bytes, secure: b
     if encloser in zone.wildcards:
         return _at_wildcard(view, zone, name, encloser, kind, secure)
     if secure:
-        return _denied(view, zone, at, NXDOMAIN, _gaps(zone, name[:at], WILDCARD + encloser))
+        return _denied(view, zone, at, NXDOMAIN, _chain(zone).absent(name[:at], encloser))
     return (zone.denials.get(at) or denials(zone, at))[0]
 
 
@@ -190,16 +190,16 @@ def _tail(suffix: bytes, offset: int) -> wire.Tail:
     return tail
 
 
-def _gaps(zone: Zone, *names: bytes) -> tuple[bytes, ...]:
-    """The owners of the NSEC records that deny relative names, each once."""
+def _chain(zone: Zone) -> Chain | HashedChain:
     assert zone.signatures is not None
-    return tuple(dict.fromkeys([zone.signatures.covering(name) for name in names]))
+    return zone.signatures.chain
 
 
-def _proof(zone: Zone, name: bytes) -> bytes:
-    """The owner of the NSEC record for the types of a name: an empty non-terminal has none itself."""
-    assert zone.signatures is not None
-    return name if name in zone.signatures.entries else zone.signatures.covering(name)
+def _no_data(zone: Zone, relative: bytes, source: bytes) -> tuple[bytes, ...]:
+    """The owners of the records that say that a name has not the type; `source` answers for it."""
+    if source == relative:
+        return _chain(zone).has_none(relative)
+    return _chain(zone).wildcard_has_none(relative, source[len(WILDCARD) :])
 
 
 def _denied(view: View, zone: Zone, at: int, rcode: int, owners: tuple[bytes, ...]) -> Outcome:
@@ -224,8 +224,8 @@ def _add_denial(tail: wire.Tail, zone: Zone, owners: Iterable[bytes]) -> int:
 
 def _add_proofs(tail: wire.Tail, zone: Zone, owners: Iterable[bytes]) -> int:
     assert zone.signatures is not None
-    entries = zone.signatures.entries
-    return sum(tail.add(owner + zone.apex, find(entries[owner], NSEC_KEY)[1]) for owner in owners)
+    entries, key = zone.signatures.entries, zone.signatures.chain.key
+    return sum(tail.add(owner + zone.apex, find(entries[owner], key)[1]) for owner in owners)
 
 
 def _at_node(view: View, zone: Zone, name: bytes, held: bytes, kind: bytes, secure: bool) -> Outcome:
@@ -246,7 +246,7 @@ def _at_wildcard(view: View, zone: Zone, name: bytes, encloser: bytes, kind: byt
     suffix = encloser + zone.apex
     key: Key = (suffix, kind, len(name) - len(suffix))
     if secure:
-        key = (*key, *_gaps(zone, name[: len(name) - len(zone.apex)]))
+        key = (*key, *_chain(zone).expanded(name[: len(name) - len(zone.apex)], encloser))
     kept = view.outcomes.get(key)
     if kept is not None:
         return kept
@@ -285,8 +285,8 @@ def _build(
         aliases = _Chain(view, tail, name, suffix, kind, secure)
         return aliases.follow(zone, source, held), aliases.reusable
     if secure:
-        owners = (_proof(zone, source),) if exact else (*_gaps(zone, relative), source)
-        return _denied(view, zone, len(relative), NOERROR, tuple(dict.fromkeys(owners))), True
+        owners = _no_data(zone, relative, source)
+        return _denied(view, zone, len(relative), NOERROR, owners), True
     return denials(zone, len(name) - len(zone.apex))[1 if exact else 2], True
 
 
@@ -309,7 +309,9 @@ class _Match(NamedTuple):
 
     def proofs(self) -> tuple[bytes, ...]:
         """The owners of the NSEC records that say that only the wildcard answers (RFC 4035 §3.1.3.3)."""
-        return _gaps(self.zone, self.relative) if self.secure and not self.exact else ()
+        if not self.secure or self.exact:
+            return ()
+        return _chain(self.zone).expanded(self.relative, self.source[len(WILDCARD) :])
 
 
 def _octets(rrset: tuple[bytes, int, bytes]) -> float:
@@ -467,10 +469,9 @@ class _Chain:
             ns = self._tail.add(zone.apex, zone.soa_denial) + self._prove()
             return Outcome(AA | rcode, bytes(self._tail), (self._an, ns, 0), steady=steady)
         if rcode == NXDOMAIN:
-            owners = _gaps(zone, relative, source)
+            owners = _chain(zone).absent(relative, source[len(WILDCARD) :])
         else:
-            owners = _gaps(zone, relative) if source != relative else ()
-            owners = (*owners, _proof(zone, source))
+            owners = _no_data(zone, relative, source)
         self._proofs.update({(zone.apex, owner): zone for owner in owners})
         ns = _add_denial(self._tail, zone, ()) + self._prove()
         return Outcome(AA | rcode, bytes(self._tail), (self._an, ns, 0), steady=steady)
@@ -514,7 +515,7 @@ def _add_child(tail: wire.Tail, zone: Zone, cut: bytes, owner: bytes) -> int:
     assert zone.signatures is not None
     ds = node.rrset(zone.names[cut], _DS)
     if ds is None:
-        return _add_proofs(tail, zone, (_proof(zone, cut),))
+        return _add_proofs(tail, zone, _chain(zone).has_none(cut))
     return tail.add(owner, ds[1]) + tail.add(owner, zone.signatures.of(cut, _DS)[1])
 
 

@@ -15,6 +15,7 @@ from typing import Final, cast
 from edgestead.dns import node, wire
 from edgestead.dns.outcome import Outcome
 from edgestead.dns.signed import NONE, Records, Signatures, soa_records
+from edgestead.model.dnssec import NSEC3PARAM, Nsec3Params, nsec3_params
 from edgestead.model.served import ServedRRset, ServedZone
 
 Head = tuple[bytes, bytes, bool, tuple[bytes, ...], tuple[bytes, ...], tuple[Records, Records], bool, bool]
@@ -24,6 +25,7 @@ signatures.
 """
 
 WILDCARD: Final = b"\x01*"
+NSEC3PARAM_KEY: Final = NSEC3PARAM.to_bytes(2, "big") + wire.IN.to_bytes(2, "big")
 DNAME_KEY: Final = wire.DNAME.to_bytes(2, "big") + wire.IN.to_bytes(2, "big")
 _ENDS: Final = (wire.NS, wire.DNAME)
 _APEX: Final = b""
@@ -110,7 +112,7 @@ class Zone:
         self.signed = bool(served.soa_rrsigs)
         signatures = self.signatures
         if signatures is not None:
-            signatures.settle()
+            signatures.settle(self._nsec3_params())
             signatures.soa = soa_records(served.soa_rrsigs, ttl_seconds)
             signatures.soa_denial = soa_records(served.soa_rrsigs, denial_seconds)
             if not signatures.entries:
@@ -145,8 +147,13 @@ class Zone:
         if self.signatures is None:
             if not entry:
                 return
-            self.signatures = Signatures()
+            self.signatures = Signatures(self.apex)
         self.signatures.put(name, entry)
+
+    def _nsec3_params(self) -> Nsec3Params | None:
+        """Of the chain that the zone says is whole (RFC 5155 §4)."""
+        found = node.rrset(self.names[_APEX], NSEC3PARAM_KEY)
+        return nsec3_params(next(wire.records(found[1]))[2]) if found else None
 
     def put(self, name: bytes, packed: bytes, *, cut: bool, entry: bytes = b"") -> None:
         """Set the node of a name below the apex; b"" removes the name. `entry` are its signatures as
@@ -195,7 +202,7 @@ class Zone:
 
     def freeze(self) -> "Frozen":
         """The present content, for `thaw`, independent of later changes. Costs a copy of the references."""
-        signatures = self.signatures or Signatures()
+        signatures = self.signatures or Signatures(self.apex)
         soa = (signatures.soa, signatures.soa_denial) if self.signed else (NONE, NONE)
         cuts, wildcards = tuple(self.cuts), tuple(self.wildcards)
         head = (self.apex, self.soa_denial, self.settled, cuts, wildcards, soa)
@@ -213,7 +220,7 @@ class Zone:
         self.signed = bool(soa[0][0])
         self.front = Zone(self.apex) if is_private or self.lost else None
         if self.signed:
-            self.signatures = Signatures()
+            self.signatures = Signatures(self.apex)
             self.signatures.soa, self.signatures.soa_denial = soa
 
     def thaw_names(
@@ -222,13 +229,13 @@ class Zone:
         self.names.update(names)
         self._children.update(children)
         if entries:
-            self.signatures = self.signatures or Signatures()
+            self.signatures = self.signatures or Signatures(self.apex)
             self.signatures.load(entries)
 
     def thawed(self) -> None:
         """After the last names."""
         if self.signatures is not None:
-            self.signatures.settle()
+            self.signatures.settle(self._nsec3_params())
         self._show_front(self.front is not None, self.lost)
 
     def cut_above(self, name: bytes) -> bytes | None:

@@ -183,6 +183,18 @@ def _secondary_zones(facts: Facts) -> Iterator[Finding]:
         else:
             words = f"{zone} expired, and is answered SERVFAIL{because}"
             yield Finding("fail", words, step, zone)
+    yield from _ending_zones(facts)
+
+
+def _ending_zones(facts: Facts) -> Iterator[Finding]:
+    step = "Does its primary sign it, and is it transferred? `edgecli dns secondary show {zone}` says more."
+    for zone, ends_us in facts.zones_ending:
+        if ends_us <= facts.now_us:
+            words = f"a signature of {zone}, which its primary signs, ended at {_minute(ends_us)}"
+            yield Finding("fail", words, step.format(zone=zone), f"{zone} (signatures)")
+        else:
+            words = f"a signature of {zone}, which its primary signs, ends at {_minute(ends_us)}"
+            yield Finding("warn", words, step.format(zone=zone), f"{zone} (signatures)")
 
 
 def _restored_zones(facts: Facts) -> Iterator[Finding]:

@@ -66,6 +66,13 @@ class HeldZone(NamedTuple):
     problem: str
 
 
+class EndingZone(NamedTuple):
+    """A zone that is served as its primary signed it, with the first signature ending soon, or ended."""
+
+    zone: str
+    ends_us: int
+
+
 class TroubledCatalog(NamedTuple):
     """A catalog that is followed and was not taken (`problem`), or `refused` members of it were not."""
 
@@ -117,6 +124,7 @@ class Facts:
     orders_failed: tuple[FailedOrder, ...] = ()
     zones_late: tuple[LateZone, ...] = ()
     zones_held: tuple[HeldZone, ...] = ()
+    zones_ending: tuple[EndingZone, ...] = ()
     catalogs_troubled: tuple[TroubledCatalog, ...] = ()
     clock_back_seconds: float = 0.0  # how far it stepped back, within the last hour
     clock_behind_seconds: float = 0.0  # the newest file of the data folder is so far in the future

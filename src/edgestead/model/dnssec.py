@@ -10,7 +10,7 @@ import base64
 import hashlib
 import struct
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from edgestead.model import names
 
@@ -21,6 +21,8 @@ DS: Final = 43
 RRSIG: Final = 46
 NSEC: Final = 47
 DNSKEY: Final = 48
+NSEC3: Final = 50
+NSEC3PARAM: Final = 51
 CDS: Final = 59
 CDNSKEY: Final = 60
 
@@ -34,7 +36,7 @@ PROTOCOL: Final = 3  # RFC 4034 §2.1.2
 CDS_DELETE: Final = bytes.fromhex("0000000000")  # RFC 8078 §4, with its one octet of digest
 CDNSKEY_DELETE: Final = bytes.fromhex("0000030000")
 
-SYNTHESISED: Final = frozenset((RRSIG, NSEC))
+SYNTHESISED: Final = frozenset((RRSIG, NSEC, NSEC3))
 """Types that signing adds to a name; everything else is signed."""
 
 OF_KEYS: Final = frozenset((DNSKEY, CDS, CDNSKEY))
@@ -143,6 +145,34 @@ def tag_of_rrsig(rrsig: bytes) -> int:
 def nsec(next_owner: bytes, types: Iterable[int]) -> bytes:
     """An NSEC's RDATA (RFC 4034 §4.1)."""
     return next_owner + bitmap(types)
+
+
+NSEC3_SHA1: Final = 1  # RFC 5155 §11: the only hash
+NSEC3_HEAD_OCTETS: Final = 5  # of NSEC3 and NSEC3PARAM, before the salt
+
+
+class Nsec3Params(NamedTuple):
+    """How the names of one chain of NSEC3 records are hashed."""
+
+    algorithm: int
+    iterations: int
+    salt: bytes
+
+
+def nsec3_params(rdata: bytes) -> Nsec3Params:
+    """Of an NSEC3's or NSEC3PARAM's RDATA (RFC 5155 §3.2, §4.2). Raises ValueError: it is cut short."""
+    if len(rdata) < NSEC3_HEAD_OCTETS or len(rdata) < NSEC3_HEAD_OCTETS + rdata[4]:
+        raise ValueError("an NSEC3 or NSEC3PARAM record is cut short")
+    salt = rdata[NSEC3_HEAD_OCTETS : NSEC3_HEAD_OCTETS + rdata[4]]
+    return Nsec3Params(rdata[0], rdata[2] << 8 | rdata[3], salt)
+
+
+def nsec3_label(owner: bytes, params: Nsec3Params) -> bytes:
+    """The label, with its length, of the NSEC3 record of a name in canonical form (RFC 5155 §5)."""
+    digest = hashlib.sha1(owner + params.salt, usedforsecurity=False).digest()
+    for _ in range(params.iterations):
+        digest = hashlib.sha1(digest + params.salt, usedforsecurity=False).digest()
+    return b"\x20" + base64.b32hexencode(digest).lower()
 
 
 def bitmap(types: Iterable[int]) -> bytes:

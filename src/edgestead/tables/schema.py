@@ -11,6 +11,7 @@ from edgestead.store.migrations import Migration
 from edgestead.tables import (
     accounts,
     audit,
+    carried,
     certificates,
     custom_nameservers,
     dated_uses,
@@ -55,4 +56,5 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(22, "TSIG keys", tsig_keys.CREATE),
     Migration(23, "rolls of signing keys", signing.ROLLS),
     Migration(24, "certificates", certificates.CREATE),
+    Migration(25, "records that a zone carries as transferred", carried.CREATE),
 )

@@ -68,7 +68,7 @@ SELECT_EDITABLE = (
     " (select f.floor_sequence from history_floors f where f.zone_id = z.id), 0),"
     " a.value, s.id, s.value from zones z"
     " left join settings a on a.scope_id = z.account_id and a.id = ?"
-    " left join settings s on s.scope_id = z.id and (s.id >= ? and s.id < ? or s.id in (?, ?, ?, ?))"
+    " left join settings s on s.scope_id = z.id and (s.id >= ? and s.id < ? or s.id in (?, ?, ?, ?, ?))"
     " where z.id = ?"
 )
 SELECT_AFTER = f"select {COLUMNS} from zones where id > ? order by id limit ?"
@@ -137,12 +137,12 @@ def zone(reader: Reader, zone_id: str) -> ZoneRow | None:
 
 
 class SettingsWanted(NamedTuple):
-    """Which settings `editable` reads: one of the account; of the zone a range of ids and four more."""
+    """Which settings `editable` reads: one of the account; of the zone a range of ids and five more."""
 
     of_account: str
     first: str
     end: str
-    others: tuple[str, str, str, str]
+    others: tuple[str, str, str, str, str]
 
 
 class Editable(NamedTuple):

@@ -36,14 +36,15 @@ def secondary() -> None:
     metavar="KEY",
     help="Sign transfers with this TSIG key, by name or id (`edgecli dns key add`), and take no others.",
 )
+@click.option("signed", "--signed", is_flag=True, help="Serve it with the signatures that its primary made.")
 @DRY_RUN
 @JSON
-def add(name: str, primaries: tuple[str, ...], key_name: str | None, as_json: bool) -> None:
+def add(name: str, primaries: tuple[str, ...], key_name: str | None, signed: bool, as_json: bool) -> None:
     """Make NAME a secondary zone, transferred from the first ADDRESS that answers.
 
     \b
       edgecli dns secondary add example.org 192.0.2.1
-      edgecli dns secondary add example.org 192.0.2.1 --key xfr.example.org
+      edgecli dns secondary add example.org 192.0.2.1 --key xfr.example.org --signed
     """
     from edgestead.cli.http import account_of
 
@@ -53,6 +54,8 @@ def add(name: str, primaries: tuple[str, ...], key_name: str | None, as_json: bo
     peers = [peer_at(server, account, primary, key_id) for primary in primaries]
     body = {"name": name, "type": "secondary", "account": {"id": account}}
     made = server.call("POST", "/zones", json_body=body, repeat=False)["result"]
+    if signed:
+        server.call("PATCH", f"/zones/{made['id']}/dnssec", json_body={"dnssec_presigned": True})
     path = f"/zones/{made['id']}/secondary_dns/incoming"
     server.call("POST", path, json_body={"name": name, "peers": peers})
     show_lines(

@@ -18,6 +18,7 @@ Not   zones themselves (`model.refusals.zone`).
     ├── VanityRefused       1001
     ├── DnssecIsDisabled    1001
     ├── DnssecStatusRefused 1001
+    ├── PresignedRefused    1001
     ├── DnssecKeysRefused   1001
     ├── RollRefused         1001
     ├── CheckedTooSoon      1224
@@ -109,6 +110,16 @@ class DnssecIsDisabled(BadRequest):
 
 class DnssecStatusRefused(BadRequest):
     code, wording = 1001, "DNSSEC status is active or disabled, not {status}."
+
+
+class PresignedRefused(BadRequest):
+    """What is signed elsewhere is served as it is, or not at all."""
+
+    code, wording = (
+        1001,
+        "{name} is not changed so: dnssec_presigned serves it as its primary signed it, and"
+        " secondary_overrides changes what is served. Turn {other} off first.",
+    )
 
 
 class DnssecKeysRefused(BadRequest):

@@ -201,6 +201,7 @@ class Control:
             kept_certificates=self._certificates.kept,
             late_zones=lambda: secondaries.late(self._data, _now_us()),
             held_zones=lambda: restoring.held(self._data),
+            ending_zones=lambda: secondaries.ending(self._data, _now_us()),
             troubled_catalogs=lambda: followed.troubled(self._data),
             say=status.health,
             now_us=_now_us,

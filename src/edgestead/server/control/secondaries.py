@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
-from edgestead.health.facts import LateZone
+from edgestead.health.facts import EndingZone, LateZone
 from edgestead.model import names
 from edgestead.model.call import Call
 from edgestead.model.counters import Page, slot
@@ -26,6 +26,7 @@ from edgestead.usecases.zone.secondary import Changes, Content, Notice, Peer, Rr
 
 POLL_SECONDS: Final = 1.0
 TRANSFERS_MAX: Final = 4  # at a time; each has a thread
+ENDING_SECONDS: Final = 2 * 86_400  # before a signature ends that a primary made; signers renew earlier
 LATE_MAX: Final = 100  # zones in the health of the server
 PART_PAUSE_SECONDS: Final = 0.02  # between two parts of a large one: writes of clients pass
 
@@ -50,6 +51,13 @@ def late(data: Data, now_us: int) -> tuple[LateZone, ...]:
     """For the health of the server."""
     found = data.read(lambda reader: secondary.late(reader, now_us, LATE_MAX))
     return tuple(LateZone(name, one.problem, one.checked_us, not one.lost) for name, one in found)
+
+
+def ending(data: Data, now_us: int) -> tuple[EndingZone, ...]:
+    """The same: zones that are signed elsewhere, with a signature that ends soon."""
+    before_us = now_us + ENDING_SECONDS * 1_000_000
+    found = data.read(lambda reader: secondary.ending(reader, before_us))
+    return tuple(EndingZone(*one) for one in found[:LATE_MAX])
 
 
 class Secondaries:

@@ -20,6 +20,7 @@ from edgestead.health import checks
 from edgestead.health.facts import (
     Behind,
     Certificate,
+    EndingZone,
     Facts,
     FailedOrder,
     Group,
@@ -98,7 +99,7 @@ class HealthPart:
     """Make, open and close it on control's loop.
 
     `set_levels` brings gauges up to date that are read from tables; `say` gets the server's state in a line
-    when it changes. `kept_certificates`, `late_zones`, `held_zones` and `troubled_catalogs` are called on a
+    when it changes. Callables that say what certificates, zones and catalogs are not well are called on a
     thread.
     """
 
@@ -117,6 +118,7 @@ class HealthPart:
         kept_certificates: Callable[[], Kept],
         late_zones: Callable[[], tuple[LateZone, ...]],
         held_zones: Callable[[], tuple[HeldZone, ...]],
+        ending_zones: Callable[[], tuple[EndingZone, ...]],
         troubled_catalogs: Callable[[], tuple[TroubledCatalog, ...]],
         say: Callable[[str], None],
         now_us: Callable[[], int],
@@ -138,6 +140,8 @@ class HealthPart:
         self._held_zones = held_zones
         self._zones_held: tuple[HeldZone, ...] = ()
         self._troubled_catalogs = troubled_catalogs
+        self._ending_zones = ending_zones
+        self._zones_ending: tuple[EndingZone, ...] = ()
         self._catalogs_troubled: tuple[TroubledCatalog, ...] = ()
         self._say = say
         self._now_us = now_us
@@ -206,6 +210,7 @@ class HealthPart:
             orders_failed=self._kept.failed,
             zones_late=self._zones_late,
             zones_held=self._zones_held,
+            zones_ending=self._zones_ending,
             catalogs_troubled=self._catalogs_troubled,
             clock_back_seconds=self._clock.back_seconds,
             clock_behind_seconds=self._clock.behind_seconds,
@@ -242,6 +247,7 @@ class HealthPart:
         self._zones_late = self._late_zones()
         self._zones_held = self._held_zones()
         self._catalogs_troubled = self._troubled_catalogs()
+        self._zones_ending = self._ending_zones()
         self._note = backup_note.read(self._folder)
         self._disk_bytes = shutil.disk_usage(self._folder).total
         failing = any(page.cells[_SINKS_FAILING] for page in self._pages.values())

@@ -25,6 +25,7 @@ from edgestead.usecases.change.settings import SettingsEdit
 from edgestead.usecases.platform import Platform
 from edgestead.usecases.serving import edge_feed, flattening, proofs, rendering, serials
 from edgestead.usecases.serving import facts as zone_facts
+from edgestead.usecases.serving.presigned import Presigned
 from edgestead.usecases.serving.publish import Document, Name, Publication
 from edgestead.usecases.serving.signing import (
     LISTING,
@@ -172,6 +173,8 @@ class ZoneEdit:
     def _signing(self) -> ZoneSigning | None:
         """None for a zone without signatures, which includes one that is losing them."""
         facts = self._facts
+        if facts.presigned:
+            return Presigned(self._tx, self._zone_id, self._apex, None)
         if facts.signing not in (LISTING, *NAMES_ARE_SIGNED):
             return None
         signer = None
@@ -183,7 +186,7 @@ class ZoneEdit:
 
     def _with_proofs(self, name: Name, one: Owner) -> Owner:
         """With what an authority asks to see there. No other name costs a statement."""
-        if not proofs.is_name(name.text):
+        if self._facts.presigned or not proofs.is_name(name.text):
             return one
         values = certificates.proofs_at(self._tx, self._zone_id, name.text)
         return one._replace(plain=proofs.beside(one.plain, values)) if values else one
@@ -215,7 +218,7 @@ class ZoneEdit:
 
     def _was_served(self, name: Name) -> bool:
         is_there = not name.was_empty or name.owner == self._apex or proofs.is_name(name.text)
-        return is_there or bool(self._facts.signing)
+        return is_there or self._facts.presigned or bool(self._facts.signing) or name.carries
 
     def _emit(self, documents: Iterable[Document]) -> None:
         for one in documents:

@@ -13,7 +13,8 @@ from edgestead.model.refusals.record import RecordNotFound, RecordQuota, TypeNot
 from edgestead.model.refusals.secondary import ZoneIsSecondary
 from edgestead.model.served import ServedZone
 from edgestead.store.control import Transaction
-from edgestead.tables import record_notes, records, settings
+from edgestead.tables import carried, record_notes, records, settings
+from edgestead.tables.carried import CarriedRow
 from edgestead.tables.records import Neighbour, RecordRow
 from edgestead.usecases.change import neighbours, overrides, soa, view
 from edgestead.usecases.change.log import ZoneLog
@@ -96,6 +97,14 @@ class RecordsEdit:
         name.remove(record_id)
         self.count -= 1
         self.changed[text] = name
+        self.wrote = True
+
+    def carry(self, row: CarriedRow, *, owner: bytes | None = None, gone: bool = False) -> None:
+        """A record of a secondary zone that is served and shown by no list: it comes, or goes."""
+        name = self.at(row.name, owner)
+        name.carries = True
+        (carried.delete if gone else carried.insert)(self._tx, row)
+        self.changed[row.name] = name
         self.wrote = True
 
     def _check_kept_here(self, what: str) -> None:

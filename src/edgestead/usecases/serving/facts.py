@@ -81,7 +81,9 @@ class StoredDnssec(msgspec.Struct, frozen=True):
 _read_dnssec = msgspec.json.Decoder(StoredDnssec).decode
 read_nameservers = msgspec.json.Decoder(Nameservers).decode
 read_soa = msgspec.json.Decoder(StoredSoa).decode
-_WANTED = SettingsWanted(ENFORCE_DNS_ONLY, f"{FAMILY}.", f"{FAMILY}/", ("http2", "http3", IPV6, SETTING))
+_WANTED = SettingsWanted(
+    ENFORCE_DNS_ONLY, f"{FAMILY}.", f"{FAMILY}/", ("http2", "http3", IPV6, SETTING, DNSSEC)
+)
 _NAMESERVERS = f"{FAMILY}.nameservers"
 _DNS_ONLY = '"dns_only"'
 _read_number = msgspec.json.Decoder(int).decode
@@ -120,7 +122,8 @@ def facts_in(reader: Reader, found: Editable) -> ZoneFacts:
         return PLAIN
     dns_only = dns_only or (is_secondary and said.get(OVERRIDES) != "true")
     facts = PLAIN._replace(alpn=_alpn(said), dns_only=dns_only, ipv6=said.get(IPV6) != '"off"')
-    facts = facts._replace(transferred=is_secondary)
+    presigned = is_secondary and DNSSEC in said and _read_dnssec(said[DNSSEC]).presigned
+    facts = facts._replace(transferred=is_secondary, presigned=presigned)
     for id_, value in said.items():
         if id_ in _READ:
             facts = _READ[id_](facts, value)
@@ -131,7 +134,7 @@ def facts_in(reader: Reader, found: Editable) -> ZoneFacts:
         state = read_stored(said[SETTING]).state
         keys = _keys(reader, apex_of(found.zone), found.zone.id, state)
         facts = facts._replace(signing=state, keys=keys)
-    return facts
+    return facts._replace(dns_only=True, flatten_all=False) if presigned else facts
 
 
 def _keys(reader: Reader, apex: bytes, zone_id: str, state: str) -> tuple[ServedRRset, ...]:
@@ -218,6 +221,12 @@ def delegation(reader: Reader, renderer: Renderer, name: str) -> tuple[ServedRRs
         return rrsets
     digests = keyset.digests(names.wire_from_text(name), signing.keys(reader, zone_id))
     return (*rrsets, ServedRRset(dnssec.DS, keyset.TTL_SECONDS, digests))
+
+
+def has_overrides(reader: Reader, zone_id: str) -> bool:
+    """Whether names of a secondary zone may be proxied."""
+    found = settings.one(reader, zone_id, OVERRIDES)
+    return found is not None and _read_flag(found.value)
 
 
 def stored_dnssec(reader: Reader, zone_id: str) -> StoredDnssec:

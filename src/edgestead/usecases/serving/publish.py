@@ -37,13 +37,14 @@ class Document(NamedTuple):
 class Name:
     """One owner name under change: its records as they are now, and what it was when the change began."""
 
-    __slots__ = ("owner", "records", "text", "was_alias", "was_empty", "was_proxied")
+    __slots__ = ("carries", "owner", "records", "text", "was_alias", "was_empty", "was_proxied")
 
     def __init__(self, text: str, owner: bytes, found: list[Neighbour]) -> None:
         self.text = text
         self.owner = owner
         self.records = found
         self.was_empty = not found
+        self.carries = False  # or did: records beside those of the API
         self.was_alias = has_alias(found)
         self.was_proxied = rendering.is_proxied(found)
 
@@ -110,7 +111,7 @@ class Publication:
         after = self._renderer.zone(self._apex, serial, self._facts)
         if lost:
             after = msgspec.structs.replace(after, lost=True)
-        if self._signing is not None and self._facts.signing in IS_SERVED:
+        if self._signing is not None and (self._facts.presigned or self._facts.signing in IS_SERVED):
             after = self._signing.zone(after)
         documents = [Document(served.KIND_ZONE, "", served.encode(after))]
         if before is not None:

@@ -58,7 +58,8 @@ class ZoneFacts(NamedTuple):
     the protocols that HTTPS records of proxied names offer, the best one first; none means no such records.
     `dns_only` serves proxied records as they are written, `ipv6` lets proxied names have AAAA records.
     `signing` is the state of a zone that is or becomes signed (`usecases.serving.signing`), `keys` what the
-    apex serves of its keys. A `transferred` zone has the name servers that its records say.
+    apex serves of its keys. A `transferred` zone has the name servers that its records say; a
+    `presigned` one has its primary's signatures besides (`usecases.serving.presigned`).
     """
 
     servers: tuple[bytes, ...] = ()
@@ -72,6 +73,7 @@ class ZoneFacts(NamedTuple):
     signing: str = ""
     keys: tuple[ServedRRset, ...] = ()
     transferred: bool = False
+    presigned: bool = False
 
 
 PLAIN = ZoneFacts()

@@ -18,7 +18,7 @@ from edgestead.model.checks import Choice
 from edgestead.model.names import InvalidName, InvalidValue
 from edgestead.model.refusals.request import InvalidBody
 from edgestead.model.refusals.secondary import ZoneIsSecondary
-from edgestead.model.refusals.setting import DnsSettingRefused, ZoneModeRefused
+from edgestead.model.refusals.setting import DnsSettingRefused, PresignedRefused, ZoneModeRefused
 from edgestead.model.settings import (
     ACCOUNT_TYPES,
     CUSTOM_ACCOUNT,
@@ -180,6 +180,10 @@ def put_fields(edit: ZoneEdit, fields: Mapping[str, Any]) -> None:
 
 
 def _write(call: Call, tx: Transaction, platform: Platform, zone: ZoneRow, fields: Mapping[str, Any]) -> None:
+    """Raises PresignedRefused."""
+    if fields.get("secondary_overrides") and zone.type == facts.SECONDARY:
+        if facts.stored_dnssec(tx, zone.id).presigned:
+            raise PresignedRefused(name=zone.name, other="dnssec_presigned", pointer="/secondary_overrides")
     edit = ZoneEdit(call, tx, platform, zone.id)
     put_fields(edit, fields)
     edit.finish()

@@ -15,11 +15,12 @@ from edgestead.model.refusals.setting import (
     DnssecIsDisabled,
     DnssecKeysRefused,
     DnssecStatusRefused,
+    PresignedRefused,
     RollRefused,
 )
 from edgestead.model.times import six_digits
 from edgestead.store.control import Reader, Transaction
-from edgestead.tables import settings
+from edgestead.tables import carried, settings
 from edgestead.tables import signing as signing_rows
 from edgestead.tables.signing import KeyRow
 from edgestead.tables.zones import ZoneRow
@@ -40,7 +41,7 @@ from edgestead.usecases.serving.signing import (
     UNSIGNING,
     Stored,
 )
-from edgestead.usecases.zone import dnssec_advice, rolls, signing
+from edgestead.usecases.zone import dnssec_advice, rolls, secondary, signing
 
 DISABLED, PENDING, PENDING_DISABLED = "disabled", "pending", "pending-disabled"
 STATUS: Final = {
@@ -136,7 +137,27 @@ def show(reader: Reader, zone_id: str) -> DnssecView:
         next=dnssec_advice.next_step(reader, zone, state),
         is_bogus=state is not None and state.is_bogus,
     )
-    return view if state is None else _with_keys(reader, zone, view, state)
+    if state is not None:
+        return _with_keys(reader, zone, view, state)
+    if _is_presigned(reader, zone):
+        return _as_transferred(reader, zone, view)
+    return view
+
+
+def _as_transferred(reader: Reader, zone: ZoneRow, view: DnssecView) -> DnssecView:
+    """Of a zone that is signed elsewhere: its keys are not ours to show."""
+    ends = carried.first_end(reader, zone.id)
+    if ends is None:
+        return msgspec.structs.replace(view, status=PENDING, next=_UNSIGNED_YET)
+    words = _AS_SIGNED.format(when=six_digits(ends * 1_000_000)[:16].replace("T", " "))
+    return msgspec.structs.replace(view, status="active", next=words)
+
+
+_UNSIGNED_YET: Final = "No signed zone was transferred yet; its primary signs it."
+_AS_SIGNED: Final = (
+    "The zone is served as its primary signed it, which also renews signatures and keys: the first one here"
+    " ends at {when} UTC."
+)
 
 
 def list_zone_keys(reader: Reader, zone_id: str) -> tuple[KeyView, ...]:
@@ -183,7 +204,7 @@ def _key(apex: bytes, row: KeyRow) -> KeyView:
 def patch(call: Call, tx: Transaction, platform: Platform, zone_id: str, body: DnssecBody) -> DnssecView:
     """Begin to sign or to end it, and store the switches.
 
-    Raises ZoneNotFound, DnssecIsDisabled, DnssecStatusRefused, DnssecKeysRefused.
+    Raises ZoneNotFound, DnssecIsDisabled, DnssecStatusRefused, DnssecKeysRefused, PresignedRefused.
     """
     zone = zone_of(tx, zone_id)
     if body.status not in (None, "active", DISABLED):
@@ -191,22 +212,35 @@ def patch(call: Call, tx: Transaction, platform: Platform, zone_id: str, body: D
     _check_keys(body)
     sent = _sent(body)
     has_switch = bool(sent)
+    was_presigned = _is_presigned(tx, zone)
+    if body.dnssec_presigned and zone.type == facts.SECONDARY and facts.has_overrides(tx, zone_id):
+        raise PresignedRefused(name=zone.name, other="secondary_overrides", pointer="/dnssec_presigned")
     if body.status == DISABLED and not (_disable(call, tx, platform, zone_id) or has_switch):
         raise DnssecIsDisabled(pointer="/status")
     if has_switch:
         _store_switches(call, tx, platform, zone_id, sent)
-    if body.status == "active":
+    is_presigned = _is_presigned(tx, zone)
+    if is_presigned != was_presigned:
+        secondary.transfer_again(call, tx, zone_id)
+    if body.status == "active" and not is_presigned:
         _activate(call, tx, platform, zone)
     return show(tx, zone_id)
 
 
+def _is_presigned(reader: Reader, zone: ZoneRow) -> bool:
+    """Whether it is served as its primary signed it; of a zone that is kept here the switch says nothing."""
+    return zone.type == facts.SECONDARY and stored_dnssec(reader, zone.id).presigned
+
+
 def delete(call: Call, tx: Transaction, platform: Platform, zone_id: str) -> str:
     """End signing, as `disabled` does, and forget the switches. Raises ZoneNotFound."""
-    zone_of(tx, zone_id)
+    was_presigned = _is_presigned(tx, zone_of(tx, zone_id))
     _disable(call, tx, platform, zone_id)
     edit = ZoneEdit(call, tx, platform, zone_id)
     edit.settings.clear(DNSSEC)
     edit.finish()
+    if was_presigned:
+        secondary.transfer_again(call, tx, zone_id)
     return ""
 
 

@@ -16,13 +16,15 @@ import msgspec
 
 from edgestead.model import names, served
 from edgestead.model.call import Call
+from edgestead.model.dnssec import NSEC3, NSEC3_SHA1, NSEC3PARAM, nsec3_params
 from edgestead.model.limits import TTL_SECONDS_AUTO
 from edgestead.model.records import TYPES_BY_NUMBER, folded_content, from_wire
 from edgestead.model.refusals import EdgeError
 from edgestead.model.refusals.secondary import IncomingNotFound, IncomingRefused, NotSecondary
 from edgestead.model.times import six_digits
 from edgestead.store.control import Reader, Transaction
-from edgestead.tables import records, settings, tsig_keys, zones
+from edgestead.tables import carried, records, settings, tsig_keys, zones
+from edgestead.tables.carried import CarriedRow
 from edgestead.tables.records import StoredRecord
 from edgestead.tables.tsig_keys import TsigRow
 from edgestead.tables.zones import ZoneRow
@@ -32,9 +34,10 @@ from edgestead.usecases.change.edit import ZoneEdit
 from edgestead.usecases.change.neighbours import Draft
 from edgestead.usecases.lookup import zone_of
 from edgestead.usecases.platform import Platform
-from edgestead.usecases.serving import followed, serials
-from edgestead.usecases.serving.facts import FAMILY, SECONDARY, StoredSoa
+from edgestead.usecases.serving import followed, presigned, serials
+from edgestead.usecases.serving.facts import FAMILY, SECONDARY, StoredSoa, stored_dnssec
 from edgestead.usecases.serving.followed import Followed
+from edgestead.usecases.serving.presigned import CARRIED, ITERATIONS_MAX, SIGNED
 from edgestead.usecases.serving.rendering import ADDRESS_TYPES
 
 PEERS: Final = "secondary_peers"
@@ -148,11 +151,20 @@ class Unfit(Exception):
 
 
 class Changes(NamedTuple):
-    """What leads from the rows to a `Content`: records to add, ids and names of rows that go."""
+    """What leads from the rows to a `Content`, in steps of one record each, those of one name together."""
 
     content: Content
-    added: Sequence[Draft]
-    removed: Sequence[tuple[str, str]]
+    steps: Sequence["Step"]
+
+
+class Step(NamedTuple):
+    """One of: a row that goes, by id; a record that comes; one that is carried, which comes or is `gone`."""
+
+    name: str
+    row_id: str = ""
+    draft: Draft | None = None
+    carried: CarriedRow | None = None
+    gone: bool = False
 
 
 _read_state = msgspec.json.Decoder(State).decode
@@ -300,6 +312,12 @@ def refresh_each(call: Call, tx: Transaction, zone_ids: Iterable[str]) -> None:
             refresh_soon(call, tx, zone_id)
 
 
+def transfer_again(call: Call, tx: Transaction, zone_id: str) -> None:
+    """Have all of a zone transferred, whether it has peers yet or not."""
+    state = state_of(tx, zone_id)
+    _put_state(call, tx, zone_id, msgspec.structs.replace(state, whole=True, due_us=call.now_us, tries=0))
+
+
 def refresh_soon(call: Call, tx: Transaction, zone_id: str) -> None:
     state = state_of(tx, zone_id)
     _put_state(call, tx, zone_id, msgspec.structs.replace(state, due_us=call.now_us, tries=0))
@@ -333,6 +351,7 @@ class Task(NamedTuple):
     state: State
     records_max: int
     keys: Mapping[str, TsigRow]
+    presigned: bool = False
 
 
 def due(reader: Reader, platform: Platform, now_us: int, most: int, busy: Collection[str]) -> list[Task]:
@@ -349,7 +368,8 @@ def due(reader: Reader, platform: Platform, now_us: int, most: int, busy: Collec
         if incoming is not None and incoming.tsig_id:
             peers = [msgspec.structs.replace(peer, tsig_id=incoming.tsig_id) for peer in peers]
         keys = keys_of(reader, zone.account_id, peers)
-        tasks.append(Task(zone_id, zone.name, peers, state, platform.quotas.zone_records, keys))
+        is_presigned = stored_dnssec(reader, zone_id).presigned
+        tasks.append(Task(zone_id, zone.name, peers, state, platform.quotas.zone_records, keys, is_presigned))
     return tasks
 
 
@@ -376,9 +396,21 @@ def _is_late(state: State, now_us: int) -> bool:
     return is_due and now_us >= state.checked_us + state.expire * _US // 2
 
 
+def ending(reader: Reader, before_us: int) -> list[tuple[str, int]]:
+    """Presigned zones with a signature that ends before a time, and when it does; by name."""
+    found = []
+    for zone_id in carried.zones(reader):
+        zone, ends = zones.zone(reader, zone_id), carried.first_end(reader, zone_id)
+        if zone is not None and ends is not None and ends * _US < before_us:
+            found.append((zone.name, ends * _US))
+    return sorted(found)
+
+
 def present(reader: Reader, task: Task) -> frozenset[Rr]:
-    """The zone's records as they were transferred."""
-    return frozenset(_rr(row) for row in _rows(reader, task.zone_id))
+    """The zone's records as they were transferred, but for the SOA."""
+    found = [_rr(row) for row in _rows(reader, task.zone_id)]
+    found += [_carried_rr(row) for row in carried.of_zone(reader, task.zone_id, ROWS_PER_READ)]
+    return frozenset(found)
 
 
 def changes(reader: Reader, task: Task, content: Content) -> Changes:
@@ -386,17 +418,48 @@ def changes(reader: Reader, task: Task, content: Content) -> Changes:
     if len(content.records) > task.records_max:
         raise Unfit(f"it has more than {task.records_max} records")
     apex = names.wire_from_text(task.name)
+    _check_signed(task, content.records)
     proxied = overrides.names_of(reader, task.zone_id)
     wanted = set(content.records)
-    removed = []
+    steps = []
     for row in _rows(reader, task.zone_id):
         rr = _rr(row)
         if rr in wanted:
             wanted.discard(rr)
         else:
-            removed.append((row.id, row.name))
-    added = [_draft(rr, apex, proxied) for rr in sorted(wanted)]
-    return Changes(content, added, removed)
+            steps.append(Step(row.name, row_id=row.id))
+    for carried_row in carried.of_zone(reader, task.zone_id, ROWS_PER_READ):
+        rr = _carried_rr(carried_row)
+        if rr in wanted:
+            wanted.discard(rr)
+        else:
+            steps.append(Step(carried_row.name, carried=carried_row, gone=True))
+    for rr in sorted(wanted):
+        name = names.text_from_wire(rr.owner)
+        if task.presigned and rr.type in CARRIED:
+            row_of = presigned.row_of(task.zone_id, name, rr.type, rr.ttl, rr.rdata)
+            steps.append(Step(name, carried=row_of))
+        else:
+            steps.append(Step(name, draft=_draft(rr, apex, proxied)))
+    steps.sort(key=lambda step: step.name)  # stable: what goes from a name goes before what comes
+    return Changes(content, steps)
+
+
+def _check_signed(task: Task, records_: Iterable[Rr]) -> None:
+    """Raises Unfit: a signed zone where none is wanted, or one whose denials cost too much."""
+    for rr in records_:
+        if rr.type in SIGNED and not task.presigned:
+            raise Unfit("the zone is signed, and dnssec_presigned, which serves it as it was signed, is off")
+        if rr.type in (NSEC3, NSEC3PARAM):
+            try:
+                params = nsec3_params(rr.rdata)
+            except ValueError as error:
+                raise Unfit(str(error)) from None
+            if params.algorithm != NSEC3_SHA1:
+                raise Unfit(f"its NSEC3 records have the unknown hash {params.algorithm}")
+            if params.iterations > ITERATIONS_MAX:
+                reason = f"its NSEC3 records want {params.iterations} iterations, more than {ITERATIONS_MAX}"
+                raise Unfit(f"{reason} (RFC 9276 wants none)")
 
 
 def take(call: Call, tx: Transaction, platform: Platform, task: Task, found: Changes, start: int) -> int:
@@ -406,13 +469,16 @@ def take(call: Call, tx: Transaction, platform: Platform, task: Task, found: Cha
     zone = zones.zone(tx, task.zone_id)
     if zone is None:
         return -1
-    total = len(found.removed) + len(found.added)
+    total = len(found.steps)
     end = min(start + CHANGES_AT_ONCE_MAX, total)
     edit = ZoneEdit(call, tx, platform, task.zone_id)
-    for record_id, name in found.removed[start:end]:
-        edit.records.drop_transferred(record_id, name)
-    for draft in found.added[max(0, start - len(found.removed)) : max(0, end - len(found.removed))]:
-        edit.records.put_transferred(draft)
+    for step in found.steps[start:end]:
+        if step.carried is not None:
+            edit.records.carry(step.carried, gone=step.gone)
+        elif step.draft is not None:
+            edit.records.put_transferred(step.draft)
+        else:
+            edit.records.drop_transferred(step.row_id, step.name)
     if end < total:
         edit.publish_names_only()
         edit.finish()
@@ -436,7 +502,8 @@ def _finish(
     is_first = task.state.serial is None
     ahead = (content.serial - zone.serial) % serials.SERIAL_END
     is_newer = 0 < ahead < serials.SERIAL_END // 2
-    serial = content.serial if is_first or is_newer else serials.next_serial(zone.serial)
+    keeps = task.presigned or is_first or is_newer  # a signed SOA cannot have another serial
+    serial = content.serial if keeps else serials.next_serial(zone.serial)
     edit.take_transfer(serial, follows=not (is_first or in_parts))
     edit.finish()
     refresh, retry, expire = numbers
@@ -528,6 +595,10 @@ _NUMBERS: Final = {row.name: number for number, row in TYPES_BY_NUMBER.items()}
 
 def _rr(row: StoredRecord) -> Rr:
     return Rr(names.wire_from_text(row.name), _NUMBERS[row.type], row.ttl, row.rdata)
+
+
+def _carried_rr(row: CarriedRow) -> Rr:
+    return Rr(names.wire_from_text(row.name), row.type, row.ttl, row.rdata)
 
 
 def _draft(rr: Rr, apex: bytes, proxied: Collection[str]) -> Draft:

@@ -26,7 +26,7 @@ from edgestead.model.refusals.zone import (
 from edgestead.model.settings import DEVELOPMENT_MODE
 from edgestead.model.times import six_digits
 from edgestead.store.control import Reader, Transaction
-from edgestead.tables import accounts, flattened, records, rulesets, settings, zones
+from edgestead.tables import accounts, carried, flattened, records, rulesets, settings, zones
 from edgestead.tables import signing as signing_rows
 from edgestead.tables.accounts import AccountRow
 from edgestead.tables.zones import Seen, Wanted, ZoneRow
@@ -202,6 +202,7 @@ def sweep(tx: Transaction) -> bool:
         return False
     done = records.delete_some(tx, zone_id, SWEPT_ROWS_MAX) < SWEPT_ROWS_MAX
     done = signing_rows.delete_some(tx, zone_id, SWEPT_ROWS_MAX) and done
+    done = carried.delete_some(tx, zone_id, SWEPT_ROWS_MAX) == 0 and done
     if done and history.forget_zone(tx, zone_id, SWEPT_ROWS_MAX):
         zones.forget_deleted(tx, zone_id)
     return True
