@@ -29,7 +29,20 @@ from tests.support.api import LocalApi
 
 SECOND_US = 1_000_000
 DAY_US = 86_400 * SECOND_US
-VERIFIERS = ("dnssec-verify", "ldns-verify-zone")
+VERIFIERS = ("dnssec-verify", "ldns-verify-zone", "kzonecheck", "kzonesign")
+KNOT_SIGNS = """
+database:
+    storage: "{folder}/knot"
+policy:
+  - id: plain
+    algorithm: ecdsap256sha256
+    single-type-signing: on
+zone:
+  - domain: {apex}
+    file: "{folder}/plain"
+    dnssec-signing: on
+    dnssec-policy: plain
+"""
 
 
 class Signed:
@@ -214,6 +227,26 @@ def signed_by_bind(lines, apex, folder):
     return (folder / "plain.signed").read_text()
 
 
+def signed_by_knot(lines, apex, folder):
+    """A plain zone as Knot signs it; None where that is not installed."""
+    if not shutil.which("kzonesign"):
+        return None
+    options = {"check": True, "capture_output": True, "text": True, "timeout": 60}
+    settings, out = folder / "knot.conf", folder / "knot-signed"
+    if not settings.exists() or f"domain: {apex}\n" not in settings.read_text():
+        shutil.rmtree(folder / "knot", ignore_errors=True)
+        (folder / "knot").mkdir()
+        out.mkdir(exist_ok=True)
+        settings.write_text(KNOT_SIGNS.format(folder=folder, apex=apex))
+        kind = ["algorithm=ecdsap256sha256", "ksk=yes", "zsk=yes"]
+        subprocess.run(["keymgr", "-c", str(settings), apex, "generate", *kind], **options)
+    (folder / "plain").write_text("".join(lines))
+    subprocess.run(["kzonesign", "-c", str(settings), "-o", str(out), apex], **options)
+    lines = (out / "plain").read_text().splitlines()
+    # Knot writes no class.
+    return "".join(f"{' '.join([*line.split()[:2], 'IN', *line.split()[2:]])}\n" for line in lines)
+
+
 def plain(text):
     """The lines of a zone without what signing adds."""
     added = {"RRSIG", "NSEC", "DNSKEY", "CDS", "CDNSKEY"}
@@ -235,22 +268,36 @@ def denials(text):
 
 
 def compare_denials(text, apex, folder):
-    """BIND signs the same zone: its denials mean what ours do."""
-    theirs = signed_by_bind(plain(text), apex, folder)
-    if theirs is not None:
-        assert denials(text) == denials(theirs)
+    """BIND and Knot sign the same zone: their denials mean what ours do."""
+    for sign in (signed_by_bind, signed_by_knot):
+        theirs = sign(plain(text), apex, folder)
+        if theirs is not None:
+            assert denials(text) == denials(theirs), sign.__name__
 
 
-def verify(text, apex, folder):
+COMMANDS = {
+    "dnssec-verify": ("-q", "-z", "-o"),
+    "kzonecheck": ("-d", "on", "-o"),
+    "ldns-verify-zone": (),
+}
+
+
+def verify(text, apex, folder, programs=tuple(COMMANDS)):
     """Let the stock programs that are installed verify a whole signed zone."""
     path = folder / "zone"
     path.write_text(text)
-    commands = {
-        "dnssec-verify": ["dnssec-verify", "-q", "-z", "-o", apex, str(path)],
-        "ldns-verify-zone": ["ldns-verify-zone", str(path)],
-    }
-    for program, command in commands.items():
+    for program in programs:
         if program in missing_verifiers():
             continue
+        origin = [apex] if COMMANDS[program] else []
+        command = [program, *COMMANDS[program], *origin, str(path)]
         found = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-        assert found.returncode == 0, f"{program}: {found.stdout}{found.stderr}\n{text}"
+        assert not _faults(found), f"{program}: {found.stdout}{found.stderr}\n{text}"
+
+
+def _faults(found):
+    """What a verifier says against signatures: glue that is missing is the zone's author's affair."""
+    said = [line for line in (found.stdout + found.stderr).splitlines() if line.startswith("[")]
+    if found.returncode and said:
+        return [line for line in said if "missing glue record" not in line]
+    return [found.returncode] if found.returncode else []

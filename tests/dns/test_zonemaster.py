@@ -14,6 +14,7 @@ NSD = shutil.which("nsd", path="/usr/sbin:/usr/bin:/usr/local/sbin")
 # What is so only because the lab lives on loopback.
 OF_THE_LAB = {"NAMESERVER_IP_PRIVATE_NETWORK", "NAMESERVER_IP_WITHOUT_REVERSE"}
 HARMLESS = {"DEBUG", "DEBUG2", "DEBUG3", "INFO", "NOTICE"}
+SECURE_MIN = 20  # RRsets and denials, of four names
 CHECKED_MIN = 40  # messages; a run that stops early has a dozen
 
 
@@ -21,22 +22,50 @@ def namespaces_allowed():
     return shutil.which("unshare") and subprocess.run(["unshare", "--net", "true"]).returncode == 0
 
 
-@pytest.mark.skipif(
-    not (NSD and shutil.which("zonemaster-cli")), reason="NOT TESTED: nsd or zonemaster-cli is not installed"
-)
-@pytest.mark.skipif(not namespaces_allowed(), reason="NOT TESTED: no network namespace may be made here")
-def test_zonemaster_finds_nothing_wrong(tmp_path):
+DNSVIZ = shutil.which("dnsviz") and shutil.which("ip")
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory):
+    """What the lab's judges say."""
+    if not NSD or not namespaces_allowed():
+        pytest.skip("NOT TESTED: nsd is not installed, or no network namespace may be made here")
     root = Path(__file__).parents[2]
     path = os.pathsep.join((str(root / "src"), str(root)))
-    command = ["unshare", "--net", sys.executable, str(LAB), str(tmp_path), NSD]
-
+    command = ["unshare", "--net", sys.executable, str(LAB), str(tmp_path_factory.mktemp("lab")), NSD]
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=150, env=os.environ | {"PYTHONPATH": path}
     )
-
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    assert len(said) > CHECKED_MIN
-    wrong = [one for one in said if one["level"] not in HARMLESS and one["tag"] not in OF_THE_LAB]
+    return json.loads(done.stdout)
+
+
+@pytest.mark.skipif(not shutil.which("zonemaster-cli"), reason="NOT TESTED: zonemaster-cli is not installed")
+def test_zonemaster_finds_nothing_wrong_with_a_signed_zone(said):
+    found = said["zonemaster"]
+
+    assert len(found) > CHECKED_MIN
+    wrong = [one for one in found if one["level"] not in HARMLESS and one["tag"] not in OF_THE_LAB]
     assert wrong == []
-    assert {one["tag"] for one in said} > {"HAS_NAMESERVERS", "ONE_SOA_SERIAL", "ADDRESSES_MATCH"}
+    assert {one["tag"] for one in found} > {"HAS_NAMESERVERS", "ONE_SOA_SERIAL", "ADDRESSES_MATCH"}
+
+
+@pytest.mark.skipif(not DNSVIZ, reason="NOT TESTED: dnsviz or ip is not installed")
+def test_dnsviz_finds_every_answer_and_denial_secure(said):
+    found = list(judged(said["dnsviz"]))
+
+    assert [one for one in found if one[0] in ("errors", "warnings")] == []
+    statuses = {word for kind, word in found if kind == "status" and isinstance(word, str)}
+    assert statuses <= {"SECURE", "VALID", "NOERROR", "NXDOMAIN"}
+    assert [word for _, word in found].count("SECURE") > SECURE_MIN
+
+
+def judged(part):
+    """Every status, error and warning of a judgement, however deep."""
+    if isinstance(part, list):
+        part = dict(enumerate(part))
+    if isinstance(part, dict):
+        for key, value in part.items():
+            if key in ("status", "errors", "warnings"):
+                yield key, value
+            yield from judged(value)
