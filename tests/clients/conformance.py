@@ -174,7 +174,9 @@ from a test, by the name that stands beside it:
   asks for something else in another version is not noticed by that.
 
 Take `--profile clients` if any of yours is *works with* or *does not* in the default profile, which is as
-strict as the specification ([what it relaxes](../differences.md)). Spellings that differ are in
+strict as the specification ([what it relaxes](../differences.md)). What a configuration of yours would meet
+is said before: `edgecli doctor --client terraform main.tf`, and so for octodns, external-dns, cert-manager,
+wrangler, certbot, lego and fail2ban. Spellings that differ are in
 [what is sent, and what is answered](sent-and-answered.md).
 
 Terraform's provider is held to 66 configurations, each planned three times: none differs but for a short name

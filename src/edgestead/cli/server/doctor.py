@@ -5,6 +5,7 @@ Not   one zone's records (`edgecli dns check ZONE`).
 """
 
 import contextlib
+import difflib
 import itertools
 import os
 import resource
@@ -42,19 +43,70 @@ class Patient(NamedTuple):
 
 @click.command(cls=Command, short_help="Examine this machine and the server that runs on it.")
 @folder_options
+@click.option("--client", metavar="NAME", help="Examine FILE, a configuration of this program, instead.")
+@click.option(
+    "--profile",
+    type=click.Choice(("spec", "clients")),
+    default="spec",
+    show_default=True,
+    help="With --client: the server's profile.",
+)
+@click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @JSON
-def doctor(data_dir_given: str | None, config_file: Path | None, as_json: bool) -> None:
+def doctor(
+    data_dir_given: str | None,
+    config_file: Path | None,
+    client: str | None,
+    profile: str,
+    file: Path | None,
+    as_json: bool,
+) -> None:
     """Examine this machine and the server that runs on it; say what is wrong and what to do.
 
     Ends with 1 when something is broken. Warnings are things that work, and will surprise somebody.
 
+    With --client, say what of another program's configuration FILE will not carry over to this server, or
+    will show a difference at every look, and end with 1 when there is something. No server is asked. NAME is
+    terraform, octodns, external-dns, cert-manager, wrangler, certbot, lego or fail2ban.
+
     \b
       edgecli doctor
+      edgecli doctor --client terraform terraform.tfstate --profile clients
     """
+    if client is not None or file is not None:
+        _examine_client(client, file, profile, as_json=as_json)
+        return
     found = list(_examine(data_dir(data_dir_given, config_file)))
     lines = [f"{one.level:<8}{one.words}" + (f"\n        {one.more}" if one.more else "") for one in found]
     show_lines([one._asdict() for one in found], *lines, as_json=as_json)
     if any(one.level == BROKEN for one in found):
+        raise SystemExit(1)
+
+
+def _examine_client(client: str | None, file: Path | None, profile: str, *, as_json: bool) -> None:
+    from edgestead.cli.server import client_files, client_rules
+
+    known = client_rules.CLIENTS
+    if client is None or file is None:
+        raise click.UsageError("A program and its file belong together: edgecli doctor --client NAME FILE.")
+    if client not in known:
+        near = difflib.get_close_matches(client, known, 1)
+        meant = f" Did you mean {near[0]}?" if near else ""
+        hint = f"{client!r} is not known; known are {', '.join(known)}.{meant}"
+        raise click.BadParameter(hint, param_hint="--client")
+    try:
+        with file.open("rb") as opened:
+            octets = opened.read(client_files.TEXT_BYTES_MAX + 1)
+        if len(octets) > client_files.TEXT_BYTES_MAX:
+            raise ValueError(f"it is larger than {client_files.TEXT_BYTES_MAX >> 20} MiB")
+        found = client_rules.examine(client, octets.decode(), profile)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OSError) as error:
+        wanted = f"{file} cannot be read as {known[client].files}: {error}"
+        raise click.BadParameter(wanted, param_hint="FILE") from None
+    lines = [f"{one.level:<8}{one.place}: {one.what}: {one.reason}\n        {one.next_step}" for one in found]
+    none = f"Nothing in {file} that is known to stay behind or to differ."
+    show_lines([one._asdict() for one in found], *(lines or [none]), as_json=as_json)
+    if found:
         raise SystemExit(1)
 
 
