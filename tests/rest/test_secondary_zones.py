@@ -5,7 +5,7 @@ import struct
 import msgspec
 import pytest
 
-from edgestead.model import names
+from edgestead.model import names, zonemd
 from edgestead.model.call import Actor, Call, Profile
 from edgestead.model.served import KIND_JOURNAL, KIND_NAME, KIND_ZONE, decode_change, decode_name, decode_zone
 from edgestead.server.control import secondaries
@@ -216,6 +216,27 @@ def test_what_is_not_stored_here_changes_nothing_and_is_named(world):
 
     assert "odd.example.org has a record of type 65280" in world.state["problem"]
     assert (world.serial, world.state["soa_serial"]) == (7, 7)
+
+
+def test_a_zone_that_is_not_what_its_digest_says_is_not_taken(world, api):
+    api.patch(f"/zones/{world.id}/dnssec", {"dnssec_presigned": True})
+    world.after(0)
+    plain = content(8, a("www", 2))
+    soa = Rr(wire(ZONE), 6, plain.soa_ttl, plain.soa)
+    octets = zonemd.digest(wire(ZONE), [soa, *plain.records], 1)
+
+    world.after(REFRESH, content(8, a("www", 3), digest_of(8, octets)))
+    assert "another content" in world.state["problem"]
+    assert world.rdatas(f"www.{ZONE}") == {bytes((192, 0, 2, 1))}
+
+    world.after(REFRESH, content(8, a("www", 2), digest_of(8, octets)))
+    assert world.state["problem"] == ""
+    assert world.rdatas(f"www.{ZONE}") == {bytes((192, 0, 2, 2))}
+    assert world.rdatas(ZONE, zonemd.ZONEMD) == {digest_of(8, octets).rdata}
+
+
+def digest_of(serial, octets):
+    return rr(ZONE, zonemd.ZONEMD, 3600, serial.to_bytes(4, "big") + b"\1\1" + octets)
 
 
 def test_a_zone_has_no_more_records_than_any_other(world, api):

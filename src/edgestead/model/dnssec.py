@@ -124,6 +124,11 @@ def to_sign(head: bytes, owner: bytes, type_: int, ttl_seconds: int, rdatas: Ite
     return b"".join(parts)
 
 
+def record(owner: bytes, type_: int, ttl_seconds: int, rdata: bytes) -> bytes:
+    """A record in wire form, uncompressed."""
+    return owner + _RR.pack(type_, _IN, ttl_seconds, len(rdata)) + rdata
+
+
 def covered(rrsig: bytes) -> int:
     """The type that an RRSIG's RDATA covers."""
     return rrsig[0] << 8 | rrsig[1]

@@ -14,13 +14,13 @@ import msgspec
 
 from edgestead.model import dnssec, names
 from edgestead.model.served import ServedRRset, ServedZone
+from edgestead.model.zonemd import ZONEMD
 from edgestead.tables import carried
 from edgestead.tables.carried import CarriedRow
 from edgestead.usecases.serving.signing import Owner, ZoneSigning
 
 SIGNED: Final = frozenset((dnssec.RRSIG, dnssec.NSEC, dnssec.NSEC3, dnssec.NSEC3PARAM))
 """A zone with any of these is signed."""
-ZONEMD: Final = 63
 CARRIED: Final = SIGNED | {dnssec.CDS, dnssec.CDNSKEY, ZONEMD}
 """Types without a form of ours, which nobody writes but those who sign."""
 ITERATIONS_MAX: Final = 50  # RFC 9276 §3.2: more are work for every denial, and resolvers refuse them

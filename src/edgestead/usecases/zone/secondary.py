@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from edgestead.model import names, served
+from edgestead.model import names, served, zonemd
 from edgestead.model.call import Call
 from edgestead.model.dnssec import NSEC3, NSEC3_SHA1, NSEC3PARAM, nsec3_params
 from edgestead.model.limits import TTL_SECONDS_AUTO
@@ -53,6 +53,7 @@ JITTER: Final = 0.1  # of each pause, so that zones that came together do not st
 CHANGES_AT_ONCE_MAX: Final = 1_000  # records in one transaction: about 150 ms of the writer's time
 ROWS_PER_READ: Final = 5_000
 _US: Final = 1_000_000
+_SOA: Final = 6
 
 _encode = msgspec.json.Encoder().encode
 
@@ -419,6 +420,9 @@ def changes(reader: Reader, task: Task, content: Content) -> Changes:
         raise Unfit(f"it has more than {task.records_max} records")
     apex = names.wire_from_text(task.name)
     _check_signed(task, content.records)
+    problem = zonemd.problem(apex, Rr(apex, _SOA, content.soa_ttl, content.soa), content.records)
+    if problem:
+        raise Unfit(problem)
     proxied = overrides.names_of(reader, task.zone_id)
     wanted = set(content.records)
     steps = []
