@@ -1,6 +1,6 @@
 """What do a hundred good clients notice of bad ones, at the API, the edge, the objects' address and DNS?
 
-    python benchmarks/bad_neighbours.py [--faces API,edge,objects,DNS] [--seconds 4] [--rounds 3] [--bad 1000]
+    python benchmarks/bad_neighbours.py [--faces API,edge,objects,DNS] [--rounds 3] [--bad 1000] [--elsewhere]
 
 Good clients ask one after the other on connections that they keep, each from an address of its own, with a
 pause between two questions: on two cores more would measure the queue of their own. Bad ones are another
@@ -13,15 +13,18 @@ process, ten connections for each of their addresses, and do the same again when
 At DNS (TCP) they are parts of a frame, queries whose replies nobody reads, and connects. The edge's origin is
 a process that only answers.
 
-Printed are medians over the rounds of the 99th percentile of the good ones: idle, beside one bad client of
-each kind, and beside all. On two cores bad clients take processor time from the good ones and the server by
-being there, which over a network they would not, and so does what else the machine does. So server, origin
+A shared machine is another one every few seconds. So the good clients stay for the whole run, and phases
+follow one another, a second or two each: idle, one bad client of a kind, idle, one of the next kind, idle,
+all of them, idle, and so on, for each round. A phase is compared with the idle ones right before and behind
+it, by the 99th percentile of the good clients' questions; printed is the median of these ratios over the
+rounds, the lowest and the highest of them, and the machine's load. The whole run takes under four minutes.
+
+On two cores bad clients take processor time from the good ones and the server by being there, which over a
+network they would not; `--elsewhere` measures the same crowd at a process that only accepts. Server, origin
 and good clients are real-time processes where that is allowed (the kernel still stops who wants a whole core
 for 50 ms of each second), and there are two figures: the time from the question to the answer, and the same
 without the time in which one of these processes was ready and another process of the machine had its core.
 Without the second one nothing can be said of a busy machine; on an idle one they are the same.
-
-What the bad ones have sent is printed, since they get what is left of the processors.
 """
 
 import argparse
@@ -51,7 +54,11 @@ GOOD = 100
 PAUSE_SECONDS = 0.2
 PORTION_SECONDS = 0.5  # between two portions of a bad client: a thousand send 32 MB a second at most
 PER_ADDRESS = 10
-WARM_SECONDS = 1.5
+WARM_SECONDS = 1.0  # until the good ones are connected and have asked a few times
+IDLE_SECONDS = 1.0  # of a phase that is measured
+ONE_SECONDS, ALL_SECONDS = 1.0, 1.5
+COME_SECONDS, GO_SECONDS = 0.5, 0.3  # until one bad client is there, and gone
+CROWD_TIMES = 3  # as long for a crowd
 START_SECONDS = 60.0
 SETTLE_SECONDS = 5.0  # a new server makes its rules ready meanwhile
 NICE = 10
@@ -131,17 +138,17 @@ def dns_face(address: str, name: str) -> Face:
     )
 
 
-async def good(face: Face, times: list[Times], end: asyncio.Event, number: int) -> None:
+async def good(face: Face, times: list[Times], number: int) -> None:
+    """Ask for ever."""
     own = (f"127.2.0.{number + 1}", 0)
-    reader, writer = await asyncio.open_connection(face.host, face.port, local_addr=own)
+    writer = None
     await asyncio.sleep(PAUSE_SECONDS * number / GOOD)
-    while not end.is_set():
+    while True:
         waited, begun = face.waited(), time.perf_counter()
         try:
             if writer is None:
                 reader, writer = await asyncio.open_connection(face.host, face.port, local_addr=own)
             writer.write(face.ask)
-            assert reader is not None
             if face.ask.startswith(b"GET"):
                 head = await reader.readuntil(b"\r\n\r\n")
                 assert head.startswith(b"HTTP/1.1 200"), head
@@ -155,12 +162,11 @@ async def good(face: Face, times: list[Times], end: asyncio.Event, number: int) 
             if writer is not None:
                 writer.close()
             writer = None
-        took = time.perf_counter() - begun
-        away = max(after - before for before, after in zip(waited, face.waited(), strict=True)) / 1e9
-        times.append(Times(took, max(took - away, 0.0)))
+        else:
+            took = time.perf_counter() - begun
+            away = max(after - before for before, after in zip(waited, face.waited(), strict=True)) / 1e9
+            times.append(Times(took, max(took - away, 0.0)))
         await asyncio.sleep(PAUSE_SECONDS)
-    if writer is not None:
-        writer.close()
 
 
 class Sent(ctypes.Structure):
@@ -193,13 +199,43 @@ async def bad(face: Face, kind: str, number: int, sent: Any) -> None:
         await asyncio.sleep(PORTION_SECONDS)
 
 
-def attack(face: Face, kinds: list[str], sent: Any, nice: int) -> None:
+def attack(told: Connection, sent: Any, nice: int) -> None:
+    """Be the bad clients that it is told to be: a face and their kinds; of none, go away."""
+
     async def run() -> None:
-        await asyncio.gather(*(bad(face, kind, number, sent) for number, kind in enumerate(kinds)))
+        loop, running = asyncio.get_running_loop(), list[asyncio.Task[None]]()
+
+        def change() -> None:
+            for task in running:
+                task.cancel()
+            face, kinds = told.recv()
+            running[:] = [
+                loop.create_task(bad(face, kind, number, sent)) for number, kind in enumerate(kinds)
+            ]
+
+        loop.add_reader(told.fileno(), change)
+        await loop.create_future()
 
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     os.nice(nice)
     uvloop.run(run())
+
+
+class Attackers:
+    """Bad clients in a process of their own."""
+
+    def __init__(self, nice: int) -> None:
+        self.sent = CONTEXT.Value(Sent, 0, 0, lock=False)
+        hear, self._tell = CONTEXT.Pipe(duplex=False)
+        self._process = CONTEXT.Process(target=attack, args=(hear, self.sent, nice))
+        self._process.start()
+
+    def be(self, face: Face, kinds: list[str]) -> None:
+        self._tell.send((face._replace(processes=()), kinds))
+
+    def close(self) -> None:
+        self._process.terminate()
+        self._process.join()
 
 
 class Origin(asyncio.Protocol):
@@ -257,44 +293,52 @@ class Measured(NamedTuple):
     sent_mb: float = 0.0
     connections: float = 0.0
 
-    def beside(self, idle: "Measured") -> str:
-        wall, alone = self.wall / idle.wall, self.alone / idle.alone
-        return (
-            f"{self.alone:.2f} ms ({alone:.1f} x), with the machine's part {self.wall:.2f} ms ({wall:.1f} x)"
-        )
+
+class Beside(NamedTuple):
+    """A phase with bad clients, between two without."""
+
+    before: Measured
+    with_them: Measured
+    after: Measured
+
+    def ratio(self, column: int) -> float:
+        return 2 * self.with_them[column] / (self.before[column] + self.after[column])
 
 
-def measured(
-    face: Face, options: argparse.Namespace, kinds: list[str], attacked: Face | None = None
-) -> Measured:
-    """The good ones are connected before the bad ones come."""
-    times: list[Times] = []
-    sent = CONTEXT.Value(Sent, 0, 0, lock=False)
-    attacking = CONTEXT.Process(target=attack, args=(attacked or face, kinds, sent, options.nice))
-    rates = [0.0, 0.0]
+class Phases:
+    """Phases of one face, while its good clients ask."""
 
-    async def run() -> None:
-        end = asyncio.Event()
-        asking = [asyncio.ensure_future(good(face, times, end, n)) for n in range(GOOD)]
-        await asyncio.sleep(WARM_SECONDS)
-        if kinds:
-            attacking.start()
-            await asyncio.sleep(2 * WARM_SECONDS)
+    def __init__(self, face: Face, attackers: Attackers) -> None:
+        self._face, self._attackers, self._times = face, attackers, list[Times]()
+
+    async def measured(self, seconds: float) -> Measured:
+        sent, self._times[:] = self._attackers.sent, []
         before, begun = (sent.octets, sent.connections), time.monotonic()
-        times.clear()
-        await asyncio.sleep(options.seconds)
-        end.set()
-        await asyncio.gather(*asking)
+        await asyncio.sleep(seconds)
         took = time.monotonic() - begun
-        rates[:] = (sent.octets - before[0]) / took / 1e6, (sent.connections - before[1]) / took
+        columns = zip(*self._times, strict=True)
+        rates = (sent.octets - before[0]) / took / 1e6, (sent.connections - before[1]) / took
+        return Measured(*map(_p99, columns), *rates)
 
-    try:
-        uvloop.run(run())
-    finally:
-        if kinds:
-            attacking.terminate()
-            attacking.join()
-    return Measured(*(_p99(column) for column in zip(*times, strict=True)), *rates)
+    async def run(self, crowds: dict[str, tuple[Face, list[str]]], rounds: int) -> dict[str, list[Beside]]:
+        asking = [asyncio.ensure_future(good(self._face, self._times, n)) for n in range(GOOD)]
+        await asyncio.sleep(WARM_SECONDS)
+        found: dict[str, list[Beside]] = {name: [] for name in crowds}
+        before = await self.measured(IDLE_SECONDS)
+        for _ in range(rounds):
+            for name, (attacked, kinds) in crowds.items():
+                times = CROWD_TIMES if len(kinds) > 1 else 1
+                self._attackers.be(attacked, kinds)
+                await asyncio.sleep(COME_SECONDS * times)
+                with_them = await self.measured(ALL_SECONDS if len(kinds) > 1 else ONE_SECONDS)
+                self._attackers.be(attacked, [])
+                await asyncio.sleep(GO_SECONDS * times)
+                after = await self.measured(IDLE_SECONDS)
+                found[name].append(Beside(before, with_them, after))
+                before = after
+        for task in asking:
+            task.cancel()
+        return found
 
 
 def _p99(seconds: Sequence[float]) -> float:
@@ -325,48 +369,52 @@ def faces(server: EdgeServer, origin: Listening) -> dict[str, Face]:
     }
 
 
-def measure(name: str, face: Face, sink_port: int, options: argparse.Namespace) -> None:
+def measure(name: str, face: Face, sink_port: int, attackers: Attackers, options: argparse.Namespace) -> None:
     kinds = list(face.attacks)
-    everybody = (options.kinds or kinds) * options.bad
-    everybody = everybody[: options.bad]
-    sink = face._replace(host=SINK_HOST, port=sink_port)
-    rows: dict[str, list[Measured]] = {}
-    for _ in range(options.rounds):
-        for kind in ("idle", *kinds):
-            bad_ones = [kind] if kind != "idle" else []
-            rows.setdefault(kind, []).append(measured(face, options, bad_ones))
-        rows.setdefault("all", []).append(measured(face, options, everybody))
-        rows.setdefault("elsewhere", []).append(measured(face, options, everybody, sink))
-    found = {
-        kind: Measured(*(statistics.median(column) for column in zip(*row, strict=True)))
-        for kind, row in rows.items()
-    }
-    idle, everyone = found["idle"], found["all"]
-    worst = max(kinds, key=lambda kind: found[kind].alone)
-    load = " ".join(f"{value:.1f}" for value in os.getloadavg())
+    everybody = ((options.kinds or kinds) * options.bad)[: options.bad]
+    crowds = {f"one, {kind}": (face, [kind]) for kind in kinds} | {str(options.bad): (face, everybody)}
+    if options.elsewhere:
+        sink = face._replace(host=SINK_HOST, port=sink_port)
+        crowds[f"{options.bad} elsewhere"] = (sink, everybody)
+    loads = [os.getloadavg()[0]]
+    found = uvloop.run(Phases(face, attackers).run(crowds, options.rounds))
+    loads.append(os.getloadavg()[0])
+    idle = [one for row in found.values() for beside in row for one in (beside.before, beside.after)]
+    alone, wall = (statistics.median(one[column] for one in idle) for column in (1, 0))
     print(
-        f"{name}: idle {idle.alone:.2f} ms, with the machine's part {idle.wall:.2f} ms\n"
-        f"    beside one bad client ({worst}): {found[worst].beside(idle)}\n"
-        f"    beside {options.bad}: {everyone.beside(idle)};"
-        f" they sent {everyone.sent_mb:.1f} MB/s, {everyone.connections:.0f} connections/s\n"
-        f"    while these are elsewhere: {found['elsewhere'].beside(idle)}; load of the machine {load}",
-        flush=True,
+        f"{name}: idle {alone:.2f} ms, with the machine's part {wall:.2f} ms;"
+        f" load of the machine {loads[0]:.1f} to {loads[1]:.1f}"
     )
+    for crowd, row in found.items():
+        figures = [statistics.median(beside.with_them[column] for beside in row) for column in range(4)]
+        print(
+            f"    beside {crowd:14} {_ratios(row, 1)} {figures[1]:7.2f} ms;"
+            f" with the machine's part {_ratios(row, 0)} {figures[0]:7.2f} ms;"
+            f" they sent {figures[2]:.1f} MB/s, {figures[3]:.0f} connections/s",
+            flush=True,
+        )
     if options.all:
-        for kind, row in rows.items():
-            print("       ", kind, *(f"{one.alone:.2f}/{one.wall:.2f}" for one in row), flush=True)
+        for crowd, row in found.items():
+            print(
+                "       ", crowd, *(f"{b.with_them.alone:.2f}/{b.before.alone:.2f}" for b in row), flush=True
+            )
+
+
+def _ratios(row: list[Beside], column: int) -> str:
+    ratios = [beside.ratio(column) for beside in row]
+    return f"{statistics.median(ratios):5.1f} x ({min(ratios):.1f} to {max(ratios):.1f})"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--faces", default="API,edge,objects,DNS")
-    parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--bad", type=int, default=1_000)
     parser.add_argument(
         "--nice", type=int, default=NICE, help="of the bad ones, less than 0 where others would starve them"
     )
     parser.add_argument("--kinds", type=lambda text: text.split(","), help="of the crowd; else all")
+    parser.add_argument("--elsewhere", action="store_true", help="the crowd at another process, too")
     parser.add_argument("--all", action="store_true", help="print the rounds, too")
     options = parser.parse_args()
     hurry(OTHERS_PRIORITY)
@@ -381,11 +429,13 @@ def main() -> None:
         hurry(SERVER_PRIORITY)
         server = EdgeServer(Path(folder) / "data", *flags).start()
         hurry(OTHERS_PRIORITY)
+        attackers = Attackers(options.nice)
         try:
             found = faces(server, origin)
             for name in options.faces.split(","):
-                measure(name, found[name], sink.port, options)
+                measure(name, found[name], sink.port, attackers, options)
         finally:
+            attackers.close()
             server.close()
 
 
