@@ -21,10 +21,12 @@ rounds, the lowest and the highest of them, and the machine's load. The whole ru
 
 On two cores bad clients take processor time from the good ones and the server by being there, which over a
 network they would not; `--elsewhere` measures the same crowd at a process that only accepts. Server, origin
-and good clients are real-time processes where that is allowed (the kernel still stops who wants a whole core
-for 50 ms of each second), and there are two figures: the time from the question to the answer, and the same
-without the time in which one of these processes was ready and another process of the machine had its core.
-Without the second one nothing can be said of a busy machine; on an idle one they are the same.
+and good clients are real-time processes where that is allowed, and there are two figures: the time from the
+question to the answer, and the same without the time in which one of these processes was ready and another
+process of the machine had its core. Without the second one nothing can be said of a busy machine; on an idle
+one they are the same. The kernel stops real-time processes that want a whole core for 50 ms of each second:
+where a crowd keeps all processes of a face busy, as two of objects on two cores, that is part of the figure
+(sched_rt_runtime_us).
 """
 
 import argparse

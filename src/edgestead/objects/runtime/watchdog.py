@@ -91,7 +91,9 @@ class Judge:
         else:
             self._held = self._passed = 0.0
         if is_over(self._held, self._passed, self._block_seconds, somebody_waits=somebody_waits):
-            return Verdict(mark, f"blocked its process for {max(self._block_seconds, self._passed):g} s")
+            had_its_time = self._held >= self._block_seconds
+            took = f"{self._block_seconds:g}" if had_its_time else f"{self._passed:.1f}"
+            return Verdict(mark, f"blocked its process for {took} s")
         if self._standing >= max(2 * self._block_seconds, STANDING_SECONDS_MAX):
             return Verdict(0, f"kept its process from everything else for {self._standing:.0f} s")
         return None
