@@ -83,6 +83,12 @@ class Config:
     no_alarms: bool
     no_dashboard: bool
     dashboard_name: tuple[str, ...]
+    openid_issuer: str | None
+    openid_client_id: str | None
+    openid_secret_file: Path | None
+    openid_name: str
+    openid_claim: str
+    openid_ca: Path | None
     objects_bindings: tuple[tuple[str, str], ...]
     objects_blocked_seconds: int
     objects_memory_mib: int
@@ -191,6 +197,8 @@ def load(flags: Mapping[str, Any], file: Path | None) -> Config:
     values: dict[str, Any] = {option.field: _value(option, given.get(option.key)) for option in OPTIONS}
     values["data_dir"] = values["data_dir"] or default_data_dir()
     _check_tls(values)
+    if (values["openid_issuer"] is None) != (values["openid_client_id"] is None):
+        raise ConfigError("openid-issuer and openid-client-id need one another")
     names = [one.name for one in values["alert"]]
     if len(set(names)) < len(names):
         raise ConfigError("alert: each receiver needs a name of its own")

@@ -21,10 +21,12 @@ from edgestead.model.checks import Between, Choice
 from edgestead.model.ids import is_id
 from edgestead.model.limits import NAME_OCTETS_MAX
 from edgestead.model.log_text import LogForm
+from edgestead.model.web_address import is_safe
 
 WORKERS_MAX = 64  # more cores than one machine gives to one of its parts
 LIST_ITEMS_MAX = 64  # of one setting: each is looked at for each request or change
 UNIX_PATH_OCTETS_MAX = 107  # `sun_path` of Linux, without its end
+SHORT_TEXT_MAX = 255  # a name for people, an identifier
 DNS_TEXT_MAX = 255  # one character-string (RFC 1035 §3.3)
 
 _LOG_LEVEL = Choice(("debug", "info", "warning", "error"))
@@ -141,6 +143,20 @@ def _directory(text: str) -> str:
         words = " or ".join(ACME_DIRECTORIES)
         raise ValueError(f"expected an authority's directory like https://acme.example/directory, or {words}")
     return url
+
+
+def web_address(value: object) -> str:
+    url = text(value)
+    if not is_safe(url) or "?" in url:
+        raise ValueError("expected an address like https://login.example.com, or http:// on this machine")
+    return url
+
+
+def short_text(value: object) -> str:
+    found = text(value)
+    if len(found) > SHORT_TEXT_MAX or not found.isprintable():
+        raise ValueError(f"expected text of at most {SHORT_TEXT_MAX} characters in one line")
+    return found
 
 
 def log_level(value: object) -> int:

@@ -50,6 +50,7 @@ CLIENTS = {
     "py_sdk_dns": Needs(("cfsdk",), programs=("dig",)),
     "py_sdk_kv": Needs(("cfsdk",)),
     "py_sdk_rulesets": Needs(("cfsdk",)),
+    "openid": Needs(npm=("openid",)),  # no client: a provider that members sign in with (tests/web)
     "pycfdns_async": Needs(("pycfdns",), namespace=True),
     "wrangler_kv": Needs(npm=("main",)),
 }

@@ -108,6 +108,7 @@ NOT_WELL = [
         {"catalogs_troubled": (TroubledCatalog("cat.example", "", 2, "b.example: no"),)},
         *("catalogs/cat.example", "warn", "2 zones of the catalog cat.example cannot be served: b.example"),
     ),
+    ({"sign_in_trouble": "it answers 500"}, "sign-in", "warn", "the OpenID provider fails: it answers 500"),
     ({"certificates_fault": "gone"}, "certificates", "fail", "gone"),
     ({"clock_back_seconds": 90.0}, "clock", "warn", "set back by 90 s"),
     ({"clock_behind_seconds": 3600.0}, "clock", "fail", "3600 s behind the newest file"),

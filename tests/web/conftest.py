@@ -62,11 +62,12 @@ class Page:
 
 
 class Visitor:
-    """A browser without script: it keeps two cookies, follows no redirect by itself."""
+    """A browser without script: it keeps cookies, follows no redirect by itself."""
 
     def __init__(self, server):
         self.server = server
-        self.cookie = self.before = self._key = ""
+        self.cookie = self._key = ""
+        self.others = {}
         self.host = urlsplit(server.ready["api_base"]).netloc
 
     def ask(self, method, path, body=None, **headers):
@@ -82,14 +83,15 @@ class Visitor:
 
     @property
     def cookies(self):
-        held = "; ".join(filter(None, (self.cookie, self.before)))
+        held = "; ".join(filter(None, (self.cookie, *self.others.values())))
         return {"Cookie": held} if held else {}
 
     def kept(self, page):
         """The same page, its cookie kept."""
         cookie = page.headers.get("set-cookie", "").partition(";")[0]
-        if cookie.startswith("edge_form="):
-            self.before = cookie
+        name = cookie.partition("=")[0]
+        if name in ("edge_form", "edge_openid"):
+            self.others[name] = cookie
         elif cookie:
             self.cookie = cookie
         return page

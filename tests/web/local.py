@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from edgestead.http1.head import by_name
 from edgestead.http1.messages import Body, Request
+from edgestead.web.issuer import Provider
 from edgestead.web.samples import Samples
 from edgestead.web.sessions import Sessions
 from edgestead.web.site import Site
@@ -21,13 +22,14 @@ HOST = "localhost"
 class LocalSite:
     """A server as `Visitor` asks one."""
 
-    def __init__(self, folder: Path, **api: Any) -> None:
+    def __init__(self, folder: Path, provider: Provider | None = None, **api: Any) -> None:
         self.api = LocalApi(folder, **api)
         self.folder = folder
         self.ready = {"api_base": f"http://{HOST}/client/v4", "api_token": CREDENTIALS.api_token}
         self.account = f"/accounts/{CREDENTIALS.account_id}"
         context = self.api.app.context
-        self.site = Site(self.api.app, context, Sessions(context.now_us), Samples(context.metrics, float))
+        sessions, samples = Sessions(context.now_us), Samples(context.metrics, float)
+        self.site = Site(self.api.app, context, sessions, samples, provider=provider)
         self.call = self.api.call
         self.guesses = 0
         context.guesses._counted = self._count

@@ -292,6 +292,12 @@ def _credentials(facts: Facts) -> Iterator[Finding]:
         )
 
 
+def _sign_in(facts: Facts) -> Iterator[Finding]:
+    if facts.sign_in_trouble:
+        step = "The other ways in stay. Is its address right, and can this machine reach it?"
+        yield Finding("warn", f"the OpenID provider fails: {facts.sign_in_trouble}", step)
+
+
 def _backups(facts: Facts) -> Iterator[Finding]:
     made = "no backup has succeeded yet"
     if facts.backup_made_us:
@@ -335,6 +341,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check("quarantine", "", "no stateful object is in quarantine", _quarantine),
     Check("apart", "", "no class of stateful objects ended a process that others share", _apart),
     Check("credentials", "", "few unknown credentials were sent", _credentials),
+    Check("sign-in", "", "the OpenID provider answers, where there is one", _sign_in),
     Check("backups", "", "the last backup did not fail", _backups),
     Check("alerts", "receiver", "every receiver takes its alerts", _alerts),
 )

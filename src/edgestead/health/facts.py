@@ -136,6 +136,7 @@ class Facts:
     classes_apart: int = 0
     targets_unknown: int = 0
     refused_credentials: int = 0  # in the last five minutes
+    sign_in_trouble: str = ""  # the OpenID provider's, where somebody had it within the last hour
     backup_tried_us: int = 0
     backup_error: str = ""  # of the last one; empty when it succeeded
     backup_made_us: int = 0  # the last that succeeded; 0 when there was none

@@ -76,6 +76,7 @@ HEALTH_CHECKS = (  # in the order of `health.checks`
     "quarantine",
     "apart",
     "credentials",
+    "sign-in",
     "backups",
     "alerts",
 )

@@ -108,6 +108,12 @@ class ControlStart(Start, frozen=True, kw_only=True):
     metrics_open: bool
     dashboard: bool
     dashboard_name: tuple[str, ...]
+    openid_issuer: str | None
+    openid_client_id: str | None
+    openid_secret_file: str | None
+    openid_name: str
+    openid_claim: str
+    openid_ca: str | None
     barrier_ms: int
     silence_ms: int
     still_ms: int

@@ -47,6 +47,7 @@ UPSERT_PASSWORD = (
 DELETE_PASSWORD = "delete from passwords where user_id = ?"
 INSERT_INVITATION = columns.insert("invitations", InvitationRow)
 SELECT_INVITATION = f"select {columns.names(InvitationRow)} from invitations where hash = ?"
+SELECT_INVITATION_OF = f"select {columns.names(InvitationRow)} from invitations where user_id = ?"
 DELETE_INVITATION = "delete from invitations where user_id = ?"
 
 
@@ -67,6 +68,11 @@ def set_invitation(tx: Transaction, row: InvitationRow) -> None:
 
 def invitation(reader: Reader, hash_: bytes) -> InvitationRow | None:
     found = reader.row(SELECT_INVITATION, (hash_,))
+    return InvitationRow(*found) if found else None
+
+
+def invitation_of(reader: Reader, user_id: str) -> InvitationRow | None:
+    found = reader.row(SELECT_INVITATION_OF, (user_id,))
     return InvitationRow(*found) if found else None
 
 

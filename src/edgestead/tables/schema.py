@@ -18,6 +18,7 @@ from edgestead.tables import (
     flattened,
     history,
     namespaces,
+    openid,
     passkeys,
     people,
     record_notes,
@@ -57,4 +58,5 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(23, "rolls of signing keys", signing.ROLLS),
     Migration(24, "certificates", certificates.CREATE),
     Migration(25, "records that a zone carries as transferred", carried.CREATE),
+    Migration(26, "subjects of OpenID providers", openid.CREATE),
 )

@@ -63,7 +63,7 @@ class Place(NamedTuple):
         return self.origin
 
 
-class _Asked(NamedTuple):
+class Asked(NamedTuple):
     ends_us: int
     network: str
     origin: str
@@ -73,8 +73,9 @@ class _Asked(NamedTuple):
 class Challenges:
     """Used by one event loop. `user_id` is None for a sign-in, else whose registration it is."""
 
-    def __init__(self) -> None:
-        self._asked: dict[str, _Asked] = {}
+    def __init__(self, seconds: int = CHALLENGE_SECONDS) -> None:
+        self._seconds = seconds
+        self._asked: dict[str, Asked] = {}
         self._held: Counter[str] = Counter()
 
     def make(self, origin: str, client: str, user_id: str | None, now_us: int) -> str:
@@ -84,17 +85,22 @@ class Challenges:
         while len(self._asked) >= CHALLENGES_MAX:
             self._drop(next(iter(self._asked)))
         text = encoded(secrets.token_bytes(_OCTETS))
-        self._asked[text] = _Asked(now_us + CHALLENGE_SECONDS * _US, network, origin, user_id)
+        self._asked[text] = Asked(now_us + self._seconds * _US, network, origin, user_id)
         self._held[network] += 1
         return text
 
     def take(self, text: str, origin: str, user_id: str | None, now_us: int) -> bool:
         """Whether it was asked for this, and not answered yet; it is gone in any case."""
+        found = self.taken(text, now_us)
+        return found is not None and (found.origin, found.user_id) == (origin, user_id)
+
+    def taken(self, text: str, now_us: int) -> Asked | None:
+        """What was asked with it, where that still holds; it is gone in any case."""
         found = self._asked.get(text)
         if found is None:
-            return False
+            return None
         self._drop(text)
-        return now_us < found.ends_us and (found.origin, found.user_id) == (origin, user_id)
+        return found if now_us < found.ends_us else None
 
     def _drop(self, text: str) -> None:
         network = self._asked.pop(text).network

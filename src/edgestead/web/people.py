@@ -48,7 +48,7 @@ from edgestead.store.control import Transaction
 from edgestead.usecases.access import passwords
 from edgestead.usecases.access.authorise import CONTENTS
 from edgestead.usecases.access.member_rights import is_session
-from edgestead.usecases.account import passkeys, signing_in
+from edgestead.usecases.account import openid, passkeys, signing_in
 from edgestead.usecases.account.passkeys import Named, PasskeyView
 from edgestead.usecases.account.signing_in import Names, Person
 from edgestead.usecases.audit import Where
@@ -78,7 +78,7 @@ class People:
     async def sign_in(self, email: str, password: str, client: str) -> Headers:
         """Raises SignInRefused, OverBudget, Unavailable."""
         self._spend(email, client)
-        with self._in_line(client):
+        with self.in_line(client):
             person = self._context.barrier.read(lambda reader: signing_in.person_of_email(reader, email))
             await self._check(person, password, client)
         assert person is not None
@@ -106,8 +106,8 @@ class People:
         """Raises InvitationOver, PasswordRefused, OverBudget, Unavailable."""
         person = self.invited(code)
         passwords.check(password, person.email)
-        with self._in_line(client):
-            scrypt = await self._hashed(passwords.hashed, password)
+        with self.in_line(client):
+            scrypt = await self.hashed(passwords.hashed, password)
         where, call = Where(client, INTERFACE), self._call()
         person, secret = await self._write(
             lambda tx: signing_in.accept(call, tx, self._context.platform, where, code, scrypt, names)
@@ -118,10 +118,10 @@ class People:
         """Raises SignInRefused, PasswordRefused, OverBudget, Unavailable."""
         person = self._person(user_id)
         self._spend(person.email, client)
-        with self._in_line(client):
+        with self.in_line(client):
             await self._check(person, old, client)
             passwords.check(new, person.email)
-            scrypt = await self._hashed(passwords.hashed, new)
+            scrypt = await self.hashed(passwords.hashed, new)
         where, call = Where(client, INTERFACE), self._call()
         secret = await self._write(
             lambda tx: signing_in.set_password(call, tx, self._context.platform, where, person, scrypt)
@@ -159,8 +159,8 @@ class People:
             raise PasskeyRefused(reason="it took too long, or was sent already")
         if (said := _answer(answer)) is None:
             raise PasskeyRefused(reason="the browser's answer is none to this page")
-        with self._in_line(client):
-            found = await self._hashed(_registered, said, challenge, origin)
+        with self.in_line(client):
+            found = await self.hashed(_registered, said, challenge, origin)
         where, call, named = Where(client, INTERFACE), self._call(), Named(name, origin)
         await self._write(
             lambda tx: passkeys.register(call, tx, self._context.platform, where, person, named, found)
@@ -182,30 +182,56 @@ class People:
     async def _by_passkey(self, challenge: str, answer: str, origin: str, client: str) -> Headers:
         now_us, said = self._context.now_us(), _answer(answer) or {}
         self._spend(str(said.get("rawId", "")), client)
-        with self._in_line(client):
+        with self.in_line(client):
             is_asked = self._challenges.take(challenge, origin, None, now_us)
-            key_id = await self._hashed(_key_id_of, said)
+            key_id = await self.hashed(_key_id_of, said)
             row = self._context.barrier.read(lambda reader: passkeys.by_key(reader, key_id))
             if row is None or row.origin != origin or not is_asked:
                 raise PasskeySignInRefused
-            count = await self._hashed(_signed, said, challenge, origin, row.public_key, row.user_id)
+            count = await self.hashed(_signed, said, challenge, origin, row.public_key, row.user_id)
         known, where, call = self._secrets.get(row.user_id), Where(client, INTERFACE), self._call()
         person, secret = await self._write(
             lambda tx: passkeys.sign_in(call, tx, self._context.platform, where, row, count, known)
         )
         return self._remember(person, secret)
 
+    async def sign_in_by_openid(self, issuer: str, subject: str, email: str, client: str) -> Headers:
+        """What a provider said was good. Raises OpenIdRefused, SignInRefused, OverBudget, Unavailable."""
+        self._spend_of(self._by_email, email.strip().lower())
+        where, call, said = Where(client, INTERFACE), self._call(), (issuer, subject, email)
+        person, secret = await self._write(
+            lambda tx: openid.sign_in(call, tx, self._context.platform, where, said, self._secrets.get)
+        )
+        return self._remember(person, secret)
+
+    def refused(self, refused: EdgeError, client: str) -> EdgeError:
+        """Counted as a credential that nobody has."""
+        return self._context.guesses.refusal(refused, client, self.now_us())
+
+    def now_us(self) -> int:
+        return self._context.now_us()
+
+    async def loaded(self, load: Callable[[], None]) -> None:
+        """A library that the first one needs, on the thread of the others."""
+        await self.hashed(load)
+
+    def spend(self, client: str) -> None:
+        """Before anything is read. Raises OverBudget: a network has no try left this minute."""
+        self._spend_of(self._by_address, network_of(client))
+
     def _spend(self, key: str, client: str) -> None:
         """Before anything is read. Raises OverBudget, where a network, or something that it tries for, has no
         try left this minute.
         """
-        now_us, key = self._context.now_us(), key.strip().lower()[:EMAIL_CHARACTERS_MAX]
-        spent = self._by_address.spend(network_of(client), now_us) or self._by_email.spend(key, now_us)
-        if spent is not None:
+        self.spend(client)
+        self._spend_of(self._by_email, key.strip().lower()[:EMAIL_CHARACTERS_MAX])
+
+    def _spend_of(self, windows: Windows, key: str) -> None:
+        if (spent := windows.spend(key, self.now_us())) is not None:
             raise OverBudget(reason=spent.reason)
 
     @contextmanager
-    def _in_line(self, client: str) -> Iterator[None]:
+    def in_line(self, client: str) -> Iterator[None]:
         """Among those who wait for a hash. Raises OverBudget, ServerFull."""
         with self._waiting.drawn(network_of(client)) as refusal:
             if refusal is not None:
@@ -216,10 +242,10 @@ class People:
         """Raises SignInRefused."""
         context = self._context
         stored = None if person is None else person.scrypt
-        if not await self._hashed(passwords.matches, password, stored):
+        if not await self.hashed(passwords.matches, password, stored):
             raise context.guesses.refusal(SignInRefused(), client, context.now_us())
 
-    async def _hashed(self, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def hashed(self, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         async with self._hashing:
             return await self._context.kv.in_thread(fn, *args, **kwargs)
 

@@ -46,7 +46,11 @@ from edgestead.web.charts import Chart, charts
 from edgestead.web.form_keys import COOKIE as FORM_COOKIE
 from edgestead.web.form_keys import FormKeys
 from edgestead.web.hosts import is_known
+from edgestead.web.issuer import Provider
 from edgestead.web.live import Live
+from edgestead.web.openid import COOKIE as OPENID_COOKIE
+from edgestead.web.openid import PATH as OPENID_PATH
+from edgestead.web.openid import SIGN_IN_SECONDS, Away, OpenId
 from edgestead.web.pages import PAGES
 from edgestead.web.pages.shared import account_of, accounts_of
 from edgestead.web.passkeys import Place
@@ -97,6 +101,7 @@ class Site:
         *,
         objects: Application | None = None,
         names: Collection[str] = (),
+        provider: Provider | None = None,
     ) -> None:
         """`names` are what browsers may call this server beside loopback's names."""
         self._names = names
@@ -107,8 +112,9 @@ class Site:
         self._context = context
         self._sessions = sessions
         self._people = People(context)
+        self._openid = openid = OpenId(provider, self._people) if provider is not None else None
         self._form_keys = FormKeys(context.now_us)
-        self._way_in = WayIn(context, sessions, self._people)
+        self._way_in = WayIn(context, sessions, self._people, openid)
         self._pages = Pages(PAGES)
         self._templates, self._static = load_templates()
 
@@ -183,7 +189,7 @@ class Site:
         sent = _cookie(request, FORM_COOKIE.encode())
         fault = "" if form is None else self._form_keys.fault(sent, form.get("form_key", ""))
         asked = (path, _query(request), form, request.client, _place(request))
-        found = await self._way_in.answer(*asked, fault)
+        found = await self._way_in.answer(*asked, fault, _cookie(request, OPENID_COOKIE.encode()))
         if isinstance(found, Told):
             return Response(found.status, [(b"content-type", _JSON), *_private()], _encoded(found.data))
         if isinstance(found, Asked):
@@ -193,8 +199,18 @@ class Site:
             if browser != sent:
                 response.headers.append(_cookie_header(browser, SESSION_SECONDS, FORM_COOKIE))
             return response
+        if isinstance(found, Away):
+            return self._led(found.url, _lax_cookie(found.browser))
         self._sessions.end(before)
-        return _moved(ROOT, _cookie_header(found, SESSION_SECONDS))
+        cookie = _cookie_header(found, SESSION_SECONDS)
+        return self._led(ROOT, cookie) if path == OPENID_PATH else _moved(ROOT, cookie)
+
+    def _led(self, to: str, cookie: tuple[bytes, bytes]) -> Response:
+        """By a page: what may follow a form is our own (form-action), and a redirect from another site would
+        go without the session's cookie, which is Strict."""
+        response = self._page("led.html", "Signing in", {"to": to, "is_own": to == ROOT}, None, 200)
+        response.headers.append(cookie)
+        return response
 
     async def _show(
         self, request: Request, session: Session, path: str, form: Mapping[str, str] | None
@@ -260,6 +276,10 @@ class Site:
             return self._error(refused.status, refused.message)
         response.headers += _private()
         return response
+
+    def sign_in_trouble(self) -> str:
+        """What the OpenID provider did not do, "" where that is over."""
+        return self._openid.issuer.trouble_of_late() if self._openid is not None else ""
 
     def end_streams(self) -> None:
         self._live.end()
@@ -362,6 +382,12 @@ def _moved(to: str, *more: tuple[bytes, bytes]) -> Response:
 def _cookie_header(id_: str, seconds: int, name: str = COOKIE.decode()) -> tuple[bytes, bytes]:
     value = f"{name}={id_}; Path={ROOT}; Max-Age={seconds}; HttpOnly; SameSite=Strict"
     return (b"set-cookie", value.encode("ascii"))
+
+
+def _lax_cookie(browser: str) -> tuple[bytes, bytes]:
+    """For the way back from another site, to one page."""
+    lasts = f"Path={OPENID_PATH}; Max-Age={SIGN_IN_SECONDS}; HttpOnly; SameSite=Lax"
+    return (b"set-cookie", f"{OPENID_COOKIE}={browser}; {lasts}".encode("ascii"))
 
 
 def _cookie(request: Request, wanted: bytes = COOKIE) -> str:

@@ -1,11 +1,13 @@
 """The pages before a session: one-time links, tokens, passwords and invitations.
 
 Owns  their forms, and what each says to who is not let in.
-Not   sessions (`web.sessions`), cookies (`web.site`); checking passwords (`web.people`).
+Not   sessions (`web.sessions`), cookies (`web.site`); checking passwords (`web.people`), OpenID Connect
+      (`web.openid`).
 
     /ui/enter     a link of `edgecli dashboard`     asks for a click: programs that preview links use none up
     /ui/invite    a link of `edgecli member invite` asks for a password, and uses it up
     /ui/sign-in   e-mail address and password, a passkey, or an API token
+    /ui/openid    to a provider of OpenID Connect, and back from there
     /ui/challenge what a browser needs to ask for a passkey, as JSON
 """
 
@@ -20,16 +22,19 @@ from edgestead.rest.context import AppContext
 from edgestead.usecases.access.authorise import CONTENTS, check_usable
 from edgestead.usecases.account.signing_in import Names
 from edgestead.usecases.limits import PASSWORD_CHARACTERS_MAX, PASSWORD_CHARACTERS_MIN, PROFILE_CHARACTERS_MAX
+from edgestead.web.issuer import Trouble
+from edgestead.web.openid import Away, Declined, OpenId
 from edgestead.web.passkeys import Place
 from edgestead.web.people import People
 from edgestead.web.sessions import Sessions
 from edgestead.web.visit import ROOT
 
-PATHS: Final = frozenset(f"{ROOT}/{name}" for name in ("sign-in", "enter", "invite", "challenge"))
+PATHS: Final = frozenset(f"{ROOT}/{name}" for name in ("sign-in", "enter", "invite", "challenge", "openid"))
 _OLD_LINK: Final = (
     "This link was used already, or is older than two minutes. `edgecli dashboard` makes another."
 )
 _NO_TOKEN: Final = "No token is that. `edgecli token create` makes one, and `edgecli dashboard` needs none."
+_AWAY: Final = "{name} does not answer as it should. Try again in a moment, or sign in another way."
 BOUNDS: Final = {"least": PASSWORD_CHARACTERS_MIN, "most": PASSWORD_CHARACTERS_MAX}
 
 
@@ -52,8 +57,11 @@ class Told(NamedTuple):
 class WayIn:
     """What `answer` gives is the id of a session that has begun, a page, or data for one."""
 
-    def __init__(self, context: AppContext, sessions: Sessions, people: People) -> None:
+    def __init__(
+        self, context: AppContext, sessions: Sessions, people: People, openid: OpenId | None = None
+    ) -> None:
         self._context, self._sessions, self._people = context, sessions, people
+        self._openid = openid
 
     async def answer(
         self,
@@ -63,16 +71,20 @@ class WayIn:
         client: str,
         place: Place,
         fault: str = "",
-    ) -> str | Asked | Told:
+        browser: str = "",
+    ) -> str | Asked | Told | Away:
         """A form with a `fault` does nothing: its page comes again, with these words and what was typed."""
         if path.endswith("/challenge"):
             return Told({"error": fault}, 403) if fault else self._challenge(form, client, place)
         if fault and form is not None:
-            found: str | Asked = self._again(path, form, fault)
+            found: str | Asked | Away = self._again(path, form, fault)
+        elif path.endswith("/openid"):
+            found = await self._by_openid(query, form, client, place, browser)
         else:
             found = await self._entered(path, query, form, client, place)
         if isinstance(found, Asked):
-            found.data.update(has_passkeys=bool(place.name), named=place.named)
+            provider = self._openid.name if self._openid else ""
+            found.data.update(has_passkeys=bool(place.name), named=place.named, provider=provider)
         return found
 
     def _again(self, path: str, form: Mapping[str, str], fault: str) -> Asked:
@@ -126,6 +138,30 @@ class WayIn:
             )
         except EdgeError as refused:
             return _sign_in(refused.message, refused.status)
+        return self._sessions.begin(lambda: headers)
+
+    async def _by_openid(
+        self,
+        query: Mapping[str, str],
+        form: Mapping[str, str] | None,
+        client: str,
+        place: Place,
+        browser: str,
+    ) -> str | Asked | Away:
+        """A form leads to the provider, an address with a state comes back from there."""
+        openid = self._openid
+        if openid is None or (form is None and "state" not in query):
+            return _sign_in("", 200 if openid else 404)
+        try:
+            if form is not None:
+                return await openid.begin(place, client)
+            headers = await openid.finish(query, browser, client)
+        except Declined as declined:
+            return _sign_in(str(declined), 403)
+        except EdgeError as refused:
+            return _sign_in(refused.message, refused.status)
+        except Trouble:
+            return _sign_in(_AWAY.format(name=openid.name), 503)
         return self._sessions.begin(lambda: headers)
 
     async def _by_password(self, form: Mapping[str, str], client: str) -> str | Asked:

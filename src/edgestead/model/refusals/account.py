@@ -8,7 +8,8 @@ Not   credentials (`model.refusals.access`).
     ├── AccountCreationForbidden 1002
     ├── RoleGrantsMore           9109
     ├── SignInRefused            9109
-    └── PasskeySignInRefused     9109
+    ├── PasskeySignInRefused     9109
+    └── OpenIdRefused            9109
     BadRequest (400)
     ├── AccountTypeIsFixed      1001
     ├── AccountFieldRefused     1001
@@ -133,4 +134,13 @@ class PasskeySignInRefused(Forbidden):
     code, wording = (
         9109,
         "This passkey signs nobody in here, or it took too long. Try again, or use the password.",
+    )
+
+
+class OpenIdRefused(Forbidden):
+    """One wording for all: an unknown address, another subject than the one that is bound, a bad token."""
+
+    code, wording = (
+        9109,
+        "This sign-in is nobody's here. Who was invited by the address that it names can sign in so.",
     )

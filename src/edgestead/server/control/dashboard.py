@@ -17,6 +17,8 @@ from edgestead.rest.app import Application
 from edgestead.server.control.samples_file import SamplesFile
 from edgestead.server.credentials import Credentials
 from edgestead.server.errors import StartError
+from edgestead.server.messages import ControlStart
+from edgestead.web.issuer import Provider
 from edgestead.web.samples import Samples
 from edgestead.web.sessions import Headers, Sessions
 
@@ -41,12 +43,13 @@ class Dashboard:
         enabled: bool,
         objects: tuple[str, int] | None = None,
         names: tuple[str, ...] = (),
+        provider: Provider | None = None,
         data_dir: Path,
     ) -> None:
         self._application = application
         self._credentials = credentials
         self._enabled = enabled
-        self._objects, self._names = objects, names
+        self._objects, self._names, self._provider = objects, names, provider
         self._sessions = Sessions(application.context.now_us)
         self._samples = Samples(application.context.metrics, monotonic)
         self._file = SamplesFile(self._samples, data_dir, application.context.now_us)
@@ -88,6 +91,10 @@ class Dashboard:
         if self._site is not None:
             self._site.end_streams()
 
+    def sign_in_trouble(self) -> str:
+        """Of the OpenID provider, "" where there is none, or nobody met it lately."""
+        return self._site.sign_in_trouble() if self._site is not None else ""
+
     async def make_link(self) -> str:
         """The secret of a one-time link for this machine's operator. Raises StartError: there is none."""
         if not self._enabled:
@@ -114,8 +121,23 @@ class Dashboard:
             self._samples,
             objects=objects,
             names=self._names,
+            provider=self._provider,
         )
         return self._site
+
+
+def provider_of(start: ControlStart) -> Provider | None:
+    """By whom members may sign in, as the server was told."""
+    if start.openid_issuer is None or start.openid_client_id is None:
+        return None
+    return Provider(
+        start.openid_issuer,
+        start.openid_client_id,
+        start.openid_secret_file or "",
+        start.openid_name,
+        start.openid_claim,
+        start.openid_ca or "",
+    )
 
 
 def _load() -> None:

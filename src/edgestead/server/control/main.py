@@ -38,7 +38,7 @@ from edgestead.server.alerts import state_file as alerts_state
 from edgestead.server.control import authorities, first_account, followed, restoring, secondaries
 from edgestead.server.control import managed as managed_part
 from edgestead.server.control.certificates import CertificatesPart
-from edgestead.server.control.dashboard import Dashboard
+from edgestead.server.control.dashboard import Dashboard, provider_of
 from edgestead.server.control.following import follow_events
 from edgestead.server.control.history import HistoryPart
 from edgestead.server.control.kv import KvPart
@@ -188,6 +188,7 @@ class Control:
             ruleset_id=start.managed_ruleset_id,
             anomaly_rule_id=start.anomaly_rule_id,
         )
+        self._dashboard: Dashboard | None = None
         self._health = HealthPart(
             start,
             pages=self._pages,
@@ -203,6 +204,7 @@ class Control:
             held_zones=lambda: restoring.held(self._data),
             ending_zones=lambda: secondaries.ending(self._data, _now_us()),
             troubled_catalogs=lambda: followed.troubled(self._data),
+            sign_in_trouble=lambda: self._dashboard.sign_in_trouble() if self._dashboard else "",
             say=status.health,
             now_us=_now_us,
         )
@@ -236,8 +238,10 @@ class Control:
             enabled=self._start.dashboard,
             objects=self._start.objects_address,
             names=self._start.dashboard_name,
+            provider=provider_of(self._start),
             data_dir=self._data_dir,
         )
+        self._dashboard = dashboard
         dashboard.open()
         server = Server(dashboard, app.refuse, connections=context.connections, stalled=app.stalled)
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)

@@ -120,6 +120,7 @@ class HealthPart:
         held_zones: Callable[[], tuple[HeldZone, ...]],
         ending_zones: Callable[[], tuple[EndingZone, ...]],
         troubled_catalogs: Callable[[], tuple[TroubledCatalog, ...]],
+        sign_in_trouble: Callable[[], str],
         say: Callable[[str], None],
         now_us: Callable[[], int],
     ) -> None:
@@ -138,6 +139,7 @@ class HealthPart:
         self._late_zones = late_zones
         self._zones_late: tuple[LateZone, ...] = ()
         self._held_zones = held_zones
+        self._sign_in_trouble = sign_in_trouble
         self._zones_held: tuple[HeldZone, ...] = ()
         self._troubled_catalogs = troubled_catalogs
         self._ending_zones = ending_zones
@@ -222,6 +224,7 @@ class HealthPart:
             classes_apart=sum(cells[_CLASSES_APART] for cells in names.values()),
             targets_unknown=self._page.cells[_UNKNOWN],
             refused_credentials=self._refused_lately(),
+            sign_in_trouble=self._sign_in_trouble(),
             backup_tried_us=self._note.tried_us,
             backup_error=self._note.error,
             backup_made_us=self._note.made_us,

@@ -32,7 +32,7 @@ from edgestead.model.refusals.account import (
 from edgestead.model.roles import BY_ID, ROLES, Role, permissions_of
 from edgestead.model.times import whole_seconds
 from edgestead.store.control import Reader, Transaction
-from edgestead.tables import accounts, passkeys, people, settings
+from edgestead.tables import accounts, openid, passkeys, people, settings
 from edgestead.tables.accounts import MemberRow, MembershipRow, UserRow
 from edgestead.tables.people import InvitationRow
 from edgestead.usecases.access import identities, member_rights
@@ -329,6 +329,7 @@ def _leave(call: Call, tx: Transaction, platform: Platform, membership_id: str, 
     member_rights.end(call, tx, platform, user_id)
     people.forget(tx, user_id)
     passkeys.forget(tx, user_id)
+    openid.forget(tx, user_id)
     settings.delete_all(tx, user_id)
     accounts.delete_user(tx, user_id)
     identities.forget_user(tx, user_id)
