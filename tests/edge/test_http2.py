@@ -8,6 +8,7 @@ import pytest
 from hyperframe.frame import (
     ContinuationFrame,
     DataFrame,
+    GoAwayFrame,
     HeadersFrame,
     PingFrame,
     PriorityFrame,
@@ -16,6 +17,7 @@ from hyperframe.frame import (
 )
 
 from edgestead.edge.http.http2 import connection as http2
+from edgestead.edge.http.http2 import frames
 from edgestead.edge.http.http2.connection import Condition
 from edgestead.edge.http.states import State
 from edgestead.model.budgets import table
@@ -57,9 +59,22 @@ def test_a_request_goes_to_its_origin_in_http_1_and_the_answer_comes_back(bench,
 
 
 def test_what_is_offered_and_no_more(client):
-    assert client.settings[3] == http2.STREAMS_MAX
+    assert client.settings[3] == frames.STREAMS_MAX
     assert client.settings[8] == 1, "WebSocket (RFC 8441)"
     assert client.settings[9] == 1, "no priorities of RFC 7540"
+
+
+def test_trailers_before_the_end_of_a_length_are_no_end(bench, client):
+    """Else its origin would take the next request for the rest of this one."""
+    number = client.ask(fields(b"POST", b"/", (b"content-length", b"200")), b"abc", ends=False)
+    client.h2.send_headers(number, [(b"x-trailer", b"1")], end_stream=True)
+    client.talk()
+    assert client.answers[number].reset == PROTOCOL_ERROR
+    assert bench.server.state == "aborted"
+
+
+def test_a_length_without_a_body_is_refused(client):
+    assert client.answers[client.ask(fields(b"POST", b"/", (b"content-length", b"5")))].status == 400
 
 
 def test_a_body_passes_with_its_length_or_in_chunks(bench, client):
@@ -237,7 +252,6 @@ def test_a_server_that_ends_answers_what_was_asked_for_and_takes_nothing_more(be
     written = client.transport.written
 
     assert client.transport.state == "closed"
-    assert written.index(b"\x07") >= 0  # GOAWAY is a frame of type 7
     frames = list(frames_of(written))
     assert [(kind, stream) for kind, stream, _ in frames if kind in (0, 3, 7)] == [
         (7, 0),
@@ -295,7 +309,70 @@ def test_a_client_that_takes_nothing_of_its_answer_loses_it(bench):
         bench.wait(10)
     client.listen()
     assert client.answers[number].reset == INTERNAL_ERROR
-    assert bench.server.state != "open" or bench.origin.idle_since
+
+
+def test_a_client_that_asks_for_nothing_more_gets_what_it_asked_for(bench, client):
+    number = client.ask()
+    client.edge.data_received(GoAwayFrame(0, last_stream_id=0).serialize())
+    from_origin(client, HEAD_200 + b"page")
+    assert client.answers[number].body == b"page"
+    assert client.transport.state == "closed"
+
+
+def test_what_is_taken_back_while_the_server_ends_loses_no_other_answer(bench, client):
+    number = client.ask()
+    client.edge.finish()
+    late = client.h2.get_next_available_stream_id()
+    client.h2.send_headers(late, fields(), end_stream=True)
+    client.h2.reset_stream(late)
+    client.edge.data_received(client.h2.data_to_send())
+    bench.origin.data_received(HEAD_200 + b"page")
+    kinds = [(kind, stream) for kind, stream, _ in frames_of(client.transport.written)]
+    assert (0, number) in kinds
+    assert client.transport.state == "closed"
+
+
+def test_a_connection_that_comes_while_the_server_ends_is_told(bench):
+    bench.edge.is_ending = True
+    client = Http2Client(bench)
+    assert (client.goaway, client.transport.state) == (NO_ERROR, "closed")
+
+
+def test_a_body_without_an_end_behind_its_answer_is_not_read_for_ever(bench):
+    client = Http2Client(bench, window=1)
+    number = client.ask(fields(b"PUT", b"/"), b"x", ends=False)
+    from_origin(client, HEAD_200 + b"page")
+    for _ in range(200):
+        if client.answers[number].reset is None:
+            client.send(number, b"x" * 16_000)
+    assert client.answers[number].reset == INTERNAL_ERROR
+
+
+def test_blanks_around_a_value_stay_with_the_origin(bench, client):
+    number = client.ask()
+    from_origin(
+        client,
+        b"HTTP/1.1 103 Early Hints\r\nlink: </a> \r\ncontent-length: 5\r\n\r\n"
+        b"HTTP/1.1 200 OK\r\ncontent-type:  text/html \t\r\ncontent-length: 4\r\n\r\npage",
+    )
+    answer = client.answers[number]
+    assert answer.headers[b"content-type"] == b"text/html"
+    assert answer.interim == [{b":status": b"103", b"link": b"</a>"}]
+
+
+def test_what_is_put_off_is_read_when_its_turn_comes(bench, client):
+    works = []
+    bench.edge.processor = SimpleNamespace(
+        must_wait=lambda octets: True, wait=lambda subject, work: works.append(work)
+    )
+    for number in range(40):
+        client.ask(fields(b"GET", b"/", (b"x", b"%d" % number + b"y" * 3_000)))
+    assert len(works) == 1
+    assert client.transport.is_paused
+    while works:
+        works.pop()()
+    assert len(client.edge._streams) == 40
+    assert not client.transport.is_paused
 
 
 # floods
@@ -327,6 +404,17 @@ def test_frames_that_carry_nothing_end_the_connection(bench, client, name):
     assert bench.edge.ledger.refused(table.HTTP2_FRAMES) == 1
 
 
+def test_a_window_that_is_opened_by_an_octet_each_time_is_a_flood(bench):
+    """CVE-2019-9511."""
+    client = Http2Client(bench, window=0)
+    number = client.ask()
+    from_origin(client, b"HTTP/1.1 200 OK\r\ncontent-length: 9000\r\n\r\n" + b"x" * 9_000)
+    for _ in range(table.HTTP2_FRAMES.limit + 1):
+        client.edge.data_received(WindowUpdateFrame(number, window_increment=1).serialize())
+    kind, _, said = list(frames_of(client.transport.written))[-1]
+    assert (kind, said[4:8]) == (7, CALM.to_bytes(4, "big"))
+
+
 def test_each_second_has_its_own_frames(bench, client):
     for _ in range(5):
         client.edge.data_received(PingFrame(0, opaque_data=PAYLOAD).serialize() * 900)
@@ -349,7 +437,7 @@ def test_requests_that_are_taken_back_end_the_connection(bench, client):
 
 def test_more_streams_than_are_offered_end_the_connection(client):
     block = client.h2.encoder.encode(fields())
-    for number in range(http2.STREAMS_MAX + 1):
+    for number in range(frames.STREAMS_MAX + 1):
         frame = HeadersFrame(2 * number + 1, data=block, flags=["END_HEADERS", "END_STREAM"])
         client.edge.data_received(frame.serialize())
     assert client.transport.state == "closed"
@@ -461,7 +549,78 @@ def test_a_zone_without_websockets_takes_none():
     assert client.answers[client.ask(handshake(), ends=False)].status == 501
 
 
+def test_what_comes_before_the_origin_agreed_waits_for_that(bench, client):
+    number = client.ask(handshake(), ends=False)
+    asked = bench.server.written
+    client.send(number, b"early")
+    assert bench.server.written == asked
+    bench.server.written = b""
+    from_origin(client, accepted(asked))
+    assert bench.server.written == b"early"
+    client.send(number, b"late")
+    assert bench.server.written == b"earlylate"
+
+
+def test_what_came_for_a_websocket_that_is_declined_is_nobodys(bench, client):
+    """Else it would be the next request on the connection to the origin, which is somebody else's."""
+    number = client.ask(handshake(), ends=False)
+    asked = bench.server.written
+    client.send(number, b"GET /admin HTTP/1.1\r\nHost: internal\r\n\r\n")
+    assert bench.server.written == asked
+    from_origin(client, HEAD_200 + b"page")
+    assert client.answers[number].body == b"page"
+    bench.server.written = b""
+    client.ask(fields(b"GET", b"/next"))
+    assert bench.server.written.startswith(b"GET /next ")
+
+
+def test_who_ends_before_the_origin_agreed_has_no_tunnel(bench, client):
+    number = client.ask(handshake(), ends=False)
+    asked = bench.server.written
+    client.send(number, b"", ends=True)
+    from_origin(client, accepted(asked))
+    assert client.answers[number].ended
+    assert bench.server.state == "aborted"
+
+
 # memory
+
+
+def test_heads_of_requests_are_drawn_as_they_were_unpacked(bench, client):
+    before = bench.edge.accounts.memory.held["192.0.2.9"]
+    client.ask(fields(b"GET", b"/", (b"cookie", b"a=" + b"x" * 40_000)))
+    assert bench.edge.accounts.memory.held["192.0.2.9"] >= before + 40_000 - 16_384
+
+
+def test_what_the_client_took_is_not_drawn_any_more(bench, client):
+    client.transport.left = 300_000
+    client.edge.pause_writing()
+    assert bench.edge.accounts.memory.held["192.0.2.9"] > 300_000
+    assert client.transport.is_paused
+    client.transport.left = 0
+    client.edge.resume_writing()
+    assert bench.edge.accounts.memory.held["192.0.2.9"] < 60_000
+    assert not client.transport.is_paused
+
+
+def test_settings_that_nobody_knows_are_not_kept(bench, client):
+    for number in range(200):
+        client.edge.data_received(settings_of(range(0x1000 + 20 * number, 0x1000 + 20 * number + 20)))
+    assert len(client.edge._frames.remote_settings) < 12
+    assert client.transport.state == "open"
+    client.edge.data_received(settings_of(range(0x1000, 0x1030)))
+    assert client.transport.state == "closed"
+
+
+def settings_of(numbers):
+    """By hand: hyperframe writes one octet of a number."""
+    payload = b"".join(number.to_bytes(2, "big") + b"\0\0\0\1" for number in numbers)
+    return len(payload).to_bytes(3, "big") + b"\4\0\0\0\0\0" + payload
+
+
+def test_a_client_does_not_choose_how_much_is_remembered_of_answers(client):
+    client.edge.data_received(SettingsFrame(0, settings={1: 1 << 31}).serialize())
+    assert client.edge._frames.encoder.header_table_size == 4_096
 
 
 def test_what_an_address_holds_is_bounded_whatever_its_streams_do(bench):
@@ -470,7 +629,7 @@ def test_what_an_address_holds_is_bounded_whatever_its_streams_do(bench):
     for number in range(1, 10):
         client = Http2Client(bench, peer=f"2001:db8::{number:x}", window=0)
         greedy.append(client)
-        for _ in range(http2.STREAMS_MAX):
+        for _ in range(frames.STREAMS_MAX):
             bench.keep_origin()
             client.ask()
             bench.origin.data_received(b"HTTP/1.1 200 OK\r\ncontent-length: 99000\r\n\r\n" + b"s" * 60_000)

@@ -16,6 +16,7 @@ REFUSED = {
     "a path behind a cookie": ([*fields()[:3], (b"cookie", b"a=b"), (b":path", b"/")], 400),
     "an unknown one": ([*fields(), (b":version", b"HTTP/1.1")], 400),
     "one of an answer": ([*fields(), (b":status", b"200")], 400),
+    "an absolute path": (fields(path=b"http://www.example.com/"), 400),
     "an empty path": (fields(path=b""), 400),
     "a line end in the path": (fields(path=b"/ HTTP/1.1\r\nx: y"), 400),
     "a blank in the path": (fields(path=b"/a b"), 400),

@@ -44,8 +44,8 @@ class RequestSide(Ends, eq=False):
         if state is _TUNNELLING:
             self._tunnel_out(piece)
             return
-        if state is _DONE or state is _CUT:
-            return
+        if state is _DONE or state is _CUT or self.body is _ENDED:
+            return  # behind the end of a body nothing is its
         self.body_bytes += len(piece)
         if state is not _GATHERING and self.body_bytes > self.route.body_bytes_max:
             self.refuse(413, TOO_LARGE)

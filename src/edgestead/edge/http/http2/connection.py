@@ -23,11 +23,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, cast
 
 from h2 import events
-from h2.config import H2Configuration
-from h2.connection import H2Connection
 from h2.errors import ErrorCodes
 from h2.exceptions import ProtocolError
-from h2.settings import SettingCodes, Settings
 from hyperframe.frame import GoAwayFrame
 
 from edgestead.edge import limits
@@ -35,7 +32,8 @@ from edgestead.edge.exchanges import heads
 from edgestead.edge.http.hello import Hello
 from edgestead.edge.http.http2 import head, priority
 from edgestead.edge.http.http2.floods import Floods
-from edgestead.edge.http.http2.lengths import FRAME_OCTETS_MAX, Lengths
+from edgestead.edge.http.http2.frame_heads import FrameHeads
+from edgestead.edge.http.http2.frames import Frames
 from edgestead.edge.http.http2.stream import Stream, new_key
 from edgestead.edge.http.machine import ExchangeMachine
 from edgestead.edge.http.requests import NOT_PASSED, Caller, begin, calling, refusal
@@ -49,19 +47,15 @@ from edgestead.model.budgets.table import Budget
 if TYPE_CHECKING:
     from edgestead.edge.http.worker import Edge
 
-STREAMS_MAX = 100  # at a time: what browsers and curl go by
 REQUESTS_MAX = 10_000  # of a connection: then it ends in order, and with it what the compression has learned
-STREAM_WINDOW = limits.INSPECTED_BYTES_MAX - 1024  # of a request's body, before its machine has taken any
 CONNECTION_WINDOW = 1 << 20  # of all bodies together
 HELD_BYTES_MAX = 64 * 1024  # said on a stream and not sent: then its origin waits
 WRITE_BYTES = 64 * 1024  # of frames, in one write
-HEADS_BYTES = 1_024  # read at once while no body comes: as heads of few octets they are forty requests
-BODIES_BYTES = 16 * 1024  # read at once else
+READ_BYTES = 16 * 1024  # at once: of few frames
+IGNORED_BYTES_MAX = 1 << 20  # of a body behind its answer, while that waits for the client's window
 WAITING_BYTES_MAX = 64 * 1024  # received and put off to a turn: then nothing more is read
 CONNECTION_BYTES = 24 * 1024  # that it takes by itself, tables of the compression and a frame included
-CLOSED_REMEMBERED = 1_000  # streams: of which it is known how they ended
 PRIORITY_UPDATE = 0x10  # RFC 9218 §7.1
-NO_RFC7540_PRIORITIES = 0x9  # RFC 9218 §2.1.1
 _OVER = (State.DONE, State.CUT)
 
 
@@ -73,36 +67,7 @@ class Condition(Enum):
 
 
 _OPENING, _OPEN, _ENDING, _CLOSED = Condition
-
-
-class _Frames(H2Connection):
-    MAX_CLOSED_STREAMS = CLOSED_REMEMBERED
-
-
-def _frames() -> _Frames:
-    """Headers are looked at by `head`, in our own words; what we say has been said by our own code."""
-    config = H2Configuration(
-        client_side=False,
-        header_encoding=None,
-        validate_inbound_headers=False,
-        normalize_inbound_headers=False,
-        validate_outbound_headers=False,
-        normalize_outbound_headers=False,
-    )
-    frames = _Frames(config)
-    frames.local_settings = Settings(
-        client=False,
-        initial_values={
-            SettingCodes.MAX_CONCURRENT_STREAMS: STREAMS_MAX,
-            SettingCodes.INITIAL_WINDOW_SIZE: STREAM_WINDOW,
-            SettingCodes.MAX_FRAME_SIZE: FRAME_OCTETS_MAX,
-            SettingCodes.MAX_HEADER_LIST_SIZE: limits.HEAD_BYTES_MAX,
-            SettingCodes.ENABLE_CONNECT_PROTOCOL: 1,
-            cast(SettingCodes, NO_RFC7540_PRIORITIES): 1,
-        },
-    )
-    frames.decoder.max_header_list_size = limits.HEAD_BYTES_MAX
-    return frames
+_CALM = ErrorCodes.ENHANCE_YOUR_CALM
 
 
 class Http2Connection(asyncio.Protocol):
@@ -115,12 +80,13 @@ class Http2Connection(asyncio.Protocol):
         self._subject: object = self
         self._account: Account | None = None
         self._transport: asyncio.Transport | None = None
-        self._frames = _frames()
+        self._frames = Frames()
         self._state = _OPENING
         self._streams: dict[int, Stream] = {}
         self._waiting = priority.Waiting()
         self._touched: list[Stream] = []  # of which something came: their machines go on when all is read
-        self._floods, self._lengths = Floods(), Lengths()
+        self._floods = Floods()
+        self._heads = FrameHeads(self._floods)
         self._put_off = b""
         self._is_put_off = self._is_paused = self._is_acting = self._is_stuffed = False
         self._left_bytes = 0  # of what was written, not taken when it was looked at last
@@ -145,6 +111,8 @@ class Http2Connection(asyncio.Protocol):
         window = self._frames.inbound_flow_control_window
         self._frames.increment_flow_control_window(CONNECTION_WINDOW - window)
         self._write()
+        if self.edge.is_ending:  # its handshake had begun before
+            self._go_away()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport, self._account = None, None
@@ -168,8 +136,9 @@ class Http2Connection(asyncio.Protocol):
         self._draw()
 
     def resume_writing(self) -> None:
-        self._is_stuffed = False
+        self._is_stuffed, self._left_bytes = False, 0
         self._send_all()
+        self._draw()
 
     # turns
 
@@ -202,10 +171,10 @@ class Http2Connection(asyncio.Protocol):
         self._is_acting = True
         try:
             while at < len(data) and self._state is not _CLOSED:
-                size = BODIES_BYTES if self._receiving else HEADS_BYTES
-                self._take(data[at : at + size])
-                at += size
-                if at < len(data) and processor.must_wait(size):
+                before = at
+                at = min(self._heads.read(data[: at + READ_BYTES], at), len(data))
+                self._take(data[before:at])
+                if at < len(data) and processor.must_wait(at - before):
                     self._put_data_off(data[at:])
                     break
             self._go_on()
@@ -215,21 +184,17 @@ class Http2Connection(asyncio.Protocol):
         self._draw()
 
     def _take(self, data: bytes) -> None:
-        if not self._lengths.feed(data):
-            self._say_goaway(ErrorCodes.FRAME_SIZE_ERROR)
-            self._close()
+        if self._heads.is_bad:
+            self._count(self._heads.over)
+            self._calm(ErrorCodes.FRAME_SIZE_ERROR if self._heads.over is None else _CALM)
             return
         try:
-            happened = self._frames.receive_data(data)
+            for event in self._frames.receive_data(data):
+                react = _REACTIONS.get(event.__class__)
+                if react is not None and self._state is not _CLOSED:
+                    react(self, event)
         except ProtocolError:
             self._close()  # h2 has said why, in its GOAWAY
-            return
-        for event in happened:
-            if self._state is _CLOSED:
-                return
-            react = _REACTIONS.get(event.__class__)
-            if react is not None:
-                react(self, event)
 
     def _go_on(self) -> None:
         """All that was received is read: what follows from it."""
@@ -244,14 +209,15 @@ class Http2Connection(asyncio.Protocol):
         if self._state is _OPENING:
             self._state = _OPEN
             self._deadline = self.edge.soon + http1.IDLE_SECONDS_MAX
-        self._count(self._floods.frame())
         self._wait_all()
 
     def _on_request(self, event: events.RequestReceived) -> None:
         number, fields = event.stream_id, event.headers
         assert number is not None
-        if self._state is _ENDING or self.edge.is_ending:
-            self._frames.reset_stream(number, ErrorCodes.REFUSED_STREAM)
+        if self.edge.is_ending:
+            self._go_away()
+        if self._state is _ENDING:
+            self._try_reset(number, ErrorCodes.REFUSED_STREAM)
             return
         stream = self._streams[number] = Stream(self, number, is_receiving=event.stream_ended is None)
         self._receiving += stream.is_receiving
@@ -277,8 +243,11 @@ class Http2Connection(asyncio.Protocol):
             headers += [(b"connection", b"upgrade"), (b"upgrade", b"websocket")]
             headers += [(b"sec-websocket-key", stream.key)]
         read = heads.read("1.1", method, said.target, headers)
-        if said.is_websocket or not stream.is_receiving:
+        if said.is_websocket:
             read.length = 0
+        elif not stream.is_receiving:
+            if read.length:
+                raise Refused(400, "its body is shorter than it says")
         elif b"content-length" not in read.found:
             read.length = None
         exchange, route, added = begin(self.edge, self._caller, scheme, b"HTTP/2", method, headers, read)
@@ -286,6 +255,7 @@ class Http2Connection(asyncio.Protocol):
             raise Refused(421, "this host is not served in HTTP/2")
         if said.is_websocket and not route.takes_websockets:
             raise Refused(501, "this host takes no WebSocket")
+        stream.head_bytes = sum(len(name) + len(value) for name, value in headers)
         stream.ray, stream.head_only = exchange.ray, method == b"HEAD"
         stream.expects = read.found.get(b"expect", b"").lower() == b"100-continue"
         stream.priority = priority.read(read.found.get(b"priority"))
@@ -312,13 +282,18 @@ class Http2Connection(asyncio.Protocol):
         number, size = event.stream_id, event.flow_controlled_length or 0
         assert number is not None
         stream = self._streams.get(number)
-        if not event.data and event.stream_ended is None:
-            self._count(self._floods.frame())
         machine = None if stream is None else stream.machine
         if stream is None or machine is None or machine.state in _OVER:
             self._frames.acknowledge_received_data(size, number)
+            if stream is not None:
+                stream.ignored_bytes += size
+                if stream.ignored_bytes > IGNORED_BYTES_MAX:
+                    self.reset(stream)
             return
         stream.unread += size
+        if stream.key and not stream.is_tunnel:  # it is no body: the origin has not agreed to it yet
+            stream.early.append(event.data)
+            return
         if event.data:
             machine.body_piece(event.data)
         self.give_window(stream)
@@ -331,10 +306,12 @@ class Http2Connection(asyncio.Protocol):
             return
         self._received(stream)
         machine = stream.machine
-        if stream.is_tunnel and machine is not None:
-            machine.client_gone()
-            stream.close()
-        elif machine is not None and machine.state not in _OVER:
+        if stream.is_tunnel:
+            stream.end_tunnel()
+        elif machine is not None and machine.state not in _OVER and not stream.key:
+            if machine.length is not None and machine.body_bytes != machine.length:
+                self.reset(stream, ErrorCodes.PROTOCOL_ERROR)  # trailers came before its end
+                return
             machine.body_end()
             self._touched.append(stream)
 
@@ -344,7 +321,6 @@ class Http2Connection(asyncio.Protocol):
 
     def _on_reset(self, event: events.StreamReset) -> None:
         assert event.stream_id is not None
-        self._count(self._floods.reset())
         stream = self._streams.get(event.stream_id)
         if stream is not None:
             self._forget(stream)
@@ -352,19 +328,14 @@ class Http2Connection(asyncio.Protocol):
                 stream.machine.client_gone()
 
     def _on_window(self, event: events.WindowUpdated) -> None:
-        self._count(self._floods.frame())
         stream = self._streams.get(event.stream_id or 0)
         if stream is not None:
             self._wait(stream)
         elif not event.stream_id:
             self._wait_all()
 
-    def _on_ping(self, event: events.Event) -> None:
-        self._count(self._floods.frame())
-
     def _on_unknown(self, event: events.UnknownFrameReceived) -> None:
         """Of the frames that `h2` does not know, one says how urgent an answer is."""
-        self._count(self._floods.frame())
         frame: Any = event.frame
         if frame is None or frame.type != PRIORITY_UPDATE or frame.stream_id or len(frame.body) < 4:
             return
@@ -373,8 +344,9 @@ class Http2Connection(asyncio.Protocol):
             stream.priority = priority.read(frame.body[4:])
 
     def _on_goaway(self, event: events.ConnectionTerminated) -> None:
-        """`h2` says nothing more on such a connection, and clients that say it are about to leave."""
-        self._close()
+        """The client asks for nothing more."""
+        if self._state is not _CLOSED:
+            self._state = _ENDING
 
     # what streams ask
 
@@ -406,11 +378,11 @@ class Http2Connection(asyncio.Protocol):
             return False
         return True
 
-    def reset(self, stream: Stream) -> None:
+    def reset(self, stream: Stream, code: ErrorCodes = ErrorCodes.INTERNAL_ERROR) -> None:
         """It ends in the middle, and the client has to notice."""
         if self._streams.get(stream.number) is stream:
             self._forget(stream)
-            self._try_reset(stream, ErrorCodes.INTERNAL_ERROR)
+            self._try_reset(stream.number, code)
             if stream.machine is not None:
                 stream.machine.client_gone()
             self._send_all()
@@ -472,7 +444,7 @@ class Http2Connection(asyncio.Protocol):
             stream.held.popleft()
         ends = stream.is_whole and not stream.held
         frames.send_data(number, cast(bytes, piece), end_stream=ends)
-        self._floods.earned()
+        self._floods.sent(len(piece))
         stream.held_bytes -= len(piece)
         if ends:
             self._ended(stream)
@@ -489,12 +461,12 @@ class Http2Connection(asyncio.Protocol):
     def _ended(self, stream: Stream) -> None:
         """All of its answer is sent. The rest of the request's body is of no use (RFC 9113 §8.1)."""
         if stream.is_receiving:
-            self._try_reset(stream, ErrorCodes.NO_ERROR)
+            self._try_reset(stream.number, ErrorCodes.NO_ERROR)
         self._forget(stream)
 
-    def _try_reset(self, stream: Stream, code: ErrorCodes) -> None:
+    def _try_reset(self, number: int, code: ErrorCodes) -> None:
         try:
-            self._frames.reset_stream(stream.number, code)
+            self._frames.reset_stream(number, code)
         except ProtocolError:
             pass  # the client has done so
 
@@ -523,24 +495,22 @@ class Http2Connection(asyncio.Protocol):
         """Draw on the account for what is held now; who is over the budget has to leave."""
         if self._account is None:
             return
-        held = CONNECTION_BYTES + self._lengths.held + len(self._put_off) + self._left_bytes
+        held = CONNECTION_BYTES + self._heads.held + len(self._put_off) + self._left_bytes
         for stream in self._streams.values():
-            held += http1.REQUEST_BYTES + stream.held_bytes
+            held += http1.REQUEST_BYTES + stream.head_bytes + stream.held_bytes
             if stream.machine is not None:
                 held += stream.machine.held_bytes
         if self._account.hold(held) is not None:
             self._calm()
 
     def _count(self, over: Budget | None) -> None:
-        if over is not None:
-            if self._account is not None:
-                self._account.refuse(over)
-            self._calm()
+        if over is not None and self._account is not None:
+            self._account.refuse(over)
 
     # the end
 
-    def _calm(self) -> None:
-        self._say_goaway(ErrorCodes.ENHANCE_YOUR_CALM)
+    def _calm(self, code: ErrorCodes = _CALM) -> None:
+        self._say_goaway(code)
         self._close()
 
     def _say_goaway(self, code: ErrorCodes) -> None:
@@ -604,10 +574,13 @@ class Http2Connection(asyncio.Protocol):
                 self._deadline = now + limits.STALL_SECONDS_MAX
             elif now > self._deadline:
                 self._transport.abort()
-            return
+                return
         for stream in tuple(self._streams.values()):
-            if now > stream.deadline > 0.0:
+            waits = self._is_stuffed and (stream.is_full or stream.is_whole)  # for the client to take it
+            if now > stream.deadline > 0.0 and not waits:
                 self._end_late(stream)
+        if self._is_stuffed or self._state is _CLOSED:
+            return
         if not self._streams and now > self._deadline:
             self._go_away() if self._state is _OPEN else self._close()
 
@@ -626,8 +599,6 @@ _REACTIONS: dict[type, Callable[[Http2Connection, Any], None]] = {
     events.StreamEnded: Http2Connection._on_end,
     events.StreamReset: Http2Connection._on_reset,
     events.WindowUpdated: Http2Connection._on_window,
-    events.PingReceived: Http2Connection._on_ping,
-    events.PriorityUpdated: Http2Connection._on_ping,
     events.UnknownFrameReceived: Http2Connection._on_unknown,
     events.ConnectionTerminated: Http2Connection._on_goaway,
 }

@@ -1,7 +1,7 @@
 """Frames that cost us work and carry nothing: how many a client may send.
 
-Owns  what counts as one, the count of the second that goes.
-Not   the numbers (`model.budgets.table`); closing the connection.
+Owns  the counts of the second that goes.
+Not   the numbers (`model.budgets.table`); which frames count (`frame_heads`); closing the connection.
 
 Each of these has been an attack: streams that are reset as soon as they are asked for (CVE-2023-44487), PING
 and SETTINGS that want an answer each (CVE-2019-9512, -9515), empty DATA (CVE-2019-9518), windows that grow by
@@ -12,9 +12,11 @@ octets, in `h2`.
 from edgestead.model.budgets import table
 from edgestead.model.budgets.table import Budget
 
+EARNS_OCTETS = 1_024  # of a frame; smaller ones are the doing of who opens a window by an octet
+
 
 class Floods:
-    """`begin_second` is called by the sweep. Frames that we send earn the client some of its own."""
+    """`begin_second` is called by the sweep. Content that we send earns some frames."""
 
     __slots__ = ("_frames", "_resets")
 
@@ -24,8 +26,10 @@ class Floods:
     def begin_second(self) -> None:
         self._frames = self._resets = 0
 
-    def earned(self) -> None:
-        self._frames -= 1
+    def sent(self, octets: int) -> None:
+        """A frame of content went out: windows for it come back."""
+        if octets >= EARNS_OCTETS:
+            self._frames = max(-table.HTTP2_FRAMES.limit, self._frames - 1)
 
     def frame(self) -> Budget | None:
         """Another frame that carries nothing: the budget that it is over."""

@@ -10,7 +10,7 @@ octet within it would be two things at the origin. So each is looked at here, wh
 import re
 from typing import NamedTuple
 
-from edgestead.http1.head import Headers, Refused, too_many_headers
+from edgestead.http1.head import ASTERISK, Headers, Refused, too_many_headers
 from edgestead.http1.limits import HEADERS_MAX
 
 _METHODS = frozenset(  # those that llhttp knows, so that a version of HTTP makes no difference
@@ -52,7 +52,7 @@ def read(fields: Headers, scheme: bytes) -> Fields:
     if b":protocol" in pseudo and not is_websocket:
         raise Refused(501, "its protocol is not one that is known here")
     target = pseudo.get(b":path", b"")
-    if _TARGET.fullmatch(target) is None:
+    if _TARGET.fullmatch(target) is None or (target[:1] != b"/" and target != ASTERISK):
         raise Refused(400, "the target is no path")
     target = _BEYOND_ASCII.sub(lambda octet: b"%%%02X" % octet[0][0], target)
     return Fields(b"GET" if is_websocket else method, target, _with_host(pseudo, headers), is_websocket)

@@ -31,6 +31,11 @@ _NOT_INDEXED = frozenset({b"set-cookie", b"content-length", b"etag", b"location"
 CONTINUE: Headers = [(b":status", b"100")]
 
 
+def _plain(headers: Headers) -> Headers:
+    """Values without blanks around them, which HTTP/1 drops and HTTP/2 forbids (RFC 9113 §8.2.1)."""
+    return [(name, value.strip(b" \t")) for name, value in headers]
+
+
 def new_key() -> bytes:
     """For the handshake with an origin, which HTTP/2 has none of (RFC 8441 §5)."""
     return b64encode(token_bytes(16))
@@ -57,6 +62,9 @@ class Stream(msgspec.Struct, eq=False):
     head_said: Headers | None = None
     held: "deque[bytes | memoryview]" = msgspec.field(default_factory=deque)
     held_bytes: int = 0
+    head_bytes: int = 0  # of the request, as it was unpacked
+    ignored_bytes: int = 0  # of a body behind its answer
+    early: list[bytes] = msgspec.field(default_factory=list)  # for a WebSocket that is not one yet
     unread: int = 0
     deadline: float = 0.0
     has_answer: bool = False
@@ -72,7 +80,8 @@ class Stream(msgspec.Struct, eq=False):
             self.connection.say(self, CONTINUE)
 
     def interim(self, status: int, headers: Headers) -> None:
-        self.connection.say(self, [(b":status", b"%d" % status), *headers])
+        said = [header for header in _plain(headers) if header[0] != b"content-length"]
+        self.connection.say(self, [(b":status", b"%d" % status), *said])
 
     def head(
         self, status: int, headers: Headers, length: int | None, *, bodyless: bool, drained: bool
@@ -89,7 +98,7 @@ class Stream(msgspec.Struct, eq=False):
 
     def _say_head(self, status: int, headers: Headers, *added: tuple[bytes, bytes]) -> None:
         ray = NeverIndexedHeaderTuple(self.connection.edge.names.ray, self.ray)
-        said = [NeverIndexedHeaderTuple(*one) if one[0] in _NOT_INDEXED else one for one in headers]
+        said = [NeverIndexedHeaderTuple(*one) if one[0] in _NOT_INDEXED else one for one in _plain(headers)]
         self.head_said = [(b":status", b"%d" % status), *said, *added, ray]
         self.has_answer = True
 
@@ -125,6 +134,20 @@ class Stream(msgspec.Struct, eq=False):
 
     def switch(self) -> None:
         self.is_tunnel = True
+        early, self.early = self.early, []
+        assert self.machine is not None
+        for piece in early:
+            self.machine.body_piece(piece)
+        if not self.is_receiving:
+            self.end_tunnel()
+        else:
+            self.balance()
+
+    def end_tunnel(self) -> None:
+        """The client says nothing more, and so hears nothing more: no WebSocket is half open."""
+        assert self.machine is not None
+        self.machine.client_gone()
+        self.close()
 
     def close(self) -> None:
         self.is_whole = True
