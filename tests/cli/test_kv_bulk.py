@@ -431,3 +431,24 @@ def test_values_that_fit_into_no_single_answer_are_asked_for_in_parts(edgecli, w
 
 def test_values_of_no_keys_are_an_empty_object(edgecli, where, file):
     assert edgecli("kv", "bulk", "get", file([]), *where).out == "{}\n"
+
+
+# Export
+
+
+def test_a_namespace_leaves_as_the_file_that_put_takes(edgecli, file, where):
+    written = [
+        {"key": "a/text", "value": "ü\n", "metadata": {"by": "ops"}},
+        {"key": "b", "value": "AAH/", "base64": True},
+        {"key": "c", "value": "", "expiration": 4_000_000_000},
+    ]
+    edgecli("kv", "bulk", "put", file(written), *where)
+
+    left = edgecli("kv", "bulk", "export", *where)
+
+    assert (left.code, json.loads(left.out)) == (0, written)
+    assert edgecli("kv", "bulk", "put", file(left.out.encode(), "again.json"), *where).code == 0
+    assert json.loads(edgecli("kv", "bulk", "export", *where).out) == written
+    assert json.loads(edgecli("kv", "bulk", "export", "--prefix", "b", *where).out) == written[1:2]
+    edgecli("kv", "bulk", "delete", file([one["key"] for one in written], "keys.json"), "--yes", *where)
+    assert json.loads(edgecli("kv", "bulk", "export", *where).out) == []

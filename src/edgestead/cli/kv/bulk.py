@@ -1,6 +1,6 @@
-"""`edgecli kv bulk`: put, get and delete by file.
+"""`edgecli kv bulk`: put, get, delete and export by file.
 
-Owns  arguments, options and output of the three commands, and what a broken-off one tells.
+Owns  arguments, options and output of the four commands, and what a broken-off one tells.
 Not   cutting the file; how a namespace is reached.
 """
 
@@ -19,6 +19,7 @@ from edgestead.cli.kv.options import NAMESPACE_AND_PLACE, YES, KvCommand, Where
 from edgestead.cli.progress import Progress
 from edgestead.model.kv import BULK_GET_KEYS_MAX
 
+NOT_FOUND = 404
 _FILE = click.argument("filename", type=click.Path())
 _SKIP = click.option(
     "--skip",
@@ -98,6 +99,54 @@ def bulk_get(where: Where, filename: str) -> None:
     batches.file_bytes(path)
     with target(where, preview_default=False) as namespace:
         echo_object(_values(namespace, path))
+
+
+@click.command("export", cls=KvCommand)
+@click.option("--prefix", default="", help="Only keys that begin with this.")
+@NAMESPACE_AND_PLACE
+def bulk_export(where: Where, prefix: str) -> None:
+    """Print a whole namespace as the JSON array that `kv bulk put` takes.
+
+    Each pair has key and value, base64 where the value is no text, and its expiration and metadata. Keys
+    come in their order; one that ends meanwhile is left out.
+
+    \b
+      edgecli kv bulk export --binding TEXTS > pairs.json
+    """
+    from edgestead.cli.output import echo_array
+
+    with target(where, preview_default=False) as namespace:
+        echo_array(_pairs(namespace, prefix))
+
+
+def _pairs(namespace: Namespace, prefix: str) -> Iterator[dict[str, Any]]:
+    import base64
+
+    for entry in namespace.entries(prefix):
+        octets = _octets(namespace, entry["name"])
+        if octets is None:
+            continue
+        pair: dict[str, Any] = {"key": entry["name"]}
+        try:
+            pair["value"] = octets.decode()
+        except UnicodeDecodeError:
+            pair |= {"value": base64.b64encode(octets).decode(), "base64": True}
+        yield pair | {name: entry[name] for name in ("expiration", "metadata") if entry.get(name) is not None}
+
+
+def _octets(namespace: Namespace, key: str) -> bytes | None:
+    """The value, None when it is gone."""
+    from edgestead.cli.http import Refused
+    from edgestead.model.refusals.kv import KeyNotFound
+
+    try:
+        return b"".join(namespace.get(key))
+    except KeyNotFound:
+        return None
+    except Refused as refusal:
+        if refusal.status == NOT_FOUND:
+            return None
+        raise
 
 
 def _values(namespace: Namespace, path: Path) -> Iterator[tuple[str, Any]]:

@@ -58,6 +58,7 @@ COMMANDS = {
             "put": "Write the pairs of a JSON file.",
             "get": "Print the values of the keys of a JSON file.",
             "delete": "Delete the keys of a JSON file.",
+            "export": "Print a whole namespace as a JSON file.",
         },
     ),
 }
