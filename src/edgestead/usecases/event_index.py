@@ -111,7 +111,7 @@ class Kinds(msgspec.Struct, frozen=True):
     kinds: list[Kind]
 
 
-class _Block(msgspec.Struct, array_like=True):
+class _Block(msgspec.Struct, array_like=True, gc=False):
     """Lines from octet `start` to `end`, whose ids are from `first` to `last`. No marks: all may be there."""
 
     start: int
@@ -125,8 +125,8 @@ Row = tuple[int, str, str]  # hour, ruleset, rule
 KindKey = tuple[int, bool, int]  # hour, whether it was stopped, `id` of its scores
 
 
-class _Tally(msgspec.Struct, array_like=True):
-    """A kind in one hour of one file: how many, and the newest."""
+class _Tally(msgspec.Struct, array_like=True, gc=False):
+    """A kind in one hour of one file: how many, and the newest. No cycle holds one: nobody looks for it."""
 
     hour: int
     stopped: bool
@@ -135,7 +135,7 @@ class _Tally(msgspec.Struct, array_like=True):
     newest: Newest
 
 
-class _Sum(msgspec.Struct):
+class _Sum(msgspec.Struct, gc=False):
     """A kind over all files: how many in each hour, and the newest request."""
 
     stopped: bool
