@@ -43,6 +43,7 @@ from edgestead.dns.table import Table
 from edgestead.dns.tcp import Private, serve_tcp
 from edgestead.edge.http.certificates import Certificates, Terms
 from edgestead.testing.places import private_place
+from tests.dns import stock
 from tests.dns.peers import PEERS
 from tests.dns.random_zones import wire
 from tests.dns.serving import changes_of, read_zone
@@ -50,31 +51,26 @@ from tests.dns.serving import changes_of, read_zone
 CONNECTIONS = 20
 BATCH = 10
 START_SECONDS = 60
-NSD = """
-server:
-  ip-address: {host}@{port}
-  tls-port: {port}
+NSD = (
+    stock.HEADS["NSD"]
+    .replace("ip-address: {host}", "ip-address: {host}@{port}")
+    .replace(
+        "{options}",
+        """  tls-port: {port}
   tls-service-key: "{folder}/key.pem"
   tls-service-pem: "{folder}/default.pem"
-  server-count: 1
-  username: ""
-  chroot: ""
-  zonesdir: "{folder}"
-  database: ""
-  zonelistfile: "{folder}/zone.list"
-  xfrdfile: "{folder}/xfrd.state"
-  xfrdir: "{folder}"
-  pidfile: "{folder}/nsd.pid"
   logfile: "{folder}/nsd.log"
   minimal-responses: yes
   tcp-count: 200
   tcp-query-count: 0
-remote-control:
-  control-enable: no
+""",
+    )
+    + """
 zone:
   name: {apex}
   zonefile: zone
 """
+)
 
 
 def serve(folder, fd):

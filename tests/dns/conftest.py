@@ -1,4 +1,4 @@
-"""A small zone behind real sockets."""
+"""A small zone behind real sockets, and worlds of signed zones."""
 
 import pytest
 
@@ -19,3 +19,21 @@ def table():
     (zone,) = table.view.zones.values()
     zone.names[b"\6broken"] = b"\0\0\1"
     return table
+
+
+@pytest.fixture
+def new_world(tmp_path):
+    """Make worlds with a signed zone that changes, by their seeds."""
+    from tests.dns.test_signed import Changing
+
+    made = []
+
+    def make(seed):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        made.append(Changing(folder, seed))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.signed.close()

@@ -13,24 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edgestead.testing.places import private_place
+from tests.dns import stock
+from tests.dns.stock import free_place
 
 START_SECONDS = 60
-_SBIN = "/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin"
 
-NSD_CONFIG = """
-server:
-  ip-address: {host}
-  port: {port}
-  server-count: 1
-  ip4-only: yes
-  username: ""
-  chroot: ""
-  zonesdir: "{folder}"
-  database: ""
-  zonelistfile: "{folder}/zone.list"
-  xfrdfile: "{folder}/xfrd.state"
-  xfrdir: "{folder}"
-  pidfile: "{folder}/nsd.pid"
+NSD_CONFIG = stock.HEADS["NSD"].replace(
+    "{options}",
+    """  ip4-only: yes
   logfile: "{folder}/nsd.log"
   minimal-responses: yes
   rrl-ratelimit: {rate}
@@ -38,29 +28,18 @@ server:
   tcp-count: 200
   tcp-query-count: 0
   answer-cookie: yes
-remote-control:
-  control-enable: no
-"""
+""",
+)
 NSD_ZONE = """
 zone:
   name: {apex}
   zonefile: {file}
 """
 
-KNOT_CONFIG = """
-server:
-    rundir: "{folder}"
-    listen: {host}@{port}
-    udp-max-payload: 1232
-    udp-workers: 1
-    tcp-workers: 1
-    background-workers: 1
-log:
-  - target: stderr
-    any: warning
-{limits}database:
-    storage: "{folder}"
-template:
+KNOT_CONFIG = (
+    stock.HEADS["Knot"].replace("{options}", "    udp-max-payload: 1232").replace("any: info", "any: warning")
+    + """
+{limits}template:
   - id: default
     storage: "{folder}"
     semantic-checks: off
@@ -70,31 +49,23 @@ template:
     {modules}
 zone:
 """
+)
 KNOT_ZONE = """
   - domain: "{apex}"
     file: "{file}"
 """
 
-BIND_CONFIG = """
-options {{
-  directory "{folder}";
-  pid-file none;
-  session-keyfile none;
-  lock-file none;
-  listen-on port {port} {{ {host}; }};
-  listen-on-v6 {{ none; }};
-  recursion no;
-  dnssec-validation no;
-  empty-zones-enable no;
+BIND_CONFIG = stock.HEADS["BIND"].replace(
+    "{options}",
+    """  empty-zones-enable no;
   minimal-responses yes;
   minimal-any yes;
   zero-no-soa-ttl no;
   notify no;
   check-names primary ignore;
   max-udp-size 1232;
-}};
-controls {{ }};
-"""
+""",
+)
 BIND_ZONE = """
 zone "{apex}" {{
   type primary; file "{file}"; check-integrity no; check-mx ignore; check-spf ignore; check-srv-cname ignore;
@@ -133,7 +104,7 @@ class Peer:
 
     @property
     def binary(self):
-        return shutil.which(self.program, path=_SBIN)
+        return shutil.which(self.program, path=stock.SBIN)
 
 
 PEERS = {
@@ -157,20 +128,6 @@ class Started:
 
 def is_installed(name):
     return PEERS[name].binary is not None
-
-
-def free_place():
-    """A place that is free for UDP and TCP, for now: whoever takes it must be ready to lose it."""
-    for _ in range(100):
-        with (
-            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
-            socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tcp,
-            contextlib.suppress(OSError),
-        ):
-            udp.bind(("127.0.0.1", 0))
-            tcp.bind(udp.getsockname())
-            return udp.getsockname()
-    raise AssertionError("no port is free for both UDP and TCP")
 
 
 @contextlib.contextmanager

@@ -9,32 +9,20 @@ import dns.exception
 import dns.message
 import dns.query
 
-from edgestead.testing.places import private_place
-from tests.dns.peers import PEERS, free_place
+from tests.dns import stock
+from tests.dns.stock import new_place
 
-BINARIES = {name: PEERS[name].binary for name in ("NSD", "Knot")}
-WITH_KEYS = {name: PEERS[name].binary for name in ("NSD", "Knot", "BIND")}
+BINARIES = {name: stock.binary(name) for name in ("NSD", "Knot")}
+WITH_KEYS = {name: stock.binary(name) for name in ("NSD", "Knot", "BIND")}
 ANSWER_SECONDS_MAX = 60
 
-_NSD = """
-server:
-  ip-address: {host}
-  port: {port}
-  server-count: 1
-  username: ""
-  chroot: ""
-  zonesdir: "{folder}"
-  database: ""
-  zonelistfile: "{folder}/zone.list"
-  xfrdfile: "{folder}/xfrd.state"
-  xfrdir: "{folder}"
-  pidfile: "{folder}/nsd.pid"
-  logfile: "{folder}/log"
+_NSD = stock.HEADS["NSD"].replace(
+    "{options}",
+    """  logfile: "{folder}/log"
   xfrd-reload-timeout: 0
   rrl-ratelimit: 0
-remote-control:
-  control-enable: no
-"""
+""",
+)
 _NSD_ZONE = """
 zone:
   name: {apex}
@@ -49,18 +37,9 @@ key:
   algorithm: {algorithm}
   secret: {secret}
 """
-_KNOT = """
-server:
-    rundir: "{folder}"
-    listen: {host}@{port}
-    udp-workers: 1
-    tcp-workers: 1
-    background-workers: 1
-log:
-  - target: "{folder}/log"
-    any: info
-database:
-    storage: "{folder}"
+_KNOT = (
+    stock.HEADS["Knot"].replace("{options}", "")
+    + """
 {keys}remote:
   - id: primary
     address: {primary_host}@{primary}
@@ -81,31 +60,25 @@ template:
     zonefile-sync: -1
 zone:
 """
+)
 _KNOT_ZONE = "  - domain: {apex}\n"
 _KNOT_KEY = """key:
   - id: {name}
     algorithm: {algorithm}
     secret: {secret}
 """
-_BIND = """
-options {{
-  directory "{folder}";
-  pid-file none;
-  session-keyfile none;
-  lock-file none;
-  listen-on port {port} {{ {host}; }};
-  listen-on-v6 {{ none; }};
-  recursion no;
-  dnssec-validation no;
-  notify no;
+_BIND = (
+    stock.HEADS["BIND"].replace(
+        "{options}",
+        """  notify no;
   min-refresh-time 1;
   min-retry-time 1;
   max-retry-time 2;
   allow-transfer {{ any; }};
-}};
-controls {{ }};
-{keys}
-"""
+""",
+    )
+    + "{keys}"
+)
 _BIND_KEY = """
 key "{name}" {{ algorithm {algorithm}; secret "{secret}"; }};
 """
@@ -134,11 +107,6 @@ FORMS = {
     "Knot": Form(_KNOT, _KNOT_ZONE, _KNOT_KEY, "key: {name}", "", ()),
     "BIND": Form(_BIND, _BIND_ZONE, _BIND_KEY, 'key "{name}"', "", ("-f", "-n", "1")),
 }
-
-
-def new_place(kind):
-    """Where nobody listens; BIND listens on addresses of an interface only."""
-    return free_place() if kind == "BIND" else private_place()
 
 
 class SharedKey(NamedTuple):

@@ -11,7 +11,7 @@ from edgestead.usecases.zone import signing, waits
 from edgestead.usecases.zone.rolls import KeyRing
 from tests.dns.caches import Bogus, Caches
 from tests.dns.signed import DAY_US
-from tests.dns.test_signed import APEX, QUESTION_KINDS, Changing, judge_of, names_to_ask, wire_of
+from tests.dns.test_signed import APEX, QUESTION_KINDS, judge_of, names_to_ask, wire_of
 
 HOUR_US = DAY_US // 24
 YEAR_US = 365 * DAY_US
@@ -186,21 +186,6 @@ def live(world, years, **options):
         life.live(YEAR_US)
         life.check_answers()
     return life
-
-
-@pytest.fixture
-def new_world(tmp_path):
-    made = []
-
-    def make(seed):
-        folder = tmp_path / str(seed)
-        folder.mkdir()
-        made.append(Changing(folder, seed))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.signed.close()
 
 
 @pytest.mark.parametrize("seed", [1])

@@ -98,21 +98,6 @@ class Changing:
                 self.signed.set(BELOW, "active")
 
 
-@pytest.fixture
-def changing(tmp_path):
-    made = []
-
-    def make(seed):
-        folder = tmp_path / str(seed)
-        folder.mkdir()
-        made.append(Changing(folder, seed))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.signed.close()
-
-
 def text(wire):
     return dns.name.from_wire(wire, 0)[0]
 
@@ -171,20 +156,20 @@ def test_a_dname_is_signed_and_the_alias_that_follows_from_it_is_not(tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_random_zones_stay_whole_through_changes(changing, tmp_path, seed):
-    change(changing(seed), CHANGES, tmp_path)
+def test_random_zones_stay_whole_through_changes(new_world, tmp_path, seed):
+    change(new_world(seed), CHANGES, tmp_path)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", range(1_000, 2_000))
-def test_many_random_zones_stay_whole_through_many_changes(changing, tmp_path, seed):
-    change(changing(seed), 500 if seed % 5 == 0 else 60, tmp_path)
+def test_many_random_zones_stay_whole_through_many_changes(new_world, tmp_path, seed):
+    change(new_world(seed), 500 if seed % 5 == 0 else 60, tmp_path)
 
 
 @pytest.mark.parametrize("damage", ["a signature", "a denial", "a record"])
-def test_each_verifier_finds_damage(changing, tmp_path, damage):
-    world = changing(3)
+def test_each_verifier_finds_damage(new_world, tmp_path, damage):
+    world = new_world(3)
     world.signed.add(APEX, "damaged", "A", "192.0.2.77")
     world.signed.set(APEX, "active")
     good = zone_text(world.signed.table, APEX + ".")

@@ -6,7 +6,6 @@ NSD knows catalog zones from 4.9 on.
 
 import contextlib
 import re
-import socket
 import subprocess
 
 import dns.exception
@@ -20,79 +19,32 @@ import pytest
 from edgestead.cli.zone.catalog import lines_for
 from edgestead.testing.places import private_place
 from edgestead.testing.server import wait_until
-from tests.dns.peers import PEERS
+from tests.dns import stock
+from tests.dns.stock import Stock
 
 CATALOG = "catalog.invalid"
 WAIT_SECONDS = 60
 NSD_FROM = (4, 9)
-HEADS = {
-    "knot": """
-server:
-    rundir: "{folder}"
-    listen: {host}@{port}
-    background-workers: 1
-database:
-    storage: "{folder}"
-template:
-  - id: default
-    storage: "{folder}"
-log:
-  - target: stderr
-    any: info
-""",
-    "bind": """
-controls {{ }};
-options {{
-  directory "{folder}";
-  pid-file none;
-  session-keyfile none;
-  lock-file none;
-  listen-on port {port} {{ {host}; }};
-  listen-on-v6 {{ none; }};
-  recursion no;
-  dnssec-validation no;
-  allow-transfer {{ any; }};
-""",
-    "nsd": """
-server:
-  ip-address: {host}
-  port: {port}
-  server-count: 1
-  username: ""
-  chroot: ""
-  zonesdir: "{folder}"
-  database: ""
-  zonelistfile: "{folder}/zone.list"
-  xfrdfile: "{folder}/xfrd.state"
-  xfrdir: "{folder}"
-  pidfile: "{folder}/nsd.pid"
-remote-control:
-  control-enable: no
-""",
-}
-PROGRAMS = {
-    "knot": (PEERS["Knot"].binary, "-c"),
-    "bind": (PEERS["BIND"].binary, "-g", "-c"),
-    "nsd": (PEERS["NSD"].binary, "-d", "-c"),
-}
+KINDS = {"knot": "Knot", "bind": "BIND", "nsd": "NSD"}
+"""What `edgecli dns catalog config` calls them."""
 
 
-class Follower:
+class Follower(Stock):
     """A secondary that nobody configures after its start."""
 
     def __init__(self, program, folder, place, primary):
-        self.host, self.port = place
         folder.mkdir()
-        head = HEADS[program].format(folder=folder, host=self.host, port=self.port)
+        kind = KINDS[program]
         lines = lines_for(program, primary.replace(":", "@"), CATALOG)
+        options, defaults = "", ""
         if program == "bind":  # takes one block of options; and looks at a catalog every 5 s by itself
             lines = lines.removeprefix("options {\n").replace("yes;", "yes min-update-interval 1;")
-        (folder / "config").write_text(head + lines)
-        self.log = folder / "output"
-        with self.log.open("wb") as output:
-            self._process = subprocess.Popen(
-                [*PROGRAMS[program], str(folder / "config")], stdout=output, stderr=output
-            )
+            inside, _, lines = lines.partition("\n};\n")
+            options = f"  allow-transfer {{ any; }};\n{inside}"
+        if program == "knot":
+            defaults = f'template:\n  - id: default\n    storage: "{folder}"\n'
+            lines = lines.replace("template:\n", defaults, 1)
+        super().__init__(kind, folder, stock.head(kind, folder, place, options) + lines, place, answers=False)
 
     def answer(self, name, type_="A"):
         """The rcode, and the texts of what it answers; None without an answer."""
@@ -102,25 +54,15 @@ class Follower:
             return dns.rcode.to_text(reply.rcode()), [str(one) for rrset in reply.answer for one in rrset]
         return None
 
-    def stop(self):
-        self._process.terminate()
-        self._process.wait(60)
-
-
-def free_port():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
-
 
 def version_of_nsd():
-    found = subprocess.run([PEERS["NSD"].binary, "-v"], capture_output=True, text=True, check=False)
+    found = subprocess.run([stock.binary("NSD"), "-v"], capture_output=True, text=True, check=False)
     return tuple(map(int, re.search(r"(\d+)\.(\d+)", found.stderr + found.stdout).groups()))
 
 
 def installed():
     for program in ("knot", "bind", "nsd"):
-        if PROGRAMS[program][0] and (program != "nsd" or version_of_nsd() >= NSD_FROM):
+        if stock.binary(KINDS[program]) and (program != "nsd" or version_of_nsd() >= NSD_FROM):
             yield program
 
 
@@ -129,7 +71,7 @@ def server(new_server):
     """A server on a free port that tells three secondaries of changes, which start later."""
     places = {
         "knot": private_place(),
-        "bind": ("127.0.0.1", free_port()),
+        "bind": stock.free_place(),
         "nsd": private_place(),
     }
     told = [flag for host, port in places.values() for flag in ("--notify", f"{host}:{port}")]
@@ -159,7 +101,7 @@ def wait_for(followers, name, expected):
         try:
             wait_until(lambda one=one: one.answer(name) == expected, WAIT_SECONDS)
         except TimeoutError:
-            raise AssertionError(f"{one.answer(name)}\n{one.log.read_text()[-6000:]}") from None
+            raise AssertionError(f"{one.answer(name)}\n{one.log[-6000:]}") from None
 
 
 def test_secondaries_follow_zones_that_come_change_and_go_untouched(server, followers):

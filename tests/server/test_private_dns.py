@@ -6,8 +6,8 @@ import subprocess
 import pytest
 
 from edgestead.testing.server import wait_until
-from tests.dns.peers import free_place
 from tests.dns.private_lab import DEFAULT, Folder, in_target
+from tests.dns.stock import free_place
 from tests.dns.test_private import query
 
 ZONE = "example.com"

@@ -2,8 +2,6 @@
 
 import base64
 import contextlib
-import socket
-import subprocess
 
 import dns.flags
 import dns.message
@@ -13,10 +11,9 @@ import dns.rcode
 import dns.zone
 import pytest
 
-from edgestead.testing.places import private_place
 from edgestead.testing.server import wait_until
-from tests.dns.peers import PEERS
-from tests.server.test_catalogs import free_port
+from tests.dns import stock
+from tests.dns.stock import Stock
 
 WAIT_SECONDS = 60
 CHECK = "secondary-zones"
@@ -33,26 +30,16 @@ sub 60 IN NS ns.sub
 ns.sub 60 IN A 192.0.2.53
 short 1 IN A 192.0.2.9
 """
-CONFIGS = {
-    "BIND": """
-controls {{ }};
-options {{
-  directory "{folder}"; pid-file none; session-keyfile none; lock-file none; recursion no; notify no;
-  listen-on port {port} {{ {host}; }}; listen-on-v6 {{ none; }}; dnssec-validation no;
-  allow-transfer {{ any; }}; ixfr-from-differences yes;
-}};
+CONFIGS = {  # further options of a server, and its zone
+    "BIND": (
+        "  notify no;\n  allow-transfer { any; };\n  ixfr-from-differences yes;",
+        """
 zone "{zone}" {{ type primary; file "zone"; }};
 """,
-    "Knot": """
-server:
-    rundir: "{folder}"
-    listen: {host}@{port}
-    background-workers: 1
-log:
-  - target: stderr
-    any: info
-database:
-    storage: "{folder}"
+    ),
+    "Knot": (
+        "",
+        """
 acl:
   - id: all
     address: 127.0.0.0/8
@@ -65,65 +52,47 @@ zone:
     journal-content: changes
     zonefile-sync: -1
 """,
-    "NSD": """
-server:
-  ip-address: {host}
-  port: {port}
-  server-count: 1
-  username: ""
-  chroot: ""
-  zonesdir: "{folder}"
-  database: ""
-  zonelistfile: "{folder}/zone.list"
-  xfrdfile: "{folder}/xfrd.state"
-  xfrdir: "{folder}"
-  pidfile: "{folder}/nsd.pid"
-remote-control:
-  control-enable: no
+    ),
+    "NSD": (
+        "",
+        """
 zone:
   name: {zone}
   zonefile: zone
   provide-xfr: 127.0.0.0/8 NOKEY
 """,
+    ),
 }
 KEY_NAME = "xfr.example.org"
 WITH_KEY = {
     "BIND": (
-        ("allow-transfer {{ any; }}", "allow-transfer {{ key {key}; }}"),
-        ("options {{", 'key "{key}" {{ algorithm hmac-sha256; secret "{secret}"; }};\noptions {{'),
+        ("allow-transfer { any; }", 'allow-transfer { key "KEY"; }'),
+        ("options {", 'key "KEY" { algorithm hmac-sha256; secret "SECRET"; };\noptions {'),
     ),
     "Knot": (
-        ("acl:\n  - id: all\n", "acl:\n  - id: all\n    key: {key}\n"),
-        ("database:", "key:\n  - id: {key}\n    algorithm: hmac-sha256\n    secret: {secret}\ndatabase:"),
+        ("acl:\n  - id: all\n", "acl:\n  - id: all\n    key: KEY\n"),
+        ("database:", "key:\n  - id: KEY\n    algorithm: hmac-sha256\n    secret: SECRET\ndatabase:"),
     ),
     "NSD": (
-        ("127.0.0.0/8 NOKEY", "127.0.0.0/8 {key}"),
-        ("zone:\n", 'key:\n  name: {key}\n  algorithm: hmac-sha256\n  secret: "{secret}"\nzone:\n'),
+        ("127.0.0.0/8 NOKEY", "127.0.0.0/8 KEY"),
+        ("zone:\n", 'key:\n  name: KEY\n  algorithm: hmac-sha256\n  secret: "SECRET"\nzone:\n'),
     ),
 }
 """What a configuration has in another's place, so that nobody transfers without the key."""
-ARGUMENTS = {"BIND": ("-g", "-c"), "Knot": ("-c",), "NSD": ("-d", "-c")}
 
 
-class Primary:
+class Primary(Stock):
     """A stock name server with one zone, which reads it again when it is told to."""
 
     def __init__(self, kind, folder, secret=None):
-        self.kind, self.zone = kind, f"{kind.lower()}.example.org"
-        self.host, self.port = ("127.0.0.1", free_port()) if kind == "BIND" else private_place()
-        self._folder = folder
+        self.zone, self._folder, place = f"{kind.lower()}.example.org", folder, stock.new_place(kind)
         folder.mkdir()
         self.write(1, RECORDS)
-        config = CONFIGS[kind]
+        options, zone = CONFIGS[kind]
+        config = stock.head(kind, folder, place, options) + zone.format(zone=self.zone, folder=folder)
         for old, new in WITH_KEY[kind] if secret else ():
-            config = config.replace(old, new, 1)
-        fields = {"folder": folder, "zone": self.zone, "host": self.host, "port": self.port}
-        (folder / "config").write_text(config.format(**fields, key=KEY_NAME, secret=secret))
-        with (folder / "log").open("wb") as log:
-            self.process = subprocess.Popen(
-                [PEERS[kind].binary, *ARGUMENTS[kind], str(folder / "config")], stdout=log, stderr=log
-            )
-        wait_until(self._is_up, WAIT_SECONDS)
+            config = config.replace(old, new.replace("KEY", KEY_NAME).replace("SECRET", secret), 1)
+        super().__init__(kind, folder, config, place)
 
     def write(self, serial, records):
         soa = f"@ 3600 IN SOA ns1.example.net. Host\\.Master {serial} 7200 900 86400 600\n"
@@ -131,19 +100,10 @@ class Primary:
 
     def change(self, serial, records):
         self.write(serial, records)
-        self.process.send_signal(1)  # SIGHUP
+        self.read_again()
 
     def contents(self):
         return contents(self.host, self.port, self.zone)
-
-    def _is_up(self):
-        with contextlib.suppress(OSError, socket.timeout):
-            socket.create_connection((self.host, self.port), 1).close()
-            return True
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait(60)
 
 
 def contents(host, port, name):
@@ -158,7 +118,7 @@ def primaries(tmp_path):
     with contextlib.ExitStack() as stack:
         found = []
         for kind in CONFIGS:
-            if PEERS[kind].binary is not None:
+            if stock.binary(kind) is not None:
                 found.append(Primary(kind, tmp_path / kind))
                 stack.callback(found[-1].stop)
         if not found:
@@ -198,7 +158,7 @@ def test_zones_are_what_their_primaries_have_and_are_served_onward(new_server, p
 
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_a_primary_that_demands_a_key_is_asked_with_it_and_no_other_answer_counts(new_server, tmp_path, kind):
-    if PEERS[kind].binary is None:
+    if stock.binary(kind) is None:
         pytest.skip(f"{kind.upper()} IS NOT INSTALLED")
     server = new_server().start()
     account = server.ready["account_id"]
