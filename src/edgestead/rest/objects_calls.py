@@ -100,7 +100,8 @@ class Calls:
                 raise refusals.WasReset(reason=f"The object's process did not answer: {error}") from None
         stand_in(network_of(request.client))
         received = web.Request(request, path, query.raw.decode("latin-1"))
-        answer = await self._node.fetch(ref, info, received, self._asking_again(request, INVOKE))
+        ask_again = self._asking_again(request, INVOKE)
+        answer = await self._node.fetch(ref, info, received, ask_again, within_task=True)
         if (ended := refusal_of(request)) is not None:
             raise ended
         if isinstance(answer, Reply):

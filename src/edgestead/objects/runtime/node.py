@@ -180,16 +180,22 @@ class Node:
             self._events -= 1
 
     async def fetch(
-        self, ref: ObjectRef, info: ClassInfo, request: Request, ask_again: AskAgain | None = None
+        self,
+        ref: ObjectRef,
+        info: ClassInfo,
+        request: Request,
+        ask_again: AskAgain | None = None,
+        *,
+        within_task: bool = False,
     ) -> Response | Reply:
         """Give an HTTP request to an object's `fetch`: its response, or the error as a reply.
 
-        Raises what `ask_again` raises, right before.
+        `within_task`: as in `call`. Raises what `ask_again` raises, right before.
         """
         self._events += 1
         try:
             instance = await self._find(ref, info)
-            answer: Response | Reply = await instance.fetch(request, ask_again)
+            answer: Response | Reply = await instance.fetch(request, ask_again, within_task=within_task)
             return answer
         except (LogError, OSError) as error:
             return pack_error(StorageBroken(f"Object storage cannot be opened: {error}"))
