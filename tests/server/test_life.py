@@ -84,6 +84,7 @@ def test_sigterm_ends_everything_and_leaves_nothing(edge_server):
         "kv.db.witness",
         "lock",
         "reserve",
+        "samples.json",
         "seal.key",
     ]
 
