@@ -5,11 +5,12 @@ import struct
 import msgspec
 import pytest
 
-from edgestead.model import names, zonemd
+from edgestead.model import dnssec, names, zonemd
 from edgestead.model.call import Actor, Call, Profile
 from edgestead.model.served import KIND_JOURNAL, KIND_NAME, KIND_ZONE, decode_change, decode_name, decode_zone
 from edgestead.server.control import secondaries
 from edgestead.server.control.secondaries import Secondaries
+from edgestead.usecases import restored
 from edgestead.usecases.zone import secondary
 from edgestead.usecases.zone.secondary import Content, Rr, Unfit
 from tests.rest.conftest import AT_NEWEST
@@ -399,3 +400,97 @@ def test_a_primary_is_heard_and_nobody_else_and_again_after_what_is_running(worl
     assert world.after(0, content(8, a("www", 2))) == 1
     assert world.serial == 8
     assert world.after(0) == 0
+
+
+def signature(name, covered, made=b"1"):
+    head = struct.pack("!HBBIIIH", covered, 13, 2, 300, 2_000_000_000, 1_000_000_000, 1)
+    return rr(name, dnssec.RRSIG, 300, head + wire(ZONE) + made * 64)
+
+
+def link(name, following):
+    return rr(name, dnssec.NSEC, 300, dnssec.nsec(wire(following), [1, 46, 47]))
+
+
+def signed_link(name, following, made=b"1"):
+    return link(name, following), signature(name, dnssec.NSEC, made)
+
+
+def signed(serial, *records, made=b"1"):
+    return content(serial, *records, signature(ZONE, 6, made), signature(ZONE, 2, made))
+
+
+WWW = f"www.{ZONE}"
+APEX_LINK = signed_link(ZONE, WWW)
+UNLOADABLE = {
+    "not signed, or two": (*APEX_LINK, *signed_link(WWW, ZONE), link(WWW, f"a.{ZONE}")),
+    "is not signed": (*APEX_LINK, link(WWW, ZONE)),
+    "its apex has no NSEC": (a("www", 1),),
+    "hashed in more than 2 ways": (
+        *APEX_LINK,
+        *(rr(ZONE, dnssec.NSEC3PARAM, 0, bytes((1, 0, 0, 0, 1, salt))) for salt in range(3)),
+    ),
+    "a salt of 65 octets": (*APEX_LINK, rr(ZONE, dnssec.NSEC3PARAM, 0, bytes((1, 0, 0, 0, 65)) + bytes(65))),
+}
+
+
+class TestSignedElsewhere:
+    @pytest.fixture
+    def world(self, world, api):
+        api.patch(f"/zones/{world.id}/dnssec", {"dnssec_presigned": True})
+        return world
+
+    @pytest.mark.parametrize("problem", UNLOADABLE)
+    def test_what_no_dns_process_could_load_is_not_taken(self, world, problem):
+        world.after(0, signed(7, *UNLOADABLE[problem]))
+
+        assert problem in world.state["problem"]
+        assert world.zone.lost
+
+    def test_no_part_of_a_transfer_ends_within_a_name(self, world, monkeypatch):
+        monkeypatch.setattr(secondary, "CHANGES_AT_ONCE_MAX", 5)
+
+        def zone(serial, made):
+            found = [*signed_link(ZONE, f"n0.{ZONE}", made)]
+            for at in range(6):
+                name, following = f"n{at}.{ZONE}", f"n{at + 1}.{ZONE}" if at < 5 else ZONE
+                found += [a(f"n{at}", 1), signature(name, 1, made), *signed_link(name, following, made)]
+            return signed(serial, *found, made=made)
+
+        world.after(0, zone(7, b"1"))
+        take, seen = secondary.take, []
+
+        def watched(call, tx, *more):
+            end = take(call, tx, *more)
+            for at in range(6):
+                rrsets = decode_name(tx.newest(world.id, KIND_NAME, wire(f"n{at}.{ZONE}").hex())).rrsets
+                signatures = next(one.rdatas for one in rrsets if one.type == dnssec.RRSIG)
+                seen.append((len(signatures), len({one[-1] for one in signatures})))
+            return end
+
+        monkeypatch.setattr(secondary, "take", watched)
+        world.after(REFRESH, zone(8, b"2"))
+
+        assert (world.state["problem"], world.serial) == ("", 8)
+        assert set(seen) == {(2, 1)}  # both of one signing, at each moment
+        assert len(seen) > 6
+
+    def test_after_a_restore_it_is_transferred_again_and_keeps_its_serial(self, world, api):
+        world.after(0, signed(7, a("www", 1), *APEX_LINK))
+
+        def restore(tx):
+            restored.mark(tx, world.now)
+            while restored.go_on(world._call(), tx, api.platform):
+                pass
+
+        api.store.write(restore).result(60)
+
+        assert world.serial == 7
+        assert world.after(1, signed(9, a("www", 2), *APEX_LINK)) == 1
+        assert (world.asked[-1], world.serial) == (("primary", 7, True), 9)
+
+
+def test_a_name_has_no_more_records_of_a_type_than_a_message_can_count(world, monkeypatch):
+    monkeypatch.setattr(secondary, "RECORDS_OF_A_TYPE_MAX", 2)
+    world.after(0, content(7, a("www", 1), a("www", 2), a("www", 3)))
+
+    assert f"{WWW} has more than 2 records of type 1" in world.state["problem"]

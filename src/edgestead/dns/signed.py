@@ -21,6 +21,7 @@ from edgestead.model.served import ServedRRset
 
 _PART: Final = struct.Struct("!4sHI")
 _CLASS_IN: Final = b"\0\x01"
+_APEX: Final = b""
 _WILDCARD: Final = b"\x01*"
 NSEC_KEY: Final = NSEC.to_bytes(2, "big") + _CLASS_IN
 NSEC3_KEY: Final = NSEC3.to_bytes(2, "big") + _CLASS_IN
@@ -134,7 +135,12 @@ class Chain:
             self._in_order = True
 
     def covering(self, name: bytes) -> bytes:
-        """The name whose NSEC record covers a relative name that has none: the last one before it."""
+        """The name whose NSEC record covers a relative name that has none: the last one before it.
+
+        Between two parts of a transfer there may be none: then the apex, which proves nothing.
+        """
+        if not self._places:
+            return _APEX
         return dnssec.relative_of(self._places[bisect_right(self._places, dnssec.place(name)) - 1])
 
     def absent(self, name: bytes, encloser: bytes) -> tuple[bytes, ...]:
@@ -147,12 +153,11 @@ class Chain:
 
     def wildcard_has_none(self, name: bytes, encloser: bytes) -> tuple[bytes, ...]:
         """That a name is not there, and the wildcard which answers has not the type."""
-        return tuple(dict.fromkeys((self.covering(name), _WILDCARD + encloser)))
+        return tuple(dict.fromkeys((self.covering(name), *self.has_none(_WILDCARD + encloser))))
 
     def has_none(self, name: bytes) -> tuple[bytes, ...]:
         """That a name which exists has not the type: an empty non-terminal has no record itself."""
-        place = dnssec.place(name)
-        return (dnssec.relative_of(self._places[bisect_right(self._places, place) - 1]),)
+        return (self.covering(name),)
 
 
 class HashedChain:
@@ -197,6 +202,8 @@ class HashedChain:
 
     def _covering(self, name: bytes) -> bytes:
         """The first hash is covered by the last record: index -1."""
+        if not self._labels:
+            return _APEX
         return self._labels[bisect_right(self._labels, self._hashed(name)) - 1]
 
     def _enclosed(self, name: bytes, encloser: bytes) -> tuple[bytes, bytes, bytes]:
@@ -221,7 +228,10 @@ class HashedChain:
 
     def wildcard_has_none(self, name: bytes, encloser: bytes) -> tuple[bytes, ...]:
         _, label, closer = self._enclosed(name, encloser)
-        return tuple(dict.fromkeys((label, closer, self._hashed(_WILDCARD + encloser))))
+        wildcard = self._hashed(_WILDCARD + encloser)
+        if not self._has(wildcard):  # an empty non-terminal that opt-out leaves out
+            wildcard = self._covering(_WILDCARD + encloser)
+        return tuple(dict.fromkeys((label, closer, wildcard)))
 
     def has_none(self, name: bytes) -> tuple[bytes, ...]:
         label = self._hashed(name)
@@ -284,12 +294,13 @@ class Signatures:
         self._names.settle()
         for chain in self._hashed.values():
             chain.settle()
-        whole = [chain for chain in self._hashed.values() if len(chain)]
+        self._hashed = {held: chain for held, chain in self._hashed.items() if len(chain)}
+        whole = list(self._hashed.values())
         named = self._hashed.get(params) if params is not None else None
         if len(self._names) or not whole:
             self.chain = self._names
         else:
-            self.chain = named if named is not None and len(named) else whole[0]
+            self.chain = whole[0] if named is None else named
 
     def of(self, name: bytes, key: bytes) -> Records:
         """The signatures of a name's RRset."""

@@ -109,8 +109,8 @@ class Zone:
         self.settled = True
         soa = [node.pack_rrset(ServedRRset(wire.SOA, ttl_seconds, (rdata,)))]
         self.names[_APEX] = node.join(soa + self._apex_parts()[1])
-        self.signed = bool(served.soa_rrsigs)
         signatures = self.signatures
+        self.signed = bool(served.soa_rrsigs) and signatures is not None and bool(signatures.entries)
         if signatures is not None:
             signatures.settle(self._nsec3_params())
             signatures.soa = soa_records(served.soa_rrsigs, ttl_seconds)

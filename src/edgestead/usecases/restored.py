@@ -4,7 +4,8 @@ Owns  the mark that it was, new serials for its zones, and which of them could n
 Not   copying files; what becomes of a transaction that fails (`server.control.restoring`).
 
 A zone that is brought back has the serial it had then. Secondaries that have followed it since would take it
-for old and never fetch it, so every zone goes on from the time, as one that is made now. A zone with which
+for old and never fetch it, so every zone goes on from the time, as one that is made now; one that its primary
+signed is transferred again instead. A zone with which
 that fails is served as it is and tried again later; no other one waits for it.
 """
 
@@ -20,6 +21,8 @@ from edgestead.usecases import limits
 from edgestead.usecases.change.edit import ZoneEdit
 from edgestead.usecases.platform import Platform
 from edgestead.usecases.serving import catalogs, serials
+from edgestead.usecases.serving.facts import stored_dnssec
+from edgestead.usecases.zone import secondary
 from edgestead.usecases.zone.refreshing import SERVER
 
 MARK: Final = "restored.after"  # its value is the last zone that has been seen to
@@ -87,6 +90,9 @@ def try_again(call: Call, tx: Transaction, platform: Platform, zone_id: str) -> 
 
 
 def _begin_again(call: Call, tx: Transaction, platform: Platform, zone: ZoneRow) -> None:
+    if stored_dnssec(tx, zone.id).presigned:  # its signed SOA cannot have another serial
+        secondary.transfer_again(call, tx, zone.id)
+        return
     edit = ZoneEdit(call, tx, platform, zone.id)
     edit.begin_again(serials.later(zone.serial, call.now_us))
     edit.finish()

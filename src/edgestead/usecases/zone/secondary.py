@@ -9,6 +9,7 @@ zone's own goes ahead of it when an override changes what is served.
 """
 
 import random
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -16,7 +17,17 @@ import msgspec
 
 from edgestead.model import names, served, zonemd
 from edgestead.model.call import Call
-from edgestead.model.dnssec import NSEC3, NSEC3_SHA1, NSEC3PARAM, nsec3_params
+from edgestead.model.dnssec import (
+    NSEC,
+    NSEC3,
+    NSEC3_SHA1,
+    NSEC3PARAM,
+    RRSIG,
+    Nsec3Params,
+    covered,
+    nsec3_label,
+    nsec3_params,
+)
 from edgestead.model.limits import TTL_SECONDS_AUTO
 from edgestead.model.records import TYPES_BY_NUMBER, folded_content, from_wire
 from edgestead.model.refusals import EdgeError
@@ -51,9 +62,15 @@ REFRESH_SECONDS: Final = (30, 86_400)  # whatever a primary's SOA says
 EXPIRE_SECONDS: Final = (3_600, 30 * 86_400)
 JITTER: Final = 0.1  # of each pause, so that zones that came together do not stay together
 CHANGES_AT_ONCE_MAX: Final = 1_000  # records in one transaction: about 150 ms of the writer's time
+RECORDS_OF_A_TYPE_MAX: Final = 65_535  # at one name: the count in a message has 16 bits
+RECORDS_OF_A_NAME_MAX: Final = 5_000  # of a signed zone, whose names are each written in one transaction
+TTL_SECONDS_MAX: Final = 2**31 - 1  # RFC 2181 §8
+CHAINS_MAX: Final = 2  # of NSEC3 records: one, and the one that takes its place
+SALT_OCTETS_MAX: Final = 64  # hashed anew with each iteration of each denial; RFC 9276 §3.1 wants none
 ROWS_PER_READ: Final = 5_000
 _US: Final = 1_000_000
 _SOA: Final = 6
+_LINKS: Final = (NSEC, NSEC3)
 
 _encode = msgspec.json.Encoder().encode
 
@@ -419,7 +436,7 @@ def changes(reader: Reader, task: Task, content: Content) -> Changes:
     if len(content.records) > task.records_max:
         raise Unfit(f"it has more than {task.records_max} records")
     apex = names.wire_from_text(task.name)
-    _check_signed(task, content.records)
+    check_fit(apex, content, is_presigned=task.presigned)
     problem = zonemd.problem(apex, Rr(apex, _SOA, content.soa_ttl, content.soa), content.records)
     if problem:
         raise Unfit(problem)
@@ -449,21 +466,67 @@ def changes(reader: Reader, task: Task, content: Content) -> Changes:
     return Changes(content, steps)
 
 
-def _check_signed(task: Task, records_: Iterable[Rr]) -> None:
-    """Raises Unfit: a signed zone where none is wanted, or one whose denials cost too much."""
-    for rr in records_:
-        if rr.type in SIGNED and not task.presigned:
+def check_fit(apex: bytes, content: Content, *, is_presigned: bool) -> None:
+    """Raises Unfit: a signed zone where none is wanted, one whose denials cost too much or are not all there,
+    or what no DNS process could load.
+    """
+    counts: Counter[tuple[bytes, int, int]] = Counter()
+    chains: set[Nsec3Params] = set()
+    for rr in content.records:
+        if rr.type in SIGNED and not is_presigned:
             raise Unfit("the zone is signed, and dnssec_presigned, which serves it as it was signed, is off")
+        if rr.ttl > TTL_SECONDS_MAX:
+            raise Unfit(f"a record at {names.text_from_wire(rr.owner)} has a TTL of {rr.ttl} seconds")
         if rr.type in (NSEC3, NSEC3PARAM):
-            try:
-                params = nsec3_params(rr.rdata)
-            except ValueError as error:
-                raise Unfit(str(error)) from None
-            if params.algorithm != NSEC3_SHA1:
-                raise Unfit(f"its NSEC3 records have the unknown hash {params.algorithm}")
-            if params.iterations > ITERATIONS_MAX:
-                reason = f"its NSEC3 records want {params.iterations} iterations, more than {ITERATIONS_MAX}"
-                raise Unfit(f"{reason} (RFC 9276 wants none)")
+            chains.add(_params(rr.rdata))
+            if len(chains) > CHAINS_MAX:
+                raise Unfit(f"its NSEC3 records are hashed in more than {CHAINS_MAX} ways")
+        counts[rr.owner, rr.type, covered(rr.rdata) if rr.type == RRSIG else 0] += 1
+    _check_counts(counts)
+    owners = [(apex, NSEC), *((nsec3_label(apex, one) + apex, NSEC3) for one in chains)]
+    if counts[apex, RRSIG, _SOA] and not any(counts[owner, type_, 0] for owner, type_ in owners):
+        raise Unfit(
+            "it is signed, and its apex has no NSEC or NSEC3 record: nothing that is not there is proven"
+        )
+    if is_presigned:
+        _check_names(content)
+
+
+def _check_counts(counts: Counter[tuple[bytes, int, int]]) -> None:
+    """Of records by owner, type and the type that a signature covers. Raises Unfit."""
+    for (owner, type_, _), count in counts.items():
+        if count > RECORDS_OF_A_TYPE_MAX:
+            name = names.text_from_wire(owner)
+            raise Unfit(f"{name} has more than {RECORDS_OF_A_TYPE_MAX} records of type {type_}")
+        if type_ in _LINKS and (count > 1 or not counts[owner, RRSIG, type_]):
+            raise Unfit(
+                f"{names.text_from_wire(owner)} has an NSEC or NSEC3 record that is not signed, or two"
+            )
+
+
+def _check_names(content: Content) -> None:
+    """Raises Unfit."""
+    for owner, count in Counter(rr.owner for rr in content.records).items():
+        if count > RECORDS_OF_A_NAME_MAX:
+            raise Unfit(f"{names.text_from_wire(owner)} has more than {RECORDS_OF_A_NAME_MAX} records")
+
+
+def _params(rdata: bytes) -> Nsec3Params:
+    """How an NSEC3 or NSEC3PARAM record hashes. Raises Unfit."""
+    try:
+        params = nsec3_params(rdata)
+    except ValueError as error:
+        raise Unfit(str(error)) from None
+    if params.algorithm != NSEC3_SHA1:
+        raise Unfit(f"its NSEC3 records have the unknown hash {params.algorithm}")
+    if params.iterations > ITERATIONS_MAX:
+        reason = f"its NSEC3 records want {params.iterations} iterations, more than {ITERATIONS_MAX}"
+        raise Unfit(f"{reason} (RFC 9276 wants none)")
+    if len(params.salt) > SALT_OCTETS_MAX:
+        raise Unfit(
+            f"its NSEC3 records have a salt of {len(params.salt)} octets, more than {SALT_OCTETS_MAX}"
+        )
+    return params
 
 
 def take(call: Call, tx: Transaction, platform: Platform, task: Task, found: Changes, start: int) -> int:
@@ -475,6 +538,9 @@ def take(call: Call, tx: Transaction, platform: Platform, task: Task, found: Cha
         return -1
     total = len(found.steps)
     end = min(start + CHANGES_AT_ONCE_MAX, total)
+    if task.presigned:  # the two records of a chain, or none, are what no name may have at any moment
+        while end < total and found.steps[end].name == found.steps[end - 1].name:
+            end += 1
     edit = ZoneEdit(call, tx, platform, task.zone_id)
     for step in found.steps[start:end]:
         if step.carried is not None:
