@@ -10,12 +10,14 @@ import pytest
 
 from edgestead.model import names
 from edgestead.model.call import Actor, Call, Profile
+from edgestead.model.refusals.setting import ZoneOnHold
 from edgestead.model.served import KIND_ZONE, decode_zone
 from edgestead.server.control import followed as rounds
 from edgestead.server.control.followed import FollowedCatalogs
 from edgestead.usecases import limits
+from edgestead.usecases.account import following
 from edgestead.usecases.serving import followed
-from edgestead.usecases.zone import secondary
+from edgestead.usecases.zone import hold, secondary
 from edgestead.usecases.zone.secondary import Content, Rr
 from tests.rest.conftest import AT_NEWEST
 from tests.support.api import CREDENTIALS, FIRST_US
@@ -402,3 +404,50 @@ def test_nobody_sees_what_a_catalog_lists(world, api):
     world.hear(Listing(ONE))
     document = api.store.write(lambda tx: tx.newest(followed.scope(catalog_id), KIND_ZONE, "")).result(60)
     assert decode_zone(document.value).lost
+
+
+def test_nothing_more_is_done_for_a_catalog_that_is_followed_no_longer(world, api):
+    catalog_id = world.follow()
+    fetch = world._fetch
+
+    def unfollow(*asked):
+        found = fetch(*asked)
+        api.store.write(lambda tx: following.delete(tx, CREDENTIALS.account_id, catalog_id)).result(60)
+        return found
+
+    world.followed._asking._fetch = unfollow
+    world.hear(Listing(ONE, TWO))
+
+    assert world.zones() == {}
+    assert api.get(CATALOGS).result == []
+
+
+def test_a_zone_that_begins_anew_needs_no_more_room_than_it_has(world, api):
+    catalog_id = world.follow()
+    world.hear(Listing(ONE, TWO))
+    before, quotas = world.zones(), api.platform.quotas
+    room = quotas.account_zones
+    msgspec.structs.force_setattr(quotas, "account_zones", 1)
+    try:
+        world.hear(Listing(("l9", "one.example"), TWO))
+    finally:
+        msgspec.structs.force_setattr(quotas, "account_zones", room)
+
+    assert set(world.zones()) == set(before)
+    assert world.zones()["one.example"] != before["one.example"]
+    assert world.members(catalog_id)["one.example"]["status"] == "member"
+
+
+def test_a_zone_that_may_not_begin_anew_stays_as_it_is(world, monkeypatch):
+    catalog_id = world.follow()
+    world.hear(Listing(ONE, TWO))
+    before = world.zones()
+
+    def on_hold(call, reader, account_id, name):
+        raise ZoneOnHold(name=name, pointer="/name")
+
+    monkeypatch.setattr(hold, "check_free", on_hold)
+    world.hear(Listing(("l9", "one.example"), TWO))
+
+    assert world.zones() == before
+    assert "hold" in world.members(catalog_id)["one.example"]["problem"]

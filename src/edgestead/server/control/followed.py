@@ -47,6 +47,10 @@ def troubled(data: Data) -> tuple[TroubledCatalog, ...]:
     return tuple(TroubledCatalog(*one) for one in found)
 
 
+class Changed(Exception):
+    """A catalog is not followed any longer as it was when its task began."""
+
+
 class FollowedCatalogs:
     """Call `poll` every POLL_SECONDS, and `close` at the end."""
 
@@ -88,6 +92,8 @@ class FollowedCatalogs:
             try:
                 await self._take(task, await self._found(task, peer))
                 return
+            except Changed:
+                return  # who changed it has had it asked for again
             except (Unfit, OSError) as error:
                 problems.append(f"{peer.name}: {asking.words(error)}")
             except Exception:
@@ -132,6 +138,7 @@ class FollowedCatalogs:
     def _step_each(self, task: Task, members: Iterable[Member], tx: Transaction) -> dict[str, str]:
         """Returns the members that are refused, with the reason."""
         refused = {}
+        self._check_same(tx, task)
         for member in members:
             try:
                 membership.take(self._call(), tx, self._platform, task.catalog, member)
@@ -140,8 +147,14 @@ class FollowedCatalogs:
         return refused
 
     def _leave_each(self, task: Task, zone_ids: Iterable[str], tx: Transaction) -> None:
+        self._check_same(tx, task)
         for zone_id in zone_ids:
             membership.leave(self._call(), tx, self._platform, task.catalog, zone_id)
+
+    def _check_same(self, tx: Transaction, task: Task) -> None:
+        """Raises Changed: nothing is done for a catalog that is followed no longer, or otherwise."""
+        if not following.is_same(tx, task):
+            raise Changed
 
     async def _delete_what_left(self) -> None:
         now_us = self._call().now_us

@@ -190,6 +190,11 @@ def wake(call: Call, tx: Transaction, catalog_ids: Iterable[str]) -> None:
             followed.ask_soon(tx, catalog_id, call.now_us, again=False)
 
 
+def is_same(reader: Reader, task: Task) -> bool:
+    """Whether the catalog is still followed, and as it was when the task began."""
+    return followed.one(reader, task.catalog.id) == task.catalog
+
+
 def took(call: Call, tx: Transaction, task: Task, content: Content, refused: Mapping[str, str]) -> None:
     """All of a catalog was looked at. Members that are refused are tried again with each answer."""
     if followed.one(tx, task.catalog.id) is None:

@@ -99,7 +99,7 @@ def plan(reader: Reader, platform: Platform, catalog: Followed, members: Mapping
         if step:
             steps.append(member)
     most, present = platform.quotas.account_zones, account_of(reader, catalog.account_id).zone_count
-    if 0 < most < present + added:
+    if added and 0 < most < present + added:
         raise Unfit(f"it lists {added} new zones, and the account has {present} of {most} that it may have")
     return Plan(tuple(steps), tuple(_left(reader, catalog, members)), refused)
 
@@ -124,7 +124,7 @@ def _step(reader: Reader, catalog: Followed, member: Member) -> str:
     if zones.account_id(reader, zone_id) != catalog.account_id:
         raise Refused("a zone of another account of this server has its name")
     found = followed.membership(reader, zone_id)
-    if found is None:
+    if found is None or (found.catalog_id != catalog.id and followed.one(reader, found.catalog_id) is None):
         raise Refused("a zone of this account has its name, which no catalog made: delete that zone first")
     if found.catalog_id == catalog.id:
         if found.label != member.label:
@@ -134,7 +134,7 @@ def _step(reader: Reader, catalog: Followed, member: Member) -> str:
         return RESET
     if found.coo != catalog.name:
         other = followed.one(reader, found.catalog_id)
-        where = other.name if other else "a catalog that was followed"
+        where = other.name if other else "another catalog"
         raise Refused(f"{where} lists it, and does not say that it moves here")
     return CHANGE if found.label == member.label else RESET
 
@@ -161,14 +161,18 @@ def _overrides(reader: Reader, zone_id: str) -> bool:
 def take(call: Call, tx: Transaction, platform: Platform, catalog: Followed, member: Member) -> None:
     """Do what a member needs, as it is now. Raises Refused."""
     step = _step(tx, catalog, member)
-    zone_id = zones.id_by_name(tx, member.name)
+    zone_id, is_again = zones.id_by_name(tx, member.name), step == RESET
     if step == RESET and zone_id is not None:
+        try:  # before the zone goes: what is refused then would not come back
+            zone_cases.check_may_have(call, tx, catalog.account_id, member.name)
+        except EdgeError as refusal:
+            raise Refused(refusal.message) from None
         _delete(call, tx, platform, zone_id)
         step = ADD
     if step == ADD:
         account = account_of(tx, catalog.account_id)
         try:
-            row = zone_cases.add(call, tx, platform, account, member.name, facts.SECONDARY)
+            row = zone_cases.add(call, tx, platform, account, member.name, facts.SECONDARY, is_again=is_again)
         except EdgeError as refusal:
             raise Refused(refusal.message) from None
         zone_id = row.id

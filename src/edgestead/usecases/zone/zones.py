@@ -136,13 +136,24 @@ def create(call: Call, tx: Transaction, platform: Platform, identity: Identity, 
 
 
 def add(
-    call: Call, tx: Transaction, platform: Platform, account: AccountRow, name: str, type_: str
+    call: Call,
+    tx: Transaction,
+    platform: Platform,
+    account: AccountRow,
+    name: str,
+    type_: str,
+    *,
+    is_again: bool = False,
 ) -> ZoneRow:
-    """A new zone of an account, whoever wants it. Raises ZoneExists, ZoneQuota, and what a hold raises."""
+    """A new zone of an account, whoever wants it; `is_again` in the place of one that was deleted just now.
+
+    Raises ZoneExists, ZoneQuota, and what a hold raises.
+    """
     apex, is_secondary = names.wire_from_text(name), type_ == SECONDARY
-    if zones.name_is_taken(tx, name) or catalogs.is_taken(tx, name):
+    if zones.name_is_taken(tx, name):
         raise ZoneExists(name=name, pointer="/name")
-    if 0 < platform.quotas.account_zones <= account.zone_count:
+    check_may_have(call, tx, account.id, name)
+    if not is_again and 0 < platform.quotas.account_zones <= account.zone_count:
         raise ZoneQuota(zones_max=platform.quotas.account_zones)
     row = ZoneRow(
         id=platform.new_id(),
@@ -159,7 +170,6 @@ def add(
         modified_us=call.now_us,
         activated_us=call.now_us,
     )
-    hold.check_free(call, tx, account.id, name)
     zones.insert(tx, row)
     accounts.add_to_zone_count(tx, account.id, 1)
     if is_secondary:
@@ -173,6 +183,13 @@ def add(
     refreshing.zone_came_or_went(tx, name)
     delegations.render_again(call, tx, platform, name)
     return row
+
+
+def check_may_have(call: Call, reader: Reader, account_id: str, name: str) -> None:
+    """What else than another zone keeps an account from one of this name. Raises ZoneExists, ZoneOnHold."""
+    if catalogs.is_taken(reader, name):
+        raise ZoneExists(name=name, pointer="/name")
+    hold.check_free(call, reader, account_id, name)
 
 
 def delete(call: Call, tx: Transaction, platform: Platform, zone_id: str) -> None:
