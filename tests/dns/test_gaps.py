@@ -13,7 +13,7 @@ from edgestead.model.served import KIND_NAME, KIND_ZONE, ServedName, ServedRRset
 
 APEX = names.wire_from_text("x.test")
 A, NS, SOA, TXT, RRSIG, NSEC, NSEC3 = 1, 2, 6, 16, 46, 47, 50
-NXDOMAIN = 3
+NXDOMAIN, SERVFAIL = 3, 2
 PARAMS = dnssec.Nsec3Params(1, 0, b"")
 
 
@@ -107,3 +107,43 @@ def test_no_chain_is_kept_that_has_no_records():
         made.apply([hashed("a.x.test", os.urandom(8)), soa()])
 
     assert len(made.view.zones[APEX].signatures._hashed) == 1
+
+
+OTHER = names.wire_from_text("other.test")
+
+
+def other(last):
+    rrsets = (ServedRRset(A, 300, (bytes((192, 0, 2, last)),)),)
+    return Entry(KIND_NAME, OTHER.hex(), encode(ServedName(OTHER, OTHER, rrsets)), "o")
+
+
+def other_soa():
+    rdata = b"\0\0" + struct.pack("!5I", 1, 2, 3, 4, 5)
+    return Entry(KIND_ZONE, "", encode(ServedZone(OTHER, 300, rdata)), "o")
+
+
+def test_a_name_that_cannot_be_served_takes_its_zone_and_no_other():
+    rrsets = (ServedRRset(NSEC, 300, (link("x.test"),)),)  # not signed
+    owner = names.wire_from_text("a.x.test")
+    broken = Entry(KIND_NAME, owner.hex(), encode(ServedName(APEX, owner, rrsets)))
+    made = table(at("x.test", APEX_NS, (NSEC, link("x.test"))), other(1), other_soa())
+    assert asked(made, "x.test", NS).slot == 0
+
+    for batch in ([broken, other(2)], [soa()]):
+        made.apply(batch)
+        assert asked(made, "x.test", NS).slot == SERVFAIL
+        assert bytes((192, 0, 2, 2)) in asked(made, "other.test").tail
+
+    made.apply([at("a.x.test", (A, b"abcd")), soa()])
+    assert b"abcd" in asked(made, "a.x.test").tail
+
+
+def test_a_zone_that_comes_with_such_a_name_is_not_served_from_the_first_moment():
+    owner = names.wire_from_text("a.x.test")
+    rrsets = (ServedRRset(NSEC, 300, (link("x.test"),)),)
+    broken = Entry(KIND_NAME, owner.hex(), encode(ServedName(APEX, owner, rrsets)))
+
+    for order in ([broken, soa()], [soa(), broken]):
+        made = Table()
+        made.apply([at("x.test", APEX_NS), *order])
+        assert asked(made, "x.test", NS).slot == SERVFAIL

@@ -220,11 +220,17 @@ def soa_document(apex, rdata):
 BAD = {
     "no msgpack": Change("z", "name", "", b"\xc1"),
     "another shape": Change("z", "name", "", encode(7)),
+    "another apex": document(wire("a.test."), apex="test."),
+    "an SOA cut": soa_document(wire(APEX), b"\0\0" + b"1" * 19),
+    "an apex that is no name": soa_document(b"\7example", b"\0\0" + b"1" * 20),
+    "an apex with octets behind": soa_document(wire(APEX) + b"\0", b"\0\0" + b"1" * 20),
+    "a key that is no name": Change("z", "name", "zz", None),
+}
+UNSERVABLE = {
     "a name outside the zone": document(wire("www.example.invalid.")),
     "a name that only ends in the same octets": document(b"\x0bwww" + wire(APEX)),
     "a name cut": document(wire("www.example.test.")[:-1]),
     "octets behind the name": document(wire("www.example.test.") + b"\0"),
-    "another apex": document(wire("a.test."), apex="test."),
     "a meta type": document(wire("www.example.test."), kind=255),
     "an OPT record": document(wire("www.example.test."), kind=41),
     "a negative TTL": document(wire("www.example.test."), ttl=-1),
@@ -232,10 +238,6 @@ BAD = {
     "a CNAME that is no name": document(wire("www.example.test."), kind=5, rdatas=(b"\x05abc",)),
     "an MX with octets behind": document(wire("www.example.test."), kind=15, rdatas=(b"\0\x0a\0\0",)),
     "rdata too long": document(wire("www.example.test."), kind=16, rdatas=(b"x" * 65536,)),
-    "an SOA cut": soa_document(wire(APEX), b"\0\0" + b"1" * 19),
-    "an apex that is no name": soa_document(b"\7example", b"\0\0" + b"1" * 20),
-    "an apex with octets behind": soa_document(wire(APEX) + b"\0", b"\0\0" + b"1" * 20),
-    "a key that is no name": Change("z", "name", "zz", None),
 }
 
 
@@ -247,6 +249,13 @@ def test_a_bad_document_stops_its_batch_before_anything_happens(table, ask, bad)
         table.apply([a("new"), a("www", "192.0.2.66"), zone_change("z", APEX, serial=9), bad])
 
     assert (ask("new"), ask("www")) == (NXDOMAIN, answer("www"))
+
+
+@pytest.mark.parametrize("bad", UNSERVABLE.values(), ids=UNSERVABLE)
+def test_a_name_that_cannot_be_served_stops_its_zone_alone(table, ask, bad):
+    table.apply([a("www"), bad, zone_change("z", APEX, serial=9)])
+
+    assert ask("www")[0] == "SERVFAIL"
 
 
 def test_a_batch_of_many_slices_is_applied_whole_and_in_order(table, ask):

@@ -9,6 +9,7 @@ Two threads use it. The query thread has `lock` while it answers one batch of qu
 cache, because every cache belongs to a view and a change replaces the view.
 """
 
+import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -27,6 +28,7 @@ from edgestead.model.served import (
     decode_zone,
 )
 
+log = logging.getLogger(__name__)
 SLICE: Final = 256
 """Changes under one holding of the lock: about a quarter of a millisecond."""
 
@@ -74,8 +76,9 @@ class Table:
         the end. A scope without a "zone" document is not served yet; when two scopes have the same apex, the
         last one that became complete is served. Kinds of other consumers are ignored.
 
-        Raises ValueError for a document that cannot be decoded or served; then nothing of the batch is
-        applied.
+        A zone with a name that cannot be served is answered SERVFAIL until the name can, and the zone's next
+        document has come; no other zone notices. Raises ValueError for a document that cannot be decoded, or
+        a zone without an SOA that can be served; then nothing of the batch is applied.
         """
         plan = _Plan(self._scopes)
         for change in changes:
@@ -180,6 +183,7 @@ class _Plan:
     def __init__(self, scopes: dict[str, Zone]) -> None:
         self._served = scopes
         self._edits: dict[str, list[Callable[[], None]]] = {}
+        self._spoiled: set[str] = set()
         self.zones: dict[str, Zone | None] = {}
         """What scopes stand for after the batch, where that differs or has to be looked at again."""
 
@@ -207,7 +211,16 @@ class _Plan:
 
     def _take_name(self, zone: Zone, scope: str, owner: bytes, rrsets: tuple[ServedRRset, ...]) -> None:
         own, added = signed.split(rrsets)
-        relative, packed, entry = zone.relative(owner), node.pack(own), signed.pack(added)
+        try:
+            relative, packed, entry = zone.relative(owner), node.pack(own), signed.pack(added)
+        except ValueError:
+            log.exception("zone %s is not served: a name of it cannot be", scope)
+            self._spoiled.add(scope)
+            self._do(scope, zone, partial(zone.spoil, owner))
+            self.zones[scope] = zone
+            return
+        if zone.is_spoiled or scope in self._spoiled:
+            self._do(scope, zone, partial(zone.mend, owner))
         if relative:
             self._do(scope, zone, partial(zone.put, relative, packed, cut=is_cut(own), entry=entry))
         else:

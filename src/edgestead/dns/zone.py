@@ -46,6 +46,7 @@ class Zone:
 
     __slots__ = (
         "_children",
+        "_spoiled",
         "apex",
         "cuts",
         "denials",
@@ -72,6 +73,7 @@ class Zone:
         self.front: Zone | None = None
         self.lost = False
         self._children: dict[bytes, int] = {}
+        self._spoiled = _NONE
 
     @property
     def answering(self) -> "Zone":
@@ -117,7 +119,22 @@ class Zone:
             signatures.soa_denial = soa_records(served.soa_rrsigs, denial_seconds)
             if not signatures.entries:
                 self.signatures = None
-        self._show_front(served.private, served.lost)
+        self._show_front(served.private, served.lost or bool(self._spoiled))
+
+    @property
+    def is_spoiled(self) -> bool:
+        return bool(self._spoiled)
+
+    def spoil(self, owner: bytes) -> None:
+        """A name that cannot be served: nothing of the zone is, for what it would say is not true."""
+        self._spoiled = self._spoiled or set()
+        self._spoiled.add(owner)
+        self._show_front(is_private=False, is_lost=True)
+
+    def mend(self, owner: bytes) -> None:
+        """The name can be served; the zone is from its next document on."""
+        if self._spoiled:
+            self._spoiled.discard(owner)
 
     def _show_front(self, is_private: bool, is_lost: bool) -> None:
         """A zone of the apex alone, or of nothing. The same object for as long as there is one."""
