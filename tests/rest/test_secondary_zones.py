@@ -10,7 +10,9 @@ from edgestead.model.call import Actor, Call, Profile
 from edgestead.model.served import KIND_JOURNAL, KIND_NAME, KIND_ZONE, decode_change, decode_name, decode_zone
 from edgestead.server.control import secondaries
 from edgestead.server.control.secondaries import Secondaries
+from edgestead.tables import carried
 from edgestead.usecases import restored
+from edgestead.usecases.zone import dnssec as dnssec_cases
 from edgestead.usecases.zone import secondary
 from edgestead.usecases.zone.secondary import Content, Rr, Unfit
 from tests.rest.conftest import AT_NEWEST
@@ -494,3 +496,43 @@ def test_a_name_has_no_more_records_of_a_type_than_a_message_can_count(world, mo
     world.after(0, content(7, a("www", 1), a("www", 2), a("www", 3)))
 
     assert f"{WWW} has more than 2 records of type 1" in world.state["problem"]
+
+
+def meanwhile(world, do):
+    """Have something done while the next transfer runs."""
+    fetch = world._secondaries._asking._fetch
+
+    def then(*asked):
+        found = fetch(*asked)
+        world._secondaries._asking._fetch = fetch
+        world.api.store.write(do).result(60)
+        return found
+
+    world._secondaries._asking._fetch = then
+
+
+@pytest.mark.parametrize("serial", [7, 8])
+def test_what_is_asked_for_during_a_transfer_is_not_forgotten(world, serial):
+    world.after(0)
+    meanwhile(world, lambda tx: secondary.transfer_again(world._call(), tx, world.id))
+    world.after(REFRESH, content(serial, a("www", 1)))
+
+    assert world.after(1) == 1
+    assert world.asked[-1] == ("primary", serial, True)
+    assert world.after(1) == 0
+
+
+def test_a_signed_transfer_is_not_taken_once_that_is_switched_off(world, api):
+    api.patch(f"/zones/{world.id}/dnssec", {"dnssec_presigned": True})
+    world.after(0, signed(7, *APEX_LINK))
+
+    def switch_off(tx):
+        cases = dnssec_cases.DnssecBody(dnssec_presigned=False)
+        dnssec_cases.patch(world._call(), tx, api.platform, world.id, cases)
+
+    meanwhile(world, switch_off)
+    world.after(REFRESH, signed(8, a("www", 1), *APEX_LINK))
+    assert world.after(1, content(9, a("www", 1))) == 1
+
+    assert (world.state["problem"], world.serial) == ("", 9)
+    assert api.store.write(lambda tx: carried.is_there(tx, world.id)).result(60).value is False

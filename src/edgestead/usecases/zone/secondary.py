@@ -534,8 +534,8 @@ def take(call: Call, tx: Transaction, platform: Platform, task: Task, found: Cha
     when that was the last. DNS has the new SOA with the last one.
     """
     zone = zones.zone(tx, task.zone_id)
-    if zone is None:
-        return -1
+    if zone is None or stored_dnssec(tx, zone.id).presigned != task.presigned:
+        return -1  # who changed that has had the zone asked for again, as it is wanted now
     total = len(found.steps)
     end = min(start + CHANGES_AT_ONCE_MAX, total)
     if task.presigned:  # the two records of a chain, or none, are what no name may have at any moment
@@ -578,7 +578,7 @@ def _finish(
     edit.finish()
     refresh, retry, expire = numbers
     state = State(content.serial, refresh, retry, expire, call.now_us, lost=False)
-    _put_state(call, tx, zone.id, _after_success(tx, zone.id, state, call.now_us))
+    _put_state(call, tx, zone.id, _after_success(tx, task, state, call.now_us))
 
 
 def current(call: Call, tx: Transaction, task: Task) -> None:
@@ -592,7 +592,7 @@ def current(call: Call, tx: Transaction, task: Task) -> None:
     state = msgspec.structs.replace(
         state, checked_us=call.now_us, tries=0, problem="", whole=False, lost=state.serial is None
     )
-    _put_state(call, tx, zone.id, _after_success(tx, zone.id, state, call.now_us))
+    _put_state(call, tx, zone.id, _after_success(tx, task, state, call.now_us))
 
 
 def failed(call: Call, tx: Transaction, task: Task, problem: str) -> None:
@@ -618,8 +618,12 @@ def failed(call: Call, tx: Transaction, task: Task, problem: str) -> None:
     _put_state(call, tx, task.zone_id, new)
 
 
-def _after_success(reader: Reader, zone_id: str, state: State, now_us: int) -> State:
-    stored = settings.one(reader, zone_id, INCOMING)
+def _after_success(reader: Reader, task: Task, state: State, now_us: int) -> State:
+    """With the time of the next one: now, and as it was asked for, if somebody has asked since this began."""
+    before = state_of(reader, task.zone_id)
+    if before != task.state:
+        return msgspec.structs.replace(state, whole=before.whole, due_us=now_us)
+    stored = settings.one(reader, task.zone_id, INCOMING)
     pause = (_read_incoming(stored.value).auto_refresh_seconds if stored else 0) or state.refresh
     return msgspec.structs.replace(state, due_us=now_us + jittered_us(pause))
 
