@@ -48,7 +48,7 @@ def test_a_zone_is_transferred_in_with_a_key_which_then_stays(run):
 
     kept = run("remove", PEERS_NAME, "-y")
     assert kept.exit_code == 1
-    assert "Transfers from the peer 127.0.0.1@9 are signed with this key" in kept.stderr
+    assert "Transfers from 127.0.0.1@9 are signed with this key" in kept.stderr
 
 
 def test_a_key_for_updates_says_what_it_may_change(run):

@@ -287,12 +287,19 @@ def verify(text, apex, folder, programs=tuple(COMMANDS)):
     path = folder / "zone"
     path.write_text(text)
     for program in programs:
-        if program in missing_verifiers():
+        if program in missing_verifiers() or (program == "kzonecheck" and _keys(text) > 1):
             continue
         origin = [apex] if COMMANDS[program] else []
         command = [program, *COMMANDS[program], *origin, str(path)]
         found = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
         assert not _faults(found), f"{program}: {found.stdout}{found.stderr}\n{text}"
+
+
+def _keys(text):
+    """Of a zone's apex. With two, kzonecheck 3.2.6 denies one valid signature in some zones, the same one
+    each time: BIND, ldns and dnspython verify it.
+    """
+    return sum(line.split()[3:4] == ["DNSKEY"] for line in text.splitlines())
 
 
 def _faults(found):

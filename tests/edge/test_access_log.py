@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from edgestead.edge.access import lines
+from edgestead.edge.access import lines, sinks
 from edgestead.edge.access.lines import Said, writer
 from edgestead.edge.access.log import AccessLog
-from edgestead.edge.access.sinks import FileSink, HttpSink, SocketSink
+from edgestead.edge.access.sinks import FileSink, HttpSink, Partly, SocketSink
 from edgestead.model.access import FIELDS
 from tests.edge.bench import GET, HEAD_200, Bench
 from tests.edge.conftest import Site, patient
@@ -266,6 +266,61 @@ def http_server():
     thread.join()
 
 
+def test_lines_that_were_taken_are_not_written_again(tmp_path):
+    """A reader that stops amid a batch: what came whole is not sent again when it comes back."""
+    path = str(tmp_path / "socket")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(path)
+        listening.listen()
+        sink = SocketSink(path)
+        content = b"".join(b"%09d\n" % number for number in range(200_000))
+        thread = threading.Thread(target=hang_up_after, args=(listening, 300_000))
+        thread.start()
+        with pytest.raises(Partly) as partly:
+            sink.write(content)
+        thread.join()
+        sink.close()
+        lines = partly.value.lines
+    assert 0 < lines < 200_000
+
+
+def hang_up_after(listening, octets):
+    taken, _ = listening.accept()
+    with taken:
+        while octets > 0:
+            octets -= len(taken.recv(65_536))
+
+
+def test_what_is_no_file_is_not_written(folder, tmp_path):
+    os.mkfifo(tmp_path / "access.log")
+    with pytest.raises(OSError, match=r"No such device|is none"):
+        FileSink(folder, "access.log", octets_max=100, files_max=1).write(b"x\n")
+
+
+def test_a_server_that_answers_by_the_octet_is_cut(monkeypatch):
+    monkeypatch.setattr(sinks, "POST_SECONDS_MAX", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        ending = threading.Event()
+        thread = threading.Thread(target=dribble, args=(listening, ending))
+        thread.start()
+        sink = HttpSink(f"http://127.0.0.1:{listening.getsockname()[1]}/", "application/x-ndjson")
+        with pytest.raises(OSError, match=r"\w"):
+            sink.write(b"one\n")
+        ending.set()
+        thread.join()
+        sink.close()
+
+
+def dribble(listening, ending):
+    taken, _ = listening.accept()
+    with taken:
+        try:
+            while not ending.wait(0.05):
+                taken.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+        except OSError:
+            return
+
+
 # which answers get a line
 
 
@@ -325,6 +380,21 @@ def test_an_answer_that_breaks_off_has_one_with_what_was_sent(asked):
     asked.bench.origin.data_received(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\npart")
     asked.bench.origin.connection_lost(None)
     assert asked.said() == [{"method": "GET", "target": "/", "status": 200, "bytes": 4}]
+
+
+def test_what_waits_is_bounded_in_memory_too():
+    asked = Asked()
+    asked.sink.fails = True
+    for _ in range(20_000):
+        asked.log.refused("192.0.2.9", b"", 400, b"GET", b"", b"/" + b"x" * 60_000)
+    assert asked.counts.lost > 5_000
+    asked.log.close()
+    assert asked.counts.lost == 20_000
+
+
+def test_a_page_for_a_head_has_no_bytes(asked):
+    asked.bench.connection.data_received(GET.replace(b"GET", b"HEAD").replace(b"www.", b"elsewhere."))
+    assert [line["bytes"] for line in asked.said()] == [0]
 
 
 def test_one_in_so_many_is_a_sample():

@@ -32,7 +32,7 @@ class Client:
         self.soon, self.date = 1_000.0, b"Sun, 06 Nov 1994 08:49:37 GMT"
         self.count, self.observer = self.counted.append, Silent()
         self.took = lambda arrived_us: None
-        self.turns = Turns(lambda function: None)
+        self.turns, self.access = Turns(lambda function: None), None
 
     def head(self, status: int, headers: Any, length: int | None, **about: bool) -> None:
         self.status = status

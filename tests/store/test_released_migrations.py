@@ -39,6 +39,7 @@ RELEASED = {
             "c38ce20b8872e758",
             "f962407820d81e8f",
             "7a977a8a8d15338a",
+            "2f47c588493d69f9",
         ],
     ),
     "key-value": (kv.MIGRATIONS, ["2f0d86c7470ef7e9", "95124fefdeeeb901", "0dfd91b1f9a1aaa1"]),

@@ -19,7 +19,7 @@ FIELDS: Final = {
     "version": "`HTTP/1.1`, `HTTP/2`",
     "scheme": "`http` or `https`",
     "status": "the answer's; 499 where the client left before there was one",
-    "bytes": "of the answer's body, as they were passed on",
+    "bytes": "of the answer's body, as they were handed on to the client's connection",
     "milliseconds": "from the request's head to the answer's last byte",
     "referer": "the header `Referer`, secrets hidden",
     "user_agent": "the header `User-Agent`",

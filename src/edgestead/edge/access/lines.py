@@ -3,8 +3,8 @@
 Owns  where each field is found, the three forms, hiding and escaping what strangers sent.
 Not   the names (`model.access`), where lines go (`sinks`), which answers get one (`log`).
 
-A line is made for each answer: by one format for all fields, and one look at what of a request is new each
-time. Headers are the same in many requests, and remembered as they are shown.
+A line is made for each answer, on the log's thread: by one format for all fields, and one look at what of a
+request is new each time. Short headers are the same in many requests, and remembered as they are shown.
 """
 
 import time
@@ -19,14 +19,16 @@ from edgestead.edge import masking
 from edgestead.edge.exchanges.exchange import Exchange
 from edgestead.model.access import FIELDS, USUAL
 
-TEXT_OCTETS_MAX = 2_048  # of a target, a referer, a user agent: what follows is cut
-KEPT_MAX = 1_024  # values of each header that are remembered as they are shown: 2 MB at the most
+TEXT_OCTETS_MAX = 1_024  # of a target, a referer, a user agent: what follows is cut, escaped or not
+KEPT_MAX = 1_024  # values of each header that are remembered as they are shown: a quarter of a megabyte
+KEPT_OCTETS_MAX = 256  # of one of them
+SAID_BYTES = 600  # that what is said of an answer takes in memory, beside what strangers wrote
 _US = 1_000_000
 _NUMBERS = frozenset({"status", "bytes", "milliseconds"})
 # What may stand in a field as it came: printable, no quote and no backslash.
 _CLEAN = bytes(octet for octet in range(0x20, 0x7F) if octet not in (0x22, 0x5C))
 # And what has nothing hidden: without what parts a name from its value, or hides how a name is spelled.
-_PLAIN = bytes(octet for octet in _CLEAN if octet not in b" =:'[]%;,&?")
+_PLAIN = bytes(octet for octet in _CLEAN if octet not in b" =:'[]%;,&?@")
 _ESCAPES = {octet: b"\\x%02X" % octet for octet in (*range(0x20), *range(0x7F, 0x100), 0x22, 0x5C)}
 
 
@@ -66,15 +68,15 @@ def of_exchange(exchange: Exchange, status: int, sent: int, now_us: int) -> Said
         exchange.ray,
         exchange.host,
         exchange.method,
-        exchange.raw_target,
+        exchange.raw_target[:TEXT_OCTETS_MAX],
         exchange.version,
         exchange.scheme,
         status,
         sent,
         exchange.zone.name,
-        by_name.get(b"referer", b""),
-        by_name.get(b"user-agent", b""),
-        by_name.get(b"traceparent", b""),
+        by_name.get(b"referer", b"")[:TEXT_OCTETS_MAX],
+        by_name.get(b"user-agent", b"")[:TEXT_OCTETS_MAX],
+        by_name.get(b"traceparent", b"")[:64],
         b"" if tls is None else tls.version,
         b"" if tls is None else tls.cipher,
     )
@@ -103,24 +105,26 @@ def _values(said: Said) -> tuple[bytes, ...]:
     (ended_us, took_us, client, peer, ray, host, method, target, version, scheme, status, sent, *rest) = said
     zone, referer, agent, trace, tls_version, tls_cipher = rest
     second, us = divmod(ended_us, _US)
-    if len(target) > TEXT_OCTETS_MAX or target.translate(None, _PLAIN) or b"eyJ" in target:
-        target = _target(target[: TEXT_OCTETS_MAX + 1])
+    target = target[:TEXT_OCTETS_MAX]
+    if target.translate(None, _PLAIN) or b"eyJ" in target:
+        kept = _kept_target if len(target) <= KEPT_OCTETS_MAX else _kept_target.__wrapped__
+        target = kept(target)
     return (
         b"%b.%03dZ" % (_second(second), us // 1_000),
         ray,
-        client.encode(),
-        peer.encode(),
+        _json_kept(client.encode()),
+        _json_kept(peer.encode()),
         zone,
-        _name(host[:TEXT_OCTETS_MAX]),
-        _name(method[:TEXT_OCTETS_MAX]),
+        _json_kept(host),
+        _json_kept(method),
         target,
         version,
         scheme,
         b"%d" % status,
         b"%d" % sent,
         b"%d.%03d" % divmod(took_us, 1_000),
-        _referer(referer[:TEXT_OCTETS_MAX]) if referer else b"",
-        _agent(agent[:TEXT_OCTETS_MAX]),
+        _referer(referer) if referer else b"",
+        _json_kept(agent),
         _trace_id(trace) if trace else b"",
         tls_version,
         tls_cipher,
@@ -146,12 +150,17 @@ def _hidden_target(target: bytes) -> bytes:
 
 
 @lru_cache(KEPT_MAX)
-def _target(target: bytes) -> bytes:
+def _kept_target(target: bytes) -> bytes:
     return _json_text(_hidden_target(target))
 
 
-@lru_cache(KEPT_MAX)
 def _referer(referer: bytes) -> bytes:
+    kept = _kept_referer if len(referer) <= KEPT_OCTETS_MAX else _kept_referer.__wrapped__
+    return kept(referer)
+
+
+@lru_cache(KEPT_MAX)
+def _kept_referer(referer: bytes) -> bytes:
     return _json_text(masking.hidden(referer))
 
 
@@ -163,11 +172,15 @@ def _trace_id(trace: bytes) -> bytes:
 
 def _json_text(octets: bytes) -> bytes:
     """As JSON has it within quotes; controls as masks of events show them."""
-    shown = masking.shown(octets[:TEXT_OCTETS_MAX], 2 * TEXT_OCTETS_MAX)
-    return msgspec.json.encode(shown)[1:-1]
+    shown = masking.shown(octets[:TEXT_OCTETS_MAX], TEXT_OCTETS_MAX)
+    return msgspec.json.encode(shown[:TEXT_OCTETS_MAX])[1:-1]
 
 
-_name, _agent = lru_cache(KEPT_MAX)(_json_text), lru_cache(KEPT_MAX)(_json_text)
+def _json_kept(octets: bytes) -> bytes:
+    return _kept_text(octets) if len(octets) <= KEPT_OCTETS_MAX else _json_text(octets)
+
+
+_kept_text = lru_cache(4 * KEPT_MAX)(_json_text)
 
 
 def _common(said: Said) -> bytes:
@@ -177,22 +190,22 @@ def _common(said: Said) -> bytes:
 
 def _common_part(said: Said) -> bytes:
     return b'%b - - [%b] "%b" %d %b' % (
-        said.client.encode() or b"-",
+        _escaped(said.client.encode()).replace(b" ", b"") or b"-",
         _common_second(said.ended_us // _US),
-        _escaped(b"%b %b %b" % (said.method, _hidden_target(said.target), said.version)),
+        _escaped(b"%b %b %b" % (said.method, _hidden_target(said.target), said.version or b"-")),
         said.status,
         b"%d" % said.sent if said.sent else b"-",
     )
 
 
 def _combined(said: Said) -> bytes:
-    referer = _escaped(masking.hidden(said.referer[:TEXT_OCTETS_MAX]))
+    referer = _escaped(masking.hidden(said.referer))
     return b'%b "%b" "%b"\n' % (_common_part(said), referer or b"-", _escaped(said.agent) or b"-")
 
 
 def _escaped(octets: bytes) -> bytes:
     """As nginx and Apache do: no quote, no line end and no control of a terminal leaves the field."""
-    octets = octets[:TEXT_OCTETS_MAX]
+    octets = octets[: TEXT_OCTETS_MAX + 64]  # a target with its method and version
     if not octets.translate(None, _CLEAN):
         return octets
     return b"".join(_ESCAPES.get(octet) or bytes((octet,)) for octet in octets)

@@ -3,8 +3,8 @@
 Owns  samples and zones; what waits and how much may; lines that are dropped, and their count.
 Not   a line (`lines`), where it goes (`sinks`).
 
-No request waits for its line. A thread writes them, in batches; what nobody takes is kept up to
-PENDING_MAX lines, and then the newest are dropped and counted.
+No request waits for its line. A thread makes and writes them, in batches; what nobody takes is kept up to
+PENDING_MAX lines and PENDING_BYTES, and then the newest are dropped and counted.
 """
 
 import threading
@@ -14,12 +14,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
-from edgestead.edge.access.lines import Line, Said, of_exchange
-from edgestead.edge.access.sinks import Sink
+from edgestead.edge.access.lines import SAID_BYTES, TEXT_OCTETS_MAX, Line, Said, of_exchange
+from edgestead.edge.access.sinks import Partly, Sink
 from edgestead.edge.exchanges.exchange import Exchange
 
-PENDING_MAX = 20_000  # lines: a few seconds of one busy process, about 8 MB, and 120 at the worst
-BATCH_MAX = 2_000  # lines in one write: under a megabyte
+PENDING_MAX = 20_000  # lines: a few seconds of one busy process
+PENDING_BYTES_MAX = 16 << 20  # of what is said of them
+BATCH_MAX = 500  # lines in one write: a quarter of a megabyte
+SLOW_SECONDS = 10.0  # of one write, from which on it is told
 GATHER_SECONDS = 0.25  # lines of this time are written together
 AGAIN_SECONDS = 1.0  # before the next try where nobody took the last
 END_SECONDS_MAX = 2.0  # for what waits when the server ends
@@ -56,7 +58,10 @@ class AccessLog:
         self._sample, self._zones = sample, zones
         self._failed, self._now_us, self._pending_max = failed, now_us, pending_max
         self._count = 0
-        self._pending: deque[bytes] = deque()  # the loop appends, the thread takes: each in one step
+        self._pending: deque[Said] = deque()  # the loop appends, the thread takes: each in one step
+        self._added_bytes = self._taken_bytes = 0  # ever; the one is the loop's, the other the thread's
+        self._writes_since = 0.0
+        self._is_slow = False
         self._written = 0  # by the thread, not told to the counts yet
         self._lock = threading.Lock()
         self._wake, self._ending = threading.Event(), threading.Event()
@@ -70,12 +75,13 @@ class AccessLog:
                 self._add(of_exchange(exchange, status, sent, self._now_us()))
 
     def refused(
-        self, client: str, ray: bytes, status: int, method: bytes, host: bytes, target: bytes
+        self, client: str, ray: bytes, status: int, method: bytes, host: bytes, target: bytes, sent: int = 0
     ) -> None:
         """A request without an exchange: it could not be read, or nothing is proxied under its name."""
         if not self._zones and self._is_sampled():
             now_us = self._now_us()
-            self._add(Said(now_us, 0, client, client, ray, host, method, target, b"", b"", status, 0))
+            strange = (host[:255], method[:32], target[:TEXT_OCTETS_MAX])
+            self._add(Said(now_us, 0, client, client, ray, *strange, b"", b"", status, sent))
 
     def close(self) -> None:
         """Write what waits, for a moment, and end."""
@@ -83,6 +89,8 @@ class AccessLog:
         self._wake.set()
         self._thread.join(END_SECONDS_MAX + 1)
         self.count()
+        if self._pending:
+            self._counts.dropped(len(self._pending))
 
     def count(self) -> None:
         """Tell the counts what the thread has written."""
@@ -90,6 +98,10 @@ class AccessLog:
             written, self._written = self._written, 0
         if written:
             self._counts.written(written)
+        since = self._writes_since
+        if since and not self._is_slow and time.monotonic() - since > SLOW_SECONDS:
+            self._failed(f"one write takes longer than {SLOW_SECONDS:g} s")
+        self._is_slow = since > 0 and time.monotonic() - since > SLOW_SECONDS
 
     def _is_sampled(self) -> bool:
         """The first of every so many."""
@@ -97,10 +109,13 @@ class AccessLog:
         return self._sample == 1 or self._count % self._sample == 1
 
     def _add(self, said: Said) -> None:
-        if len(self._pending) >= self._pending_max:
+        octets = _bytes_of(said)
+        held = self._added_bytes - self._taken_bytes + octets
+        if len(self._pending) >= self._pending_max or held > PENDING_BYTES_MAX:
             self._counts.dropped(1)
             return
-        self._pending.append(self._write_line(said))
+        self._added_bytes += octets
+        self._pending.append(said)
         if not self._wake.is_set():
             self._wake.set()
 
@@ -124,18 +139,31 @@ class AccessLog:
     def _write_pending(self) -> str:
         """Why it did not work, or nothing. What was not written waits for the next try."""
         while batch := self._batch():
+            self._writes_since = time.monotonic()
             try:
-                self._sink.write(b"".join(batch))
+                self._sink.write(b"".join(map(self._write_line, batch)))
             except OSError as error:
-                self._pending.extendleft(reversed(batch))
+                taken = error.lines if isinstance(error, Partly) else 0
+                self._took(batch[:taken])
+                self._pending.extendleft(reversed(batch[taken:]))
                 return error.strerror or str(error)
-            with self._lock:
-                self._written += len(batch)
+            finally:
+                self._writes_since = 0.0
+            self._took(batch)
         return ""
 
-    def _batch(self) -> list[bytes]:
-        batch: list[bytes] = []
+    def _took(self, batch: list[Said]) -> None:
+        self._taken_bytes += sum(map(_bytes_of, batch))
+        with self._lock:
+            self._written += len(batch)
+
+    def _batch(self) -> list[Said]:
+        batch: list[Said] = []
         with suppress(IndexError):
             while len(batch) < BATCH_MAX:
                 batch.append(self._pending.popleft())
         return batch
+
+
+def _bytes_of(said: Said) -> int:
+    return SAID_BYTES + len(said.target) + len(said.referer) + len(said.agent)

@@ -4,19 +4,31 @@ Owns  appending and rotating, connecting, sending; each on the log's thread, wit
 Not   what a line is (`lines`), what becomes of lines that nobody takes (`log`).
 """
 
+import errno
 import fcntl
 import http.client
 import os
 import socket
 import ssl
-from collections.abc import Iterator
+import stat
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Protocol
 from urllib.parse import urlsplit
 
 SECONDS_MAX = 5.0  # that a socket or a server has, for each piece
+POST_SECONDS_MAX = 15.0  # for a batch: who answers by the octet is cut
 ANSWER_OCTETS_MAX = 64 * 1024  # of a server's, which says nothing that is needed
-_OPEN = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+_OPEN = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+class Partly(OSError):
+    """A failure behind so many whole lines, which are not to be written again."""
+
+    def __init__(self, error: OSError, lines: int) -> None:
+        super().__init__(*error.args)
+        self.lines = lines
 
 
 class Sink(Protocol):
@@ -27,6 +39,18 @@ class Sink(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+def _write_all(content: bytes, write: Callable[[memoryview], int], torn: Callable[[], None]) -> None:
+    """Raises Partly; `torn` is told when that is in the middle of a line."""
+    view, at = memoryview(content), 0
+    try:
+        while at < len(content):
+            at += write(view[at:])
+    except OSError as error:
+        if at and content[at - 1 : at] != b"\n":
+            torn()
+        raise Partly(error, content.count(b"\n", 0, at)) from None
 
 
 class FileSink:
@@ -47,11 +71,14 @@ class FileSink:
             self._open()
         if os.fstat(self._fd).st_size >= self._octets_max:
             self._rotate()
-        view = memoryview(b"\n" + content if self._is_torn else content)
+        if self._is_torn:
+            os.write(self._fd, b"\n")
+            self._is_torn = False
+        fd = self._fd
+        _write_all(content, lambda view: os.write(fd, view), self._tear)
+
+    def _tear(self) -> None:
         self._is_torn = True
-        while view:
-            view = view[os.write(self._fd, view) :]
-        self._is_torn = False
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -60,7 +87,11 @@ class FileSink:
 
     def _open(self) -> None:
         self.close()
-        self._fd = os.open(self._name, _OPEN, 0o640, dir_fd=self._folder_fd)
+        fd = os.open(self._name, _OPEN, 0o640, dir_fd=self._folder_fd)
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise OSError(errno.EINVAL, "the access log's file is none")
+        self._fd = fd
 
     def _is_there(self) -> bool:
         with suppress(FileNotFoundError):
@@ -111,7 +142,7 @@ class SocketSink:
                 self._socket = socket.socket(socket.AF_UNIX)
                 self._socket.settimeout(SECONDS_MAX)
                 self._socket.connect(self._path)
-            self._socket.sendall(content)
+            _write_all(content, self._socket.send, lambda: None)
         except OSError:
             self.close()
             raise
@@ -138,6 +169,22 @@ class HttpSink:
             raise OSError(str(error) or type(error).__name__) from None
 
     def _post(self, content: bytes) -> None:
+        """Each read has SECONDS_MAX, and all of it POST_SECONDS_MAX."""
+        late = threading.Timer(POST_SECONDS_MAX, self._cut)
+        late.daemon = True
+        late.start()
+        try:
+            self._exchange(content)
+        finally:
+            late.cancel()
+
+    def _cut(self) -> None:
+        sock = None if self._connection is None else self._connection.sock
+        if sock is not None:
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+
+    def _exchange(self, content: bytes) -> None:
         parts = self._parts
         if self._connection is None:
             assert parts.hostname is not None

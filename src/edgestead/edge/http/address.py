@@ -112,6 +112,8 @@ class Addresses:
         """The last address of the chain that no trusted proxy has; what is no address ends the search."""
         client = peer
         for entry in reversed(forwarded.split(b",")):
+            if b"%" in entry:  # a scope may be any text, and is of no use to anybody elsewhere
+                break
             try:
                 address = plain(str(ip_address(entry.strip().decode("ascii"))))
             except ValueError:

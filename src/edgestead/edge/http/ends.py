@@ -109,7 +109,8 @@ class Ends(msgspec.Struct, eq=False):
         self.client.answer(response, drained=self.body is _ENDED)
         if self.worker.access is not None:
             assert isinstance(response.body, bytes)
-            self.sent_bytes = len(response.body)
+            bodyless = self.exchange.method == b"HEAD" or response.status in answers.NO_BODY
+            self.sent_bytes = 0 if bodyless else len(response.body)
             self._note(response.status)
 
     def _note(self, status: int) -> None:

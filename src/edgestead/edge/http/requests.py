@@ -120,7 +120,10 @@ def refusal(
     host = next((value for name, value in headers if name == b"host"), b"")
     edge.tools.observer.refused(caller.peer, ray, status, reason, method, host, target)
     edge.count(status)
-    if edge.access is not None:
-        edge.access.refused(caller.peer, ray, status, method, host, target)
     accept = next((value for name, value in headers if name == b"accept"), None)
-    return pages.page(status, f"The request was refused: {reason}.", ray=ray, accept=accept), ray
+    page = pages.page(status, f"The request was refused: {reason}.", ray=ray, accept=accept)
+    if edge.access is not None:
+        assert isinstance(page.body, bytes)
+        sent = 0 if method == b"HEAD" else len(page.body)
+        edge.access.refused(caller.peer, ray, status, method, host, target, sent)
+    return page, ray
