@@ -258,6 +258,35 @@ def test_ids_sort_by_time_even_when_the_clock_goes_back(open_log, folder, clock)
     assert [event.path for event in found(folder)] == ["/two", "/one"]
 
 
+def test_a_new_life_with_a_clock_that_was_set_back_goes_on_after_the_last_event(open_log, folder, clock):
+    """With the rate of its own clock: every event is written, and found in order."""
+    for path in ("/one", "/two"):
+        log = open_log(octets_max=1, files_max=9)
+        log.decided(ask(path), BLOCK)
+        log.close()
+    clock.us -= 3_600_000_000
+    log = open_log(octets_max=1, files_max=9, per_second_max=2)
+    for number in range(6):
+        log.decided(ask(f"/{number}"), BLOCK)
+        clock.us += 500_000
+    log.close()
+
+    assert [event.path for event in found(folder)] == ["/5", "/4", "/3", "/2", "/1", "/0", "/two", "/one"]
+
+
+def test_the_open_file_stays_whatever_its_name_says(tmp_path):
+    for number in range(5):
+        (tmp_path / f"edge-0-{number:032x}.jsonl").write_bytes(b"x\n")
+    folder_fd = os.open(tmp_path, os.O_RDONLY)
+    files = EventFiles(folder_fd, 0, octets_max=1, files_max=3)
+    files.write([b"{}"], "-")
+    files.close()
+    os.close(folder_fd)
+
+    assert (tmp_path / "edge-0--.jsonl").exists()
+    assert len(list(tmp_path.iterdir())) == 3
+
+
 @pytest.fixture
 def many(open_log, folder, clock):
     """Twelve events of three workers in turns, a second apart, in several files."""

@@ -28,6 +28,7 @@ CONTRIBUTIONS_MAX = 50  # of one event: more rules than any request of good will
 GATHER_SECONDS = 0.05  # events of this time are written together
 
 _US = 1_000_000
+_TAIL_OCTETS = 1 << 20  # of a file: more than its longest line
 _AGENT_OCTETS_MAX = 512
 _HOST_OCTETS_MAX = 255
 _METHOD_OCTETS_MAX = 32
@@ -102,8 +103,29 @@ class EventFiles:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
         self._fd = os.open(name, flags, 0o600, dir_fd=self._folder_fd)
         self._octets = os.fstat(self._fd).st_size
-        for old in self._names()[: -self._files_max]:
+        others = [one for one in self._names() if one != name]  # never the open one, whatever the clock says
+        for old in others[: max(0, len(others) + 1 - self._files_max)]:
             os.unlink(old, dir_fd=self._folder_fd)
+
+    def last_us(self) -> int:
+        """The time of the newest event of an earlier life, 0 without one."""
+        try:
+            names = self._names()
+            ids = [names[-1].removeprefix(self._prefix).removesuffix(events.SUFFIX), self._last_id(names[-1])]
+        except (OSError, IndexError):
+            return 0
+        return max(events.time_us_of(id_) for id_ in ids)
+
+    def _last_id(self, name: str) -> str:
+        """Of the last line that begins in the file's end, which may be torn."""
+        descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=self._folder_fd)
+        try:
+            start = max(0, os.fstat(descriptor).st_size - _TAIL_OCTETS)
+            lines = os.pread(descriptor, _TAIL_OCTETS, start).split(b"\n")
+        finally:
+            os.close(descriptor)
+        ids = [events.id_of_line(line) for line in reversed(lines)]
+        return next(filter(None, ids), "")
 
     def _names(self) -> list[str]:
         return sorted(name for name in os.listdir(self._folder_fd) if name.startswith(self._prefix))
@@ -131,7 +153,8 @@ class EventLog:
         self._now_us = now_us
         self._per_second_max = per_second_max
         self._count = 0
-        self._last_us = 0
+        earlier_us = files.last_us()
+        self._last_us = earlier_us + 1 if earlier_us else 0  # the count begins anew
         self._second = 0
         self._in_second = 0
         self._redirects = 0  # of them
@@ -204,8 +227,9 @@ class EventLog:
 
     def _admitted(self, action: str) -> int | None:
         """The time of an event that is kept; None for one that is dropped."""
-        now_us = max(self._last_us, self._now_us())  # ids never go back, even when the clock does
-        second = now_us // _US
+        clock_us = self._now_us()
+        now_us = max(self._last_us, clock_us)  # ids never go back, even when the clock does
+        second = clock_us // _US  # which goes on meanwhile
         if second != self._second:
             self._second, self._in_second, self._redirects = second, 0, 0
         self._redirects += action == "redirect"

@@ -88,6 +88,17 @@ def event_id(time_us: int, worker: int, count: int) -> str:
     return f"{time_us:0{_TIME_DIGITS}x}{worker:0{_WORKER_DIGITS}x}{count & _COUNT:0{_COUNT_DIGITS}x}"
 
 
+def id_of_line(line: bytes) -> str:
+    """Of a line of a file, torn or not; "" where it has none."""
+    id_ = line[len(LINE_START) : len(LINE_START) + ID_DIGITS].decode("ascii", "replace")
+    return id_ if line.startswith(LINE_START) and is_event_id(id_) else ""
+
+
+def time_us_of(id_: str) -> int:
+    """Microseconds; 0 of what is no id."""
+    return int(id_[:_TIME_DIGITS], 16) if is_event_id(id_) else 0
+
+
 def time_of(id_: str) -> str:
     """When an event occurred, from its id."""
     return six_digits(int(id_[:_TIME_DIGITS], 16))
