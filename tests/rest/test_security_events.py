@@ -107,7 +107,8 @@ def test_a_zone_without_events_has_an_empty_list_and_an_unknown_one_is_refused(a
 @AT_NEWEST
 @pytest.mark.parametrize(("query", "expected"), FILTERS)
 def test_filters_choose_the_same_where_the_files_are_known(api, zone_id, written, query, expected):
-    assert api.app.context.event_index.follow(api.events_folder)
+    context = api.app.context
+    assert context.event_index.follow(api.events_folder, context.now_us())
 
     assert paths(get(api, zone_id, f"?{query}")) == expected
 
@@ -125,6 +126,7 @@ def test_what_the_managed_rules_scored_is_told_by_kinds(api, zone_id):
     for number in range(3):
         exchange = ask(f"/path/{number}")
         exchange.zone = type(exchange.zone)(zone_id, b"example.com", "a" * 32, "free", {})
+        exchange.ray = b"ray-%d" % number
         decision = Decision(
             "http_request_firewall_managed", "block", 403, score=8, threshold=5, contributions=scores
         )

@@ -1,5 +1,6 @@
 """What is known of files of events: which parts a search reads, and the last day by rule and by scores."""
 
+import os
 import random
 
 import pytest
@@ -50,8 +51,8 @@ def write(folder, worker, *lines):
     return path
 
 
-def follow(index, folder):
-    while not index.follow(folder):
+def follow(index, folder, now_us=NOW_US):
+    while not index.follow(folder, now_us):
         pass
     return index
 
@@ -95,7 +96,7 @@ def test_following_goes_on_in_parts(tmp_path, monkeypatch, at_once):
     write(tmp_path, 0, *((HOUR_US - number, {}) for number in range(7)))
     index = EventIndex()
 
-    assert index.follow(tmp_path) is (at_once > 7)
+    assert index.follow(tmp_path, NOW_US) is (at_once > 7)
     assert index.rules_of(ZONE, NOW_US).complete is (at_once > 7)
     assert rules(follow(index, tmp_path)) == {"r1": 7}
 
@@ -174,6 +175,83 @@ def test_scores_of_files_that_are_gone_leave_room_for_others(tmp_path, monkeypat
     assert found.uncounted == 0
 
 
+def test_hours_that_left_the_day_take_no_room_from_those_that_are_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(event_index, "KINDS_MAX", 3)
+    monkeypatch.setattr(event_index, "ROWS_MAX", 3)
+    days = [(day * HOURS * HOUR_US, scored(403, 5, a=5) | {"rule": "a"}) for day in range(30, 0, -1)]
+    write(
+        tmp_path, 0, *days, *((9 - n, scored(403, 5, **{f"s{n}": 5}) | {"rule": f"r{n}"}) for n in range(5))
+    )
+
+    index = follow(EventIndex(), tmp_path)
+
+    held = index.kinds_of(ZONE, NOW_US)
+    assert (sum(one.count for one in held.kinds), held.uncounted, held.complete) == (3, 2, True)
+    counted = index.rules_of(ZONE, NOW_US)
+    assert (counted.rules, counted.complete) == ({"r0": 1, "r1": 1, "r2": 1}, False)
+    later = NOW_US + HOURS * HOUR_US
+    write(
+        tmp_path, 1, *((9 - n - HOURS * HOUR_US, scored(403, 5, c=n) | {"rule": f"c{n}"}) for n in range(3))
+    )
+    follow(index, tmp_path, later)
+    held = index.kinds_of(ZONE, later)
+    assert (sum(one.count for one in held.kinds), held.uncounted, held.complete) == (3, 0, True)
+    assert (len(index.rules_of(ZONE, later).rules), index.rules_of(ZONE, later).complete) == (3, True)
+
+
+def test_a_clock_that_goes_back_has_all_of_its_day_counted_again(tmp_path):
+    many(tmp_path)
+    write(tmp_path, 1, (2 * HOUR_US, scored(403, 5, a=5)))
+    index = follow(EventIndex(), tmp_path)
+    before = rules(index)
+    far = NOW_US + 3 * HOURS * HOUR_US
+    assert follow(index, tmp_path, far).rules_of(ZONE, far).rules == {}
+    assert not index.rules_of(ZONE, NOW_US).complete
+
+    follow(index, tmp_path)
+
+    assert (rules(index), index.rules_of(ZONE, NOW_US).complete) == (before, True)
+    assert len(index.kinds_of(ZONE, NOW_US).kinds) == 1
+
+
+def test_a_file_that_still_grows_is_followed_whatever_its_name_says(tmp_path):
+    """A clock was set back: what is written to now has the older name."""
+    write(tmp_path, 0, (1, {"rule": "newer"}))
+    path = write(tmp_path, 0, (9, {"rule": "older"}))
+    index = follow(EventIndex(), tmp_path)
+    os.utime(path, ns=(1, 1))
+    follow(index, tmp_path)
+    with path.open("ab") as stream:
+        stream.write(event(model.event_id(NOW_US - 8, 0, 7), "later") + b"\n")
+    os.utime(path, ns=(1, 1))
+
+    assert rules(follow(index, tmp_path)) == {"newer": 1, "older": 1, "later": 1}
+    assert len(found(tmp_path, {"rule_id": "later"}, index, descending=True)) == 1
+
+
+def test_a_request_is_of_one_kind_whatever_was_decided_on_the_way(tmp_path):
+    same = {"ray_id": "same", "path": "/same"}
+    write(
+        tmp_path,
+        0,
+        (9, scored(0, 5, a=5) | {"path": "/before"}),
+        (8, scored(0, 1, a=5) | same),
+        (7, scored(403, 5, a=5) | same),
+        (6, scored(0, 5, b=1) | {"ray_id": "again"}),
+        (5, scored(0, 5, b=1, c=2) | {"ray_id": "again"}),
+        (4, scored(415, 5) | {"action": "refuse", "reason": "content-encoding"}),
+        (3, scored(0, 5) | {"action": "log", "reason": "content-encoding"}),
+    )
+
+    kinds = follow(EventIndex(), tmp_path).kinds_of(ZONE, NOW_US).kinds
+
+    assert sorted((one.count, one.stopped, len(one.scores), one.newest.path) for one in kinds) == [
+        (1, False, 1, "/before"),
+        (1, False, 2, "/"),
+        (1, True, 1, "/same"),
+    ]
+
+
 def many(folder):
     """Three files, of which two are full; what each line has, in order of time."""
     seeded = random.Random(7)
@@ -232,12 +310,12 @@ def test_a_search_finds_all_and_only_what_fits(tmp_path, monkeypatch, wanted, st
     index = EventIndex()
     if state == "half":
         for _ in range(9):
-            index.follow(tmp_path)
+            index.follow(tmp_path, NOW_US)
     elif state != "fresh":
         follow(index, tmp_path)
     if state == "restarted":
         index = EventIndex()
-        index.follow(tmp_path)
+        index.follow(tmp_path, NOW_US)
 
     answer = found(tmp_path, wanted, index, descending=descending)
 
@@ -273,14 +351,19 @@ def test_what_is_known_of_a_full_file_outlives_a_restart_and_is_made_again_where
     (kept,) = tmp_path.glob("index-*")
     assert kept.stat().st_mode & 0o777 == 0o600
     monkeypatch.setattr(event_index, "lines_from", lambda path, start: pytest.fail(str(path)))
-    loaded = event_index._loaded(events.files_of(tmp_path)["0"][0])
+    loaded = event_index._loaded(events.files_of(tmp_path)["0"][0], NOW_US // HOUR_US)
     assert loaded is not None
     monkeypatch.undo()
 
-    for wrong in (b"", b"x" * 99, kept.read_bytes()[:-9], bytes(500)):
+    whole = kept.read_bytes()
+    marks = whole.index(loaded.blocks[0].marks)
+    flipped = whole[:marks] + bytes([whole[marks] ^ 1]) + whole[marks + 1 :]
+    for wrong in (b"", b"x" * 99, whole[:-9], bytes(500), flipped):
         kept.write_bytes(wrong)
         assert rules(follow(EventIndex(), tmp_path)) == before
-        assert event_index._loaded(events.files_of(tmp_path)["0"][0]) == loaded, "it is there again"
+        assert event_index._loaded(events.files_of(tmp_path)["0"][0], NOW_US // HOUR_US) == loaded, (
+            "it is there again"
+        )
     (tmp_path / "index-9-none").write_bytes(b"")
     events.files_of(tmp_path)["0"][0].unlink()
     follow(EventIndex(), tmp_path)

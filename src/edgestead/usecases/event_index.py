@@ -11,18 +11,21 @@ Not   searching (`usecases.events`); who may know.
 
 Marks are a Bloom filter: a block that has not all bits of a value holds no line with it, and is not read. An
 index that is damaged, or of another form, is made again from its file.
+
+Only what is of the last day is counted: an hour that leaves it gives its room back. When the clock goes back
+to an hour that was given up, everything is counted again.
 """
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
-from edgestead.model.events import event_id, time_of
-from edgestead.usecases.events import ID_OCTETS, Span, files_of, lines_from
+from edgestead.model.events import event_id, is_event_id, time_of
+from edgestead.usecases.events import Span, files_of, lines_from
 
 HOUR_US: Final = 3_600_000_000
 HOURS: Final = 24
@@ -30,7 +33,7 @@ BLOCK_LINES: Final = 1_000
 LINES_AT_ONCE: Final = BLOCK_LINES  # of one step: about ten milliseconds
 MARKS_BITS: Final = 1 << 16  # of a block: 8 KiB, with all values of 1,000 lines apart a fiftieth is wrong
 BLOCKS_MAX: Final = 8_192  # with marks: 64 MiB, of eight million events. Others are read by every search
-ROWS_MAX: Final = 200_000  # of hours, zones and rules: about 40 MiB. What comes beyond is not counted
+ROWS_MAX: Final = 200_000  # of hours, zones and rules: about 40 MiB. With more the counts are not complete
 KINDS_MAX: Final = 20_000  # of hours, zones and scores: about 30 MiB. What comes beyond is counted alone
 KINDS_SHOWN_MAX: Final = 1_000  # of one answer, the most frequent
 PATH_CHARACTERS_MAX: Final = 256  # of a kind's newest request
@@ -40,8 +43,10 @@ MARKED: Final = (
     *("ruleset_id", "rule_id", "client", "method", "host"),
 )
 _HASHES: Final = 4  # bits of a value: two octets each
-_FORM: Final = 1  # of an index's file; another one is made again
+_FORM: Final = 2  # of an index's file; another one is made again
 _INDEX_OCTETS_MAX: Final = 64 << 20  # of an index's file: more than one of a file that is full
+_CHECK_OCTETS: Final = 16  # at the end of an index's file
+_RAYS_MAX: Final = 1_000  # of a file, the newest: whose request may be decided on again
 _MANAGED: Final = "http_request_firewall_managed"
 
 
@@ -75,6 +80,7 @@ class _Line(Newest, frozen=True, kw_only=True):
     status: int
     ruleset_id: str | None
     rule_id: str | None
+    reason: str = ""
     contributions: tuple[Scored, ...] = ()
 
 
@@ -84,7 +90,7 @@ _decode = msgspec.json.Decoder(_Line).decode
 class Counted(msgspec.Struct, frozen=True):
     """Events since a time, by rule, and by ruleset for those of executed rules.
 
-    Not `complete`: events of the last day are still being counted.
+    Not `complete`: events of the last day are still being counted, or have more rules than there is room for.
     """
 
     since: str
@@ -94,7 +100,10 @@ class Counted(msgspec.Struct, frozen=True):
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """Requests that the same managed rules gave the same scores. `stopped`: the edge answered them itself."""
+    """Requests that the same managed rules gave the same scores. `stopped`: the edge answered them itself.
+
+    One that could not be inspected is none. Of several decisions about one request the last one counts.
+    """
 
     count: int
     stopped: bool
@@ -123,6 +132,8 @@ class _Block(msgspec.Struct, array_like=True, gc=False):
 
 Row = tuple[int, str, str]  # hour, ruleset, rule
 KindKey = tuple[int, bool, int]  # hour, whether it was stopped, `id` of its scores
+K = TypeVar("K", Row, KindKey)
+V = TypeVar("V")
 
 
 class _Tally(msgspec.Struct, array_like=True, gc=False):
@@ -133,6 +144,16 @@ class _Tally(msgspec.Struct, array_like=True, gc=False):
     scores: tuple[Scored, ...]
     count: int
     newest: Newest
+
+
+class _Placed(NamedTuple):
+    """Where a request was counted, and what was the newest there before. `key` None: beyond."""
+
+    zone: str
+    hour: int
+    key: KindKey | None
+    id: str
+    before: Newest | None
 
 
 class _Sum(msgspec.Struct, gc=False):
@@ -148,25 +169,38 @@ class _Sum(msgspec.Struct, gc=False):
         if more.newest.id > self.newest.id:
             self.newest = more.newest
 
+    def take(self, hour: int, id_: str, before: Newest | None) -> None:
+        """One of an hour was of another kind."""
+        self.hours[hour] -= 1
+        if self.newest.id == id_ and before is not None:
+            self.newest = before
+
 
 class _File(msgspec.Struct, array_like=True):
-    """What is known of a file's first `octets`. By zone: events of rules, kinds of scores, those beyond."""
+    """What is known of a file's first `octets`, counted from hour `first` on.
+
+    By zone: events of rules, kinds of scores, and by hour those beyond.
+    """
 
     form: int = _FORM
     octets: int = 0
+    first: int = 0
     blocks: list[_Block] = []
     rules: dict[str, list[tuple[Row, int]]] = {}
     kinds: dict[str, list[_Tally]] = {}
-    beyond: dict[str, int] = {}
+    beyond: dict[str, dict[int, int]] = {}
+    rows_beyond: dict[str, int] = {}
 
 
 class Room:
     """What all files may hold together. The same scores are one object, and found by what it is.
 
     `sums` are the tallies of all files by zone: a page asks for kinds more often than a file is forgotten.
+    Nothing is counted of hours before `first`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, first: int = 0) -> None:
+        self.first = first
         self.blocks, self.rows, self.kinds = BLOCKS_MAX, ROWS_MAX, KINDS_MAX
         self.sums: dict[str, dict[tuple[bool, int], _Sum]] = {}
         self._scored: dict[Scored, Scored] = {}
@@ -180,15 +214,21 @@ class Room:
             self._scores[found] = found
         return found
 
-    def add(self, zone: str, more: _Tally) -> None:
-        """Its scores are one of ours."""
+    def add(self, zone: str, more: _Tally) -> Newest | None:
+        """Its scores are one of ours. Returns what was the newest of the kind."""
         sums = self.sums.setdefault(zone, {})
         key = (more.stopped, id(more.scores))
         found = sums.get(key)
         if found is None:
             sums[key] = _Sum(more.stopped, more.scores, more.newest, {more.hour: more.count})
-        else:
-            found.add(more)
+            return None
+        before = found.newest
+        found.add(more)
+        return before
+
+    def take(self, placed: _Placed, tally: _Tally) -> None:
+        """One of a tally less."""
+        self.sums[placed.zone][tally.stopped, id(tally.scores)].take(placed.hour, placed.id, placed.before)
 
     def keep_scores(self, used: set[int]) -> None:
         """Forget those that no kind has any more."""
@@ -205,7 +245,9 @@ class Followed:
         self.octets, self.blocks = known.octets, known.blocks
         self.rules = {zone: dict(rows) for zone, rows in known.rules.items()}
         self.kinds: dict[str, dict[KindKey, _Tally]] = {}
-        self.beyond = known.beyond
+        self.beyond = {zone: dict(hours) for zone, hours in known.beyond.items()}
+        self.rows_beyond = dict(known.rows_beyond)  # by zone the newest hour that has some
+        self._rays: dict[str, _Placed] = {}
         self.is_kept = bool(known.octets)
         self._open: dict[str, set[object]] = {}
         self._lines = 0  # of the block that is open
@@ -214,6 +256,22 @@ class Followed:
         for zone, tallies in known.kinds.items():
             for one in tallies:
                 self._tally(zone, one.hour, one.stopped, one)
+        self.forget_hours()
+
+    def forget_hours(self) -> None:
+        """Those that left the day give their room back."""
+        first = self._room.first
+        rows, kinds = sum(map(len, self.rules.values())), sum(map(len, self.kinds.values()))
+        self.rules = _filled({zone: _since(first, held) for zone, held in self.rules.items()})
+        self.kinds = _filled({zone: _since(first, held) for zone, held in self.kinds.items()})
+        self.beyond = {
+            zone: {hour: count for hour, count in hours.items() if hour >= first}
+            for zone, hours in self.beyond.items()
+        }
+        self.rows_beyond = {zone: hour for zone, hour in self.rows_beyond.items() if hour >= first}
+        self._rays = {ray: placed for ray, placed in self._rays.items() if placed.hour >= first}
+        self._room.rows += rows - sum(map(len, self.rules.values()))
+        self._room.kinds += kinds - sum(map(len, self.kinds.values()))
 
     def forget(self) -> None:
         self._room.blocks += len(self.blocks)
@@ -243,7 +301,7 @@ class Followed:
             found = _decode(line)
         except msgspec.MsgspecError:
             found = None  # torn or damaged
-        if found is not None and len(found.id) == ID_OCTETS:
+        if found is not None and is_event_id(found.id):
             block.first = min(block.first, found.id) if block.first else found.id
             block.last = max(block.last, found.id)
             self._mark(found)
@@ -270,6 +328,8 @@ class Followed:
         if line.zone_id is None:
             return
         hour = int(line.id[:16], 16) // HOUR_US
+        if hour < self._room.first:
+            return
         if line.rule_id is not None:
             row = (hour, line.ruleset_id or "", line.rule_id)
             rows = self.rules.setdefault(line.zone_id, {})
@@ -278,29 +338,56 @@ class Followed:
             elif self._room.rows > 0:
                 self._room.rows -= 1
                 rows[row] = 1
-        if line.phase == _MANAGED and line.score is not None:
+            else:
+                self.rows_beyond[line.zone_id] = max(hour, self.rows_beyond.get(line.zone_id, 0))
+        if line.phase == _MANAGED and line.score is not None and not line.reason:
+            self._take(line.ray_id)
             about = {name: getattr(line, name) for name in Newest.__struct_fields__}
             newest = Newest(**about | {"path": line.path[:PATH_CHARACTERS_MAX]})
             is_stopped = line.status != 0
-            self._tally(
-                line.zone_id, hour, is_stopped, _Tally(hour, is_stopped, line.contributions, 1, newest)
-            )
+            tally = _Tally(hour, is_stopped, line.contributions, 1, newest)
+            placed = self._tally(line.zone_id, hour, is_stopped, tally)
+            if line.ray_id:
+                self._rays[line.ray_id] = placed
+                if len(self._rays) > _RAYS_MAX:
+                    del self._rays[next(iter(self._rays))]
 
-    def _tally(self, zone: str, hour: int, is_stopped: bool, more: _Tally) -> None:
+    def _take(self, ray: str) -> None:
+        """A request is decided on again: by a rule after one that only logs, or with its later parts."""
+        placed = self._rays.pop(ray, None)
+        if placed is None:
+            return
+        if placed.key is None:
+            self.beyond[placed.zone][placed.hour] -= 1
+            return
+        kinds = self.kinds[placed.zone]
+        tally = kinds[placed.key]
+        self._room.take(placed, tally)
+        tally.count -= 1
+        if not tally.count:
+            del kinds[placed.key]
+            self._room.kinds += 1
+        elif tally.newest.id == placed.id and placed.before is not None:
+            tally.newest = placed.before
+
+    def _tally(self, zone: str, hour: int, is_stopped: bool, more: _Tally) -> _Placed:
         scores = self._room.one_of(more.scores)
         kinds = self.kinds.setdefault(zone, {})
         key = (hour, is_stopped, id(scores))
         if scores is None or (key not in kinds and self._room.kinds <= 0):
-            self.beyond[zone] = self.beyond.get(zone, 0) + more.count
-            return
+            hours = self.beyond.setdefault(zone, {})
+            hours[hour] = hours.get(hour, 0) + more.count
+            return _Placed(zone, hour, None, more.newest.id, None)
         more.scores = scores
-        self._room.add(zone, more)
+        before = self._room.add(zone, more)
         if key in kinds:
+            before = kinds[key].newest
             kinds[key].count += more.count
             kinds[key].newest = more.newest
         else:
             self._room.kinds -= 1
             kinds[key] = more
+        return _Placed(zone, hour, key, more.newest.id, before)
 
     def _may_have(self, block: _Block, one: "_Value") -> bool:
         if self._lines and block is self.blocks[-1]:
@@ -310,7 +397,10 @@ class Followed:
     def encoded(self) -> bytes:
         rules = {zone: list(rows.items()) for zone, rows in self.rules.items()}
         kinds = {zone: list(rows.values()) for zone, rows in self.kinds.items()}
-        return msgspec.msgpack.encode(_File(_FORM, self.octets, self.blocks, rules, kinds, self.beyond))
+        known = _File(
+            _FORM, self.octets, self._room.first, self.blocks, rules, kinds, self.beyond, self.rows_beyond
+        )
+        return msgspec.msgpack.encode(known)
 
     def spans(self, wanted: Sequence["_Value"], low: str, high: str) -> Iterator[Span]:
         """Parts of the file that may hold lines with all wanted values and low <= id < high, in order."""
@@ -329,8 +419,9 @@ class EventIndex:
         self._room = Room()
         self._complete = False
 
-    def follow(self, folder: Path | None) -> bool:
+    def follow(self, folder: Path | None, now_us: int) -> bool:
         """Look at some more lines, of the newest files first; True when all were. Not for an event loop."""
+        self._begin_at(_day(now_us)[0])
         workers = files_of(folder)
         names = {path.name for paths in workers.values() for path in paths}
         if gone := self._files.keys() - names:
@@ -347,6 +438,16 @@ class EventIndex:
         self._complete = left > 0
         return self._complete
 
+    def _begin_at(self, first: int) -> None:
+        """The day begins with this hour."""
+        if first < self._room.first:  # a clock that was set back: what is asked for now was given up
+            self._files, self._room, self._complete = {}, Room(first), False
+        elif first > self._room.first:
+            self._room.first = first
+            for file in self._files.values():
+                file.forget_hours()
+            self._sum_again()
+
     def _sum_again(self) -> None:
         """Without what was forgotten."""
         kinds = [(zone, kinds) for file in self._files.values() for zone, kinds in file.kinds.items()]
@@ -359,9 +460,11 @@ class EventIndex:
     def _follow(self, path: Path, lines: int, *, is_full: bool) -> int:
         file = self._files.get(path.name)
         if file is None:
-            file = self._files[path.name] = Followed(self._room, _loaded(path) if is_full else None)
-        if file.is_kept:
+            known = _loaded(path, self._room.first) if is_full else None
+            file = self._files[path.name] = Followed(self._room, known)
+        if file.is_kept and file.octets == _about(path).st_size:
             return 0
+        file.is_kept = False
         count = file.follow(path, lines)
         if is_full and count < lines:
             file.close()
@@ -391,7 +494,9 @@ class EventIndex:
                 if hour >= first:
                     rules[rule] = rules.get(rule, 0) + count
                     rulesets[ruleset] = rulesets.get(ruleset, 0) + count
-        return Counted(since, self._complete, rules, rulesets)
+        complete = self._complete and self._room.first <= first
+        complete = complete and not any(zone_id in file.rows_beyond for file in self._files.values())
+        return Counted(since, complete, rules, rulesets)
 
     def kinds_of(self, zone_id: str, now_us: int) -> Kinds:
         first, since = _day(now_us)
@@ -401,9 +506,15 @@ class EventIndex:
             if count:
                 kinds.append(Kind(count, one.stopped, one.scores, one.newest))
         kinds.sort(key=lambda kind: (-kind.count, kind.newest.id))
-        beyond = sum(file.beyond.get(zone_id, 0) for file in self._files.values())
+        beyond = sum(
+            count
+            for file in self._files.values()
+            for hour, count in file.beyond.get(zone_id, {}).items()
+            if hour >= first
+        )
         beyond += sum(kind.count for kind in kinds[KINDS_SHOWN_MAX:])
-        return Kinds(since, self._complete, beyond, kinds[:KINDS_SHOWN_MAX])
+        complete = self._complete and self._room.first <= first
+        return Kinds(since, complete, beyond, kinds[:KINDS_SHOWN_MAX])
 
 
 def _day(now_us: int) -> tuple[int, str]:
@@ -412,13 +523,29 @@ def _day(now_us: int) -> tuple[int, str]:
     return first, time_of(event_id(first * HOUR_US, 0, 0))
 
 
+def _since(first: int, held: dict[K, V]) -> dict[K, V]:
+    """Those whose hour is `first` or later."""
+    return {key: value for key, value in held.items() if key[0] >= first}
+
+
+def _filled(held: dict[str, dict[K, V]]) -> dict[str, dict[K, V]]:
+    return {zone: rows for zone, rows in held.items() if rows}
+
+
 class _Listed(NamedTuple):
     path: Path
     is_full: bool
 
 
 def _newest_first(workers: Mapping[str, list[Path]]) -> list[_Listed]:
-    found = [_Listed(path, path is not paths[-1]) for paths in workers.values() for path in paths]
+    """A file is full when a newer one is there, and another one was written to after it.
+
+    Names and times differ where a clock was set back: what is written to may have the older name.
+    """
+    found: list[_Listed] = []
+    for paths in workers.values():
+        latest = max(paths, key=lambda path: (_about(path).st_mtime_ns, path.name))
+        found += [_Listed(path, path is not paths[-1] and path is not latest) for path in paths]
     return sorted(found, key=lambda one: one.path.stem.rpartition("-")[2], reverse=True)
 
 
@@ -460,14 +587,36 @@ def _index_of(path: Path) -> Path:
     return path.with_name(f"index-{path.stem.partition('-')[2]}")
 
 
-def _loaded(path: Path) -> _File | None:
-    """None where there is no index of the whole file."""
+class _About(NamedTuple):
+    st_size: int = -1
+    st_mtime_ns: int = 0
+
+
+def _about(path: Path) -> _About:
+    """Of a file that may be gone by now."""
+    try:
+        found = path.stat()
+    except OSError:
+        return _About()
+    return _About(found.st_size, found.st_mtime_ns)
+
+
+def _check(octets: bytes) -> bytes:
+    return blake2b(octets, digest_size=_CHECK_OCTETS).digest()
+
+
+def _loaded(path: Path, first: int) -> _File | None:
+    """None where there is no index of the whole file with all hours from the first one on."""
     index = _index_of(path)
     try:
         if index.stat().st_size > _INDEX_OCTETS_MAX:
             return None
-        known = msgspec.msgpack.decode(index.read_bytes(), type=_File)
-        return known if known.form == _FORM and known.octets == path.stat().st_size else None
+        octets = index.read_bytes()
+        if _check(octets[:-_CHECK_OCTETS]) != octets[-_CHECK_OCTETS:]:
+            return None
+        known = msgspec.msgpack.decode(octets[:-_CHECK_OCTETS], type=_File)
+        is_ours = known.form == _FORM and known.octets == path.stat().st_size and known.first <= first
+        return known if is_ours else None
     except (OSError, msgspec.MsgspecError):
         return None
 
@@ -479,7 +628,7 @@ def _keep(path: Path, octets: bytes) -> None:
     try:
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "wb") as stream:
-            stream.write(octets)
+            stream.write(octets + _check(octets))
             stream.flush()
             os.fsync(descriptor)
         draft.rename(index)

@@ -104,7 +104,7 @@ async def _followed(api: AppContext, read: Callable[[], T]) -> T:
     """What is known once some more lines were looked at, in one stay on another thread."""
 
     def do() -> T:
-        api.event_index.follow(api.events_folder)
+        api.event_index.follow(api.events_folder, api.now_us())
         return read()
 
     async with api.events_turn:

@@ -22,7 +22,8 @@ async def follow_events(context: AppContext) -> None:
     while True:
         try:
             async with context.events_turn:
-                is_complete = await asyncio.to_thread(context.event_index.follow, context.events_folder)
+                follow = context.event_index.follow
+                is_complete = await asyncio.to_thread(follow, context.events_folder, context.now_us())
         except OSError:
             log.exception("the files of security events cannot be followed")
             await asyncio.sleep(FAILED_SECONDS)
