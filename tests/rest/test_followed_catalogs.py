@@ -451,3 +451,27 @@ def test_a_zone_that_may_not_begin_anew_stays_as_it_is(world, monkeypatch):
 
     assert world.zones() == before
     assert "hold" in world.members(catalog_id)["one.example"]["problem"]
+
+
+def test_a_group_with_overrides_is_not_for_a_zone_that_is_signed_elsewhere(world, api):
+    catalog_id = world.follow(groups={"proxied": {"secondary_overrides": True}})
+    world.hear(Listing(ONE, TWO))
+    zone_id = world.zones()["one.example"]
+    api.patch(f"/zones/{zone_id}/dnssec", {"dnssec_presigned": True})
+    world.hear(Listing((*ONE, ("group", "proxied")), TWO))
+
+    assert "secondary_overrides" in world.members(catalog_id)["one.example"]["problem"]
+    assert api.get(f"/zones/{zone_id}/dns_settings").result["secondary_overrides"] is False
+
+
+def test_a_groups_key_is_in_use_until_a_zone_that_it_gave_it_to_has_peers_of_its_own(world, api):
+    key = api.post(f"{DNS}/tsigs", {"name": "k.test"}).result["id"]
+    catalog_id = world.follow(groups={"keyed": {"tsig_id": key}})
+    world.hear(Listing((*ONE, ("group", "keyed"))))
+    api.delete(f"{CATALOGS}/{catalog_id}")
+
+    assert "one.example" in str(api.delete(f"{DNS}/tsigs/{key}").body)
+
+    zone_id = world.zones()["one.example"]
+    api.put(f"/zones/{zone_id}/secondary_dns/incoming", {"peers": [world.peer]})
+    assert api.delete(f"{DNS}/tsigs/{key}").status == 200

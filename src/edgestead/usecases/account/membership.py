@@ -129,14 +129,26 @@ def _step(reader: Reader, catalog: Followed, member: Member) -> str:
     if found.catalog_id == catalog.id:
         if found.label != member.label:
             return RESET
-        return CHANGE if _differs(reader, catalog, member, zone_id, found) else ""
+        return (
+            _change_of(reader, catalog, member, zone_id)
+            if _differs(reader, catalog, member, zone_id, found)
+            else ""
+        )
     if found.left_us:
         return RESET
     if found.coo != catalog.name:
         other = followed.one(reader, found.catalog_id)
         where = other.name if other else "another catalog"
         raise Refused(f"{where} lists it, and does not say that it moves here")
-    return CHANGE if found.label == member.label else RESET
+    return _change_of(reader, catalog, member, zone_id) if found.label == member.label else RESET
+
+
+def _change_of(reader: Reader, catalog: Followed, member: Member, zone_id: str) -> str:
+    """Raises Refused: what its group wants is not for a zone that its primary signed."""
+    wanted = catalog.settings_of(member.groups).secondary_overrides
+    if wanted and facts.stored_dnssec(reader, zone_id).presigned:
+        raise Refused("its group has secondary_overrides, which dnssec_presigned, which is on, excludes")
+    return CHANGE
 
 
 def _differs(reader: Reader, catalog: Followed, member: Member, zone_id: str, found: Membership) -> bool:

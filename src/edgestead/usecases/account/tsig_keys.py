@@ -158,6 +158,9 @@ def delete(tx: Transaction, account_id: str, id_: str) -> None:
     for catalog in followed.of_account(tx, account_id):
         if any(group.tsig_id == id_ for group in catalog.groups.values()):
             raise TsigInUse(peer=catalog.name)
+    zone = secondary.zone_with_tsig(tx, account_id, id_)
+    if zone is not None:
+        raise TsigInUse(peer=zone)
     tsig_keys.delete(tx, row.id)
     tx.emit(SCOPE, KIND_KEY, row.id, None)
 

@@ -275,8 +275,7 @@ def put(call: Call, tx: Transaction, platform: Platform, zone_id: str, body: Inc
         pause,
         before.created_us if before else call.now_us,
         call.now_us,
-        before.tsig_id if before else None,
-    )
+    )  # a key that a catalog gave goes with its peers: those that are named here have their own
     settings.put(tx, zone_id, INCOMING, _encode(incoming).decode(), call.now_us)
     refresh_soon(call, tx, zone_id)
     return show(tx, zone_id)
@@ -300,6 +299,15 @@ def follow(
     incoming = msgspec.structs.replace(before, peers=peers, tsig_id=tsig_id, modified_us=call.now_us)
     settings.put(tx, zone.id, INCOMING, _encode(incoming).decode(), call.now_us)
     refresh_soon(call, tx, zone.id)
+
+
+def zone_with_tsig(reader: Reader, account_id: str, tsig_id: str) -> str | None:
+    """The name of a zone of the account that its catalog gave this key."""
+    for zone_id, value in settings.scopes(reader, INCOMING):
+        zone = zones.zone(reader, zone_id) if _read_incoming(value).tsig_id == tsig_id else None
+        if zone is not None and zone.account_id == account_id:
+            return zone.name
+    return None
 
 
 def is_followed_so(reader: Reader, zone_id: str, peers: tuple[str, ...], tsig_id: str | None) -> bool:
