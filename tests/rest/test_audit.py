@@ -199,3 +199,24 @@ def test_verbs_and_resources_are_those_of_routes(api):
     parts = {part for row in rows_of(CONTROL) for part in row.path.removeprefix(BASE_PATH).split("/")}
 
     assert parts >= set(audited.RESOURCES)
+
+
+def test_outgoing_transfers_are_told_by_what_was_done(api, zone_id):
+    account = f"/accounts/{CREDENTIALS.account_id}"
+    dns, outgoing = f"{account}/secondary_dns", f"/zones/{zone_id}/secondary_dns/outgoing"
+    peer = api.post(f"{dns}/peers", {"name": "p", "ip": "192.0.2.1"}).result["id"]
+    api.post(f"{dns}/acls", {"name": "a", "ip_range": "192.0.2.0/24"})
+    api.post(outgoing, {"name": "o", "peers": [peer]})
+    for verb in ("enable", "force_notify", "disable"):
+        api.post(f"{outgoing}/{verb}", {})
+
+    found = [
+        (one["action"]["type"], one["resource"]["type"]) for one in api.get(f"{account}/audit_logs").result
+    ]
+    assert sorted(found[:5]) == [
+        ("create", "outgoing_transfer"),
+        ("create", "transfer_acl"),
+        ("disable", "outgoing_transfer"),
+        ("enable", "outgoing_transfer"),
+        ("notify", "outgoing_transfer"),
+    ]

@@ -17,7 +17,10 @@ _ACTIONS = {"POST": "create", "PUT": "update", "PATCH": "update", "DELETE": "del
 VERBS = {  # the last segment of a path that is no resource
     "activation_check": "check",
     "batch": "batch",
+    "disable": "disable",
+    "enable": "enable",
     "force_axfr": "transfer",
+    "force_notify": "notify",
     "import": "import",
     "invitation": "invite",
     "keep": "keep",
@@ -28,9 +31,11 @@ VERBS = {  # the last segment of a path that is no resource
 }
 RESOURCES = {  # a segment of a path, and what one of them is called
     "accounts": "account",
+    "acls": "transfer_acl",
     "catalog": "catalog",
     "catalogs": "followed_catalog",
     "incoming": "incoming_transfer",
+    "outgoing": "outgoing_transfer",
     "peers": "peer",
     "custom_ns": "name_server",
     "dns_records": "record",
