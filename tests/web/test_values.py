@@ -6,8 +6,10 @@ from urllib.parse import quote
 
 import pytest
 
+from edgestead.web.pages.values import SHOWN_BYTES, SHOWN_BYTES_MAX
 from tests.web.local import LocalSite
 from tests.web.local import LocalVisitor as Visitor
+from tests.web.test_rows import PAGE_BYTES_MAX
 from tests.web.walking import Read
 
 
@@ -66,6 +68,33 @@ class Typed(HTMLParser):
             # a browser drops the first line break of the element, and sends each as two characters
             text = self.fields[self._in].removeprefix("\n")
             self.fields[self._in], self._in = text.replace("\n", "\r\n"), ""
+
+
+VALUES = {
+    "json": json.dumps({f"k{i}": "v<" * 20 for i in range(1000)}).encode(),
+    "quotes": json.dumps([""] * 13_000).encode(),
+    "deep": b"[" * 400 + b"]" * 400,
+    "few": json.dumps([""] * 700).encode(),
+    "text": ("ü" * 30_000).encode()[:50_000],
+    "cut": b"a" + ("ü" * 30_000).encode(),
+}
+
+
+@pytest.mark.parametrize("key", VALUES)
+def test_a_page_of_a_large_value_is_light_and_a_link_shows_more(server, visitor, key):
+    put(server, key, VALUES[key])
+    page = visitor.get(page_of(server, key))
+    files = [visitor.get(f"/ui/static/{name}") for name in ("page.js", "style.css")]
+
+    sizes = [len(one.text.encode()) for one in (page, *files)]
+    assert sum(sizes) < PAGE_BYTES_MAX, sizes
+    is_text = "textarea" in page.text
+    assert is_text is (len(VALUES[key]) <= SHOWN_BYTES)
+    if not is_text:
+        assert "The first 8192 bytes are shown" in page.words
+        more = visitor.get(page_of(server, key) + "?as=all")
+        assert ("textarea" in more.text) is (len(VALUES[key]) <= SHOWN_BYTES_MAX)
+        assert page.link("Show more, to edit it").endswith("?as=all")
 
 
 def test_a_key_that_ends_in_json_is_not_the_one_beside_it(server, visitor):

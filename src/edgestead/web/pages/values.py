@@ -4,13 +4,16 @@ Owns  these pages, a value as text, JSON or hexadecimal, its expiry, writing and
 Not   which keys and values may be: the API says.
 """
 
+import codecs
+
 import msgspec
 
 from edgestead.web.asker import PER_PAGE, Json, Refused
 from edgestead.web.pages.shared import account_of, listed, tried
 from edgestead.web.visit import ROOT, Data, Moved, Shown, Visit, segment
 
-SHOWN_BYTES_MAX = 65_536  # of a value
+SHOWN_BYTES = 8_192  # of a value: the page stays below 60 KB, its two files included
+SHOWN_BYTES_MAX = 65_536  # for who asks for all of it
 
 
 async def _base(visit: Visit) -> str:
@@ -63,13 +66,14 @@ async def show_one(namespace: str, key: str, visit: Visit, refused: Refused | No
     octets = await visit.api.octets(f"{base}/values/{segment(key)}")
     keys = await visit.api.result(f"{base}/keys", {"prefix": key, "limit": 10})
     listed_key: Json = next((one for one in keys if one["name"] == key), {})
+    as_ = visit.query.get("as")
     data: Data = {
         "namespace": await visit.api.result(base),
         "key": key,
         "expires": listed_key.get("expiration"),
-        "as_hex": visit.query.get("as") == "hex",
+        "as_hex": as_ == "hex",
         "length": len(octets),
-        **_shown(octets, as_hex=visit.query.get("as") == "hex"),
+        **_shown(octets, SHOWN_BYTES_MAX if as_ == "all" else SHOWN_BYTES, as_hex=as_ == "hex"),
         "metadata": await visit.api.result(f"{base}/metadata/{segment(key)}"),
         "typed": _value(visit) if refused else None,
         "expiration_ttl": visit.field("expiration_ttl"),
@@ -125,28 +129,38 @@ def _expiry(visit: Visit) -> dict[str, str]:
     return {}
 
 
-def _shown(octets: bytes, *, as_hex: bool) -> Data:
+def _shown(octets: bytes, bytes_max: int, *, as_hex: bool) -> Data:
     """Text where it is text, JSON with indents, else a hexadecimal dump of its beginning.
 
     Only a whole text can be edited, and only one whose line breaks a form can say.
     """
-    head = octets[:SHOWN_BYTES_MAX]
+    head = octets[:bytes_max]
+    is_whole = head == octets
     try:
-        text = head.decode()
+        text = codecs.getincrementaldecoder("utf-8")().decode(head, is_whole)  # a cut may be in a character
         if not as_hex and all(character.isprintable() or character in "\n\r\t" for character in text):
-            editable = len(octets) <= SHOWN_BYTES_MAX and "\r" not in text
-            return {"text": text, "json": _indented(octets), "is_text": True, "is_editable": editable}
+            return {
+                "text": text,
+                "json": _indented(octets, bytes_max),
+                "is_text": True,
+                "is_editable": is_whole and "\r" not in text,
+                "shown": None if is_whole else len(head),
+                "has_more": len(head) < min(len(octets), SHOWN_BYTES_MAX),
+            }
     except UnicodeDecodeError:
         pass
     lines = [f"{at:08x}  {head[at : at + 16].hex(' ')}" for at in range(0, min(len(head), 4_096), 16)]
-    return {"text": "\n".join(lines), "json": "", "is_text": False, "is_editable": False}
+    shown = None if len(octets) <= 4_096 else 4_096
+    about = {"is_text": False, "is_editable": False, "shown": shown, "has_more": False}
+    return {"text": "\n".join(lines), "json": "", **about}
 
 
-def _indented(octets: bytes) -> str:
+def _indented(octets: bytes, bytes_max: int) -> str:
     """An object or a list as JSON with indents; "" for what is none, or too long."""
-    if octets[:1] not in (b"{", b"[") or len(octets) > SHOWN_BYTES_MAX:
+    if octets[:1] not in (b"{", b"[") or len(octets) > bytes_max:
         return ""
     try:
-        return msgspec.json.format(octets, indent=2).decode()
+        text = msgspec.json.format(octets, indent=2).decode()
+        return text if len(text) <= bytes_max else ""
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ""
