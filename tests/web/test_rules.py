@@ -8,6 +8,7 @@ import pytest
 from edgestead.usecases.event_index import Kinds
 from edgestead.web.pages import trial, waf
 from edgestead.web.pages.waf import Wanted
+from tests.web.test_rows import PAGE_BYTES_MAX
 
 CUSTOM = "http_request_firewall_custom"
 LEVELS = {"first": 1, "second": 2, "third": 3}
@@ -51,6 +52,35 @@ def test_rules_are_added_switched_moved_changed_and_deleted(visitor, path):
     (left,) = rules(visitor, path)
     assert {name: left[name] for name in changed} == changed
     assert act("delete", first).status == 404
+
+
+def test_a_page_of_many_rules_is_light_and_leads_to_the_others(visitor, path, zone):
+    server = visitor.server
+    (found,) = server.call("GET", f"/zones?name={zone}").result
+    expression = " or ".join(f'http.request.uri.path contains "/some/longer/path/{n}"' for n in range(20))
+    for phase, action in ((CUSTOM, "block"), ("http_request_firewall_managed", "skip")):
+        more = {"action_parameters": {"ruleset": "current"}} if action == "skip" else {}
+        sent = [
+            {"action": action, "expression": expression, "description": f'"{phase}" {n} ' + "<" * 100, **more}
+            for n in range(60)
+        ]
+        entry = f"/zones/{found['id']}/rulesets/phases/{phase}/entrypoint"
+        assert server.call("PUT", entry, {"rules": sent}).status == 200
+    seen = []
+    files = [visitor.get(f"/ui/static/{name}") for name in ("page.js", "style.css")]
+    for number in range(1, 9):
+        page = visitor.get(f"{path}?page={number}")
+        sizes = [len(one.text.encode()) for one in (page, *files)]
+        assert sum(sizes) < PAGE_BYTES_MAX, sizes
+        assert (f"?page={number + 1}" in page.text) is (number < 8)
+        phases = json.loads(visitor.get(f"{path}.json?page={number}").text)["phases"]
+        seen += [(one["phase"], rule["place"]) for one in phases for rule in one["rules"]]
+    assert seen == [(phase, n) for phase in (CUSTOM, "http_request_firewall_managed") for n in range(1, 61)]
+    first, *_ = (rule for one in phases for rule in one["rules"])
+    moved = visitor.post(
+        f"{path}?page=8", what="off", phase="http_request_firewall_managed", rule=first["id"]
+    )
+    assert "Page 8 of 8, 120 in all" in moved.words
 
 
 def test_what_the_editor_does_not_speak_of_stays(visitor, path, zone):

@@ -4,14 +4,14 @@ Owns  the page, switching a rule on and off, adding, changing, moving and deleti
 Not   what a rule may be: the API says. Trying expressions and requests (`web.pages.trial`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from edgestead.model.rule_members import sent_back
 from edgestead.web.asker import Json, Refused
 from edgestead.web.pages import trial
-from edgestead.web.pages.phases import CUSTOM, MANAGED, PHASES, all_phases, entry_of, words_of
+from edgestead.web.pages.phases import CUSTOM, MANAGED, PHASES, Phase, all_phases, entry_of, words_of
 from edgestead.web.pages.shared import errors_of, tried, zone_of
 from edgestead.web.visit import ROOT, Data, Moved, Shown, Visit, segment
 
@@ -40,22 +40,44 @@ _PARAMETERS: Mapping[str, Json] = {
 }
 _FIELDS = ("action", "action_parameters", "description", "expression", "ratelimit")
 _AS_JSON = ("action_parameters", "ratelimit")
+ROWS_MAX = 16  # of a page: with long expressions it stays below 60 KB, its two files included
+WORDS_MAX = 160  # characters of a description or an expression in the list; the rule's page has all
 _DONE = "Done. Every edge process has the rules."
 
 
 async def show(zone: str, visit: Visit) -> Shown:
     found = await zone_of(visit, zone)
     counts = await _counts(visit, found)
-    phases = [
-        {
-            "phase": one.phase,
-            "words": one.words,
-            "rules": [rule | {"hits": _hits(rule, counts)} for rule in one.rules],
-        }
-        for one in await all_phases(visit, found)
-    ]
-    data: Data = {"zone": found, "phases": phases, "counts": counts}
+    phases = await all_phases(visit, found)
+    count = sum(len(one.rules) for one in phases)
+    pages = max(1, -(-count // ROWS_MAX))
+    page = min(_page(visit), pages)
+    rows = slice((page - 1) * ROWS_MAX, page * ROWS_MAX)
+    data: Data = {
+        "zone": found,
+        "phases": _on_page(phases, rows, counts),
+        "paging": {"page": page, "pages": pages, "count": count},
+        "words_max": WORDS_MAX,
+        "counts": counts,
+    }
     return Shown("rules.html", f"Rules of {zone}", data)
+
+
+def _page(visit: Visit) -> int:
+    asked = visit.query.get("page", "")
+    return max(1, int(asked)) if asked.isascii() and asked.isdigit() and len(asked) < 7 else 1
+
+
+def _on_page(phases: Iterable[Phase], rows: slice, counts: Json | None) -> list[Json]:
+    """All phases, each with those of its rules that are rows of the page, and with their places."""
+    found, before = [], 0
+    for one in phases:
+        low, high = max(0, rows.start - before), max(0, rows.stop - before)
+        placed = list(enumerate(one.rules, 1))[low:high]
+        rules = [rule | {"place": place, "hits": _hits(rule, counts)} for place, rule in placed]
+        found.append({"phase": one.phase, "words": one.words, "count": len(one.rules), "rules": rules})
+        before += len(one.rules)
+    return found
 
 
 async def _counts(visit: Visit, zone: Json) -> Json | None:
@@ -90,7 +112,8 @@ async def change(zone: str, visit: Visit) -> Shown | Moved:
         await visit.api.send("PATCH", path, body)
     else:
         await visit.api.send("PATCH", path, sent_back(rule) | {"enabled": what == "on"})
-    return Moved(f"{ROOT}/zones/{segment(zone)}/rules", _DONE)
+    page = _page(visit)
+    return Moved(f"{ROOT}/zones/{segment(zone)}/rules" + (f"?page={page}" if page > 1 else ""), _DONE)
 
 
 async def edit(zone: str, phase: str, rule: str, visit: Visit, refused: Refused | None = None) -> Shown:
