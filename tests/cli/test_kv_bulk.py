@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from edgestead.cli.kv import batches
+from edgestead.cli.http import Refused
+from edgestead.cli.kv import batches, bulk
 from edgestead.cli.progress import Progress
+from edgestead.cli.source import Source
 from edgestead.testing.server import environment
 
 from .flaky import FlakyProxy
@@ -452,3 +454,26 @@ def test_a_namespace_leaves_as_the_file_that_put_takes(edgecli, file, where):
     assert json.loads(edgecli("kv", "bulk", "export", "--prefix", "b", *where).out) == written[1:2]
     edgecli("kv", "bulk", "delete", file([one["key"] for one in written], "keys.json"), "--yes", *where)
     assert json.loads(edgecli("kv", "bulk", "export", *where).out) == []
+
+
+class Vanishing:
+    """A namespace whose second value is refused so."""
+
+    def __init__(self, status, code):
+        error = {"code": code, "message": "gone"}
+        self.refusal = Refused("GET", status, [error], "", Source("test", "http://127.0.0.1", {}, None))
+
+    def entries(self, _prefix):
+        yield from ({"name": "a"}, {"name": "b"})
+
+    def get(self, key):
+        if key == "b":
+            raise self.refusal
+        return [b"value"]
+
+
+def test_an_export_leaves_out_a_key_that_went_but_fails_when_the_namespace_did():
+    left = [{"key": "a", "value": "value"}]
+    assert list(bulk._pairs(Vanishing(404, 10009), "")) == left
+    with pytest.raises(Refused):
+        list(bulk._pairs(Vanishing(404, 10013), ""))

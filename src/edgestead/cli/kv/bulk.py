@@ -19,7 +19,6 @@ from edgestead.cli.kv.options import NAMESPACE_AND_PLACE, YES, KvCommand, Where
 from edgestead.cli.progress import Progress
 from edgestead.model.kv import BULK_GET_KEYS_MAX
 
-NOT_FOUND = 404
 _FILE = click.argument("filename", type=click.Path())
 _SKIP = click.option(
     "--skip",
@@ -144,7 +143,7 @@ def _octets(namespace: Namespace, key: str) -> bytes | None:
     except KeyNotFound:
         return None
     except Refused as refusal:
-        if refusal.status == NOT_FOUND:
+        if KeyNotFound.code in refusal.codes:  # not when the namespace went
             return None
         raise
 
