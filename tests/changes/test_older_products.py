@@ -4,6 +4,7 @@ from datetime import date
 
 import pytest
 
+from edgestead.rest.routing import BEFORE
 from tests.rest.test_rulesets_access import may
 from tests.rest.tokens import ALL_ZONES, policy
 from tests.support.api import LocalApi
@@ -512,8 +513,43 @@ def test_who_may_read_and_write_them(api, zone, path, group, reads):
     auth = {"authorization": f"Bearer {made['value']}"}
 
     assert may(api.get(f"{zone}/{path}", auth=auth)) == reads
-    if path == "firewall/rules":
-        assert may(api.post(f"{zone}/{path}", [rule()], auth=auth)) == (group == "Firewall Services Write")
+
+
+WHO_CHANGES = [
+    (("Firewall Services Write",), False),
+    (("Zone WAF Write",), False),
+    (("Firewall Services Read", "Zone WAF Write"), False),
+    (("Firewall Services Write", "Zone WAF Read"), False),
+    (("Firewall Services Write", "Zone WAF Write"), True),
+]
+
+
+@pytest.mark.parametrize(("groups", "changes"), WHO_CHANGES)
+def test_who_may_not_change_rulesets_changes_none_of_their_rules_by_a_view(
+    api, zone, rules, newer, put, groups, changes
+):
+    (made,) = put(block(description="of the WAF's own people"))
+    put(execute(), phase=MANAGED_PHASE)
+    policies = [policy(*groups, resources=ALL_ZONES)]
+    token = api.post("/user/tokens", {"name": "view", "policies": policies}).result
+    auth = {"authorization": f"Bearer {token['value']}"}
+    package = f"{zone}/firewall/waf/packages/{MANAGED.id}"
+
+    answers = [
+        api.patch(package, {"sensitivity": "off"}, auth=auth),
+        api.post(f"{zone}/filters", [{"expression": LOGIN}], auth=auth),
+        api.delete(f"{rules}/{made['id']}", auth=auth),
+    ]
+
+    assert [may(one) for one in answers] == [changes] * 3
+    assert (made["id"] in [one["id"] for one in newer()]) is not changes
+
+
+def test_every_change_by_a_view_of_an_entry_point_asks_for_both_groups():
+    views = [row for row in BEFORE.values() if row.method != "GET"]
+
+    assert len(views) == 18
+    assert {(row.permission, row.besides) for row in views} == {("Firewall Services Write", "Zone WAF Write")}
 
 
 def test_what_is_written_stands_in_the_audit_log(api, zone, rules):

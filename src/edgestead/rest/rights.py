@@ -160,8 +160,9 @@ def _check_permission(exchange: "Exchange", identity: Identity, read_one: ReadOn
         if not access.permits_somewhere(identity, route.permission):
             raise route.family.denied
         return
-    if not access.permits(identity, route.permission, target):
-        raise route.family.denied
+    for group in filter(None, (route.permission, route.besides)):
+        if not access.permits(identity, group, target):
+            raise route.family.denied
 
 
 def _user_needed(exchange: "Exchange") -> EdgeError:

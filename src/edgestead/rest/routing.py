@@ -93,12 +93,13 @@ _ENCODED = (Any, inspect.Signature.empty, bytes, Answer, Download, Page)
 class Route(msgspec.Struct, frozen=True, kw_only=True):
     """One row of the table. `wants` are the arguments of the handler behind the parameters of its path.
 
-    `permission` None asks for known credentials only; `public` for none at all. `user_only` refuses an
-    account's own tokens. `body` is None for routes that ignore what a request carries. `query`, `takes` and
-    `answers` say what the handler reads and returns, for the document and the reference. `change` is the
-    dated row that ended or replaced the path, `watches` are the dated members of its bodies; `before` is the
-    route that answers until the day of the row that ended this one. `adds` says what
-    a call does to the room on the disk; None only reads, or objects, whose log looks for room itself.
+    `permission` None asks for known credentials only; `public` for none at all. `besides` is a second group
+    that a caller needs, too. `user_only` refuses an account's own tokens. `body` is None for routes that
+    ignore what a request carries. `query`, `takes` and `answers` say what the handler reads and returns,
+    for the document and the reference. `change` is the dated row that ended or replaced the path, `watches`
+    are the dated members of its bodies; `before` is the route that answers until the day of the row that
+    ended this one. `adds` says what a call does to the room on the disk; None only reads, or objects, whose
+    log looks for room itself.
     """
 
     face: Face
@@ -125,6 +126,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     answers: Answers
     change: Change | None
     watches: tuple[Watch, ...]
+    besides: str | None = None
     before: "Route | None" = None
 
     @property
@@ -143,6 +145,7 @@ def route(
     *,
     face: Face = CONTROL,
     permission: str | None = None,
+    besides: str | None = None,
     family: Family = CONTENTS,
     public: bool = False,
     user_only: bool = False,
@@ -180,6 +183,7 @@ def route(
                 path=base + path,
                 handler=handler,
                 permission=permission,
+                besides=besides,
                 family=family,
                 public=public,
                 user_only=user_only,

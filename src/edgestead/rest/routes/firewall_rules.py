@@ -33,6 +33,7 @@ _RULE = f"{_RULES}/{{rule_id}}"
 _FILTERS = "/zones/{zone_id}/filters"
 _FILTER = f"{_FILTERS}/{{filter_id}}"
 _READ, _WRITE = "Firewall Services Read", "Firewall Services Write"
+_BESIDES = "Zone WAF Write"  # a view changes rules that rulesets made
 _PAGE_SIZE_DEFAULT = 25  # as the hosted service had it
 
 
@@ -44,7 +45,7 @@ def list_firewall_rules(zone_id: str, api: AppContext, query: Query) -> Page:
     )
 
 
-@route("POST", _RULES, permission=_WRITE, until_its_day=True)
+@route("POST", _RULES, permission=_WRITE, besides=_BESIDES, until_its_day=True)
 async def create_firewall_rules(
     zone_id: str, api: AppContext, call: Call, body: list[FirewallRuleSent], write: Write
 ) -> list[FirewallRuleView]:
@@ -52,7 +53,7 @@ async def create_firewall_rules(
     return await write(lambda tx: firewall_rules.create_rules(_here(call, tx, api, zone_id), body))
 
 
-@route("PUT", _RULES, permission=_WRITE, until_its_day=True)
+@route("PUT", _RULES, permission=_WRITE, besides=_BESIDES, until_its_day=True)
 async def replace_firewall_rules(
     zone_id: str, api: AppContext, call: Call, body: list[FirewallRuleSent], write: Write
 ) -> list[FirewallRuleView]:
@@ -60,7 +61,7 @@ async def replace_firewall_rules(
     return await write(lambda tx: firewall_rules.replace_rules(_here(call, tx, api, zone_id), body))
 
 
-@route("PATCH", _RULES, permission=_WRITE, until_its_day=True)
+@route("PATCH", _RULES, permission=_WRITE, besides=_BESIDES, until_its_day=True)
 async def change_firewall_rules(
     zone_id: str, api: AppContext, call: Call, body: list[FirewallRuleChanged], write: Write
 ) -> list[FirewallRuleView]:
@@ -68,7 +69,7 @@ async def change_firewall_rules(
     return await write(lambda tx: firewall_rules.change_rules(_here(call, tx, api, zone_id), body))
 
 
-@route("DELETE", _RULES, permission=_WRITE, until_its_day=True)
+@route("DELETE", _RULES, permission=_WRITE, besides=_BESIDES, until_its_day=True)
 async def delete_firewall_rules(
     zone_id: str, api: AppContext, call: Call, query: Query, write: Write
 ) -> list[ZoneId]:
@@ -91,7 +92,7 @@ def show_firewall_rule(zone_id: str, rule_id: str, api: AppContext) -> FirewallR
     return api.barrier.read(lambda reader: firewall_rules.rule_shown(reader, _zone(zone_id), rule_id))
 
 
-@route("PUT", _RULE, permission=_WRITE, until_its_day=True)
+@route("PUT", _RULE, permission=_WRITE, besides=_BESIDES, until_its_day=True)
 async def replace_firewall_rule(
     zone_id: str, rule_id: str, api: AppContext, call: Call, body: FirewallRuleSent, write: Write
 ) -> FirewallRuleView:
@@ -99,7 +100,7 @@ async def replace_firewall_rule(
     return await write(lambda tx: firewall_rules.replace_rule(_here(call, tx, api, zone_id), rule_id, body))
 
 
-@route("PATCH", _RULE, permission=_WRITE, until_its_day=True)
+@route("PATCH", _RULE, permission=_WRITE, besides=_BESIDES, until_its_day=True)
 async def change_firewall_rule(
     zone_id: str, rule_id: str, api: AppContext, call: Call, body: FirewallRuleChanged, write: Write
 ) -> FirewallRuleView:
@@ -107,7 +108,7 @@ async def change_firewall_rule(
     return await write(lambda tx: firewall_rules.change_rule(_here(call, tx, api, zone_id), rule_id, body))
 
 
-@route("DELETE", _RULE, permission=_WRITE, until_its_day=True)
+@route("DELETE", _RULE, permission=_WRITE, besides=_BESIDES, until_its_day=True)
 async def delete_firewall_rule(
     zone_id: str, rule_id: str, api: AppContext, call: Call, query: Query, write: Write
 ) -> ZoneId:
@@ -127,7 +128,7 @@ def list_filters(zone_id: str, api: AppContext, query: Query) -> Page:
     )
 
 
-@route("POST", _FILTERS, permission=_WRITE, until_its_day=True)
+@route("POST", _FILTERS, permission=_WRITE, besides=_BESIDES, until_its_day=True)
 async def create_filters(
     zone_id: str, api: AppContext, call: Call, body: list[FilterSent], write: Write
 ) -> list[FilterView]:
@@ -135,7 +136,7 @@ async def create_filters(
     return await write(lambda tx: firewall_rules.create_filters(_here(call, tx, api, zone_id), body))
 
 
-@route("PUT", _FILTERS, permission=_WRITE, until_its_day=True)
+@route("PUT", _FILTERS, permission=_WRITE, besides=_BESIDES, until_its_day=True)
 async def replace_filters(
     zone_id: str, api: AppContext, call: Call, body: list[FilterSent], write: Write
 ) -> list[FilterView]:
@@ -143,7 +144,7 @@ async def replace_filters(
     return await write(lambda tx: firewall_rules.replace_filters(_here(call, tx, api, zone_id), body))
 
 
-@route("DELETE", _FILTERS, permission=_WRITE, until_its_day=True)
+@route("DELETE", _FILTERS, permission=_WRITE, besides=_BESIDES, until_its_day=True)
 async def delete_filters(
     zone_id: str, api: AppContext, call: Call, query: Query, write: Write
 ) -> list[ZoneId]:
@@ -165,7 +166,7 @@ def show_filter(zone_id: str, filter_id: str, api: AppContext) -> FilterView:
     return api.barrier.read(lambda reader: firewall_rules.filter_shown(reader, _zone(zone_id), filter_id))
 
 
-@route("PUT", _FILTER, permission=_WRITE, until_its_day=True)
+@route("PUT", _FILTER, permission=_WRITE, besides=_BESIDES, until_its_day=True)
 async def replace_filter(
     zone_id: str, filter_id: str, api: AppContext, call: Call, body: FilterSent, write: Write
 ) -> FilterView:
@@ -175,7 +176,7 @@ async def replace_filter(
     )
 
 
-@route("DELETE", _FILTER, permission=_WRITE, until_its_day=True)
+@route("DELETE", _FILTER, permission=_WRITE, besides=_BESIDES, until_its_day=True)
 async def delete_filter(zone_id: str, filter_id: str, api: AppContext, call: Call, write: Write) -> ZoneId:
     """Delete one that no rule needs."""
     await write(lambda tx: firewall_rules.delete_filter(_here(call, tx, api, zone_id), filter_id))

@@ -19,6 +19,7 @@ from edgestead.usecases.zone.actions import ZoneId
 _LIMITS = "/zones/{zone_id}/rate_limits"
 _LIMIT = f"{_LIMITS}/{{rate_limit_id}}"
 _READ, _WRITE = "Firewall Services Read", "Firewall Services Write"
+_BESIDES = "Zone WAF Write"  # a view changes rules that rulesets made
 _PAGE_SIZE_DEFAULT = 20  # as the hosted service had it
 
 
@@ -29,7 +30,7 @@ def list_rate_limits(zone_id: str, api: AppContext, query: Query) -> Page:
     return paging.cut(api.barrier.read(lambda reader: rate_limits.listed(reader, scope)))
 
 
-@route("POST", _LIMITS, permission=_WRITE, until_its_day=True)
+@route("POST", _LIMITS, permission=_WRITE, besides=_BESIDES, until_its_day=True)
 async def create_rate_limit(
     zone_id: str, api: AppContext, call: Call, body: RateLimitSent, write: Write
 ) -> RateLimitView:
@@ -44,7 +45,7 @@ def show_rate_limit(zone_id: str, rate_limit_id: str, api: AppContext) -> RateLi
     return api.barrier.read(lambda reader: rate_limits.show(reader, Scope("zone", zone_id), rate_limit_id))
 
 
-@route("PUT", _LIMIT, permission=_WRITE, until_its_day=True)
+@route("PUT", _LIMIT, permission=_WRITE, besides=_BESIDES, until_its_day=True)
 async def replace_rate_limit(
     zone_id: str, rate_limit_id: str, api: AppContext, call: Call, body: RateLimitSent, write: Write
 ) -> RateLimitView:
@@ -53,7 +54,7 @@ async def replace_rate_limit(
     return await write(lambda tx: rate_limits.replace(call, tx, api.platform, scope, rate_limit_id, body))
 
 
-@route("DELETE", _LIMIT, permission=_WRITE, until_its_day=True)
+@route("DELETE", _LIMIT, permission=_WRITE, besides=_BESIDES, until_its_day=True)
 async def delete_rate_limit(
     zone_id: str, rate_limit_id: str, api: AppContext, call: Call, write: Write
 ) -> ZoneId:

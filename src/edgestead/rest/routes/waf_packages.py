@@ -29,6 +29,7 @@ _PACKAGE = f"{_PACKAGES}/{{package_id}}"
 _GROUPS = f"{_PACKAGE}/groups"
 _RULES = f"{_PACKAGE}/rules"
 _READ, _WRITE = "Firewall Services Read", "Firewall Services Write"
+_BESIDES = "Zone WAF Write"  # a view changes rules that rulesets made
 _PAGE_SIZE_DEFAULT = 50  # as the hosted service had it
 
 
@@ -46,7 +47,7 @@ def show_package(zone_id: str, package_id: str, api: AppContext) -> PackageView:
     return api.barrier.read(lambda reader: waf_packages.package(reader, api.platform, scope, package_id))
 
 
-@route("PATCH", _PACKAGE, permission=_WRITE, until_its_day=True)
+@route("PATCH", _PACKAGE, permission=_WRITE, besides=_BESIDES, until_its_day=True)
 async def change_package(
     zone_id: str, package_id: str, api: AppContext, call: Call, body: PackageChanged, write: Write
 ) -> PackageView:
@@ -74,7 +75,7 @@ def show_group(zone_id: str, package_id: str, group_id: str, api: AppContext) ->
     )
 
 
-@route("PATCH", f"{_GROUPS}/{{group_id}}", permission=_WRITE, until_its_day=True)
+@route("PATCH", f"{_GROUPS}/{{group_id}}", permission=_WRITE, besides=_BESIDES, until_its_day=True)
 async def change_group(
     zone_id: str,
     package_id: str,
@@ -118,7 +119,7 @@ def show_waf_rule(zone_id: str, package_id: str, rule_id: str, api: AppContext) 
     )
 
 
-@route("PATCH", f"{_RULES}/{{rule_id}}", permission=_WRITE, until_its_day=True)
+@route("PATCH", f"{_RULES}/{{rule_id}}", permission=_WRITE, besides=_BESIDES, until_its_day=True)
 async def change_waf_rule(
     zone_id: str, package_id: str, rule_id: str, api: AppContext, call: Call, body: ModeChanged, write: Write
 ) -> RuleView:
