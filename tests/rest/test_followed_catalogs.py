@@ -4,6 +4,7 @@ The producer is a function. Stock producers are in tests/server/test_followed_ca
 """
 
 import struct
+import threading
 
 import msgspec
 import pytest
@@ -14,6 +15,7 @@ from edgestead.model.refusals.setting import ZoneOnHold
 from edgestead.model.served import KIND_ZONE, decode_zone
 from edgestead.server.control import followed as rounds
 from edgestead.server.control.followed import FollowedCatalogs
+from edgestead.tables import settings
 from edgestead.usecases import limits
 from edgestead.usecases.account import following
 from edgestead.usecases.serving import followed
@@ -475,3 +477,37 @@ def test_a_groups_key_is_in_use_until_a_zone_that_it_gave_it_to_has_peers_of_its
     zone_id = world.zones()["one.example"]
     api.put(f"/zones/{zone_id}/secondary_dns/incoming", {"peers": [world.peer]})
     assert api.delete(f"{DNS}/tsigs/{key}").status == 200
+
+
+def test_a_slow_producer_of_one_account_does_not_hold_up_another_one(world, api):
+    world.follow("aaa.test")
+    other = world.follow("bbb.test")
+
+    def move(tx):
+        catalog = msgspec.structs.replace(followed.one(tx, other), account_id="other")
+        followed.put(tx, catalog, world.now)
+        peer = settings.one(tx, CREDENTIALS.account_id, f"{secondary.PEERS}.{world.peer}")
+        settings.put(tx, "other", f"{secondary.PEERS}.{world.peer}", peer.value, world.now)
+
+    api.store.write(move).result(60)
+    asked, waited = threading.Event(), []
+
+    def fetch(peer, apex, *more):
+        if apex == wire("aaa.test"):
+            waited.append(asked.wait(10))
+        else:
+            asked.set()
+        raise OSError("nothing")
+
+    world.followed._asking._fetch = fetch
+    world.after(1)
+
+    assert waited == [True]
+
+
+def test_a_notice_does_not_undo_the_back_off(world, api):
+    catalog_id = world.follow()
+    for _ in range(3):
+        world.hear(OSError("refused"))
+
+    assert api.store.write(lambda tx: followed.state_of(tx, catalog_id)).result(60).value.tries == 3

@@ -1,6 +1,6 @@
 """Catalogs of other name servers that accounts of this server follow: asked for when due, in the background.
 
-Owns  the rounds, one catalog at a time; their log lines; deleting zones whose grace is over.
+Owns  the rounds, one catalog of an account at a time; their log lines; deleting zones whose grace is over.
 Not   asking (`server.control.asking`); what a catalog says and does (`usecases.account.following`,
       `usecases.account.membership`).
 
@@ -9,6 +9,7 @@ between. What a member needs is looked at again in its transaction. So an end am
 it done, and the next round does the rest: the state has the catalog's serial when all was looked at.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
@@ -34,6 +35,7 @@ from edgestead.usecases.zone.secondary import Content, Notice, Peer, Rr, Unfit
 POLL_SECONDS: Final = 1.0
 SWEEP_SECONDS: Final = 60  # between two looks for zones whose grace is over
 MEMBERS_AT_ONCE: Final = 20  # in one transaction: about 40 ms of the writer's time
+CATALOGS_AT_ONCE: Final = 4  # each has a thread
 TROUBLED_MAX: Final = 100  # catalogs in the health of the server
 _US: Final = 1_000_000
 
@@ -58,7 +60,7 @@ class FollowedCatalogs:
         self._data = data
         self._platform = platform
         self._call = call
-        self._asking = Asking(platform, fetch, threads=1)
+        self._asking = Asking(platform, fetch, threads=CATALOGS_AT_ONCE)
         self._told: set[Notice] = set()
         self._swept_us = 0
 
@@ -71,14 +73,37 @@ class FollowedCatalogs:
     async def poll(self) -> None:
         """See to the catalogs that are due, by their timers or a primary's word."""
         await self._listen()
-        seen: set[str] = set()
         now_us = self._call().now_us
-        while task := self._data.read(lambda reader: following.due(reader, now_us, seen)):
-            seen.add(task.catalog.id)
-            await self._refresh(task)
+        await self._refresh_due(now_us)
         if now_us >= self._swept_us + SWEEP_SECONDS * _US:
             self._swept_us = now_us
             await self._delete_what_left()
+
+    async def _refresh_due(self, now_us: int) -> None:
+        """Some beside each other, one of each account: a producer that is slow holds up its own account."""
+        seen: set[str] = set()
+        running: dict[asyncio.Task[None], str] = {}
+        try:
+            while self._begin_due(now_us, seen, running) or running:
+                done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                for one in done:
+                    del running[one]
+                    one.result()
+        finally:
+            for one in running:
+                one.cancel()
+
+    def _begin_due(self, now_us: int, seen: set[str], running: dict[asyncio.Task[None], str]) -> bool:
+        """Returns whether any was begun."""
+        before = len(running)
+        while len(running) < CATALOGS_AT_ONCE:
+            accounts = set(running.values())
+            task = self._data.read(lambda reader: following.due(reader, now_us, seen, accounts))  # noqa: B023
+            if task is None:
+                break
+            seen.add(task.catalog.id)
+            running[asyncio.create_task(self._refresh(task))] = task.catalog.account_id
+        return len(running) > before
 
     async def _listen(self) -> None:
         notices, self._told = self._told, set()

@@ -157,13 +157,13 @@ def delete(tx: Transaction, account_id: str, catalog_id: str) -> FollowedView:
     return view
 
 
-def due(reader: Reader, now_us: int, busy: Collection[str]) -> Task | None:
-    """The catalog whose time has come, and that waits longest."""
+def due(reader: Reader, now_us: int, busy: Collection[str], accounts: Collection[str]) -> Task | None:
+    """The catalog whose time has come, and that waits longest; none of these, and none of these accounts."""
     states = followed.states(reader)
     waiting = sorted((state.due_us, id_) for id_, state in states.items() if state.due_us <= now_us)
     for _, catalog_id in waiting:
         catalog = followed.one(reader, catalog_id)
-        if catalog is not None and catalog_id not in busy:
+        if catalog is not None and catalog_id not in busy and catalog.account_id not in accounts:
             known = secondary.peers_of(reader, catalog.account_id)
             peers = [known[id_] for id_ in catalog.peers if id_ in known]
             keys = secondary.keys_of(reader, catalog.account_id, peers)
@@ -185,9 +185,11 @@ def told(reader: Reader, notices: Iterable[Notice]) -> list[str]:
 
 
 def wake(call: Call, tx: Transaction, catalog_ids: Iterable[str]) -> None:
+    """They are due now. Their failures still count: a notice proves nothing."""
     for catalog_id in catalog_ids:
         if followed.one(tx, catalog_id) is not None:
-            followed.ask_soon(tx, catalog_id, call.now_us, again=False)
+            state = msgspec.structs.replace(followed.state_of(tx, catalog_id), due_us=call.now_us)
+            followed.put_state(tx, catalog_id, state, call.now_us)
 
 
 def is_same(reader: Reader, task: Task) -> bool:
