@@ -39,7 +39,17 @@ def test_what_was_written_is_read_and_nobody_else_may(tmp_path):
     assert (tmp_path / FILE_NAME).stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b'{"form":1}', b"\0" * (FILE_BYTES_MAX + 1)])
+_TORN = [
+    b"",
+    b"{",
+    b'{"form":1}',
+    b"\0" * (FILE_BYTES_MAX + 1),
+    b'{"lines":["\xff"]}',
+    b'{"form":1,"at_us":-1' + b"0" * 400 + b',"lines":[],"rings":{}}',
+]
+
+
+@pytest.mark.parametrize("content", _TORN)
 def test_a_file_that_is_torn_or_not_ours_is_ignored_in_words(tmp_path, caplog, content):
     (tmp_path / FILE_NAME).write_bytes(content)
     samples = Samples(str, float)

@@ -240,9 +240,9 @@ class Samples:
         """Begin with what another process had, as old as it is by now. Raises Foreign: nothing is changed."""
         try:
             kept = msgspec.json.decode(octets, type=_Kept)
-        except msgspec.MsgspecError as error:
+            past_s = (now_us - kept.at_us) / _US
+        except (msgspec.MsgspecError, UnicodeDecodeError, OverflowError) as error:
             raise Foreign(str(error)) from None
-        past_s = (now_us - kept.at_us) / _US
         _look_at(kept, past_s)
         now_s = self._now_s()
         for span, ring in self._rings.items():
