@@ -82,7 +82,7 @@ class Issuer:
         self._troubled = float("-inf")
         self._metadata: Metadata | None = None
         self._keys: Keys | None = None
-        self._asked = self._keys_asked = float("-inf")
+        self._asked = self._keys_asked = self._keys_had = float("-inf")
 
     def trouble_of_late(self) -> str:
         """The trouble that somebody had within TROUBLE_SECONDS: nobody asks without somebody who signs in."""
@@ -109,10 +109,12 @@ class Issuer:
         now = self._clock()
         if anew and now - self._keys_asked < KEYS_SECONDS:
             return None
-        if anew or self._keys is None or now - self._keys_asked > KEPT_SECONDS:
+        if anew or self._keys is None or now - self._keys_had > KEPT_SECONDS:
             url = (await self.metadata()).keys
-            self._keys_asked = now
+            if anew:  # a flood of unknown keys asks once
+                self._keys_asked = now
             self._keys = await self._answered(lambda: _believed(lambda: openid.keys_of(self._fetch(url))))
+            self._keys_asked = self._keys_had = now
         return self._keys
 
     async def redeem(self, code: str, verifier: str, redirect: str) -> Redeemed:
