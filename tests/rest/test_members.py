@@ -398,14 +398,50 @@ class TestAccounts:
         )
         body = {"email": "ANN@example.com", "roles": [IDS["DNS"]], "status": "accepted"}
         made = api.post(f"/accounts/{second}/members", body, auth=RESTRICTED).result
-        assert ("code" in made, made["status"]) == (False, "pending")
+        assert made["status"] == "pending"
+        for code in ("", "x", ann["code"]):
+            refused = api.put(f"/memberships/{made['id']}", {"status": "accepted", "code": code}, auth=auth)
+            assert refused.json["errors"][0]["source"]["pointer"] == "/code"
+        again = api.post(f"/accounts/{second}/members/{made['id']}/invitation", {}, auth=RESTRICTED)
+        assert again.codes == [9109]
         assert len(api.get("/accounts", auth=auth).result) == 1
 
-        api.put(f"/memberships/{made['id']}", {"status": "accepted"}, auth=auth)
+        accepted = {"status": "accepted", "code": made["code"]}
+        assert api.put(f"/memberships/{made['id']}", accepted, auth=auth).status == 200
 
         assert [one["name"] for one in api.get("/accounts", auth=auth).result][1:] == ["Second"]
         api.delete(f"{MEMBERS}/{ann['id']}")
         assert [one["name"] for one in api.get("/accounts", auth=auth).result] == ["Second"]
+
+    def test_who_invites_somebody_too_gets_no_code_for_a_password(self, api):
+        first = add(api, role=SUPER_ADMINISTRATOR.name).result
+        second = api.post("/accounts", {"name": "Second"}).result["id"]
+        members = f"/accounts/{second}/members"
+        put_token(
+            api,
+            token_policy(
+                "Account Settings Write",
+                "Account DNS Settings Write",
+                resources={f"com.cloudflare.api.account.{second}": "*"},
+            ),
+            token_policy(
+                "Zone Read",
+                "DNS Write",
+                "Zone Settings Read",
+                resources={
+                    f"com.cloudflare.api.account.{second}": {"com.cloudflare.api.account.zone.*": "*"}
+                },
+            ),
+        )
+        body = {"email": "ann@example.com", "roles": [IDS["DNS"]]}
+        made = api.post(members, body, auth=RESTRICTED).result
+
+        assert api.post(f"{members}/{made['id']}/invitation", {}, auth=RESTRICTED).codes == [9109]
+        rows = api.store.read(
+            lambda reader: reader.rows("select account_id, sets_password from invitations order by made_us")
+        )
+        assert sorted(map(tuple, rows)) == sorted([(CREDENTIALS.account_id, 1), (second, 0)])
+        assert first["user"]["id"] == made["user"]["id"]
 
     def test_objects_belong_to_the_first_one_alone(self, api):
         api.post("/accounts", {"name": "Second"})

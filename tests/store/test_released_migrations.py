@@ -40,6 +40,7 @@ RELEASED = {
             "f962407820d81e8f",
             "7a977a8a8d15338a",
             "2f47c588493d69f9",
+            "23c8a9e59d9e93c4",
         ],
     ),
     "key-value": (kv.MIGRATIONS, ["2f0d86c7470ef7e9", "95124fefdeeeb901", "0dfd91b1f9a1aaa1"]),

@@ -14,7 +14,7 @@ from edgestead.web.openid import COOKIE
 from tests.web.local import LocalSite
 from tests.web.local import LocalVisitor as Visitor
 from tests.web.provider import CLIENT, SECRET, Fake, b64, ec_key, public, rsa_key, token
-from tests.web.test_members import accept, invite, is_in, members_path, sign_in
+from tests.web.test_members import ROLE_IDS, accept, invite, is_in, members_path, sign_in
 
 NOBODYS = "This sign-in is nobody's here"
 
@@ -113,6 +113,62 @@ def test_a_member_with_a_password_has_both_ways(server, fake):
     accept(server, link)
     assert is_in(go(server, fake))
     assert is_in(sign_in(server, "ann@example.com"))
+
+
+def test_an_address_that_signed_in_elsewhere_is_not_let_in_here(server, fake):
+    """Somebody else opened the link of another account first; who has the address comes later."""
+    second = server.api.post("/accounts", {"name": "Second"}).result["id"]
+    body = {"email": "ann@example.com", "roles": [ROLE_IDS["DNS"]]}
+    theirs = server.api.post(f"/accounts/{second}/members", body).result
+    squatter = accept(server, f"/ui/invite?code={theirs['code']}")
+    assert is_in(squatter)
+
+    made, link = invite(server, "ann@example.com")
+    assert "this address is in another account" in accept(server, link).answer.words
+    answer = squatter.post("/ui/profile", what="accepted", id=made["id"], code=theirs["code"])
+    assert answer.status == 400
+
+    assert is_in(go(server, fake))
+    assert not is_in(squatter)
+    assert not is_in(sign_in(server, "ann@example.com"))
+    joined = server.api.get(f"{members_path(server)}/{made['id']}").result
+    assert joined["status"] == "accepted"
+
+
+def test_a_member_of_one_account_accepts_another_on_their_page(server):
+    _, link = invite(server, "ann@example.com")
+    ann = accept(server, link)
+    second = server.api.post("/accounts", {"name": "Second"}).result["id"]
+    body = {"email": "ann@example.com", "roles": [ROLE_IDS["DNS"]]}
+    made = server.api.post(f"/accounts/{second}/members", body).result
+
+    said = ann.post("/ui/profile", what="accepted", id=made["id"], code=f"x/ui/invite?code={made['code']}")
+
+    assert "The membership is accepted" in said.words
+    assert server.api.get(f"/accounts/{second}/members/{made['id']}").result["status"] == "accepted"
+    assert is_in(sign_in(server, "ann@example.com"))
+
+
+def test_the_session_of_before_ends_when_another_sign_in_begins(server, fake, ann):
+    _, link = invite(server, "bob@example.com")
+    bob = accept(server, link)
+    old = bob.cookie
+    leave(server, bob)
+    bob.cookie = old
+
+    assert not is_in(bob)
+
+
+@pytest.mark.parametrize("email", ["mi\u212ae@example.com", "\u00a0ann@example.com", "ann@example.com\n"])
+def test_an_address_that_folds_into_a_members_is_not_theirs(email):
+    with pytest.raises(openid.Untrusted):
+        openid.email_of({"email": email, "email_verified": True}, "email")
+
+
+@pytest.mark.parametrize("verified", [False, "false", 0])
+def test_an_address_that_is_said_to_be_unverified_is_not_taken_from_any_claim(verified):
+    with pytest.raises(openid.Untrusted):
+        openid.email_of({"upn": "ann@example.com", "email_verified": verified}, "upn")
 
 
 def test_another_browser_another_time_and_another_code_are_refused(server, fake, ann):

@@ -52,6 +52,10 @@ def of_user(reader: Reader, user_id: str, issuer: str) -> SubjectRow | None:
     return SubjectRow(*found) if found else None
 
 
+def is_bound(reader: Reader, user_id: str) -> bool:
+    return reader.row(f"{SELECT} where user_id = ?", (user_id,)) is not None
+
+
 def forget(tx: Transaction, user_id: str) -> None:
     """The user is gone."""
     tx.run(DELETE_OF_USER, (user_id,))

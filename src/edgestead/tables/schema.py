@@ -59,4 +59,5 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(24, "certificates", certificates.CREATE),
     Migration(25, "records that a zone carries as transferred", carried.CREATE),
     Migration(26, "subjects of OpenID providers", openid.CREATE),
+    Migration(27, "invitations by account", people.BY_ACCOUNT),
 )

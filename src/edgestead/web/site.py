@@ -200,6 +200,7 @@ class Site:
                 response.headers.append(_cookie_header(browser, SESSION_SECONDS, FORM_COOKIE))
             return response
         if isinstance(found, Away):
+            self._sessions.end(before)  # on the way back its cookie, which is Strict, does not come
             return self._led(found.url, _lax_cookie(found.browser))
         self._sessions.end(before)
         cookie = _cookie_header(found, SESSION_SECONDS)

@@ -80,9 +80,6 @@ def invite(member: str, names: tuple[str, ...], as_json: bool) -> None:
     server = api()
     body = {"email": member, "roles": _role_ids(server, names)}
     made = server.call("POST", _path(server), json_body=body, repeat=False)["result"]
-    if "code" not in made and not as_json:
-        click.echo(f"{made['email']} has a password on this server, and accepts in the dashboard.", err=True)
-        return
     _show_link(server, made, as_json=as_json)
 
 

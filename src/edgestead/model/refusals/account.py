@@ -14,6 +14,7 @@ Not   credentials (`model.refusals.access`).
     ├── AccountTypeIsFixed      1001
     ├── AccountFieldRefused     1001
     ├── AccountQuota            1001
+    ├── InvitationForMember     1001
     ├── InvitationOver          1001
     ├── KeyHolderStays          1001
     ├── LastMember              1001
@@ -102,6 +103,10 @@ class KeyHolderStays(BadRequest):
     """The user of the credentials file, whose key may do everything whatever their roles say."""
 
     code, wording = 1001, "The server's own user stays a member, with every right."
+
+
+class InvitationForMember(BadRequest):
+    code, wording = 1001, "The invitation is not accepted: {reason}."
 
 
 class InvitationOver(BadRequest):

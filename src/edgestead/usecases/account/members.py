@@ -5,7 +5,7 @@ Not   what a role gives (`model.roles`), and how rights follow (`usecases.access
 
     invited (pending) ── opens the link, sets a password ──► accepted ── removed, or leaves ──► gone
          │  └── removed, or INVITATION_DAYS over: the link is dead                                ▲
-         └── has signed in elsewhere on this server: accepts by PUT /memberships/:id ─► accepted ─┘
+         └── is in another account here: PUT /memberships/:id with this one's code ──► accepted ──┘
 
 Nobody gives, changes or takes a role that allows more than their own credentials do. The user of the
 credentials file holds the key pair, which no role binds: that membership stays as it is.
@@ -19,6 +19,7 @@ import msgspec
 from edgestead.model.call import Call
 from edgestead.model.envelope import Listed
 from edgestead.model.refusals.account import (
+    InvitationForMember,
     KeyHolderStays,
     LastMember,
     MemberExists,
@@ -78,7 +79,7 @@ class MemberUser(msgspec.Struct, frozen=True):
 
 
 class MemberView(msgspec.Struct, frozen=True):
-    """`code` begins the member's password, once: it is there only in the answer that made it."""
+    """`code` accepts the membership, once, and begins a new user's password: only this answer has it."""
 
     id: str
     status: str
@@ -124,7 +125,10 @@ class MembershipView(msgspec.Struct, frozen=True):
 
 
 class MembershipBody(msgspec.Struct, frozen=True):
+    """`code` is the account's own, which its link ends with."""
+
     status: str | None = None
+    code: str = ""
 
 
 class Filter(msgspec.Struct, frozen=True):
@@ -171,7 +175,7 @@ def role(reader: Reader, account_id: str, role_id: str) -> RoleView:
 def add(
     call: Call, tx: Transaction, platform: Platform, identity: Identity, account_id: str, body: MemberBody
 ) -> MemberView:
-    """Invite somebody. A user whom the server does not know yet gets a code, to set a password with.
+    """Invite somebody by a code, with which a user whom the server does not know yet sets a password.
 
     Raises AccountNotSeen, MemberRefused, RoleGrantsMore, MemberExists, MemberQuota.
     """
@@ -192,15 +196,14 @@ def add(
         user = UserRow(platform.new_id(), email, email.lower(), b"", call.now_us)
         accounts.insert_user(tx, user)
         identities.tell_user(tx, user)
-    elif not identity.full:
-        status = "pending"  # they have a say in what they belong to
+    else:
+        status = "pending"  # whoever has their password has shown it to another account, and not to this one
     member_id = platform.new_id()
     accounts.insert_membership(tx, member_id, account_id, user.id, status, call.now_us, _text(role_ids))
     member_rights.settle(call, tx, platform, user.id)
     made = member(tx, account_id, member_id)
-    if is_new:
-        made = msgspec.structs.replace(made, code=_invite(call, tx, user.id, account_id).code)
-    return made
+    code = _invite(call, tx, user.id, account_id, sets_password=is_new).code
+    return msgspec.structs.replace(made, code=code)
 
 
 def change(
@@ -234,7 +237,7 @@ def remove(
     row = _row(tx, account_id, member_id)
     _check_may_touch(identity, tx, account_id, row)
     _check_others(tx, account_id, row.id)
-    _leave(call, tx, platform, row.id, row.user_id)
+    _leave(call, tx, platform, row.id, row.user_id, account_id)
 
 
 def invite_again(
@@ -248,9 +251,9 @@ def invite_again(
     """
     row = _row(tx, account_id, member_id)
     _check_may_touch(identity, tx, account_id, row)
-    for account, role_ids in member_rights.accepted(tx, row.user_id):
-        member_rights.check_may_give(identity, tx, account, role_ids)
-    made = _invite(call, tx, row.user_id, account_id)
+    for one in accounts.memberships(tx, row.user_id):
+        member_rights.check_may_give(identity, tx, one.account_id, read_roles(one.roles))
+    made = _invite(call, tx, row.user_id, account_id, sets_password=True)
     return InvitationView(member_id, row.email, made.code, whole_seconds(made.expires_us))
 
 
@@ -280,12 +283,17 @@ def put_membership(
     membership_id: str,
     body: MembershipBody,
 ) -> MembershipView:
-    """Accept or reject. Raises MembershipNotFound, MembershipStatusRefused, LastMember."""
+    """Accept with the account's code, or reject.
+
+    Raises MembershipNotFound, MembershipStatusRefused, InvitationForMember, LastMember.
+    """
     row = _own(tx, identity, membership_id)
     if body.status not in STATUSES:
         raise MembershipStatusRefused(pointer="/status")
     if body.status != "accepted":
         _check_others(tx, row.account_id, row.id)
+    elif row.status != "accepted" and not identity.full:
+        _use_up(call, tx, row, body.code)
     accounts.set_membership_status(tx, row.id, body.status)
     member_rights.settle(call, tx, platform, row.user_id)
     return membership(tx, identity, membership_id)
@@ -297,7 +305,7 @@ def delete_membership(
     """Leave an account. Raises MembershipNotFound, LastMember."""
     row = _own(tx, identity, membership_id)
     _check_others(tx, row.account_id, row.id)
-    _leave(call, tx, platform, row.id, row.user_id)
+    _leave(call, tx, platform, row.id, row.user_id, row.account_id)
 
 
 _ORDER = {
@@ -312,16 +320,34 @@ class _Invitation(msgspec.Struct, frozen=True):
     expires_us: int
 
 
-def _invite(call: Call, tx: Transaction, user_id: str, account_id: str) -> _Invitation:
+def _use_up(call: Call, tx: Transaction, row: MembershipRow, code: str) -> None:
+    """Raises InvitationForMember: a code of another account says nothing of this one."""
+    found = people.invitation(tx, secret_hash(code))
+    is_own = found is not None and (found.user_id, found.account_id) == (row.user_id, row.account_id)
+    if found is None or not is_own or call.now_us >= found.expires_us:
+        reason = "the code at the end of this account's own link is needed, while it holds"
+        raise InvitationForMember(reason=reason, pointer="/code")
+    if openid.is_bound(tx, row.user_id) and people.password(tx, row.user_id):
+        raise InvitationForMember(reason="sign in with your identity provider to accept it", pointer="/code")
+    people.delete_invitation(tx, row.user_id, row.account_id)
+    people.begin_nothing(tx, row.user_id)
+
+
+def _invite(
+    call: Call, tx: Transaction, user_id: str, account_id: str, *, sets_password: bool
+) -> _Invitation:
     code = secrets.token_urlsafe(24)
     expires_us = call.now_us + INVITATION_DAYS * _DAY_US
-    people.set_invitation(tx, InvitationRow(user_id, secret_hash(code), account_id, call.now_us, expires_us))
+    row = InvitationRow(user_id, secret_hash(code), account_id, call.now_us, expires_us, int(sets_password))
+    people.set_invitation(tx, row)
     return _Invitation(code, expires_us)
 
 
-def _leave(call: Call, tx: Transaction, platform: Platform, membership_id: str, user_id: str) -> None:
+def _leave(
+    call: Call, tx: Transaction, platform: Platform, membership_id: str, user_id: str, account_id: str
+) -> None:
     accounts.delete_membership(tx, membership_id)
-    people.delete_invitation(tx, user_id)
+    people.delete_invitation(tx, user_id, account_id)
     user = accounts.user(tx, user_id)
     if accounts.memberships(tx, user_id) or user is None or user.key_hash:
         member_rights.settle(call, tx, platform, user_id)

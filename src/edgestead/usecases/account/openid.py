@@ -1,10 +1,12 @@
 """A member who signs in with an OpenID provider: whose subject it is.
 
-Owns  the rules in the transaction: which user, who is bound, that a pending invitation is accepted by it.
+Owns  the rules in the transaction: which user, who is bound, that invitations are accepted by it.
 Not   what the provider said (`usecases.access.openid`), which is checked before; sessions (`signing_in`).
 
     subject that is bound                          ──► its user
     another one, with the address of a user        ──► bound to them, where nobody is yet
+    an address that is a user's                    ──► accepts their invitations that hold; where it does, a
+                                                       password of before ends: it had another account's code
     all else                                       ──► refused: no account is made
 """
 
@@ -39,7 +41,7 @@ def sign_in(
         person = signing_in.person_of_email(tx, email)
         if person is None or openid.of_user(tx, person.user_id, issuer) is not None:
             raise OpenIdRefused
-    _accept(call, tx, person)
+    person = _accept(call, tx, platform, person, email)
     if not any(one.status == "accepted" for one in accounts.memberships(tx, person.user_id)):
         raise OpenIdRefused
     if openid.by_subject(tx, issuer, subject) is None:
@@ -53,12 +55,24 @@ def _bound(reader: Reader, issuer: str, subject: str) -> Person | None:
     return None if row is None else signing_in.person_of_id(reader, row.user_id)
 
 
-def _accept(call: Call, tx: Transaction, person: Person) -> None:
-    """An invitation that holds is accepted: the provider says that its address is theirs."""
-    row = people.invitation_of(tx, person.user_id)
-    if row is None or call.now_us >= row.expires_us:
-        return
-    for membership in accounts.memberships(tx, person.user_id):
-        if membership.account_id == row.account_id and membership.status == "pending":
-            accounts.set_membership_status(tx, membership.id, "accepted")
-            people.delete_invitation(tx, person.user_id)
+def _accept(call: Call, tx: Transaction, platform: Platform, person: Person, email: str) -> Person:
+    """Invitations that hold are accepted: the provider says that their address is theirs.
+
+    Whoever set a password before has shown the code of another account, and none of these.
+    """
+    if email.lower() != person.email.lower():
+        return person
+    rows = people.invitations_of(tx, person.user_id)
+    held = {row.account_id for row in rows if call.now_us < row.expires_us}
+    begun = [
+        one
+        for one in accounts.memberships(tx, person.user_id)
+        if one.account_id in held and one.status == "pending"
+    ]
+    for one in begun:
+        accounts.set_membership_status(tx, one.id, "accepted")
+        people.delete_invitation(tx, person.user_id, one.account_id)
+    if not begun:
+        return person
+    people.begin_nothing(tx, person.user_id)
+    return signing_in.end_ways_in(call, tx, platform, person) if person.scrypt is not None else person

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import msgspec
 
 from edgestead.model.call import Actor, Call
-from edgestead.model.refusals.account import InvitationOver, SignInRefused
+from edgestead.model.refusals.account import InvitationForMember, InvitationOver, SignInRefused
 from edgestead.store.control import Reader, Transaction
-from edgestead.tables import accounts, people, tokens
+from edgestead.tables import accounts, passkeys, people, tokens
 from edgestead.tables.accounts import UserRow
 from edgestead.usecases import audit
 from edgestead.usecases.access import member_rights
@@ -53,11 +53,14 @@ def person_of_id(reader: Reader, user_id: str) -> Person | None:
 
 
 def invited(reader: Reader, code: str, now_us: int) -> Person:
-    """Who was invited with this code. Raises InvitationOver."""
+    """Whose password this code begins. Raises InvitationOver, InvitationForMember."""
     row = people.invitation(reader, secret_hash(code))
     user = None if row is None or now_us >= row.expires_us else accounts.user(reader, row.user_id)
-    if user is None:
+    if row is None or user is None:
         raise InvitationOver
+    if not row.sets_password:
+        reason = "this address is in another account here; sign in, and give its code on the page You"
+        raise InvitationForMember(reason=reason)
     return Person(user.id, user.email, people.password(reader, user.id))
 
 
@@ -82,7 +85,10 @@ def accept(
 ) -> tuple[Person, str]:
     """Use an invitation up: it sets the password, and accepts the membership. The secret of a session.
 
-    Raises InvitationOver.
+    Whatever signed in before is not the holder of this account's code: where it accepts the membership,
+    passkeys, sessions and tokens of before end.
+
+    Raises InvitationOver, InvitationForMember.
     """
     row = people.invitation(tx, secret_hash(code))
     person = invited(tx, code, call.now_us)
@@ -90,11 +96,14 @@ def accept(
     for membership in accounts.memberships(tx, person.user_id):
         if membership.account_id == row.account_id and membership.status == "pending":
             accounts.set_membership_status(tx, membership.id, "accepted")
+            if person.scrypt is not None:
+                end_ways_in(call, tx, platform, person)
     if names.first or names.last:
         said = profile_of(tx, person.user_id)
         said = msgspec.structs.replace(said, first_name=names.first or None, last_name=names.last or None)
         set_profile(call, tx, person.user_id, said)
-    people.delete_invitation(tx, person.user_id)
+    people.delete_invitation(tx, person.user_id, row.account_id)
+    people.begin_nothing(tx, person.user_id)
     return person, _renewed(call, tx, platform, where, person, scrypt, "accept")
 
 
@@ -104,6 +113,14 @@ def set_password(
     """Another password: every session ends, and the secret of a new one is returned. Raises SignInRefused."""
     still(tx, person)
     return _renewed(call, tx, platform, where, person, scrypt, "change_password")
+
+
+def end_ways_in(call: Call, tx: Transaction, platform: Platform, person: Person) -> Person:
+    """Password, passkeys, sessions and tokens end: whose they are is not known to an account that begins."""
+    member_rights.end(call, tx, platform, person.user_id)
+    people.delete_password(tx, person.user_id)
+    passkeys.forget(tx, person.user_id)
+    return person._replace(scrypt=None)
 
 
 def end_sessions(call: Call, tx: Transaction, platform: Platform, where: Where, person: Person) -> None:

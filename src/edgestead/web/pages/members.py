@@ -46,7 +46,7 @@ async def change(visit: Visit) -> Shown | Moved:
         if what == "invite":
             body = {"email": visit.field("email"), **roles}
             made = (await visit.api.send("POST", f"{account}/members", body))["result"]
-            return await _invited(visit, made["email"], made.get("code", ""))
+            return await _invited(visit, made["email"], made["code"])
         if what == "link":
             made = (await visit.api.send("POST", f"{member}/invitation"))["result"]
             return await _invited(visit, made["email"], made["code"])
@@ -63,10 +63,7 @@ async def change(visit: Visit) -> Shown | Moved:
     return Moved(f"{ROOT}/members", "The member is removed: sessions and tokens of theirs are dead.")
 
 
-async def _invited(visit: Visit, email: str, code: str) -> Shown | Moved:
-    if not code:
-        words = f"{email} has a password on this server already, and accepts on their own page."
-        return Moved(f"{ROOT}/members", words)
+async def _invited(visit: Visit, email: str, code: str) -> Shown:
     link = f"{visit.place.origin}{ROOT}/invite?code={code}"
     return await _members(visit, invited=email, link=link, form={"email": "", "role": ""})
 
@@ -109,7 +106,13 @@ async def change_profile(visit: Visit) -> Shown | Moved | Renewed:
     assert visit.people is not None
     what, user_id = visit.field("what"), visit.people.member_of(visit.session)
     if what in ("accepted", "rejected"):
-        await visit.api.send("PUT", f"/memberships/{visit.field('id')}", {"status": what})
+        body = {"status": what, "code": visit.field("code").rpartition("code=")[2]}
+        try:
+            await visit.api.send("PUT", f"/memberships/{visit.field('id')}", body)
+        except Refused as refused:
+            if refused.status != 400:
+                raise
+            return await _profile(visit, refused.messages[0], 400)
         return Moved(f"{ROOT}/profile", f"The membership is {what}.")
     form = visit.form or {}
     if user_id is None:
