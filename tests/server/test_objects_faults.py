@@ -19,7 +19,10 @@ os.pwrite = write
 
 class Disk(StatefulObject):
     async def fail_to_sync(self):
-        def fail(descriptor):
+        real_sync = os.fdatasync
+        def fail(descriptor):  # a look for room that failed first would refuse the write
+            if os.readlink(f"/proc/self/fd/{descriptor}").endswith("/room"):
+                return real_sync(descriptor)
             raise OSError(errno.EIO, "the disk failed")
         os.fdatasync = fail
 
