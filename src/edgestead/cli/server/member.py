@@ -70,9 +70,11 @@ def roles(as_json: bool) -> None:
 @DRY_RUN
 @JSON
 def invite(member: str, names: tuple[str, ...], as_json: bool) -> None:
-    """Invite EMAIL to the account, and print the link by which they set a password.
+    """Invite EMAIL to the account, and print their link.
 
-    Only the link is printed on stdout. It works once, within seven days; nothing is sent to them.
+    Somebody new sets a password with it. Who is a member of another account signs in, and gives the code
+    behind `code=` on the page *You*. Only the link is printed on stdout. It works once, within seven days;
+    nothing is sent to them.
 
     \b
       edgecli member invite ann@example.com --role DNS
@@ -100,7 +102,7 @@ def link(member: str, as_json: bool) -> None:
 
 def _show_link(server: "Api", made: Json, *, as_json: bool) -> None:
     if not as_json:
-        click.echo(f"{made['email']} sets a password with this link, once, within seven days:", err=True)
+        click.echo(f"{made['email']} joins with this link, once, within seven days:", err=True)
     base = urlsplit(server.source.api_base)
     show_lines(made, f"{base.scheme}://{base.netloc}/ui/invite?code={made.get('code', '')}", as_json=as_json)
 
