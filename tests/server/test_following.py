@@ -5,6 +5,8 @@ from types import SimpleNamespace
 
 from edgestead.server.control import following
 
+NOW_US = 1_795_468_935_000_000
+
 
 class Index:
     """`ends` are what each look comes to, the last one for ever."""
@@ -14,7 +16,8 @@ class Index:
         self.over = asyncio.Event()
         self.loop = asyncio.get_running_loop()
 
-    def follow(self, folder):
+    def follow(self, folder, now_us):
+        assert now_us == NOW_US
         end = self.ends.pop(0) if len(self.ends) > 1 else self.ends[0]
         if len(self.ends) == 1:
             self.loop.call_soon_threadsafe(self.over.set)
@@ -29,7 +32,9 @@ def test_it_goes_on_after_a_slice_a_look_and_a_failure(monkeypatch, caplog):
 
     async def script():
         index = Index(False, True, OSError(5, "Input/output error"), True, True)
-        context = SimpleNamespace(event_index=index, events_folder=None, events_turn=asyncio.Lock())
+        context = SimpleNamespace(
+            event_index=index, events_folder=None, events_turn=asyncio.Lock(), now_us=lambda: NOW_US
+        )
         task = asyncio.create_task(following.follow_events(context))
         await asyncio.wait_for(index.over.wait(), 30)
         task.cancel()
