@@ -1,4 +1,4 @@
-"""What every room's tests share: the switch for long runs, patience, and where the time went."""
+"""What every room's tests share: the switch for long runs, patience, and where time and memory went."""
 
 import ctypes
 import gc
@@ -12,8 +12,26 @@ from hypothesis import HealthCheck, settings
 
 LONG_SECONDS_MAX = 2 * 3_600  # of a long test that names no time of its own
 LARGE_BLOCK_BYTES = 1 << 18
-PEAK_MIB_MAX = 600  # of a worker; two of them and the servers under test fit into a small machine
+PEAK_MIB_MAX = 600  # of a worker; three of them and the servers under test fit into a small machine
+RISES_SHOWN = 6  # modules by worker
+# Folders whose files are few and long: they start real programs and wait for them. They come first, so that
+# no worker has one of them left for itself at the end, and what only computes fills the waits of others.
+LONG_FOLDERS = (
+    "clients",
+    "packaging",
+    "server",
+    "crash",
+    "cluster",
+    "cli",
+    "objects",
+    "docs",
+    "web",
+    "edge",
+    "dns",
+)
 _peaks_mib: dict[str, int | None] = {}
+_rises_mib: Counter[str] = Counter()  # of this process's peak, by what ran: collecting, or a module
+_rises_by_worker: dict[str, dict[str, int]] = {}
 _M_MMAP_THRESHOLD = -3  # <malloc.h>
 
 # A shell that starts tests in the background has them, and all that they start, ignore Ctrl-C.
@@ -32,9 +50,31 @@ settings.load_profile("patient")
 
 def pytest_addoption(parser):
     parser.addoption("--long", action="store_true", help="also run what takes minutes to an hour")
+    parser.addoption("--seeds", metavar="FIRST:END", help="of tests by seed only these, without END")
+
+
+def _place(item):
+    folder = item.nodeid.split("/")[1:2]
+    return LONG_FOLDERS.index(folder[0]) if folder and folder[0] in LONG_FOLDERS else len(LONG_FOLDERS)
+
+
+def _take_seeds(config, items):
+    """A thousand seeds are run in pieces, over days if need be."""
+    if config.getoption("--seeds") is None:
+        return
+    wanted = range(*map(int, config.getoption("--seeds").split(":")))
+    chosen = [item for item in items if _seed(item) in wanted]
+    config.hook.pytest_deselected(items=[item for item in items if _seed(item) not in wanted])
+    items[:] = chosen
+
+
+def _seed(item):
+    return item.callspec.params.get("seed") if hasattr(item, "callspec") else None
 
 
 def pytest_collection_modifyitems(config, items):
+    items.sort(key=_place)
+    _take_seeds(config, items)
     long_ones = [item for item in items if item.get_closest_marker("long")]
     if config.getoption("--long"):
         for item in long_ones:
@@ -52,6 +92,7 @@ def pytest_collection_finish():
     """
     gc.collect()
     gc.freeze()
+    note_rise("collecting")
 
 
 def peak_mib():
@@ -62,18 +103,33 @@ def peak_mib():
     return None
 
 
+def note_rise(name):
+    """Count to it by how much the peak has grown since the last time."""
+    if (risen := (peak_mib() or 0) - _rises_mib.total()) > 0:
+        _rises_mib[name] += risen
+
+
+def pytest_runtest_teardown(item, nextitem):
+    if nextitem is None or nextitem.path != item.path:
+        note_rise(item.nodeid.partition("::")[0])
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node):
-    _peaks_mib[node.gateway.id] = getattr(node, "workeroutput", {}).get("peak_mib")
+    said = getattr(node, "workeroutput", {})
+    _peaks_mib[node.gateway.id] = said.get("peak_mib")
+    _rises_by_worker[node.gateway.id] = said.get("rises_mib", {})
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session):
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["peak_mib"] = peak_mib()
+        session.config.workeroutput["rises_mib"] = dict(_rises_mib)
         return
     if not _peaks_mib:
         _peaks_mib["the one process"] = peak_mib()
+        _rises_by_worker["the one process"] = dict(_rises_mib)
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -92,3 +148,5 @@ def pytest_terminal_summary(terminalreporter):
         for worker, peak in sorted(_peaks_mib.items()):
             too_much = f", which is more than {PEAK_MIB_MAX}" if (peak or 0) > PEAK_MIB_MAX else ""
             terminalreporter.line(f"{peak or 0:8d} MiB at most in {worker}{too_much}")
+            for name, risen in Counter(_rises_by_worker.get(worker, {})).most_common(RISES_SHOWN):
+                terminalreporter.line(f"{risen:12d} of them in {name}")

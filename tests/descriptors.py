@@ -16,6 +16,12 @@ def open_descriptors(folder=None):
     return sum(name.startswith(f"{folder}/") for name in _names())
 
 
+def open_files():
+    """The same of what is no socket: a server in this process closes its ends when it likes."""
+    gc.collect()
+    return sum(not name.startswith("socket:") for name in _names())
+
+
 def _names():
     for number in os.listdir("/proc/self/fd"):
         with suppress(FileNotFoundError):  # the one that lists them
