@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from edgestead.testing.places import private_place
+from edgestead.server.places import private_place
 
 ROOT = Path(__file__).parents[2]
 PAGE_SECONDS_MAX = 800  # a page is a hundred commands, and other tests run beside it

@@ -15,12 +15,12 @@ from edgestead.server.health import backup_note
 from edgestead.server.health.asking import lost_writes, rows_without_control
 from edgestead.server.health.certificates import CertificateDates
 from edgestead.server.health.clock import MEMORY_SECONDS, ClockWatch, newest_file_us
+from edgestead.server.places import private_place
 from edgestead.server.supervisor import last_words
 from edgestead.server.supervisor.last_words import LastWords
 from edgestead.server.supervisor.main import Supervisor
 from edgestead.server.supervisor.notify import Notify
 from edgestead.sqlite.witness import Noted, Witness
-from edgestead.testing.places import private_place
 
 SECOND_US = 1_000_000
 

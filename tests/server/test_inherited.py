@@ -9,9 +9,9 @@ import pytest
 
 from edgestead.config import Address
 from edgestead.server.errors import StartError
+from edgestead.server.places import private_place
 from edgestead.server.supervisor import inherited
 from edgestead.server.supervisor.listeners import Listeners
-from edgestead.testing.places import private_place
 from tests.descriptors import open_descriptors
 
 TCP, UDP = socket.SOCK_STREAM, socket.SOCK_DGRAM
