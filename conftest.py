@@ -1,3 +1,8 @@
 """Plugins of the whole checkout: the product's own, which nothing installed names here, and a guard."""
 
-pytest_plugins = ["edgestead.testing.plugin", "tests.support.leftovers"]
+pytest_plugins = [
+    "edgestead.testing.plugin",
+    "tests.support.leftovers",
+    "tests.support.follower",
+    "tests.support.lent",
+]

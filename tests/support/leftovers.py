@@ -1,15 +1,17 @@
 """Whatever a module's tests started has ended with them: threads that hold the interpreter up, and processes.
 
-Owns  hooks of pytest that notice, and fail the last test of the module.
+Owns  hooks of pytest that notice, and fail the last test of the module; giving Ctrl-C back after each test.
 Not   what fixtures of a session keep; daemon threads, which abandoned objects of simulated crashes have.
 
 Otherwise another module's test fails, later and at random: a thread that still wrote to a pipe once wrote to
-another test's file.
+another test's file. Who left Ctrl-C to somebody else is told at the end of the run, and nobody fails.
 """
 
 import gc
 import os
+import signal
 import threading
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,6 +21,8 @@ from edgestead.testing.server import is_running
 
 _LASTING_SCOPES = ("session", "package")
 _LENDING = ("edge",)  # lent from what another fixture keeps for the session, and started when first needed
+_TOOK_CTRL_C = "took_ctrl_c"  # what a worker says of itself at its end
+_took_ctrl_c: list[str] = []  # tests, by id
 _known: set[object] = set()  # there before, or kept by a fixture that outlives the module
 
 
@@ -33,6 +37,11 @@ def running() -> set[object]:
 
 def pytest_collection_finish():
     _known.update(running())
+
+
+def keep(pids: Iterable[int]) -> None:
+    """These outlive the module: a fixture of the session ends them."""
+    _known.update(pids)
 
 
 def words_of(left: object) -> str:
@@ -54,9 +63,17 @@ def pytest_fixture_setup(fixturedef):
         _known.update(running() - before)
 
 
+def give_back_ctrl_c(name: str) -> None:
+    """Have it raise KeyboardInterrupt, as before all tests, and note who changed that."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        _took_ctrl_c.append(name)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item, nextitem):
     result = yield
+    give_back_ctrl_c(item.nodeid)
     if nextitem is None or nextitem.path != item.path:
         gc.collect()  # closes and releases what lies in cycles
         left = running() - _known
@@ -65,3 +82,18 @@ def pytest_runtest_teardown(item, nextitem):
         if left and os.path.isdir("/proc/self/task"):
             raise AssertionError(f"{item.path.name} left running: " + "; ".join(sorted(map(words_of, left))))
     return result
+
+
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput[_TOOK_CTRL_C] = _took_ctrl_c
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    _took_ctrl_c.extend(getattr(node, "workeroutput", {}).get(_TOOK_CTRL_C, []))
+
+
+def pytest_terminal_summary(terminalreporter):
+    for name in _took_ctrl_c:
+        terminalreporter.line(f"{name} left Ctrl-C to another handler", yellow=True)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from edgestead.rest import app as _app  # noqa: F401 - importing it fills the table
+from edgestead.rest.routing import BASE_PATH, ROUTES
 from edgestead.testing import platforms
 from edgestead.testing.emptying import FACTS, LISTS
 from edgestead.testing.platforms import Platform, Platforms
@@ -18,6 +20,13 @@ EXAMPLES = str(ROOT / "examples")
 KEPT = "kept.test"
 RULE = {"action": "log", "expression": "true"}
 CUSTOM = {"kind": "custom", "phase": "http_request_firewall_custom", "rules": [RULE]}
+GO_WITH = {  # what they go with
+    "/accounts/{account_id}/rulesets/{ruleset_id}/rules": "their ruleset",
+    "/accounts/{account_id}/workers/namespaces": "the same by its new name",
+    "/certificates": "their zone",
+    "/user/firewall/access_rules/rules": "those of the account, which they are",
+}
+ACCESS_RULE = {"mode": "block", "configuration": {"target": "ip", "value": "192.0.2.8"}}
 TOKEN = {
     "name": "x",
     "policies": [
@@ -70,6 +79,8 @@ def make_a_mess(edge):
     custom = edge.post(f"{account}/rulesets", {"name": "inner", **CUSTOM}).result["id"]
     executes = {"action": "execute", "expression": "true", "action_parameters": {"id": custom}}
     root = f"{account}/rulesets/phases/http_request_firewall_custom/entrypoint"
+    role = edge.get(f"{account}/roles").result[0]["id"]
+    peer = edge.post(f"{account}/secondary_dns/peers", {"name": "ns2", "ip": "192.0.2.53"}).result["id"]
     answers = [
         edge.put(root, {"rules": [executes]}),
         edge.post(f"{account}/custom_ns", {"ns_name": "ns1.new.test"}),
@@ -79,9 +90,24 @@ def make_a_mess(edge):
         edge.put(account, {"name": "renamed", "settings": {"enforce_twofactor": True}}),
         edge.patch(f"{account}/dns_settings", {"zone_defaults": {"ns_ttl": 60}}),
         edge.patch("/user", {"first_name": "Ada"}),
+        edge.post(f"{account}/members", {"email": "ann@example.com", "roles": [role]}),
+        edge.post(f"{account}/firewall/access_rules/rules", ACCESS_RULE),
+        edge.post(f"{account}/secondary_dns/acls", {"name": "office", "ip_range": "192.0.2.0/24"}),
+        edge.post(f"{account}/secondary_dns/tsigs", {"name": "xfr.example.com"}),
+        edge.post(f"{account}/secondary_dns/catalogs", {"name": "catalog.test", "peers": [peer]}),
     ]
     assert [answer.status for answer in answers] == [200] * len(answers), answers
     return zone
+
+
+def test_all_that_can_be_made_can_be_taken_back():
+    made = {row.path for row in ROUTES if row.method == "POST" and not row.has_ended}
+    lists = {row.path.rpartition("/")[0] for row in ROUTES if row.method == "DELETE"} & made
+    emptied = {BASE_PATH + path.replace("{account}", "{account_id}") for path, _ in LISTS}
+
+    assert {path for path in lists if "{zone_id}" not in path} == emptied | {
+        BASE_PATH + path for path in GO_WITH
+    }
 
 
 def test_what_a_test_left_is_gone_and_what_was_there_stays(platform):
@@ -142,8 +168,8 @@ def test_objects_have_forgotten(platform):
 
 
 def kill_it(edge, platform):
-    os.kill(platform._server.pid, signal.SIGKILL)
-    platform._server.wait()
+    os.kill(platform.server.pid, signal.SIGKILL)
+    platform.server.wait()
 
 
 def take_what_was_there(edge, platform):

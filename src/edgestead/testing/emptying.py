@@ -1,7 +1,8 @@
 """Making a platform what it was before a test: in milliseconds, without a restart.
 
 Owns  what a test can leave behind, and how each of it goes.
-Not   when. What nobody can take back stays: counters, the history of tokens, what rate limits have counted.
+Not   when. What nobody can take back stays: counters, the history of tokens, what rate limits have counted;
+      and so do further accounts and the account's own catalog zone.
 """
 
 import http.client
@@ -13,12 +14,18 @@ from edgestead.testing.edge import CALL_SECONDS_MAX, Answer, Edge, send
 
 ROUNDS_MAX = 8  # of deleting, where one thing holds another
 _ACCOUNT = "/accounts/{account}"
-# Zones go first: they hold rulesets and name servers.
+# Zones go first: they hold rulesets, name servers and peers; peers hold keys.
 LISTS = (
     ("/zones", "id"),
     (f"{_ACCOUNT}/storage/kv/namespaces", "id"),
     (f"{_ACCOUNT}/rulesets", "id"),
     (f"{_ACCOUNT}/custom_ns", "ns_name"),
+    (f"{_ACCOUNT}/firewall/access_rules/rules", "id"),
+    (f"{_ACCOUNT}/secondary_dns/catalogs", "id"),
+    (f"{_ACCOUNT}/secondary_dns/peers", "id"),
+    (f"{_ACCOUNT}/secondary_dns/acls", "id"),
+    (f"{_ACCOUNT}/secondary_dns/tsigs", "id"),
+    (f"{_ACCOUNT}/members", "id"),
     (f"{_ACCOUNT}/tokens", "id"),
     ("/user/tokens", "id"),
 )

@@ -19,7 +19,7 @@ Fill = Callable[[Edge], None]
 
 
 class Platform:
-    """One started server. `fill` puts into it what every test is to find."""
+    """One started `server`, and its `edge`. `fill` puts into it what every test is to find."""
 
     def __init__(self, new_folder: Callable[[], Path], flags: Sequence[str], fill: Fill) -> None:
         self._new_folder = new_folder
@@ -29,13 +29,13 @@ class Platform:
         self._start()
 
     def _start(self) -> None:
-        self._server = EdgeServer(self._new_folder() / "data", *self._flags)
+        self.server = EdgeServer(self._new_folder() / "data", *self._flags)
         try:
-            self.edge = Edge(self._server.start().ready)
+            self.edge = Edge(self.server.start().ready)
             self._fill(self.edge)
             self._contents = Contents(self.edge)
         except BaseException:
-            self._server.close()
+            self.server.close()
             raise
 
     def for_a_test(self) -> Edge:
@@ -51,7 +51,7 @@ class Platform:
 
     def close(self) -> None:
         self._contents.close()
-        self._server.close()
+        self.server.close()
 
 
 class Platforms:

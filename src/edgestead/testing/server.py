@@ -11,24 +11,28 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from edgestead.testing.places import private_place
+from edgestead.server.places import private_place
 
-START_SECONDS_MAX = 60.0
-END_SECONDS_MAX = 60.0
+START_SECONDS_MAX = 300.0  # a machine that is busy with all else; one that ended is noticed at once
+END_SECONDS_MAX = 300.0
 DIG_SECONDS_MAX = 2.0  # of one try
 DIG_TRIES_MAX = 5
 _POLL_SECONDS = 0.01
 
 
 class Answer(NamedTuple):
-    """What the API said. `body` is the decoded JSON, or the text when it is none."""
+    """What the API said. `body` is the decoded JSON, or the text when it is none; names of headers are in
+    lower case.
+    """
 
     status: int
     body: Any
+    headers: Mapping[str, str] = {}
 
     @property
     def result(self) -> Any:
@@ -37,10 +41,11 @@ class Answer(NamedTuple):
 
 
 class EdgeServer:
-    """One server with its data folder. `flags` are added to the command line; `stderr` keeps what it said."""
+    """One server with its data folder. `flags` are added to the command line, which runs behind `prefix`."""
 
-    def __init__(self, data_dir: Path, *flags: str) -> None:
+    def __init__(self, data_dir: Path, *flags: str, prefix: Sequence[str] = ()) -> None:
         self.data_dir = data_dir
+        self.prefix = prefix
         self.flags = flags
         self.ready: dict[str, Any] = {}
         self._addresses = {
@@ -57,7 +62,17 @@ class EdgeServer:
         with self._log.open("ab") as log:
             files = ("--data-dir", str(self.data_dir), "--ready-file", str(ready_file))
             self._popen = subprocess.Popen(
-                [sys.executable, "-P", "-m", "edgestead", "serve", *files, *addresses, *self.flags],
+                [
+                    *self.prefix,
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "edgestead",
+                    "serve",
+                    *files,
+                    *addresses,
+                    *self.flags,
+                ],
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
@@ -67,9 +82,13 @@ class EdgeServer:
     def start(self) -> "EdgeServer":
         """Start it and wait until everything answers. A later start takes the same ports."""
         self.launch()
+        self.wait_ready()
+        return self
+
+    def wait_ready(self) -> None:
+        """After `launch`: wait until everything answers."""
         self.wait_until(self.ready_file.exists, START_SECONDS_MAX)
         self.ready = json.loads(self.ready_file.read_bytes())
-        return self
 
     def stop(self) -> int:
         """SIGTERM; returns the exit status."""
@@ -96,6 +115,11 @@ class EdgeServer:
         """End it whatever state it is in."""
         if self._popen is not None and self._popen.poll() is None:
             self.kill()
+
+    @property
+    def is_started(self) -> bool:
+        """Whether it was started, and neither stopped nor killed."""
+        return self._popen is not None
 
     @property
     def pid(self) -> int:
@@ -166,10 +190,11 @@ class EdgeServer:
             content = response.read()
         finally:
             connection.close()
+        headers = {name.lower(): value for name, value in response.getheaders()}
         try:
-            return Answer(response.status, json.loads(content))
+            return Answer(response.status, json.loads(content), headers)
         except ValueError:
-            return Answer(response.status, content.decode("utf-8", "replace"))
+            return Answer(response.status, content.decode("utf-8", "replace"), headers)
 
     def make_zone(self, name: str) -> str:
         """Create a zone; returns its id."""
@@ -249,7 +274,7 @@ def _child_name(pid: int, supervisor: list[bytes]) -> str | None:
         named = Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
         return None
-    return named if named.startswith("objects-") else arguments[-1].decode()
+    return named if named == "control" or named.startswith("objects-") else arguments[-1].decode()
 
 
 def environment() -> dict[str, str]:
