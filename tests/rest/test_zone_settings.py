@@ -89,6 +89,7 @@ def known(as_of):
     return [row for row in SETTINGS.values() if row.after != "removed" or not changed(row.subject, as_of)]
 
 
+@pytest.mark.inside("earlier tests have set the account's defaults")
 def test_every_setting_that_the_date_knows_is_listed_with_its_default(api, path, as_of):
     found = {one["id"]: one for one in api.get(path).result}
 
@@ -119,6 +120,7 @@ def test_a_setting_with_another_name_of_its_value_takes_and_shows_both(api, path
     assert "enabled" not in api.get(f"{path}/ssl").result
 
 
+@pytest.mark.inside("invented time")
 def test_a_setting_takes_its_values_and_shows_when(api, path):
     for id_, value in GOOD.items():
         changed_ = api.patch(f"{path}/{id_}", {"value": value}).result
@@ -130,6 +132,7 @@ def test_a_setting_takes_its_values_and_shows_when(api, path):
 
 
 @pytest.mark.parametrize("id_", BAD)
+@pytest.mark.inside("earlier tests have set the account's defaults")
 def test_a_bad_value_is_1007_and_changes_nothing(api, path, id_):
     for value in BAD[id_]:
         answer = api.patch(f"{path}/{id_}", {"value": value})
@@ -186,6 +189,14 @@ def test_several_settings_change_together(api, path):
     found = {one["id"]: one["value"] for one in api.patch(path, {"items": items}).result}
 
     assert (found["ssl"], found["http2"], found["http3"]) == ("full", "on", "off")
+
+
+def test_who_turns_http2_on_is_told_what_the_edge_speaks_then(api, path):
+    changed = api.patch(f"{path}/http2", {"value": "on"})
+
+    (remark,) = changed.json["messages"]
+    assert "in HTTP/1.1, and in HTTP/2 where `http2` is on" in remark["message"]
+    assert api.patch(f"{path}/http2", {"value": "off"}).json["messages"] == []
 
 
 def test_one_bad_item_stops_all_and_every_bad_one_is_named(api, path):
@@ -307,6 +318,7 @@ class TestFlattening:
             assert api.get(f"/zones/{zone_id}/dns_settings").result["flatten_all_cnames"] is flattens
             assert {one["id"]: one for one in api.get(path).result}["cname_flattening"] == answered
 
+    @pytest.mark.inside("invented time")
     def test_the_newer_view_writes_the_older_with_its_date(self, api, zone_id, path):
         api.patch(f"/zones/{zone_id}/dns_settings", {"flatten_all_cnames": True})
 
@@ -340,6 +352,7 @@ def test_the_log_setting_has_our_name_and_reads_the_vendors(api, path):
 class TestHistory:
     """A change of settings is a change of the zone: who, when, before and after."""
 
+    @pytest.mark.inside("earlier tests have set the account's defaults")
     def test_each_patch_is_one_change_with_what_it_changed(self, api, zone_id, path):
         api.patch(
             path, {"items": [{"id": "ssl", "value": "full"}, {"id": "cname_flattening", "value": "on"}]}

@@ -15,11 +15,14 @@ from edgestead.model.ciphers import Ciphers
 
 CHALLENGE_SECONDS_MAX = 31_536_000  # contract: a year is the longest `challenge_ttl`
 DEVELOPMENT_SECONDS = 10_800  # contract: on lasts three hours
+ACME_VALIDATION = "acme_validation"
 CNAME_FLATTENING = "cname_flattening"
 DEVELOPMENT_MODE = "development_mode"
 
 LIST_CHARACTERS_MAX = 4_096  # ours: of a list in one text, 16 names of full length
 H2_STREAMS_MAX = 1_000  # ours: ten times the default
+WAF_BODY_BYTES_MAX = 131_072  # ours: what the edge holds of a body that is inspected
+WAF_ARGUMENTS_MAX = 5_000  # ours: five times the default; the work of one request is limited besides
 
 _ON_OFF = Choice(("on", "off"))
 _FLAG = Flag()
@@ -78,6 +81,14 @@ class Setting(NamedTuple):
 
 _ROWS = (
     Setting("0rtt", "off"),
+    Setting(
+        ACME_VALIDATION,
+        "txt",
+        Choice(("txt", "http", "tls-alpn")),
+        effect="of this server alone: how an authority sees that the zone's names lead here. `txt` is a"
+        " record of the zone; where its DNS is elsewhere, `http` is a page at port 80, `tls-alpn` a handshake"
+        " at port 443, for each proxied name but no wildcard",
+    ),
     Setting("advanced_ddos", "on", read_only=True),
     Setting(
         "aegis",
@@ -138,6 +149,15 @@ _ROWS = (
         effect="another view of the DNS setting `flatten_all_cnames`: `on` is true, the others are false and"
         " read `apex`",
     ),
+    Setting(
+        "compression",
+        "careful",
+        Choice(("off", "careful", "on")),
+        effect="of this server alone: whether the edge compresses answers with zstd, brotli or gzip, as the"
+        " client accepts them and rules of the phase `http_response_compression` say. `careful` leaves alone"
+        " what answers a request with a cookie or `Authorization`, unless the browser says that a page of the"
+        " same origin asked: else a foreign page could learn a secret from the length (BREACH)",
+    ),
     Setting("content_converter", "off"),
     Setting(
         DEVELOPMENT_MODE,
@@ -197,8 +217,24 @@ _ROWS = (
     Setting("opportunistic_onion", "off"),
     Setting("orange_to_orange", "off"),
     Setting("origin_error_page_pass_thru", "off"),
-    Setting("origin_h2_max_streams", 100, Between(1, H2_STREAMS_MAX)),
-    Setting("origin_max_http_version", "2", Choice(("1", "2"))),
+    Setting(
+        "origin_h2_max_streams",
+        100,
+        Between(1, H2_STREAMS_MAX),
+        effect="requests at a time on one connection of HTTP/2 to an origin, as far as that takes so many",
+    ),
+    Setting(
+        "origin_h2c",
+        "off",
+        effect="of this server alone: origins that are asked without TLS are asked in HTTP/2, which they have"
+        " to know (h2c by prior knowledge)",
+    ),
+    Setting(
+        "origin_max_http_version",
+        "2",
+        Choice(("1", "2")),
+        effect="`2`: origins that are asked over TLS are offered HTTP/2 and choose; `1`: they are not",
+    ),
     Setting("polish", "off", Choice(("off", "lossless", "lossy"))),
     Setting("pq_keyex", "off"),
     Setting("pre_render", "off"),
@@ -233,6 +269,8 @@ _ROWS = (
                 )
             }
         ),
+        effect="answers over TLS ask browsers to come over TLS only (HSTS) and, with `nosniff`, to guess no"
+        " types",
     ),
     Setting(
         "security_level",
@@ -266,6 +304,34 @@ _ROWS = (
     Setting("true_client_ip_header", "off"),
     Setting("visitor_ip", "on"),
     Setting("waf", "off"),
+    Setting(
+        "waf_arguments",
+        1_000,
+        Between(1, WAF_ARGUMENTS_MAX),
+        effect="of this server alone: how many arguments of query and body managed rules inspect; a request"
+        " with more is refused",
+    ),
+    Setting(
+        "waf_body_bytes",
+        WAF_BODY_BYTES_MAX,
+        Between(1_024, WAF_BODY_BYTES_MAX),
+        effect="of this server alone: how many bytes of a body managed rules inspect, without files",
+    ),
+    Setting(
+        "waf_body_rest",
+        "refuse",
+        Choice(("refuse", "pass")),
+        effect="of this server alone: what becomes of a form, JSON or XML body that is larger than what is"
+        " inspected. `pass` has its beginning inspected, lets the rest by, and says so in an event",
+    ),
+    Setting(
+        "waf_packed_bodies",
+        "refuse",
+        Choice(("refuse", "unpack", "pass")),
+        effect="of this server alone: what becomes of a form, JSON, XML or multipart body with a"
+        " Content-Encoding. `unpack` has gzip, deflate, br and zstd inspected as they are without it, up to"
+        " `waf_body_bytes`; `pass` lets it by uninspected, and says so in an event",
+    ),
     Setting("webmcp_enabled", "off"),
     Setting("webmcp_packs", "", Line(LIST_CHARACTERS_MAX)),
     Setting("webp", "off"),

@@ -38,7 +38,7 @@ from edgestead.usecases.zone import dns_settings
 
 INVITES_TO_TLS = (
     "DNS answers HTTPS records for proxied names from now on. Browsers that see them try TLS: the edge"
-    " answers it with HTTP/1.1, on its --https listener, if it has one."
+    " answers on its --https listener, if it has one, in HTTP/1.1, and in HTTP/2 where `http2` is on."
 )
 _VENDOR_FLATTENING = {"apex": "flatten_at_root", "on": "flatten_all"}
 _MICROSECONDS = 1_000_000
