@@ -2,6 +2,7 @@
 
 import base64
 import json
+import tracemalloc
 
 import pytest
 
@@ -13,8 +14,11 @@ from edgestead.model.kv import (
     VALUE_BYTES_MAX,
 )
 from edgestead.store.kv import INLINE_BYTES_MAX
+from edgestead.usecases.kv.values import ITEM_BYTES_MAX, READ_BYTES, STRING_BYTES_MAX, _json
 
 from .api import NOW_S, blob_ids
+
+LONG = STRING_BYTES_MAX + READ_BYTES  # so long that it is left out of its item, wherever that begins
 
 
 def item(**members):
@@ -74,6 +78,7 @@ BAD_BODIES = (
 
 
 @pytest.mark.parametrize(("pair", "content", "expiry", "metadata"), GOOD)
+@pytest.mark.inside("invented time")
 def test_a_pair_is_stored_as_it_says(namespace, pair, content, expiry, metadata):
     assert namespace.bulk([pair]).result == {"successful_key_count": 1, "unsuccessful_keys": []}
 
@@ -130,6 +135,65 @@ def test_the_limit_of_a_value_counts_what_is_decoded(namespace):
     assert namespace.bulk(coded(VALUE_BYTES_MAX + 1)).codes == [10012]
 
 
+LONG_VALUES = (
+    (b'{"key":"k","value":"%b"}' % (b"x" * LONG), b"x" * LONG),
+    (b'{"value":"%b","key":"k"}' % ("😀é".encode() * LONG), "😀é".encode() * LONG),
+    (rb'{"key":"k","value":"%b"}' % (rb"\ud83d\ude00\u00e9\\" * LONG), "😀é\\".encode() * LONG),
+    (b'{"value":"%b","key":"k","base64":true}' % (b"AAH/" * LONG), b"\x00\x01\xff" * LONG),
+    (rb'{"value":"%b","key":"k","base64":true}' % (rb"\u0041AH\/" * LONG), b"\x00\x01\xff" * LONG),
+    (b'{"value":"%b","value":"v","key":"k"}' % (b"x" * LONG), b"v"),
+    (rb'{"\u0076alue":"%b","key":"k"}' % (b"x" * LONG), b"x" * LONG),
+    (b'{"key":"k","note":"%b","value":"0"}' % (b"x" * LONG), b"0"),
+    (b'{"%b":1,"key":"k","value":"v"}' % (b"x" * LONG), b"v"),
+    (b'{"note":["%b"],"key":"k","value":"%b"}' % (b"x" * LONG, b"y" * LONG), b"y" * LONG),
+    (rb'{"key":"k","value":"%b"}' % (rb"\u0041" * (LONG // 6)), b"A" * (LONG // 6)),
+)
+
+LONG_BAD = (
+    (b'{"key":"k","value":"%b\xff"}', "it is not UTF-8"),
+    (rb'{"key":"k","value":"\ud800%b"}', "surrogate pair"),
+    (b'{"key":"k","value":"%b\n"}', "invalid character"),
+    (rb'{"key":"k","value":"%b\x"}', "invalid escape character"),
+    (rb'{"key":"k","note":"%b\x","value":"v"}', "invalid escape character"),
+    (b'{"key":"k","base64":true,"value":"AA==%b"}', "not base64"),
+    (b'{"key":"%b","value":"v"}', f"UTF-8 encoded length of {LONG} exceeds"),
+    (b'{"key":"k","value":"v","metadata":{"a":"%b"}}', f"metadata is {LONG} bytes"),
+    (b'{"key":"k","value":["%b"]}', "Expected `str`"),
+    (b'{"key":"k","value":"v","expiration":"%b"}', "Expected `int | float | null`"),
+    (b'{"key":"k","value":"v","base64":"%b"}', "Expected `bool | null`"),
+    (b'{"key":"a b","value":"%b"}', "may not hold blanks"),
+    (b'{"value":"%b"}', "missing required field `key`"),
+    (b'{"key":"k","value":"v","note":[%b]}' % (b'"xxx",' * (ITEM_BYTES_MAX // 4)), "it is longer than"),
+)
+
+
+@pytest.mark.parametrize("pair", range(len(LONG_VALUES)))
+def test_a_long_value_is_stored_as_it_says(namespace, pair):
+    text, content = LONG_VALUES[pair]
+
+    answer = namespace.bulk(b'[{"key":"first","value":"1"}, %b, {"key":"last","value":"2"}]' % text)
+
+    assert answer.result == {"successful_key_count": 3, "unsuccessful_keys": []}
+    assert namespace.get("k").body == content
+    assert [namespace.get(key).body for key in ("first", "last")] == [b"1", b"2"]
+
+
+@pytest.mark.parametrize("pair", range(len(LONG_BAD)))
+def test_a_bad_item_with_a_long_string_is_refused_with_its_index_and_nothing_is_written(api, namespace, pair):
+    text, reason = LONG_BAD[pair]
+    long = b"x" * LONG
+
+    answer = namespace.bulk(b'[{"key":"large","value":"%b"}, %b]' % (long, text.replace(b"%b", long)))
+
+    assert (answer.status, answer.codes) == (400, [10012])
+    (error,) = answer.json["errors"]
+    assert error["message"].startswith("invalid request body: item 1: ")
+    assert reason in error["message"]
+    assert error["source"] == {"pointer": "/1"}
+    assert namespace.keys().result == []
+    assert blob_ids(api) == []
+
+
 def test_the_last_pair_of_a_key_wins(namespace):
     namespace.bulk([item(value="1"), item(value="2")])
 
@@ -173,6 +237,7 @@ def test_values_are_read_together_and_absent_ones_are_null(namespace):
     assert get(namespace, keys=["b", "a", "no", "a"]).result == {"values": {"b": "é", "a": "1", "no": None}}
 
 
+@pytest.mark.inside("invented time")
 def test_values_come_with_metadata_when_asked(namespace):
     namespace.bulk([item(key="a", metadata={"m": 1}, expiration=NOW_S + 90), item(key="b")])
 
@@ -188,6 +253,24 @@ def test_values_come_as_json_when_asked(namespace):
 
     assert get(namespace, keys=["a"], type="json").result["values"] == {"a": {"x": [1]}}
     assert get(namespace, keys=["b"], type="json").codes == [10012]
+
+
+@pytest.mark.parametrize("text", [b"[1,]", b'"\xff"', b'"\xc3', b'"\\ud800"', b"", b"[" * 100_000, b"1 2"])
+def test_what_is_no_json_is_not_read_as_json(namespace, text):
+    namespace.put("k", text)
+
+    assert get(namespace, keys=["k"], type="json").codes == [10012]
+
+
+def test_json_is_looked_through_and_nothing_is_made_of_it():
+    content = b"[" + b'{"":[]},' * 100_000 + b"0]"
+    tracemalloc.start()
+    found = _json("k", content)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert bytes(found) == content
+    assert most <= 3 * len(content)
 
 
 def test_bytes_that_are_no_text_are_shown_as_far_as_they_are(namespace):
@@ -243,7 +326,7 @@ def test_keys_are_deleted_together_in_both_forms(api, namespace, route):
     assert [key["name"] for key in namespace.keys().result] == ["d"]
 
 
-@pytest.mark.parametrize("bad", [7, {"name": "a"}, "", "a b", "x" * 513, None])
+@pytest.mark.parametrize("bad", [7, {"name": "a"}, "", "a b", "x" * 513, "x" * LONG, [LONG * "x"], None])
 def test_a_bad_key_fails_the_deletion_with_its_index(api, namespace, bad):
     namespace.put("a")
 

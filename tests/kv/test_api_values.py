@@ -117,6 +117,7 @@ def test_a_value_of_any_length_up_to_the_limit_comes_back(namespace, length):
     assert answer.headers["content-length"] == str(length)
 
 
+@pytest.mark.inside("a follower does not say that the connection ends")
 def test_a_longer_value_is_refused_and_the_old_one_stays(api, namespace):
     namespace.put("k", b"old")
 
@@ -149,6 +150,7 @@ def test_deleting_is_done_also_when_there_is_no_such_key(namespace):
 
 
 @pytest.mark.parametrize(("query", "expiry"), EXPIRIES)
+@pytest.mark.inside("invented time")
 def test_expiry_stands_in_the_query_and_a_ttl_wins(namespace, query, expiry):
     namespace.put("k", b"v", query)
 
@@ -274,6 +276,7 @@ def test_a_listing_takes_a_prefix_also_an_empty_one(namespace):
     assert names(namespace.keys("?prefix=zz")) == []
 
 
+@pytest.mark.inside("invented time")
 def test_an_expired_key_is_in_no_answer(api, namespace):
     namespace.put("k", b"v", "?expiration_ttl=60")
 

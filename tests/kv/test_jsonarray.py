@@ -112,3 +112,43 @@ def test_hostile_text_is_done_with_in_one_pass(name):
     """With a second look at each byte these would take minutes, and the test's time limit ends it."""
     with pytest.raises(NotAnArray):
         items(HOSTILE[name], 1 << 16, item_bytes_max=1 << 30)
+
+
+def hollow(text, portion, *, string_bytes_max=20):
+    """Each item, with what was left out of it put back where it belongs."""
+    scanner = ArrayItems(item_bytes_max=1_000, string_bytes_max=string_bytes_max)
+    found = []
+    for at in range(0, len(text), portion):
+        for item in scanner.feed(text[at : at + portion]):
+            whole, end = [], 0
+            for hole in scanner.holes:
+                assert item[hole.at - 1 : hole.at + 1] == b'""'
+                whole += item[end : hole.at], text[hole.begin : hole.end]
+                end = hole.at
+            found.append((item, b"".join((*whole, item[end:])), scanner.position))
+    scanner.end()
+    return found
+
+
+@given(st.lists(json_values, max_size=4), st.integers(1, 40), st.sampled_from([None, 1]), st.booleans())
+def test_long_strings_are_left_out_and_are_where_the_holes_say(values, portion, indent, ascii_):
+    text = json.dumps(values, indent=indent, ensure_ascii=ascii_).encode("utf-8", "surrogatepass")
+    scanner = ArrayItems(item_bytes_max=1 << 20)
+    expected = [(item, scanner.position) for item in scanner.feed(text)]
+
+    found = hollow(text, portion, string_bytes_max=3)
+
+    assert [(whole, position) for _, whole, position in found] == expected
+
+
+@pytest.mark.parametrize("portion", [1, 7, 20])
+def test_an_item_is_held_without_its_long_strings(portion):
+    long = rb"\"x\u00e9\\" * 5_000
+    text = b'[{"a":"%b","b":1, "c":"%b"}, "%b" , "short"]' % (long, long, long)
+
+    assert [item for item, _, _ in hollow(text, portion)] == [b'{"a":"","b":1, "c":""}', b'""', b'"short"']
+
+
+def test_what_is_no_string_is_held_and_bounded():
+    with pytest.raises(ItemTooLong):
+        hollow(b'[{"a":[' + b'"x",' * 5_000, 100)

@@ -79,6 +79,14 @@ def client(edge_server):
     made.connection.close()
 
 
+@pytest.fixture
+def guest(lent):
+    """The same of a server that other tests have used."""
+    made = Client(lent)
+    yield made
+    made.connection.close()
+
+
 def rss_bytes(pid, name="VmRSS"):
     with open(f"/proc/{pid}/status") as status:
         (line,) = (line for line in status if line.startswith(name))
@@ -141,29 +149,29 @@ def test_the_largest_bulk_body_is_taken_and_one_byte_more_is_not(edge_server, cl
     assert (status, json.loads(answer)["errors"][0]["code"]) == (413, 1413)
 
 
-def test_the_third_large_body_at_a_time_waits_its_turn(client):
-    first, second = (client.begun_upload(LARGE) for _ in range(2))
+def test_the_third_large_body_at_a_time_waits_its_turn(guest):
+    first, second = (once_it_is_free(lambda: guest.begun_upload(LARGE)) for _ in range(2))
     try:
-        status, headers, body = client.put("third", bytes(LARGE))
+        status, headers, body = guest.put("third", bytes(LARGE))
         assert (status, headers["Retry-After"]) == (429, "1")
         assert json.loads(body)["errors"][0]["code"] == 10429
-        assert client.put("small", b"v")[0] == 200
+        assert guest.put("small", b"v")[0] == 200
 
         first.sendall(bytes(LARGE - 1))
         assert first.recv(12) == b"HTTP/1.1 200"
-        assert client.put("third", bytes(LARGE))[0] == 200
+        assert guest.put("third", bytes(LARGE))[0] == 200
     finally:
         first.close()
         second.close()
 
 
-def test_a_body_of_unknown_length_counts_as_large(client):
-    begun = [client.begun_upload(LARGE) for _ in range(2)]
+def test_a_body_of_unknown_length_counts_as_large(guest):
+    begun = [once_it_is_free(lambda: guest.begun_upload(LARGE)) for _ in range(2)]
     try:
-        client.connection.request(
-            "PUT", f"{client.path}/values/k", iter([b"v"]), client.headers, encode_chunked=True
+        guest.connection.request(
+            "PUT", f"{guest.path}/values/k", iter([b"v"]), guest.headers, encode_chunked=True
         )
-        assert client.connection.getresponse().status == 429
+        assert guest.connection.getresponse().status == 429
     finally:
         for connection in begun:
             connection.close()
@@ -180,25 +188,25 @@ def once_it_is_free(begin):
             time.sleep(0.01)
 
 
-def test_an_upload_that_breaks_off_leaves_its_slot_and_nothing_else(client, edge_server):
+def test_an_upload_that_breaks_off_leaves_its_slot_and_nothing_else(guest):
     for _ in range(5):
-        once_it_is_free(lambda: client.begun_upload(LARGE, sent=bytes(LARGE - 1))).close()
+        once_it_is_free(lambda: guest.begun_upload(LARGE, sent=bytes(LARGE - 1))).close()
 
-    once_it_is_free(lambda: client.begun_upload(LARGE)).close()
-    assert client.get("slow")[0] == 404
+    once_it_is_free(lambda: guest.begun_upload(LARGE)).close()
+    assert guest.get("slow")[0] == 404
 
 
-def test_a_client_that_sends_too_much_hears_why(client):
+def test_a_client_that_sends_too_much_hears_why(guest):
     for key in ("a", "b"):
-        status, _, body = client.put(key, bytes(VALUE_BYTES_MAX + 1))
+        status, _, body = guest.put(key, bytes(VALUE_BYTES_MAX + 1))
         assert (status, json.loads(body)["errors"][0]["code"]) == (413, 10047)
 
 
-def test_a_client_that_asks_before_it_sends_too_much_is_spared_the_sending(client):
-    asking = socket.create_connection((client.base.hostname, client.base.port), timeout=SECONDS_MAX)
+def test_a_client_that_asks_before_it_sends_too_much_is_spared_the_sending(guest):
+    asking = socket.create_connection((guest.base.hostname, guest.base.port), timeout=SECONDS_MAX)
     head = (
-        f"PUT {client.path}/values/k HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
-        f"Authorization: {client.headers['Authorization']}\r\nContent-Length: {VALUE_BYTES_MAX + 1}\r\n\r\n"
+        f"PUT {guest.path}/values/k HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+        f"Authorization: {guest.headers['Authorization']}\r\nContent-Length: {VALUE_BYTES_MAX + 1}\r\n\r\n"
     )
     asking.sendall(head.encode())
 

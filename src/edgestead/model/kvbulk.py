@@ -1,19 +1,28 @@
 """One item of a bulk body: an entry object or a key, from its JSON.
 
-Owns  the shape of both, and decoding base64 values.
+Owns  the shape of both, decoding base64 values, and values that are read in pieces.
 Not   the array around the items (`model.jsonarray`); storing.
 
 Source: spec "Key-value entry (bulk upload)". Members that are not in it are ignored; null is not sent.
 """
 
 import binascii
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, NoReturn
 
 import msgspec
 
-from edgestead.model.kv import check_key, check_value_length, compact_metadata, expires_at_s
+from edgestead.model.jsonpieces import octets_of, text_of
+from edgestead.model.kv import (
+    KEY_BYTES_MAX,
+    METADATA_BYTES_MAX,
+    check_key,
+    check_value_length,
+    compact_metadata,
+    expires_at_s,
+)
 from edgestead.model.refusals import EdgeError
-from edgestead.model.refusals.kv import BulkItemInvalid, KvBodyInvalid
+from edgestead.model.refusals.kv import BulkItemInvalid, KeyTooLong, KvBodyInvalid, MetadataTooLarge
 
 
 class PairSent(msgspec.Struct):
@@ -36,23 +45,119 @@ class BulkPair(msgspec.Struct, frozen=True):
     metadata: bytes | None
 
 
+class LongString(NamedTuple):
+    """A string that is not in its item: where it belongs, behind its opening quote, and what is between the
+    quotes, in pieces, as often as asked."""
+
+    at: int
+    pieces: Callable[[], Iterator[bytes]]
+
+
+class HollowItem(NamedTuple):
+    """An item without its longest strings."""
+
+    item: bytes
+    strings: tuple[LongString, ...]
+
+
+class LongPair(NamedTuple):
+    """As BulkPair, with a value in pieces. They raise what `pairs_of` raises."""
+
+    key: str
+    pieces: Iterator[bytes]
+    expires_at_s: int | None
+    metadata: bytes | None
+
+
 _decode_item = msgspec.json.Decoder(PairSent).decode
 _decode_key = msgspec.json.Decoder(str).decode
 
 
 def pair_of(item: bytes, *, now_s: int, blanks: bool) -> BulkPair:
     """Raises the refusals of `model.kv`; KvBodyInvalid when it is not an entry object."""
-    try:
-        entry = _decode_item(item)
-    except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
-        raise KvBodyInvalid(reason=_reason(error)) from None
+    entry = _entry_of(item)
     check_key(entry.key, blanks=blanks)
     content = _content_of(entry)
     check_value_length(len(content))
-    metadata = None
-    if not isinstance(entry.metadata, msgspec.UnsetType):  # most entries have none
-        metadata = compact_metadata(bytes(entry.metadata), object_only=True)
-    return BulkPair(entry.key, content, _expires_at_s(entry, now_s), metadata)
+    return BulkPair(entry.key, content, _expires_at_s(entry, now_s), _metadata_of(entry))
+
+
+def long_pair_of(hollow: HollowItem, *, now_s: int, blanks: bool) -> LongPair:
+    """As `pair_of`. What is wrong with the value its pieces raise.
+
+    The item is decoded twice, with other words where its long strings were: what differs is one of them.
+    """
+    entry = _entry_of(_filled(hollow, ""))
+    numbered = _entry_of(_filled(hollow, "{}"))
+    if entry.key != numbered.key:
+        _refuse_key(hollow.strings[int(numbered.key)])
+    check_key(entry.key, blanks=blanks)
+    if entry.metadata != numbered.metadata:
+        length = sum(len(piece) for string in hollow.strings for piece in string.pieces())
+        raise MetadataTooLarge(bytes=length, limit=METADATA_BYTES_MAX)
+    value = None if entry.value == numbered.value else int(numbered.value)
+    return LongPair(
+        entry.key, _long_content_of(hollow, entry, value), _expires_at_s(entry, now_s), _metadata_of(entry)
+    )
+
+
+def _refuse_key(string: LongString) -> NoReturn:
+    raise KeyTooLong(bytes=sum(map(len, _refusing(text_of(string.pieces())))), limit=KEY_BYTES_MAX)
+
+
+def _filled(hollow: HollowItem, word: str) -> bytes:
+    """With a word for each string; {} is its number."""
+    parts: list[bytes] = []
+    end = 0
+    for number, string in enumerate(hollow.strings):
+        parts += hollow.item[end : string.at], word.format(number).encode()
+        end = string.at
+    return b"".join((*parts, hollow.item[end:]))
+
+
+def _long_content_of(hollow: HollowItem, entry: PairSent, value: int | None) -> Iterator[bytes]:
+    """The value, in pieces; all other strings are read as well, for they may be none."""
+    length = 0
+    if value is None:
+        yield _content_of(entry)
+    for number, string in enumerate(hollow.strings):
+        text = _refusing(text_of(string.pieces()))
+        if number != value:
+            for _ in text:
+                pass
+            continue
+        for piece in _decoded(text) if entry.base64 else text:
+            length += len(piece)
+            check_value_length(length)
+            yield piece
+
+
+def _refusing(text: Iterator[bytes]) -> Iterator[bytes]:
+    try:
+        yield from text
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        # The decoder's number of a byte counts from the piece's begin.
+        raise KvBodyInvalid(reason=_reason(error).partition(" (byte")[0]) from None
+
+
+def _decoded(text: Iterator[bytes]) -> Iterator[bytes]:
+    try:
+        yield from octets_of(text)
+    except ValueError:
+        raise KvBodyInvalid(reason="the value is not base64") from None
+
+
+def _entry_of(item: bytes) -> PairSent:
+    try:
+        return _decode_item(item)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
+        raise KvBodyInvalid(reason=_reason(error)) from None
+
+
+def _metadata_of(entry: PairSent) -> bytes | None:
+    if isinstance(entry.metadata, msgspec.UnsetType):  # most entries have none
+        return None
+    return compact_metadata(bytes(entry.metadata), object_only=True)
 
 
 def _expires_at_s(entry: PairSent, now_s: int) -> int | None:
@@ -74,12 +179,14 @@ def _content_of(entry: PairSent) -> bytes:
         raise KvBodyInvalid(reason="the value is not base64") from None
 
 
-def key_of(item: bytes, *, blanks: bool) -> str:
+def key_of(item: bytes | HollowItem, *, blanks: bool) -> str:
     """Raises KvBodyInvalid when it is not a string, KeyInvalid."""
     try:
-        key = _decode_key(item)
+        key = _decode_key(item if isinstance(item, bytes) else item.item)
     except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
         raise KvBodyInvalid(reason=_reason(error)) from None
+    if isinstance(item, HollowItem):
+        _refuse_key(item.strings[0])
     return check_key(key, blanks=blanks)
 
 
@@ -92,7 +199,29 @@ def pairs_of(items: Iterable[bytes], *, now_s: int, blanks: bool) -> Iterator[Bu
             raise _numbered(error, index) from None
 
 
-def keys_of(items: Iterable[bytes], *, blanks: bool) -> Iterator[str]:
+def pairs_in_pieces(
+    items: Iterable[bytes | HollowItem], *, now_s: int, blanks: bool
+) -> Iterator[BulkPair | LongPair]:
+    """As `pairs_of`, and of hollow items as well. Read a pair's pieces before you ask for the next pair."""
+    for index, item in enumerate(items):
+        try:
+            if isinstance(item, bytes):
+                yield pair_of(item, now_s=now_s, blanks=blanks)
+                continue
+            pair = long_pair_of(item, now_s=now_s, blanks=blanks)
+        except EdgeError as error:
+            raise _numbered(error, index) from None
+        yield pair._replace(pieces=_numbering(pair.pieces, index))
+
+
+def _numbering(pieces: Iterator[bytes], index: int) -> Iterator[bytes]:
+    try:
+        yield from pieces
+    except EdgeError as error:
+        raise _numbered(error, index) from None
+
+
+def keys_of(items: Iterable[bytes | HollowItem], *, blanks: bool) -> Iterator[str]:
     """Each item's key. Raises BulkItemInvalid for the first that is wrong."""
     for index, item in enumerate(items):
         try:

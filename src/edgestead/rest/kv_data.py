@@ -10,13 +10,13 @@ on its way out.
 import asyncio
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from io import SEEK_END
 from pathlib import Path
-from typing import IO, ParamSpec, TypeVar
+from typing import IO, Any, ParamSpec, TypeVar
 
 from edgestead.model.budgets.ledger import Ledger, Levels
 from edgestead.model.budgets.table import CREDENTIALS_UPLOADS
@@ -42,6 +42,7 @@ _DELETES = slot("edge_kv_operations_total", "delete")
 _LISTS = slot("edge_kv_operations_total", "list")
 
 P = ParamSpec("P")
+R = TypeVar("R")
 T = TypeVar("T")
 Check = Callable[[], None]
 
@@ -54,7 +55,8 @@ class KvData:
     """Make, use and close it on one loop. `spool_dir` is where bulk bodies wait; None is the system's.
 
     `counters` and `uploads` are of their own until they are given the process's. `check_room` is asked before
-    each portion of a value or body goes to the disk; it raises DiskFull.
+    each portion of a value or body goes to the disk; it raises DiskFull. `check_place` is asked by each write
+    on the store's thread, before `permitted`; it raises where this process no longer knows who may do what.
     """
 
     def __init__(self, store: KvStore, *, spool_dir: Path | None = None) -> None:
@@ -64,17 +66,38 @@ class KvData:
         self.uploads = Levels(Ledger(), CREDENTIALS_UPLOADS)
         self.counters: Page = private_page()
         self.check_room: Callable[[Adds, int], None] = _always_room
+        self.check_place: Check = _always
         # Each namespace that was found lately, and its account: asking the control data anew would cost a
         # small read more than the read itself. Ids never come back, and only this loop deletes one.
         self.owners: dict[str, str] = {}
 
     def remember_owner(self, namespace: str, account_id: str) -> None:
+        if self.store.soon is not None:
+            return  # another node may delete it; and one of these reads is little beside one of the store
         if len(self.owners) >= OWNERS_MAX:
             self.owners.clear()
         self.owners[namespace] = account_id
 
     async def in_thread(self, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, partial(fn, *args, **kwargs))
+
+    def read(self, fn: Callable[[], T], then: Callable[[T], R]) -> R | Coroutine[Any, Any, R]:
+        """`then` of what `fn` reads from the store: at once, or later where the store blocks."""
+        return self._read_later(fn, then) if self.store.soon is not None else then(fn())
+
+    async def _read_later(self, fn: Callable[[], T], then: Callable[[T], R]) -> R:
+        return then(await self.in_thread(fn))
+
+    def get(
+        self, namespace: str, key: str, now_s: int, then: Callable[[Value | None], R]
+    ) -> R | Coroutine[Any, Any, R]:
+        """As `read`, of one value."""
+        if self.store.soon is not None:
+            return self._get_soon(self.store.soon.get(namespace, key, now_s), then)
+        return then(self.store.get(namespace, key, now_s))
+
+    async def _get_soon(self, found: Future[Value | None], then: Callable[[Value | None], R]) -> R:
+        return then(await asyncio.wrap_future(found))
 
     def note_get(self) -> None:
         """Count a read that somebody made of `store`. On the loop."""
@@ -88,12 +111,12 @@ class KvData:
         raises, which the transaction asks last: then nothing is written, and no blob stays.
         """
         self.counters.add(_PUTS)
-        await asyncio.wrap_future(self.store.put(namespace, _then(pairs, permitted)))
+        await asyncio.wrap_future(self.store.put(namespace, _then(pairs, self.check_place, permitted)))
 
     async def delete(self, namespace: str, keys: Iterable[str], permitted: Check = _always) -> None:
         """As `put`."""
         self.counters.add(_DELETES)
-        await asyncio.wrap_future(self.store.delete(namespace, _then(keys, permitted)))
+        await asyncio.wrap_future(self.store.delete(namespace, _then(keys, self.check_place, permitted)))
 
     async def settled(self) -> None:
         """Returns when every write that has asked `permitted` by now is durable or undone."""
@@ -203,9 +226,10 @@ def give_way() -> None:
     time.sleep(GIVE_WAY_SECONDS)
 
 
-def _then(items: Iterable[T], check: Check) -> Iterator[T]:
+def _then(items: Iterable[T], *checks: Check) -> Iterator[T]:
     yield from items
-    check()
+    for check in checks:
+        check()
 
 
 def _write(incoming: Incoming, chunks: list[bytes]) -> None:

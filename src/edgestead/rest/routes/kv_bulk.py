@@ -17,7 +17,7 @@ from edgestead.rest.body import Upload
 from edgestead.rest.context import AppContext
 from edgestead.rest.declared import JSON, Answers
 from edgestead.rest.kv_data import give_way
-from edgestead.rest.limits import KEYS_BODY_BYTES_MAX
+from edgestead.rest.limits import BODY_BYTES_MAX, KEYS_BODY_BYTES_MAX
 from edgestead.rest.routes.kv_shared import blanks, existing, json_body, kv_route, now_s
 from edgestead.usecases.access.authorise import Identity
 from edgestead.usecases.kv import values as kv_values
@@ -67,7 +67,7 @@ async def bulk_get(
 ) -> dict[str, object]:
     """The values of up to 100 keys, null for one that is not there; 25 MB in all."""
     id_ = existing(api, account_id, namespace)
-    wanted = await json_body(upload, BulkGetBody, KEYS_BODY_BYTES_MAX)
+    wanted = await json_body(upload, BulkGetBody, BODY_BYTES_MAX)
     api.kv.note_get()
     values = await api.kv.in_thread(
         kv_values.bulk_get, api.kv.store, id_, wanted, now_s=now_s(call), blanks=blanks(call)

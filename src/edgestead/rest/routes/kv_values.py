@@ -4,8 +4,9 @@ Owns  …/{namespace}/keys, …/values/{key} and …/metadata/{key}.
 Not   bulk routes (`rest.routes.kv_bulk`).
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -29,7 +30,7 @@ from edgestead.rest.limits import FORM_OVERHEAD_BYTES_MAX, KEYS_READ_INLINE_MAX,
 from edgestead.rest.query import Query
 from edgestead.rest.routes.kv_shared import blanks, existing, kv_route, now_s
 from edgestead.rest.routing import Answer, Download
-from edgestead.store.kv import Blob, Pair
+from edgestead.store.kv import Blob, Entry, Pair, Value
 from edgestead.usecases.access.authorise import Identity
 from edgestead.usecases.kv.values import CursorInfo, KeyView, key_views
 
@@ -62,17 +63,23 @@ async def list_keys(account_id: str, namespace: str, api: AppContext, call: Call
         prefix=query.text("prefix") or "",
         cursor=query.text("cursor") or "",
     )
-    page = read() if limit <= KEYS_READ_INLINE_MAX else await api.kv.in_thread(read)
+    is_quick = limit <= KEYS_READ_INLINE_MAX and api.kv.store.soon is None
+    page = read() if is_quick else await api.kv.in_thread(read)
     keys = key_views(page)
     return Answer(envelope.success_with_info(keys, CursorInfo(len(keys), page.cursor)))
 
 
 @kv_route("GET", "/{namespace}/values/{key}", answers=Answers(media=OCTETS))
-def show_value(account_id: str, namespace: str, key: str, api: AppContext, call: Call) -> Answer | Download:
+def show_value(
+    account_id: str, namespace: str, key: str, api: AppContext, call: Call
+) -> Answer | Download | Coroutine[Any, Any, Answer | Download]:
     """The value's bytes. The header `expiration` says when it expires, in seconds since 1970."""
     id_ = existing(api, account_id, namespace)
     api.kv.note_get()
-    value = api.kv.store.get(id_, check_key(key, blanks=blanks(call)), now_s(call))
+    return api.kv.get(id_, check_key(key, blanks=blanks(call)), now_s(call), partial(_shown, api))
+
+
+def _shown(api: AppContext, value: Value | None) -> Answer | Download:
     if value is None:
         raise KeyNotFound
     expires = value.entry.expires_at_s
@@ -135,11 +142,17 @@ async def delete_value(
 
 
 @kv_route("GET", "/{namespace}/metadata/{key}")
-def show_metadata(account_id: str, namespace: str, key: str, api: AppContext, call: Call) -> bytes:
+def show_metadata(
+    account_id: str, namespace: str, key: str, api: AppContext, call: Call
+) -> bytes | Coroutine[Any, Any, bytes]:
     """The key's metadata, null when it has none."""
     id_ = existing(api, account_id, namespace)
     api.kv.note_get()
-    entry = api.kv.store.entry(id_, check_key(key, blanks=blanks(call)), now_s(call))
+    read = partial(api.kv.store.entry, id_, check_key(key, blanks=blanks(call)), now_s(call))
+    return api.kv.read(read, _metadata_of)
+
+
+def _metadata_of(entry: Entry | None) -> bytes:
     if entry is None:
         raise KeyNotFound
     return entry.metadata or b"null"

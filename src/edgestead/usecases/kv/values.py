@@ -3,25 +3,30 @@
 Owns  the shapes of listings and bulk answers; checking a whole bulk body before any of it is written.
 Not   which namespaces there are (`usecases.kv.namespaces`); HTTP; threads.
 
-Everything here is synchronous. A bulk body is read twice at most: once to check it all, which leaves each
-pair ready in a second file, and once on the writer's thread, which only moves it into its row.
+Everything here is synchronous. A bulk body is read once to check it all, its longest strings a second time,
+in pieces. That leaves each pair ready in a second file, or its value in a blob; the writer's thread only
+moves them.
 """
 
+import codecs
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import IO, Any, Literal
 
 import msgspec
 
-from edgestead.model.jsonarray import ArrayItems, ItemTooLong, NotAnArray
-from edgestead.model.kv import BULK_BYTES_MAX, BULK_GET_KEYS_MAX, BULK_PAIRS_MAX, VALUE_BYTES_MAX, check_key
-from edgestead.model.kvbulk import BulkPair, keys_of, pairs_of
-from edgestead.model.refusals.kv import KeyInvalid, KvBodyInvalid, NoKeys, ValuesTooLarge
+from edgestead.model.jsonarray import ArrayItems, Hole, ItemTooLong, NotAnArray
+from edgestead.model.kv import BULK_GET_KEYS_MAX, BULK_PAIRS_MAX, VALUE_BYTES_MAX, check_key
+from edgestead.model.kvbulk import BulkPair, HollowItem, LongPair, LongString, keys_of, pairs_in_pieces
+from edgestead.model.refusals.kv import BulkItemInvalid, KeyInvalid, KvBodyInvalid, NoKeys, ValuesTooLarge
 from edgestead.store.kv import INLINE_BYTES_MAX, Blob, Entry, Incoming, KvStore, Page, Pair
 
 READ_BYTES = 262_144
 ITEMS_PER_PAUSE = 64  # a sixth of a millisecond of work,
 BYTES_PER_PAUSE = 32_768  # as are so many bytes of fewer, longer ones
+STRING_BYTES_MAX = 262_144  # longer ones are read in pieces: values that become files of their own, mostly
+ITEM_BYTES_MAX = 1_048_576  # without those
 _FRAME_LENGTH = struct.Struct("<I")
 
 Pause = Callable[[], None]
@@ -71,16 +76,24 @@ class StagedPairs:
         self._large: list[Incoming] = []
         self.count = 0
 
-    def add(self, pair: BulkPair, store: KvStore) -> None:
-        content: bytes | Blob = pair.content
-        if len(pair.content) > INLINE_BYTES_MAX:
-            incoming = Incoming(store.blobs)
-            self._large.append(incoming)
-            incoming.write(pair.content)
-            content = incoming.finish()
+    def add(self, pair: BulkPair | LongPair, store: KvStore) -> None:
+        content: bytes | Blob
+        if isinstance(pair, LongPair):
+            content = self._received(pair.pieces, store)
+        elif len(pair.content) > INLINE_BYTES_MAX:
+            content = self._received((pair.content,), store)
+        else:
+            content = pair.content
         frame = _encode_frame(Pair(pair.key, content, pair.expires_at_s, pair.metadata))
         self._file.write(_FRAME_LENGTH.pack(len(frame)) + frame)
         self.count += 1
+
+    def _received(self, pieces: Iterable[bytes], store: KvStore) -> bytes | Blob:
+        incoming = Incoming(store.blobs)
+        self._large.append(incoming)
+        for piece in pieces:
+            incoming.write(piece)
+        return incoming.finish()
 
     def pairs(self) -> Iterator[Pair]:
         self._file.seek(0)
@@ -93,6 +106,7 @@ class StagedPairs:
             incoming.discard()
 
 
+_look_through = msgspec.json.Decoder(msgspec.Raw).decode
 _encode_frame = msgspec.msgpack.Encoder().encode
 _decode_frame = msgspec.msgpack.Decoder(Pair).decode
 
@@ -100,14 +114,14 @@ _decode_frame = msgspec.msgpack.Decoder(Pair).decode
 def stage(
     body: IO[bytes], staging: IO[bytes], store: KvStore, *, now_s: int, blanks: bool, pause: Pause
 ) -> StagedPairs:
-    """Check a bulk put's whole body, from its begin. Holds one value at a time.
+    """Check a bulk put's whole body, from its begin. Holds a portion at a time, not the longest value.
 
     `pause` is called every few items: it lets other threads go on.
     Raises KvBodyInvalid, with the index of a wrong item; then nothing is left behind.
     """
     staged = StagedPairs(staging)
     try:
-        for pair in pairs_of(_items(body, pause), now_s=now_s, blanks=blanks):
+        for pair in pairs_in_pieces(_items(body, pause), now_s=now_s, blanks=blanks):
             staged.add(pair, store)
     except BaseException:
         staged.discard()
@@ -120,12 +134,12 @@ def keys_to_delete(body: IO[bytes], *, blanks: bool, pause: Pause) -> list[str]:
     return list(keys_of(_items(body, pause), blanks=blanks))
 
 
-def _items(body: IO[bytes], pause: Pause) -> Iterator[bytes]:
-    scanner = ArrayItems(item_bytes_max=BULK_BYTES_MAX)
-    items = bytes_ = 0
-    body.seek(0)
+def _items(body: IO[bytes], pause: Pause) -> Iterator[bytes | HollowItem]:
+    scanner = ArrayItems(item_bytes_max=ITEM_BYTES_MAX, string_bytes_max=STRING_BYTES_MAX)
+    items = bytes_ = at = 0
     try:
-        while chunk := body.read(READ_BYTES):
+        while chunk := _read_at(body, at):
+            at += len(chunk)
             for item in scanner.feed(chunk):
                 if scanner.count > BULK_PAIRS_MAX:
                     raise KvBodyInvalid(reason=f"there are more than {BULK_PAIRS_MAX} items")
@@ -133,10 +147,33 @@ def _items(body: IO[bytes], pause: Pause) -> Iterator[bytes]:
                 if items >= ITEMS_PER_PAUSE or bytes_ >= BYTES_PER_PAUSE:
                     items = bytes_ = 0
                     pause()
-                yield item
+                yield _hollow(item, scanner.holes, body, pause) if scanner.holes else item
         scanner.end()
-    except (NotAnArray, ItemTooLong) as error:
+    except ItemTooLong:
+        reason = f"it is longer than {ITEM_BYTES_MAX} bytes without its longest strings"
+        raise BulkItemInvalid(index=scanner.count, reason=reason, pointer=f"/{scanner.count}") from None
+    except NotAnArray as error:
         raise KvBodyInvalid(reason=str(error)) from None
+
+
+def _read_at(body: IO[bytes], at: int) -> bytes:
+    """Long strings are read between two portions, from the same file."""
+    body.seek(at)
+    return body.read(READ_BYTES)
+
+
+def _hollow(item: bytes, holes: Iterable[Hole], body: IO[bytes], pause: Pause) -> HollowItem:
+    return HollowItem(item, tuple(LongString(hole.at, partial(_pieces, body, hole, pause)) for hole in holes))
+
+
+def _pieces(body: IO[bytes], hole: Hole, pause: Pause) -> Iterator[bytes]:
+    body.seek(hole.begin)
+    left = hole.end - hole.begin
+    while left:
+        piece = body.read(min(left, BYTES_PER_PAUSE))
+        left -= len(piece)
+        yield piece
+        pause()
 
 
 def bulk_get(
@@ -180,7 +217,10 @@ def _text(_key: str, content: bytes) -> str:
 
 def _json(key: str, content: bytes) -> msgspec.Raw:
     try:
-        msgspec.json.decode(content)
+        _look_through(content)  # nothing is made of it: 25 MiB of small arrays would be 800 MB of objects
+        utf8 = codecs.getincrementaldecoder("utf-8")()
+        for at in range(0, len(content), READ_BYTES):
+            utf8.decode(content[at : at + READ_BYTES], at + READ_BYTES >= len(content))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise KvBodyInvalid(reason=f"the value of {key!r} is not JSON") from None
     return msgspec.Raw(content)
