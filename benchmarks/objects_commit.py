@@ -59,7 +59,7 @@ def raw_syncs_per_second(folder: Path, seconds: float = 1.0) -> float:
 def storages(host: Host) -> list[tuple[Engine, Storage]]:
     made = []
     for number in range(OBJECTS):
-        engine = host.node._make_engine(host.log.acquire(from_name("Bench", str(number))), lambda error: None)
+        engine = host.node._make_engine(host.log.lease(from_name("Bench", str(number))), lambda error: None)
         made.append(
             (engine, Storage(engine, InputGate(), sql_backend=True, has_alarm=True, now_ms=lambda: 0))
         )

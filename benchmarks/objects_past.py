@@ -25,7 +25,7 @@ from edgestead.objects.runtime.classes import describe
 from edgestead.server.objects.host import Host, configure_sqlite
 from edgestead.server.process import rest_collector
 from edgestead.sqlite.objectlog.paths import data_path
-from edgestead.sqlite.objectlog.thinning import Keeping
+from edgestead.store.history.thinning import Keeping
 from edgestead.store.objectlog import ObjectRef
 
 RATE = 200  # commits a second
@@ -68,7 +68,7 @@ async def bytes_a_commit(folder: str, method: str, seconds: float) -> None:
     host = Host(folder, {"Load": describe(Load)}, keeping=Keeping(recent_us=3_600 * 10**6))
     stub = host.node.env.Load["one"]
     await stub.fill(0, ROWS if method == "updates" else 1, 100)
-    (entry,) = host.log.catalogue()
+    (entry,) = host.log.entries()
     await Operations(host.node).timeline(entry.ref)
     before = host.log.history_bytes
     count = await steady(stub, method, seconds)
@@ -110,7 +110,7 @@ async def restore(folder: str) -> None:
     stub = host.node.env.Load["big"]
     for first in range(0, ROWS, 500):
         await stub.fill(first, 500, 1_000)
-    (entry,) = host.log.catalogue()
+    (entry,) = host.log.entries()
     mark = await Operations(host.node).bookmark(entry.ref)
     for number in range(2_000):
         await stub.updates(number)

@@ -16,10 +16,10 @@ from edgestead.objects.errors import ObjectError
 from edgestead.objects.operate.operations import Operations
 from edgestead.objects.runtime.classes import Durability
 from edgestead.objects.runtime.node import Node
-from edgestead.sqlite.objectlog.thinning import Keeping
+from edgestead.store.history.thinning import Keeping
 from edgestead.testing.disks import PowerCut, SimulatedDisk
 from edgestead.testing.simulation import SimulatedLoop, simulate
-from tests.objects.logs import Logs
+from tests.objects.logs import Logs, entries
 from tests.objects.nodes import make_node
 
 KEEPING = Keeping(recent_us=0, spacing_us=200_000)  # thinned out at once, to five commits a second
@@ -197,7 +197,7 @@ def verdict(logs: Logs, told: Told) -> None:
             rung = await node.env.Ringer[name].read()
             assert rung.get(f"rung{max(n, rung['n'])}", 0) >= 1
             assert node.store.alarms.next_us() is None
-        for entry in list(node.log.catalogue()):
+        for entry in list(entries(node.log)):
             assert await Operations(node).verify(entry.ref) == []
         await node.close()
 

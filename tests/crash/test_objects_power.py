@@ -108,7 +108,7 @@ def test_the_very_first_start_may_be_cut_off_anywhere(logs: Logs, seed: int) -> 
             with contextlib.suppress(PowerCut, Exception):
                 new.open()
             new.power_cut(seed)
-            put(log := new.open(), log.acquire(ref()), keys(a=b"1"))
+            put(log := new.open(), log.lease(ref()), keys(a=b"1"))
             new.abandon()
         disk.wipe()
 

@@ -9,19 +9,21 @@ import msgspec
 
 from edgestead.objects.runtime.classes import Durability
 from edgestead.sqlite.objectlog.local import LocalObjectLog
-from edgestead.sqlite.objectlog.runner import InlineRunner
 from edgestead.store.objectlog import (
     UNCHANGED,
     Alarm,
+    CatalogueEntry,
     Commit,
     CommitKind,
     Group,
     Lease,
+    Log,
     LogError,
     ObjectRef,
     Told,
 )
 from edgestead.store.past import LoggedPosition
+from edgestead.store.runner import InlineRunner
 from edgestead.testing.disks import SimulatedDisk
 
 SEGMENT_BYTES = 64 * 1024
@@ -51,6 +53,18 @@ def answer(begin: Callable[[Told[Any]], None]) -> Any:
     if error is not None:
         raise error
     return result
+
+
+def entries(log: Log) -> list[CatalogueEntry]:
+    """Every object of a log that answers at once."""
+    found: list[CatalogueEntry] = answer(lambda done: log.catalogue(("", ""), 10_000, done))
+    return found
+
+
+def leased(log: Log, of: ObjectRef) -> Lease:
+    """The lease of an object in a log that answers at once."""
+    lease: Lease = answer(lambda done: log.acquire(of, done))
+    return lease
 
 
 def kept(log: LocalObjectLog, of: ObjectRef, after: int, upto: int) -> list[LoggedPosition]:

@@ -10,17 +10,19 @@ import apsw
 import msgspec
 import pytest
 
-from edgestead.sqlite.objectlog import alarms, catalogue, distribution
+from edgestead.sqlite.objectlog import catalogue, distribution
 from edgestead.sqlite.objectlog.adoption import accept_loss, adopt
 from edgestead.sqlite.objectlog.catalogue import Catalogue, Identity, ObjectRow, SegmentRow
 from edgestead.sqlite.objectlog.checking import check_folder
 from edgestead.sqlite.objectlog.chronicle import Chronicle
 from edgestead.sqlite.objectlog.directory import Directory
 from edgestead.sqlite.objectlog.files import LocalFiles
-from edgestead.sqlite.objectlog.history import PIECE_BYTES, History, SnapshotRow
-from edgestead.sqlite.objectlog.past import PastReader
+from edgestead.sqlite.objectlog.history import PIECE_BYTES, History
 from edgestead.sqlite.objectlog.paths import catalogue_path, data_path, history_path
-from edgestead.sqlite.objectlog.thinning import Keeping
+from edgestead.store import due
+from edgestead.store.history.reader import PastReader
+from edgestead.store.history.rows import SnapshotRow
+from edgestead.store.history.thinning import Keeping
 from edgestead.store.objectlog import (
     UNCHANGED,
     LogDamaged,
@@ -31,7 +33,7 @@ from edgestead.store.objectlog import (
     own_path,
 )
 from tests.descriptors import open_descriptors
-from tests.objects.logs import Logs, kept, keys, put, ref
+from tests.objects.logs import Logs, answer, kept, keys, put, ref
 from tests.objects.test_schema import open_log
 
 FOLDER_ID = b"folder-identity!"
@@ -163,7 +165,7 @@ def test_an_object_has_the_next_number_and_keeps_it(book: Catalogue) -> None:
 
 def test_what_the_catalogue_alone_brings_back_takes_no_memory(logs: Logs) -> None:
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     put(log, lease, keys(a=b"1"))
     lease.put_base(1)
     lease.release({})
@@ -174,7 +176,7 @@ def test_what_the_catalogue_alone_brings_back_takes_no_memory(logs: Logs) -> Non
 
     assert log._directory.known == {}
     assert log._directory.touched == {}
-    found = log.find(ref())
+    found = answer(lambda done: log.find(ref(), done))
     assert found is not None
     assert found.head == 1
 
@@ -182,7 +184,7 @@ def test_what_the_catalogue_alone_brings_back_takes_no_memory(logs: Logs) -> Non
 @pytest.mark.parametrize("why", ["leased", "tail", "unbased", "touched"])
 def test_what_only_memory_knows_stays_there(logs: Logs, why: str) -> None:
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     put(log, lease, keys(a=b"1"))
     if why != "unbased":
         lease.put_base(1)
@@ -232,7 +234,7 @@ def test_an_alarm_that_is_moved_counts_where_it_is_now(book: Catalogue) -> None:
 def test_alarms_that_are_moved_often_leave_nothing_behind(
     book: Catalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(alarms, "HEAP_SLACK", 10)
+    monkeypatch.setattr(due, "HEAP_SLACK", 10)
     book.settle([row(n, alarm_us=n) for n in (1, 2, 3)], ())
     known = in_memory(book).alarms
     assert len(known.take(3, 1)) == 1
@@ -287,7 +289,7 @@ def settled_log(folder: Path, names: list[str]) -> str:
     """A closed log of objects, each with a key and a base at its head."""
     log = open_log(str(folder))
     for name in names:
-        lease = log.acquire(ref(name))
+        lease = log.lease(ref(name))
         put(log, lease, keys(a=name.encode()), alarm=int(name[1:]))
         lease.put_base(1)
         lease.release({})
@@ -317,9 +319,9 @@ def test_objects_of_two_logs_are_dealt_out_with_their_past(
     assert open_descriptors() == before
     for number, names in enumerate((["o2", "o4"], ["o1", "o3", "o5"])):
         log = open_log(new[number])
-        assert sorted(str(entry.ref.name) for entry in log.catalogue()) == names
-        assert [entry.head for entry in log.catalogue()] == [1] * len(names)
-        assert {entry.alarm_us for entry in log.catalogue()} == {int(name[1:]) for name in names}
+        assert sorted(str(entry.ref.name) for entry in log.entries()) == names
+        assert [entry.head for entry in log.entries()] == [1] * len(names)
+        assert {entry.alarm_us for entry in log.entries()} == {int(name[1:]) for name in names}
         assert [kept(log, ref(name), 0, 1)[0].position for name in names] == [1] * len(names)
         assert log.life == 1
         log.close()
@@ -331,7 +333,7 @@ def test_objects_of_two_logs_are_dealt_out_with_their_past(
 def test_a_log_that_is_not_at_its_end_is_not_dealt_out(tmp_path: Path, dealt: Any) -> None:
     folder = str(tmp_path / "a")
     log = open_log(folder)
-    lease = log.acquire(ref("o1"))
+    lease = log.lease(ref("o1"))
     put(log, lease, keys(a=b"1"))
     lease.release({"a": b"1"})
     log.close()
@@ -406,7 +408,7 @@ HARMED: dict[str, tuple[Callable[[Path], Any], str]] = {
 def test_harm_is_told_in_a_line(tmp_path: Path, harm: Callable[[Path], Any], words: str) -> None:
     folder = str(tmp_path)
     log = open_log(folder)
-    put(log, log.acquire(ref("o1")), keys(a=b"1"))
+    put(log, log.lease(ref("o1")), keys(a=b"1"))
     log.close()
     harm(tmp_path / "log")
     before = open_descriptors()
@@ -419,7 +421,7 @@ def test_harm_is_told_in_a_line(tmp_path: Path, harm: Callable[[Path], Any], wor
 
 def test_the_books_are_copied_as_they_are_at_one_moment(tmp_path: Path) -> None:
     log = open_log(str(tmp_path / "one"))
-    put(log, log.acquire(ref("o1")), keys(a=b"1"))
+    put(log, log.lease(ref("o1")), keys(a=b"1"))
     assert len(kept(log, ref("o1"), 0, 1)) == 1  # history is there
     (tmp_path / "two/log").mkdir(parents=True)
     told: list[LogError | None] = []

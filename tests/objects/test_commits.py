@@ -11,7 +11,7 @@ from edgestead.objects.runtime.calls import pack_arguments, unpack
 from edgestead.objects.runtime.classes import StatefulObject
 from edgestead.objects.runtime.commits import ROUNDS_SECONDS_MAX, Turns
 from edgestead.objects.runtime.node import Node
-from edgestead.sqlite.objectlog.runner import QUICK_SECONDS, TRY_EVERY, TimedRunner
+from edgestead.store.runner import QUICK_SECONDS, TRY_EVERY, TimedRunner
 from tests.objects.logs import Logs
 from tests.objects.nodes import run
 

@@ -16,14 +16,16 @@ from edgestead.objects.operate.operations import Operations
 from edgestead.objects.runtime.bookmarks import Bookmark, pack, parse
 from edgestead.objects.runtime.classes import Durability
 from edgestead.objects.runtime.node import Node
-from edgestead.sqlite.objectlog import archive, past, thinning
-from edgestead.sqlite.objectlog.blocks import PastEntry, pack_block
-from edgestead.sqlite.objectlog.history import BlockRow, History
+from edgestead.sqlite.objectlog import archive
+from edgestead.sqlite.objectlog.history import History
+from edgestead.store.history import reader, thinning
+from edgestead.store.history.blocks import PastEntry, pack_block
+from edgestead.store.history.rows import BlockRow
 from edgestead.store.objectlog import UNCHANGED, CommitKind, LogError
 from edgestead.store.past import LoggedPosition
 from edgestead.testing.disks import SimulatedDisk
 from edgestead.testing.simulation import SimulatedLoop, simulate
-from tests.objects.logs import Logs, keys, put, ref
+from tests.objects.logs import Logs, entries, keys, put, ref
 from tests.objects.nodes import make_node
 from tests.objects.test_recovery import Diary
 
@@ -73,7 +75,7 @@ class World:
             node = make_node(self.logs, loop, Diary)
             self.node, self.loop, self.diary = node, loop, node.env.Diary["one"]
             await self.diary.read()
-            (self.ref,) = (one.ref for one in node.log.catalogue())
+            (self.ref,) = (one.ref for one in entries(node.log))
             for name, *arguments in steps:
                 if name == "end":
                     if arguments[0] == "closed":
@@ -156,8 +158,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sizes at which a short history has many blocks and snapshots."""
     monkeypatch.setattr(archive, "IMAGES_MAX", 8)
     monkeypatch.setattr(archive, "BLOCK_RAW_BYTES", 30_000)
-    monkeypatch.setattr(past, "SNAPSHOT_PAGES", 1)
-    monkeypatch.setattr(past, "SNAPSHOT_PAGES_LEAST", 12)
+    monkeypatch.setattr(reader, "SNAPSHOT_PAGES", 1)
+    monkeypatch.setattr(reader, "SNAPSHOT_PAGES_LEAST", 12)
     monkeypatch.setattr(thinning, "BLOCKS_AT_ONCE", 3)
     monkeypatch.setattr(thinning, "BLOCK_RAW_BYTES", 30_000)
 
@@ -196,7 +198,7 @@ def test_thinning_leaves_one_commit_in_ten_seconds_and_what_was_handed_out(small
             await diary.write_only(n % 7, "x" * n)
             if n % 25 == 0:
                 pinned.append(await diary.bookmark())
-        (entry,) = node.log.catalogue()
+        (entry,) = entries(node.log)
         before = await Operations(node).timeline(entry.ref)
         loop.skew_seconds += 2 * DAY
         for _ in range(30):
@@ -237,7 +239,7 @@ def test_thinning_the_first_commits_of_an_object_that_has_only_keys_leaves_its_p
         for n in range(3):
             await both.put("a", n)
         bookmark = await both.bookmark()
-        (entry,) = node.log.catalogue()
+        (entry,) = entries(node.log)
         assert len(await Operations(node).timeline(entry.ref)) == 3
         loop.skew_seconds += 2 * DAY
         for _ in range(30):
@@ -264,7 +266,7 @@ def test_a_key_that_was_thinned_out_does_not_come_back_over_pages_that_hold_a_ne
         await both.put("b", 1)
         bookmark = await both.bookmark()
         state = await both.read()
-        (entry,) = node.log.catalogue()
+        (entry,) = entries(node.log)
         assert len(await Operations(node).timeline(entry.ref)) == 3
         loop.skew_seconds += 2 * DAY
         for _ in range(30):
@@ -293,7 +295,7 @@ def test_every_moment_of_the_timeline_is_one_that_somebody_saw(
         node: Node = make_node(logs, loop, Diary)
         diary = node.env.Diary["one"]
         await diary.read()
-        (entry,) = node.log.catalogue()
+        (entry,) = entries(node.log)
         seen = []
 
         async def look() -> None:
@@ -339,7 +341,7 @@ def test_a_moment_between_merged_pages_and_keys_has_its_alarm(small: None, logs:
         node: Node = make_node(logs, loop, Diary)
         diary = node.env.Diary["one"]
         await diary.read()
-        (entry,) = node.log.catalogue()
+        (entry,) = entries(node.log)
         await diary.remind(node.now_ms() + 40 * DAY * 1_000)
         await diary.write_only(1, "pages")
         between = await diary.read()
@@ -364,7 +366,7 @@ def test_a_moment_between_merged_pages_and_keys_has_its_alarm(small: None, logs:
 
 def test_time_never_goes_back_also_over_a_restart_that_leaves_no_segment(logs: Logs) -> None:
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     put(log, lease, keys(a=b"1"))
     lease.put_base(lease.head)
     log.close()
@@ -372,7 +374,7 @@ def test_time_never_goes_back_also_over_a_restart_that_leaves_no_segment(logs: L
     logs.clock = itertools.count(1_000)  # far back
 
     log = logs.open()
-    put(log, log.acquire(ref()), keys(a=b"2"))
+    put(log, log.lease(ref()), keys(a=b"2"))
     found: list[LoggedPosition] = []
     log.past.moments(ref(), 0, 2**62, 10, lambda moments, error: found.extend(moments or []))
 
@@ -394,7 +396,7 @@ def test_thinning_keeps_the_order_of_commits_that_a_clock_left_in_disorder(tmp_p
         thinner.step(40 * DAY * 1_000_000)
 
     assert [(row.first, row.last) for row in history.blocks(1, 0, 9)] == [(1, 1), (2, 2), (3, 3)]
-    assert past.PastReader(history).check(1, 3) == []
+    assert reader.PastReader(history).check(1, 3) == []
     history.close()
 
 
@@ -405,7 +407,7 @@ def test_what_is_older_than_the_window_goes(small: None, logs: Logs) -> None:
         old = await diary.write(1, "a" * 50_000)
         loop.skew_seconds += 1
         await diary.write(1, "b" * 50_000)  # what the object was when the window begins
-        (entry,) = node.log.catalogue()
+        (entry,) = entries(node.log)
         await Operations(node).timeline(entry.ref)
         loop.skew_seconds += 29 * DAY
         young = await diary.write(2, "b")
@@ -435,7 +437,7 @@ def test_the_quota_lets_the_oldest_go_and_the_present_stay(small: None, logs: Lo
             loop.skew_seconds += 1
             last = await diary.write(n % 5, noise(n))
         state = await diary.read()
-        (entry,) = node.log.catalogue()
+        (entry,) = entries(node.log)
         await Operations(node).timeline(entry.ref)
         assert node.log.history_bytes > 600_000
         for _ in range(30):
@@ -459,7 +461,7 @@ def test_a_damaged_piece_of_the_past_is_known_once_it_was_read(small: None, logs
         diary = node.env.Diary["one"]
         first = await diary.write(0, "x")
         await diary.write(1, "y")
-        (entry,) = node.log.catalogue()
+        (entry,) = entries(node.log)
         await Operations(node).timeline(entry.ref)
         assert not node.log.is_history_damaged
         node.log._chronicle._history._run("UPDATE blocks SET body = x'00'")

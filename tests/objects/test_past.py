@@ -9,9 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from edgestead.sqlite.objectlog import archive, history, past, thinning
+from edgestead.sqlite.objectlog import archive, history
 from edgestead.sqlite.objectlog.archive import Archive
-from edgestead.sqlite.objectlog.blocks import (
+from edgestead.sqlite.objectlog.history import Cursor, History
+from edgestead.store.history import reader, thinning
+from edgestead.store.history.blocks import (
     Images,
     PastEntry,
     apply_pages,
@@ -22,9 +24,9 @@ from edgestead.sqlite.objectlog.blocks import (
     page_numbers,
     unpack_block,
 )
-from edgestead.sqlite.objectlog.history import BlockRow, Cursor, History
-from edgestead.sqlite.objectlog.past import PastReader
-from edgestead.sqlite.objectlog.thinning import Keeping, Thinning
+from edgestead.store.history.reader import PastReader
+from edgestead.store.history.rows import BlockRow
+from edgestead.store.history.thinning import Keeping, Thinning
 from edgestead.store.objectlog import UNCHANGED, Alarm, CommitKind, Restored, Target, Unknown
 from edgestead.store.pages import FRAME_HEADER_BYTES, PAGE_BYTES
 from edgestead.store.past import END_OF_SESSION, ObjectState
@@ -72,7 +74,7 @@ class Kept:
     def snapshot(self, position: int, time_us: int, tail: dict[str, bytes], **where: int) -> None:
         state = ObjectState(position, bytearray(), dict(tail), None)
         begun = {"number": 1, "generation": 0, "session": 0} | where
-        self.past.begin_with(past.Begun(time_us=time_us, **begun), state)
+        self.past.begin_with(reader.Begun(time_us=time_us, **begun), state)
 
     def positions(self, number: int = 1) -> list[tuple[int, int]]:
         return [(row.first, row.last) for row in self.history.blocks(number, 0, 2**62)]
@@ -362,7 +364,7 @@ def test_of_a_lost_beginning_a_state_begins_with_a_commit_that_has_every_page(ke
 
 
 def test_a_damaged_snapshot_is_no_state(kept: Kept) -> None:
-    kept.past.begin_with(past.Begun(1, 1, 0, 0), ObjectState(1, bytearray(2 * PAGE_BYTES), {}, None))
+    kept.past.begin_with(reader.Begun(1, 1, 0, 0), ObjectState(1, bytearray(2 * PAGE_BYTES), {}, None))
     kept.history._run("DELETE FROM pieces")
 
     with pytest.raises(Unknown, match="damaged"):
@@ -413,12 +415,12 @@ def test_an_object_whose_newest_commits_are_not_kept_has_a_fault(kept: Kept) -> 
 # snapshots, by what reading would cost
 
 COSTS = {  # (page images and bytes behind the snapshot, whether that is too much)
-    "as many pages as it may be": (past.SNAPSHOT_PAGES_LEAST, 0, 0, False),
-    "one more": (past.SNAPSHOT_PAGES_LEAST + 1, 0, 0, True),
-    "more of a large database": (past.SNAPSHOT_PAGES_LEAST + past.SNAPSHOT_PAGES * 3, 0, 3, False),
-    "and one more": (past.SNAPSHOT_PAGES_LEAST + past.SNAPSHOT_PAGES * 3 + 1, 0, 3, True),
-    "as many bytes": (0, past.SNAPSHOT_RAW_LEAST + past.SNAPSHOT_PAGES_LEAST * PAGE_BYTES, 0, False),
-    "one byte more": (0, past.SNAPSHOT_RAW_LEAST + past.SNAPSHOT_PAGES_LEAST * PAGE_BYTES + 1, 0, True),
+    "as many pages as it may be": (reader.SNAPSHOT_PAGES_LEAST, 0, 0, False),
+    "one more": (reader.SNAPSHOT_PAGES_LEAST + 1, 0, 0, True),
+    "more of a large database": (reader.SNAPSHOT_PAGES_LEAST + reader.SNAPSHOT_PAGES * 3, 0, 3, False),
+    "and one more": (reader.SNAPSHOT_PAGES_LEAST + reader.SNAPSHOT_PAGES * 3 + 1, 0, 3, True),
+    "as many bytes": (0, reader.SNAPSHOT_RAW_LEAST + reader.SNAPSHOT_PAGES_LEAST * PAGE_BYTES, 0, False),
+    "one byte more": (0, reader.SNAPSHOT_RAW_LEAST + reader.SNAPSHOT_PAGES_LEAST * PAGE_BYTES + 1, 0, True),
 }
 
 
@@ -427,7 +429,9 @@ def test_a_snapshot_is_due_when_reading_costs_much_more(
     kept: Kept, pages: int, raw: int, total: int, too_much: bool
 ) -> None:
     if total:
-        kept.past.begin_with(past.Begun(1, 1, 0, 0), ObjectState(1, bytearray(total * PAGE_BYTES), {}, None))
+        kept.past.begin_with(
+            reader.Begun(1, 1, 0, 0), ObjectState(1, bytearray(total * PAGE_BYTES), {}, None)
+        )
     kept.history.add_block(BlockRow(1, 2, 9, 1, 2, 0, 0, False, pages, raw, 1), b"x")
 
     assert kept.past.reading_costs_too_much(1, 9) is too_much
@@ -452,7 +456,7 @@ def test_following_pauses_between_small_pieces_of_work(
     logs: Logs, tmp_path: Path, commits: int, pauses: int
 ) -> None:
     log = logs.open()
-    put(log, log.acquire(ref()), *(keys(a=b"1") for _ in range(commits)))  # and the object's name
+    put(log, log.lease(ref()), *(keys(a=b"1") for _ in range(commits)))  # and the object's name
 
     kept, cursor, paused = follow(logs, tmp_path)
 
@@ -465,7 +469,7 @@ def test_following_pauses_between_small_pieces_of_work(
 @pytest.mark.parametrize(("commits", "pauses"), [(14, 0), (15, 1), (29, 2)])
 def test_pages_are_more_work_than_keys(logs: Logs, tmp_path: Path, commits: int, pauses: int) -> None:
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     page = msgspec.structs.replace(keys(), kind=CommitKind.PAGES, body=frames(1, (1, NOISE)))
     put(log, lease, *[page] * commits)
 
@@ -481,7 +485,7 @@ def test_what_is_followed_in_batches_of_any_size_is_the_same(
 ) -> None:
     monkeypatch.setattr(archive, "WINDOW_BYTES", 300)
     log = logs.open()
-    one_, two = log.acquire(ref("one")), log.acquire(ref("two"))
+    one_, two = log.lease(ref("one")), log.lease(ref("two"))
     for n in range(20):
         put(log, one_, keys(a=b"%d" % n), keys(b=b"x" * 40 * n), alarm=n)
         put(log, two, keys(a=b"%d" % n))
@@ -505,7 +509,7 @@ def test_what_is_followed_in_batches_of_any_size_is_the_same(
 
 def test_following_goes_on_where_it_was(logs: Logs, tmp_path: Path) -> None:
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     put(log, lease, keys(a=b"1"))
     kept, first, _ = follow(logs, tmp_path)
     kept.history.close()
@@ -525,7 +529,7 @@ def test_a_block_is_cut_where_it_is_large_and_where_a_session_begins(
 ) -> None:
     monkeypatch.setattr(archive, "BLOCK_RAW_BYTES", 2_000)
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     begins = msgspec.structs.replace(
         keys(), kind=CommitKind.RESTORED, body=msgspec.msgpack.encode(Restored(1, 2, 1))
     )
@@ -545,12 +549,12 @@ def test_a_block_is_cut_where_it_is_large_and_where_a_session_begins(
 def test_a_past_that_costs_much_to_read_gets_a_snapshot(
     logs: Logs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(past, "SNAPSHOT_PAGES_LEAST", 3)
-    monkeypatch.setattr(past, "SNAPSHOT_PAGES", 1)
+    monkeypatch.setattr(reader, "SNAPSHOT_PAGES_LEAST", 3)
+    monkeypatch.setattr(reader, "SNAPSHOT_PAGES", 1)
     monkeypatch.setattr(archive, "BLOCK_RAW_BYTES", 1)
     log = logs.open()
     page = msgspec.structs.replace(keys(), kind=CommitKind.PAGES, body=frames(1, (1, NOISE)))
-    put(log, log.acquire(ref()), *[page] * 12)
+    put(log, log.lease(ref()), *[page] * 12)
 
     kept, _, _ = follow(logs, tmp_path)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from edgestead.sqlite.objectlog.runner import (
+from edgestead.store.runner import (
     QUICK_SECONDS,
     TRY_EVERY,
     InlineRunner,

@@ -12,9 +12,9 @@ from edgestead.sqlite.objectlog.checking import check_folder
 from edgestead.sqlite.objectlog.files import LocalFiles
 from edgestead.sqlite.objectlog.local import LocalObjectLog
 from edgestead.sqlite.objectlog.paths import catalogue_path, history_path
-from edgestead.sqlite.objectlog.runner import InlineRunner
 from edgestead.store.migrations import Doing, quiet
 from edgestead.store.objectlog import LogError
+from edgestead.store.runner import InlineRunner
 from tests.objects.logs import SEGMENT_BYTES, kept, keys, put, ref
 
 _LIVES = ("folder.life", "folder.life_before", "folder.life_since", "folder.device", "folder.inode")
@@ -64,7 +64,7 @@ def run(path: str, statements: list[str]) -> None:
 def folder(tmp_path: Path) -> str:
     """One of this version, with two commits."""
     log = open_log(str(tmp_path))
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     put(log, lease, keys(a=b"1"), keys(b=b"2"))
     log.close()
     return str(tmp_path)
@@ -91,7 +91,7 @@ def test_a_folder_of_an_earlier_version_is_brought_up_after_a_copy(folder: str, 
 
     log = open_log(folder)
 
-    assert log.acquire(ref()).tail == {"a": b"1", "b": b"2"}
+    assert log.lease(ref()).tail == {"a": b"1", "b": b"2"}
     assert [one.position for one in kept(log, ref(), 0, 2)] == [1, 2]
     log.close()
     assert check_folder(folder) == []

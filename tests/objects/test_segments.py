@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from edgestead.sqlite.objectlog import restoring, segments
+from edgestead.sqlite.objectlog import segments
 from edgestead.sqlite.objectlog.catalogue import SegmentRow
 from edgestead.sqlite.objectlog.files import LocalFiles
 from edgestead.sqlite.objectlog.format import (
@@ -30,11 +30,12 @@ from edgestead.sqlite.objectlog.format import (
     torn_record,
     unpack_header,
 )
-from edgestead.sqlite.objectlog.runner import Done, Job, attempt
 from edgestead.sqlite.objectlog.upkeep import Upkeep
+from edgestead.store.history import restoring
 from edgestead.store.objectlog import UNCHANGED, CommitKind, LogDamaged, LogError, Restored
 from edgestead.store.pages import FRAME_HEADER_BYTES, PAGE_BYTES, frames_of
 from edgestead.store.past import ObjectState
+from edgestead.store.runner import Done, Job, attempt
 from edgestead.testing.disks import SimulatedDisk
 from tests.descriptors import open_descriptors
 

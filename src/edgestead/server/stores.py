@@ -12,8 +12,8 @@ import apsw
 from edgestead.sqlite.control import SqliteControlStore
 from edgestead.sqlite.kv import SqliteKvStore
 from edgestead.sqlite.objectlog.local import KEEPING, SEGMENT_BYTES, LocalObjectLog
-from edgestead.sqlite.objectlog.runner import Runner
-from edgestead.sqlite.objectlog.thinning import Keeping
+from edgestead.store.runner import Runner
+from edgestead.store.history.thinning import Keeping
 from edgestead.sqlite.witness import WritesLost
 from edgestead.store.files import Files
 from edgestead.store.kv import Allowance

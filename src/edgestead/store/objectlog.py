@@ -9,9 +9,9 @@ commits; times only help to find a position. An implementation is used from one 
 internally, callbacks still run on that thread.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from enum import IntEnum
-from typing import Final, Literal, Protocol, TypeVar
+from typing import Final, Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -24,6 +24,17 @@ class LogError(Exception):
 
 class Fenced(LogError):
     """The lease is over: another holder has acquired the object since."""
+
+
+class WrongOwner(LogError):
+    """Another process owns the object. Nothing was done; whoever asked should look at a newer map of owners.
+
+    `version` is that of the map by which this process refused.
+    """
+
+    def __init__(self, words: str, version: int = 0) -> None:
+        super().__init__(words)
+        self.version = version
 
 
 class Unknown(LogError):
@@ -44,6 +55,10 @@ class LogDamaged(LogError):
 
 class LogLost(LogDamaged):
     """Acknowledged records are gone from the end of the log. Nothing was changed."""
+
+
+Tail = dict[str, bytes | None]
+"""Keys by their newest value; None: deleted."""
 
 
 class ObjectRef(msgspec.Struct, frozen=True):
@@ -108,6 +123,14 @@ def own_path(path: str) -> str:
     touches it.
     """
     return path.removesuffix(".sqlite") + ".own.sqlite"
+
+
+class Progress(NamedTuple):
+    """`groups` had a sync each, with `records` (commits, names, pins) in them; `waiting` had none yet."""
+
+    groups: int
+    records: int
+    waiting: int
 
 
 class CatalogueEntry(msgspec.Struct, frozen=True):
@@ -188,12 +211,45 @@ class Lease(Protocol):
         ...
 
 
-class Log(Protocol):
-    def acquire(self, ref: ObjectRef) -> Lease:
+class Catalogue(Protocol):
+    """What the log knows of objects without opening them."""
+
+    def find(self, ref: ObjectRef, done: Told[CatalogueEntry]) -> None:
+        """The state of one object in the log; neither result nor error when it was never written."""
+        ...
+
+    def catalogue(self, after: tuple[str, str], limit: int, done: Told[list[CatalogueEntry]]) -> None:
+        """The first objects after that class and id, in this order; fewer than `limit` only at the end."""
+        ...
+
+    def has(self, ref: ObjectRef) -> bool:
+        """Whether the object was ever written, as far as this process knows without asking another one.
+
+        Where the log is files of this process, that is the whole truth.
+        """
+        ...
+
+    def has_any(self, class_name: str) -> bool:
+        """The same of a class."""
+        ...
+
+
+class Log(Catalogue, Protocol):
+    """Answers that may come from another machine are given to `done`: on this thread, at once or later."""
+
+    def acquire(self, ref: ObjectRef, done: Told[Lease]) -> None:
         """Acquire an object; ends any earlier lease on it. An object that was never written starts at head 0.
 
-        Its database file is then consistent; `tail` has to be applied to it.
-        Raises LogBroken.
+        Its database file is then consistent; `tail` has to be applied to it. The lease is `done`'s: one that
+        is not wanted any more has to be released. The error may be LogBroken, WrongOwner.
+        """
+        ...
+
+    def may_answer(self) -> bool:
+        """Whether what this process knows of its objects may be told now.
+
+        To be asked when an answer or a message leaves: where objects have owners, another process may have
+        become one since the call came in.
         """
         ...
 
@@ -215,14 +271,6 @@ class Log(Protocol):
 
     def settle(self) -> None:
         """Wait, on this thread, until every group is decided."""
-        ...
-
-    def find(self, ref: ObjectRef) -> CatalogueEntry | None:
-        """The state of one object in the log; None when it was never written."""
-        ...
-
-    def catalogue(self, after: tuple[str, str] = ("", "")) -> Iterator[CatalogueEntry]:
-        """Every object after that class and id, in this order."""
         ...
 
     def lagging(self, limit: int) -> list[ObjectRef]:

@@ -36,8 +36,8 @@ from edgestead.server import stores
 from edgestead.server.objects.copying import copy_log
 from edgestead.sqlite.objectlog.files import LocalFiles
 from edgestead.sqlite.objectlog.local import KEEPING, SEGMENT_BYTES
-from edgestead.sqlite.objectlog.runner import ThreadRunner
-from edgestead.sqlite.objectlog.thinning import Keeping
+from edgestead.store.runner import ThreadRunner
+from edgestead.store.history.thinning import Keeping
 from edgestead.store.migrations import Doing, quiet
 
 DESCRIPTORS_PER_DATABASE = 4

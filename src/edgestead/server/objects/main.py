@@ -46,7 +46,7 @@ from edgestead.server.objects.apart import Apart
 from edgestead.server.objects.host import Host, Peers, configure_sqlite
 from edgestead.server.supervisor.control_life import ControlLife
 from edgestead.sqlite.objectlog.local import Progress
-from edgestead.sqlite.objectlog.thinning import SECOND_US, Keeping
+from edgestead.store.history.thinning import SECOND_US, Keeping
 from edgestead.store.objectlog import LogError
 from edgestead.usecases.access.identities import KINDS, FedAccess
 

@@ -13,14 +13,6 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from edgestead.sqlite.objectlog.blocks import (
-    PAGE_KINDS,
-    Images,
-    PastEntry,
-    pack_block,
-    pack_frames,
-    page_count,
-)
 from edgestead.sqlite.objectlog.catalogue import SegmentRow
 from edgestead.sqlite.objectlog.format import (
     BLOCK_BYTES,
@@ -33,9 +25,18 @@ from edgestead.sqlite.objectlog.format import (
     record_length,
     seed_of,
 )
-from edgestead.sqlite.objectlog.history import BlockRow, Cursor, History
-from edgestead.sqlite.objectlog.past import PastReader
+from edgestead.sqlite.objectlog.history import Cursor, History
 from edgestead.store.files import File, Files
+from edgestead.store.history.blocks import (
+    PAGE_KINDS,
+    Images,
+    PastEntry,
+    pack_block,
+    pack_frames,
+    page_count,
+)
+from edgestead.store.history.reader import PastReader
+from edgestead.store.history.rows import BlockRow
 from edgestead.store.objectlog import CommitKind, Restored, Unknown
 
 BATCH_BYTES = 4 * 1024 * 1024  # of the log, for one transaction

@@ -16,9 +16,7 @@ import msgspec
 
 from edgestead.sqlite.objectlog import schema
 from edgestead.store.migrations import Doing, Migration, quiet
-from edgestead.store.objectlog import CatalogueEntry, LogDamaged, ObjectRef, Target
-
-Tail = dict[str, bytes | None]  # keys by their newest value; None: deleted
+from edgestead.store.objectlog import CatalogueEntry, LogDamaged, ObjectRef, Tail, Target
 
 _CATALOGUE = """
 CREATE TABLE folder (id BLOB NOT NULL, made_us INTEGER NOT NULL, generation INTEGER NOT NULL);

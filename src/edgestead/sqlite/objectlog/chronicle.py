@@ -16,10 +16,10 @@ import apsw
 
 from edgestead.sqlite.objectlog.archive import SMALL_BATCH_BYTES, Archive, Durable
 from edgestead.sqlite.objectlog.history import Cursor, History
-from edgestead.sqlite.objectlog.past import DAMAGES, PastReader
-from edgestead.sqlite.objectlog.runner import Runner
-from edgestead.sqlite.objectlog.thinning import Keeping, Thinning
+from edgestead.store.history.reader import DAMAGES, PastReader
+from edgestead.store.history.thinning import Keeping, Thinning
 from edgestead.store.objectlog import LogError, NoSpace
+from edgestead.store.runner import Runner
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -8,9 +8,9 @@ import heapq
 import itertools
 from collections.abc import Iterable, Iterator
 
-from edgestead.sqlite.objectlog.alarms import LocalAlarms
 from edgestead.sqlite.objectlog.catalogue import Catalogue, ObjectRow, Tracked
 from edgestead.sqlite.objectlog.recovery import Recovered
+from edgestead.store.due import DueAlarms
 from edgestead.store.objectlog import Alarm, CatalogueEntry, ObjectRef, Unchanged
 
 
@@ -37,7 +37,7 @@ class Directory:
         # The generation since which each base lags, in order of insertion: the first is the oldest.
         self.unbased: dict[int, tuple[int, Known]] = {}
         self.touched: dict[int, Known] = {}  # changed since the catalogue was last written
-        self.alarms = LocalAlarms(self._number_of, self.numbered)
+        self.alarms = DueAlarms(self._number_of, self.numbered)
         self._last_number = catalogue.last_number()
         for time_us, number in catalogue.alarms():
             self.alarms.set(number, time_us)

@@ -8,7 +8,7 @@ after one commit, so that reading need not begin at the first. `generation` is t
 commits were made.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from typing import Any
 
@@ -16,7 +16,8 @@ import apsw
 import msgspec
 
 from edgestead.sqlite.objectlog import schema
-from edgestead.sqlite.objectlog.blocks import squeeze, unsqueeze
+from edgestead.store.history.blocks import squeeze, unsqueeze
+from edgestead.store.history.rows import BlockRow, SnapshotRow
 from edgestead.store.migrations import Doing, Migration, quiet
 
 _HISTORY = """
@@ -95,35 +96,6 @@ class Cursor(msgspec.Struct, frozen=True):
     segment: int
     offset: int
     time_us: int
-
-
-class BlockRow(msgspec.Struct, frozen=True):
-    """One block without its body. `pages` counts page images, `raw` and `stored` bytes."""
-
-    number: int
-    first: int
-    last: int
-    first_us: int
-    last_us: int
-    generation: int
-    session: int
-    thinned: bool
-    pages: int
-    raw: int
-    stored: int
-
-
-class SnapshotRow(msgspec.Struct, frozen=True):
-    """One snapshot without its pages. `rest` is what `past` packs in addition to them."""
-
-    number: int
-    position: int
-    time_us: int
-    generation: int
-    session: int
-    total: int
-    stored: int
-    rest: bytes
 
 
 class History:
@@ -252,12 +224,17 @@ class History:
 
     def add_snapshot(self, row: SnapshotRow, image: bytes | bytearray) -> int:
         """Store a state; returns its stored size."""
-        stored = len(row.rest)
         with memoryview(image) as view:
-            for piece, start in enumerate(range(0, len(view), PIECE_BYTES)):
-                body = squeeze(view[start : start + PIECE_BYTES])
-                stored += len(body)
-                self._run("INSERT INTO pieces VALUES (?, ?, ?, ?)", (row.number, row.position, piece, body))
+            starts = range(0, len(view), PIECE_BYTES)
+            return self.add_pieces(row, (view[start : start + PIECE_BYTES] for start in starts))
+
+    def add_pieces(self, row: SnapshotRow, pieces: Iterable[bytes | memoryview]) -> int:
+        """The same of a database in pieces of PIECE_BYTES."""
+        stored = len(row.rest)
+        for piece, part in enumerate(pieces):
+            body = squeeze(part)
+            stored += len(body)
+            self._run("INSERT INTO pieces VALUES (?, ?, ?, ?)", (row.number, row.position, piece, body))
         values = (row.number, row.position, row.time_us, row.generation, row.session, row.total)
         self._run("INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*values, stored, row.rest))
         return stored
@@ -281,10 +258,15 @@ class History:
     def image(self, row: SnapshotRow) -> bytearray:
         """The database file of a snapshot."""
         image = bytearray()
+        for piece in self.pieces(row):
+            image += piece
+        return image
+
+    def pieces(self, row: SnapshotRow) -> Iterator[bytes]:
+        """The same in pieces."""
         query = "SELECT body FROM pieces WHERE number = ? AND position = ? ORDER BY piece"
         for (body,) in self._db.execute(query, (row.number, row.position)):
-            image += unsqueeze(body)
-        return image
+            yield unsqueeze(body)
 
     def remove_snapshots(self, number: int, before: int) -> None:
         """Forget the snapshots before a position."""

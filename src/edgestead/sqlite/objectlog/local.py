@@ -49,8 +49,8 @@ from edgestead.sqlite.objectlog.paths import (
 )
 from edgestead.sqlite.objectlog.questions import LocalPast
 from edgestead.sqlite.objectlog.recovery import Found, read_one, redo
-from edgestead.sqlite.objectlog.runner import Runner
-from edgestead.sqlite.objectlog.thinning import Keeping
+from edgestead.store.runner import Runner
+from edgestead.store.history.thinning import Keeping
 from edgestead.sqlite.objectlog.upkeep import Upkeep
 from edgestead.sqlite.objectlog.watermark import NOWHERE
 from edgestead.sqlite.objectlog.writer import GroupWriter, LocalGroup

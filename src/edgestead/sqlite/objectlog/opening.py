@@ -11,7 +11,6 @@ import apsw
 from edgestead.model.refusals import NO_SPACE_ERRNOS
 from edgestead.sqlite.objectlog.catalogue import Catalogue
 from edgestead.sqlite.objectlog.history import History
-from edgestead.sqlite.objectlog.past import Begun, PastReader
 from edgestead.sqlite.objectlog.paths import (
     catalogue_path,
     data_folder,
@@ -21,9 +20,10 @@ from edgestead.sqlite.objectlog.paths import (
     log_folder,
 )
 from edgestead.sqlite.objectlog.recovery import Found, recover, redo
-from edgestead.sqlite.objectlog.restoring import read_file
 from edgestead.sqlite.objectlog.watermark import Mark, Watermark, missed, read_mark
 from edgestead.store.files import File, Files
+from edgestead.store.history.reader import Begun, PastReader
+from edgestead.store.history.restoring import read_file
 from edgestead.store.migrations import Doing, quiet
 from edgestead.store.objectlog import LogDamaged, NoSpace
 from edgestead.store.past import ObjectState

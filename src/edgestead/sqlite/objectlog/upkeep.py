@@ -19,10 +19,10 @@ import apsw
 
 from edgestead.sqlite.objectlog.catalogue import Catalogue, ObjectRow, SegmentRow
 from edgestead.sqlite.objectlog.format import BLOCK_BYTES
-from edgestead.sqlite.objectlog.runner import Runner
 from edgestead.sqlite.objectlog.segments import Segment, prepare, try_room
 from edgestead.store.files import Files
 from edgestead.store.objectlog import NoSpace
+from edgestead.store.runner import Runner
 
 log = logging.getLogger(__name__)
 

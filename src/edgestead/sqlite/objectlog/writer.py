@@ -20,9 +20,9 @@ from edgestead.sqlite.objectlog.format import (
     pack_entry,
     pack_record,
 )
-from edgestead.sqlite.objectlog.runner import Runner, TimedRunner
 from edgestead.sqlite.objectlog.segments import Segment
 from edgestead.store.objectlog import UNCHANGED, LogBroken, LogError, NoSpace
+from edgestead.store.runner import Runner, TimedRunner
 
 Done = Callable[[LogError | None], None]
 Failed = Callable[[BaseException], None]

@@ -72,6 +72,20 @@ def read_file(files: Files, path: str) -> bytes:
         file.close()
 
 
+def apply_frames(frames: bytes | memoryview, image: bytearray) -> None:
+    """Apply a logged commit to a database's bytes."""
+    step = FRAME_HEADER_BYTES + PAGE_BYTES
+    last = len(frames) - step
+    length = int.from_bytes(frames[last + 4 : last + 8], "big") * PAGE_BYTES
+    for offset in range(0, len(frames), step):
+        start = (int.from_bytes(frames[offset : offset + 4], "big") - 1) * PAGE_BYTES
+        if start > len(image):
+            image.extend(bytes(start - len(image)))
+        image[start : start + PAGE_BYTES] = frames[offset + FRAME_HEADER_BYTES : offset + step]
+    del image[length:]
+    image.extend(bytes(length - len(image)))
+
+
 def write_frames(files: Files, path: str, frames: bytes) -> None:
     """Apply a logged commit to a database file. Not synced: the commit is in the log."""
     files.make_folder(path.rpartition("/")[0])

@@ -6,18 +6,23 @@ Not   when an alarm becomes durable; objects, which are numbers here (`directory
 
 import heapq
 from collections.abc import Callable
+from typing import Protocol
 
-from edgestead.sqlite.objectlog.catalogue import Tracked
 from edgestead.store.objectlog import ObjectRef
 
 HEAP_SLACK = 1_000  # outdated times that the heap may contain
 
 
-class LocalAlarms:
-    """`Alarms` in memory; the catalogue and the log have them durably."""
+class Numbered(Protocol):
+    @property
+    def ref(self) -> ObjectRef: ...
+
+
+class DueAlarms:
+    """`Alarms` in memory; the log has them durably."""
 
     def __init__(
-        self, number_of: Callable[[ObjectRef], int | None], numbered: Callable[[int], Tracked | None]
+        self, number_of: Callable[[ObjectRef], int | None], numbered: Callable[[int], Numbered | None]
     ) -> None:
         self.on_set: Callable[[int], None] = lambda time_us: None
         self._number_of, self._numbered = number_of, numbered

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 import apsw
 import msgspec
 
-from edgestead.sqlite.objectlog.blocks import (
+from edgestead.store.history.blocks import (
     PAGE_KINDS,
     Images,
     PastEntry,
@@ -23,10 +23,9 @@ from edgestead.sqlite.objectlog.blocks import (
     pack_pages,
     page_numbers,
 )
-from edgestead.sqlite.objectlog.catalogue import Tail
-from edgestead.sqlite.objectlog.history import BlockRow, History
-from edgestead.sqlite.objectlog.past import DAMAGES, PastReader, apply
-from edgestead.store.objectlog import UNCHANGED, Alarm, CommitKind, Unknown
+from edgestead.store.history.reader import DAMAGES, PastReader, apply
+from edgestead.store.history.rows import BlockRow, Book
+from edgestead.store.objectlog import UNCHANGED, Alarm, CommitKind, Tail, Unknown
 from edgestead.store.pages import PAGE_BYTES
 from edgestead.store.past import ObjectState
 
@@ -51,7 +50,7 @@ class Keeping(msgspec.Struct, frozen=True):
 class Thinning:
     """Thins one history."""
 
-    def __init__(self, history: History, keeping: Keeping) -> None:
+    def __init__(self, history: Book, keeping: Keeping) -> None:
         self._history, self._keeping = history, keeping
         self._past = PastReader(history)
         self._after = 0  # the last object that was checked

@@ -11,10 +11,9 @@ from collections.abc import Iterator
 import apsw
 import msgspec
 
-from edgestead.sqlite.objectlog.blocks import PAGE_KINDS, PastEntry, apply_pages, page_numbers, unpack_block
-from edgestead.sqlite.objectlog.catalogue import Tail
-from edgestead.sqlite.objectlog.history import BlockRow, History, SnapshotRow
-from edgestead.store.objectlog import UNCHANGED, CommitKind, LogDamaged, Restored, Target, Unknown
+from edgestead.store.history.blocks import PAGE_KINDS, PastEntry, apply_pages, page_numbers, unpack_block
+from edgestead.store.history.rows import BlockRow, Book, SnapshotRow
+from edgestead.store.objectlog import UNCHANGED, CommitKind, LogDamaged, Restored, Tail, Target, Unknown
 from edgestead.store.pages import PAGE_BYTES
 from edgestead.store.past import END_OF_SESSION, LoggedPosition, ObjectState
 
@@ -60,7 +59,7 @@ class Begun(msgspec.Struct, frozen=True):
 class PastReader:
     """Reads one history."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: Book) -> None:
         self._history = history
         self.found_faults = False  # by an examination
 
