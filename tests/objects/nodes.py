@@ -14,7 +14,7 @@ from edgestead.objects.runtime.node import UPKEEP_SECONDS, Node
 from edgestead.objects.runtime.storage import Storage
 from edgestead.sqlite.objectlog.local import KEEPING, LocalObjectLog
 from edgestead.testing.simulation import SimulatedLoop, SimulatedRunner, simulate
-from tests.objects.logs import SEGMENT_BYTES, Logs, ref
+from tests.objects.logs import SEGMENT_BYTES, Logs, leased, ref
 
 
 class TendedNode(Node):
@@ -107,7 +107,7 @@ def with_storage(logs: Logs, body: Body, backend: str = "sql", **options: Any) -
     async def main(loop: SimulatedLoop) -> Any:
         node = make_node(logs, loop, **options)
         broken: list[ObjectReset] = []
-        engine = node._make_engine(node.log.acquire(ref()), broken.append, logs.durability)
+        engine = node._make_engine(leased(node.log, ref()), broken.append, logs.durability)
         storage = Storage(
             engine, InputGate(), sql_backend=backend == "sql", has_alarm=True, now_ms=loop.now_ms
         )

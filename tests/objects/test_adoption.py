@@ -18,7 +18,7 @@ from edgestead.server.objects.host import Host
 from edgestead.server.objects.shared import locked
 from edgestead.sqlite.objectlog.adoption import Copied, adopt
 from edgestead.store.migrations import quiet
-from tests.objects.logs import Logs, keys, put, ref
+from tests.objects.logs import Logs, entries, keys, put, ref
 from tests.objects.nodes import run
 from tests.objects.test_recovery import Diary
 
@@ -74,7 +74,7 @@ def test_bookmarks_of_what_a_copy_holds_stay_good_and_others_are_refused(logs: L
         with pytest.raises(BookmarkError):
             await diary.plan(marks[2])
         for mark, count in ((marks[0], 1), (marks[1], 2), (marks[-1], len(rows))):
-            await Operations(node).restore(next(iter(node.log.catalogue())).ref, mark)
+            await Operations(node).restore(entries(node.log)[0].ref, mark)
             assert len((await diary.read())["rows"]) == count
         assert marks == sorted(marks)
 
@@ -100,7 +100,7 @@ def test_adopting_twice_keeps_the_bookmarks_of_all_lives(logs: Logs) -> None:
         marks.append(await node.env.Diary["one"].write(len(marks)))
 
     async def judge(node: Node) -> None:
-        entry = next(iter(node.log.catalogue()))
+        entry = entries(node.log)[0]
         for number, mark in enumerate(marks):
             await Operations(node).restore(entry.ref, mark)
             assert len((await node.env.Diary["one"].read())["rows"]) == number + 1
@@ -144,7 +144,7 @@ def test_the_past_moves_with_an_object_to_another_process(tmp_path: Path) -> Non
     async def go_back(folders: list[Path]) -> None:
         for folder in folders:
             async with living(folder) as node:
-                for entry in list(node.log.catalogue()):
+                for entry in list(entries(node.log)):
                     assert entry.ref.name is not None
                     assert await Operations(node).verify(entry.ref) == []
                     await Operations(node).restore(entry.ref, marks.pop(entry.ref.name))
@@ -172,7 +172,7 @@ def test_who_waits_for_another_process_that_deals_out_says_so(tmp_path: Path) ->
 def test_a_recovery_says_what_it_reads_and_redoes(logs: Logs) -> None:
     log = logs.open()
     said: list[str] = []
-    put(log, log.acquire(ref()), keys(a=b"1"))
+    put(log, log.lease(ref()), keys(a=b"1"))
     logs.killed()
 
     logs.open(doing=said.append)
@@ -186,7 +186,7 @@ def test_a_recovery_says_what_it_reads_and_redoes(logs: Logs) -> None:
 def test_a_position_is_kept_only_for_objects_that_exist(logs: Logs) -> None:
     log = logs.open()
 
-    assert log.acquire(ref()).pin(0) is None
+    assert log.lease(ref()).pin(0) is None
 
 
 def test_a_folder_that_lost_its_history_begins_a_new_one(logs: Logs) -> None:
@@ -199,7 +199,7 @@ def test_a_folder_that_lost_its_history_begins_a_new_one(logs: Logs) -> None:
 
     async def after(node: Node) -> None:
         diary = node.env.Diary["one"]
-        entry = next(iter(node.log.catalogue()))
+        entry = entries(node.log)[0]
         now = await Operations(node).bookmark(entry.ref)
         state = await diary.read()
         await diary.write(9)

@@ -13,7 +13,7 @@ from edgestead.objects.errors import ObjectReset
 from edgestead.objects.runtime.alarms import RETRIES_MAX, AlarmInfo
 from edgestead.objects.runtime.node import Node
 from edgestead.testing.simulation import EPOCH_SECONDS, SimulatedLoop
-from tests.objects.logs import Logs, keys, ref
+from tests.objects.logs import Logs, entries, keys, ref
 from tests.objects.nodes import run
 
 START_MS = EPOCH_SECONDS * 1_000
@@ -509,7 +509,7 @@ def test_an_object_that_cannot_start_keeps_its_alarm_for_a_retry(logs: Logs) -> 
     Names.__name__ = "Bell"
 
     def ref_of(node: Node) -> Any:
-        return next(iter(node.log.catalogue())).ref
+        return entries(node.log)[0].ref
 
     run(logs, script, Names)
 
@@ -552,7 +552,7 @@ def test_many_alarms_each_run_once(logs: Logs) -> None:
 
 def test_an_alarm_that_moves_all_the_time_leaves_little_behind(logs: Logs) -> None:
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     for number in range(5_000):
         lease.append([keys()], 10**15 + number)
     log.flush()

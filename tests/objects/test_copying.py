@@ -22,7 +22,7 @@ def test_what_is_appended_between_two_pieces_is_not_in_the_copy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = open_log(str(tmp_path / "one"), segment_bytes=4 * CHUNK_BYTES)
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     for _ in range(3):
         put(log, lease, keys(a=VALUE))
     write_all, late = copies._write_all, [VALUE, VALUE]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -152,7 +153,8 @@ def test_an_alarm_that_would_end_the_process_is_a_failed_one(end: str) -> None:
         assert one.ok() == 2, "its retry came"
 
 
-def test_ctrl_c_in_a_test_is_a_persons() -> None:
+def test_ctrl_c_in_a_test_is_a_persons(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signal, "getsignal", {signal.SIGINT: signal.default_int_handler}.get)
     with ObjectNode(Ending) as objects:
         with pytest.raises(KeyboardInterrupt):
             objects.Ending["one"].call("KeyboardInterrupt")

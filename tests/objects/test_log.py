@@ -29,7 +29,7 @@ def pages(total: int, **images: bytes) -> Commit:
 
 def fill_segments(log: LocalObjectLog, name: str, count: int) -> None:
     """Write with one object until so many more segments are sealed, moving its base at the end."""
-    lease = log.acquire(ref(name))
+    lease = log.lease(ref(name))
     upto = log.sealed_segments + count
     while log.sealed_segments < upto:
         assert put(log, lease, keys(filler=b"x" * 8_000)).state == "durable"
@@ -46,16 +46,16 @@ def contents(disk: SimulatedDisk, path: str) -> bytes:
 
 def test_a_commit_is_there_after_a_power_cut(logs: Logs) -> None:
     log = logs.open()
-    put(log, log.acquire(ref()), keys(a=b"1"), keys(b=b"2"), alarm=5_000)
+    put(log, log.lease(ref()), keys(a=b"1"), keys(b=b"2"), alarm=5_000)
 
     logs.power_cut()
 
-    lease = logs.open().acquire(ref())
+    lease = logs.open().lease(ref())
     assert (lease.head, lease.tail, lease.alarm_us) == (2, {"a": b"1", "b": b"2"}, 5_000)
 
 
 def test_a_commit_without_flush_is_not_acknowledged(log: LocalObjectLog) -> None:
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
 
     group = lease.append([keys(a=b"1")], None)
 
@@ -66,7 +66,7 @@ def test_a_commit_without_flush_is_not_acknowledged(log: LocalObjectLog) -> None
 
 def test_progress_counts_what_was_synced_and_what_waits(log: LocalObjectLog) -> None:
     assert log.progress == (0, 0, 0)
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     put(log, lease, keys(a=b"1"), keys(b=b"2"))
     assert log.progress == (1, 3, 0), "the object's name, and two commits"
 
@@ -76,7 +76,7 @@ def test_progress_counts_what_was_synced_and_what_waits(log: LocalObjectLog) -> 
 
 
 def test_a_position_that_was_handed_out_is_logged_once(log: LocalObjectLog) -> None:
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     put(log, lease, keys(a=b"1"))
 
     group = lease.pin(1)
@@ -90,7 +90,7 @@ def test_a_position_that_was_handed_out_is_logged_once(log: LocalObjectLog) -> N
 
 def test_groups_share_one_sync(logs: Logs) -> None:
     log = logs.open()
-    leases = [log.acquire(ref(f"o{number}")) for number in range(10)]
+    leases = [log.lease(ref(f"o{number}")) for number in range(10)]
     before = logs.disk.operations
 
     groups = {id(lease.append([keys(a=b"1")], None)) for lease in leases}
@@ -102,31 +102,31 @@ def test_groups_share_one_sync(logs: Logs) -> None:
 
 def test_pages_contain_every_earlier_key(logs: Logs) -> None:
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     put(log, lease, keys(a=b"1"), pages(2, p1=b"A", p2=b"B"), keys(c=b"3"))
 
     logs.power_cut()
 
-    again = logs.open().acquire(ref())
+    again = logs.open().lease(ref())
     assert again.tail == {"c": b"3"}
     assert contents(logs.disk, again.path) == b"A" * PAGE_BYTES + b"B" * PAGE_BYTES
 
 
 def test_the_newest_image_of_a_page_wins_and_the_file_is_cut(logs: Logs) -> None:
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     put(log, lease, pages(3, p1=b"A", p2=b"B", p3=b"C"), pages(2, p2=b"D"))
     logs.disk.open(lease.path, create=True).write(b"x" * 3 * PAGE_BYTES, 0)
 
     logs.killed()
 
-    path = logs.open().acquire(ref()).path
+    path = logs.open().lease(ref()).path
     assert contents(logs.disk, path) == b"A" * PAGE_BYTES + b"D" * PAGE_BYTES
 
 
 def test_a_leftover_wal_is_never_read(logs: Logs) -> None:
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     put(log, lease, pages(1, p1=b"A"))
     logs.disk.open(lease.path + "-wal", create=True).write(b"unacknowledged", 0)
 
@@ -138,7 +138,7 @@ def test_a_leftover_wal_is_never_read(logs: Logs) -> None:
 
 def test_recovery_can_be_cut_off_and_repeated(logs: Logs) -> None:
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     put(log, lease, pages(2, p1=b"A", p2=b"B"), keys(c=b"3"))
     logs.killed()
     for step in range(1, 40):
@@ -152,7 +152,7 @@ def test_recovery_can_be_cut_off_and_repeated(logs: Logs) -> None:
     else:
         pytest.fail("recovery never ended")
 
-    lease = again.acquire(ref())
+    lease = again.lease(ref())
 
     assert lease.tail == {"c": b"3"}
     assert contents(logs.disk, lease.path) == b"A" * PAGE_BYTES + b"B" * PAGE_BYTES
@@ -163,8 +163,8 @@ def test_recovery_can_be_cut_off_and_repeated(logs: Logs) -> None:
 
 
 def test_an_earlier_lease_is_fenced(log: LocalObjectLog) -> None:
-    old = log.acquire(ref())
-    new = log.acquire(ref())
+    old = log.lease(ref())
+    new = log.lease(ref())
 
     with pytest.raises(Fenced):
         old.append([keys(a=b"1")], None)
@@ -172,16 +172,16 @@ def test_an_earlier_lease_is_fenced(log: LocalObjectLog) -> None:
 
 
 def test_who_takes_an_object_from_its_holder_gets_what_was_acknowledged(log: LocalObjectLog) -> None:
-    old = log.acquire(ref())
+    old = log.lease(ref())
     put(log, old, keys(a=b"1"))
 
-    new = log.acquire(ref())
+    new = log.lease(ref())
 
     assert (new.head, new.tail) == (1, {"a": b"1"})
 
 
 def test_a_released_lease_is_fenced(log: LocalObjectLog) -> None:
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     lease.release({})
 
     with pytest.raises(Fenced):
@@ -209,7 +209,7 @@ def test_a_folder_has_one_log(logs: Logs) -> None:
 
 def test_a_torn_tail_is_dropped_and_a_new_segment_begun(logs: Logs) -> None:
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     put(log, lease, keys(a=b"1"))
     segment = logs.disk.inodes["/objects/log/segment-0001.log"]
     end = log._writer.segment.offset  # type: ignore[union-attr]
@@ -221,14 +221,14 @@ def test_a_torn_tail_is_dropped_and_a_new_segment_begun(logs: Logs) -> None:
     logs.killed()
     again = logs.open()
 
-    lease = again.acquire(ref())
+    lease = again.lease(ref())
     assert lease.tail == {"a": b"1"}
     assert again._upkeep.generation > 1
 
 
 def test_a_bad_record_before_an_acknowledged_one_stops_the_start(logs: Logs) -> None:
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     put(log, lease, keys(a=b"1"))
     put(log, lease, keys(a=b"2"))
     logs.disk.inodes["/objects/log/segment-0001.log"].data[BLOCK_BYTES + 40] ^= 1
@@ -247,7 +247,7 @@ def test_a_bad_record_before_an_acknowledged_one_stops_the_start(logs: Logs) -> 
 @pytest.mark.parametrize("damage", ["header", "last record", "all records", "missing"])
 def test_a_damaged_earlier_segment_stops_the_start(logs: Logs, damage: str) -> None:
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     while log.sealed_segments < 2:
         put(log, lease, keys(a=b"x" * 8_000))
     path = "/objects/log/segment-0001.log"
@@ -269,7 +269,7 @@ def test_a_damaged_earlier_segment_stops_the_start(logs: Logs, damage: str) -> N
 
 def test_a_recycled_segments_old_records_never_replay(logs: Logs) -> None:
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     slots = set()
     while log._upkeep.generation < 8:
         put(log, lease, keys(a=b"x" * 8_000))
@@ -281,7 +281,7 @@ def test_a_recycled_segments_old_records_never_replay(logs: Logs) -> None:
 
     logs.killed()
 
-    again = logs.open().acquire(ref())
+    again = logs.open().lease(ref())
     assert again.head == head
     assert again.tail.keys() <= {"a", "b"}
     assert again.tail["b"] == b"last"
@@ -292,7 +292,7 @@ def test_generations_are_never_used_again(logs: Logs) -> None:
     for _ in range(3):
         log = logs.open()
         used.append(log._upkeep.generation)
-        lease = log.acquire(ref())
+        lease = log.lease(ref())
         put(log, lease, keys(a=b"1"))
         lease.put_base(lease.head)
         lease.release({})
@@ -303,7 +303,7 @@ def test_generations_are_never_used_again(logs: Logs) -> None:
 
 def test_a_record_of_another_folder_is_no_record(logs: Logs) -> None:
     log = logs.open()
-    put(log, log.acquire(ref()), keys(a=b"1"))
+    put(log, log.lease(ref()), keys(a=b"1"))
     offset = log._writer.segment.offset  # type: ignore[union-attr]
     forged = keys(a=b"forged")
     entry = pack_entry(1, 2, forged.kind, UNCHANGED, len(forged.body)) + forged.body
@@ -312,12 +312,12 @@ def test_a_record_of_another_folder_is_no_record(logs: Logs) -> None:
 
     logs.killed()
 
-    assert logs.open().acquire(ref()).head == 1
+    assert logs.open().lease(ref()).head == 1
 
 
 def test_a_group_larger_than_a_segment_gets_one_of_its_own(logs: Logs) -> None:
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     put(log, lease, keys(a=b"1"))
 
     group = put(log, lease, keys(big=b"x" * 200_000))
@@ -325,7 +325,7 @@ def test_a_group_larger_than_a_segment_gets_one_of_its_own(logs: Logs) -> None:
 
     assert group.state == "durable"
     logs.power_cut()
-    assert logs.open().acquire(ref()).tail == {"a": b"1", "big": b"x" * 200_000, "c": b"3"}
+    assert logs.open().lease(ref()).tail == {"a": b"1", "big": b"x" * 200_000, "c": b"3"}
 
 
 # retirement
@@ -333,7 +333,7 @@ def test_a_group_larger_than_a_segment_gets_one_of_its_own(logs: Logs) -> None:
 
 def test_a_segment_goes_only_when_every_base_has_it(logs: Logs) -> None:
     log = logs.open()
-    slow = log.acquire(ref("slow"))
+    slow = log.lease(ref("slow"))
     put(log, slow, keys(a=b"1"))
 
     fill_segments(log, "busy", 3)
@@ -346,8 +346,8 @@ def test_a_segment_goes_only_when_every_base_has_it(logs: Logs) -> None:
 
 def test_after_a_start_only_objects_with_a_tail_hold_segments_back(logs: Logs) -> None:
     log = logs.open()
-    put(log, log.acquire(ref("pages")), pages(1, p1=b"A"))
-    put(log, log.acquire(ref("keys")), keys(a=b"1"))
+    put(log, log.lease(ref("pages")), pages(1, p1=b"A"))
+    put(log, log.lease(ref("keys")), keys(a=b"1"))
     logs.killed()
 
     log = logs.open()
@@ -358,7 +358,7 @@ def test_after_a_start_only_objects_with_a_tail_hold_segments_back(logs: Logs) -
 
 def test_segments_that_cannot_go_cost_no_sync(logs: Logs) -> None:
     log = logs.open()
-    slow = log.acquire(ref("slow"))
+    slow = log.lease(ref("slow"))
     put(log, slow, keys(a=b"1"))
     fill_segments(log, "busy", 2)
     operations: list[tuple[str, str]] = []
@@ -373,7 +373,7 @@ def test_segments_that_cannot_go_cost_no_sync(logs: Logs) -> None:
 
 def test_what_is_retired_is_synced_and_written_down_first(logs: Logs) -> None:
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     put(log, lease, pages(1, p1=b"A"), alarm=7_000)
     logs.disk.open(lease.path, create=True).write(b"A" * PAGE_BYTES, 0)
     lease.put_base(lease.head)
@@ -383,14 +383,14 @@ def test_what_is_retired_is_synced_and_written_down_first(logs: Logs) -> None:
     for seed in range(10):
         logs.power_cut(seed)
         log = logs.open()
-        again = log.acquire(ref())
+        again = log.lease(ref())
         assert (again.head, again.alarm_us, again.ref.name) == (1, 7_000, "one")
         assert contents(logs.disk, again.path) == b"A" * PAGE_BYTES
 
 
 def test_a_base_that_moved_is_written_down_even_if_the_rest_was_before(logs: Logs) -> None:
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     put(log, lease, keys(a=b"1"))
     log._catalogue.settle(log._directory.rows(), ())
     log._directory.settled(log._directory.rows())
@@ -400,13 +400,13 @@ def test_a_base_that_moved_is_written_down_even_if_the_rest_was_before(logs: Log
 
     logs.killed()
 
-    again = logs.open().acquire(ref())
+    again = logs.open().lease(ref())
     assert (again.head, again.tail) == (2, {"a": b"2"})
 
 
 def test_after_a_clean_end_there_is_nothing_to_recover(logs: Logs) -> None:
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     put(log, lease, keys(a=b"1"))
     lease.put_base(lease.head)
     lease.release({})
@@ -415,12 +415,12 @@ def test_after_a_clean_end_there_is_nothing_to_recover(logs: Logs) -> None:
     log = logs.open()
 
     assert log.sealed_segments == 0
-    assert log.acquire(ref()).head == 1
+    assert log.lease(ref()).head == 1
 
 
 def test_a_tail_survives_a_clean_end(logs: Logs) -> None:
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     put(log, lease, keys(a=b"1"))
     lease.release({"a": b"1"})
     log.close()
@@ -428,14 +428,14 @@ def test_a_tail_survives_a_clean_end(logs: Logs) -> None:
     log = logs.open()
 
     assert log.lagging(1) == [ref()]
-    assert log.acquire(ref()).tail == {"a": b"1"}
+    assert log.lease(ref()).tail == {"a": b"1"}
 
 
 # what the log knows
 
 
 def test_the_past_has_each_commit_with_what_it_did_to_the_alarm(log: LocalObjectLog) -> None:
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     for number in range(5):
         put(log, lease, keys(n=b"%d" % number), alarm=number + 1)
 
@@ -449,7 +449,7 @@ def test_the_past_has_each_commit_with_what_it_did_to_the_alarm(log: LocalObject
 
 def test_a_commit_is_kept_when_its_segment_is_gone(logs: Logs) -> None:
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     put(log, lease, keys(a=b"1"))
     lease.put_base(1)
     fill_segments(log, "busy", 2)
@@ -462,7 +462,7 @@ def test_a_commit_is_kept_when_its_segment_is_gone(logs: Logs) -> None:
 
 def test_position_at_finds_by_time_and_survives_a_clock_that_steps_back(logs: Logs) -> None:
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     put(log, lease, keys(a=b"1"))
     first = kept(log, ref(), 0, 1)[0].time_us
     logs.clock = iter(range(10, 10_000))  # type: ignore[assignment]
@@ -478,17 +478,17 @@ def test_position_at_finds_by_time_and_survives_a_clock_that_steps_back(logs: Lo
 def test_the_catalogue_lists_old_and_new_objects_in_order(logs: Logs) -> None:
     log = logs.open()
     for name in ("b", "a"):
-        lease = log.acquire(ref(name))
+        lease = log.lease(ref(name))
         put(log, lease, keys(k=b"v"))
         lease.put_base(1)
         lease.release({})
     log.close()
     log = logs.open()
-    put(log, log.acquire(ref("c", "Other")), keys(k=b"v"), alarm=9)
-    put(log, log.acquire(ref("b")), keys(k=b"w"))
-    log.acquire(ref("never written"))
+    put(log, log.lease(ref("c", "Other")), keys(k=b"v"), alarm=9)
+    put(log, log.lease(ref("b")), keys(k=b"w"))
+    log.lease(ref("never written"))
 
-    entries = [(e.ref.class_name, e.ref.name, e.head, e.alarm_us) for e in log.catalogue()]
+    entries = [(e.ref.class_name, e.ref.name, e.head, e.alarm_us) for e in log.entries()]
 
     assert entries == [("Counter", "a", 1, None), ("Counter", "b", 2, None), ("Other", "c", 1, 9)]
 
@@ -496,8 +496,8 @@ def test_the_catalogue_lists_old_and_new_objects_in_order(logs: Logs) -> None:
 def test_alarms_are_found_after_a_restart(logs: Logs) -> None:
     log = logs.open()
     for name, time_us in (("a", 30), ("b", 10), ("c", 20), ("d", 99)):
-        put(log, log.acquire(ref(name)), keys(), alarm=time_us)
-    lease = log.acquire(ref("c"))
+        put(log, log.lease(ref(name)), keys(), alarm=time_us)
+    lease = log.lease(ref("c"))
     put(log, lease, keys(), alarm=None)
     logs.killed()
 
@@ -518,7 +518,7 @@ def test_any_history_comes_back_as_it_was_acknowledged(logs: Logs, seed: int) ->
         log = logs.open()
         for _ in range(chance.randrange(40)):
             which = ref(f"o{chance.randrange(4)}")
-            lease = log.acquire(which)
+            lease = log.lease(which)
             state = model.setdefault(which, {})
             key, value = f"k{chance.randrange(5)}", chance.randbytes(chance.randrange(1, 3_000))
             put(log, lease, keys(**{key: value}))
@@ -528,16 +528,16 @@ def test_any_history_comes_back_as_it_was_acknowledged(logs: Logs, seed: int) ->
     log = logs.open()
 
     for which, state in model.items():
-        assert log.acquire(which).tail == state
+        assert log.lease(which).tail == state
 
 
 def test_a_group_that_is_too_large_for_a_segment_nothing_was_written_to_is_recovered(logs: Logs) -> None:
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     assert put(log, lease, keys(a=b"x" * SEGMENT_BYTES * 2)).state == "durable"
     put(log, lease, keys(b=b"1"))
     logs.killed()
 
     again = logs.open()
-    assert again.acquire(ref()).tail == {"a": b"x" * SEGMENT_BYTES * 2, "b": b"1"}
+    assert again.lease(ref()).tail == {"a": b"x" * SEGMENT_BYTES * 2, "b": b"1"}
     assert logs.fatal == []

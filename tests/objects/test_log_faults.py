@@ -17,7 +17,7 @@ from edgestead.objects.runtime.node import Node
 from edgestead.sqlite.objectlog.local import LocalObjectLog
 from edgestead.store.objectlog import Commit, CommitKind, LogBroken, NoSpace
 from edgestead.store.pages import PAGE_BYTES, frames_of
-from tests.objects.logs import Logs, keys, put, ref
+from tests.objects.logs import Logs, answer, keys, put, ref
 from tests.objects.nodes import run
 
 
@@ -53,7 +53,7 @@ def fail_next(logs: Logs, operation: str, path_part: str, number: int) -> None:
 )
 def test_a_failed_sync_or_write_ends_the_process(logs: Logs, operation: str, number: int) -> None:
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     put(log, lease, keys(a=b"1"))
     fail_next(logs, operation, "segment-", number)
 
@@ -61,7 +61,7 @@ def test_a_failed_sync_or_write_ends_the_process(logs: Logs, operation: str, num
 
     assert (group.state, type(group.error)) == ("refused", LogBroken)
     assert [getattr(error, "errno", None) for error in logs.fatal] == [number]
-    for use in (lambda: lease.append([keys(b=b"3")], None), lambda: log.acquire(ref("x"))):
+    for use in (lambda: lease.append([keys(b=b"3")], None), lambda: log.lease(ref("x"))):
         with pytest.raises(LogBroken):
             use()
     assert log.room.is_full
@@ -69,7 +69,7 @@ def test_a_failed_sync_or_write_ends_the_process(logs: Logs, operation: str, num
 
 def test_a_write_without_space_is_refused_and_leaves_nothing(logs: Logs) -> None:
     log = logs.open()
-    lease, other = log.acquire(ref()), log.acquire(ref("other"))
+    lease, other = log.lease(ref()), log.lease(ref("other"))
     put(log, lease, keys(a=b"1"), alarm=5)
     fail_next(logs, "write", "segment-", errno.ENOSPC)
 
@@ -78,22 +78,22 @@ def test_a_write_without_space_is_refused_and_leaves_nothing(logs: Logs) -> None
     assert (group.state, type(group.error)) == ("refused", NoSpace)
     assert logs.fatal == []
     lease.release({"a": b"2"}, rebuild=True)
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     assert (lease.head, lease.tail, lease.alarm_us) == (1, {"a": b"1"}, 5)
     assert lease.pin(1) is not None, "it was not handed out before"
     assert put(log, lease, keys(a=b"3")).state == "durable"
     assert put(log, other, keys(b=b"1")).state == "durable"
     logs.power_cut()
     log = logs.open()
-    again = log.acquire(ref())
+    again = log.lease(ref())
     assert (again.head, again.tail) == (2, {"a": b"3"})
-    assert log.acquire(ref("other")).tail == {"b": b"1"}
+    assert log.lease(ref("other")).tail == {"b": b"1"}
 
 
 def without_spare(logs: Logs) -> LocalObjectLog:
     """A log on a disk that has become full: its next segment could not be made."""
     log = logs.open()
-    lease = log.acquire(ref("filler"))
+    lease = log.lease(ref("filler"))
     logs.disk.space_bytes = 0
     while not log.room.is_full:
         assert put(log, lease, keys(filler=b"x" * 8_000)).state == "durable"
@@ -102,7 +102,7 @@ def without_spare(logs: Logs) -> LocalObjectLog:
 
 def test_without_a_spare_segment_the_log_takes_only_upkeep(logs: Logs) -> None:
     log = without_spare(logs)
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
 
     with pytest.raises(NoSpace):
         lease.append([keys(a=b"1")], None)
@@ -121,12 +121,12 @@ def test_the_log_takes_commits_again_when_there_is_space(logs: Logs) -> None:
     log.tend()
 
     assert not log.room.is_full
-    assert put(log, log.acquire(ref()), keys(a=b"1")).state == "durable"
+    assert put(log, log.lease(ref()), keys(a=b"1")).state == "durable"
 
 
 def test_a_full_disk_beside_a_spare_segment_is_noticed_too(logs: Logs) -> None:
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     put(log, lease, keys(a=b"1"))
     logs.disk.space_bytes = 0
     fail_next(logs, "write", "segment-", errno.ENOSPC)
@@ -135,19 +135,19 @@ def test_a_full_disk_beside_a_spare_segment_is_noticed_too(logs: Logs) -> None:
 
     assert (group.state, type(group.error), log.room.is_full) == ("refused", NoSpace, True)
     with pytest.raises(NoSpace):
-        log.acquire(ref("other")).append([keys(a=b"1")], None)
+        log.lease(ref("other")).append([keys(a=b"1")], None)
     log.tend()
     assert log.room.is_full, "still full"
     logs.disk.space_bytes = None
     log.tend()
     assert not log.room.is_full
-    assert put(log, log.acquire(ref()), keys(a=b"3")).state == "durable"
+    assert put(log, log.lease(ref()), keys(a=b"3")).state == "durable"
     assert "room" not in logs.disk.names("/objects/log")
 
 
 def test_a_retired_segment_is_space_enough(logs: Logs) -> None:
     log = without_spare(logs)
-    lease = log.acquire(ref("filler"))
+    lease = log.lease(ref("filler"))
 
     lease.put_base(lease.head)
 
@@ -280,7 +280,7 @@ def test_a_base_that_has_no_room_waits_and_others_move(logs: Logs) -> None:
 @pytest.mark.parametrize("ends", ["retired", "closed"])
 def test_what_a_refused_object_was_stays_when_its_segment_goes(logs: Logs, ends: str) -> None:
     log = logs.open()
-    lease, filler = log.acquire(ref()), log.acquire(ref("filler"))
+    lease, filler = log.lease(ref()), log.lease(ref("filler"))
     put(log, lease, keys(a=b"1"), alarm=5)
     lease.put_base(lease.head)
     while not log.sealed_segments:
@@ -296,15 +296,15 @@ def test_what_a_refused_object_was_stays_when_its_segment_goes(logs: Logs, ends:
     logs.killed()
 
     log = logs.open()
-    found = log.find(ref())
+    found = answer(lambda done: log.find(ref(), done))
     assert found is not None
     assert (found.head, found.alarm_us) == (1, 5)
-    assert put(log, log.acquire(ref()), keys(a=b"3")).state == "durable"
+    assert put(log, log.lease(ref()), keys(a=b"3")).state == "durable"
 
 
 def test_segments_stay_while_somebody_holds_what_was_refused(logs: Logs) -> None:
     log = logs.open()
-    lease, filler = log.acquire(ref()), log.acquire(ref("filler"))
+    lease, filler = log.lease(ref()), log.lease(ref("filler"))
     put(log, lease, keys(a=b"1"))
     lease.put_base(lease.head)
     while not log.sealed_segments:
@@ -325,7 +325,7 @@ def test_segments_stay_while_a_database_cannot_be_made_again(
     logs: Logs, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = logs.open()
-    lease, filler = log.acquire(ref()), log.acquire(ref("filler"))
+    lease, filler = log.lease(ref()), log.lease(ref("filler"))
     image = b"A" * PAGE_BYTES
     pages = Commit(CommitKind.PAGES, frames_of(image, [1], 1))
     put(log, lease, pages)
@@ -349,7 +349,7 @@ def test_segments_stay_while_a_database_cannot_be_made_again(
 
 def test_what_waits_behind_a_refused_commit_is_refused_too(logs: Logs) -> None:
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     put(log, lease, keys(a=b"1"))
     begun: list[tuple[Callable[[], Any], Callable[[Any, Exception | None], None]]] = []
     log._writer._runner = SimpleNamespace(run=lambda *job: begun.append(job))  # type: ignore[assignment]
@@ -430,19 +430,19 @@ def test_a_record_that_a_killed_process_did_not_sync_is_durable_before_others_fo
     logs: Logs, seed: int
 ) -> None:
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     put(log, lease, keys(a=b"1"))
     fail_next(logs, "sync", "segment-", errno.EIO)
     put(log, lease, keys(a=b"2"))  # written, and nobody was told
     logs.killed()
 
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     found = lease.head
     put(log, lease, keys(b=b"3"))
     logs.power_cut(seed)
 
-    assert logs.open().acquire(ref()).head == found + 1
+    assert logs.open().lease(ref()).head == found + 1
 
 
 def test_a_commit_that_was_never_logged_is_not_there_after_a_kill(logs: Logs) -> None:
@@ -485,7 +485,7 @@ def test_a_refused_commit_of_pages_is_taken_out_of_the_database(logs: Logs) -> N
 
 def test_debris_of_a_database_that_was_never_logged_is_removed(logs: Logs) -> None:
     log = logs.open()
-    lease = log.acquire(from_name("Table", "a"))
+    lease = log.lease(from_name("Table", "a"))
     put(log, lease, keys(), alarm=5)
     logs.disk.open(lease.path, create=True).write(b"half a header", 0)
     logs.disk.open(lease.path + "-journal", create=True).write(b"half a journal", 0)
@@ -500,7 +500,7 @@ def test_debris_of_a_database_that_was_never_logged_is_removed(logs: Logs) -> No
 
 def test_a_refused_commit_is_never_written_down_as_a_head(logs: Logs) -> None:
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     put(log, lease, keys(a=b"1"))
     lease.put_base(1)
     fail_next(logs, "write", "segment-", errno.ENOSPC)
@@ -509,8 +509,8 @@ def test_a_refused_commit_is_never_written_down_as_a_head(logs: Logs) -> None:
     log.close()
 
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     assert lease.head == 1
     put(log, lease, keys(a=b"3"))
     logs.killed()
-    assert logs.open().acquire(ref()).tail == {"a": b"3"}
+    assert logs.open().lease(ref()).tail == {"a": b"3"}

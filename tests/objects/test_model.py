@@ -14,7 +14,7 @@ from edgestead.objects.runtime.node import Node
 from edgestead.objects.runtime.storage import Storage
 from edgestead.testing.disks import SimulatedDisk
 from edgestead.testing.simulation import SimulatedLoop
-from tests.objects.logs import Logs, ref
+from tests.objects.logs import Logs, leased, ref
 from tests.objects.nodes import make_node
 
 KEYS = st.sampled_from(["", "a", "aa", "b", "é", "\uffff", "\U00010000", "z" * 40])
@@ -43,7 +43,7 @@ class StorageModel(RuleBasedStateMachine):
             node = make_node(
                 self.logs, self.loop, logging=random.Random(len(self.logs.opened)).choice(("keys", "pages"))
             )
-            return node, node._make_engine(node.log.acquire(ref()), lambda error: None, self.logs.durability)
+            return node, node._make_engine(leased(node.log, ref()), lambda error: None, self.logs.durability)
 
         self.node, self.engine = self.loop.run_until_complete(make())
         self.storage = Storage(

@@ -9,7 +9,7 @@ from edgestead.objects.operate.operations import Operations
 from edgestead.objects.runtime.node import Node
 from edgestead.sqlite.objectlog.local import LocalLease
 from edgestead.store.objectlog import own_path
-from tests.objects.logs import Logs
+from tests.objects.logs import Logs, entries
 from tests.objects.nodes import run
 from tests.objects.test_shards import Alarmed, Counter, Table
 
@@ -41,7 +41,7 @@ def test_the_log_has_every_commit_for_the_past_and_no_database(logs: Logs) -> No
     async def script(node: Node) -> None:
         for _ in range(5):
             await node.env.Counter["a"].add()
-        (entry,) = node.log.catalogue()
+        (entry,) = entries(node.log)
         assert (entry.ref.name, entry.head) == ("a", 6)  # that there is an object, and five commits
         (path,) = databases(logs)
         assert path.endswith(".own.sqlite")
@@ -90,7 +90,7 @@ def test_a_class_with_objects_cannot_change_its_durability(logs: Logs, first: An
         await node.env.Counter["a"].add()
 
     async def refused(node: Node) -> None:
-        (entry,) = node.log.catalogue()
+        (entry,) = entries(node.log)
         with pytest.raises(ObjectError, match=f'durability = "{first}"'):
             await node.env.Counter["a"].add()
         marks.append(await Operations(node).bookmark(entry.ref))  # operators look into it all the same
@@ -98,7 +98,7 @@ def test_a_class_with_objects_cannot_change_its_durability(logs: Logs, first: An
         assert await node.env.Counter["b"].add() == 1
 
     async def unharmed(node: Node) -> None:
-        (entry,) = [one for one in node.log.catalogue() if one.ref.name == "a"]
+        (entry,) = [one for one in entries(node.log) if one.ref.name == "a"]
         assert await node.env.Counter["a"].add() == 2
         await Operations(node).restore(entry.ref, marks[0])
         assert await node.env.Counter["a"].add() == 2
@@ -116,7 +116,7 @@ def test_commits_that_the_log_was_not_told_of_are_told_at_the_next_start(
     async def script(node: Node) -> None:
         counter = node.env.Counter["a"]
         await counter.add()
-        (entry,) = node.log.catalogue()
+        (entry,) = entries(node.log)
         marks.append(await Operations(node).bookmark(entry.ref))
         with monkeypatch.context() as patch:
             patch.setattr(LocalLease, "append", lambda *args, **named: LOST)
@@ -126,7 +126,7 @@ def test_commits_that_the_log_was_not_told_of_are_told_at_the_next_start(
     async def later(node: Node) -> None:
         counter = node.env.Counter["a"]
         assert await counter.add() == 5
-        (entry,) = node.log.catalogue()
+        (entry,) = entries(node.log)
         now = await Operations(node).bookmark(entry.ref)
         undo = await Operations(node).restore(entry.ref, marks[0])
         assert await counter.add() == 2

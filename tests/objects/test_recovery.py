@@ -13,7 +13,7 @@ from edgestead.objects.errors import Aborted, BackendError, BookmarkError, Trans
 from edgestead.objects.operate.operations import Operations
 from edgestead.objects.runtime.node import Node
 from edgestead.testing.simulation import EPOCH_SECONDS, SimulatedLoop
-from tests.objects.logs import Logs
+from tests.objects.logs import Logs, entries
 from tests.objects.nodes import run
 
 START_MS = EPOCH_SECONDS * 1_000
@@ -187,7 +187,7 @@ def test_the_undo_bookmark_means_the_moment_just_before_the_restore(logs: Logs) 
         assert await diary.read() == before
 
     async def with_ref(diary: Any, node: Node) -> None:
-        node.log_ref = lambda: next(iter(node.log.catalogue())).ref  # type: ignore[attr-defined]
+        node.log_ref = lambda: entries(node.log)[0].ref  # type: ignore[attr-defined]
         await script(diary, node)
 
     with_diary(logs, with_ref)
@@ -455,7 +455,7 @@ def test_a_position_that_never_was_is_refused(logs: Logs) -> None:
 
     async def script(diary: Any, node: Node) -> None:
         await diary.write(1)
-        ref = next(iter(node.log.catalogue())).ref
+        ref = entries(node.log)[0].ref
         for never in (Bookmark(0, 0, 99), Bookmark(0, 5, 1), Bookmark(0, 7, 2**63 - 1)):
             with pytest.raises(BookmarkError):
                 await diary.plan(pack(ref.id, never))
@@ -487,7 +487,7 @@ def test_an_operator_takes_back_what_user_code_cannot(logs: Logs) -> None:
     async def script(diary: Any, node: Node) -> None:
         keys = node.env.Keys["one"]
         await keys.put("a", 1)
-        ref = next(one.ref for one in node.log.catalogue() if one.ref.class_name == "Keys")
+        ref = next(one.ref for one in entries(node.log) if one.ref.class_name == "Keys")
         mark = await Operations(node).bookmark(ref)
         await keys.put("a", 2)
         await keys.put("b", 2)
@@ -512,7 +512,7 @@ def test_the_timeline_has_every_commit_and_restore_newest_first(logs: Logs) -> N
             await asyncio.sleep(5)
         await restored(diary, marks[1])
         await diary.read()
-        ref = next(iter(node.log.catalogue())).ref
+        ref = entries(node.log)[0].ref
         moments = await Operations(node).timeline(ref)
 
         found = [moment.bookmark for moment in moments]
@@ -531,7 +531,7 @@ def test_the_timeline_has_every_commit_and_restore_newest_first(logs: Logs) -> N
 def test_an_operator_sees_and_changes_the_alarm(logs: Logs) -> None:
     async def script(diary: Any, node: Node) -> None:
         await diary.write(1)
-        ref = next(iter(node.log.catalogue())).ref
+        ref = entries(node.log)[0].ref
         operations = Operations(node)
         assert not await operations.run_alarm(ref)
         await operations.set_alarm(ref, START_MS + DAY_MS)

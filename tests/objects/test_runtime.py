@@ -245,6 +245,18 @@ def test_inherited_and_private_methods_are_not_callable() -> None:
     assert "_private" not in describe(Counter).methods
 
 
+def test_a_region_is_a_short_text() -> None:
+    class Local(StatefulObject):
+        region = "fra"
+
+    class Wrong(StatefulObject):
+        region = 7  # type: ignore[assignment]
+
+    assert (describe(Local).region, describe(Counter).region) == ("fra", "")
+    with pytest.raises(TypeError, match=r"Wrong\.region must be a text"):
+        describe(Wrong)
+
+
 def test_an_unknown_class_is_named(logs: Logs) -> None:
     async def script(node: Node) -> None:
         with pytest.raises(UnknownClass, match="Nobody"):

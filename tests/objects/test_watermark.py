@@ -38,7 +38,7 @@ LOSSES = {  # what becomes of a segment's bytes; `end` is behind its last record
 def written(logs: Logs, commits: int = 8) -> int:
     """A log of a killed process; gives the end of its records."""
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     for number in range(commits):
         put(log, lease, keys(**{f"k{number}": b"x" * 500}))
     assert log._writer.segment is not None
@@ -81,7 +81,7 @@ def test_a_lost_end_of_a_sealed_segment_is_told_before_anything_is_in_the_next(l
 @pytest.mark.parametrize("followed", [False, True], ids=["history behind", "history ahead"])
 def test_a_loss_that_was_accepted_lets_the_log_go_on(logs: Logs, how: str, followed: bool) -> None:
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     for number in range(8):
         put(log, lease, keys(**{f"k{number}": b"x" * 500}))
     if followed:
@@ -96,7 +96,7 @@ def test_a_loss_that_was_accepted_lets_the_log_go_on(logs: Logs, how: str, follo
     assert words is not None
     assert f"byte {end}" in words
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     assert lease.head < 8
     assert len(lease.tail) == lease.head
     assert log.life == 1, "bookmarks of what is lost are of another life"
@@ -111,7 +111,7 @@ def test_what_nobody_was_told_of_is_dropped_with_an_entry(
 ) -> None:
     end = written(logs)
     log = logs.open()
-    lease = log.acquire(ref())
+    lease = log.lease(ref())
     lease.append([keys(a=b"x" * 900)], None)
     segment = log._writer.segment
     assert segment is not None
@@ -123,7 +123,7 @@ def test_what_nobody_was_told_of_is_dropped_with_an_entry(
     logs.killed()
 
     with caplog.at_level(logging.WARNING):
-        assert logs.open().acquire(ref()).head == 8
+        assert logs.open().lease(ref()).head == 8
 
     assert f"{path}: a group of 1 entries at byte {BLOCK_BYTES} " in caplog.text
     assert end > BLOCK_BYTES
@@ -134,7 +134,7 @@ def test_a_first_group_that_nobody_was_told_of_is_dropped_with_an_entry_too(
 ) -> None:
     log = logs.open()
     mark = bytes(logs.disk.inodes[MARK].data)
-    put(log, log.acquire(ref()), keys(a=b"x" * 900))
+    put(log, log.lease(ref()), keys(a=b"x" * 900))
     segment = log._writer.segment
     assert segment is not None
     path = f"/objects/log/{segment.row.slot}"
@@ -143,7 +143,7 @@ def test_a_first_group_that_nobody_was_told_of_is_dropped_with_an_entry_too(
     logs.killed()
 
     with caplog.at_level(logging.WARNING):
-        assert logs.open().find(ref()) is None
+        assert not logs.open().has(ref())
 
     assert f"{path}: a group of 2 entries at byte {BLOCK_BYTES} " in caplog.text, "its name and the commit"
 
@@ -157,7 +157,7 @@ def test_a_mark_that_cannot_be_read_stops_nobody(logs: Logs, damage: object) -> 
     written(logs)
     damage(logs.disk.inodes[MARK].data)  # type: ignore[operator]
 
-    assert logs.open().acquire(ref()).head == 8
+    assert logs.open().lease(ref()).head == 8
 
 
 MARKS = {  # what becomes of the file
@@ -212,7 +212,7 @@ def test_a_catalogue_that_is_older_than_the_mark_is_refused(tmp_path: Path) -> N
     open_log(folder).close()
     older = book.read_bytes()
     log = open_log(folder)
-    put(log, log.acquire(ref()), keys(a=b"1"))
+    put(log, log.lease(ref()), keys(a=b"1"))
     log.close()
     book.write_bytes(older)
 
@@ -237,7 +237,7 @@ BOOKS = {
 def test_a_log_without_its_catalogue_is_not_begun_anew(tmp_path: Path, how: str, without: str) -> None:
     folder, book = str(tmp_path), tmp_path / "log" / "catalogue.db"
     log = open_log(folder)
-    put(log, log.acquire(ref()), keys(a=b"1"))
+    put(log, log.lease(ref()), keys(a=b"1"))
     log.close()
     (tmp_path / "data" / "Counter").mkdir(exist_ok=True)
     for path in book.parent.glob(without) if without else ():
@@ -270,7 +270,7 @@ def test_a_past_that_is_gone_is_told_and_begins_anew(
 ) -> None:
     folder, book = str(tmp_path), tmp_path / "log" / "history.db"
     log = open_log(folder)
-    put(log, log.acquire(ref()), keys(a=b"1"))
+    put(log, log.lease(ref()), keys(a=b"1"))
     log.close()
     assert "no past" not in caplog.text, "of a new folder there is nothing to tell"
     BOOKS[how](book)
@@ -287,7 +287,7 @@ def test_a_past_that_is_gone_is_told_and_begins_anew(
 def test_after_a_power_cut_the_mark_is_never_ahead_of_the_log(logs: Logs, seed: int) -> None:
     chance = random.Random(seed)
     log = logs.open()
-    leases = [log.acquire(ref(f"o{number}")) for number in range(3)]
+    leases = [log.lease(ref(f"o{number}")) for number in range(3)]
     for number in range(chance.randrange(1, 60)):
         put(log, chance.choice(leases), keys(k=b"%d" % number * chance.randrange(1, 2_000)))
         if chance.random() < 0.2:
@@ -303,7 +303,7 @@ def test_after_a_power_cut_the_mark_is_never_ahead_of_the_log(logs: Logs, seed: 
 
 def test_the_mark_is_made_durable_each_second_of_upkeep(logs: Logs) -> None:
     log = logs.open()
-    put(log, log.acquire(ref()), keys(a=b"1"))
+    put(log, log.lease(ref()), keys(a=b"1"))
     assert logs.disk.inodes[MARK].dirty
 
     log.tend()
@@ -314,7 +314,7 @@ def test_the_mark_is_made_durable_each_second_of_upkeep(logs: Logs) -> None:
 def test_a_loss_is_accepted_by_the_command_and_only_once(tmp_path: Path) -> None:
     folder = layout.settle(tmp_path / "objects", 0, 1)
     log = open_log(str(folder))
-    put(log, log.acquire(ref()), keys(a=b"1"))
+    put(log, log.lease(ref()), keys(a=b"1"))
     log.close()
     os.truncate(folder / "log" / "segment-0001.log", 64)
     (told,) = check_folder(str(folder))

@@ -4,7 +4,7 @@ Owns  `MemoryLog`, `MemoryPast`, `MemoryAlarms` and `MemoryRoom` over a `Disk` t
 Not   the databases' files, which are files here too: as in a cluster they are a cache of what the log says.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -202,7 +202,13 @@ class MemoryLog:
         self._time_us = max(self._time_us, self._now_us())
         return self._time_us
 
-    def acquire(self, ref: ObjectRef) -> MemoryLease:
+    def acquire(self, ref: ObjectRef, done: Told[Any]) -> None:
+        done(self._lease(ref), None)
+
+    def may_answer(self) -> bool:
+        return True
+
+    def _lease(self, ref: ObjectRef) -> MemoryLease:
         key = key_of(ref)
         if key in self.holders:
             self.settle()
@@ -240,18 +246,24 @@ class MemoryLog:
     def settle(self) -> None:
         self.flush()
 
-    def find(self, ref: ObjectRef) -> CatalogueEntry | None:
+    def find(self, ref: ObjectRef, done: Told[CatalogueEntry]) -> None:
         self.flush()
         of = self._disk.objects.get(key_of(ref))
-        return None if of is None else entry_of(of)
+        done(None if of is None else entry_of(of), None)
 
-    def catalogue(self, after: Key = ("", "")) -> Iterator[CatalogueEntry]:
+    def catalogue(self, after: Key, limit: int, done: Told[list[CatalogueEntry]]) -> None:
         self.flush()
-        for key in sorted(key for key in self._disk.objects if key > after):
-            yield entry_of(self._disk.objects[key])
+        keys = sorted(key for key in self._disk.objects if key > after)[:limit]
+        done([entry_of(self._disk.objects[key]) for key in keys], None)
+
+    def has(self, ref: ObjectRef) -> bool:
+        return key_of(ref) in self._disk.objects
+
+    def has_any(self, class_name: str) -> bool:
+        return any(name == class_name for name, _ in self._disk.objects)
 
     def lagging(self, limit: int) -> list[ObjectRef]:
-        return [entry.ref for entry in self.catalogue() if entry.base < entry.head][:limit]
+        return [of.ref for of in self._disk.objects.values() if of.base < of.head][:limit]
 
     def close(self) -> None:
         self.settle()

@@ -16,6 +16,7 @@ from edgestead.objects.operate.shapes import Moment
 from edgestead.objects.runtime import recovery
 from edgestead.objects.runtime.admission import AskAgain
 from edgestead.objects.runtime.alarms import Alarms, pack_time, unpack_time
+from edgestead.objects.runtime.asking import ask
 from edgestead.objects.runtime.bookmarks import Bookmark, pack, parse
 from edgestead.objects.runtime.classes import ClassInfo
 from edgestead.objects.runtime.engine import Engine
@@ -96,7 +97,7 @@ class Operations:
         """The moments between two times, newest first."""
         until_us = (self._node.now_ms() if until_ms is None else until_ms) * 1_000 + 999
         count = max(1, min(limit, MOMENTS_MAX))
-        found: list[LoggedPosition] = await recovery.ask(
+        found: list[LoggedPosition] = await ask(
             lambda done: self._node.past.moments(ref, since_ms * 1_000, until_us, count, done)
         )
         return [
@@ -124,7 +125,7 @@ class Operations:
             )
         target, generation = await self._moment(ref, at)
         try:
-            found: tuple[LoggedPosition, ObjectState] = await recovery.ask(
+            found: tuple[LoggedPosition, ObjectState] = await ask(
                 lambda done: self._node.past.recall(ref, target, generation, done)
             )
         except Unknown as error:
@@ -200,5 +201,5 @@ class Operations:
     async def verify(self, ref: ObjectRef) -> list[str]:
         """Read everything of an object: its database and indexes, its past. What is wrong, in words."""
         wrong = await self._node.check(ref)
-        past: list[list[str]] = await recovery.ask(lambda done: self._node.past.check([ref], done))
+        past: list[list[str]] = await ask(lambda done: self._node.past.check([ref], done))
         return wrong + past[0]

@@ -17,7 +17,7 @@ import apsw
 from edgestead.objects.errors import ObjectError
 from edgestead.objects.operate import checks
 from edgestead.objects.operate.shapes import ObjectVerdict, Verdict
-from edgestead.objects.runtime import recovery
+from edgestead.objects.runtime.asking import ask
 from edgestead.store.objectlog import CatalogueEntry, LogError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ async def look_at(
 async def log_problems(node: "Node") -> list[str]:
     """What is wrong with the log's segments and with history as a whole."""
     try:
-        found: list[str] = await recovery.ask(node.past.check_all)
+        found: list[str] = await ask(node.past.check_all)
         return found
     except LogError as error:
         return [str(error)]
@@ -102,7 +102,7 @@ def _judge(images: dict[int, checks.Image]) -> dict[int, Verdict]:
 async def _pasts(node: "Node", entries: list[CatalogueEntry]) -> list[list[str]]:
     refs = [entry.ref for entry in entries]
     try:
-        found: list[list[str]] = await recovery.ask(lambda done: node.past.check(refs, done))
+        found: list[list[str]] = await ask(lambda done: node.past.check(refs, done))
         return found
     except LogError as error:
         return [[str(error)] for _ in entries]

@@ -10,6 +10,7 @@ are logged, and SQLite gets them later. So a database file is always behind or e
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from threading import get_ident
 from typing import Any, Literal
 
@@ -26,6 +27,7 @@ from edgestead.store.objectlog import (
     Alarm,
     Commit,
     CommitKind,
+    Fenced,
     Group,
     Lease,
     LogError,
@@ -593,6 +595,7 @@ class Engine:
                 self._rebuild, moved = True, False
             self.database.close()
             self.database = None
-        if moved:
-            self.lease.put_base(self.lease.head)
-        self.lease.release(self.unflushed, rebuild=self._rebuild)
+        with suppress(Fenced):  # somebody else has the object by now
+            if moved:
+                self.lease.put_base(self.lease.head)
+            self.lease.release(self.unflushed, rebuild=self._rebuild)

@@ -50,13 +50,15 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 State = Literal["starting", "running", "over"]
 START, ALARM = number_of("on_start"), number_of("alarm")
+OWNED_NO_MORE = "The object may live in another process by now: what the call wrote may be there or not."
 STREAM_CHUNKS_MAX = 4  # of a streamed body, made and not sent yet
 
 
 class Instance:
     """One live object. `deliver` sends its outgoing calls; `on_over` hears of its end once.
 
-    `chance` gives numbers within 0 and 1. `account` is its class's.
+    `chance` gives numbers within 0 and 1. `account` is its class's. `may_answer` is asked when a message
+    leaves: the object may live elsewhere by then.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Instance:
         on_over: Callable[["Instance"], None],
         chance: Callable[[], float],
         account: Account | None = None,
+        may_answer: Callable[[], bool] = lambda: True,
     ) -> None:
         self.ref, self.info = ref, info
         self.state: State = "starting"
@@ -79,6 +82,7 @@ class Instance:
         self.gate = InputGate(account)
         self._loop, self._now_ms = loop, now_ms
         self._deliver, self._on_over, self._chance = deliver, on_over, chance
+        self._may_answer = may_answer
         self._tasks: dict[asyncio.Task[Any], None] = {}  # in order, so that a run can be repeated
         self._context = contextvars.Context()  # events inherit nothing from their caller
         self._object: StatefulObject | None = None
@@ -396,7 +400,7 @@ class Instance:
                 await self._confirmation(engine)
             except ObjectReset as error:
                 return pack_error(error)
-        return result
+        return result if self._may_answer() else pack_error(ObjectReset(OWNED_NO_MORE))
 
     async def _ask_at_the_gate(self, ask_again: AskAgain) -> None:
         """Ask until the answer and an open gate fall into one turn of the loop: asking may wait, too."""
@@ -413,10 +417,14 @@ class Instance:
         return contained(error)
 
     async def confirmed(self) -> None:
-        """The output gate: wait until every confirmed write so far is durable. Raises ObjectReset."""
+        """The output gate: wait until every confirmed write so far is durable. Raises ObjectReset, also when
+        the object may live elsewhere by now.
+        """
         engine = self.engine
         if not engine.is_confirmed:
             await self._confirmation(engine)
+        if not self._may_answer():
+            raise ObjectReset(OWNED_NO_MORE)
 
     def _confirmation(self, engine: Engine) -> "asyncio.Future[None]":
         future: asyncio.Future[None] = self._loop.create_future()

@@ -6,36 +6,18 @@ Not   the text of a bookmark (`bookmarks`); the restore itself, at the object's 
 Source: spec "Object storage API", "States and transitions"; "Limits": 30 days.
 """
 
-import asyncio
-from collections.abc import Callable
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from edgestead.objects.errors import BookmarkError, LimitError
+from edgestead.objects.runtime.asking import ask
 from edgestead.objects.runtime.bookmarks import Bookmark, pack, parse
 from edgestead.objects.runtime.engine import Engine
-from edgestead.store.objectlog import LogError, ObjectRef, Target, Unknown
+from edgestead.store.objectlog import ObjectRef, Target, Unknown
 from edgestead.store.past import END_OF_SESSION, LoggedPosition, Past
 
-T = TypeVar("T")
 WINDOW_MS = 30 * 24 * 3600 * 1_000  # spec "Limits"
 TIME_MS_MAX = 8_640_000_000_000_000  # the largest time of an ECMAScript Date
-
-
-async def ask(begin: Callable[[Callable[[T | None, LogError | None], None]], None]) -> T:
-    """Wait for a question to the log. Raises LogError."""
-    future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-
-    def done(result: T | None, error: LogError | None) -> None:
-        if future.done():
-            return
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(result)  # type: ignore[arg-type]
-
-    begin(done)
-    return await future
 
 
 def text_of(ref: ObjectRef, found: LoggedPosition) -> str:

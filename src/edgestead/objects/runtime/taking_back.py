@@ -9,7 +9,8 @@ import logging
 import apsw
 
 from edgestead.objects.errors import StorageBroken
-from edgestead.objects.runtime import own, recovery
+from edgestead.objects.runtime import own
+from edgestead.objects.runtime.asking import ask
 from edgestead.objects.runtime.engine import Engine
 from edgestead.store.objectlog import LogBroken, LogError, NoSpace
 from edgestead.store.past import LoggedPosition, ObjectState, Past
@@ -28,14 +29,14 @@ async def take_back(past: Past, engine: Engine) -> dict[str, bytes | None]:
     if target is None:  # its own database was there already, and the log has been told by now
         return lease.tail
     try:
-        recalled: tuple[LoggedPosition, ObjectState] = await recovery.ask(
+        recalled: tuple[LoggedPosition, ObjectState] = await ask(
             lambda done: past.recall(lease.ref, target, lease.life, done)
         )
         found, state = recalled
         if isinstance(engine, own.OwnEngine):
             await engine.take_back(state)
             return {}
-        await recovery.ask(lambda done: past.restore(lease, state, lambda error: done(None, error)))
+        await ask(lambda done: past.restore(lease, state, lambda error: done(None, error)))
     except (NoSpace, LogBroken, apsw.Error, OSError) as error:
         raise StorageBroken(f"The object cannot be taken back: {error}") from error
     except LogError as error:

@@ -38,13 +38,13 @@ def deal_out(
 
     Raises LogError when an old log has commits that are not in its databases yet; OSError; apsw.Error.
     """
-    made = [_make(files, folder, random(FOLDER_ID_BYTES), now_us) for folder in new]
+    made = [begin(files, folder, random(FOLDER_ID_BYTES), now_us) for folder in new]
     try:
         waiting: list[list[ObjectRow]] = [[] for _ in new]
         numbers = [0] * len(new)
         moved: list[dict[str, list[tuple[int, int]]]] = [{} for _ in new]
         for folder in old:
-            for row in _rows(folder):
+            for row in settled_rows(folder):
                 to = owner(row.ref)
                 numbers[to] += 1
                 doing(f"{sum(numbers):,} objects are dealt out")
@@ -56,7 +56,7 @@ def deal_out(
                     waiting[to] = []
         for catalogue, rows in zip(made, waiting, strict=True):
             catalogue.settle(rows, ())
-        life = max((_life(folder) for folder in old), default=0)
+        life = life_of(old)
         for catalogue, folder, numbers_of in zip(made, new, moved, strict=True):
             catalogue.set_identity(Identity(life, life, 0, None, None))
             _move_past(folder, numbers_of, now_us, doing)
@@ -66,13 +66,15 @@ def deal_out(
     files.sync_tree(new[0])
 
 
-def _make(files: Files, folder: str, folder_id: bytes, now_us: int) -> Catalogue:
+def begin(files: Files, folder: str, folder_id: bytes, now_us: int) -> Catalogue:
+    """The catalogue of a new log."""
     path = catalogue_path(folder)
     files.make_folder(path.rpartition("/")[0])
     return Catalogue(path, "", folder_id, now_us)
 
 
-def _rows(folder: str) -> Iterator[ObjectRow]:
+def settled_rows(folder: str) -> Iterator[ObjectRow]:
+    """The objects of a closed log. Raises LogError when it has commits that are in no database yet."""
     with closing(Catalogue(catalogue_path(folder), "", None)) as catalogue:
         if catalogue.segments():
             raise LogError(f"the object log {folder} has commits that are in no database yet")
@@ -80,6 +82,11 @@ def _rows(folder: str) -> Iterator[ObjectRow]:
             if row.base != row.head:
                 raise LogError(f"the database of {row.ref.class_name}/{row.ref.id} lags behind its log")
             yield row
+
+
+def life_of(folders: list[str]) -> int:
+    """The newest generation of bookmarks of some closed logs; 0 without any."""
+    return max(map(_life, folders), default=0)
 
 
 def _life(folder: str) -> int:

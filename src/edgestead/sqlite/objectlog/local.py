@@ -8,17 +8,17 @@ Not   the databases' contents, beyond whole pages; the past (`questions`); async
 """
 
 import contextlib
+import itertools
 import logging
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 import msgspec
 
 from edgestead.sqlite.objectlog.adoption import check_identity
 from edgestead.sqlite.objectlog.archive import Archive, Durable
-from edgestead.sqlite.objectlog.catalogue import Tail
 from edgestead.sqlite.objectlog.checking import check_durable
 from edgestead.sqlite.objectlog.chronicle import Chronicle
 from edgestead.sqlite.objectlog.directory import Directory, Known
@@ -49,12 +49,11 @@ from edgestead.sqlite.objectlog.paths import (
 )
 from edgestead.sqlite.objectlog.questions import LocalPast
 from edgestead.sqlite.objectlog.recovery import Found, read_one, redo
-from edgestead.store.runner import Runner
-from edgestead.store.history.thinning import Keeping
 from edgestead.sqlite.objectlog.upkeep import Upkeep
 from edgestead.sqlite.objectlog.watermark import NOWHERE
 from edgestead.sqlite.objectlog.writer import GroupWriter, LocalGroup
 from edgestead.store.files import Files
+from edgestead.store.history.thinning import Keeping
 from edgestead.store.migrations import Doing, quiet
 from edgestead.store.objectlog import (
     COMMIT_BYTES_MAX,
@@ -64,29 +63,25 @@ from edgestead.store.objectlog import (
     Commit,
     CommitKind,
     Fenced,
+    Lease,
     LogError,
     NoSpace,
     ObjectRef,
+    Progress,
     Restored,
+    Tail,
     Target,
     Told,
     Unchanged,
 )
 from edgestead.store.objects import ObjectStore
+from edgestead.store.runner import Runner
 
 SEGMENT_BYTES = 64 * 1024 * 1024
 KEEPING = Keeping()
 _unpack_target = msgspec.msgpack.Decoder(Target | None).decode
 _unpack_restored = msgspec.msgpack.Decoder(Restored).decode
 log = logging.getLogger(__name__)
-
-
-class Progress(NamedTuple):
-    """`groups` had a sync each, with `records` (commits, names, pins) in them; `waiting` had none yet."""
-
-    groups: int
-    records: int
-    waiting: int
 
 
 class LocalObjectLog:
@@ -197,7 +192,16 @@ class LocalObjectLog:
 
     # leases and commits
 
-    def acquire(self, ref: ObjectRef) -> "LocalLease":
+    def acquire(self, ref: ObjectRef, done: Told[Lease]) -> None:
+        try:
+            lease = self.lease(ref)
+        except LogError as error:
+            done(None, error)
+        else:
+            done(lease, None)
+
+    def lease(self, ref: ObjectRef) -> "LocalLease":
+        """The answer of `acquire`. Raises LogBroken."""
         if self._writer.broken is not None:
             raise self._writer.broken
         known = self._directory.find(ref)
@@ -370,12 +374,26 @@ class LocalObjectLog:
         """Whether a part of the history could not be read, since the start."""
         return self._chronicle.is_damaged
 
-    def find(self, ref: ObjectRef) -> CatalogueEntry | None:
-        known = self._directory.existing(ref)
-        return None if known is None else known.entry()
+    def may_answer(self) -> bool:
+        return True  # nobody else can have the folder
 
-    def catalogue(self, after: tuple[str, str] = ("", "")) -> Iterator[CatalogueEntry]:
+    def find(self, ref: ObjectRef, done: Told[CatalogueEntry]) -> None:
+        known = self._directory.existing(ref)
+        done(None if known is None else known.entry(), None)
+
+    def catalogue(self, after: tuple[str, str], limit: int, done: Told[list[CatalogueEntry]]) -> None:
+        done(list(itertools.islice(self.entries(after), limit)), None)
+
+    def entries(self, after: tuple[str, str] = ("", "")) -> Iterator[CatalogueEntry]:
+        """Every object behind that class and id, in this order."""
         return self._directory.entries(after)
+
+    def has(self, ref: ObjectRef) -> bool:
+        return self._directory.existing(ref) is not None
+
+    def has_any(self, class_name: str) -> bool:
+        first = next(self.entries((class_name, "")), None)
+        return first is not None and first.ref.class_name == class_name
 
     # the end
 

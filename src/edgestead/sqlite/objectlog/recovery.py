@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from edgestead.sqlite.objectlog.catalogue import Catalogue, ObjectRow, SegmentRow, Tail, Tracked
+from edgestead.sqlite.objectlog.catalogue import Catalogue, ObjectRow, SegmentRow, Tracked
 from edgestead.sqlite.objectlog.format import (
     BLOCK_BYTES,
     KIND_NAME,
@@ -28,7 +28,16 @@ from edgestead.sqlite.objectlog.segments import read_whole, records
 from edgestead.sqlite.objectlog.watermark import Mark
 from edgestead.store.files import Files
 from edgestead.store.migrations import Doing, quiet
-from edgestead.store.objectlog import UNCHANGED, CommitKind, LogDamaged, LogLost, ObjectRef, Restored, Target
+from edgestead.store.objectlog import (
+    UNCHANGED,
+    CommitKind,
+    LogDamaged,
+    LogLost,
+    ObjectRef,
+    Restored,
+    Tail,
+    Target,
+)
 from edgestead.store.pages import FRAME_HEADER_BYTES, PAGE_BYTES
 
 FRAME_BYTES = FRAME_HEADER_BYTES + PAGE_BYTES
