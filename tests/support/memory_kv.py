@@ -103,6 +103,8 @@ class MemoryValue:
 class MemoryKvStore:
     """A write is done when it is asked for."""
 
+    soon = None
+
     def __init__(self, folder: Folder, allowance: Callable[[str], Allowance] = lambda _: Allowance()) -> None:
         self._folder, self.blobs, self._closed = folder, MemoryBlobs(folder), False
         self._allowance = allowance

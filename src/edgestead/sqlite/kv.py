@@ -12,16 +12,14 @@ quota first needs it, and all rows are counted once: without a quota it costs no
 
 import math
 from abc import ABC, abstractmethod
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from itertools import chain, islice
 from pathlib import Path
-from typing import Self
 
 from edgestead.model.refusals import Unavailable
-from edgestead.model.refusals.kv import BadCursor, SpaceQuota
+from edgestead.model.refusals.kv import SpaceQuota
 from edgestead.sqlite.blobs import FileBlobs
 from edgestead.sqlite.database import Database
 from edgestead.sqlite.witness import migration
@@ -30,12 +28,13 @@ from edgestead.store.kv import (
     BLOB_GRACE_SECONDS,
     Allowance,
     Blob,
-    BlobReader,
     BlobStore,
     Entry,
     Page,
     Pair,
+    Soon,
 )
+from edgestead.store.kv_values import BlobValue, InlineValue, page_of, range_of
 from edgestead.store.migrations import Doing, Migration, quiet
 
 DATABASE_NAME = "kv.db"
@@ -90,8 +89,6 @@ SELECT_PAGE = (
     "SELECT key, expires_at_s, metadata FROM entries WHERE space = (SELECT number FROM spaces WHERE id = ?) "
     "AND key >= ? AND key < ? AND (expires_at_s IS NULL OR expires_at_s > ?) ORDER BY key LIMIT ?"
 )
-# Nothing starts with a byte above 0xF4 in UTF-8 (RFC 3629 §4), so this is behind every key.
-BEHIND_ALL_KEYS = b"\xff"
 ROW_OCTETS = "length(key) + coalesce(length(metadata), 0) + coalesce(blob_bytes, length(value))"
 SELECT_SPACE = "SELECT number, octets FROM spaces WHERE id = ?"
 COUNT_OCTETS = f"SELECT coalesce(sum({ROW_OCTETS}), 0) FROM entries WHERE space = ?"
@@ -132,6 +129,8 @@ class SqliteKvStore:
     Raises on opening: SchemaError and its children, WritesLost, OSError, apsw.Error.
     """
 
+    soon: Soon | None = None
+
     def __init__(
         self,
         folder: Path,
@@ -155,7 +154,7 @@ class SqliteKvStore:
         self._readers, self._writer = self.database.readers, self.database.writer
         self._blobs_swept_s = -math.inf
 
-    def get(self, namespace: str, key: str, now_s: int) -> "InlineValue | BlobValue | None":
+    def get(self, namespace: str, key: str, now_s: int) -> InlineValue | BlobValue | None:
         for _ in range(REOPENS_MAX):
             row = self._row(SELECT_VALUE, (namespace, key.encode(), now_s))
             if row is None:
@@ -176,12 +175,8 @@ class SqliteKvStore:
         return None if row is None else Entry(key, *row)
 
     def page(self, namespace: str, *, now_s: int, limit: int, prefix: str = "", cursor: str = "") -> Page:
-        first, behind = _range(prefix)
-        if cursor:
-            first = max(first, _key_of(cursor) + b"\x00")  # the smallest key behind it
-        rows = self._rows(SELECT_PAGE, (namespace, first, behind, now_s, limit + 1))
-        entries = tuple(Entry(key.decode(), expires, metadata) for key, expires, metadata in rows[:limit])
-        return Page(entries, _cursor_behind(entries[-1].key) if len(rows) > limit else "")
+        first, behind = range_of(prefix, cursor)
+        return page_of(self._rows(SELECT_PAGE, (namespace, first, behind, now_s, limit + 1)), limit)
 
     def put(self, namespace: str, pairs: Iterable[Pair]) -> Future[Committed]:
         return self._write(_Put(namespace, pairs, self._allowance))
@@ -401,74 +396,3 @@ def _slice(rows: list[Row]) -> list[Row]:
             break
         taken.append(row)
     return taken
-
-
-def _range(prefix: str) -> tuple[bytes, bytes]:
-    """The first key with the prefix and the first one behind all of them."""
-    first = prefix.encode()
-    # No byte of UTF-8 is 0xFF, so the last one can always be raised by one.
-    return first, first[:-1] + bytes([first[-1] + 1]) if first else BEHIND_ALL_KEYS
-
-
-def _cursor_behind(key: str) -> str:
-    return urlsafe_b64encode(b"1" + key.encode()).decode().rstrip("=")
-
-
-def _key_of(cursor: str) -> bytes:
-    try:
-        bytes_ = urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4))
-    except ValueError:
-        raise BadCursor from None
-    if not bytes_.startswith(b"1") or _cursor_behind(bytes_[1:].decode(errors="replace")) != cursor:
-        raise BadCursor
-    return bytes_[1:]
-
-
-class InlineValue:
-    """A `Value` from its row."""
-
-    is_inline = True
-
-    def __init__(self, entry: Entry, content: bytes) -> None:
-        self.entry = entry
-        self.length = len(content)
-        self._content = content
-
-    def __iter__(self) -> Iterator[bytes]:
-        yield self._content
-
-    def read(self) -> bytes:
-        return self._content
-
-    def close(self) -> None: ...
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None: ...
-
-
-class BlobValue:
-    """A `Value` in a file."""
-
-    is_inline = False
-
-    def __init__(self, entry: Entry, length: int, blob: BlobReader) -> None:
-        self.entry = entry
-        self.length = length
-        self._blob = blob
-
-    def __iter__(self) -> Iterator[bytes]:
-        return iter(self._blob)
-
-    def read(self) -> bytes:
-        return b"".join(self)
-
-    def close(self) -> None:
-        self._blob.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()

@@ -16,7 +16,7 @@ removes.
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
-from typing import NamedTuple, Protocol, Self
+from typing import IO, NamedTuple, Protocol, Self
 
 import msgspec
 
@@ -132,6 +132,29 @@ class BlobStore(Protocol):
         ...
 
 
+class Bodies(Protocol):
+    """Where a store keeps the bytes of its blobs when not beside their rows: an object store.
+
+    Every method blocks, and raises Unavailable. No id is put twice with other bytes.
+    """
+
+    def put(self, id_: str, content: IO[bytes], length: int, sha256: bytes) -> None:
+        """Durable when it returns. When it raises, the bytes may be there, now or a little later."""
+        ...
+
+    def read(self, id_: str) -> Iterator[bytes]:
+        """Its bytes in pieces. Raises FileNotFoundError."""
+        ...
+
+    def remove(self, ids: Iterable[str]) -> None:
+        """Remove those that exist. When it raises, some may be there still."""
+        ...
+
+    def close(self) -> None:
+        """Idempotent."""
+        ...
+
+
 class Incoming:
     """A value of unknown length that is being received: kept in memory up to the limit of a row, then in a
     blob.
@@ -168,6 +191,14 @@ class Incoming:
             self._blob.discard()
 
 
+class Soon(Protocol):
+    """Reads of a store that waits for another machine: made together with others, without waiting here."""
+
+    def get(self, namespace: str, key: str, now_s: int) -> Future[Value | None]:
+        """As `KvStore.get`. Raises Unavailable when closed."""
+        ...
+
+
 class KvStore(Protocol):
     """A namespace is created by its first write; an unknown one is empty.
 
@@ -177,6 +208,9 @@ class KvStore(Protocol):
 
     blobs: BlobStore
     """Where its large values go."""
+
+    soon: Soon | None
+    """None where a read waits for no other machine, and an event loop may make it."""
 
     def get(self, namespace: str, key: str, now_s: int) -> Value | None:
         """The value with its entry; None when absent or expired (`expires_at_s` ≤ `now_s`)."""
