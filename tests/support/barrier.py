@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar, cast
 
+from edgestead.store.answered import PASSED
 from edgestead.store.control import ControlStore, Reader, Transaction
 from edgestead.store.writes import Writes
 
@@ -31,4 +32,5 @@ class StoreBarrier:
         return await asyncio.to_thread(self._store.read, fn)
 
     async def write(self, fn: Callable[[Transaction], T]) -> T:
-        return cast(T, (await self._writes.write(fn)).value)
+        passed = PASSED.get()
+        return cast(T, (await self._writes.write(fn if passed is None else passed.noted(fn))).value)

@@ -8,7 +8,7 @@ import itertools
 import queue
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, NoReturn
 
@@ -49,8 +49,13 @@ class Database:
 
 
 class MemoryReader:
-    def __init__(self, db: apsw.Connection) -> None:
-        self._execute = db.execute
+    def __init__(self, db: apsw.Connection, changes: list[Change]) -> None:
+        self._execute, self._changes = db.execute, changes
+
+    def documents(self, scope: str, kind: str) -> Iterator[tuple[str, bytes]]:
+        for (of, what, key), change in documents(self._changes).items():
+            if (of, what) == (scope, kind) and change.doc is not None:
+                yield key, change.doc
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         return self._execute(sql, parameters).fetchall()
@@ -63,8 +68,8 @@ class MemoryTransaction(MemoryReader):
     """`changes` are all that there are, those of this transaction's group the last: from `begun` on."""
 
     def __init__(self, db: apsw.Connection, changes: list[Change], begun: int) -> None:
-        super().__init__(db)
-        self._db, self._changes, self._begun, self.sequence = db, changes, begun, 0
+        super().__init__(db, changes)
+        self._db, self._begun, self.sequence = db, begun, 0
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> int:
         self._execute(sql, parameters).fetchall()
@@ -92,6 +97,8 @@ class MemoryTransaction(MemoryReader):
         self.sequence = len(self._changes) + 1
         self._changes.append(Change(self.sequence, *change))
         return self.sequence
+
+    def answered(self, request: Any) -> None: ...
 
     def touches(self, scope: str) -> bool:
         return any(change.scope == scope for change in self._changes[self._begun :])
@@ -149,7 +156,9 @@ class MemoryControlStore:
         if self._closed:
             raise Unavailable()
         outer = getattr(self._mine, "reader", None)
-        self._mine.reader = outer or MemoryReader(self._database.connect(only_read=True))
+        self._mine.reader = outer or MemoryReader(
+            self._database.connect(only_read=True), list(self._database.changes)
+        )
         try:
             return fn(self._mine.reader)
         except apsw.ReadOnlyError as error:

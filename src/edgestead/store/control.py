@@ -4,7 +4,7 @@ Owns  the interface of a transaction, and what a commit guarantees.
 Not   what the rows mean; HTTP; DNS.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -27,6 +27,13 @@ class Committed(msgspec.Struct, frozen=True):
     after: int = 0
 
 
+class Answered(msgspec.Struct, frozen=True, array_like=True):
+    """A request that a commit was for. The answer is b"" where it is not kept (`store.answered`)."""
+
+    request: str
+    answer: bytes = b""
+
+
 class Reader(Protocol):
     """A consistent view. SQL is portable (SQLite and PostgreSQL), with `?` for parameters."""
 
@@ -34,6 +41,13 @@ class Reader(Protocol):
 
     def row(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
         """The first row, or None."""
+        ...
+
+    def documents(self, scope: str, kind: str) -> Iterator[tuple[str, bytes]]:
+        """The newest document of each key of a kind, in no order; of a transaction including its own changes.
+
+        Must be read to its end before anything else is done with this view.
+        """
         ...
 
 
@@ -57,6 +71,10 @@ class Transaction(Reader, Protocol):
         Returns its sequence. Raises BadRequest when the document is larger than DOC_BYTES_MAX,
         ValueError for an empty `scope` or `kind`: these are reserved for the feed.
         """
+        ...
+
+    def answered(self, request: Answered) -> None:
+        """Let the log of a cluster say for which request this commit was."""
         ...
 
     def touches(self, scope: str) -> bool:

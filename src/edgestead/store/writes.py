@@ -58,11 +58,19 @@ class Writes:
         Raises what `fn` raises, and Unavailable: then nothing was written. After the commit it always
         succeeds. The write of a cancelled caller may still be committed.
         """
+        committed = await self.commit(fn)
+        await self.applied(committed)
+        return committed
+
+    async def commit(self, fn: Callable[[Transaction], T]) -> Committed:
+        """The first half of `write`, for who waits for more than `applied`: returns when it is durable."""
         await self._barrier.recovered()
-        committed = await self._commit(fn)
+        return await self._commit(fn)
+
+    async def applied(self, committed: Committed) -> None:
+        """The second half."""
         if committed.sequence:
             await self._barrier.applied(committed.sequence, committed.after)
-        return committed
 
     def _commit(self, fn: Callable[[Transaction], T]) -> asyncio.Future[Committed]:
         waiter: asyncio.Future[Committed] = self._loop.create_future()

@@ -162,6 +162,36 @@ def test_a_large_snapshot_comes_in_slices(store):
     assert max(slices) == SLICE_ROWS_MAX
 
 
+def test_all_documents_of_a_kind_are_there_for_readers_and_for_the_transaction_that_changes_them(store):
+    many = {f"k{number:05}": b"%d" % number for number in range(2_500)}
+
+    def first(tx):
+        tx.emit("z", "zone", "", b"the zone")
+        tx.emit("other", "name", "k00001", b"another scope")
+        for key, doc in many.items():
+            tx.emit("z", "name", key, doc)
+        return dict(tx.documents("z", "name"))
+
+    def second(tx):
+        tx.emit("z", "name", "k00007", None)
+        tx.emit("z", "name", "k00008", b"new")
+        return dict(tx.documents("z", "name"))
+
+    def third(tx):
+        tx.drop_scope("z")
+        tx.emit("z", "name", "after", b"it")
+        return dict(tx.documents("z", "name"))
+
+    assert store.write(first).result().value == many
+    assert store.read(lambda reader: dict(reader.documents("z", "name"))) == many
+    assert store.read(lambda reader: list(reader.documents("z", "zone"))) == [("", b"the zone")]
+    changed = {key: doc for key, doc in many.items() if key != "k00007"} | {"k00008": b"new"}
+    assert store.write(second).result().value == changed
+    assert store.read(lambda reader: dict(reader.documents("z", "name"))) == changed
+    assert store.write(third).result().value == {"after": b"it"}
+    assert store.read(lambda reader: dict(reader.documents("z", "name"))) == {"after": b"it"}
+
+
 def test_snapshot_and_later_tail_make_the_newest_state(store):
     emit(store, ("z", "name", "a", b"1"), ("z", "name", "b", b"1"))
     sequence, rows = snapshot(store)

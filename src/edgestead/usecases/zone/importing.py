@@ -35,7 +35,7 @@ from edgestead.model.refusals.record import (
     ZoneFileTooLarge,
 )
 from edgestead.model.zonefile import Entry, read, read_notes
-from edgestead.store.control import Group, Reader, Row, Transaction
+from edgestead.store.control import Answered, Group, Reader, Row, Transaction
 from edgestead.tables.zones import ZoneRow
 from edgestead.usecases.access.authorise import Identity
 from edgestead.usecases.change.edit import ZoneEdit
@@ -272,6 +272,8 @@ class _WritesNothing:
     def emit(self, scope: str, kind: str, key: str, doc: bytes | None, *, first: Group = "") -> int:
         return 0
 
+    def answered(self, request: Answered) -> None: ...
+
     def touches(self, scope: str) -> bool:
         return False
 
@@ -280,6 +282,9 @@ class _WritesNothing:
 
     def newest_of(self, scope: str, keys: Sequence[tuple[str, str]]) -> list[bytes | None]:
         return [None] * len(keys)
+
+    def documents(self, scope: str, kind: str) -> Iterator[tuple[str, bytes]]:
+        return iter(())
 
     def drop_scope(self, scope: str, *, first: Group = "") -> int:
         return 0
