@@ -50,6 +50,17 @@ def test_a_witness_is_synced_once_for_what_was_noted_since(tmp_path, monkeypatch
     witness.close()
 
 
+def test_a_store_of_tests_that_is_not_synced_waits_for_no_disk(tmp_path, monkeypatch):
+    SqliteControlStore(tmp_path / "control.db", NOTES).close()
+    waited = []
+    monkeypatch.setattr(os, "fdatasync", waited.append)
+    monkeypatch.setattr(os, "fsync", waited.append)
+    with closing(SqliteControlStore(tmp_path / "control.db", NOTES, synced=False)) as store:
+        store.write(lambda tx: tx.run("INSERT INTO notes VALUES (1)")).result()
+        store.database.flush_witness()
+    assert waited == []
+
+
 def test_a_witness_that_cannot_be_told_the_newest_says_nothing_rather_than_something_older(
     tmp_path, monkeypatch
 ):

@@ -41,6 +41,7 @@ class SqliteControlStore:
         tail_bytes_max: int = TAIL_BYTES_MAX,
         ahead: bool = False,
         synced: bool = True,
+        is_copy: bool = False,
         vfs: str | None = None,
         doing: Doing = quiet,
     ) -> None:
@@ -54,9 +55,10 @@ class SqliteControlStore:
             {"store": MIGRATIONS, "tables": migrations},
             name="control-writer",
             outbox=partial(Outbox, tail_rows_max=tail_rows_max, tail_bytes_max=tail_bytes_max),
-            prepare=lambda db, outbox: lives.extend(_begin_life(db, new_feed_id(), outbox.head)),
+            prepare=lambda db, outbox: lives.extend(begin_life(db, new_feed_id(), outbox.head)),
             ahead=ahead,
             synced=synced,
+            is_copy=is_copy,
             vfs=vfs,
             doing=doing,
         )
@@ -92,11 +94,15 @@ class SqliteControlStore:
         self.database.close()
 
 
-def _begin_life(db: apsw.Connection, feed_id: str, head: int) -> list[Life]:
+def begin_life(db: apsw.Connection, feed_id: str, head: int) -> list[Life]:
     """Give this opening its name; returns all openings of this history, this one last."""
     lives: list[Row] = db.execute(LIST_LIVES).fetchall()
-    lives.append((lives[-1][0] + 1 if lives else 1, feed_id, head))
+    number = lives[-1][0] + 1 if lives else 1
     with db:
-        db.execute(INSERT_LIFE, lives[-1]).fetchall()
-        db.execute(DELETE_LIVES_UPTO, (lives[-1][0] - LIVES_MAX,)).fetchall()
-    return [Life(feed_id, head) for _, feed_id, head in lives[-LIVES_MAX:]]
+        db.execute(INSERT_LIFE, (number, feed_id, head)).fetchall()
+        db.execute(DELETE_LIVES_UPTO, (number - LIVES_MAX,)).fetchall()
+    return lives_of(db)
+
+
+def lives_of(db: apsw.Connection) -> list[Life]:
+    return [Life(feed_id, head) for _, feed_id, head in db.execute(LIST_LIVES)]

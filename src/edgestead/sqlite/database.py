@@ -10,6 +10,7 @@ from pathlib import Path
 import apsw
 
 from edgestead.sqlite.ahead import Ahead, NoAhead
+from edgestead.sqlite.committer import NoLog
 from edgestead.sqlite.connection import open_writer, pragma
 from edgestead.sqlite.migrate import migrate
 from edgestead.sqlite.outbox import NoOutbox, Outbox
@@ -25,7 +26,9 @@ class Database:
 
     `ahead` allocates blocks in advance, so that small commits succeed on a full disk: for the process that
     owns the file. Without `synced` a commit is not durable when it is acknowledged: for tests that wait for
-    no disk. `doing` is called as long as an upgrade makes progress.
+    no disk. With `is_copy` a power cut may take the newest commits, which somebody else has. `doing` is
+    called as long as an upgrade makes progress. With a `committer` the database is a copy of a log: what it
+    lacks is there, so that it is neither upgraded nor compared with its witness.
     Raises SchemaError and its children, WritesLost, OSError, apsw.Error.
     """
 
@@ -39,29 +42,35 @@ class Database:
         prepare: Callable[[apsw.Connection, Outbox], None] = lambda db, outbox: None,
         ahead: bool = False,
         synced: bool = True,
+        is_copy: bool = False,
         vfs: str | None = None,
         doing: Doing = quiet,
+        committer: Callable[[apsw.Connection, Outbox], NoLog] | None = None,
     ) -> None:
         noted = read_file(path)
         self._db = open_writer(path, vfs=vfs)
         self._ahead = NoAhead(self._db)
         try:
-            if ahead:
-                self._ahead = Ahead(self._db, path)
-            migrate(self._db, path, migrations, doing)
-            check(path, noted, self._db)
-            self._witness = Witness(path)
-            appended = outbox(self._db)
-            prepare(self._db, appended)
             if not synced:
                 pragma(self._db, "synchronous", "OFF")
+            if ahead:
+                self._ahead = Ahead(self._db, path)
+            if committer is None:
+                migrate(self._db, path, migrations, doing)
+                check(path, noted, self._db)
+            self._witness = Witness(path, synced=synced)
+            appended = outbox(self._db)
+            prepare(self._db, appended)
+            log = NoLog() if committer is None else committer(self._db, appended)
+            if is_copy:
+                pragma(self._db, "synchronous", "NORMAL")
             self._ahead.begin()
         except BaseException:
             self._db.close()
             self._ahead.close()
             raise
         self.readers = Readers(path)
-        self.writer = Writer(self._db, appended, self._witness, self._ahead, name=name)
+        self.writer = Writer(self._db, appended, self._witness, self._ahead, log, name=name)
 
     @property
     def trouble(self) -> str:

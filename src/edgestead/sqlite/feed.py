@@ -40,9 +40,13 @@ class SqliteFeed:
 
     def __init__(self, store: ControlStore, lives: Sequence[Life]) -> None:
         self._store = store
-        self._feed_id = lives[-1].feed_id
+        self.live_on(lives)
+
+    def live_on(self, lives: Sequence[Life]) -> None:
+        """There may be a further opening, by another process of a cluster."""
         # An earlier opening ends at the head of the next one's beginning.
         self._ends = {life.feed_id: after.head for life, after in pairwise(lives)}
+        self._feed_id = lives[-1].feed_id
 
     @property
     def feed_id(self) -> str:

@@ -22,7 +22,7 @@ from edgestead.store.changes import (
     change_bytes,
     is_log,
 )
-from edgestead.store.control import Group
+from edgestead.store.control import Answered, Group
 from edgestead.store.migrations import Migration
 
 KEYS_AT_ONCE = 16  # documents that one statement reads
@@ -68,6 +68,17 @@ MIGRATIONS = (
         """,
     ),
     migration(3),
+    Migration(
+        4,
+        "place in the log of a cluster",
+        """
+        CREATE TABLE control_position (
+          one integer PRIMARY KEY,
+          sequence integer NOT NULL,
+          chain blob NOT NULL
+        );
+        """,
+    ),
 )
 
 LIST_LIVES = "SELECT number, feed_id, head FROM feed_lives ORDER BY number"
@@ -119,6 +130,10 @@ class Outbox:
         self._execute_each: Execute = db.executemany
         self._tail_rows_max = tail_rows_max
         self._tail_bytes_max = tail_bytes_max
+        self.reload()
+
+    def reload(self) -> None:
+        """Continue from what the database holds: something else has changed it."""
         self._candidate: tuple[int, int] | None = None
         newest: tuple[int, int] | None = self._execute(SELECT_NEWEST).fetchone()
         self.head, self._bytes = newest or (0, 0)
@@ -126,6 +141,7 @@ class Outbox:
 
     def _begin(self) -> None:
         self.appended: list[Change] = []
+        self.requests: list[Answered] = []  # of the open transaction
         self._committed = self.mark()
         self._newest: dict[Key, Change] = {}  # of the open transaction, where it has changed a key
         self._dropped: set[str] = set()  # scopes whose committed documents are all gone
@@ -150,6 +166,13 @@ class Outbox:
                 found[kind, key] = doc
         return [found.get(key) for key in keys]
 
+    def own(self, scope: str, kind: str) -> tuple[bool, dict[str, bytes | None]]:
+        """What the open transaction says of a scope: whether older documents are gone; those of a kind by
+        key.
+        """
+        found = {key[2]: one.doc for key, one in self._newest.items() if key[:2] == (scope, kind)}
+        return scope in self._dropped, found
+
     def drop_scope(self, scope: str, first: Group) -> int:
         if not scope:
             raise ValueError("a change needs a scope")
@@ -173,12 +196,13 @@ class Outbox:
         elif not is_log(change.kind):
             self._newest[change.scope, change.kind, change.key] = change
 
-    def mark(self) -> tuple[int, int, int]:
+    def mark(self) -> tuple[int, int, int, int]:
         """Where a savepoint begins, for `rewind`."""
-        return self.head, self._bytes, len(self.appended)
+        return self.head, self._bytes, len(self.appended), len(self.requests)
 
-    def rewind(self, mark: tuple[int, int, int]) -> None:
-        self.head, self._bytes, count = mark
+    def rewind(self, mark: tuple[int, int, int, int]) -> None:
+        self.head, self._bytes, count, requests = mark
+        del self.requests[requests:]
         if count < len(self.appended):
             del self.appended[count:]
             self._newest, self._dropped, self._touched = {}, set(), set()
@@ -212,7 +236,7 @@ class Outbox:
 
     def undone(self) -> None:
         """The whole transaction is gone."""
-        self.head, self._bytes, _ = self._committed
+        self.head, self._bytes, *_ = self._committed
         self._candidate = None  # rows that were deleted are there again
         self._begin()
 

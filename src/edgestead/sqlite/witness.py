@@ -65,9 +65,12 @@ class Noted(NamedTuple):
 
 
 class Witness:
-    """The witness of one database, created (0600) where there is none. Raises OSError."""
+    """The witness of one database, created (0600) where there is none. Without `synced` it waits for no disk.
 
-    def __init__(self, database: Path) -> None:
+    Raises OSError.
+    """
+
+    def __init__(self, database: Path, *, synced: bool = True) -> None:
         path = path_of(database)
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
@@ -84,7 +87,7 @@ class Witness:
         page = os.pread(self._descriptor, PAGE_BYTES, 0)
         places = [_record_at(page, place) for place in _PLACES]
         self._turn = int(places[1] > places[0])  # the place of the newest
-        self._is_flushed = True
+        self._synced, self._is_flushed = synced, True
 
     def note(self, noted: Noted) -> None:
         """Only from one thread. Cost: 2 µs.
@@ -104,7 +107,7 @@ class Witness:
 
     def flush(self) -> None:
         """Sync it if something was noted. Blocks; after an error the next flush tries again."""
-        if not self._is_flushed:
+        if self._synced and not self._is_flushed:
             self._is_flushed = True  # first: what is noted meanwhile may be too late for this sync
             try:
                 os.fdatasync(self._descriptor)

@@ -21,12 +21,14 @@ import apsw
 from edgestead.model.refusals import Unavailable
 from edgestead.model.seldom import Seldom
 from edgestead.sqlite.ahead import NoAhead
+from edgestead.sqlite.committer import NoLog
 from edgestead.sqlite.connection import STORAGE_ERRORS, is_full, unavailable
 from edgestead.sqlite.outbox import Outbox
 from edgestead.sqlite.transaction import SqliteTransaction
 from edgestead.sqlite.witness import COUNT_COMMITS, SELECT_COMMITS, TOUCH, Noted, Witness
 from edgestead.store.changes import Change
 from edgestead.store.control import Committed, Transaction
+from edgestead.store.controllog import NotLeader, Unknown
 
 WRITES_QUEUED_MAX = 4_096  # above it a write is refused instead of waiting for seconds
 GROUP_WRITES_MAX = 256  # functions per commit
@@ -35,6 +37,7 @@ GROUP_MS_MAX = 20  # of running functions; then the group commits, so that its f
 log = logging.getLogger(__name__)
 
 Write = Callable[[Transaction], Any]
+Between = Callable[[], Sequence[Change]]
 Listener = Callable[[Sequence[Change]], None]
 
 
@@ -56,6 +59,16 @@ class _Job:
             self.future.set_result(self.result)  # type: ignore[arg-type]
 
 
+class _Aside:
+    """Something between two groups that runs no transaction of a caller, and says what it committed."""
+
+    __slots__ = ("fn", "future")
+
+    def __init__(self, fn: Between) -> None:
+        self.fn = fn
+        self.future: Future[None] = Future()
+
+
 class Writer:
     def __init__(
         self,
@@ -63,6 +76,7 @@ class Writer:
         outbox: Outbox,
         witness: Witness,
         ahead: NoAhead,
+        log_: NoLog,
         *,
         name: str = "control-writer",
         monotonic: Callable[[], float] = time.monotonic,
@@ -71,6 +85,7 @@ class Writer:
         self._outbox = outbox
         self._witness = witness
         self._ahead = ahead
+        self._log = log_
         self._changes = db.total_changes()  # of rows, at the last commit: a group without any is not counted
         self._commits = _number(db, SELECT_COMMITS)
         self._monotonic = monotonic
@@ -78,7 +93,8 @@ class Writer:
         self.groups = 0  # that are over: it grows after the commit and before any caller is answered
         self._listeners: tuple[Listener, ...] = ()
         self._commit_listeners: tuple[Listener, ...] = ()
-        self._queue: SimpleQueue[_Job | None] = SimpleQueue()
+        self._queue: SimpleQueue[_Job | _Aside | None] = SimpleQueue()
+        self._aside: _Aside | None = None  # it runs when the group before it is over
         self._closing = False
         self._lost = False
         self.trouble = ""  # why the last group could not be committed; "" when it could
@@ -93,6 +109,18 @@ class Writer:
                 raise Unavailable()
             self._queue.put(job)
         return job.future
+
+    def between(self, fn: Between) -> Future[None]:
+        """Run `fn` on the writer's thread after the writes that are queued, outside of their transactions.
+
+        It returns the changes of the feed that it committed. Raises Unavailable when closed.
+        """
+        aside = _Aside(fn)
+        with self._door:
+            if self._closing:
+                raise Unavailable()
+            self._queue.put(aside)
+        return aside.future
 
     @property
     def waiting(self) -> int:
@@ -131,9 +159,12 @@ class Writer:
         open_ = True
         while open_ or deferred:
             jobs = deferred
-            if open_:
+            if open_ and self._aside is None:
                 open_ = self._drain_into(jobs)
             deferred = self._run_group(jobs) if jobs else []
+            if self._aside is not None and not deferred:
+                aside, self._aside = self._aside, None
+                self._run_aside(aside)
 
     def _drain_into(self, jobs: list[_Job]) -> bool:
         """Wait for a first job, then take all that are queued; False once the queue has ended."""
@@ -142,6 +173,9 @@ class Writer:
                 job = self._queue.get(block=not jobs)
                 if job is None:
                     return False
+                if isinstance(job, _Aside):
+                    self._aside = job
+                    return True
                 if job.future.set_running_or_notify_cancel():
                     jobs.append(job)
         except Empty:
@@ -156,6 +190,12 @@ class Writer:
             count = self._run_functions(jobs)
             done = jobs[:count]
             changes = self._commit()
+        except NotLeader as error:
+            # An append that failed ended the office: who commits nothing of its own has no trouble with that.
+            self.trouble = ""
+            self._undo()
+            for job in done:
+                job.error = error
         except BaseException as error:
             # A function may have raised because of another one's change that is undone now: all run again.
             if times := self._failures.happened():
@@ -163,9 +203,12 @@ class Writer:
                     "a group of writes could not be committed: %r (%d since the last line)", error, times
                 )
             self.trouble = unavailable(error).message if is_full(error) else str(error)
-            self._undo()
+            has_landed = self._undo()
             for job in done:
-                job.error = unavailable(error)
+                if has_landed:
+                    job.error = Unknown()
+                else:
+                    job.error = error if isinstance(error, Unavailable) else unavailable(error)
         else:
             self.trouble = ""
         if changes:
@@ -177,8 +220,28 @@ class Writer:
         self._ahead.keep()
         return jobs[len(done) :]
 
+    def _run_aside(self, aside: _Aside) -> None:
+        if not aside.future.set_running_or_notify_cancel():
+            return  # its caller is gone before it began
+        try:
+            changes = aside.fn()
+        except BaseException as error:
+            self._undo()
+            aside.future.set_exception(error)
+            return
+        self._changes = self._db.total_changes()
+        self._commits = _number(self._db, SELECT_COMMITS)
+        self._witness.note(Noted(self._commits, self._outbox.head))
+        if changes:
+            self._tell(self._commit_listeners, changes)
+        self.groups += 1
+        aside.future.set_result(None)
+        self._tell(self._listeners, changes)
+        self._ahead.keep()
+
     def _run_functions(self, jobs: list[_Job]) -> int:
         deadline = self._monotonic() + GROUP_MS_MAX / 1000
+        self._log.begin()
         self._db.execute("BEGIN IMMEDIATE")
         if len(jobs) == 1:
             self._run_alone(jobs[0])
@@ -231,7 +294,9 @@ class Writer:
         changed = self._count_commit()
         if changed:
             self._ahead.check()
+            self._log.append(self._outbox.head)
         self._db.execute("COMMIT")
+        self._log.committed()
         if changed:
             self._witness.note(Noted(self._commits, self._outbox.head))
         return self._outbox.committed()
@@ -247,13 +312,16 @@ class Writer:
         self._changes = self._db.total_changes()
         return True
 
-    def _undo(self) -> None:
+    def _undo(self) -> bool:
+        """Returns whether what is undone here is in the log of a cluster, and comes back from there."""
         self._outbox.undone()
+        has_landed = self._log.undone()
         if self._db.in_transaction:
             try:
                 self._db.execute("ROLLBACK")
             except apsw.Error:
                 log.exception("a failed group could not be rolled back")
+        return has_landed
 
     def _tell(self, listeners: tuple[Listener, ...], changes: Sequence[Change]) -> None:
         for listener in listeners:

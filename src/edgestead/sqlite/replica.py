@@ -1,0 +1,248 @@
+"""The control data of one node of a cluster: a copy of the control log that is written to where it leads.
+
+Owns  opening a copy, whose writes go through the log; loading one from a base.
+Not   changesets and entries (`logged`); who leads.
+"""
+
+import hashlib
+import os
+import secrets
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from functools import partial
+from pathlib import Path
+
+import apsw
+
+from edgestead.model.refusals import Unavailable
+from edgestead.sqlite.connection import open_reader, pragma, sync_folder
+from edgestead.sqlite.control import SqliteControlStore, begin_life, lives_of
+from edgestead.sqlite.database import Database
+from edgestead.sqlite.feed import SqliteFeed
+from edgestead.sqlite.logged import Logged, position_of
+from edgestead.sqlite.outbox import MIGRATIONS, Outbox
+from edgestead.sqlite.witness import path_of
+from edgestead.store.answered import Answers
+from edgestead.store.changes import TAIL_BYTES_MAX, TAIL_ROWS_MAX, Change
+from edgestead.store.control import Reader
+from edgestead.store.controllog import PART_BYTES, Base, ControlLog, Diverged, Entry, Position
+from edgestead.store.migrations import Migration
+
+BUSY_SECONDS_MAX = 60  # for a copy of the database to be made while it is written to
+_SUFFIXES = ("", "-wal", "-shm")
+
+
+class ReplicaControlStore(SqliteControlStore):
+    """A `ControlStore` that accepts writes while `leads`. `load` has made its file.
+
+    Local commits are not synced: what a power cut takes from the file is in the log.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        log: ControlLog,
+        migrations: Sequence[Migration] = (),
+        *,
+        on_lost: Callable[[str], None] = lambda reason: None,
+        on_append: Callable[[Entry], None] = lambda entry: None,
+        new_feed_id: Callable[[], str] = lambda: secrets.token_hex(16),
+        now_us: Callable[[], int] = lambda: time.time_ns() // 1000,
+        tail_rows_max: int = TAIL_ROWS_MAX,
+        tail_bytes_max: int = TAIL_BYTES_MAX,
+        ahead: bool = False,
+    ) -> None:
+        """Raises as `Database`; SchemaError when this program is older than the log."""
+        parts = {"store": MIGRATIONS, "tables": migrations}
+        self._new_feed_id = new_feed_id
+        made: list[Logged] = []
+
+        def committer(db: apsw.Connection, outbox: Outbox) -> Logged:
+            pragma(db, "synchronous", "NORMAL")
+            made.append(
+                Logged(db, outbox, log, parts=parts, now_us=now_us, on_lost=on_lost, on_append=on_append)
+            )
+            self._db, self._outbox = db, outbox
+            return made[0]
+
+        self.database = Database(
+            path,
+            parts,
+            name="control-writer",
+            outbox=partial(Outbox, tail_rows_max=tail_rows_max, tail_bytes_max=tail_bytes_max),
+            ahead=ahead,
+            committer=committer,
+        )
+        self._logged = made[0]
+        self._readers, self._writer = self.database.readers, self.database.writer
+        self.feed = SqliteFeed(self, lives_of(self._db))
+
+    @property
+    def position(self) -> Position:
+        """How far this copy is in the log."""
+        return self._logged.position
+
+    @property
+    def answers(self) -> Answers:
+        """Of the requests that this node passed on, as the log has them."""
+        return self._logged.answers
+
+    @property
+    def incarnation(self) -> int | None:
+        """The number by which entries are appended. It changes on the writer's thread, between groups."""
+        return self._logged.incarnation
+
+    @property
+    def leads(self) -> bool:
+        return self._logged.leads
+
+    @property
+    def lacks_migrations(self) -> bool:
+        """The log's schema is older than this program's: nothing may be read until a leader migrated it."""
+        return bool(self._logged.lacking)
+
+    def apply(self, entries: Sequence[Entry]) -> Future[None]:
+        """Apply what others appended. The future fails with Diverged, SchemaError, or an error of SQLite."""
+        return self._writer.between(lambda: self._renewed(self._logged.apply(entries)))
+
+    def take_office(self, incarnation: int) -> Future[None]:
+        """Accept writes. The future fails with NotLeader, Unknown, Unavailable or SchemaError."""
+        return self._writer.between(lambda: self._renewed(self._begin_office(incarnation)))
+
+    def resign(self) -> Future[None]:
+        """Accept no more writes; the future settles when those that are queued are decided."""
+
+        def resign() -> Sequence[Change]:
+            self._logged.resign()
+            return ()
+
+        return self._writer.between(resign)
+
+    def read_between(self, fn: Callable[[Reader], None]) -> Future[None]:
+        """Run `fn` where nothing is applied or committed meanwhile: its listeners miss nothing."""
+
+        def read() -> Sequence[Change]:
+            self.read(fn)
+            return ()
+
+        return self._writer.between(read)
+
+    def _begin_office(self, incarnation: int) -> Sequence[Change]:
+        return self._logged.take_office(
+            incarnation, lambda: _insert_life(self._db, self._new_feed_id(), self._outbox.head)
+        )
+
+    def _renewed(self, changes: Sequence[Change]) -> Sequence[Change]:
+        lives = lives_of(self._db)
+        if lives[-1].feed_id != self.feed.feed_id:
+            self.feed.live_on(lives)
+        return changes
+
+
+def _insert_life(db: apsw.Connection, feed_id: str, head: int) -> None:
+    begin_life(db, feed_id, head)  # its transaction is a savepoint of ours
+
+
+def load(path: Path, log: ControlLog) -> bool:
+    """Make the file of a copy, unless its position is in the log; returns whether it was made.
+
+    Raises Unavailable, OSError, apsw.Error; Diverged when the log has no base.
+    """
+    if path.exists() and _continues(path, log):
+        return False
+    discard(path)
+    base = log.newest_base()
+    if base is None:
+        raise Diverged("the cluster's database has no copy of the control data: run `edgecli cluster init`")
+    partial_ = path.with_name(f"{path.name}.loading")
+    digest = hashlib.sha256()
+    with open(os.open(partial_, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        for part in log.read_base(base):
+            digest.update(part)
+            file.write(zlib.decompress(part))
+        file.flush()
+        os.fsync(file.fileno())
+    if digest.digest() != base.sha256:
+        partial_.unlink()
+        raise Unavailable()
+    _set_position(partial_, base)
+    os.rename(partial_, path)
+    sync_folder(path.parent)
+    return True
+
+
+def discard(path: Path) -> None:
+    """Remove the files of a copy that cannot go on."""
+    for one in (*(Path(f"{path}{suffix}") for suffix in _SUFFIXES), path_of(path)):
+        one.unlink(missing_ok=True)
+
+
+def copy_parts(path: Path) -> tuple[Position, Iterator[bytes]]:
+    """The parts of a base out of a database that may be in use, and its position.
+
+    Raises OSError, apsw.Error.
+    """
+    partial_ = path.with_name(f"{path.name}.base")
+    partial_.unlink(missing_ok=True)
+    source, copy = open_reader(path), apsw.Connection(os.fspath(partial_))
+    try:
+        with copy.backup("main", source, "main") as backup:
+            while not backup.done:
+                backup.step(-1)
+        pragma(copy, "journal_mode", "DELETE")
+        position = position_of(copy)
+    finally:
+        copy.close()
+        source.close()
+    return position, _parts(partial_)
+
+
+def _parts(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as file:
+            while content := file.read(PART_BYTES):
+                yield zlib.compress(content, 1)
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def digest_of(parts: Iterable[bytes]) -> bytes:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.digest()
+
+
+def _continues(path: Path, log: ControlLog) -> bool:
+    """Whether a file's last entry is the log's, or its base's."""
+    try:
+        db = open_reader(path)
+        try:
+            position = position_of(db)
+        finally:
+            db.close()
+    except apsw.Error:
+        return False
+    if not position.chain:
+        return False
+    entry = log.entry(position.sequence)
+    if entry is not None:
+        return entry.chain == position.chain
+    base = log.newest_base()
+    return base is not None and base.position == position
+
+
+def _set_position(path: Path, base: Base) -> None:
+    db = apsw.Connection(os.fspath(path))
+    try:
+        position = position_of(db)
+        if position != base.position:
+            db.execute(
+                "INSERT INTO control_position (one, sequence, chain) VALUES (1, ?, ?) "
+                "ON CONFLICT (one) DO UPDATE SET sequence = excluded.sequence, chain = excluded.chain",
+                base.position,
+            ).fetchall()
+    finally:
+        db.close()
