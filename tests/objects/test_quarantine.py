@@ -272,7 +272,7 @@ def test_another_number_of_processes_releases_nobody(tmp_path: Path) -> None:
                     Quarantine(LocalFiles(), folder).blame(Left((ref, ADD), []), 0, ended_itself=False)
     new = str(layout.settle(tmp_path, 0, 1))
     assert sorted(ref.name for ref in Quarantine(LocalFiles(), new).held()) == ["one", "two"]
-    assert quarantine.read_file(LocalFiles(), new, "quarantine-1.json").sequence == 1
+    assert quarantine.read_newest(LocalFiles(), new).sequence == 1
 
 
 def test_of_a_process_that_ends_for_its_disk_nobody_is_to_blame(tmp_path: Path) -> None:
@@ -353,7 +353,7 @@ def test_a_class_in_quarantine_runs_no_alarm_until_it_is_released() -> None:
         objects.advance(60)
         assert objects.storage(one).get("tries") in (None, [0])
 
-        assert objects._life.node.release_class("Slow")
+        assert objects._run(objects._life.node.release_class("Slow"))
         objects.advance(60)
         assert one.tries()[-1] == 1
 

@@ -196,3 +196,66 @@ def test_a_program_that_takes_every_block_keeps_no_right_and_no_record_alive(ser
     assert (server.data_dir / space.FILE_NAME).stat().st_size == RESERVE_MIB << 20
     assert server.dig("n7.example.com") == ["NXDOMAIN"]
     assert "Traceback" not in server.log
+
+
+CLASSES = """
+from edgestead import StatefulObject
+
+class Counter(StatefulObject):
+    async def add(self):
+        n = await self.ctx.storage.get("n", default=0) + 1
+        await self.ctx.storage.put("n", n)
+        return n
+
+    async def count(self):
+        return await self.ctx.storage.get("n", default=0)
+"""
+OBJECTS_DISK_MIB = 512  # their log takes the room of some segments at its start
+FREE_BEFORE_LOW = (RESERVE_MIB + 4) << 20  # beside the reserve: from there on the disk is nearly full
+
+
+@pytest.fixture
+def server_with_objects(new_server, tmp_path):
+    settings, classes = tmp_path / "small.toml", tmp_path / "counter.py"
+    settings.write_text(f"disk-reserve-mib = {RESERVE_MIB}\nobjects-workers = 1\n")
+    classes.write_text(CLASSES)
+    with small_disk(tmp_path / "disk", OBJECTS_DISK_MIB) as disk:
+        made = new_server("--config", str(settings), "--objects", str(classes), "--log-level", "warning")
+        made.data_dir, made.disk = disk / "data", disk
+        made.start()
+        yield made
+        made.close()
+
+
+def says_full(server):
+    """What the metric says of the disk, and what readiness does."""
+    lines = server.call("GET", "//metrics").body.splitlines()
+    (line,) = [one for one in lines if one.startswith("edge_disk_full")]
+    return line.endswith(" 1"), is_full(server)
+
+
+def test_objects_and_what_health_says_at_every_step(server_with_objects):
+    server, steps, count = server_with_objects, 0, 0
+    answered = Counter()
+    with (server.disk / "of-another-program").open("ab", buffering=0) as file:
+        fill_to(file, server.disk, FREE_BEFORE_LOW)
+        free_at_first = free_bytes(server.disk)
+        while take(file):
+            steps += 1
+            added = server.call_object("Counter/a/add")
+            answered[added.status] += 1
+            count = added.result if added.status == 200 else count
+            assert server.call_object("Counter/a/count").result == count, steps
+            server.wait_until(lambda: len(set(says_full(server))) == 1, WAIT_SECONDS)
+        server.wait_until(lambda: says_full(server) == (True, True), WAIT_SECONDS)
+
+    assert set(answered) <= {200, 503, 507}
+    assert count == answered[200]
+    assert steps * STEP_BYTES >= free_at_first // 2  # the server's own files take room, too
+    said = [server.log.find(words) for words in ("the disk is nearly full", "the disk is full")]
+    assert -1 not in said
+    assert said == sorted(said)
+    (server.disk / "of-another-program").unlink()
+    server.wait_until(lambda: says_full(server) == (False, False), WAIT_SECONDS)
+    server.wait_until(lambda: server.call_object("Counter/a/add").status == 200, WAIT_SECONDS)
+    assert server.call_object("Counter/a/count").result == count + 1

@@ -28,6 +28,7 @@ from functools import partial
 import msgspec
 
 from edgestead.objects.runtime.stage import Left, number_of
+from edgestead.store import inturn
 from edgestead.store.files import Files
 from edgestead.store.objectlog import ObjectRef
 
@@ -38,7 +39,7 @@ FORGIVEN_SECONDS = 600  # after which an end of its own is forgiven by a later e
 CLASS_OBJECTS_MAX = 5  # objects of a class that end their processes, until all of it is held
 ENDS_MAX = 9  # of one object, that are remembered: the newest
 RECORDS_MAX = 10_000  # objects that are remembered; of more the newest
-_FILES = ("quarantine-0.json", "quarantine-1.json")  # written in turn, so that one of them is always whole
+_FILES = ("quarantine-0.json", "quarantine-1.json")  # one of them counts (`store.inturn`)
 Key = tuple[str, str]
 
 
@@ -88,7 +89,7 @@ class Quarantine:
 
     def __init__(self, files: Files, folder: str) -> None:
         self._files, self._folder = files, folder
-        found = max((read_file(files, folder, name) for name in _FILES), key=lambda one: one.sequence)
+        found = read_newest(files, folder)
         self._sequence = found.sequence
         self._records: dict[Key, Record] = {(one.class_name, one.id): one for one in found.records}
         self._classes = {one.class_name: one for one in found.classes}
@@ -244,30 +245,25 @@ def counted(processes: int) -> str:
     return "1 process" if processes == 1 else f"{processes} processes"
 
 
-def read_file(files: Files, folder: str, name: str) -> _File:
-    """A file that is missing or was cut off has nothing. Raises OSError."""
-    path = f"{folder}/{name}"
-    if not files.exists(path):
-        return _File(0, [])
-    file = files.open(path)
-    try:
-        return msgspec.json.decode(file.read(file.size(), 0), type=_File)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return _File(0, [])
-    finally:
-        file.close()
+def read_newest(files: Files, folder: str) -> _File:
+    """Files that are missing or were cut off have nothing. Raises OSError."""
+    decode = msgspec.json.Decoder(_File).decode
+    found = [inturn.read(files, path, decode) for path in _paths(folder)]
+    return max((one for one in found if one), key=lambda one: one.sequence, default=_File(0, []))
 
 
 def write_file(files: Files, folder: str, content: _File) -> None:
     """Durable when it returns. Raises OSError."""
-    file = files.open(f"{folder}/{_FILES[content.sequence % len(_FILES)]}", create=True)
-    try:
-        file.truncate(0)
-        file.write(msgspec.json.encode(content), 0)
-        file.sync()
-    finally:
-        file.close()
-    files.sync_folder(folder)
+    inturn.write(files, _paths(folder), content.sequence, msgspec.json.encode(content))
+
+
+def take_room(files: Files, folder: str) -> None:
+    """So that blame can also be written down when the disk is full. Raises OSError."""
+    inturn.take_room(files, _paths(folder))
+
+
+def _paths(folder: str) -> inturn.Paths:
+    return f"{folder}/{_FILES[0]}", f"{folder}/{_FILES[1]}"
 
 
 def deal_out(
