@@ -5,4 +5,5 @@ pytest_plugins = [
     "tests.support.leftovers",
     "tests.support.follower",
     "tests.support.lent",
+    "tests.support.postgres",
 ]

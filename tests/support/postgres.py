@@ -1,106 +1,174 @@
-"""A private PostgreSQL for tests: made in a folder, reached by a Unix socket, ended with the test.
+"""PostgreSQL for tests: one server for each worker of pytest, a database for each test, a pair for failovers.
 
-Owns  finding Debian's binaries, one cluster's life, running a script and sorting its errors.
-Not   anything that the product runs.
+Owns  fixtures, and the wording of a skip.
+Not   starting a server (`server.own_postgres`).
 
-PostgreSQL refuses to run as root, so root starts it as the package's own user.
+A database is a copy of a template that has the schema. The server flushes nothing: tests end processes, and
+no machines.
 """
 
-import os
-import pwd
 import re
 import shutil
-import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from itertools import count
 from pathlib import Path
+from typing import Any
 
-ROOT = Path("/usr/lib/postgresql")  # Debian keeps each version's binaries below it
-USER = "postgres"
-START_SECONDS_MAX = 60
+import pytest
 
+from edgestead.cluster.placement import SLOTS
+from edgestead.postgres import schema
+from edgestead.postgres.connection import Link
+from edgestead.server.own_postgres import OwnPostgres, dsn_of, find_binaries
 
-def find_binaries() -> Path | None:
-    """The newest installed version's binaries, None when there are none that this user can run."""
-    versions = sorted(
-        (p for p in ROOT.glob("*/bin") if (p / "initdb").exists()), key=lambda p: int(p.parent.name)
-    )
-    return versions[-1] if versions and (os.getuid() or _has_user()) else None
-
-
-@contextmanager
-def cluster(binaries: Path) -> Iterator["Cluster"]:
-    """A running, empty cluster with C collation. Raises CalledProcessError, TimeoutError."""
-    folder = Path(tempfile.mkdtemp(prefix="edgestead-pg-"))  # short: a socket's path has 107 bytes
-    account = {"user": USER, "group": USER} if os.getuid() == 0 else {}
-    if account:
-        shutil.chown(folder, USER, USER)
-    made = Cluster(binaries, folder, account)
-    try:
-        made.start()
-        yield made
-    finally:
-        made.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+__all__ = ["Cluster", "Pair", "Postgres", "cluster", "find_binaries", "pair", "postgres", "postgres_binaries"]
+CLUSTER_ID = "test-cluster"
+TEMPLATE = "edge_template"
 
 
-class Cluster:
-    def __init__(self, binaries: Path, folder: Path, account: dict[str, str]) -> None:
-        self._binaries = binaries
-        self._folder = folder
-        self._account = account
-        self._server: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        data = str(self._folder / "data")
-        self._run("initdb", "-D", data, "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
-        settings = ["-c", "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=16MB"]
-        self._server = subprocess.Popen(
-            [self._binaries / "postgres", "-D", data, "-k", self._folder, *settings],
-            cwd=self._folder,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            **self._account,  # type: ignore[call-overload]
-        )
-        deadline = time.monotonic() + START_SECONDS_MAX
-        while self._psql("SELECT 1;").returncode:
-            if self._server.poll() is not None or time.monotonic() > deadline:
-                raise TimeoutError("PostgreSQL did not start")
-            time.sleep(0.05)
-
-    def stop(self) -> None:
-        if self._server is not None:
-            self._server.terminate()
-            self._server.wait(START_SECONDS_MAX)
+class Cluster(OwnPostgres):
+    """One that also runs scripts and sorts their errors."""
 
     def errors(self, statements: Sequence[str]) -> list[str]:
         """Run each statement, all in one session; one entry each: its error, or an empty text."""
         script = "".join(f"\\warn @@{number}\n{text};\n" for number, text in enumerate(statements))
-        output = self._psql(script).stderr.decode()
+        output = self.psql(script).stderr.decode()
         parts = re.split(r"@@\d+\n", output)[1:]
         return [part.strip() for part in parts]
 
-    def _psql(self, script: str) -> subprocess.CompletedProcess[bytes]:
-        return self._run("psql", "-X", "-q", "-h", str(self._folder), "-U", USER, input_=script, check=False)
 
-    def _run(
-        self, program: str, *arguments: str, input_: str = "", check: bool = True
-    ) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(  # type: ignore[call-overload, no-any-return]
-            [self._binaries / program, *arguments],
-            cwd=self._folder,
-            input=input_.encode(),
-            capture_output=True,
-            check=check,
-            **self._account,
-        )
-
-
-def _has_user() -> bool:
+@contextmanager
+def own_folder() -> Iterator[Path]:
+    """For servers: any user may look into it."""
+    folder = Path(tempfile.mkdtemp(prefix="edgestead-pg-"))  # short: a socket's path has 107 bytes
+    folder.chmod(0o755)  # what is in it has owners of its own
     try:
-        pwd.getpwnam(USER)
-    except KeyError:
-        return False
-    return True
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def cluster(binaries: Path) -> Iterator[Cluster]:
+    """A running, empty cluster with C collation. Raises CalledProcessError, TimeoutError."""
+    with own_folder() as folder:
+        made = Cluster(binaries, folder / "a", synced=False)
+        try:
+            made.create()
+            made.start()
+            yield made
+        finally:
+            made.stop()
+
+
+class Postgres:
+    """The server of a worker."""
+
+    def __init__(self, server: OwnPostgres) -> None:
+        self.server = server
+        self._numbers = count(1)
+        self._shared: Link | None = None
+        server.psql(f"CREATE DATABASE {TEMPLATE};", check=True)
+        with closing(Link(server.dsn(TEMPLATE))) as link:
+            schema.create(link, CLUSTER_ID)
+
+    def emptied(self) -> str:
+        """The DSN of one database with the schema, whose rows each call deletes; quicker than another.
+
+        What an earlier test has opened there must be closed.
+        """
+        if self._shared is None:
+            self._shared = Link(self.database())
+            tables = self._shared.rows(
+                "SELECT table_name::text FROM information_schema.tables WHERE table_schema = 'public' "
+                "AND table_name NOT IN ('cluster', 'slots')"
+            )
+            self._emptying = "".join(f"DELETE FROM {name};" for (name,) in tables)
+            self._emptying += f"DELETE FROM slots WHERE slot >= {SLOTS};"  # of regions
+            self._emptying += "UPDATE slots SET incarnation = NULL WHERE incarnation IS NOT NULL;"
+            self._emptying += "UPDATE slots SET wanted = NULL WHERE wanted IS NOT NULL;"
+        self._shared.script(self._emptying)
+        return self._shared.dsn
+
+    def close(self) -> None:
+        if self._shared is not None:
+            self._shared.close()
+
+    def database(self) -> str:
+        """The DSN of a new database with the schema, and a cluster of which nothing runs."""
+        return self._create(TEMPLATE)
+
+    def empty(self) -> str:
+        """The DSN of a new database without anything."""
+        return self._create("template0")
+
+    def _create(self, template: str) -> str:
+        name = f"test_{next(self._numbers)}"
+        self.server.psql(f"CREATE DATABASE {name} TEMPLATE {template};", check=True)
+        return self.server.dsn(name)
+
+
+class Pair:
+    """A primary and its synchronous standby. Paths: `primary` and `standby` change places by `fail_over`."""
+
+    def __init__(self, primary: OwnPostgres, standby: OwnPostgres) -> None:
+        self.primary, self.standby = primary, standby
+
+    def dsn(self, database: str) -> str:
+        """Names both; they stay the same after a failover."""
+        return dsn_of(sorted((self.primary, self.standby), key=lambda one: one.name), database)
+
+    def database(self, name: str = "edge") -> str:
+        """The DSN of a new database with the schema."""
+        self.primary.psql(f"CREATE DATABASE {name};", check=True)
+        with closing(Link(self.dsn(name))) as link:
+            schema.create(link, CLUSTER_ID)
+        return self.dsn(name)
+
+    def promote(self) -> None:
+        """Make the standby the primary, which then commits alone. The former primary has to have ended."""
+        self.primary, self.standby = self.standby, self.primary
+        self.primary.promote()
+        self.primary.require_standby(False)
+
+    def rejoin(self) -> None:
+        """The former primary follows, and commits wait for it."""
+        self.standby.follow(self.primary)
+        self.standby.start()
+        self.primary.require_standby(True)
+
+
+@contextmanager
+def pair(binaries: Path, **options: Any) -> Iterator[Pair]:
+    """A running primary with a synchronous standby. Raises CalledProcessError, TimeoutError."""
+    with own_folder() as folder:
+        one, other = (
+            OwnPostgres(binaries, folder / name, name=name, synced=False, **options) for name in "ab"
+        )
+        try:
+            one.create()
+            one.start()
+            other.follow(one)
+            other.start()
+            one.require_standby(True)
+            yield Pair(one, other)
+        finally:
+            for server in (one, other):
+                server.resume()
+                server.kill()
+
+
+@pytest.fixture(scope="session")
+def postgres_binaries() -> Path:
+    found = find_binaries()
+    if found is None:
+        pytest.skip("THE CLUSTER IS NOT TESTED: PostgreSQL is not installed (apt install postgresql)")
+    return found
+
+
+@pytest.fixture(scope="session")
+def postgres(postgres_binaries: Path) -> Iterator[Postgres]:
+    with cluster(postgres_binaries) as server, closing(Postgres(server)) as made:
+        yield made
