@@ -1,0 +1,212 @@
+"""The control log as rows of PostgreSQL.
+
+Owns  the fenced append, reading, bases and their parts, and what is deleted.
+Not   what an entry holds (`sqlite.logged`).
+"""
+
+import hashlib
+import secrets
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+import psycopg
+
+from edgestead.model.refusals import Unavailable
+from edgestead.postgres.connection import Link, Misconfigured, Trouble
+from edgestead.postgres.connection import Unknown as LinkUnknown
+from edgestead.postgres.incarnations import IDLE_MS_MAX
+from edgestead.store.controllog import (
+    CHAIN_BYTES,
+    PART_BYTES,
+    READ_BYTES_MAX,
+    Base,
+    Entry,
+    Fenced,
+    Position,
+    Unknown,
+)
+
+APPEND_SECONDS: Final = 5.0  # until a write is answered with 503; the database may need longer for a failover
+READ_ROWS_MAX: Final = 4_096  # entries of one answer of the database
+
+APPEND = (
+    "WITH me AS (SELECT number FROM incarnations WHERE number = %b FOR KEY SHARE) "
+    "INSERT INTO control_log (sequence, incarnation, kind, feed_upto, chain, made_us, body) "
+    "SELECT %b::bigint, number, %b::smallint, %b::bigint, %b::bytea, %b::bigint, %b::bytea FROM me"
+)
+INSERT_PART = "INSERT INTO control_parts (sequence, part, body) VALUES (%b, %b, %b)"
+LIST_SIZES = (
+    "SELECT l.sequence, octet_length(l.body) + coalesce((SELECT sum(octet_length(p.body)) "
+    "FROM control_parts p WHERE p.sequence = l.sequence), 0)::bigint FROM control_log l "
+    "WHERE l.sequence > %b ORDER BY l.sequence LIMIT %b"
+)
+LIST_ENTRIES = (
+    "SELECT sequence, kind::int, feed_upto, chain, made_us, body FROM control_log "
+    "WHERE sequence > %b AND sequence <= %b ORDER BY sequence"
+)
+LIST_PARTS = "SELECT body FROM control_parts WHERE sequence = %b ORDER BY part"
+NEWEST_BASE = "SELECT sequence, chain, sha256, parts FROM control_bases ORDER BY sequence DESC LIMIT 1"
+SELECT_BASE = "SELECT 1 FROM control_bases WHERE sequence = %b"
+READ_BASE_PART = "SELECT body FROM base_parts WHERE sequence = %b AND part = %b"
+INSERT_BASE_PART = "INSERT INTO base_parts (sequence, part, body) VALUES (%b, %b, %b)"
+INSERT_BASE = "INSERT INTO control_bases (sequence, chain, parts, sha256) VALUES (%b, %b, %b, %b)"
+SINCE_BASE = (
+    "WITH base AS (SELECT coalesce(max(sequence), 0) AS sequence FROM control_bases) "
+    "SELECT (coalesce(sum(octet_length(l.body)), 0) + coalesce((SELECT sum(octet_length(p.body)) "
+    "FROM control_parts p, base WHERE p.sequence > base.sequence), 0))::bigint, min(l.made_us) "
+    "FROM control_log l, base WHERE l.sequence > base.sequence"
+)
+KEPT_BASE = "SELECT sequence FROM control_bases ORDER BY sequence DESC OFFSET 1 LIMIT 1"
+TRIM = (
+    "DELETE FROM control_parts WHERE sequence <= %b",
+    "DELETE FROM control_log WHERE sequence <= %b",
+    "DELETE FROM base_parts WHERE sequence < %b",
+    "DELETE FROM control_bases WHERE sequence < %b",
+)
+
+
+class PostgresControlLog:
+    """A `ControlLog`. Appends have a connection of their own, everything else shares another one."""
+
+    def __init__(self, dsn: str, *, node: str = "", append_seconds: float = APPEND_SECONDS) -> None:
+        self._appending = Link(dsn, deadline_s=append_seconds, name=f"edgestead {node} log")
+        self._reading = Link(dsn, name=f"edgestead {node} reader")
+        self._lock = threading.Lock()  # of the connection that reads
+        self._append_lock = threading.Lock()
+
+    def get_ready(self) -> None:
+        """Connect for appends: who takes the office does not wait for it. Nothing when that cannot be."""
+        with self._append_lock, suppress(Trouble, Misconfigured):
+            self._appending.open()
+
+    def append(self, incarnation: int, entry: Entry) -> None:
+        with self._append_lock:
+            self._append(incarnation, entry)
+
+    def _append(self, incarnation: int, entry: Entry) -> None:
+        link = self._appending
+        inline = entry.body if len(entry.body) <= PART_BYTES else b""
+        row = (
+            incarnation,
+            entry.sequence,
+            int(entry.kind),
+            entry.feed_upto,
+            entry.chain,
+            entry.made_us,
+            inline,
+        )
+        try:
+            if inline:
+                appended = link.run(APPEND, row)
+            else:
+                with link.transaction(idle_ms_max=IDLE_MS_MAX):
+                    for part, start in enumerate(range(0, len(entry.body), PART_BYTES)):
+                        link.run(INSERT_PART, (entry.sequence, part, entry.body[start : start + PART_BYTES]))
+                    if (appended := link.run(APPEND, row)) != 1:
+                        raise Fenced(f"incarnation {incarnation} is gone")
+        except LinkUnknown as error:
+            raise Unknown() from error
+        except psycopg.errors.UniqueViolation as error:
+            raise Fenced(f"entry {entry.sequence} is there already") from error
+        except (Trouble, Misconfigured, psycopg.Error) as error:
+            raise Unavailable() from error
+        if appended != 1:
+            raise Fenced(f"incarnation {incarnation} is gone")
+
+    def read(self, after: int, bytes_max: int = READ_BYTES_MAX) -> list[Entry] | None:
+        with self._sorted() as link:
+            sizes = link.rows(LIST_SIZES, (after, READ_ROWS_MAX))
+            if not sizes:
+                newest = link.row(NEWEST_BASE)
+                return None if newest is not None and newest[0] > after else []
+            if sizes[0][0] != after + 1:
+                return None
+            upto = size = 0
+            for sequence, octets in sizes:
+                size += octets
+                if upto and size > bytes_max:
+                    break
+                upto = sequence
+            return self._entries(link, after, upto)
+
+    def entry(self, sequence: int) -> Entry | None:
+        with self._sorted() as link:
+            found = self._entries(link, sequence - 1, sequence)
+            return found[0] if found else None
+
+    def _entries(self, link: Link, after: int, upto: int) -> list[Entry]:
+        found = []
+        for sequence, kind, feed_upto, chain, made_us, body in link.rows(LIST_ENTRIES, (after, upto)):
+            whole = bytes(body) or b"".join(part for (part,) in link.rows(LIST_PARTS, (sequence,)))
+            found.append(Entry(sequence, kind, feed_upto, bytes(chain), made_us, whole))
+        return found
+
+    def newest_base(self) -> Base | None:
+        with self._sorted() as link:
+            found = link.row(NEWEST_BASE)
+        if found is None:
+            return None
+        sequence, chain, sha256, parts = found
+        return Base(Position(sequence, bytes(chain)), bytes(sha256), parts)
+
+    def read_base(self, base: Base) -> Iterator[bytes]:
+        for part in range(base.parts):
+            with self._sorted() as link:
+                found = link.row(READ_BASE_PART, (base.position.sequence, part))
+            if found is None:  # a newer one has taken its place
+                raise Unavailable()
+            yield bytes(found[0])
+
+    def put_base(self, position: Position, parts: Iterable[bytes]) -> None:
+        with self._sorted() as link:
+            put_base(link, position, parts)
+
+    def since_base(self) -> tuple[int, int | None]:
+        with self._sorted() as link:
+            ((octets, oldest_us),) = link.rows(SINCE_BASE)
+        return int(octets), oldest_us
+
+    def trim(self) -> None:
+        with self._sorted() as link:
+            if (kept := link.row(KEPT_BASE)) is not None:
+                for statement in TRIM:
+                    link.run(statement, kept)
+
+    def close(self) -> None:
+        self._appending.close()
+        with self._lock:
+            self._reading.close()
+
+    @contextmanager
+    def _sorted(self) -> Iterator[Link]:
+        """The connection that reads, its errors as those of a store."""
+        with self._lock:
+            try:
+                yield self._reading
+            except (Trouble, Misconfigured, psycopg.Error) as error:
+                raise Unavailable() from error
+
+
+def put_base(link: Link, position: Position, parts: Iterable[bytes]) -> None:
+    """Raises as `Link.rows`."""
+    digest = hashlib.sha256()
+    with link.transaction():
+        if link.row(SELECT_BASE, (position.sequence,)) is not None:
+            return
+        number = -1
+        for number, part in enumerate(parts):
+            digest.update(part)
+            link.run(INSERT_BASE_PART, (position.sequence, number, part))
+        link.run(INSERT_BASE, (position.sequence, position.chain, number + 1, digest.digest()))
+
+
+def begin(link: Link, parts: Iterable[bytes]) -> Position:
+    """The first base of a new cluster: the `parts` of an ordinary database (`sqlite.replica.copy_parts`).
+
+    Its chain is like no other cluster's. Raises as `Link.rows`.
+    """
+    position = Position(0, secrets.token_bytes(CHAIN_BYTES))
+    put_base(link, position, parts)
+    return position
