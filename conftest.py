@@ -6,4 +6,5 @@ pytest_plugins = [
     "tests.support.follower",
     "tests.support.lent",
     "tests.support.postgres",
+    "tests.support.s3",
 ]

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from edgestead.sqlite.control import SqliteControlStore
+from edgestead.sqlite.replica import ReplicaControlStore
 from edgestead.store.kv import BlobStore
 from edgestead.store.migrations import Migration
 from edgestead.testing.disks import SimulatedDisk
 from tests.store.contract import kv_stores, object_stores
 from tests.support.memory_control import Database, MemoryControlStore
+from tests.support.memory_log import MemoryControlLog, begin_log, lead, open_copy
 
 SCHEMA = "CREATE TABLE notes (id text PRIMARY KEY, body text NOT NULL);"
 NOTES = (Migration(1, "notes", SCHEMA),)
@@ -49,8 +51,32 @@ class MemoryStores:
             store.close()
 
 
-Stores = SqliteStores | MemoryStores
-FACTORIES: dict[str, Callable[[Path], Stores]] = {"sqlite": SqliteStores, "memory": MemoryStores}
+class ReplicaStores:
+    """Each opening is another node, which leads the one log."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._log = folder, MemoryControlLog()
+        begin_log(self._log, folder, NOTES)
+        self.opened: list[ReplicaControlStore] = []
+
+    def open(self, **limits: Any) -> ReplicaControlStore:
+        number = len(self.opened) + 1
+        store = open_copy(self._log, self._folder / f"copy-{number}.db", NOTES, **limits)
+        self.opened.append(store)
+        lead(store, self._log, number)
+        return store
+
+    def close(self) -> None:
+        for store in self.opened:
+            store.close()
+
+
+Stores = SqliteStores | MemoryStores | ReplicaStores
+FACTORIES: dict[str, Callable[[Path], Stores]] = {
+    "sqlite": SqliteStores,
+    "memory": MemoryStores,
+    "replica": ReplicaStores,
+}
 
 
 @pytest.fixture(params=FACTORIES)
@@ -65,21 +91,25 @@ def store(stores: Stores) -> SqliteControlStore | MemoryControlStore:
     return stores.open()
 
 
-@pytest.fixture(params=object_stores.FACTORIES)
+@pytest.fixture(params=[*object_stores.FACTORIES, *object_stores.ON_POSTGRES])
 def objects(request: pytest.FixtureRequest) -> Iterator[object_stores.Stores]:
     disk = SimulatedDisk()
     with disk.vfs(f"contract-{id(disk)}") as vfs:
-        made = object_stores.FACTORIES[request.param](disk, vfs)
+        made: object_stores.Stores
+        if request.param in object_stores.FACTORIES:
+            made = object_stores.FACTORIES[request.param](disk, vfs)
+        else:
+            dsn = request.getfixturevalue("postgres").emptied()
+            made = object_stores.ON_POSTGRES[request.param](disk, vfs, dsn)
         yield made
         made.close()
     disk.wipe()
 
 
-@pytest.fixture(params=kv_stores.FACTORIES)
-def kv_folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[kv_stores.KvStores]:
-    made = kv_stores.FACTORIES[request.param](tmp_path)
-    yield made
-    made.close()
+@pytest.fixture(params=kv_stores.NAMES)
+def kv_folder(request: pytest.FixtureRequest) -> Iterator[kv_stores.KvStores]:
+    with kv_stores.opened(request.param, request) as made:
+        yield made
 
 
 @pytest.fixture
