@@ -3,14 +3,14 @@
 import pytest
 
 from edgestead.store.objectlog import UNCHANGED
-from tests.store.contract.object_stores import keys, put, ref
+from tests.store.contract.object_stores import acquired, keys, put, ref
 
 FAR = 10**9
 
 
 def set_alarms(store, **times):
     """An object for each name, with its lease."""
-    leases = {name: store.log.acquire(ref(name)) for name in times}
+    leases = {name: acquired(store, ref(name)) for name in times}
     for name, time_us in times.items():
         put(store, leases[name], keys(a=b"1"), alarm=time_us)
     return leases

@@ -4,7 +4,7 @@ import pytest
 
 from edgestead.store.objectlog import CommitKind, Target, Unknown
 from edgestead.store.past import END_OF_SESSION
-from tests.store.contract.object_stores import asked, image_of, keys, pages, put, ref
+from tests.store.contract.object_stores import acquired, asked, image_of, keys, pages, put, ref
 
 EVER = 2**62
 
@@ -12,7 +12,7 @@ EVER = 2**62
 def written(objects, *commits):
     """A store, the lease of its one object, and the time of each commit."""
     store = objects.open()
-    lease = store.log.acquire(ref())
+    lease = acquired(store, ref())
     for commit in commits:
         put(store, lease, commit)
     found = moments(store)
@@ -129,7 +129,7 @@ def test_a_restored_object_is_what_it_was_in_a_session_of_its_own(objects):
     assert (newest.kind, newest.session, newest.position) == (CommitKind.RESTORED, 1, lease.head)
     assert [one.position for one in older] == [3, 2, 1], "the way there is no moment"
     objects.kill()
-    lease = objects.open().log.acquire(ref())
+    lease = acquired(objects.open(), ref())
     assert (lease.session, lease.tail, lease.alarm_us) == (1, {"a": b"1"}, None)
     assert image_of(objects, lease)[::4_096] == b"ab"
 
@@ -160,7 +160,7 @@ def test_a_pinned_position_says_so_and_is_pinned_once(objects):
 
 def test_nothing_is_wrong_with_what_is_kept(objects):
     store, _, _ = written(objects, keys(a=b"1"), pages(b"a"))
-    put(store, store.log.acquire(ref("other")), keys(a=b"1"))
+    put(store, acquired(store, ref("other")), keys(a=b"1"))
 
     assert asked(store, lambda done: store.past.check([ref(), ref("other")], done)) == [[], []]
     assert asked(store, store.past.check_all) == []

@@ -1,0 +1,1 @@
+"""The stateful objects' log in a cluster's database: fenced commits, bases, the past, alarms."""
