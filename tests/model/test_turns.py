@@ -14,10 +14,14 @@ WORK_SECONDS, TURN_SECONDS = 1 / 4096, 2 / 4096  # of the invented clock, which 
 class World:
     """Rounds of a loop, and a clock that only work moves. `done` is who worked, in order."""
 
-    def __init__(self, follows_seconds=0.0):
+    def __init__(self, turn_seconds=TURN_SECONDS, follows_seconds=0.0):
         self.now, self.began, self.soon, self.done = 100.0, 100.0, [], []
         self.turns = Turns(
-            self.soon.append, lambda: self.began, lambda: self.now, follows_seconds=follows_seconds
+            self.soon.append,
+            lambda: self.began,
+            lambda: self.now,
+            turn_seconds=turn_seconds,
+            follows_seconds=follows_seconds,
         )
 
     def round(self):
@@ -46,8 +50,7 @@ class World:
 
 
 @pytest.fixture
-def world(monkeypatch):
-    monkeypatch.setattr(module, "TURN_SECONDS", TURN_SECONDS)
+def world():
     return World()
 
 
@@ -90,8 +93,15 @@ def test_a_round_is_worked_for_one_turn(world):
     assert world.run() == 4
 
 
-def test_what_follows_from_a_work_counts_for_the_turn_and_for_the_address(monkeypatch):
-    monkeypatch.setattr(module, "TURN_SECONDS", TURN_SECONDS)
+def test_where_answers_take_many_rounds_each_is_as_short_as_one_work():
+    world = World(turn_seconds=module.ONE_A_ROUND)
+    for number in range(10):
+        world.wait(f"192.0.2.{number}")
+
+    assert world.run() == len(world.done) == 10
+
+
+def test_what_follows_from_a_work_counts_for_the_turn_and_for_the_address():
     world = World(follows_seconds=WORK_SECONDS)
     for number in range(10):
         world.wait(f"192.0.2.{number}")

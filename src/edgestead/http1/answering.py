@@ -17,6 +17,12 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
 Refuse = Callable[[int, str, str], Response]
 """Words a refusal: (status, reason, the client's address). Its body is bytes."""
+
+
+def _nobody() -> None:
+    """There is nobody to wake any more."""
+
+
 _SERVING, _SENDING, _WRITE = State.SERVING, State.SENDING, Action.WRITE
 
 
@@ -46,6 +52,10 @@ class Answering(Connection[Request]):
         self._keeps_alive = False  # after the answer that is sent
         self._left: int | None = None  # of a streamed answer whose length is known
         self._chunks = False  # one whose length is not
+
+    def lost(self) -> None:
+        super().lost()
+        self._wake = _nobody  # who drove this: each would keep the other until garbage is collected
 
     # requests
 

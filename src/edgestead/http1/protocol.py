@@ -80,7 +80,7 @@ class Protocol(Driver[Request]):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._server.leave(self)
-        self._transport = self._next = None
+        self._transport = self._next = self._subject = None  # which is itself, where it has no address
         self._connection.lost()
         self.resume_writing()
 
@@ -167,6 +167,11 @@ class Protocol(Driver[Request]):
             self._transport.write(self._connection.portion(portion))
             if self._drained is not None:
                 await self._drained
+
+    def cancel(self) -> None:
+        """The time to drain is over."""
+        if self.task is not None:
+            self.task.cancel()
 
     # time
 

@@ -42,6 +42,8 @@ LATE_SECONDS: Final = 0.002
 """Of a round, before what else comes up in it waits for its turn."""
 TURN_SECONDS: Final = 0.0005
 """Of a round for what waits. A work that was begun is ended: each room cuts its own into portions."""
+ONE_A_ROUND: Final = 0.0
+"""The same where an answer takes many rounds: each is as short as one work and what is on its way."""
 FOLLOWS_SECONDS: Final = 0.00005
 """What a request costs later, about: as much as itself. So a turn begins ten of them at most."""
 LOOK_OCTETS: Final = 4_096
@@ -82,6 +84,7 @@ class Turns:
         "_reached_seconds",
         "_round_began",
         "_served",
+        "_turn_seconds",
         "_unseen_octets",
         "_waiting",
     )
@@ -92,10 +95,11 @@ class Turns:
         round_began: Callable[[], float],
         clock: Callable[[], float] = monotonic,
         *,
+        turn_seconds: float = TURN_SECONDS,
         follows_seconds: float = FOLLOWS_SECONDS,
     ) -> None:
         self._call_soon, self._round_began, self._clock = call_soon, round_began, clock
-        self._follows_seconds = follows_seconds
+        self._turn_seconds, self._follows_seconds = turn_seconds, follows_seconds
         self._is_in_turns = False
         self._accounts: dict[object, _Account] = {}
         self._waiting: list[_Account] = []  # a heap of those that wait, but for the one that is served
@@ -136,11 +140,13 @@ class Turns:
 
     def _turn(self) -> None:
         now = self._clock()
-        end = now + TURN_SECONDS
+        end = now + self._turn_seconds
         try:
-            while self._waiting and now < end:
+            while self._waiting:
                 now = self._serve(heappop(self._waiting), now)
                 end -= self._follows_seconds
+                if now >= end:
+                    break
         finally:  # an error of one is no reason for others to wait for ever
             if self._waiting:
                 self._call_soon(self._turn)
