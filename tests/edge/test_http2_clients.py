@@ -1,10 +1,11 @@
-"""HTTP/2 with programs that people use: curl, nghttp, Chromium."""
+"""HTTP/2 with programs that people use: curl, nghttp, Go's own client, Chromium."""
 
 import os
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -13,12 +14,13 @@ from tests.edge.chromium import browsing
 from tests.edge.chromium import needed as chromium_needed
 from tests.edge.tls import tls_site
 
-SECONDS_MAX = 60
+SECONDS_MAX = 180
 CONTENT = os.urandom(2_000_000)
 curl_needed = pytest.mark.skipif(not shutil.which("curl"), reason="NOT TESTED: curl is not installed")
 nghttp_needed = pytest.mark.skipif(
     not shutil.which("nghttp"), reason="NOT TESTED: nghttp (nghttp2-client) is not installed"
 )
+go_needed = pytest.mark.skipif(not shutil.which("go"), reason="NOT TESTED: go (golang-go) is not installed")
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +117,23 @@ def test_nghttp_gets_many_pages_on_one_connection(site):
     lines = [line for line in done.stdout.decode().splitlines() if line.endswith("/large")]
     assert len(lines) == 20
     assert all(" 200 " in line for line in lines)
+
+
+@go_needed
+def test_go_gets_many_pages_at_once_and_sends_a_body_of_any_length(site, folder, tmp_path):
+    host, _ = site.origin(answer)
+    program = Path(__file__).with_name("go_client.go")
+    done = subprocess.run(
+        ["go", "run", str(program), site.server.ready["https"], str(folder / "ca.pem"), host],
+        env=os.environ | {"GOCACHE": str(tmp_path), "GO111MODULE": "off", "CGO_ENABLED": "0"},
+        capture_output=True,
+        timeout=3 * SECONDS_MAX,
+        check=True,
+        text=True,
+    )
+    *pages, sent = done.stdout.splitlines()
+    assert pages == [f"HTTP/2.0 200 {len(CONTENT)} <nil>"] * 50
+    assert sent == f"HTTP/2.0 200 {len('1000000')} <nil>"
 
 
 @chromium_needed

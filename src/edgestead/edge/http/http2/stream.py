@@ -11,7 +11,6 @@ from secrets import token_bytes
 from typing import TYPE_CHECKING
 
 import msgspec
-from hpack import NeverIndexedHeaderTuple
 
 from edgestead.edge import limits
 from edgestead.edge.exchanges import answers
@@ -25,9 +24,9 @@ if TYPE_CHECKING:
 
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455 §1.3
 _OF_HANDSHAKE = answers.KEPT_FROM_CLIENTS | {b"sec-websocket-accept", b"content-length"}
-# Secrets, which a guess must not find in the table of the compression (RFC 7541 §7.1.3), and what is another
-# value in each answer: with these in it every header costs a search of all that was said.
-_NOT_INDEXED = frozenset({b"set-cookie", b"content-length", b"etag", b"location"})
+# Of answers: secrets, which a guess must not find in the table of the compression (RFC 7541 §7.1.3), and what
+# is another value in each of them, which would drop the others. So is the ray.
+KEPT_OUT = frozenset({b"set-cookie", b"content-length", b"etag", b"location"})
 CONTINUE: Headers = [(b":status", b"100")]
 
 
@@ -67,6 +66,7 @@ class Stream(msgspec.Struct, eq=False):
     early: list[bytes] = msgspec.field(default_factory=list)  # for a WebSocket that is not one yet
     unread: int = 0
     deadline: float = 0.0
+    trailers_said: Headers = []
     has_answer: bool = False
     is_whole: bool = False
     is_full: bool = False
@@ -97,9 +97,8 @@ class Stream(msgspec.Struct, eq=False):
         self._say_head(status, headers)
 
     def _say_head(self, status: int, headers: Headers, *added: tuple[bytes, bytes]) -> None:
-        ray = NeverIndexedHeaderTuple(self.connection.edge.names.ray, self.ray)
-        said = [NeverIndexedHeaderTuple(*one) if one[0] in _NOT_INDEXED else one for one in _plain(headers)]
-        self.head_said = [(b":status", b"%d" % status), *said, *added, ray]
+        ray = (self.connection.edge.names.ray, self.ray)
+        self.head_said = [(b":status", b"%d" % status), *_plain(headers), *added, ray]
         self.has_answer = True
 
     def _is_accepted(self, headers: Headers) -> bool:
@@ -111,6 +110,9 @@ class Stream(msgspec.Struct, eq=False):
         if piece:
             self.held.append(piece)
             self.held_bytes += len(piece)
+
+    def trailers(self, headers: Headers) -> None:
+        self.trailers_said = headers
 
     def flush(self) -> bool:
         if self.head_said is None and not self.held:
