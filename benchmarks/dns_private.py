@@ -42,7 +42,7 @@ from edgestead.dns.counters import NoCounters
 from edgestead.dns.table import Table
 from edgestead.dns.tcp import Private, serve_tcp
 from edgestead.edge.http.certificates import Certificates, Terms
-from edgestead.testing.places import private_place
+from edgestead.server.places import private_place
 from tests.dns import stock
 from tests.dns.peers import PEERS
 from tests.dns.random_zones import wire
@@ -84,7 +84,7 @@ def serve(folder, fd):
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
         tcp = socket.create_server(("127.0.0.1", 0))
         private = Private(
-            lambda host, protocol: certificates.context(host, Terms(protocols=(protocol,))),
+            lambda host, protocols: certificates.context(host, Terms(protocols=tuple(protocols))),
             socket.socket(fileno=fd),
         )
         await serve_tcp(tcp, table, NoCounters(), stop, private=private)

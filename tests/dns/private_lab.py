@@ -6,6 +6,10 @@ import socket
 import ssl
 from datetime import UTC, datetime
 
+from h2 import events
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+
 from edgestead.cli.server.authority import Authority
 from edgestead.dns.tcp import Private, TcpLimits, TransferPolicy, serve_tcp
 from edgestead.edge.http.certificates import Certificates, Terms
@@ -48,8 +52,8 @@ class Lab:
         self.certificates = Certificates(folder.path)
         self.clients = []
 
-    def context(self, host, protocol):
-        return self.certificates.context(host, Terms(protocols=(protocol,)))
+    def context(self, host, protocols):
+        return self.certificates.context(host, Terms(protocols=tuple(protocols)))
 
     async def __aenter__(self):
         tcp, tls, https = (socket.create_server(("127.0.0.1", 0)) for _ in range(3))
@@ -86,6 +90,12 @@ class Lab:
         self.clients.append(client)
         return client
 
+    async def ask_http2(self, *requests):
+        """Each is (method, target, headers, body); (status, headers, body) of each, all on one connection."""
+        client = await self.client(self.https, context=self.folder.client("h2"))
+        assert client.writer.get_extra_info("ssl_object").selected_alpn_protocol() == "h2"
+        return await Http2(client).ask(requests)
+
     async def ask_https(self, method, target, *headers, body=b"", client=None):
         client = client or await self.client(self.https, context=self.folder.client("http/1.1"))
         lines = [f"{method} {target} HTTP/1.1", "Host: dns.example.test", *headers]
@@ -119,6 +129,42 @@ class Client:
         headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
         octets = 0 if method == "HEAD" else int(headers.get("content-length", 0))
         return int(head[0].split()[1]), headers, await self.reader.readexactly(octets)
+
+
+class Http2:
+    """`h2`'s side of a connection; what it is sent it takes."""
+
+    def __init__(self, client):
+        self.client = client
+        self.h2 = H2Connection(H2Configuration(header_encoding="utf-8"))
+        self.h2.initiate_connection()
+
+    async def ask(self, requests):
+        numbers = []
+        for method, target, headers, body in requests:
+            numbers.append(self.h2.get_next_available_stream_id())
+            said = {":method": method, ":scheme": "https", ":authority": DEFAULT, ":path": target, **headers}
+            self.h2.send_headers(numbers[-1], list(said.items()), end_stream=not body)
+            if body:
+                self.h2.send_data(numbers[-1], body, end_stream=True)
+        heads, bodies, left = {}, dict.fromkeys(numbers, b""), set(numbers)
+        while left:
+            self.client.writer.write(self.h2.data_to_send())
+            data = await self.client.reader.read(65_536)
+            assert data, "the connection ended"
+            for event in self.h2.receive_data(data):
+                match event:
+                    case events.ResponseReceived():
+                        heads[event.stream_id] = dict(event.headers)
+                    case events.DataReceived():
+                        bodies[event.stream_id] += event.data
+                        self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+                    case events.StreamEnded():
+                        left.discard(event.stream_id)
+                    case events.StreamReset():
+                        heads[event.stream_id] = {":status": f"-{event.error_code}"}
+                        left.discard(event.stream_id)
+        return [(int(heads[n][":status"]), heads[n], bodies[n]) for n in numbers]
 
 
 def in_target(query):

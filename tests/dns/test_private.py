@@ -311,6 +311,46 @@ def test_requests_share_a_connection_and_bodies_may_come_late(run, table, folder
     run(main())
 
 
+POSTED = {"content-type": "application/dns-message"}
+
+
+def test_http_2_is_spoken_where_the_client_does(run, table, folder):
+    large = query("big.example.test.", "TXT", 9)
+
+    async def main():
+        async with Lab(folder, table) as lab:
+            got, posted, head, *many = await lab.ask_http2(
+                ("GET", in_target(query()), {}, b""),
+                ("POST", "/dns-query", POSTED, query(number=7)),
+                ("HEAD", in_target(query()), {}, b""),
+                *(("POST", "/dns-query", POSTED, large) for _ in range(20)),  # more than a window
+            )
+            assert (got[0], read(got[2]), got[1]["cache-control"]) == (200, WWW, "max-age=300")
+            assert got[1]["content-type"] == "application/dns-message"
+            assert (posted[0], read(posted[2]), posted[2][:2]) == (200, WWW, b"\0\7")
+            assert (head[0], head[2]) == (200, b"")
+            assert {(one[0], len(one[2])) for one in many} == {(200, int(many[0][1]["content-length"]))}
+            assert len(many[0][2]) > 60_000
+        assert lab.counts[Slot.QUERIES_HTTPS] == lab.counts[Slot.QUERIES] == 23
+
+    run(main())
+
+
+def test_what_is_no_query_is_refused_in_http_2_as_in_http_1(table, folder):
+    async def main():
+        async with Lab(folder, table) as lab:
+            asked = []
+            for method, target, lines, body, _ in NO_REQUESTS:
+                headers = dict(line.lower().split(": ") for line in lines)
+                asked.append((method, target, headers, body))
+            answers = await lab.ask_http2(*asked)
+            assert [answer[0] for answer in answers] == [expected for *_, expected in NO_REQUESTS]
+            assert all(answer[2].endswith(b".\n") for answer in answers)
+
+    with asyncio.Runner() as runner:
+        runner.run(asyncio.wait_for(main(), 60))
+
+
 KIND = "Content-Type: application/dns-message"
 NO_REQUESTS = [
     ("GET", "/", (), b"", 404),
@@ -379,13 +419,28 @@ def test_padding_is_answered_within_https(run, table, folder):
     run(main())
 
 
+@pytest.mark.skipif(not shutil.which("dig"), reason="BIND's dig is not installed")
+@pytest.mark.parametrize("how", ["+https", "+https-get"])
+def test_dig_asks_over_https_and_checks_the_certificate(run, table, folder, how):
+    async def main():
+        async with Lab(folder, table) as lab:
+            trust = [f"+tls-ca={folder.ca}", f"+tls-hostname={DEFAULT}"]
+            place = ["@127.0.0.1", "-p", lab.https]
+            assert await dig(*place, how, "+short", *trust, "www.example.test") == "192.0.2.80\n"
+            assert "status: NXDOMAIN" in await dig(*place, how, *trust, "no.example.test")
+
+    run(main())
+
+
 @pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
-def test_curl_asks(run, table, folder):
+@pytest.mark.parametrize("version", ["--http1.1", "--http2"])
+def test_curl_asks(run, table, folder, version):
     async def main():
         async with Lab(folder, table) as lab:
             at = f"https://{OTHER}:{lab.https}{in_target(query())}"
             process = await asyncio.create_subprocess_exec(
-                *("curl", "-sS", "--cacert", folder.ca, "--resolve", f"{OTHER}:{lab.https}:127.0.0.1", at),
+                *("curl", "-sS", version, "--cacert", folder.ca),
+                *("--resolve", f"{OTHER}:{lab.https}:127.0.0.1", at),
                 stdout=-1,
             )
             out, _ = await process.communicate()

@@ -12,8 +12,8 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, cast
 
 from edgestead.dns.counters import Slot, Tally
 from edgestead.model.budgets import table
@@ -29,11 +29,28 @@ SHUTDOWN_SECONDS_MAX: Final = 2.0
 ACCEPTS_AT_ONCE: Final = 16
 PAUSE_SECONDS: Final = 0.5  # when there are no descriptors left
 DOT: Final = "dot"  # RFC 7858 §3.2, in IANA's registry of ALPN
+HTTP_2: Final = "h2"
 HTTP: Final = "http/1.1"
 
-Contexts = Callable[[str, str], ssl.SSLContext | None]
-"""What a client is served with who asks for a host ("": none), to speak the protocol of that ALPN; None when
-there is no certificate at all."""
+Contexts = Callable[[str, Sequence[str]], ssl.SSLContext | None]
+"""What a client is served with who asks for a host ("": none), to speak one of the protocols, as ALPN names
+them, the preferred one first; None when there is no certificate at all."""
+Makers = Mapping[str, Callable[[], asyncio.Protocol]]
+"""What is spoken, by its name in ALPN; the last one also where nothing was agreed on."""
+
+
+class _Agreed(asyncio.Protocol):
+    """A connection until its handshake has said what is spoken on it."""
+
+    def __init__(self, makers: Makers) -> None:
+        self._makers = makers
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        agreed = transport.get_extra_info("ssl_object").selected_alpn_protocol()
+        make = self._makers.get(agreed) or tuple(self._makers.values())[-1]
+        protocol = make()
+        cast(asyncio.Transport, transport).set_protocol(protocol)
+        protocol.connection_made(transport)
 
 
 class Arrivals:
@@ -48,11 +65,11 @@ class Arrivals:
         self._greeting: set[asyncio.Task[None]] = set()
         self._has_told = False
 
-    def listen(self, sock: socket.socket, protocol: str, make: Callable[[], asyncio.Protocol]) -> None:
-        """`make` is called for each client when its handshake is done."""
+    def listen(self, sock: socket.socket, makers: Makers) -> None:
+        """One of `makers` is called for each client when its handshake is done."""
         sock.setblocking(False)
         self._listening.append(sock)
-        self._loop.add_reader(sock, self._accept, sock, self._base(protocol), make)
+        self._loop.add_reader(sock, self._accept, sock, self._base(tuple(makers)), makers)
 
     def close(self) -> None:
         """Accept nothing more; who is within a handshake is dropped."""
@@ -63,7 +80,7 @@ class Arrivals:
         for task in tuple(self._greeting):
             task.cancel()
 
-    def _base(self, protocol: str) -> ssl.SSLContext:
+    def _base(self, protocols: Sequence[str]) -> ssl.SSLContext:
         """What every handshake begins with: it has no certificate, and looks for one when it knows the name.
 
         It is also what sessions are resumed by, so these outlive a change of certificates.
@@ -71,10 +88,10 @@ class Arrivals:
         base = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         base.minimum_version = ssl.TLSVersion.TLSv1_2  # RFC 8310 §9, RFC 8996
         base.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
-        base.set_alpn_protocols([protocol])
+        base.set_alpn_protocols(list(protocols))
 
         def choose(session: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> int | None:
-            found = self._contexts((name or "").lower().removesuffix("."), protocol)
+            found = self._contexts((name or "").lower().removesuffix("."), protocols)
             if found is None:
                 self._tell()
                 return ssl.ALERT_DESCRIPTION_UNRECOGNIZED_NAME
@@ -89,9 +106,7 @@ class Arrivals:
             self._has_told = True
             log.error("DNS over TLS has no certificate to show: tls-dir needs one, `default` for any name")
 
-    def _accept(
-        self, sock: socket.socket, base: ssl.SSLContext, make: Callable[[], asyncio.Protocol]
-    ) -> None:
+    def _accept(self, sock: socket.socket, base: ssl.SSLContext, makers: Makers) -> None:
         for _ in range(ACCEPTS_AT_ONCE):
             try:
                 accepted, peer = sock.accept()
@@ -100,34 +115,32 @@ class Arrivals:
             except OSError as error:  # no descriptors left: nobody is served better by trying at once
                 log.error("no connection can be accepted: %s", error)
                 self._loop.remove_reader(sock)
-                self._loop.call_later(PAUSE_SECONDS, self._accept_again, sock, base, make)
+                self._loop.call_later(PAUSE_SECONDS, self._accept_again, sock, base, makers)
                 return
             network = network_of(str(peer[0]).partition("%")[0])
             if self._arriving.draw(network, 1) is not None:
                 accepted.close()
                 continue
             accepted.setblocking(False)
-            task = self._loop.create_task(self._greet(accepted, network, base, make))
+            task = self._loop.create_task(self._greet(accepted, network, base, makers))
             self._greeting.add(task)
             task.add_done_callback(self._greeting.discard)
 
-    def _accept_again(
-        self, sock: socket.socket, base: ssl.SSLContext, make: Callable[[], asyncio.Protocol]
-    ) -> None:
+    def _accept_again(self, sock: socket.socket, base: ssl.SSLContext, makers: Makers) -> None:
         if sock in self._listening:
-            self._loop.add_reader(sock, self._accept, sock, base, make)
+            self._loop.add_reader(sock, self._accept, sock, base, makers)
 
     async def _greet(
         self,
         accepted: socket.socket,
         network: str,
         base: ssl.SSLContext,
-        make: Callable[[], asyncio.Protocol],
+        makers: Makers,
     ) -> None:
         outcome = Slot.HANDSHAKES_FAILED
         try:
             await self._loop.connect_accepted_socket(
-                make,
+                lambda: _Agreed(makers),
                 accepted,
                 ssl=base,
                 ssl_handshake_timeout=HANDSHAKE_SECONDS_MAX,

@@ -1,7 +1,7 @@
 """DNS over HTTPS (RFC 8484): a query as a request, its reply as the answer.
 
 Owns  the path, what makes a request none, how long an answer may be kept.
-Not   HTTP/1.1 (`http1`), TLS (`arrivals`), what is answered (`answer`).
+Not   HTTP (`http1`, `http2`), TLS (`arrivals`), what is answered (`answer`).
 
 What is wrong with a request is said in HTTP; what is wrong with a query that could be read, in DNS, with
 status 200 (§4.2.1). A transfer is refused: it has no place in one message.

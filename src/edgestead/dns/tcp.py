@@ -26,7 +26,7 @@ import msgspec
 
 from edgestead.dns import update
 from edgestead.dns.answer import Responder
-from edgestead.dns.arrivals import DOT, HTTP, Arrivals, Contexts
+from edgestead.dns.arrivals import DOT, HTTP, HTTP_2, Arrivals, Contexts
 from edgestead.dns.counters import Counters, Slot, Tally
 from edgestead.dns.edns import TCP_OCTETS
 from edgestead.dns.https import Https, refuse
@@ -40,6 +40,7 @@ from edgestead.dns.update import Forward, Updates
 from edgestead.dns.watch import Watch
 from edgestead.http1.connections import Connections
 from edgestead.http1.server import Server
+from edgestead.http2.answering import Answering
 from edgestead.model.budgets import table
 from edgestead.model.budgets.ledger import Holding, Ledger, Levels
 from edgestead.model.budgets.networks import network_of
@@ -167,9 +168,10 @@ class _Doors:
         doors = cls(house, private)
         await doors._http.open(())
         if private.tls is not None:
-            doors._arrivals.listen(private.tls, DOT, lambda: _Connection(house, encrypted=True))
+            doors._arrivals.listen(private.tls, {DOT: lambda: _Connection(house, encrypted=True)})
         if private.https is not None:
-            doors._arrivals.listen(private.https, HTTP, doors._http.connection)
+            both = {HTTP_2: lambda: Answering(doors._http), HTTP: doors._http.connection}
+            doors._arrivals.listen(private.https, both)
         return doors
 
     def close(self) -> None:

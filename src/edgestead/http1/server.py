@@ -10,6 +10,7 @@ import socket
 import time
 from collections.abc import Callable, Iterable
 from email.utils import formatdate
+from typing import Protocol as Interface
 
 from edgestead.http1 import limits
 from edgestead.http1.answering import Refuse
@@ -22,8 +23,17 @@ BACKLOG = 1_024
 CANCELLED_SECONDS_MAX = 1.0  # that requests have for their last words when the time to drain is over
 
 
+class Served(Interface):
+    """A connection of whatever version of HTTP, which ends in the server's order."""
+
+    def sweep(self, now: float) -> None: ...
+    def finish(self) -> None: ...
+    def cancel(self) -> None: ...
+    def abort(self) -> None: ...
+
+
 class Server:
-    """Serves HTTP/1.1 on sockets that are already bound. Made on the running loop.
+    """Serves HTTP/1.1 on sockets that are bound, and knows connections of HTTP/2. Made on the running loop.
 
     `refuse` words what is refused before `handler` is asked. `connections` None are as many as come.
     `stalled` is told of clients that do not take their answers. `processor` has the turns of the
@@ -49,7 +59,7 @@ class Server:
         self.processor = processor or Turns(self.loop.call_soon, self.loop.time)
         self.soon = self.loop.time() + limits.SWEEP_SECONDS
         self._connections = connections
-        self._open: dict[Protocol, Account | Refused | None] = {}
+        self._open: dict[Served, Account | Refused | None] = {}
         self._refused = 0  # of them, that were turned away and wait for their answer
         self._servers: list[asyncio.Server] = []
         self._sweep: asyncio.TimerHandle | None = None
@@ -79,7 +89,7 @@ class Server:
 
     # what protocols ask
 
-    def enter(self, protocol: Protocol, client: str) -> tuple[Account | None, Refused | None]:
+    def enter(self, protocol: Served, client: str) -> tuple[Account | None, Refused | None]:
         """Take one more connection with its account, or say why not."""
         entered = None if self._connections is None else self._connections.enter(client)
         self._open[protocol] = entered
@@ -93,7 +103,7 @@ class Server:
             protocol.abort()
         return None, entered
 
-    def leave(self, protocol: Protocol) -> None:
+    def leave(self, protocol: Served) -> None:
         entered = self._open.pop(protocol)
         if self._emptied is not None and not self._open:
             self._emptied.set()
@@ -114,8 +124,7 @@ class Server:
             protocol.finish()
         if not await self._is_empty_within(drain_seconds):
             for protocol in tuple(self._open):
-                if protocol.task is not None:
-                    protocol.task.cancel()
+                protocol.cancel()
             await self._is_empty_within(CANCELLED_SECONDS_MAX)
         for protocol in tuple(self._open):
             protocol.abort()

@@ -36,13 +36,13 @@ class Shown:
         self._certificates, self._nameservers = Certificates(folder, take), tuple(nameservers)
         self._own: Certificates | None = None
 
-    def context(self, host: str, protocol: str) -> ssl.SSLContext | None:
-        terms = Terms(protocols=(protocol,))
+    def context(self, host: str, protocols: Sequence[str]) -> ssl.SSLContext | None:
+        terms = Terms(protocols=tuple(protocols))
         for name in (host, *self._nameservers):
             found = self._certificates.context(name, terms)
             if found is not None:
                 return found
-        if protocol != DOT:
+        if DOT not in protocols:
             return None
         if self._own is None:  # made for the first who asks: it takes a library that others do not need
             self._own = Certificates(None, lambda: [_self_signed()])

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import uvloop
 
-from edgestead.dns.journal import Journal
+from edgestead.dns.journal import Journal, serial_of
 from edgestead.dns.keyring import Keyring
 from edgestead.dns.notify import Notifier
 from edgestead.dns.own import own_names
@@ -79,9 +79,18 @@ class _Primary(TableConsumer):
         self._notifier.changed(list(self._served.view.zones))  # what changed meanwhile, nobody knows
 
     def apply(self, changes: Sequence[Change]) -> None:
+        told = _told_of(changes)
+        before = {apex: self._serial(apex) for apex in told}
         super().apply(changes)
         self.journal.take(changes)
-        self._notifier.changed(_told_of(changes))
+        of_peers = {one.scope for one in changes if one.kind == KIND_OUTGOING}
+        self._notifier.changed(
+            apex for apex, scope in told.items() if scope in of_peers or self._serial(apex) != before[apex]
+        )
+
+    def _serial(self, apex: bytes) -> int | None:
+        zone = self._served.transferable(apex)
+        return serial_of(zone.soa_rdata) if zone is not None and zone.complete else None
 
 
 _APEX = {
@@ -90,9 +99,9 @@ _APEX = {
 }
 
 
-def _told_of(changes: Sequence[Change]) -> set[bytes]:
-    """Zones that changed, and those whose peers did."""
-    return {_APEX[one.kind](one.doc) for one in changes if one.doc and one.kind in _APEX}
+def _told_of(changes: Sequence[Change]) -> dict[bytes, str]:
+    """Zones that may have changed, and those whose peers did, with their scopes."""
+    return {_APEX[one.kind](one.doc): one.scope for one in changes if one.doc and one.kind in _APEX}
 
 
 async def _serve(start: DnsStart) -> None:
@@ -102,7 +111,7 @@ async def _serve(start: DnsStart) -> None:
     page = process.page(start.counters_fd)
     table = Table(own_names(start.nameservers, start.nameserver_addresses))
     counters = PageCounters(page)
-    keyring = new_keyring(start.tsig_secret)
+    keyring = new_keyring(start)
     notifier = _notifier(start, table, counters, keyring)
     transfers = TransferPolicy(
         journal=Journal(),

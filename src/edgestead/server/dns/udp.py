@@ -62,7 +62,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     page = process.page(start.counters_fd)
     table = Table(own_names(start.nameservers, start.nameserver_addresses))
-    keyring = new_keyring(start.tsig_secret)
+    keyring = new_keyring(start)
     label = warm.load_table(table, start.warm_fd)
     position = warm.load_keys(keyring, start.warm_fd, warm.position_of(label))
     alone = Alone(label, start.run, start.control_life_fd, start.witness_fd)
