@@ -59,6 +59,11 @@ class Worker:
     def expected(self):
         return Expected(self.process.pid, os.pidfd_open(self.process.pid), self.group)
 
+    def stand_still(self):
+        """Returns when it does: on a busy machine threads go on until one of them has taken the signal."""
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
+
     def end(self):
         self.process.kill()
         self.process.wait()
@@ -154,7 +159,7 @@ def test_an_answered_write_is_applied(run, how, loop):
 def test_a_stopped_worker_is_killed_and_the_write_succeeds(run):
     async def test(house):
         stopped, other = await house.worker(), await house.worker(how="loop")
-        os.kill(stopped.process.pid, signal.SIGSTOP)
+        stopped.stand_still()
 
         sequence = await house.put("a")
 
@@ -219,7 +224,7 @@ def test_the_first_group_has_it_before_the_other_hears_of_it(run, first, second)
     async def test(house):
         slow = await house.worker(first, "thread")
         other = await house.worker(second, "loop")
-        os.kill(slow.process.pid, signal.SIGSTOP)
+        slow.stand_still()
         await asyncio.to_thread(os.waitid, os.P_PID, slow.process.pid, os.WSTOPPED | os.WNOWAIT)
         write = asyncio.create_task(house.put("a", first=first))
         await asyncio.sleep(0.05)
@@ -254,7 +259,7 @@ def test_control_restarts_while_workers_keep_serving_and_resume(run):
 def test_a_write_that_died_with_control_reaches_those_who_resume(run):
     async def test(house):
         worker = await house.worker()
-        os.kill(worker.process.pid, signal.SIGSTOP)
+        worker.stand_still()
         house.store.write(lambda tx: tx.emit("zone", "name", "a", b"1")).result()
         house.stop_control()
         os.kill(worker.process.pid, signal.SIGCONT)
@@ -275,7 +280,7 @@ def test_after_a_restart_writes_wait_for_the_death_of_who_does_not_come_back(run
     async def test(house):
         worker = await house.worker()
         house.stop_control()
-        os.kill(worker.process.pid, signal.SIGSTOP)
+        worker.stand_still()
         house.start_control(worker.expected())
 
         await house.put("a")
@@ -313,7 +318,7 @@ def test_a_stranger_that_says_nonsense_is_let_go(run):
 def test_closing_control_lets_waiting_writes_answer(run):
     async def test(house):
         worker = await house.worker()
-        os.kill(worker.process.pid, signal.SIGSTOP)
+        worker.stand_still()
         committed = asyncio.Event()
         wake = partial(asyncio.get_running_loop().call_soon_threadsafe, committed.set)
         house.store.on_group(lambda changes: wake())

@@ -3,7 +3,7 @@
 A model of the consumers knows what each could answer. After every step, whatever order things came in:
 no write counts as applied while a process that may serve could answer without it, no process of the second
 group shows a change before all of the first do, no process with leases lets a caller in without a change that
-was answered, and at the end everybody shows everything.
+was answered, by its lease or by what control shows that it tells, and at the end everybody shows everything.
 """
 
 from random import Random
@@ -29,6 +29,7 @@ class Process:
         self.inbox, self.acks = [], []
         self.applied, self.may_serve, self.alive, self.linked, self.cut = -1, False, True, True, False
         self.order_gave_way_upto = -1
+        self.upto = -1  # it has everything up to here that it wants
         self.leased_until_ms, self.signs = 0.0, 0
         self.hears = None  # the control that it is connected to
 
@@ -51,6 +52,7 @@ class Process:
             return
         if isinstance(message, Beat):
             self.leased_until_ms = message.until_us / 1000
+            self.upto = max(message.upto, self.applied)
             self.signs += 1
             return
         if isinstance(message, Changes):
@@ -63,13 +65,15 @@ class Process:
             for change in world.log[max(self.applied, 0) : message]:
                 world.check_order(self, change)
             self.applied = message
+        self.upto = self.applied
         self.acks.append(self.applied)
 
 
 class World:
     """Plays the actions, the processes and the clock; control can be started again."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, *, tells):
+        self.tells, self.told = self.tell if tells else None, 0
         self.random = Random(seed)
         self.admitted = 0
         self.waiting, self.cut = set(), set()  # writes about leases: not answered yet, cut off by a restart
@@ -93,8 +97,16 @@ class World:
             self,
             now_ms=lambda: self.now_ms,
             leases=LEASES,
+            tells=self.tells,
             backlog_bytes_max=BACKLOG_BYTES,
         )
+
+    def tell(self, sequence):
+        assert sequence >= self.told
+        self.told = sequence
+
+    def admits(self, process):
+        return self.told <= process.upto if self.tells else self.now_ms < process.leased_until_ms
 
     # Actions.
 
@@ -143,7 +155,7 @@ class World:
         unanswered = self.waiting | self.cut
         revoked = [c.sequence for c in self.log if c.kind == "token" and c.sequence not in unanswered]
         for process in self.serving():
-            if process.group in LEASES and self.now_ms < process.leased_until_ms:
+            if process.group in LEASES and self.admits(process):
                 late = [sequence for sequence in revoked if sequence > process.applied]
                 assert not late, f"a caller gets in without {late}"
                 self.admitted += 1
@@ -296,9 +308,10 @@ class World:
         raise AssertionError("somebody waits for ever")
 
 
+@pytest.mark.parametrize("tells", [False, True], ids=["leases", "tells"])
 @pytest.mark.parametrize("seed", range(150))
-def test_no_schedule_breaks_the_promise(seed):
-    world = World(seed)
+def test_no_schedule_breaks_the_promise(seed, tells):
+    world = World(seed, tells=tells)
     for _ in range(STEPS):
         world.step()
 
@@ -311,8 +324,9 @@ def test_no_schedule_breaks_the_promise(seed):
         assert process.applied >= world.head_wanted(process, len(world.log))
 
 
-def test_callers_are_let_in_under_these_schedules():
-    worlds = [World(seed) for seed in range(10)]
+@pytest.mark.parametrize("tells", [False, True], ids=["leases", "tells"])
+def test_callers_are_let_in_under_these_schedules(tells):
+    worlds = [World(seed, tells=tells) for seed in range(10)]
     for world in worlds:
         for _ in range(STEPS):
             world.step()

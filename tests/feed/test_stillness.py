@@ -9,11 +9,11 @@ import pytest
 
 from edgestead.feed import stillness
 from edgestead.feed.lease import BEAT_MS
-from edgestead.feed.promise import SILENCE_MS, TICK_MS, Leased
+from edgestead.feed.promise import EXPECTED_MS, EXPECTED_STILL_PART, SILENCE_MS, TICK_MS, Leased
 from edgestead.feed.stillness import Stillness, work_of
 from tests.feed.control import Control
 
-STILL_MS = 400
+STILL_MS = 500
 LEASES = {"objects": Leased(frozenset({"token"}), silence_ms=60_000)}
 SECONDS_MAX = 60
 WORKING = {
@@ -68,6 +68,35 @@ def test_one_that_answers_may_do_nothing_between_two_heartbeats(control):
         control.promise.beat()
 
     assert (1, "kill") not in control.take()
+
+
+@pytest.fixture
+def restarted():
+    """One that was there before waits to hear from its consumer 1."""
+    made = Control(still_ms=STILL_MS)
+    made.promise.expect(1, "dns")
+    made.forget()
+    return made
+
+
+def test_one_from_before_a_restart_that_does_nothing_is_killed_sooner(restarted):
+    control = restarted
+    control.works[1] = 7
+    control.pass_ms(EXPECTED_STILL_PART * STILL_MS)
+    assert control.take() == []
+
+    control.pass_ms(TICK_MS)  # the first look only begins to count
+
+    assert control.take() == [(1, "kill")]
+
+
+@pytest.mark.parametrize("work", WORKING.values(), ids=WORKING)
+def test_one_from_before_a_restart_that_works_has_all_of_its_time(restarted, work):
+    for look in range(int(EXPECTED_MS) // TICK_MS - 1):
+        restarted.works[1] = work(look)
+        restarted.pass_ms(TICK_MS)
+
+    assert restarted.take() == []
 
 
 def test_who_runs_user_code_may_wait_for_as_long_as_it_likes(control):

@@ -20,6 +20,33 @@ none:
     expected   until LEASE_MS       -                                         killed if it stays away
     dying      as last granted      -                                         gone
 
+On one machine such a group sees what control `tells`: the newest of these changes that somebody may be told
+of. A process without it admits nobody, so leases decide nothing there, and one that does not apply a change
+is *late*, and waited for no longer:
+
+    state      for LATE_MS with a change that it lacks    has everything again
+    expected   late                                       -
+    live       late                                       waited for
+    dying      not waited for                             -
+
+A *node* is a consumer on another machine (a relay, for all of that machine's processes of a group): they
+cannot be killed from here. It has a lease, which it renews itself; writes wait for it until it has
+acknowledged or its lease is over. One that makes no progress is granted none, so the end of the last grant is
+for a node what its death is for a process:
+
+    state      its lease              makes no progress     its lease is over         lost its connection
+    joining    none                   gone after JOIN_MS    -                         gone
+    live       granted when it asks   no more grants        joining, until it proves  dying
+                                                            that it reads and writes
+    dying      as last granted        -                     gone                      -
+    expected   one from the start     -                     gone                      -
+
+One that comes back and says that it has a lease continues as live, with what it has; else it joins. A node
+that is not `awaited` gets the same, and no write waits for it.
+
+Control itself may have a lease, in a cluster: it grants no longer one. Where it `stops`, no process of its
+own machine answers beyond it: those that serve are killed, and others wait until there is one again.
+
 docs/design/0003-feed.md explains why no answer is ever older than an acknowledged write, and 0025 why no
 caller is admitted by an older table.
 """
@@ -34,14 +61,18 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from edgestead.feed.lease import BEAT_MS, LEASE_MS
-from edgestead.feed.protocol import BATCH_BYTES_MAX, Beat, Changes, Message, Register, Serve
+from edgestead.feed.protocol import BATCH_BYTES_MAX, Beat, Changes, Granted, Message, Register, Serve
 from edgestead.feed.stillness import Stillness
 from edgestead.feed.tail import Tail
 from edgestead.store.changes import Change
 
 BARRIER_MS = 250  # without progress while something is outstanding: killed (a setting)
+LATE_MS = 100  # that a change of who may call waits for a process that may admit nobody without it
 JOIN_MS = 30_000  # the same between two steps of loading a snapshot or of catching up with the head
 EXPECTED_MS = 2_000  # for a process from before a restart of control to come back
+EXPECTED_STILL_PART = 0.4
+"""Of what others may stand still, for one that does nothing at all meanwhile: it would try each
+RECONNECT_MS."""
 SILENCE_MS = 10_000  # without a heartbeat while nothing is outstanding: killed (a setting)
 SILENT_MS = 2_000  # of it, until readiness says so
 TICK_MS = 25  # how often the machine checks the time while it waits for a consumer
@@ -60,6 +91,16 @@ class Leased(NamedTuple):
 
     kinds: frozenset[str]  # covered by a lease: a change of them waits until no older lease is left
     silence_ms: float  # without progress or a heartbeat: killed. User code may compute for long
+
+
+class Node(NamedTuple):
+    """What is agreed with another machine. Its clock is not asked: it counts from before it asks, and this
+    one from when it answers, so its own lease always ends first.
+    """
+
+    name: str
+    lease_ms: float
+    awaited: bool = True
 
 
 NO_LEASES: Mapping[str, Leased] = MappingProxyType({})
@@ -122,6 +163,10 @@ class _Consumer:
     stillness: Stillness = field(default_factory=Stillness)  # meanwhile
     terms: Leased | None = None
     leased_until_ms: float = 0
+    late: bool = False  # no change of who may call waits for it until it has everything
+    node: Node | None = None
+    granted_until_ms: float = 0  # a node's lease
+    proved: bool = True  # a node was heard, and hears, since its last lease was over
 
     @property
     def answers(self) -> bool:
@@ -139,6 +184,8 @@ class _Consumer:
 
     def patience_ms(self, barrier_ms: float, silence_ms: float) -> float | None:
         """The time it may spend without progress in its state; None while nothing is expected from it."""
+        if self.node is not None:
+            return JOIN_MS if self.unacked and not self.serving and self.may_be_told else None
         if self.terms is not None:
             barrier_ms = silence_ms = self.terms.silence_ms
         if self.dying:
@@ -168,13 +215,19 @@ class Promise:
         silence_ms: float = SILENCE_MS,
         still_ms: float = math.inf,
         leases: Mapping[str, Leased] = NO_LEASES,
+        tells: Callable[[int], None] | None = None,
         backlog_bytes_max: int = BACKLOG_BYTES_MAX,
+        own_until_ms: Callable[[], float] = lambda: math.inf,
+        stops: bool = False,
     ) -> None:
         """`tail` are the changes up to `head` from which consumers of an earlier control resume.
 
-        `still_ms` is how long a process may do nothing at all, though it should answer a heartbeat.
-        `now_ms` is the clock of leases. All leases of an earlier control were granted before this object was
-        created.
+        `still_ms` is how long a process may do nothing at all, though it should answer a heartbeat. `tells`
+        shows each process that admits callers the newest change of who may call that somebody may be told of,
+        before anybody is; None where other machines tell, too.
+        `own_until_ms` is when the lease of this process itself is over, by the same clock: it grants no node
+        a longer one, and where it `stops` nobody here answers without it. `now_ms` is the clock of leases.
+        All leases of an earlier control were granted before this object was created.
         """
         self._feed_id = feed_id
         self._actions = actions
@@ -182,21 +235,31 @@ class Promise:
         self._barrier_ms = barrier_ms
         self._silence_ms = silence_ms
         self._still_ms = still_ms
-        self._leases = leases
+        self._leases, self._tells = leases, tells
         self._leased_kinds = frozenset().union(*(terms.kinds for terms in leases.values()))
         self._backlog_bytes_max = backlog_bytes_max
+        self._own_until_ms = own_until_ms
+        self._stops = stops
         self._tail = Tail(tail[0].sequence - 1 if tail else head, backlog_bytes_max)
         self._consumers: dict[int, _Consumer] = {}
         # Per group, the sequences that it has to apply before they are sent to the other group.
         self._firsts: dict[str, deque[int]] = {group: deque() for group in OTHER_GROUP}
         self._ticked_ms = 0.0
         self._leased: list[int] = []  # sequences that a lease covers and that some consumer may lack
+        self._leased_ms = 0.0  # how long the first of them has been waited for
         self.applied = self.leased = head
+        if tells is not None:  # nobody waits any more for what is committed: from here on it may be told
+            known = [change.sequence for change in tail if change.kind in self._leased_kinds]
+            tells(known[-1] if known else self._tail.head)
         self.committed(tail)
 
     @property
     def head(self) -> int:
         return self._tail.head
+
+    def holds(self, sequence: int) -> bool:
+        """Whether a consumer that loads the state of then can go on from memory."""
+        return self._tail.holds(sequence)
 
     @property
     def recovered(self) -> bool:
@@ -205,11 +268,12 @@ class Promise:
 
     @property
     def watching(self) -> bool:
-        """The machine waits for a consumer, so `tick` has to be called."""
-        return any(
+        """The machine waits for a consumer, or for the end of its own lease, so `tick` has to be called."""
+        return self._stops or any(
             consumer.snapshot is not None
             or self._patience_ms(consumer) is not None
             or (consumer.terms is not None and not consumer.may_be_told)
+            or consumer.node is not None
             for consumer in self._consumers.values()
         )
 
@@ -221,9 +285,10 @@ class Promise:
             for c in self._consumers.values()
             if c.answers
             and c.group == group
+            and c.node is None
             and c.may_be_told
             and c.stalled_ms < SILENT_MS
-            and (c.terms is None or now_ms < c.leased_until_ms)
+            and (c.terms is None or (now_ms < c.leased_until_ms and not c.late))
         ]
 
     @property
@@ -232,7 +297,10 @@ class Promise:
         return [
             c.name
             for c in self._consumers.values()
-            if c.answers and c.terms is None and (c.dying or (c.has_all and c.stalled_ms >= SILENT_MS))
+            if c.answers
+            and c.terms is None
+            and c.node is None
+            and (c.dying or (c.has_all and c.stalled_ms >= SILENT_MS))
         ]
 
     @property
@@ -245,6 +313,29 @@ class Promise:
             for c in self._consumers.values()
             if c.answers and c.applied < self.head
         ]
+
+    def group_of(self, consumer: int) -> str:
+        """Empty for one that has not registered."""
+        found = self._consumers.get(consumer)
+        return "" if found is None else found.group
+
+    def nodes(self, group: str) -> dict[str, int]:
+        """The nodes of a group that have a lease, and what each has applied."""
+        found: dict[str, int] = {}
+        for c in self._consumers.values():
+            if c.node is not None and c.group == group and c.answers and c.may_be_told:
+                found[c.node.name] = max(c.applied, found.get(c.node.name, -1))
+        return found
+
+    def standings(self, group: str) -> dict[str, tuple[bool, int]]:
+        """The nodes of a group that are connected: whether writes wait for each, and how many changes it
+        lacks.
+        """
+        return {
+            c.node.name: (c.answers, self.head - c.applied if c.applied >= 0 else self.head)
+            for c in self._consumers.values()
+            if c.node is not None and c.group == group and c.may_be_told
+        }
 
     def leased_wants(self, after: int, upto: int) -> int:
         """The last of these sequences without which a process may still admit callers; 0 when there is
@@ -260,20 +351,34 @@ class Promise:
         self._consumers[consumer] = self._with_terms(made)
         self._settle()
 
-    def register(self, consumer: int, hello: Register, *, replaces: int | None = None) -> None:
-        """A consumer registered. `replaces` is the number of the expected process that it is."""
-        if replaces is not None:
-            self._consumers.pop(replaces, None)
+    def expect_node(self, consumer: int, group: str, node: Node) -> None:
+        """A node may have a lease from before a restart of control."""
+        made = _Consumer(consumer, group, node.name, serving=True, expected=True, node=node)
+        made.granted_until_ms = self._now_ms() + node.lease_ms
+        self._consumers[consumer] = made
+        self._settle()
+
+    def register(
+        self, consumer: int, hello: Register, *, replaces: int | None = None, node: Node | None = None
+    ) -> None:
+        """A consumer registered. `replaces` is the number of the expected process that it is, or that a node
+        had before."""
+        old = self._consumers.pop(replaces, None) if replaces is not None else None
         before = self._consumers.get(consumer)
         if before is not None and before.dying:
             return
         made = self._with_terms(
-            _Consumer(consumer, hello.group, hello.name, frozenset(hello.kinds), serving=hello.serving)
+            _Consumer(
+                consumer, hello.group, hello.name, frozenset(hello.kinds), serving=hello.serving, node=node
+            )
         )
         made.waits_to_serve = not hello.serving
+        if node is not None:
+            self._take_lease(made, node, before or old)
         self._consumers[consumer] = made
         if before is not None:  # its stream broke: its applied sequence stays valid, everything else is reset
             made.serving = made.serving or before.serving
+            made.granted_until_ms = max(made.granted_until_ms, before.granted_until_ms)
             made.applied, made.stalled_ms = before.applied, before.stalled_ms
             made.leased_until_ms = max(made.leased_until_ms, before.leased_until_ms)
             self._load(made)
@@ -282,6 +387,12 @@ class Promise:
         else:
             self._load(made)
         self._settle()
+
+    def _take_lease(self, made: _Consumer, node: Node, before: _Consumer | None) -> None:
+        """A node that says that it has none is believed: it answers from none that was granted earlier."""
+        if made.serving:
+            granted = before.granted_until_ms if before is not None else 0
+            made.granted_until_ms = max(granted, self._now_ms() + node.lease_ms)
 
     def _with_terms(self, made: _Consumer) -> _Consumer:
         """A consumer that serves already may have a lease of an earlier control."""
@@ -316,10 +427,49 @@ class Promise:
         while told != sequence:
             told, loaded = found.unacked.popleft()
             found.loading = found.loading and not loaded
-        found.stalled_ms = 0
+        found.stalled_ms, found.proved = 0, True
+        found.late = found.late and not found.has_all
         found.applied = sequence if found.unacked or found.loading else found.sent
         self._settle()
         self._renew(found)
+
+    def renew(self, consumer: int, number: int) -> None:
+        """A node asks for its lease, and has counted from before it asked."""
+        found = self._consumers.get(consumer)
+        if found is None or found.node is None or not found.may_be_told:
+            return
+        if found.has_all:
+            found.proved = True
+        self._let_go_if_over(found)
+        lease_ms = self._lease_ms(found, found.node)
+        if lease_ms:
+            found.granted_until_ms = max(found.granted_until_ms, self._now_ms() + lease_ms)
+        self._actions.send(found.id, Granted(number, lease_ms))
+        self._settle()
+
+    def _lease_ms(self, consumer: _Consumer, node: Node) -> int:
+        """What a node may be granted now, 0 for nothing."""
+        if not (consumer.answers and self._is_grantable(consumer, node)):
+            return 0
+        return int(max(0.0, min(node.lease_ms, self._own_until_ms() - self._now_ms())))  # perhaps -inf
+
+    def _is_grantable(self, consumer: _Consumer, node: Node) -> bool:
+        """The node itself gives its processes the barrier's time, and the way there takes some, too."""
+        return not consumer.loading and consumer.stalled_ms < min(2 * self._barrier_ms, node.lease_ms)
+
+    def _let_go_if_over(self, consumer: _Consumer) -> None:
+        """When its lease is over, no write waits for a node: it answers from what it has or not at all, as
+        its operator chose, and joins again.
+        """
+        if consumer.node is None or not consumer.serving or self._now_ms() < consumer.granted_until_ms:
+            return
+        if not consumer.may_be_told:
+            self._forget(consumer)
+            return
+        log.warning("node %s (%s): its lease is over; no write waits for it", consumer.name, consumer.group)
+        consumer.serving, consumer.waits_to_serve, consumer.serve_at = False, True, None
+        consumer.proved = False
+        consumer.stalled_ms = 0
 
     def beat(self) -> None:
         """Send a heartbeat to every serving consumer, and renew leases. Called every BEAT_MS."""
@@ -328,12 +478,12 @@ class Promise:
 
     def _ask_if_idle(self, consumer: _Consumer) -> None:
         """Not to a consumer that owes something else: no lease may be renewed meanwhile."""
-        if not (consumer.answers and consumer.may_be_told and consumer.has_all):
+        if not (consumer.answers and consumer.may_be_told and consumer.has_all) or consumer.node is not None:
             return
         if consumer.terms is not None:
             consumer.leased_until_ms = self._now_ms() + LEASE_MS
         consumer.unheard = True
-        self._actions.send(consumer.id, Beat(int(consumer.leased_until_ms * 1000)))
+        self._actions.send(consumer.id, Beat(int(consumer.leased_until_ms * 1000), consumer.applied))
 
     def _renew(self, consumer: _Consumer) -> None:
         """Give a lease to a consumer that has just caught up, without waiting for the next beat."""
@@ -371,7 +521,11 @@ class Promise:
         found = self._consumers.get(consumer)
         if found is None or found.dying:
             return
-        if found.serving and found.terms is None:
+        if found.node is not None and (not found.serving or self._now_ms() >= found.granted_until_ms):
+            self._forget(found)
+        elif found.node is not None:
+            found.dying = True
+        elif found.serving and found.terms is None:
             self._kill(found, "lost its connection")
         elif self._now_ms() < found.leased_until_ms:
             found.dying = True
@@ -393,29 +547,65 @@ class Promise:
         """
         elapsed_ms = min(now_ms - self._ticked_ms, TICK_MS)
         self._ticked_ms = now_ms
+        if self._is_stopped:
+            self._stop_all()
+        self._stop_waiting_for_late(elapsed_ms)
         for consumer in list(self._consumers.values()):
             if consumer.snapshot is not None:
                 consumer.withheld_ms += elapsed_ms
             patience_ms = self._patience_ms(consumer)
-            if patience_ms is not None:
+            if consumer.node is not None:
+                self._watch_node(consumer, elapsed_ms, patience_ms)
+            elif patience_ms is not None:
                 consumer.stalled_ms += elapsed_ms
                 if consumer.stalled_ms >= patience_ms:
                     self._kill(consumer, f"made no progress for {patience_ms:g} ms")
-                elif self._is_still(consumer, elapsed_ms):
-                    self._kill(consumer, f"stood still for {self._still_ms:g} ms")
+                elif still_ms := self._still_too_long_ms(consumer, elapsed_ms):
+                    self._kill(consumer, f"stood still for {still_ms:g} ms")
             elif consumer.terms is not None and not consumer.may_be_told:
                 if self._now_ms() >= consumer.leased_until_ms:
                     self._forget(consumer)
         self._settle()
 
-    def _is_still(self, consumer: _Consumer, elapsed_ms: float) -> bool:
-        """From the second heartbeat on that it does not answer. User code may wait as long as it likes."""
+    def _stop_waiting_for_late(self, elapsed_ms: float) -> None:
+        if self._tells is None or not self._leased:
+            return
+        self._leased_ms += elapsed_ms
+        if self._leased_ms >= LATE_MS:
+            for consumer in self._consumers.values():
+                consumer.late = consumer.late or consumer.applied < self._leased[0]
+
+    @property
+    def _is_stopped(self) -> bool:
+        return self._stops and self._now_ms() >= self._own_until_ms()
+
+    def _stop_all(self) -> None:
+        for consumer in list(self._consumers.values()):
+            if consumer.serving and not consumer.dying and consumer.terms is None and consumer.node is None:
+                self._kill(consumer, "may not answer: this node is cut off from its cluster")
+
+    def _watch_node(self, consumer: _Consumer, elapsed_ms: float, patience_ms: float | None) -> None:
+        if consumer.unacked:
+            consumer.stalled_ms += elapsed_ms
+        self._let_go_if_over(consumer)
+        if patience_ms is not None and consumer.stalled_ms >= patience_ms:
+            log.warning("node %s (%s) made no progress for %g ms", consumer.name, consumer.group, patience_ms)
+            self._forget(consumer)
+
+    def _still_too_long_ms(self, consumer: _Consumer, elapsed_ms: float) -> float:
+        """What it was allowed, if it has stood still for longer; else 0.
+
+        From the second heartbeat on that it does not answer; one that has to come back, at once. User code
+        may wait as long as it likes.
+        """
         if self._still_ms == math.inf or consumer.terms is not None:
-            return False
-        if not consumer.unheard or consumer.stalled_ms < BEAT_MS:
+            return 0
+        if not consumer.expected and (not consumer.unheard or consumer.stalled_ms < BEAT_MS):
             consumer.stillness.over()
-            return False
-        return consumer.stillness.look(self._actions.work(consumer.id), elapsed_ms) >= self._still_ms
+            return 0
+        allowed_ms = self._still_ms * (EXPECTED_STILL_PART if consumer.expected else 1)
+        still_ms = consumer.stillness.look(self._actions.work(consumer.id), elapsed_ms)
+        return allowed_ms if still_ms >= allowed_ms else 0
 
     def _patience_ms(self, consumer: _Consumer) -> float | None:
         return consumer.patience_ms(self._barrier_ms, self._silence_ms)
@@ -442,12 +632,22 @@ class Promise:
             self._settle_leases(self._now_ms())
 
     def _settle_leases(self, now_ms: float) -> None:
-        holders = [c.applied for c in self._consumers.values() if now_ms < c.leased_until_ms]
+        holders = [c.applied for c in self._consumers.values() if self._is_waited_for(c, now_ms)]
         leased = min(holders, default=self._tail.head)
-        del self._leased[: bisect_right(self._leased, leased)]
+        if place := bisect_right(self._leased, leased):
+            if self._tells is not None:
+                self._tells(self._leased[place - 1])
+            del self._leased[:place]
+            self._leased_ms = 0.0
         if leased != self.leased:
             self.leased = leased
             self._actions.leased_upto(leased)
+
+    def _is_waited_for(self, consumer: _Consumer, now_ms: float) -> bool:
+        """By changes of who may call."""
+        if self._tells is None:
+            return now_ms < consumer.leased_until_ms
+        return consumer.terms is not None and consumer.serving and not (consumer.dying or consumer.late)
 
     def _floor(self, group: str | None) -> int:
         """The sequence that every serving consumer (of a group) has applied; the head when there is none.
@@ -457,7 +657,9 @@ class Promise:
         floors = [
             c.applied
             for c in self._consumers.values()
-            if c.serving and (c.group == group if group else c.terms is None)
+            if c.serving
+            and (c.group == group if group else c.terms is None)
+            and (c.node is None or c.node.awaited)
         ]
         return min(floors, default=self._tail.head)
 
@@ -488,11 +690,18 @@ class Promise:
         backlog_bytes = tail.bytes_between(consumer.applied, tail.head)
         if backlog_bytes > self._backlog_bytes_max:
             self._load(consumer)
-        elif consumer.waits_to_serve and backlog_bytes <= NEAR_BYTES_MAX:
+        elif self._may_begin(consumer) and backlog_bytes <= NEAR_BYTES_MAX:
             consumer.waits_to_serve, consumer.serving, consumer.serve_at = False, True, tail.head
+            if consumer.node is not None:
+                consumer.granted_until_ms = self._now_ms() + consumer.node.lease_ms
         if consumer.serve_at is not None:
             self._let_serve(consumer, consumer.serve_at)
         return skipped
+
+    def _may_begin(self, consumer: _Consumer) -> bool:
+        """Whether writes may begin to wait for it, when it is near the head."""
+        is_here = consumer.node is None and consumer.terms is None
+        return consumer.waits_to_serve and consumer.proved and not (is_here and self._is_stopped)
 
     def _send(self, consumer: _Consumer) -> bool:
         tail, gate = self._tail, self._gate(consumer.group)

@@ -16,6 +16,11 @@ descriptor (SCM_RIGHTS) of a file that holds frames of changes. The way of a con
               ◀───────────────────── Serve                   (once; not when it serves already)
               ◀───────────────────── Beat                    (again and again while it serves)
     Beaten    ─────────────────────▶
+
+A node, over TLS, says Hello first, gets a snapshot as `SnapshotPart`s, no Beat, and asks for leases:
+
+    Renew     ─────────────────────▶                       (again and again)
+              ◀───────────────────── Granted                 (while it serves and keeps up)
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,6 +34,7 @@ FRAME_BYTES_MAX = 8 << 20  # one change, with its documents
 BATCH_BYTES_MAX = 256 << 10  # of changes in one frame, but always one change
 NAME_CHARS_MAX = 64  # of a group, a consumer or a kind
 KINDS_MAX = 64  # of documents that one consumer wants
+PART_BYTES_MAX = 256 << 10  # of a snapshot in one frame
 
 _LENGTH = Layout(">I")
 
@@ -41,7 +47,8 @@ class Register(msgspec.Struct, frozen=True, array_like=True, tag=1):
     """First message of a consumer; repeated on the same connection it asks for a snapshot.
 
     `after` is the last sequence applied, -1 when there is none; `feed_id` names its feed. `kinds` empty
-    means all. `serving`: answers may leave this process, so writes have to wait for it.
+    means all. `serving`: answers may leave this process, so writes have to wait for it. A node that has the
+    first `offset` octets of a `snapshot` may get the rest of that one.
     """
 
     group: str
@@ -50,13 +57,20 @@ class Register(msgspec.Struct, frozen=True, array_like=True, tag=1):
     feed_id: str
     after: int
     serving: bool
+    snapshot: str = ""
+    offset: int = 0
 
 
 class Snapshot(msgspec.Struct, frozen=True, array_like=True, tag=2):
-    """Forget everything and load what the descriptor holds: the state at `sequence`."""
+    """Forget everything and load what the descriptor holds: the state at `sequence`.
+
+    For a node it has a `name`, and what follows begins at `offset`: not 0 only where that was asked for.
+    """
 
     feed_id: str
     sequence: int
+    name: str = ""
+    offset: int = 0
 
 
 class Changes(msgspec.Struct, frozen=True, array_like=True, tag=3):
@@ -88,10 +102,12 @@ class Resumed(msgspec.Struct, frozen=True, array_like=True, tag=6):
 class Beat(msgspec.Struct, frozen=True, array_like=True, tag=7):
     """A heartbeat, with the right to admit callers until `until_us` (`feed.lease`), 0 for none.
 
-    It is ordered after everything sent before: the right is valid only once all that is applied.
+    It is ordered after everything sent before: the right is valid only once all that is applied. Then the
+    consumer has everything up to `upto`: what it was not sent of that it does not want.
     """
 
     until_us: int
+    upto: int = -1
 
 
 class Beaten(msgspec.Struct, frozen=True, array_like=True, tag=8):
@@ -102,7 +118,73 @@ class Loading(msgspec.Struct, frozen=True, array_like=True, tag=9):
     """More of the snapshot is loaded than at the last Loading."""
 
 
-Message = Register | Snapshot | Changes | Ack | Serve | Resumed | Beat | Beaten | Loading
+class Hello(msgspec.Struct, frozen=True, array_like=True, tag=10):
+    """First message of a node, before its Register: the program's release, and where the node is.
+
+    `began_us` is when the relay began, by its clock, and `number` counts its connections: what an older one
+    said may arrive behind what a newer one says.
+    """
+
+    release: str
+    region: str
+    began_us: int
+    number: int
+
+
+class SnapshotPart(msgspec.Struct, frozen=True, array_like=True, tag=11):
+    """The next octets of the last Snapshot's frames, for a node, which can be handed no descriptor."""
+
+    octets: bytes
+    is_last: bool
+
+
+class Renew(msgspec.Struct, frozen=True, array_like=True, tag=12):
+    """A node asks for its lease. It counts from before it sent this."""
+
+    number: int
+
+
+class Granted(msgspec.Struct, frozen=True, array_like=True, tag=13):
+    """The answer to the Renew of that number: writes wait for this node for `lease_ms` from now on.
+
+    It is ordered after everything sent before. 0: nothing is granted, and the lease that it has ends.
+    """
+
+    number: int
+    lease_ms: int
+
+
+class Elsewhere(msgspec.Struct, frozen=True, array_like=True, tag=14):
+    """Nobody is served here now; HOST:PORT is, as far as is known, or nobody (empty)."""
+
+    address: str
+
+
+class Secret(msgspec.Struct, frozen=True, array_like=True, tag=15):
+    """The next octets of what a node may keep in memory, and nowhere else; the last of a name replaces it."""
+
+    name: str
+    octets: bytes
+    is_last: bool
+
+
+Message = (
+    Register
+    | Snapshot
+    | Changes
+    | Ack
+    | Serve
+    | Resumed
+    | Beat
+    | Beaten
+    | Loading
+    | Hello
+    | SnapshotPart
+    | Renew
+    | Granted
+    | Elsewhere
+    | Secret
+)
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_message = msgspec.msgpack.Decoder(Message).decode
@@ -191,6 +273,8 @@ def decode_changes(body: bytes) -> list[Change]:
 
 def _check(hello: Register) -> None:
     names = (hello.group, hello.name, *hello.kinds)
+    if len(hello.snapshot) > NAME_CHARS_MAX or hello.offset < 0:
+        raise ProtocolError("a part of a snapshot has a short name, and a beginning")
     if len(hello.kinds) > KINDS_MAX or not all(0 < len(name) <= NAME_CHARS_MAX for name in names):
         raise ProtocolError("a consumer, its group and its kinds need short names")
     if hello.after < -1:
