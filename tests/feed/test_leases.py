@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from edgestead.feed.follower import Follower
-from edgestead.feed.lease import BEAT_MS, LEASE_MS, Lease, now_us
-from edgestead.feed.promise import BARRIER_MS, SILENCE_MS, SILENT_MS, TICK_MS, Leased
+from edgestead.feed.follower import Follower, Position
+from edgestead.feed.lease import BEAT_MS, LEASE_MS, Grant, Lease, now_us
+from edgestead.feed.promise import BARRIER_MS, LATE_MS, SILENCE_MS, SILENT_MS, TICK_MS, Leased
 from edgestead.feed.protocol import Beat, Beaten, Changes, Frames, Serve, decode, frame
 from tests.feed.control import Control, change, changes, hello
 
@@ -23,8 +23,8 @@ def control():
     return made
 
 
-def lease_at(now_ms):
-    return Beat(int((now_ms + LEASE_MS) * 1000))
+def lease_at(now_ms, upto=0):
+    return Beat(int((now_ms + LEASE_MS) * 1000), upto)
 
 
 def join(control, consumer=1):
@@ -74,7 +74,7 @@ def test_who_lags_gets_no_lease_before_it_has_caught_up(control):
 
     control.promise.acked(1, 1)
 
-    assert sent(control, 1) == [lease_at(1_000 + LEASE_MS)]
+    assert sent(control, 1) == [lease_at(1_000 + LEASE_MS, 1)]
     assert len(control.promise.live("objects")) == 1
 
 
@@ -215,7 +215,7 @@ def test_who_has_just_caught_up_gets_a_lease_where_its_own_is_older_than_a_beat(
 
     control.promise.acked(1, 1)
 
-    assert (lease_at(1_000 + age_ms) in sent(control, 1)) is renewed
+    assert (lease_at(1_000 + age_ms, 1) in sent(control, 1)) is renewed
 
 
 def test_who_was_asked_and_has_not_answered_gets_no_lease_for_catching_up(control):
@@ -244,13 +244,125 @@ def test_only_changes_behind_what_is_known_are_wanted(control):
     assert [control.promise.leased_wants(0, upto) for upto in (1, 3)] == [0, 3]
 
 
+# Where control shows what it tells.
+
+
+@pytest.fixture
+def told():
+    return []
+
+
+@pytest.fixture
+def telling(told):
+    made = Control(leases=LEASES, tells=told.append)
+    made.now_ms = 1_000.0
+    join(made)
+    told.clear()
+    return made
+
+
+def test_a_change_is_shown_before_anybody_is_told_of_it_and_not_before_all_have_it(telling, told):
+    telling.commit("", kind="token")
+    assert (told, telling.promise.leased_wants(0, 1)) == ([], 1)
+    order = []
+    telling.leased_upto = lambda sequence: order.append((sequence, list(told)))
+
+    telling.promise.acked(1, 1)
+
+    assert order == [(1, [1])]
+    assert telling.promise.leased_wants(0, 1) == 0
+
+
+def test_nobody_waits_for_the_lease_of_a_process_that_does_not_apply_it(telling, told):
+    telling.commit("", kind="token")
+    telling.pass_ms(LATE_MS - TICK_MS)
+    assert (told, telling.promise.leased_wants(0, 1)) == ([], 1)
+    telling.pass_ms(TICK_MS)
+    assert telling.now_ms < 1_000 + LEASE_MS
+    assert (told, telling.promise.leased_wants(0, 1)) == ([1], 0)
+    assert telling.promise.live("objects") == []
+
+    telling.commit("", kind="token")
+
+    assert (told, telling.promise.leased_wants(1, 2)) == ([1, 2], 0)
+
+
+def test_each_change_has_its_own_time(telling, told):
+    telling.commit("", kind="token")
+    telling.pass_ms(LATE_MS - TICK_MS)
+    telling.promise.acked(1, 1)
+    telling.commit("", kind="token")
+    telling.pass_ms(LATE_MS - TICK_MS)
+
+    assert told == [1]
+
+
+def test_a_pause_of_control_makes_nobody_late(telling, told):
+    telling.commit("", kind="token")
+    telling.now_ms += LEASE_MS
+    telling.pass_ms(LATE_MS - TICK_MS)
+
+    assert told == []
+
+
+def test_who_was_late_is_waited_for_again_when_it_has_everything(telling, told):
+    for _ in range(2):
+        telling.commit("", kind="token")
+    telling.pass_ms(LATE_MS)
+    telling.promise.acked(1, 1)
+    telling.commit("", kind="token")
+    assert told == [2, 3]
+    telling.promise.acked(1, 2)
+    telling.promise.acked(1, 3)
+
+    telling.commit("", kind="token")
+
+    assert (told, telling.promise.leased_wants(3, 4)) == ([2, 3], 4)
+
+
+def test_who_lost_its_connection_is_not_waited_for(telling, told):
+    telling.promise.lost(1)
+    telling.commit("", kind="token")
+
+    assert told == [1]
+
+
+def test_other_changes_are_not_shown(telling, told):
+    telling.commit("")
+    telling.pass_ms(LATE_MS)
+
+    assert told == []
+
+
+@pytest.mark.parametrize(
+    ("kinds", "shown"), [(("token", "name"), 1), (("name", "token"), 2), (("name", "name"), 0)]
+)
+def test_a_control_shows_at_its_start_what_may_have_been_told_before_it(told, kinds, shown):
+    Control(2, [change(n, kind=kind) for n, kind in enumerate(kinds, 1)], leases=LEASES, tells=told.append)
+
+    assert set(told) == {shown}
+
+
+def test_after_a_restart_a_process_that_does_not_come_back_is_late_like_any(told):
+    control = Control(1, [change(1)], leases=LEASES, tells=told.append)
+    control.promise.expect(1, "objects")
+    told.clear()
+    control.commit("", kind="token")
+    control.pass_ms(LATE_MS - TICK_MS)
+    assert told == []
+
+    control.pass_ms(TICK_MS)
+
+    assert told == [2]
+
+
 # Signs of life.
 
 
 def test_who_gives_no_sign_of_life_is_killed_though_nobody_writes(control):
     control.join(1)
     control.promise.beat()
-    assert control.take() == [(1, Beat(0))]
+    assert control.take() == [(1, Beat(0, 0))]
     control.pass_ms(SILENCE_MS - TICK_MS)
     assert control.take() == []
 
@@ -342,14 +454,13 @@ def test_a_beat_is_answered_and_brings_a_lease():
     follower = Follower(Nothing(), group="objects", name="objects-0", lease=lease)
 
     assert heard(follower, Beat(8_000)) == [Beaten()]
-    assert lease.holds(lease.until_us)
+    assert lease.holds(lease.grant)
 
 
 def test_a_lease_is_over_the_moment_a_stopped_process_wakes():
     now_us = 0
     lease = Lease(lambda: now_us)
-    lease.until_us = 8_000
-    read_before = lease.until_us
+    lease.grant = read_before = Grant(8_000, -1)
 
     now_us = 8_000
 
@@ -366,14 +477,32 @@ def test_the_clock_of_leases_is_in_microseconds_and_goes_on():
     lease, before = Lease(), time.monotonic()
 
     assert before * 1e6 - 1 <= now_us() <= time.monotonic() * 1e6
-    assert lease.holds(now_us() + 3_600_000_000)
-    assert not lease.holds(now_us())
+    assert lease.holds(Grant(now_us() + 3_600_000_000, -1))
+    assert not lease.holds(Grant(now_us(), -1))
 
 
 def test_a_gap_in_the_feed_brings_no_lease():
     lease = Lease(lambda: 0)
     follower = Follower(Nothing(), group="objects", name="objects-0", lease=lease)
 
-    heard(follower, Changes(3, 4, (change(4),)), Beat(8_000))
+    heard(follower, Changes(3, 4, (change(4),)), Beat(8_000, 9))
 
-    assert not lease.holds(lease.until_us)
+    assert lease.grant == Grant(0, -1)
+
+
+def test_where_control_shows_what_it_tells_who_has_that_needs_no_lease_and_who_has_not_has_none():
+    told = 4
+    lease = Lease(lambda: 7_999, told=lambda: told)
+    follower = Follower(
+        Nothing(), group="objects", name="objects-0", kinds=KINDS, position=Position("feed", 3), lease=lease
+    )
+    assert not lease.holds(lease.grant)
+
+    heard(follower, Changes(3, 4, (change(4),)))
+    assert lease.holds(lease.grant)
+
+    told = 6
+    heard(follower, Beat(8_000, 4))
+    assert not lease.holds(lease.grant)
+    heard(follower, Beat(8_000, 6))  # it wants no change behind 4, and so was sent none
+    assert lease.holds(lease.grant)

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from edgestead import Request, Response, StatefulObject
-from edgestead.feed.lease import Lease
+from edgestead.feed.lease import Grant, Lease
 from edgestead.http1 import messages
 from edgestead.model.permissions import BY_NAME
 from edgestead.model.refusals import EdgeError
@@ -62,6 +62,7 @@ AT_ONCE = (
     "apart",
     "classes",
     "contents",
+    "where",
     "bookmark",
     "timeline",
     "restore",
@@ -105,7 +106,7 @@ class Door:
 
     def __init__(self) -> None:
         self.fed, lease = FedAccess(), Lease(lambda: 0)
-        lease.until_us = 1
+        lease.grant = Grant(1, -1)
         self.keeper = Gatekeeper(self.fed, lease, lambda: 2_000_000, Guesses(0))
         self._asked = False
         self.fed.accounts = (ACCOUNT,)

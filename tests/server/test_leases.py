@@ -6,10 +6,12 @@ import re
 import signal
 import socket
 import threading
+import time
 
 import pytest
 
-from edgestead.edge import routing as edge_routing
+from edgestead.feed.lease import LEASE_MS
+from edgestead.model import edge
 from edgestead.model.served import KIND_JOURNAL
 from edgestead.server.dns import part as dns_part
 from edgestead.server.supervisor import renewal
@@ -125,7 +127,7 @@ def test_renewed_credentials_are_answered_when_the_old_ones_open_no_door_anywher
 
 
 def test_no_process_but_those_that_admit_callers_is_sent_whom_to_admit():
-    assert not {*edge_routing.KINDS, *dns_part.KINDS, KIND_JOURNAL} & {*identities.KINDS}
+    assert not {*edge.KINDS, *dns_part.KINDS, KIND_JOURNAL} & {*identities.KINDS}
 
 
 @contextlib.contextmanager
@@ -171,14 +173,31 @@ def test_callers_are_let_in_while_control_cannot_start_and_no_dead_token_after_i
     assert server.call_object("Held/a/pid", token=secret).status == 403
 
 
-@pytest.mark.long
-def test_callers_wait_out_a_restart_of_control(server):
+def test_callers_are_let_in_while_control_hangs_and_no_token_that_was_dead_before(server):
+    dead, secret = make_token(server, "Objects Invoke")
+    assert server.call_object("Held/a/pid", token=secret).status == 200
+    assert server.call("DELETE", f"/user/tokens/{dead}").status == 200
+    server.freeze(server.children()["control"])
+
+    over = time.monotonic() + 2 * LEASE_MS / 1000
+    statuses = {server.call_object("Held/a/pid").status}
+    while time.monotonic() < over:
+        statuses.add(server.call_object("Held/a/pid").status)
+
+    assert statuses == {200}
+    assert server.call_object("Held/a/pid", token=secret).status == 403
+
+
+def test_the_next_control_lets_nobody_in_by_what_was_known_before_it(server):
+    """Whom a process lets in while control hangs is told anew when there is another one."""
+    id_, secret = make_token(server, "Objects Invoke")
     pid = server.children()["control"]
     server.freeze(pid)
-    threading.Timer(3, os.kill, (pid, signal.SIGKILL)).start()  # longer than a lease lasts
+    assert server.call_object("Held/a/pid", token=secret).status == 200
+    os.kill(pid, signal.SIGKILL)
+    server.wait_for_life("control", pid)
 
-    statuses = []
-    while server.children().get("control", pid) == pid:
-        statuses.append(server.call_object("Held/a/pid").status)
+    assert server.call("DELETE", f"/user/tokens/{id_}").status == 200
 
-    assert set(statuses) == {200}
+    assert server.call_object("Held/a/pid", token=secret).status == 403
+    assert server.call_object("Held/a/pid").status == 200

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 from edgestead.feed import snapshot
-from edgestead.feed.lease import Lease
+from edgestead.feed.lease import Grant, Lease
 from edgestead.feed.protocol import (
     Ack,
     Beat,
@@ -198,7 +198,7 @@ class Follower:
         self.may_serve = True
 
     def _beat(self, message: Beat) -> None:
-        self._lease.until_us = message.until_us
+        self._lease.grant = Grant(message.until_us, max(message.upto, self.applied))
         if self._goes_on():
             self.outgoing += frame(Beaten())
 
@@ -208,6 +208,7 @@ class Follower:
 
     def _ack(self, sequence: int) -> None:
         self.applied = sequence
+        self._lease.applied(sequence)
         self.outgoing += frame(Ack(sequence))
 
 

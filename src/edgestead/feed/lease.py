@@ -4,28 +4,37 @@ Owns  the length of a lease, when one ends, the consumer's side of it.
 Not   which callers are admitted; sending.
 
 User code can keep its process from applying a change for as long as it likes, so writes do not wait for the
-process itself: a change of who may call waits until every such process has applied it or has no lease, at
-most LEASE_MS. Times are of CLOCK_MONOTONIC, which all processes of a machine share and which continues while
-a process is stopped: when it runs again, its lease has expired.
-
-While control is dead nobody changes who may call, so a lease that was valid at its death is until another one
-may have acknowledged something (`outlives`).
+process itself. On one machine control writes into memory which change of who may call somebody may have been
+told of, before it tells anybody, and a process goes by what it has while that covers it. Where other
+machines tell, too, nobody writes that number: there a change waits until every such process has applied it
+or has no lease, at most LEASE_MS. Times are of CLOCK_MONOTONIC, which all processes of a machine share and
+which continues while a process is stopped: when it runs again, its lease has expired.
 """
 
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 BEAT_MS = 150  # between two leases, and between two heartbeats
 LEASE_MS = 800  # several of them: a single late one does not end a lease
-"""A revocation takes that long while a process hangs. Callers of objects wait while control's loop stands
-still for longer than LEASE_MS less BEAT_MS."""
+"""Where leases decide, in a cluster, a revocation takes that long while a process hangs, and callers of
+objects wait while control's loop stands still for longer than LEASE_MS less BEAT_MS."""
 
-Outlives = Callable[[int, int], bool]
-"""Whether a lease until a time is still valid at a later one. Both are in microseconds, of the same clock."""
+Told = Callable[[], int]
+"""The newest change of who may call that somebody may have been told of; 0 where nobody says."""
 
 
-def never(until_us: int, now_us: int) -> bool:
-    return False
+class Grant(NamedTuple):
+    """Until when a process may go by what it has, and the sequence of the feed up to which it has everything:
+    where control says what it has told, that alone counts.
+    """
+
+    until_us: int
+    upto: int
+
+
+def nobody_says() -> int:
+    return 0
 
 
 def now_us() -> int:
@@ -36,14 +45,19 @@ def now_us() -> int:
 class Lease:
     """The consumer's side. One thread writes it, any thread reads it."""
 
-    def __init__(self, clock: Callable[[], int] = now_us, outlives: Outlives = never) -> None:
+    def __init__(self, clock: Callable[[], int] = now_us, told: Told = nobody_says) -> None:
         """`clock` is in microseconds, the same clock as control's."""
-        self._clock, self._outlives = clock, outlives
-        self.until_us = 0
-        """Until when what was applied may be gone by. Read it *before* what was applied, ask `holds` after:
-        so no answer rests on a table that was older than the lease that covers it."""
+        self._clock, self._told = clock, told
+        self.grant = Grant(0, -1)
+        """By which what was applied may be gone by. Read it *before* what was applied, ask `holds` after:
+        so no answer rests on a table that was older than the grant that covers it."""
 
-    def holds(self, until_us: int) -> bool:
-        """Whether a lease that was read earlier is still valid now."""
-        now = self._clock()
-        return now < until_us or self._outlives(until_us, now)
+    def applied(self, upto: int) -> None:
+        """More was applied; that says nothing about the time."""
+        self.grant = Grant(self.grant.until_us, upto)
+
+    def holds(self, grant: Grant) -> bool:
+        """Whether one that was read earlier is still valid now."""
+        if told := self._told():
+            return told <= grant.upto
+        return self._clock() < grant.until_us

@@ -3,9 +3,9 @@
 Owns  the order of the questions: who, usable now, permitted, and whether that is sure.
 Not   the feed's connection; the states of an admission (`usecases.access.admission`).
 
-What the feed has said is gone by only while a lease lasts (`feed.lease`): control tells nobody that a
-token is dead before this process knows it, or has no lease. A request that was let in before pays a
-comparison for as long as its admission holds.
+What the feed has said is gone by only while that is sure (`feed.lease`): control tells nobody that a
+token is dead before this process knows it, or sees that it lacks something, or has no lease. A request that
+was let in before pays a comparison for as long as its admission holds.
 """
 
 from collections.abc import Callable
@@ -37,23 +37,23 @@ class Gatekeeper:
 
     def __call__(self, request: Request, permission: str) -> EdgeError | None:
         """The refusal, if there is one; `Unsure` when nobody can say, which may pass."""
-        until_us = self._lease.until_us  # before the table is read: what it covers is not older
+        grant = self._lease.grant  # before the table is read: what it covers is not older
         epoch = self._fed.table.epoch  # before it, too
         before: _Admitted | None = request.admitted
         if before is not None and before.permission == permission:
-            is_live = self._lease.holds(until_us)
+            is_live = self._lease.holds(grant)
             state = before.admission.state(epoch, self._now_us, lease_is_live=is_live)
             if state is not State.STALE:
                 return Unsure() if state is State.UNKNOWN else None
         try:
             identity = credentials.identify(dict(request.headers), self._fed.table, PLATFORM)
         except EdgeError as refused:  # counted once: who waits until it is sure comes here again
-            sure = self._lease.holds(until_us)
+            sure = self._lease.holds(grant)
             return self._guesses.refusal(refused, request.client, self._now_us()) if sure else Unsure()
         refusal = self._judge(identity, request, permission)
         if refusal is None:
             request.admitted = _Admitted(permission, Admission(identity, epoch))
-        return refusal if self._lease.holds(until_us) else Unsure()
+        return refusal if self._lease.holds(grant) else Unsure()
 
     def _judge(self, identity: Identity, request: Request, permission: str) -> EdgeError | None:
         try:
