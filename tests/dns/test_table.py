@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from edgestead.dns.table import SLICE, Table
-from edgestead.model.served import ServedName, ServedRRset, ServedZone, encode
+from edgestead.model.served import ServedName, ServedRRset, ServedZone, decode_zone, encode
 from tests.dns.serving import Asker, Change, gone, name_change, said, wire, zone_change
 
 APEX = "example.test."
@@ -45,6 +45,29 @@ def test_a_change_is_in_the_next_answer_however_often_the_old_one_was_given(tabl
 
     assert before == [answer("www")] * 3
     assert [ask("www") for _ in range(2)] == [answer("www", "192.0.2.2")] * 2
+
+
+RRSIG = ("RRSIG", 300, "A 13 3 300 20300101000000 20290101000000 1 example.test. AAAA")
+NSEC = ("NSEC", 300, "example.test. A RRSIG NSEC")
+OF_NSEC = ("RRSIG", 300, "NSEC 13 3 300 20300101000000 20290101000000 1 example.test. AAAA")
+
+
+def test_signatures_that_are_not_given_out_yet_leave_every_cache(table, ask):
+    table.apply([a("www")])
+    ask("www")
+    before = table.view
+
+    both = ("RRSIG", 300, RRSIG[2], OF_NSEC[2])
+    signed = name_change("z", APEX, f"www.{APEX}", ("A", 300, "192.0.2.1"), NSEC, both)
+    table.apply([signed, zone_change("z", APEX)])
+    assert table.view is before
+
+    zone = decode_zone(zone_change("z", APEX, serial=2).doc)
+    table.apply([Change("z", "zone", "", encode(msgspec.structs.replace(zone, soa_rrsigs=(b"\0\6" * 20,))))])
+    assert table.view is not before
+    before = table.view
+    table.apply([signed])
+    assert table.view is not before, "they are given out now"
 
 
 def test_a_name_that_goes_is_nxdomain(table, ask):

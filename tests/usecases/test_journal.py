@@ -1,5 +1,6 @@
 """A row of the journal: what is in it, and what is too much for it."""
 
+import msgspec
 import pytest
 
 from edgestead.model import served
@@ -38,6 +39,30 @@ def test_a_row_holds_names_that_differ_only():
     assert (row.before, row.after, row.whole) == (BEFORE, AFTER, True)
     assert row.removed == ((b"changed", (A1,)),)
     assert row.added == ((b"new", (A1,)), (b"changed", (A2,)))
+
+
+SIGNED_BEFORE, SIGNED_AFTER = (msgspec.structs.replace(one, soa_rrsigs=(b"s",)) for one in (BEFORE, AFTER))
+RRSIG = ServedRRset(46, 300, (b"\0\1 of A",))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "added", "whole"),
+    [
+        (BEFORE, AFTER, ((b"both", (A1,)),), True),
+        (SIGNED_BEFORE, SIGNED_AFTER, ((b"both", (A1, RRSIG)), (b"signed", (RRSIG,))), True),
+        (BEFORE, SIGNED_AFTER, (), False),
+        (SIGNED_BEFORE, AFTER, (), False),
+    ],
+    ids=["not given out", "given out", "they come", "they go"],
+)
+def test_signatures_are_in_rows_as_long_as_they_are_given_out(before, after, added, whole):
+    journaled = Journaled()
+    journaled.take(b"both", (), (A1, RRSIG))
+    journaled.take(b"signed", (A1,), (A1, RRSIG))
+
+    row = served.decode_change(journaled.row(before, after))
+
+    assert (row.added, row.whole) == (added, whole)
 
 
 @pytest.mark.parametrize(("octets", "whole"), [(ROW_OCTETS_MAX - 200, True), (ROW_OCTETS_MAX, False)])

@@ -76,6 +76,9 @@ class Table:
         the end. A scope without a "zone" document is not served yet; when two scopes have the same apex, the
         last one that became complete is served. Kinds of other consumers are ignored.
 
+        A batch that adds signatures to a zone which does not give them out yet leaves the view, and with it
+        every cache, as it is: no answer can be another.
+
         A zone with a name that cannot be served is answered SERVFAIL until the name can, and the zone's next
         document has come; no other zone notices. Raises ValueError for a document that cannot be decoded, or
         a zone without an SOA that can be served; then nothing of the batch is applied.
@@ -90,7 +93,8 @@ class Table:
         with self.lock:
             _run(edits[(len(edits) - 1) // SLICE * SLICE :])
             gone = [self._replace(scope, zone) for scope, zone in plan.zones.items()]
-            self.view = View(self._zones, self._own)
+            if plan.is_visible:
+                self.view = View(self._zones, self._own)
         for zone in filter(None, gone):
             _empty(zone)
 
@@ -184,6 +188,8 @@ class _Plan:
         self._served = scopes
         self._edits: dict[str, list[Callable[[], None]]] = {}
         self._spoiled: set[str] = set()
+        self.is_visible = False
+        """Whether an answer can be another after the batch."""
         self.zones: dict[str, Zone | None] = {}
         """What scopes stand for after the batch, where that differs or has to be looked at again."""
 
@@ -195,6 +201,7 @@ class _Plan:
         if change.kind == "" or (change.kind == KIND_ZONE and change.doc is None):
             self._edits.pop(change.scope, None)
             self.zones[change.scope] = None
+            self.is_visible = True
         elif change.kind == KIND_ZONE and change.doc is not None:
             self._take_zone(change.scope, decode_zone(change.doc))
         elif change.kind == KIND_NAME and change.doc is not None:
@@ -206,6 +213,7 @@ class _Plan:
     def _take_zone(self, scope: str, served: ServedZone) -> None:
         zone = self._zone(scope, served.apex)
         check_soa(served)
+        self.is_visible = self.is_visible or not zone.shows_unsigned(served)
         self._do(scope, zone, partial(zone.set_soa, served))
         self.zones[scope] = zone
 
@@ -218,7 +226,9 @@ class _Plan:
             self._spoiled.add(scope)
             self._do(scope, zone, partial(zone.spoil, owner))
             self.zones[scope] = zone
+            self.is_visible = True
             return
+        self.is_visible = self.is_visible or zone.signed or zone.names.get(relative) != packed
         if zone.is_spoiled or scope in self._spoiled:
             self._do(scope, zone, partial(zone.mend, owner))
         if relative:

@@ -218,11 +218,14 @@ def _bare(query: bytes) -> _Head:
 
 
 def _octets_about(zone: Zone) -> int:
-    """The size of the zone's nodes, estimated from every eighth name; larger changes are sent as a full
-    transfer.
+    """The size of the zone's nodes and signatures, estimated from every eighth name; larger changes are sent
+    as a full transfer.
     """
     sample = list(zone.names.values())[::8]
-    return sum(map(len, sample)) * len(zone.names) // max(1, len(sample))
+    octets = sum(map(len, sample))
+    if zone.signed and zone.signatures is not None:
+        octets += sum(map(len, list(zone.signatures.entries.values())[::8]))
+    return octets * len(zone.names) // max(1, len(sample))
 
 
 def _soa(zone: Zone) -> Iterator[bytes]:
@@ -249,9 +252,9 @@ def _whole(zone: Zone) -> Iterator[bytes]:
 
 
 def _signatures_now(zone: Zone) -> Iterator[bytes]:
-    """What signing added, as of the call."""
+    """What signing added, as of the call; nothing while queries get none of it either."""
     signatures = zone.signatures
-    if signatures is None:
+    if signatures is None or not zone.signed:
         return iter(())
     return _signatures(signatures.soa, list(signatures.entries.items()))
 

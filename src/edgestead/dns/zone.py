@@ -119,7 +119,14 @@ class Zone:
             signatures.soa_denial = soa_records(served.soa_rrsigs, denial_seconds)
             if not signatures.entries:
                 self.signatures = None
-        self._show_front(served.private, served.lost or bool(self._spoiled))
+        self._show_front(served.private, served.fails or bool(self._spoiled))
+
+    def shows_unsigned(self, served: ServedZone) -> bool:
+        """Whether it has this document already, and by that gives no signatures out."""
+        if self.signed or served.soa_rrsigs or self.front is not None or served.private or served.fails:
+            return False
+        soa = node.pack_rrset(ServedRRset(wire.SOA, served.soa_ttl_seconds, (served.soa_rdata,)))
+        return self._apex_parts()[0] == [soa]
 
     @property
     def is_spoiled(self) -> bool:

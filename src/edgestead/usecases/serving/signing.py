@@ -28,7 +28,7 @@ import msgspec
 from edgestead.model import dnssec, names, served
 from edgestead.model.served import PENDING, ServedRRset, ServedZone
 from edgestead.store.control import Reader, Transaction
-from edgestead.tables import records, signing, zones
+from edgestead.tables import records, signing
 from edgestead.usecases.serving import keyset
 from edgestead.usecases.serving.keys import Seal, SigningKey
 
@@ -43,6 +43,8 @@ VALID_SECONDS: Final = 30 * 86_400  # of a signature; longer than any SOA's expi
 RENEW_SECONDS: Final = 16 * 86_400  # before it ends: a secondary that lost us still expires the zone first,
 # as long as its `expire` is not longer than this (default 7 days)
 JITTER_SECONDS: Final = 5 * 86_400  # signatures of one hour do not all end in one hour
+ROUND_SECONDS: Final = 3_600  # signatures that are due within one such time are made together: each round is
+# a new serial, after which caches begin again, secondaries fetch, and a large zone's digest is made again
 SKEW_SECONDS: Final = 3_600  # a resolver's clock may be behind ours
 _US: Final = 1_000_000
 _A, _AAAA = 1, 28
@@ -51,17 +53,20 @@ _A, _AAAA = 1, 28
 class Stored(msgspec.Struct, frozen=True, omit_defaults=True):
     """The state of one zone, as its setting has it. Times are Unix microseconds.
 
-    `after` is the last name that was listed. `ds_us` is when the parent's DS was last seen, `gone_us` since
-    when it has had none, `others_us` since when it has had DS records of which none is ours. `retry_us` is
-    when the next state is tried again that failed.
+    `part` is what is listed now and `after` the last of it (`usecases.zone.signing`). `ds_us` is when the
+    parent's DS was last seen, `gone_us` since when it has had none, `others_us` since when it has had DS
+    records of which none is ours. `signed_us` is since when answers have had signatures, 0 where no cache has
+    others. `retry_us` is when the next state is tried again that failed.
     """
 
     state: str
     since_us: int
+    part: str = ""
     after: str = ""
     ds_us: int | None = None
     gone_us: int | None = None
     others_us: int | None = None
+    signed_us: int = 0
     retry_us: int = 0
 
     @property
@@ -88,7 +93,7 @@ def is_cut(rrsets: Iterable[ServedRRset]) -> bool:
 
 
 class Signer:
-    """Signs RRsets of one zone at one moment: `dnssec.OF_KEYS` with `for_keys`, all else with `key`."""
+    """Signs RRsets at one moment: `dnssec.OF_KEYS` of the apex with `for_keys`, all others with `key`."""
 
     def __init__(
         self,
@@ -132,20 +137,20 @@ class Signer:
         return msgspec.structs.replace(zone, soa_rrsigs=self._sign(zone.apex, soa))
 
     def renew_us(self, rrsets: Iterable[ServedRRset]) -> int:
-        """When the first of these signatures is to be made again."""
+        """When the first of these signatures is to be made again: with others of its round."""
         ends = [
             dnssec.expiration(rdata)
             for rrset in rrsets
             if rrset.type == dnssec.RRSIG
             for rdata in rrset.rdatas
         ]
-        return (min(ends) - RENEW_SECONDS) * _US
+        return -((RENEW_SECONDS - min(ends)) // ROUND_SECONDS) * ROUND_SECONDS * _US
 
     def _signatures(
         self, owner: bytes, rrsets: Iterable[ServedRRset], before: Sequence[ServedRRset]
     ) -> list[ServedRRset]:
         """The RRSIGs of RRsets, by their TTL: RFC 4035 §2.2 has it agree with the covered RRset's."""
-        kept = self._kept(before)
+        kept = self._kept(owner, before)
         by_ttl: dict[int, list[bytes]] = {}
         for rrset in rrsets:
             by_ttl.setdefault(rrset.ttl_seconds, []).extend(kept.get(rrset) or self._sign(owner, rrset))
@@ -154,7 +159,7 @@ class Signer:
             for ttl_seconds, rdatas in by_ttl.items()
         ]
 
-    def _kept(self, before: Sequence[ServedRRset]) -> Mapping[ServedRRset, Sequence[bytes]]:
+    def _kept(self, owner: bytes, before: Sequence[ServedRRset]) -> Mapping[ServedRRset, Sequence[bytes]]:
         """RRsets as they were, with their signatures, where these are of our keys and last long enough."""
         found: dict[int, list[bytes]] = {}
         ends = self._now_seconds + RENEW_SECONDS
@@ -167,21 +172,22 @@ class Signer:
             rrset: found[rrset.type]
             for rrset in before
             if rrset.type in found
-            and sorted(map(dnssec.tag_of_rrsig, found[rrset.type])) == self._tags(rrset.type)
+            and sorted(map(dnssec.tag_of_rrsig, found[rrset.type])) == self._tags(owner, rrset.type)
             and all(dnssec.original_ttl(rdata) == rrset.ttl_seconds for rdata in found[rrset.type])
         }
 
-    def _keys(self, type_: int) -> Sequence[SigningKey]:
-        return self._for_keys if type_ in dnssec.OF_KEYS else self._for_zone
+    def _keys(self, owner: bytes, type_: int) -> Sequence[SigningKey]:
+        is_of_keys = type_ in dnssec.OF_KEYS and owner == self._apex
+        return self._for_keys if is_of_keys else self._for_zone
 
-    def _tags(self, type_: int) -> list[int]:
-        return sorted([key.tag for key in self._keys(type_)])
+    def _tags(self, owner: bytes, type_: int) -> list[int]:
+        return sorted([key.tag for key in self._keys(owner, type_)])
 
     def _sign(self, owner: bytes, rrset: ServedRRset) -> tuple[bytes, ...]:
         now, ttl_seconds = self._now_seconds, rrset.ttl_seconds
         end = now + VALID_SECONDS - zlib.crc32(owner) % JITTER_SECONDS
         found = []
-        for key in self._keys(rrset.type):
+        for key in self._keys(owner, rrset.type):
             head = dnssec.rrsig_head(
                 owner, rrset.type, ttl_seconds, now - SKEW_SECONDS, end, key.tag, self._apex
             )
@@ -201,6 +207,8 @@ class Owner(NamedTuple):
 class ZoneSigning:
     """The signed side of one change of a zone. `settle` once with every changed name, then `sign` each.
 
+    Before that `is_hidden` tells of names what the zone serves, and those changed ones that it was told of.
+
     `signer` is None while nothing is signed.
     """
 
@@ -210,6 +218,19 @@ class ZoneSigning:
         self._apex = apex
         self._signer = signer
         self._plain: dict[bytes, tuple[ServedRRset, ...]] = {}
+
+    def note(self, one: Owner) -> None:
+        """Take what a changed name serves."""
+        self._plain[one.owner] = one.plain
+
+    def is_hidden(self, owner: bytes) -> bool:
+        """Whether a delegation above hides a name."""
+        above = names.parent(owner)
+        while above != self._apex:
+            if is_cut(self._plain_of(above)):
+                return True
+            above = names.parent(above)
+        return False
 
     def settle(self, changed: Iterable[Owner]) -> list[Owner]:
         """Bring the chain up to date. Returns other names that have to be signed again: those before a name
@@ -229,15 +250,17 @@ class ZoneSigning:
             for place in moved:
                 others[self.owner_at(signing.before(self._tx, self._zone_id, place))] = None
         known = {one.owner for one in owners}
-        return [self._as_served(owner) for owner in others if owner not in known]
+        return self.again(owner for owner in others if owner not in known)
 
     def sign(self, one: Owner) -> tuple[ServedRRset, ...]:
         """What a name serves. Notes when its signatures are to be renewed."""
-        place = self._place(one.owner)
-        if self._signer is None or not signing.has_name(self._tx, self._zone_id, place):
+        if self._signer is None:
             return one.plain
-        next_owner = self.owner_at(signing.after(self._tx, self._zone_id, place))
-        rrsets = self._signer.name(one.owner, one.plain, one.before, next_owner)
+        place = self._place(one.owner)
+        behind = signing.behind(self._tx, self._zone_id, place)
+        if behind is None:
+            return one.plain
+        rrsets = self._signer.name(one.owner, one.plain, one.before, self.owner_at(behind))
         renew_us = self._signer.renew_us(rrsets)
         signing.put_name(self._tx, self._zone_id, place, renew_us, self._signer.tag)
         return rrsets
@@ -247,7 +270,10 @@ class ZoneSigning:
 
     def again(self, owners: Iterable[bytes]) -> list[Owner]:
         """Names whose signatures have to be made again, as they are served."""
-        return [self._as_served(owner) for owner in owners]
+        wanted = list(owners)
+        keys = [(served.KIND_NAME, owner.hex()) for owner in wanted]
+        documents = self._tx.newest_of(self._zone_id, keys)
+        return list(map(self._as_served, wanted, documents))
 
     def owner_at(self, place: bytes) -> bytes:
         return dnssec.relative_of(place) + self._apex
@@ -258,35 +284,26 @@ class ZoneSigning:
     def _move(self, owner: bytes, is_wanted: bool) -> bool:
         """Put a name into the chain or take it out; returns whether that changed the chain."""
         place = self._place(owner)
-        if owner == self._apex or (is_wanted and not self._is_below_cut(owner)):
+        if owner == self._apex or (is_wanted and not self.is_hidden(owner)):
             return signing.add_name(self._tx, self._zone_id, place)
         return signing.remove_name(self._tx, self._zone_id, place)
 
-    def _is_below_cut(self, owner: bytes) -> bool:
-        above = names.parent(owner)
-        while above != self._apex:
-            if is_cut(self._plain_of(above)):
-                return True
-            above = names.parent(above)
-        return False
-
     def _below(self, owner: bytes) -> list[bytes]:
-        """The names below one that have records, or are the apex of a zone of ours."""
-        text = names.text_from_wire(owner)
-        found = [*records.names_below(self._tx, self._zone_id, text), *zones.names_below(self._tx, text)]
-        return [names.wire_from_text(name) for name in dict.fromkeys(found)]
+        """The names below one that have records."""
+        found = records.names_below(self._tx, self._zone_id, names.text_from_wire(owner))
+        return [names.wire_from_text(name) for name in found]
 
     def _plain_of(self, owner: bytes) -> tuple[ServedRRset, ...]:
+        if owner in self._plain:
+            return self._plain[owner]
+        (one,) = self.again((owner,))
+        return one.plain
+
+    def _as_served(self, owner: bytes, document: bytes | None) -> Owner:
+        before = served.decode_name(document).rrsets if document else ()
         if owner not in self._plain:
-            self._plain[owner] = without_signatures(self._served(owner))
-        return self._plain[owner]
-
-    def _as_served(self, owner: bytes) -> Owner:
-        return Owner(owner, self._served(owner), self._plain_of(owner))
-
-    def _served(self, owner: bytes) -> tuple[ServedRRset, ...]:
-        document = self._tx.newest(self._zone_id, served.KIND_NAME, owner.hex())
-        return served.decode_name(document).rrsets if document else ()
+            self._plain[owner] = without_signatures(before)
+        return Owner(owner, before, self._plain[owner])
 
 
 def signer_of(
