@@ -34,6 +34,7 @@ ring2.example.test. 60 CNAME ring1.example.test.
 to-cut.example.test. 60 CNAME host.cut.example.test.
 to-wild.example.test. 60 CNAME x.wild.example.test.
 to-apex.example.test. 60 CNAME other.test.
+to-asterisk.example.test. 60 CNAME *.www.example.test.
 to-long.example.test. 60 CNAME verylong.other.test.
 to-shop.example.test. 60 CNAME shop.wildalias.example.test.
 
@@ -177,6 +178,7 @@ GETS = {
         "across.example.test A": answer(
             "across.example.test. 60 cname www.other.test.", "www.other.test. 300 a 192.0.2.21"
         ),
+        "to-asterisk.example.test A": nxdomain(SOA, "to-asterisk.example.test. 60 cname *.www.example.test."),
         "dangling-other.example.test A": nxdomain(
             SOA_OTHER, "dangling-other.example.test. 60 cname nothing.other.test."
         ),

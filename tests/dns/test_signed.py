@@ -4,6 +4,7 @@ import random
 
 import dns.message
 import dns.name
+import dns.rcode
 import dns.rdatatype
 import pytest
 
@@ -26,6 +27,8 @@ KINDS = ("A", "AAAA", "TXT", "MX", "CNAME", "NS", "SRV", "CAA")
 QUESTION_KINDS = ("A", "AAAA", "TXT", "MX", "CNAME", "NS", "DS", "SOA", "DNSKEY", "NSEC", "ANY", "HTTPS")
 CHANGES = 30
 CHECKED_EVERY = 15
+MANY_CHANGES = 500
+MANY_CHECKED_EVERY = 50
 QUESTIONS = 60
 
 
@@ -65,7 +68,7 @@ class Changing:
             "A": f"192.0.2.{number}",
             "AAAA": f"2001:db8::{number:x}",
             "TXT": f'"text {number}"',
-            "CNAME": self.name().replace("*", "w"),
+            "CNAME": self._end(),
             "NS": f"ns{number % 3}.{self.name().replace('*', 'w')}",
         }
         if kind in simple:
@@ -81,6 +84,11 @@ class Changing:
             data = {"priority": 1, "weight": 2, "port": number, "target": self.name().replace("*", "w")}
             return {"content": None, "data": data}
         return {"content": None, "data": {"flags": 0, "tag": "issue", "value": f"ca{number}.net"}}
+
+    def _end(self):
+        """Of an alias: a name, or an asterisk below one, which is seldom there."""
+        name = self.name().replace("*", "w")
+        return f"*.{name}" if self.random.random() < 0.2 else name
 
     def _add_ds(self, name):
         data = {"key_tag": 4711, "algorithm": 13, "digest_type": 2, "digest": "ab" * 32}
@@ -155,6 +163,76 @@ def test_a_dname_is_signed_and_the_alias_that_follows_from_it_is_not(tmp_path):
         signed.close()
 
 
+def test_an_alias_of_a_wildcard_that_leads_out_of_the_zone_is_proven(tmp_path):
+    signed = Signed(tmp_path, profile=Profile.CLIENTS)
+    try:
+        signed.zone(APEX)
+        long = ".".join(["x" * 60] * 3)
+        assert signed.add(APEX, "*.out", "CNAME", "www.example.net").status == 200
+        assert signed.add(APEX, "*.long", "CNAME", f"{'y' * 60}.old.{APEX}").status == 200
+        assert signed.add(APEX, "old", "DNAME", f"{long}.example.net").status == 200
+        signed.set(APEX, "active")
+        ask = signed.asker()
+        judge = judge_of(signed, ask)
+        for name, rcode in (("a.out", "NOERROR"), ("a.long", "YXDOMAIN")):
+            reply = ask(dns.name.from_text(f"{name}.{APEX}"), "A", want_dnssec=True, payload=4096)
+            assert dns.rcode.to_text(reply.rcode()) == rcode
+            (nsec,) = (one for one in reply.authority if one.rdtype == dns.rdatatype.NSEC)
+            judge.verify(reply.authority, nsec)
+    finally:
+        signed.close()
+
+
+def test_an_alias_to_an_asterisk_that_is_not_there_is_denied(tmp_path):
+    signed = Signed(tmp_path)
+    try:
+        signed.zone(APEX)
+        assert signed.add(APEX, "www", "A", "192.0.2.1").status == 200
+        assert signed.add(APEX, "a", "CNAME", f"*.www.{APEX}").status == 200
+        signed.set(APEX, "active")
+        ask, name = signed.asker(), dns.name.from_text(f"a.{APEX}")
+        secure = ask(name, "A", want_dnssec=True, payload=4096)
+        assert dns.rcode.to_text(secure.rcode()) == "NXDOMAIN"
+        judge_of(signed, ask).check(name, dns.rdatatype.A, secure, ask(name, "A"))
+    finally:
+        signed.close()
+
+
+def test_one_denial_that_proves_a_wildcard_and_a_delegation_stands_in_the_reply_once(tmp_path):
+    signed = Signed(tmp_path)
+    try:
+        signed.zone(APEX)
+        assert signed.add(APEX, "*", "CNAME", f"c.www.{APEX}").status == 200
+        assert signed.add(APEX, "www", "NS", f"ns1.w.{APEX}").status == 200
+        signed.set(APEX, "active")
+        ask = signed.asker()  # which counts the records of each reply
+        reply = ask(dns.name.from_text(f"b.zz.{APEX}"), "A", want_dnssec=True)
+        (nsec,) = (one for one in reply.authority if one.rdtype == dns.rdatatype.NSEC)
+        assert nsec.name == dns.name.from_text(f"www.{APEX}")
+        judge_of(signed, ask).verify(reply.authority, nsec)
+    finally:
+        signed.close()
+
+
+@pytest.mark.parametrize("kind", ["CNAME", "DNAME"])
+def test_an_alias_gives_way_to_the_delegation_of_a_zone_of_ours(tmp_path, kind):
+    signed = Signed(tmp_path, profile=Profile.CLIENTS)
+    try:
+        signed.zone(APEX)
+        signed.set(APEX, "active")
+        assert signed.add(APEX, "kid", kind, f"elsewhere.{APEX}").status == 200
+        signed.zone(f"kid.{APEX}")
+        signed.verify(APEX, tmp_path)
+        assert f"kid.{APEX}. 300 IN {kind}" not in zone_text(signed.table, f"{APEX}.")
+
+        signed.api.delete(f"/zones/{signed.ids[f'kid.{APEX}']}")
+        signed.take()
+        signed.verify(APEX, tmp_path)
+        assert f"kid.{APEX}. 300 IN {kind}" in zone_text(signed.table, f"{APEX}.")
+    finally:
+        signed.close()
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_random_zones_stay_whole_through_changes(new_world, tmp_path, seed):
     change(new_world(seed), CHANGES, tmp_path)
@@ -164,7 +242,7 @@ def test_random_zones_stay_whole_through_changes(new_world, tmp_path, seed):
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", range(1_000, 2_000))
 def test_many_random_zones_stay_whole_through_many_changes(new_world, tmp_path, seed):
-    change(new_world(seed), 500 if seed % 5 == 0 else 60, tmp_path)
+    change(new_world(seed), MANY_CHANGES, tmp_path, every=MANY_CHECKED_EVERY)
 
 
 @pytest.mark.parametrize("damage", ["a signature", "a denial", "a record"])
@@ -193,13 +271,13 @@ def damaged(zone, damage):
     return "".join(lines[:at] + lines[at + 1 :])
 
 
-def change(world, changes, folder):
+def change(world, changes, folder, every=CHECKED_EVERY):
     for _ in range(12):
         world.change()
     assert world.signed.set(APEX, "active").status == 200
     for number in range(changes):
         world.change()
-        if number % CHECKED_EVERY == 0 or number == changes - 1:
+        if number % every == 0 or number == changes - 1:
             check(world, folder, signed_elsewhere=number == changes - 1)
     if missing_verifiers():
         pytest.skip(f"NOT VERIFIED BY {missing_verifiers()}: apt-get install bind9-utils ldnsutils")

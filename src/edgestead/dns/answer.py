@@ -142,6 +142,8 @@ class Responder:
         self._usual = self.edns.kept
         self._without_cookies = self.edns.bare
         self._known_cookies = self.edns.cookies.known
+        self._own_cookie_secret = settings.cookie_secret
+        self._cookie_secret: bytes | None = None
         self._chaos = Chaos(settings)
         self._fading: deque[dict[Any, Any]] = deque()
         self.proved = False
@@ -168,6 +170,9 @@ class Responder:
 
     def look_at_the_clock(self) -> None:
         """Drop cookies that were computed too long ago. To be called about every second."""
+        if self._keyring.cookie_secret is not self._cookie_secret:
+            self._cookie_secret = self._keyring.cookie_secret
+            self.edns.cookies.renew(self._cookie_secret or self._own_cookie_secret)
         self.edns.cookies.look_at_the_clock()
         self._known_cookies = self.edns.cookies.known
 
@@ -283,7 +288,7 @@ class Responder:
         """The reply with an outcome. `query` is b"" when the reply must not be cached."""
         opt, octets = edns
         reply = b"".join((outcome.heads[mode], question, outcome.tail, opt))
-        if len(reply) > octets and outcome.shorter is not None:
+        while len(reply) > octets and outcome.shorter is not None:
             outcome = outcome.shorter
             reply = b"".join((outcome.heads[mode], question, outcome.tail, opt))
         self._counts[outcome.slot] += 1

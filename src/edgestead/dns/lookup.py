@@ -12,7 +12,6 @@ zone in which the question's name is: every name of one gap has the same.
 
 import math
 from collections.abc import Iterable
-from itertools import chain
 from typing import Final, NamedTuple
 
 from edgestead.dns import node, wire
@@ -380,7 +379,8 @@ class _Chain:
         return target
 
     def _too_long(self) -> Outcome:
-        return Outcome(AA | YXDOMAIN, bytes(self._tail), (self._an, self._prove(), 0))
+        ns = self._prove()  # before the octets are taken
+        return Outcome(AA | YXDOMAIN, bytes(self._tail), (self._an, ns, 0))
 
     def _go_on(self, owner: bytes) -> Outcome:
         for left in reversed(range(ALIASES_MAX)):
@@ -429,7 +429,8 @@ class _Chain:
         return self._denied(zone, NOERROR, relative, source)
 
     def _so_far(self) -> Outcome:
-        return Outcome(AA, bytes(self._tail), (self._an, self._prove(), 0), steady=self._exact)
+        ns = self._prove()
+        return Outcome(AA, bytes(self._tail), (self._an, ns, 0), steady=self._exact)
 
     def _add(self, zone: Zone, owner: bytes | None, source: bytes, kind: bytes, rrs: bytes) -> None:
         """One RRset of the answer; None is the question's name. Its proofs come behind all answers."""
@@ -445,24 +446,26 @@ class _Chain:
 
     def _found(self, zone: Zone, owner: bytes, source: bytes, rrs: bytes) -> Outcome:
         self._add(zone, owner, source, self._kind, rrs)
-        glue = _glue(self._view, zone, _APEX, rrs) if self._kind == _NS else ()
-        return self._with_glue(self._prove(), glue)
+        return self._with_glue(zone, _APEX, rrs if self._kind == _NS else b"")
 
-    def _with_glue(self, ns: int, glue: Iterable["Glue"]) -> Outcome:
+    def _with_glue(self, zone: Zone, cut: bytes, ns_rrs: bytes, ns: int = 0) -> Outcome:
         """The answer with addresses that may be left out."""
-        shorter = Outcome(AA, bytes(self._tail), (self._an, ns, 0), steady=self._exact)
-        ar = sum(self._tail.add(*address) for address in chain(*glue))
-        if not ar:
-            return shorter
-        return Outcome(AA, bytes(self._tail), (self._an, ns, ar), steady=self._exact, shorter=shorter)
+        more = _glue(self._view, zone, cut, ns_rrs, self._secure and zone.signed)
+        counts = self._an, ns + self._prove(), 0
+        return _with_more(AA, self._tail, counts, more, steady=self._exact)
 
     def _source(self, zone: Zone, relative: bytes) -> bytes:
         """The name that answers for one: itself, or the wildcard that would."""
-        is_here = relative in zone.names or (self._kind == _DS and relative + zone.apex in self._view.zones)
+        is_here = relative in zone.names or self._is_child(zone, relative)
         return relative if is_here else WILDCARD + zone.encloser(relative)
 
     def _node(self, zone: Zone, relative: bytes, source: bytes) -> bytes | None:
-        return zone.names.get(source, b"" if source == relative else None)
+        """None where nothing answers: also for a name that is itself the asterisk that could have."""
+        return zone.names.get(source, b"" if self._is_child(zone, relative) else None)
+
+    def _is_child(self, zone: Zone, relative: bytes) -> bool:
+        """Whether the question is for the DS of a zone of ours, whose name its parent need not have."""
+        return self._kind == _DS and relative + zone.apex in self._view.zones
 
     def _denied(self, zone: Zone, rcode: int, relative: bytes, source: bytes) -> Outcome:
         steady = self._exact and rcode == NOERROR
@@ -481,9 +484,11 @@ class _Chain:
         rrs = _delegation(zone, cut)
         ns = self._tail.add(cut + zone.apex, rrs)
         if self._secure and zone.signed:
-            ns += _add_child(self._tail, zone, cut, cut + zone.apex)
-        ns += self._prove()
-        return self._with_glue(ns, _glue(self._view, zone, cut, rrs))
+            ds = _add_ds(self._tail, zone, cut, cut + zone.apex)
+            if not ds:  # the same NSEC may prove that a wildcard led here
+                self._proofs.update({(zone.apex, owner): zone for owner in _chain(zone).has_none(cut)})
+            ns += ds
+        return self._with_glue(zone, cut, rrs, ns)
 
 
 def _direct(view: View, match: _Match, tail: wire.Tail, found: Records, kind: bytes) -> Outcome:
@@ -493,11 +498,10 @@ def _direct(view: View, match: _Match, tail: wire.Tail, found: Records, kind: by
     tail.add(None, rrs)
     an += tail.add(None, match.signatures(kind)[1])
     ns = _add_proofs(tail, zone, match.proofs()) if match.secure else 0
-    shorter, ar = None, 0
-    if kind == _NS:
-        shorter = Outcome(AA, bytes(tail), (an, ns, 0), steady=exact)
-        ar = sum(tail.add(*glue) for glue in chain(*_glue(view, zone, _APEX, rrs)))
-    return Outcome(AA, bytes(tail), (an, ns, ar), steady=exact, shorter=shorter)
+    if kind != _NS:
+        return Outcome(AA, bytes(tail), (an, ns, 0), steady=exact)
+    more = _glue(view, zone, _APEX, rrs, match.secure)
+    return _with_more(AA, tail, (an, ns, 0), more, steady=exact)
 
 
 def _referral(view: View, zone: Zone, cut: bytes, offset: int, secure: bool) -> Outcome:
@@ -513,11 +517,14 @@ def _referral(view: View, zone: Zone, cut: bytes, offset: int, secure: bool) -> 
 
 def _add_child(tail: wire.Tail, zone: Zone, cut: bytes, owner: bytes) -> int:
     """The signed DS of a delegation, or the proof that there is none (RFC 4035 §3.1.4)."""
+    return _add_ds(tail, zone, cut, owner) or _add_proofs(tail, zone, _chain(zone).has_none(cut))
+
+
+def _add_ds(tail: wire.Tail, zone: Zone, cut: bytes, owner: bytes) -> int:
+    """0 where the delegation has none."""
     assert zone.signatures is not None
     ds = node.rrset(zone.names[cut], _DS)
-    if ds is None:
-        return _add_proofs(tail, zone, _chain(zone).has_none(cut))
-    return tail.add(owner, ds[1]) + tail.add(owner, zone.signatures.of(cut, _DS)[1])
+    return 0 if ds is None else tail.add(owner, ds[1]) + tail.add(owner, zone.signatures.of(cut, _DS)[1])
 
 
 def _build_referral(view: View, zone: Zone, cut: bytes, suffix: bytes, offset: int, secure: bool) -> Outcome:
@@ -525,11 +532,27 @@ def _build_referral(view: View, zone: Zone, cut: bytes, suffix: bytes, offset: i
     ns = tail.add(suffix, rrs)
     if secure:
         ns += _add_child(tail, zone, cut, suffix)
-    inside, beside = _glue(view, zone, cut, rrs)
+    inside, *more = _glue(view, zone, cut, rrs, secure)
     needed = sum(tail.add(*glue) for glue in inside)
-    shorter = Outcome(NOERROR, bytes(tail), (0, ns, needed)) if beside else None
-    more = sum(tail.add(*glue) for glue in beside)
-    return Outcome(NOERROR, bytes(tail), (0, ns, needed + more), shorter=shorter)
+    return _with_more(NOERROR, tail, (0, ns, needed), more)
+
+
+def _with_more(
+    flags: int,
+    tail: wire.Tail,
+    counts: tuple[int, int, int],
+    more: Iterable["Glue"],
+    *,
+    steady: bool = False,
+) -> Outcome:
+    """With additional records; where they do not fit they are left out part by part, the last one first."""
+    outcome = Outcome(flags, bytes(tail), counts, steady=steady)
+    an, ns, ar = counts
+    for part in more:
+        if part:
+            ar += sum(tail.add(*records) for records in part)
+            outcome = Outcome(flags, bytes(tail), (an, ns, ar), steady=steady, shorter=outcome)
+    return outcome
 
 
 def _delegation(zone: Zone, cut: bytes) -> bytes:
@@ -539,25 +562,32 @@ def _delegation(zone: Zone, cut: bytes) -> bytes:
 Glue = list[tuple[bytes, bytes]]
 
 
-def _glue(view: View, zone: Zone, cut: bytes, ns_rrs: bytes) -> tuple[Glue, Glue]:
+def _glue(view: View, zone: Zone, cut: bytes, ns_rrs: bytes, secure: bool) -> tuple[Glue, Glue, Glue]:
     """Addresses of name servers, as (owner, ready records): those below the cut, which a resolver cannot do
-    without (RFC 9471 §3.1), and those elsewhere in the zone (§3.2)."""
+    without (RFC 9471 §3.1), and those elsewhere in the zone (§3.2). `secure`: and the signatures of those
+    that the zone answers for itself (RFC 4035 §3.1.1); what is below a cut has none.
+    """
     inside: Glue = []
     beside: Glue = []
+    signatures: Glue = []
     for _, _, rdata in wire.records(ns_rrs):
         target = rdata.lower()
         relative = wire.below(target, zone.apex)
         if relative is None or view.zone_of(target) is not zone:
             continue  # outside our authority, or in another zone of ours
-        held = _node_or_wildcard(zone, relative)
+        source = _node_or_wildcard(zone, relative)
+        held = zone.names.get(source)
         found = [(target, rrset[1]) for kind in _ADDRESSES if held and (rrset := node.rrset(held, kind))]
         (inside if wire.below(relative, cut) is not None else beside).extend(found)
-    return inside, beside
+        if secure and found:
+            assert zone.signatures is not None
+            of = [zone.signatures.of(source, kind)[1] for kind in _ADDRESSES]
+            signatures += [(target, records) for records in of if records]
+    return inside, beside, signatures
 
 
-def _node_or_wildcard(zone: Zone, relative: bytes) -> bytes | None:
-    """The node of a name, including glue below a cut; else the wildcard that covers it."""
-    held = zone.names.get(relative)
-    if held is None and zone.cut_above(relative) is None:
-        held = zone.names.get(WILDCARD + zone.encloser(relative))
-    return held
+def _node_or_wildcard(zone: Zone, relative: bytes) -> bytes:
+    """The name that has a name's records: itself, glue below a cut too; else the wildcard that covers it."""
+    if relative in zone.names or zone.cut_above(relative) is not None:
+        return relative
+    return WILDCARD + zone.encloser(relative)

@@ -47,7 +47,7 @@ class Outcome:
     """One answer, cached, shared and immutable.
 
     `steady`: only a finite set of names has this outcome and the rcode is NOERROR, so whole replies may be
-    cached by their exact question. `shorter` replaces it when it does not fit (RFC 9471 §3.2). `slot` is its
+    cached by their exact question. `shorter` replaces it while it does not fit (RFC 9471 §3.2). `slot` is its
     counter, `extended_error` the info code with details (RFC 8914 §4).
     """
 
