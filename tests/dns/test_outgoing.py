@@ -72,6 +72,13 @@ def test_of_other_zones_nothing_is_said_and_of_a_closed_one_only_tls():
     assert made.targets(APEX) == {}
 
 
+def test_addresses_in_ipv6_form_are_the_ipv4_addresses_that_they_are():
+    made = outgoing(peer(f"::ffff:{HOME}"), ranges=(f"::ffff:{NEAR}/128",))
+    assert {says(made, address) for address in (HOME, NEAR)} == {Word.OPEN}
+    assert says(made, AWAY) is Word.UNSAID
+    assert made.targets(APEX) == {(HOME, 53): ""}
+
+
 def test_peers_with_an_address_are_told():
     made = outgoing(peer(), peer("", "k"), ServedPeer("2001:db8::53", 5353, "k", False))
 

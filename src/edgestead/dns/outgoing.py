@@ -13,9 +13,10 @@ Not   what the operator's options and the rights of keys open (`transfer`, `keyr
 """
 
 from enum import Enum, auto
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import Final, NamedTuple
 
+from edgestead.model.addresses import plain, plain_network
 from edgestead.model.transfers import ServedPeer, decode_acl, decode_outgoing
 
 Network = IPv4Network | IPv6Network
@@ -70,7 +71,7 @@ class Outgoing:
             self._ranges.pop(account_id, None)
         else:
             ranges = decode_acl(document).ranges
-            self._ranges[account_id] = tuple(ip_network(one, strict=False) for one in ranges)
+            self._ranges[account_id] = tuple(map(plain_network, ranges))
 
     def says(self, apex: bytes, address: Address, key_id: str, *, private: bool) -> Word:
         """Whether a client at an address, who signed with a key ("" for none), may transfer a zone."""
@@ -104,7 +105,7 @@ _NOBODY: Final[dict[Target, str]] = {}
 
 
 def _peer(served: ServedPeer) -> Peer:
-    address = ip_address(served.ip) if served.ip else None
+    address = plain(served.ip) if served.ip else None
     return Peer(address, served.port, served.key_id, served.tls)
 
 

@@ -6,10 +6,10 @@ Not   which zone uses which (`usecases.zone.secondary`, `usecases.zone.outgoing`
 """
 
 from collections.abc import Callable
-from ipaddress import ip_address
 
 import msgspec
 
+from edgestead.model.addresses import plain
 from edgestead.model.call import Call
 from edgestead.model.refusals.secondary import PeerInUse, PeerNotFound, PeerRefused
 from edgestead.store.control import Reader, Transaction
@@ -99,7 +99,7 @@ def _name(text: str | None) -> str:
 
 def _ip(text: str) -> str:
     try:
-        address = ip_address(text.strip())
+        address = plain(text.strip())
     except ValueError:
         raise PeerRefused(reason="ip is an IPv4 or IPv6 address.", pointer="/ip") from None
     if address.is_multicast or address.is_unspecified:

@@ -5,12 +5,12 @@ Not   the zones that they open (`usecases.zone.outgoing`, `dns.outgoing`).
 """
 
 from collections.abc import Callable
-from ipaddress import ip_network
 from typing import Final
 
 import msgspec
 
 from edgestead.model import transfers, tsig
+from edgestead.model.addresses import plain_network
 from edgestead.model.call import Call
 from edgestead.model.refusals.outgoing import AclNotFound, AclRefused
 from edgestead.model.transfers import KIND_ACL, ServedAcl
@@ -88,7 +88,7 @@ def _store(call: Call, tx: Transaction, account_id: str, acl_id: str, body: AclB
 def _range(text: str) -> str:
     """As it was sent: clients compare it."""
     try:
-        network = ip_network(text.strip(), strict=False)
+        network = plain_network(text.strip())
     except ValueError:
         raise AclRefused(reason="ip_range is an address or a CIDR range.", pointer="/ip_range") from None
     shortest = PREFIX_MIN[network.version]
