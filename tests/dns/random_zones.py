@@ -76,7 +76,7 @@ class World:
     def _records(self, owner, *, alone):
         chance = self.random.random()
         if alone and chance < 0.25:
-            return [f"{self._ttl()} CNAME {self._target()}"]
+            return [f"{self._ttl()} CNAME {self._end()}"]
         if alone and chance < 0.37 and not owner.startswith("*"):
             return self._delegation(owner)
         return self._data(owner, self.random.randint(1, 3))
@@ -120,6 +120,11 @@ class World:
         if self.random.random() < 0.1:
             return "outside.invalid."
         return self._below(self.random.choice(APEXES)).replace("*", "w")
+
+    def _end(self):
+        """Of an alias: a target, or an asterisk below it, which is seldom there."""
+        target = self._target()
+        return f"*.{target}" if self.random.random() < 0.2 else target
 
     @property
     def owners(self):

@@ -27,6 +27,7 @@ SELECT = "select value, modified_us from settings where scope_id = ? and id = ?"
 SELECT_ALL = "select id, value, modified_us from settings where scope_id = ? order by id"
 SELECT_RANGE = "select id, value, modified_us from settings where scope_id = ? and id >= ? and id < ?"
 SELECT_SCOPES = "select scope_id, value from settings where id = ? order by scope_id"
+SELECT_SCOPES_AFTER = "select scope_id from settings where id = ? and scope_id > ? order by scope_id limit ?"
 UPSERT = (
     "insert into settings (scope_id, id, value, modified_us) values (?, ?, ?, ?)"
     " on conflict (scope_id, id) do update set value = excluded.value, modified_us = excluded.modified_us"
@@ -61,6 +62,11 @@ def family(reader: Reader, scope_id: str, name: str) -> dict[str, Stored]:
 def scopes(reader: Reader, id_: str) -> list[tuple[str, str]]:
     """(scope_id, value) of everyone who has a row of this setting."""
     return [(scope_id, value) for scope_id, value in reader.rows(SELECT_SCOPES, (id_,))]
+
+
+def scopes_after(reader: Reader, id_: str, after: str, limit: int) -> list[str]:
+    """The next `limit` of them behind the scope_id `after`, without values."""
+    return [scope_id for (scope_id,) in reader.rows(SELECT_SCOPES_AFTER, (id_, after, limit))]
 
 
 def put(tx: Transaction, scope_id: str, id_: str, value: str, now_us: int) -> None:

@@ -6,16 +6,16 @@ Not   whether a value is allowed.
 One statement reads the zone and all of these settings, whether it has any or not.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
 import msgspec
 
-from edgestead.model import dnssec, names
+from edgestead.model import dnssec, names, served
 from edgestead.model.refusals.zone import ZoneNotFound
 from edgestead.model.served import ServedRRset
 from edgestead.model.settings import CUSTOM_ACCOUNT, CUSTOM_ZONE, STANDARD
-from edgestead.store.control import Reader
+from edgestead.store.control import Reader, Transaction
 from edgestead.tables import custom_nameservers, settings, signing, zones
 from edgestead.tables.zones import Editable, SettingsWanted, ZoneRow
 from edgestead.usecases.serving import keyset
@@ -59,12 +59,14 @@ class StoredDnssec(msgspec.Struct, frozen=True):
     """Contract "DNSSEC": DNSKEY records may be added only with `multi_signer`.
 
     `layout` is which keys the zone has (`keyset.LAYOUTS`). A key that has signed for its days is replaced;
-    0 days: only when somebody asks. `ksk_days` is also a CSK's.
+    0 days: only when somebody asks. `ksk_days` is also a CSK's. With `zonemd` the zone has a digest of
+    itself.
     """
 
     multi_signer: bool = False
     presigned: bool = False
     use_nsec3: bool = False
+    zonemd: bool = False
     layout: str = CSK
     ksk_days: int = 0
     zsk_days: int = ZSK_DAYS
@@ -74,10 +76,16 @@ class StoredDnssec(msgspec.Struct, frozen=True):
         return LAYOUTS[self.layout]
 
     def days(self, role: str) -> int:
-        """How long a key of this role signs, 0 for ever."""
+        """How long a key of this role signs, 0 for ever.
+
+        For ever in a zone that others sign, too: they need each new key before it signs (RFC 8901 §6).
+        """
+        if self.multi_signer:
+            return 0
         return self.zsk_days if role == ZSK else self.ksk_days
 
 
+_SWITCHED_OFF = StoredDnssec()
 _read_dnssec = msgspec.json.Decoder(StoredDnssec).decode
 read_nameservers = msgspec.json.Decoder(Nameservers).decode
 read_soa = msgspec.json.Decoder(StoredSoa).decode
@@ -122,8 +130,10 @@ def facts_in(reader: Reader, found: Editable) -> ZoneFacts:
         return PLAIN
     dns_only = dns_only or (is_secondary and said.get(OVERRIDES) != "true")
     facts = PLAIN._replace(alpn=_alpn(said), dns_only=dns_only, ipv6=said.get(IPV6) != '"off"')
-    presigned = is_secondary and DNSSEC in said and _read_dnssec(said[DNSSEC]).presigned
-    facts = facts._replace(transferred=is_secondary, presigned=presigned)
+    switches = _read_dnssec(said[DNSSEC]) if DNSSEC in said else _SWITCHED_OFF
+    presigned = is_secondary and switches.presigned
+    digest = switches.zonemd and not is_secondary
+    facts = facts._replace(transferred=is_secondary, presigned=presigned, digest=digest)
     for id_, value in said.items():
         if id_ in _READ:
             facts = _READ[id_](facts, value)
@@ -191,10 +201,16 @@ def _soa(stored: StoredSoa) -> Soa:
     )
 
 
-def children(reader: Reader, zone: ZoneRow) -> list[str]:
-    """The apexes of our zones that lie directly below this one."""
-    below = zones.names_below(reader, zone.name)
-    return [name for name in below if not any(name.endswith(f".{other}") for other in below)]
+def children(reader: Reader, name: str) -> list[str]:
+    """The apexes of our zones that lie below a name and not below each other."""
+    below = dict.fromkeys(zones.names_below(reader, name))
+    return [found for found in below if not any(above in below for above in _names_above(found))]
+
+
+def _names_above(name: str) -> Iterator[str]:
+    while "." in name:
+        name = name.partition(".")[2]
+        yield name
 
 
 def signed_above(reader: Reader, name: str) -> str | None:
@@ -207,20 +223,23 @@ def signed_above(reader: Reader, name: str) -> str | None:
     return None
 
 
-def delegation(reader: Reader, renderer: Renderer, name: str) -> tuple[ServedRRset, ...]:
+def delegation(tx: Transaction, renderer: Renderer, name: str) -> tuple[ServedRRset, ...]:
     """What a signed zone serves for a zone of ours that begins at `name`; nothing where none does.
 
-    Without it the zone would deny a name that we answer: a validating resolver believes the denial.
+    Without it the zone would deny a name that we answer: a validating resolver believes the denial. Its DS
+    are what the zone asks for with its CDS, those of other signers among them.
     """
-    zone_id = zones.id_by_name(reader, name)
+    zone_id = zones.id_by_name(tx, name)
     if zone_id is None:
         return ()
-    facts = facts_in(reader, editable(reader, zone_id))
+    facts = facts_in(tx, editable(tx, zone_id))
     rrsets = (renderer.name_servers(facts),)
     if facts.signing not in (OFFERED, ACTIVE):
         return rrsets
-    digests = keyset.digests(names.wire_from_text(name), signing.keys(reader, zone_id))
-    return (*rrsets, ServedRRset(dnssec.DS, keyset.TTL_SECONDS, digests))
+    document = tx.newest(zone_id, served.KIND_NAME, names.wire_from_text(name).hex())
+    apex = served.decode_name(document).rrsets if document else ()
+    wanted = [ServedRRset(dnssec.DS, one.ttl_seconds, one.rdatas) for one in apex if one.type == dnssec.CDS]
+    return (*rrsets, *wanted)
 
 
 def has_overrides(reader: Reader, zone_id: str) -> bool:

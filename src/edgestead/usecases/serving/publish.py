@@ -19,9 +19,9 @@ from edgestead.model.edge import KIND_EDGE_NAME
 from edgestead.model.served import Owned, ServedChange, ServedName, ServedRRset, ServedZone
 from edgestead.store.control import Group
 from edgestead.tables.records import Neighbour
-from edgestead.usecases.serving import edge_feed, rendering
+from edgestead.usecases.serving import edge_feed, rendering, serials
 from edgestead.usecases.serving.rendering import Renderer, ZoneFacts
-from edgestead.usecases.serving.signing import IS_SERVED, Owner, ZoneSigning
+from edgestead.usecases.serving.signing import IS_SERVED, Owner, ZoneSigning, without_signatures
 
 
 class Document(NamedTuple):
@@ -103,20 +103,33 @@ class Publication:
         self._journaled.take(one.owner, one.before, after)
         return served.encode(ServedName(self._apex, one.owner, after)) if after else None
 
-    def zone(self, serial: int, before: bytes | None, *, lost: bool = False) -> list[Document]:
-        """The journal's row, then the SOA: last, because afterwards the zone counts as complete.
-
-        `before` is the zone's newest document; without one no row leads to this serial.
-        """
+    def soa(self, serial: int, *, lost: bool = False) -> ServedZone:
+        """The zone's own document under this serial, signed where the zone is."""
         after = self._renderer.zone(self._apex, serial, self._facts)
         if lost:
             after = msgspec.structs.replace(after, lost=True)
         if self._signing is not None and (self._facts.presigned or self._facts.signing in IS_SERVED):
             after = self._signing.zone(after)
+        return after
+
+    def apex(self, one: Owner, plain: tuple[ServedRRset, ...]) -> Owner:
+        """The apex with these RRsets as it would be served; signatures that still do are kept."""
+        one = one._replace(plain=plain)
+        return one if self._signing is None else one._replace(plain=self._signing.sign(one))
+
+    def served_apex(self, name: Name, one: Owner, after: tuple[ServedRRset, ...]) -> list[Document]:
+        """The apex's documents; none where it stays as it was."""
+        return [] if one.before == after else _in_order(name, self._document(one, after))
+
+    def zone(self, after: ServedZone, before: bytes | None) -> list[Document]:
+        """The journal's row, then the SOA: last, because afterwards the zone counts as complete.
+
+        `before` is the zone's newest document; without one no row leads to this serial.
+        """
         documents = [Document(served.KIND_ZONE, "", served.encode(after))]
         if before is not None:
             row = self._journaled.row(served.decode_zone(before), after)
-            documents.insert(0, Document(served.KIND_JOURNAL, f"{serial:08x}", row))
+            documents.insert(0, Document(served.KIND_JOURNAL, f"{serials.of_soa(after.soa_rdata):08x}", row))
         return documents
 
 
@@ -142,26 +155,40 @@ ROW_OCTETS_MAX = 256 * 1024  # of the feed: secondaries of a larger change fetch
 
 
 class Journaled:
-    """Collects the names of one change."""
+    """Collects the names of one change. What changed of each is worked out for the row alone: a change that
+    nobody sees, as the first signatures of a zone, makes none.
+    """
 
     def __init__(self) -> None:
-        self._removed: list[Owned] = []
-        self._added: list[Owned] = []
+        self._taken: list[tuple[bytes, Sequence[ServedRRset], Sequence[ServedRRset]]] = []
 
     def take(self, owner: bytes, before: Sequence[ServedRRset], after: Sequence[ServedRRset]) -> None:
         """Add one name. Each name of a change at most once."""
-        removed, added = less(before, after), less(after, before)
-        if removed:
-            self._removed.append((owner, removed))
-        if added:
-            self._added.append((owner, added))
+        self._taken.append((owner, before, after))
 
     def row(self, before: ServedZone, after: ServedZone) -> bytes:
-        """The row as the feed's document."""
-        row = served.encode(ServedChange(before, after, tuple(self._removed), tuple(self._added)))
-        if len(row) > ROW_OCTETS_MAX:
-            row = served.encode(ServedChange(before, after, (), (), whole=False))
-        return row
+        """The row as the feed's document.
+
+        Signatures of a zone whose SOA has none are given to nobody, so no row has them, and the change with
+        which they come, or go, is a gap.
+        """
+        gap = served.encode(ServedChange(before, after, (), (), whole=False))
+        if bool(before.soa_rrsigs) != bool(after.soa_rrsigs):
+            return gap
+        removed = [(owner, less(old, new)) for owner, old, new in self._taken]
+        added = [(owner, less(new, old)) for owner, old, new in self._taken]
+        if not after.soa_rrsigs:
+            removed, added = _unsigned(removed), _unsigned(added)
+        row = served.encode(ServedChange(before, after, _with_records(removed), _with_records(added)))
+        return row if len(row) <= ROW_OCTETS_MAX else gap
+
+
+def _unsigned(owned: Iterable[Owned]) -> list[Owned]:
+    return [(owner, without_signatures(rrsets)) for owner, rrsets in owned]
+
+
+def _with_records(owned: Iterable[Owned]) -> tuple[Owned, ...]:
+    return tuple([one for one in owned if one[1]])
 
 
 def less(rrsets: Sequence[ServedRRset], others: Sequence[ServedRRset]) -> tuple[ServedRRset, ...]:

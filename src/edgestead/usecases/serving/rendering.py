@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from edgestead.model import names
+from edgestead.model import dnssec, names
 from edgestead.model.limits import TTL_SECONDS_AUTO
 from edgestead.model.records import TYPES
 from edgestead.model.served import EXISTS, ServedName, ServedRRset, ServedZone, mark
@@ -59,7 +59,8 @@ class ZoneFacts(NamedTuple):
     `dns_only` serves proxied records as they are written, `ipv6` lets proxied names have AAAA records.
     `signing` is the state of a zone that is or becomes signed (`usecases.serving.signing`), `keys` what the
     apex serves of its keys. A `transferred` zone has the name servers that its records say; a
-    `presigned` one has its primary's signatures besides (`usecases.serving.presigned`).
+    `presigned` one has its primary's signatures besides (`usecases.serving.presigned`). One with a `digest`
+    has a ZONEMD record (`usecases.serving.digests`).
     """
 
     servers: tuple[bytes, ...] = ()
@@ -74,6 +75,7 @@ class ZoneFacts(NamedTuple):
     keys: tuple[ServedRRset, ...] = ()
     transferred: bool = False
     presigned: bool = False
+    digest: bool = False
 
 
 PLAIN = ZoneFacts()
@@ -124,6 +126,10 @@ class Renderer:
         numbers = (serial, soa.refresh, soa.retry, soa.expire, soa.minimum)
         timers = b"".join([number.to_bytes(4, "big") for number in numbers])
         return ServedZone(apex, soa.ttl, mname + rname + timers)
+
+    def is_own_server(self, host: bytes) -> bool:
+        """Whether this is a name server of the server itself, not of an account or zone."""
+        return host in self._servers
 
     def rname(self, facts: ZoneFacts) -> bytes:
         """The mailbox of a zone that names none: of whoever runs its first name server."""
@@ -227,10 +233,14 @@ def rrsets_of(records: Iterable[Neighbour]) -> list[ServedRRset]:
 
 def _with_keys(apex: bytes, rrsets: Sequence[ServedRRset], keys: Sequence[ServedRRset]) -> list[ServedRRset]:
     """Our DNSKEY beside those of other signers of the zone (RFC 8901), whose entry points we ask the parent
-    to hold as well: else it would drop them for ours.
+    to hold as well: else it would drop them for ours. None of another algorithm: every one that is there has
+    to sign every record (RFC 4035 §2.2), and we sign with one.
     """
     merged = {rrset.type: rrset for rrset in rrsets}
-    others = merged[DNSKEY].rdatas if DNSKEY in merged else ()
+    others: tuple[bytes, ...] = ()
+    if DNSKEY in merged:
+        others = tuple(filter(dnssec.is_like_ours, merged[DNSKEY].rdatas))
+        merged[DNSKEY] = ServedRRset(DNSKEY, merged[DNSKEY].ttl_seconds, others)
     for rrset in keyset.with_others(apex, keys, others):
         other = merged.get(rrset.type, rrset) if rrset.type == DNSKEY else rrset
         ttl_seconds = min(rrset.ttl_seconds, other.ttl_seconds)

@@ -34,7 +34,7 @@ from edgestead.usecases.access.authorise import Identity, Target, permits
 from edgestead.usecases.change.edit import ZoneEdit
 from edgestead.usecases.change.log import PAUSED
 from edgestead.usecases.platform import Platform
-from edgestead.usecases.serving import catalogs, edge_feed, owners, serials
+from edgestead.usecases.serving import bootstrapping, catalogs, edge_feed, owners, serials
 from edgestead.usecases.serving import certificates as served_certificates
 from edgestead.usecases.serving import facts as zone_facts
 from edgestead.usecases.serving.facts import SECONDARY
@@ -198,6 +198,7 @@ def delete(call: Call, tx: Transaction, platform: Platform, zone_id: str) -> Non
     Call `sweep` afterwards: the records are out of sight at once, and out of the database only then.
     """
     row = _row(tx, zone_id)
+    signals = bootstrapping.of_zone(tx, platform.renderer, row)
     rulesets.delete_all(tx, "zone", zone_id)
     settings.delete_all(tx, zone_id)
     zones.delete(tx, zone_id)
@@ -210,6 +211,7 @@ def delete(call: Call, tx: Transaction, platform: Platform, zone_id: str) -> Non
     served_certificates.forget_zone(tx, zone_id, call.now_us)
     refreshing.zone_came_or_went(tx, row.name)
     delegations.render_again(call, tx, platform, row.name)
+    delegations.signal_again(call, tx, platform, signals)
 
 
 def sweep(tx: Transaction) -> bool:
