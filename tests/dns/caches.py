@@ -6,13 +6,14 @@ history is kept, and every combination of versions that may be alive has to hold
 signs the DNSKEYs, and each signature of the zone comes from a DNSKEY.
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import dns.dnssec
 import dns.name
 
-from edgestead.dns import wire
-from edgestead.dns.signed import parts
+from edgestead.dns import node, wire
+from edgestead.dns.signed import find, parts
 from edgestead.model import dnssec
 
 SECOND_US = 1_000_000
@@ -21,6 +22,8 @@ PARENT_LAG_SECONDS = 3_600
 KEYS_TTL_SECONDS = 3_600
 ZONE_LAG_SECONDS = 10_000 + 2_400  # refresh and retry of a zone's default SOA
 UNSIGNED = 0
+DNSKEY_KEY = dnssec.DNSKEY.to_bytes(2, "big") + b"\0\x01"
+NAMES_KEPT = 4_096  # whose signatures are read once: most of a zone's stay from one look to the next
 
 
 class Bogus(AssertionError):
@@ -94,23 +97,29 @@ class Caches:
             self.tags.is_now(frozenset((UNSIGNED,)), now_us)
         for ds in self.ds.alive(now_us):
             if ds:
-                for keys in self.keys.alive(now_us):
+                for keys in self.alive_keys(now_us):
                     self._check(ds, keys, now_us)
+
+    def alive_keys(self, now_us):
+        return self.keys.alive(now_us)
+
+    def alive_tags(self, now_us):
+        return self.tags.alive(now_us)
 
     def _check(self, ds, keys, now_us):
         if not ds & keys.anchors:
             raise Bogus("a DS leads to no DNSKEY that signs the DNSKEYs")
-        for tags in self.tags.alive(now_us):
+        for tags in self.alive_tags(now_us):
             if not tags <= keys.tags:
                 raise Bogus(f"signatures of {sorted(tags - keys.tags)} come from no DNSKEY")
 
     def _served_keys(self, zone):
-        """The DNSKEY RRset, its signatures verified; as long as the apex stays, so do they."""
-        apex = zone.names[b""], zone.signatures.entries[b""]
-        if apex not in self._valid:
+        """The DNSKEY RRset, its signatures verified; as long as these records stay, so do they."""
+        held = node.rrset(zone.names[b""], DNSKEY_KEY), find(zone.signatures.entries[b""], DNSKEY_KEY)
+        if held not in self._valid:
             answer = self._signed.asker()(self._apex, "DNSKEY", want_dnssec=True, payload=4096).answer
-            self._valid = {apex: self._verified(*answer)}
-        return self._valid[apex]
+            self._valid = {held: self._verified(*answer)}
+        return self._valid[held]
 
     def _verified(self, keys, signatures):
         now, known = self._signed.now_us // SECOND_US, {self._apex: keys}
@@ -125,19 +134,26 @@ class Caches:
 
     def _tags(self, zone, now_us):
         """The keys that the zone's signatures are of; those of the keys' own RRsets apart."""
-        tags = set()
-        for kind, rdata in _signatures(zone):
-            if dnssec.expiration(rdata) * SECOND_US < now_us + TTL_SECONDS_MAX * SECOND_US:
-                raise Bogus("a signature ends while it is cached")
-            if kind not in dnssec.OF_KEYS:
-                tags.add(dnssec.tag_of_rrsig(rdata))
+        soa = next(wire.records(zone.signatures.soa[1]))[2]
+        end, tags = dnssec.expiration(soa), {dnssec.tag_of_rrsig(soa)}
+        for entry in zone.signatures.entries.values():
+            end_here, tags_here = _of_name(entry)
+            end = min(end, end_here)
+            tags |= tags_here
+        if end * SECOND_US < now_us + TTL_SECONDS_MAX * SECOND_US:
+            raise Bogus("a signature ends while it is cached")
         return frozenset(tags)
 
 
-def _signatures(zone):
-    yield 6, next(wire.records(zone.signatures.soa[1]))[2]
-    for entry in zone.signatures.entries.values():
-        for key, _, records in parts(entry):
-            for kind, _, rdata in wire.records(records):
-                if kind == dnssec.RRSIG:
-                    yield int.from_bytes(key[:2], "big"), rdata
+@lru_cache(NAMES_KEPT)
+def _of_name(entry):
+    """When the first signature of a name ends, and the keys that they are of; those of keys' RRsets apart."""
+    signatures = [
+        (int.from_bytes(key[:2], "big"), rdata)
+        for key, _, records in parts(entry)
+        for kind, _, rdata in wire.records(records)
+        if kind == dnssec.RRSIG
+    ]
+    end = min(dnssec.expiration(rdata) for _, rdata in signatures)
+    tags = {dnssec.tag_of_rrsig(rdata) for kind, rdata in signatures if kind not in dnssec.OF_KEYS}
+    return end, frozenset(tags)

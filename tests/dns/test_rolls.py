@@ -64,6 +64,8 @@ class Parent:
 class Life:
     """A zone through years: time passes, records and keys change, the parent follows."""
 
+    caches_of = Caches
+
     def __init__(self, world, days=(0, 90, 365), rounds=ROUNDS_MAX, ends=0.005, layouts=LAYOUTS):
         self.rounds = rounds
         self.ends = ends
@@ -73,7 +75,7 @@ class Life:
         self.days = days
         for _ in range(12):
             world.change()
-        self.caches = Caches(world.signed, APEX)
+        self.caches = self.caches_of(world.signed, APEX)
         self.parent = Parent(world, self.caches)
         self.tags = set()
         self.caches.look()

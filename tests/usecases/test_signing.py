@@ -5,12 +5,14 @@ import dns.name
 import dns.rdatatype
 import pytest
 
+from edgestead.dns.journal import serial_of
 from edgestead.model import dnssec, names, served
 from edgestead.model.refusals.setting import KeysSealed
 from edgestead.usecases import restored
+from edgestead.usecases.serving import signing as serving
 from edgestead.usecases.serving.keys import Seal, in_memory
 from edgestead.usecases.zone import signing
-from tests.dns.signed import DAY_US, Signed
+from tests.dns.signed import DAY_US, Signed, zone_text
 from tests.rest.test_zone_files import form
 
 ZONE = "example.com"
@@ -86,6 +88,38 @@ def test_a_large_zone_has_no_key_before_every_name_is_signed(large):
     assert {(frozenset(found), is_null) for _, found, is_null in seen} == {(frozenset(), True)}
     assert types(large, want_dnssec=True)[1] == {"DNSKEY", "RRSIG"}
     assert large.state(ZONE) == "signed"
+
+
+def test_nobody_sees_a_signature_or_a_new_serial_while_names_are_signed(large):
+    apex = names.wire_from_text(ZONE)
+    large.set(ZONE, "active")
+    seen = set()
+    while large.has_work():
+        zone = large.table.view.zones[apex]
+        assert zone.settled
+        assert " RRSIG " not in zone_text(large.table, ZONE + ".")
+        if large.state(ZONE) == "signing":
+            seen.add(serial_of(zone.soa_rdata))
+        large.work_once()
+
+    assert len(seen) == 1
+    assert " RRSIG " in zone_text(large.table, ZONE + ".")
+    newest = serial_of(large.table.view.zones[apex].soa_rdata)
+    assert large.journal.since(apex, *seen, newest) is None, "a row leads there"
+
+
+def test_a_small_zone_with_many_names_of_other_zones_is_served_signed_when_all_of_them_are(
+    signed, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(signing, "AT_ONCE_RECORDS_MAX", 2)
+    for number in range(8):
+        signed.zone(f"n{number}.{ZONE}")
+    signed.set(ZONE, "active")
+
+    assert (signed.state(ZONE), types(signed, want_dnssec=True)[1]) == ("signing", set())
+    signed.work()
+    assert signed.state(ZONE) == "signed"
+    signed.verify(ZONE, tmp_path)
 
 
 @pytest.mark.parametrize("rounds", range(9))
@@ -172,6 +206,28 @@ def test_it_ends_also_when_signatures_are_due_meanwhile(large):
     assert large.state(ZONE) is None
 
 
+@pytest.mark.parametrize("has_ds", [False, True])
+def test_no_ds_is_offered_while_caches_have_answers_from_before_though_signing_was_to_end(signed, has_ds):
+    signed.set(ZONE, "active")
+    if has_ds:  # somebody was too fast
+        signed.parent_says(ZONE, ds_of(signed))
+        signed.parent_says(ZONE)
+    signed.set(ZONE, "disabled")
+    signed.parent_says(ZONE)
+    signed.later(DAY_US)
+    signed.set(ZONE, "active")
+    signed.work()
+    assert signed.state(ZONE) == "signed"
+    assert dnssec.CDS not in apex_types(signed)
+
+    signed.later(5 * HOUR_US)
+    signed.work()
+    assert signed.state(ZONE) == "offered"
+    signed.set(ZONE, "disabled")
+    signed.set(ZONE, "active")
+    assert signed.state(ZONE) == "offered"
+
+
 def test_ending_can_be_taken_back(signed, tmp_path):
     ds = signed.set(ZONE, "active").result["ds"]
     signed.set(ZONE, "disabled")
@@ -226,6 +282,24 @@ def test_for_half_a_year_no_signature_ends_and_few_are_made_at_a_time(signed, tm
         ends = min(signed.signature_ends(ZONE))
         assert ends * 1_000_000 > signed.now_us + 14 * DAY_US
     assert 40 < busy < 120  # neither every day nor all on one
+
+
+def test_signatures_that_are_due_within_an_hour_are_made_in_one_change(signed, monkeypatch):
+    monkeypatch.setattr(serving, "JITTER_SECONDS", 1800)
+    for number in range(20):
+        signed.add(ZONE, f"n{number}", "A", "192.0.2.1")
+    signed.set(ZONE, "active")
+    signed.later(14 * DAY_US - 2 * HOUR_US)
+    signed.work()
+    before = signed.signatures(ZONE)
+    busy = 0
+    for _ in range(4 * 60):
+        signed.later(HOUR_US // 60)
+        busy += signed.work() > 0
+
+    assert busy <= 2  # of which hour a signature is, its name says
+    after = signed.signatures(ZONE)
+    assert [key for key, made in before.items() if key[0] and after[key] == made] == []
 
 
 def test_a_change_signs_only_what_it_changes(signed):

@@ -10,6 +10,7 @@ import base64
 import hashlib
 import struct
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from edgestead.model import names
@@ -42,11 +43,14 @@ SYNTHESISED: Final = frozenset((RRSIG, NSEC, NSEC3))
 OF_KEYS: Final = frozenset((DNSKEY, CDS, CDNSKEY))
 """Types that are signed by the keys that the parent's DS records name (RFC 4035 §2.2, RFC 7344 §4.1)."""
 
-_ALGORITHM_AT: Final = 3  # in a DNSKEY's RDATA
+_PROTOCOL_AT: Final = 2  # in a DNSKEY's RDATA
+_ALGORITHM_AT: Final = 3
+_SIGNS: Final = bytes((PROTOCOL, ALGORITHM))
 _HEAD: Final = struct.Struct("!HBBIIIH")
 _RR: Final = struct.Struct("!HHIH")
 _IN: Final = 1
 _SERIALS: Final = 1 << 32
+_BITMAPS_MAX: Final = 256  # that are kept: the names of a zone have few sets of types
 
 # RFC 4034 §6.2, RFC 6840 §5.1: octets before the names in RDATA that are folded, and how many names.
 _FOLDED: Final = {2: (0, 1), 5: (0, 1), 6: (0, 2), 12: (0, 1), 15: (2, 1), 33: (6, 1), 39: (0, 1)}
@@ -149,7 +153,7 @@ def tag_of_rrsig(rrsig: bytes) -> int:
 
 def nsec(next_owner: bytes, types: Iterable[int]) -> bytes:
     """An NSEC's RDATA (RFC 4034 §4.1)."""
-    return next_owner + bitmap(types)
+    return next_owner + bitmap(tuple(types))
 
 
 NSEC3_SHA1: Final = 1  # RFC 5155 §11: the only hash
@@ -180,7 +184,8 @@ def nsec3_label(owner: bytes, params: Nsec3Params) -> bytes:
     return b"\x20" + base64.b32hexencode(digest).lower()
 
 
-def bitmap(types: Iterable[int]) -> bytes:
+@lru_cache(_BITMAPS_MAX)
+def bitmap(types: tuple[int, ...]) -> bytes:
     """Types as windows of bits (RFC 4034 §4.1.2).
 
     >>> bitmap((1, 46, 47)).hex()
@@ -198,6 +203,11 @@ def bitmap(types: Iterable[int]) -> bytes:
 def dnskey(flags: int, public_key: bytes) -> bytes:
     """A DNSKEY's RDATA; the key is the point's two coordinates (RFC 6605 §4)."""
     return struct.pack("!HBB", flags, PROTOCOL, ALGORITHM) + public_key
+
+
+def is_like_ours(dnskey_rdata: bytes) -> bool:
+    """Whether a DNSKEY is of the protocol and algorithm with which we sign."""
+    return dnskey_rdata[_PROTOCOL_AT : _ALGORITHM_AT + 1] == _SIGNS
 
 
 def key_tag(dnskey_rdata: bytes) -> int:

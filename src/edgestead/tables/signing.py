@@ -84,9 +84,8 @@ INSERT_NAME = (
     " on conflict (zone_id, place) do nothing"
 )
 DELETE_NAME = "delete from signed_names where zone_id = ? and place = ?"
-SELECT_IS_THERE = "select 1 from signed_names where zone_id = ? and place = ?"
 SELECT_BEFORE = "select place from signed_names where zone_id = ? and place < ? order by place desc limit 1"
-SELECT_AFTER = "select place from signed_names where zone_id = ? and place > ? order by place limit 1"
+SELECT_FROM = "select place from signed_names where zone_id = ? and place >= ? order by place limit 2"
 SELECT_LAST = "select place from signed_names where zone_id = ? order by place desc limit 1"
 SELECT_BETWEEN = "select place from signed_names where zone_id = ? and place > ? and place < ? order by place"
 SELECT_SOME = "select place from signed_names where zone_id = ? order by place limit ?"
@@ -147,20 +146,18 @@ def remove_name(tx: Transaction, zone_id: str, place: bytes) -> bool:
     return bool(tx.run(DELETE_NAME, (zone_id, place)))
 
 
-def has_name(reader: Reader, zone_id: str, place: bytes) -> bool:
-    return reader.row(SELECT_IS_THERE, (zone_id, place)) is not None
-
-
 def before(reader: Reader, zone_id: str, place: bytes) -> bytes:
     """The name before a place, in the circle of the zone; the apex itself where there is no other."""
     found = reader.row(SELECT_BEFORE, (zone_id, place)) or reader.row(SELECT_LAST, (zone_id,))
     return found[0] if found else b""
 
 
-def after(reader: Reader, zone_id: str, place: bytes) -> bytes:
-    """The name behind a place; behind the last one comes the apex."""
-    found = reader.row(SELECT_AFTER, (zone_id, place))
-    return found[0] if found else b""
+def behind(reader: Reader, zone_id: str, place: bytes) -> bytes | None:
+    """The name behind one of the zone; behind the last one comes the apex. None: there is none at `place`."""
+    found = [each for (each,) in reader.rows(SELECT_FROM, (zone_id, place))]
+    if place not in found:
+        return None
+    return found[1] if len(found) > 1 else b""
 
 
 def between(reader: Reader, zone_id: str, first: bytes, end: bytes) -> list[bytes]:

@@ -6,7 +6,7 @@ Not   what a record may hold, alone or beside others; what follows for DNS.
 
 import msgspec
 
-from edgestead.model import names
+from edgestead.model import dnssec, names
 from edgestead.model.call import Call
 from edgestead.model.records import fold
 from edgestead.model.refusals.record import RecordNotFound, RecordQuota, TypeNotOffered
@@ -25,6 +25,7 @@ from edgestead.usecases.serving.aliases import check_no_loop
 from edgestead.usecases.serving.facts import OVERRIDES, SECONDARY, stored_dnssec
 from edgestead.usecases.serving.publish import Name
 from edgestead.usecases.serving.rendering import ADDRESS_TYPES
+from edgestead.usecases.serving.signing import SETTING as SIGNING
 
 _decode_tags = msgspec.json.Decoder(list[str]).decode
 
@@ -225,12 +226,24 @@ class RecordsEdit:
         neighbours.check(draft, old, others, at_apex=name.owner == self._apex)
         self._check_redirects(draft, old, others, name)
         is_new = old is None or old.rdata != draft.rdata
-        if draft.type == "DNSKEY" and is_new and not stored_dnssec(self._tx, self._zone_id).multi_signer:
-            reason = "the zone is not signed by several providers (dnssec_multi_signer)"
-            raise TypeNotOffered(type="DNSKEY", field="type", reason=reason)
+        if draft.type == "DNSKEY" and is_new:
+            self._check_key(draft)
         if draft.type == "CNAME":
             check_no_loop(self._tx, draft.owner, draft.rdata, old and old.id)
         return name
+
+    def _check_key(self, draft: Draft) -> None:
+        """Raises TypeNotOffered: a key of another provider that cannot sign the zone with ours."""
+        if not stored_dnssec(self._tx, self._zone_id).multi_signer:
+            reason = "the zone is not signed by several providers (dnssec_multi_signer)"
+        elif not dnssec.is_like_ours(draft.rdata) and settings.one(self._tx, self._zone_id, SIGNING):
+            reason = (
+                f"the zone is signed, and its providers have to sign it with one algorithm: a key has"
+                f" protocol {dnssec.PROTOCOL} and algorithm {dnssec.ALGORITHM} ({dnssec.ALGORITHM_NAME})"
+            )
+        else:
+            return
+        raise TypeNotOffered(type="DNSKEY", field="type", reason=reason)
 
     def _check_redirects(
         self, draft: Draft, old: RecordRow | None, others: list[Neighbour], name: Name

@@ -33,6 +33,10 @@ _OTHERS: Final = (
     " {when} UTC, but none of this zone's keys. Have the registrar add the DS shown here at once, and remove"
     " any other that no signer of the zone has."
 )
+_FOR_OTHERS: Final = (
+    "Key {key} is published and takes over on {when} UTC. Have the zone's other providers add its DNSKEY"
+    " record by {until} UTC: resolvers that have their keys could not validate its signatures else."
+)
 _IS_SIGNED_SOON: Final = "The zone is being signed; its DS is here when that is done."
 
 
@@ -50,12 +54,18 @@ def next_step(reader: Reader, zone: ZoneRow, stored: Stored | None) -> str:
 
 
 def _of_roll(reader: Reader, zone: ZoneRow) -> str:
-    rows = signing.keys(reader, zone.id)
+    rows, soa = signing.keys(reader, zone.id), facts.facts_of(reader, zone).soa
+    if facts.stored_dnssec(reader, zone.id).multi_signer:
+        for row in rows:
+            if row.phase == PUBLISHED and keyset.has_zone_right(row.role):
+                until = _minute(rolls.told_us(reader, zone.id, row) + waits.others_us())
+                when = _minute(rolls.takes_over_us(reader, zone.id, row, soa))
+                return _FOR_OTHERS.format(key=keyset.tag(row), until=until, when=when)
     for at_parent, phase, words in _ROLLS:
         for row in rows:
             if row.phase == phase and keyset.signs_keys(row) is at_parent:
-                gone_us = row.since_us + waits.old_key_us(facts.facts_of(reader, zone).soa)
-                due_us = row.due_us if phase == PUBLISHED else gone_us
+                gone_us = row.since_us + waits.old_key_us(soa)
+                due_us = rolls.takes_over_us(reader, zone.id, row, soa) if phase == PUBLISHED else gone_us
                 return words.format(
                     key=keyset.tag(row), successor=_successor(rows, row), when=_minute(due_us)
                 )

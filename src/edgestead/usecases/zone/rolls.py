@@ -15,7 +15,7 @@ from edgestead.model import dnssec
 from edgestead.model.call import Call
 from edgestead.model.refusals.setting import RollRefused
 from edgestead.store.control import Reader, Transaction
-from edgestead.tables import signing
+from edgestead.tables import settings, signing
 from edgestead.tables.signing import NEVER_US, KeyRow
 from edgestead.usecases.change.edit import ZoneEdit
 from edgestead.usecases.platform import Platform
@@ -23,7 +23,8 @@ from edgestead.usecases.serving import facts, keyset
 from edgestead.usecases.serving import signing as signing_states
 from edgestead.usecases.serving.facts import stored_dnssec
 from edgestead.usecases.serving.keyset import ACTIVE, PUBLISHED, RETIRED, RETIRING
-from edgestead.usecases.zone import delegations, waits
+from edgestead.usecases.serving.rendering import Soa
+from edgestead.usecases.zone import waits
 
 _US: Final = 1_000_000
 DAY_US: Final = 86_400 * _US
@@ -95,6 +96,21 @@ def is_waiting_for_parent(rows: Iterable[KeyRow]) -> bool:
     return any(keyset.signs_keys(row) and row.phase in (RETIRING, RETIRED) for row in rows)
 
 
+def told_us(reader: Reader, zone_id: str, row: KeyRow) -> int:
+    """Since when the zone's other providers can have a published key: since the settings that say that there
+    are any, at the earliest.
+    """
+    found = settings.one(reader, zone_id, facts.DNSSEC)
+    return max(row.since_us, found.modified_us if found else 0)
+
+
+def takes_over_us(reader: Reader, zone_id: str, row: KeyRow, soa: Soa) -> int:
+    """When a published key is to become active. Other providers may have come after it was published."""
+    if not stored_dnssec(reader, zone_id).multi_signer:
+        return row.due_us
+    return max(row.due_us, told_us(reader, zone_id, row) + waits.shared_keys_us(soa))
+
+
 class KeyRing:
     """The keys of one zone in one transaction."""
 
@@ -124,7 +140,14 @@ class KeyRing:
             return
         self._platform.seal.open_all(self.rows)
         due = [row for row in self.rows if row.due_us <= self._call.now_us]
-        ready = [row for row in due if row.phase == PUBLISHED]
+        ready = []
+        for row in due:
+            if row.phase == PUBLISHED:
+                when_us = takes_over_us(self._tx, self._zone_id, row, self._facts.soa)
+                if when_us > self._call.now_us:
+                    self._set_due(row, when_us)
+                else:
+                    ready.append(row)
         if ready:
             self._activate(ready)
         for row in due:
@@ -146,7 +169,8 @@ class KeyRing:
     def publish(self, roles: Iterable[str]) -> None:
         """New keys that sign nothing of the zone yet. Raises KeysSealed."""
         self._platform.seal.open_all(self.rows)  # a new key would be sealed under another secret than the old
-        due_us = self._call.now_us + waits.keys_us(self._facts.soa)
+        is_shared = self._wanted.multi_signer
+        due_us = self._call.now_us + (waits.shared_keys_us if is_shared else waits.keys_us)(self._facts.soa)
         for role in roles:
             _add_key(self._call, self._tx, self._platform, self._zone_id, role, PUBLISHED, due_us)
         self._serve()
@@ -216,7 +240,6 @@ class KeyRing:
             signing.renew_all(self._tx, self._zone_id, self._call.now_us)
             self._edit.sign_again([self._apex])
         self._serve()
-        delegations.render_again(self._call, self._tx, self._platform, self._edit.zone.name)
 
     def _watch(self, row: KeyRow) -> None:
         """A ZSK whose last signature was replaced is not needed any more, but by caches."""

@@ -16,12 +16,26 @@ from edgestead.usecases.serving.rendering import Soa
 
 _US: Final = 1_000_000
 SLACK_SECONDS: Final = 3_600  # beyond what a follower of the zone may be late by its SOA
+OTHERS_SECONDS: Final = 86_400  # until the zone's other providers have a new key of ours
 DS_TTL_SECONDS: Final = 2 * 86_400  # one day and late servers of the parent, or two days
 
 
 def keys_us(soa: Soa) -> int:
     """Until every cache that has the zone's DNSKEYs has the newest one."""
     return (keyset.TTL_SECONDS + _late_seconds(soa)) * _US
+
+
+def others_us() -> int:
+    """Until the zone's other providers serve the newest key, which somebody brings to them."""
+    return OTHERS_SECONDS * _US
+
+
+def shared_keys_us(soa: Soa) -> int:
+    """As `keys_us` where other providers sign the zone: until no cache has their DNSKEYs without the newest.
+
+    Nothing here can see their TTL and SOA: the one is taken for a day at most, the other for ours.
+    """
+    return others_us() + records_us(soa)
 
 
 def records_us(soa: Soa) -> int:
