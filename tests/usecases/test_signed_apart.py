@@ -7,8 +7,9 @@ import pytest
 from edgestead.model import names
 from edgestead.server.control import parents
 from edgestead.server.control.parents import Parents
-from edgestead.server.control.signatures import Signatures
+from edgestead.server.control.signatures import POLL_SECONDS, Signatures
 from edgestead.tables import signing as rows
+from edgestead.testing.simulation import simulate
 from edgestead.usecases.serving import keyset
 from edgestead.usecases.zone import signing
 from tests.dns.signed import DAY_US, Signed
@@ -54,7 +55,9 @@ def pass_days(signed, days):
     signatures = Signatures(Data(signed.api.store), signed.api.platform, lambda: signed.call)
     for _ in range(days):
         signed.later(DAY_US)
-        assert any(not asyncio.run(signatures.poll()) for _ in range(ROUNDS_MAX)), "the work never ends"
+        assert any(asyncio.run(signatures.poll()) == POLL_SECONDS for _ in range(ROUNDS_MAX)), (
+            "the work never ends"
+        )
         signed.take()
 
 
@@ -120,3 +123,31 @@ def test_a_zone_that_cannot_follow_its_parent_keeps_no_other_one_waiting(signed,
     assert sorted(asked) == [BROKEN, OTHER]
     assert (signed.state(BROKEN), signed.state(OTHER)) == ("active", "active")
     assert f"zone {signed.ids[BROKEN]} does not follow its parent" in caplog.text
+
+
+def test_more_zones_than_are_asked_for_in_a_minute_have_their_parents_asked_in_turn(signed, monkeypatch):
+    zones = [BROKEN, OTHER, *(f"{number}.example.org" for number in range(4))]
+    monkeypatch.setattr(parents, "PER_POLL_MAX", 1)
+    monkeypatch.setattr(parents, "WAITING_SECONDS", 2 * parents.POLL_SECONDS)
+    for zone in zones[2:]:
+        signed.zone(zone)
+    for zone in zones:
+        sign(signed, zone)
+    asked = []
+
+    def resolver():
+        async def ask(name):
+            asked.append(name)
+            return ()
+
+        return ask
+
+    async def poll(_):
+        following = Parents(Data(signed.api.store), signed.api.platform, lambda: signed.call, resolver)
+        for _ in range(2 * len(zones)):
+            await following.poll()
+            await asyncio.sleep(parents.POLL_SECONDS)
+
+    simulate(poll, seed=1)
+
+    assert sorted(asked) == sorted(2 * zones)

@@ -52,7 +52,9 @@ class Parents:
         now = asyncio.get_running_loop().time()
         found = self._data.read(_served)
         self._due = {zone_id: self._due.get(zone_id, now) for zone_id in found}
-        due = [zone_id for zone_id in found if self._due[zone_id] <= now][:PER_POLL_MAX]
+        due = [zone_id for zone_id in found if self._due[zone_id] <= now]
+        due.sort(key=self._due.__getitem__)  # else the first ones, due again, keep out those behind them
+        del due[PER_POLL_MAX:]
         if not due:
             return
         children = self._data.read(lambda reader: _children(reader, due))
