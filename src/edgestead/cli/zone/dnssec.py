@@ -1,7 +1,7 @@
 """`edgecli dns dnssec`: signing a zone, and what is to be done at the parent.
 
-Owns  arguments, options and output; what an operator is told for each status and each finding at the parent.
-Not   signing; moving a zone from one status to the next: the server does that.
+Owns  arguments, options and output; what is told where the finding at the parent is newer than the server's.
+Not   signing; moving a zone from one status to the next, and what is next otherwise: the server says that.
 """
 
 import ipaddress
@@ -17,20 +17,23 @@ from edgestead.cli.target import JSON, Command, Json, api, zone_first, zone_of
 PARENT_SECONDS: Final = 5.0  # for one question, TCP included
 
 Finding = Literal["ours", "others", "none", "unknown"]
-_NEXT: Final[dict[tuple[str, Finding], str]] = {  # where the finding says more than the server knows
+_NEWER: Final[dict[tuple[str, Finding], str]] = {  # what the server has not seen, or does not ask for
     ("pending", "ours"): "The parent has it. The server sees that itself, and the status becomes active.",
     ("active", "none"): "The parent has the DS no longer: give it to the registrar again, or switch off.",
-    ("disabled", "none"): "The zone is not signed. `edgecli dns dnssec {zone} on` signs it.",
-    ("disabled", "unknown"): "The zone is not signed. `edgecli dns dnssec {zone} on` signs it.",
 }
+_FORGED: Final = (
+    "The parent has a DS, but of none of this zone's keys: have the registrar add the DS shown here at once."
+)
 _BROKEN: Final[dict[tuple[str, Finding], str]] = {
-    ("disabled", "others"): "the parent has a DS and the zone is not signed: have the registrar remove it",
-    ("pending", "others"): "the parent has a DS of another key: have the registrar replace it by this one",
-    ("active", "others"): "the parent has a DS of another key: have the registrar replace it by this one",
+    ("disabled", "others"): "The parent has a DS and the zone is not signed: have the registrar remove it.",
+    ("pending", "others"): _FORGED,
+    ("active", "others"): _FORGED,
 }
+_HINTS: Final = {"disabled": " `edgecli dns dnssec {zone} on` signs it."}  # behind the server's words
 
 
 _SETTINGS: Final = {
+    "multi_signer": "dnssec_multi_signer",
     "key_layout": "key_layout",
     "ksk_days": "ksk_lifetime_days",
     "zsk_days": "zsk_lifetime_days",
@@ -47,7 +50,7 @@ class Advice(NamedTuple):
 ACTIONS = ("status", "on", "off", "roll")
 
 
-class _ActionLast(Command):
+class ActionLast(Command):
     """The first of the words may be missing and so may be the last, which says which one it is."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -56,7 +59,7 @@ class _ActionLast(Command):
         return super().parse_args(ctx, args)
 
 
-@click.command("dnssec", cls=_ActionLast, short_help="Sign a zone, end that, or show what is to be done.")
+@click.command("dnssec", cls=ActionLast, short_help="Sign a zone, end that, or show what is to be done.")
 @zone_first
 @click.argument("action", type=click.Choice(ACTIONS), metavar="[on|off|roll|status]")
 @click.option(
@@ -77,6 +80,11 @@ class _ActionLast(Command):
     help="With `on`: replace the key that the parent does not know after so many days. Default: 90.",
 )
 @click.option(
+    "--multi-signer/--no-multi-signer",
+    default=None,
+    help="With `on`: whether another provider signs the zone, too, whose DNSKEY records may then be added.",
+)
+@click.option(
     "--role",
     type=click.Choice(["csk", "ksk", "zsk"]),
     help="With `roll`: replace only the key of this role.",
@@ -94,7 +102,7 @@ def dnssec(
     parent: str | None,
     role: str | None,
     as_json: bool,
-    **options: str | int | None,
+    **options: str | int | bool | None,
 ) -> None:
     """Sign ZONE, end signing, replace its keys, or show its status, what the parent has, and what is next.
 
@@ -106,6 +114,7 @@ def dnssec(
     \b
       edgecli dns dnssec example.com on
       edgecli dns dnssec example.com on --key-layout ksk-zsk --ksk-days 365
+      edgecli dns dnssec example.com on --multi-signer
       edgecli dns dnssec example.com roll
       edgecli dns dnssec example.com
     """
@@ -132,13 +141,13 @@ def dnssec(
         lines.append(f"DNSKEY: {shown['flags']} 3 {shown['algorithm']} {shown['public_key']}")
     if len(shown["keys"]) > 1:
         lines += [f"Key {one['key_tag']}: {one['role']}, {one['phase']}" for one in shown["keys"]]
-    lines.append(_FOUND[finding])
+    lines.append(_FOUND[finding] if shown["ds"] or finding != "others" else "Parent: has a DS.")
     if not advice.is_broken:
         lines.append(advice.words)
     shown = shown | {"parent": finding, "next": advice.words}
     show_lines(shown, *lines, as_json=as_json)
     if advice.is_broken:
-        raise Failed(f"{found['name']}: {advice.words}.")
+        raise Failed(f"{found['name']}: {advice.words}")
 
 
 _FOUND: Final[dict[Finding, str]] = {
@@ -160,13 +169,17 @@ def find(shown: Json, there: frozenset[str] | None) -> Finding:
 
 
 def advise(zone: str, shown: Json, finding: Finding) -> Advice:
-    """What an operator should know or do."""
-    status = shown["status"]
-    broken = _BROKEN.get((status, finding))
-    if broken is not None:
-        return Advice(broken, is_broken=True)
-    words = _NEXT.get((status, finding)) or str(shown["next"])
-    return Advice(words.format(zone=zone), is_broken=False)
+    """What an operator should know or do: the server's words, unless what was found now says otherwise."""
+    status, words = shown["status"], str(shown["next"])
+    if shown["is_bogus"] and finding in ("others", "unknown"):
+        return Advice(words, is_broken=True)
+    if not shown["ds"] and status != "disabled":  # its primary signs it, or its signatures are not there yet
+        return Advice(words, is_broken=finding == "others" and status == "pending")
+    if (status, finding) in _BROKEN:
+        return Advice(_BROKEN[status, finding], is_broken=True)
+    if (status, finding) in _NEWER:
+        return Advice(_NEWER[status, finding], is_broken=False)
+    return Advice(words + _HINTS.get(status, "").format(zone=zone), is_broken=False)
 
 
 def _text(ds: str) -> str:
