@@ -87,6 +87,15 @@ def test_a_ttl_of_one_second_may_be_kept_as_two():
     assert zonemd.problem(apex, soa, kept) == ""
 
 
+def test_of_ttls_of_one_and_two_seconds_it_is_known_which_were_one():
+    apex, soa, records = read(with_digest(TEXT.replace("www 60 IN A", "www 2 IN A")))
+    kept = [(owner, type_, ttl + (ttl == 1), rdata) for owner, type_, ttl, rdata in records]
+    ones = [after for before, after in zip(records, kept, strict=True) if before != after]
+    assert ones
+    assert "another content" in zonemd.problem(apex, soa, kept)
+    assert zonemd.problem(apex, soa, kept, ones) == ""
+
+
 def test_what_nobody_can_say_is_no_problem_and_another_serial_is():
     apex, soa, records = read(with_digest(TEXT, spoil=True))
     assert "another content" in zonemd.problem(apex, soa, records)

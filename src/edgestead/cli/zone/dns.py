@@ -21,6 +21,7 @@ from edgestead.cli.zone.dns_key import key
 from edgestead.cli.zone.dnssec import dnssec
 from edgestead.cli.zone.followed import COMMANDS as OF_FOLLOWED
 from edgestead.cli.zone.secondary import secondary
+from edgestead.cli.zone.zonemd import zonemd
 
 if TYPE_CHECKING:
     from edgestead.server.dns.ask import Question, Reply
@@ -175,6 +176,7 @@ def check(zone: str | None, as_json: bool) -> None:
 
 
 dns.add_command(dnssec)
+dns.add_command(zonemd)
 dns.add_command(catalog)
 dns.add_command(secondary)
 dns.add_command(key)

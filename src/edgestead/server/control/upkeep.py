@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from edgestead.config import Address
 from edgestead.model.call import Actor, Call, Profile
 from edgestead.model.counters import Page
-from edgestead.server.control import followed, parents, restoring, secondaries, signatures
+from edgestead.server.control import digests, followed, parents, restoring, secondaries
+from edgestead.server.control.digests import Digests
 from edgestead.server.control.followed import FollowedCatalogs
 from edgestead.server.control.parents import Parents
 from edgestead.server.control.restoring import Restoring
@@ -49,6 +50,7 @@ class Upkeep:
         self._now_us = now_us
         self._targets = Targets(data, platform, page, self.call, lambda: resolver_at(resolver))
         self._signatures = Signatures(data, platform, self.call)
+        self._digests = Digests(data, platform, self.call)
         self._parents = Parents(data, platform, self.call, lambda: parents.resolver_at(resolver))
         self._restoring = Restoring(data, platform, self.call)
         self._followed = FollowedCatalogs(data, platform, self.call)
@@ -65,6 +67,7 @@ class Upkeep:
                 self._refresh,
                 self._resolve,
                 self._sign,
+                self._digest,
                 self._ask_parents,
                 self._transfer,
                 self._follow,
@@ -98,7 +101,12 @@ class Upkeep:
 
     async def _sign(self) -> float:
         """Some names of zones that become signed or stay so."""
-        return ROUND_PAUSE_SECONDS if await self._signatures.poll() else signatures.POLL_SECONDS
+        return await self._signatures.poll()
+
+    async def _digest(self) -> float:
+        """Large zones that have been quiet."""
+        await self._digests.poll()
+        return digests.POLL_SECONDS
 
     async def _ask_parents(self) -> float:
         await self._parents.poll()

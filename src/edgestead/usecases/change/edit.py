@@ -9,13 +9,17 @@ docs/design/0030-a-records-write.md counts the statements of a plain record's wr
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
-from edgestead.model import served
+from edgestead.model import dnssec, served, zonemd
+from edgestead.model import names as owner_names
 from edgestead.model.call import Call
-from edgestead.model.served import ServedRRset
+from edgestead.model.records import TYPES
+from edgestead.model.served import ServedRRset, ServedZone
+from edgestead.model.zonemd import ZONEMD
 from edgestead.store.control import Transaction
 from edgestead.tables import certificates, zones
+from edgestead.tables import records as record_rows
 from edgestead.tables import signing as signing_rows
 from edgestead.tables.zones import ZoneRow
 from edgestead.usecases import limits
@@ -23,11 +27,20 @@ from edgestead.usecases.change.log import EDIT, Origin, ZoneLog
 from edgestead.usecases.change.records import RecordsEdit
 from edgestead.usecases.change.settings import SettingsEdit
 from edgestead.usecases.platform import Platform
-from edgestead.usecases.serving import edge_feed, flattening, proofs, rendering, serials
+from edgestead.usecases.serving import (
+    bootstrapping,
+    digests,
+    edge_feed,
+    flattening,
+    proofs,
+    rendering,
+    serials,
+)
 from edgestead.usecases.serving import facts as zone_facts
 from edgestead.usecases.serving.presigned import Presigned
 from edgestead.usecases.serving.publish import Document, Name, Publication
 from edgestead.usecases.serving.signing import (
+    IS_SERVED,
     LISTING,
     NAMES_ARE_SIGNED,
     UNSIGNING,
@@ -36,6 +49,8 @@ from edgestead.usecases.serving.signing import (
     is_cut,
     signer_of,
 )
+
+DNAME: Final = TYPES["DNAME"].number
 
 
 class ZoneEdit:
@@ -58,6 +73,9 @@ class ZoneEdit:
         self._facts = zone_facts.facts_in(tx, found)
         self._again: list[str] = []
         self._sign_again: list[bytes] = []
+        self._names_octets: bytes | None = None
+        self._signalled_by: list[bytes] = []
+        self._is_delegated_anew = False
         self._serial: int | None = None
         self._follows = False
         self._is_part = False
@@ -70,6 +88,11 @@ class ZoneEdit:
     def zone(self) -> ZoneRow:
         """The zone's row, with what this change has written of it."""
         return self.settings.zone
+
+    @property
+    def has_digest(self) -> bool:
+        """Whether the zone is to have a digest of itself."""
+        return self._facts.digest
 
     def take_facts(self) -> None:
         """Read again what settings say; the apex, or the names, that hang on what changed are rendered."""
@@ -101,6 +124,13 @@ class ZoneEdit:
     def sign_again(self, owners: Iterable[bytes]) -> None:
         """Make signatures again that are due, or take them away from a zone that loses its."""
         self._sign_again += owners
+        self._wrote = True
+
+    def take_digest(self, names_octets: bytes) -> None:
+        """Serve the zone with its digest, under a further serial; `names_octets` as `digests.of_names` reads
+        them of the zone as it is.
+        """
+        self._names_octets = names_octets
         self._wrote = True
 
     def begin_again(self, serial: int) -> None:
@@ -136,39 +166,91 @@ class ZoneEdit:
             edge_feed.tell_zone(self._tx, self.zone)
         for other, found in elsewhere.items():
             self._refresh_elsewhere(other, found)
+        if self._is_delegated_anew:
+            above = zone_facts.signed_above(self._tx, self.zone.name)
+            if above is not None:
+                self._refresh_elsewhere(above, (self.zone.name,))
+        if self._signalled_by:
+            signals = bootstrapping.places(self._tx, self._renderer, self.zone, self._signalled_by)
+            for other, found in signals.items():
+                self._refresh_elsewhere(other, found)
         return self._log.write(self._call, self._tx, self._zone_id, self._last_sequence + 1, self._origin)
 
     def _publish(self) -> int:
         """Emit what the names serve now, and if that is anything new, the next serial; returns the serial."""
         changed = self.records.changed
         again = [self.records.at(text) for text in dict.fromkeys(self._again) if text not in changed]
-        if not changed and not again and not self._sign_again and self._serial is None:
+        brings_digest = self._names_octets is not None  # of no octets where all records are the apex's
+        if not (changed or again or self._sign_again or brings_digest) and self._serial is None:
             return self.zone.serial
+        if self._facts.digest and self.zone.name not in {*changed, *self._again}:
+            again.append(self.records.at(self.zone.name, self._apex))
         signing = self._signing()
         publication = Publication(self._renderer, self._apex, self._facts, signing)
         names = [*changed.values(), *again]
+        if signing is not None:
+            names.sort(key=lambda name: len(name.owner))  # a delegation before names that it hides
         zone_before, *befores = self._newest(names)
-        is_new = bool(changed) or self._serial is not None
+        is_new = bool(changed) or brings_digest or self._serial is not None
+        hidden: list[Document] = []
         owners = [
-            self._with_proofs(name, self._delegated(name, publication.render(name, self._flat(name), before)))
+            self._rendered(publication, signing, name, before)
             for name, before in zip(names, befores, strict=True)
         ]
+        below = [] if signing is None else self._of_others_below(names, owners)
+        names += below
+        owners += [
+            self._rendered(publication, signing, name, before)
+            for name, before in zip(below, self._newest(below)[1:] if below else (), strict=True)
+        ]
         others = self._sign_others(signing, owners)
+        apex = None
         for name, one in zip(names, owners, strict=True):
+            if self._facts.digest and one.owner == self._apex:
+                apex = name, one
+                is_new = is_new or self._is_new_apex(publication, one)
+                continue
             documents = publication.name(name, one, changed=changed.get(name.text) is name)
             self._emit(documents)
             is_new = is_new or bool(documents)
+        is_hidden = self._facts.signing not in IS_SERVED and not self._facts.presigned
         for one in others:
             documents = publication.signatures(one)
             self._emit(documents)
-            is_new = is_new or bool(documents)
+            if documents and is_hidden and zone_before is not None:
+                hidden = [Document(served.KIND_ZONE, "", zone_before)]
+            is_new = is_new or bool(documents and not is_hidden)
         if not is_new or self._is_part:
+            self._emit(hidden)  # nobody sees these signatures yet; the zone's document stays the last one
             return self.zone.serial
         follows = self._serial is None or self._follows
         serial = serials.next_serial(self.zone.serial) if self._serial is None else self._serial
         is_lost = zone_before is not None and not self._finds and served.decode_zone(zone_before).lost
-        self._emit(publication.zone(serial, zone_before if follows else None, lost=is_lost))
+        zone = publication.soa(serial, lost=is_lost)
+        if apex is not None:
+            self._emit(publication.served_apex(*apex, self._digested(publication, apex[1], zone)))
+        self._emit(publication.zone(zone, zone_before if follows else None))
         return serial
+
+    def _is_new_apex(self, publication: Publication, one: Owner) -> bool:
+        """Whether the apex, which has to be published with each digest, is another besides that."""
+        old = [rrset for rrset in one.before if rrset.type == ZONEMD]
+        plain = tuple(sorted([*one.plain, *old], key=lambda rrset: rrset.type))
+        return publication.apex(one, plain).plain != one.before
+
+    def _digested(self, publication: Publication, one: Owner, zone: ServedZone) -> tuple[ServedRRset, ...]:
+        """What the apex serves with this zone's digest, or without one for now."""
+        octets = self._names_octets
+        if octets is None and self.records.count <= digests.AT_ONCE_RECORDS_MAX:
+            octets = digests.of_names(self._tx, self._zone_id, zone)
+        if octets is None:
+            digests.put_off(self._tx, self._zone_id, self._call.now_us)
+            return publication.apex(one, one.plain).plain
+        digests.forget(self._tx, self._zone_id)
+        base = publication.apex(one, digests.with_digest(one.plain, zone)).plain
+        digest = zonemd.made((digests.of_apex(zone, base), octets))
+        plain = digests.with_digest(one.plain, zone, digest)
+        return publication.apex(one._replace(before=base), plain).plain
 
     def _signing(self) -> ZoneSigning | None:
         """None for a zone without signatures, which includes one that is losing them."""
@@ -184,6 +266,63 @@ class ZoneEdit:
             )
         return ZoneSigning(self._tx, self._zone_id, self._apex, signer)
 
+    def _rendered(
+        self, publication: Publication, signing: ZoneSigning | None, name: Name, before: bytes | None
+    ) -> Owner:
+        one = publication.render(name, self._flat(name), before)
+        if one.owner == self._apex:
+            self._is_delegated_anew = _delegating(one.before) != _delegating(one.plain)
+            if bootstrapping.differs(one.before, one.plain):
+                self._signalled_by += bootstrapping.servers((*one.before, *one.plain))
+        if signing is None or self._facts.presigned:
+            return self._with_proofs(name, one)
+        one = self._with_signals(signing, name, self._with_proofs(name, self._delegated(signing, name, one)))
+        signing.note(one)
+        return one
+
+    def _with_signals(self, signing: ZoneSigning, name: Name, one: Owner) -> Owner:
+        """With what a zone of ours tells its parent here, in the zone of its name server.
+
+        An alias or a delegation that somebody wrote here wins (RFC 2181 §10.1): no CDS is beside one.
+        """
+        if not bootstrapping.is_name(name.text):
+            return one
+        there = {rrset.type for rrset in one.plain}
+        if there & {dnssec.CNAME, dnssec.NS} or signing.is_hidden(one.owner):
+            return one
+        said = bootstrapping.said(self._tx, self._renderer, self._zone_id, name.text)
+        added = [rrset for rrset in said if rrset.type not in there]
+        return one._replace(plain=(*one.plain, *added))
+
+    def _of_others_below(self, names: Sequence[Name], owners: Sequence[Owner]) -> list[Name]:
+        """Delegations and signals of other zones that a delegation hides now, or does no more: they have no
+        records to find.
+        """
+        found: list[str] = []
+        for name, one in zip(names, owners, strict=True):
+            is_hiding = one.owner != self._apex and is_cut(one.plain)
+            if one.owner == self._apex or is_cut(one.before) == is_hiding:
+                continue
+            if is_hiding:
+                place = dnssec.place(one.owner[: len(one.owner) - len(self._apex)])
+                below = signing_rows.between(self._tx, self._zone_id, *dnssec.places_below(place))
+                texts = [owner_names.text_from_wire(dnssec.relative_of(each) + self._apex) for each in below]
+                ours = frozenset(zones.names_below(self._tx, name.text)) if texts else ()
+                found += [text for text in texts if bootstrapping.is_name(text) or text in ours]
+                continue
+            found += zone_facts.children(self._tx, name.text)
+            if self._may_have_servers(name):
+                texts = bootstrapping.below(self._tx, self._renderer, self.zone)
+                found += [text for text in texts if text.endswith(f".{name.text}")]
+        known = {name.text for name in names}
+        return [self.records.at(text) for text in dict.fromkeys(found) if text not in known]
+
+    def _may_have_servers(self, name: Name) -> bool:
+        """Whether a name server may be called like this name, or one below it: what looks them up is slow."""
+        if name.records or "_signal" in name.text.split("."):
+            return True
+        return bool(record_rows.names_below(self._tx, self._zone_id, name.text))
+
     def _with_proofs(self, name: Name, one: Owner) -> Owner:
         """With what an authority asks to see there. No other name costs a statement."""
         if self._facts.presigned or not proofs.is_name(name.text):
@@ -191,13 +330,19 @@ class ZoneEdit:
         values = certificates.proofs_at(self._tx, self._zone_id, name.text)
         return one._replace(plain=proofs.beside(one.plain, values)) if values else one
 
-    def _delegated(self, name: Name, one: Owner) -> Owner:
-        """With the delegation of a zone of ours that begins at a name of this signed one."""
-        is_wanted = self._facts.signing not in ("", UNSIGNING) and one.owner != self._apex
-        if not is_wanted or is_cut(one.plain):
+    def _delegated(self, signing: ZoneSigning, name: Name, one: Owner) -> Owner:
+        """With the delegation of a zone of ours that begins at a name of this signed one.
+
+        Aliases do not stand beside one (RFC 2181 §10.1, RFC 6672 §2.4), and nobody could be led by them: the
+        zone below answers for its own name.
+        """
+        if one.owner == self._apex or is_cut(one.plain):
             return one
         added = zone_facts.delegation(self._tx, self._renderer, name.text)
-        return one._replace(plain=(*one.plain, *added)) if added else one
+        if not added or signing.is_hidden(one.owner):
+            return one
+        others = [rrset for rrset in one.plain if rrset.type not in (dnssec.CNAME, DNAME)]
+        return one._replace(plain=(*others, *added))
 
     def _sign_others(self, signing: ZoneSigning | None, owners: Sequence[Owner]) -> list[Owner]:
         """Names with the same records whose signatures change: of a zone that loses them, without."""
@@ -258,6 +403,11 @@ class ZoneEdit:
         if name.was_alias or flat is not None:
             flattening.settle(self._tx, self._zone_id, name.text, flat, self._call.now_us)
         return None if flat is None else flat.served
+
+
+def _delegating(rrsets: Iterable[ServedRRset]) -> list[ServedRRset]:
+    """What of an apex the zone above has, as NS and DS."""
+    return [rrset for rrset in rrsets if rrset.type in (dnssec.NS, dnssec.CDS)]
 
 
 def _nsec_ttl(facts: rendering.ZoneFacts) -> int:

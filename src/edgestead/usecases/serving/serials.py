@@ -21,6 +21,11 @@ def next_serial(serial: int) -> int:
     return (serial + 1) % SERIAL_END
 
 
+def of_soa(soa_rdata: bytes) -> int:
+    """RFC 1035 §3.3.13: five numbers end an SOA's RDATA, the serial is the first."""
+    return int.from_bytes(soa_rdata[-20:-16], "big")
+
+
 def at_birth(reader: Reader, name: str, now_us: int) -> int:
     """The serial of a zone that is made now."""
     stored = settings.one(reader, _SCOPE, name)

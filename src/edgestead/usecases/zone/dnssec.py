@@ -59,7 +59,9 @@ DAYS_MAX: Final = 3_650  # that a key may sign before it is replaced
 
 
 class DnssecBody(msgspec.Struct, frozen=True):
-    """The last three are ours: which keys a zone has, and after how many days of signing each is replaced."""
+    """The last four are ours: which keys a zone has, after how many days of signing each is replaced, and
+    whether the zone has a digest of itself (RFC 8976), signed or not.
+    """
 
     status: str | None = None
     dnssec_multi_signer: bool | None = None
@@ -68,6 +70,7 @@ class DnssecBody(msgspec.Struct, frozen=True):
     key_layout: str | None = None
     ksk_lifetime_days: int | None = None
     zsk_lifetime_days: int | None = None
+    zonemd: bool | None = None
 
 
 class RollBody(msgspec.Struct, frozen=True):
@@ -114,6 +117,7 @@ class DnssecView(msgspec.Struct, frozen=True, kw_only=True):
     key_layout: str
     ksk_lifetime_days: int
     zsk_lifetime_days: int
+    zonemd: bool
     keys: tuple[KeyView, ...] = ()
     next: str = ""
     is_bogus: bool = False
@@ -134,6 +138,7 @@ def show(reader: Reader, zone_id: str) -> DnssecView:
         key_layout=stored.layout,
         ksk_lifetime_days=stored.ksk_days,
         zsk_lifetime_days=stored.zsk_days,
+        zonemd=stored.zonemd,
         next=dnssec_advice.next_step(reader, zone, state),
         is_bogus=state is not None and state.is_bogus,
     )
@@ -204,7 +209,8 @@ def _key(apex: bytes, row: KeyRow) -> KeyView:
 def patch(call: Call, tx: Transaction, platform: Platform, zone_id: str, body: DnssecBody) -> DnssecView:
     """Begin to sign or to end it, and store the switches.
 
-    Raises ZoneNotFound, DnssecIsDisabled, DnssecStatusRefused, DnssecKeysRefused, PresignedRefused.
+    Raises ZoneNotFound, DnssecIsDisabled, DnssecStatusRefused, DnssecKeysRefused, PresignedRefused,
+    ZoneIsSecondary.
     """
     zone = zone_of(tx, zone_id)
     if body.status not in (None, "active", DISABLED):
@@ -215,6 +221,8 @@ def patch(call: Call, tx: Transaction, platform: Platform, zone_id: str, body: D
     was_presigned = _is_presigned(tx, zone)
     if body.dnssec_presigned and zone.type == facts.SECONDARY and facts.has_overrides(tx, zone_id):
         raise PresignedRefused(name=zone.name, other="secondary_overrides", pointer="/dnssec_presigned")
+    if body.zonemd and zone.type == facts.SECONDARY:
+        raise ZoneIsSecondary(name=zone.name, what="its digest is made")
     if body.status == DISABLED and not (_disable(call, tx, platform, zone_id) or has_switch):
         raise DnssecIsDisabled(pointer="/status")
     if has_switch:
@@ -261,6 +269,7 @@ _SWITCHES: Final = {
     "key_layout": "layout",
     "ksk_lifetime_days": "ksk_days",
     "zsk_lifetime_days": "zsk_days",
+    "zonemd": "zonemd",
 }
 """Members of the body that are stored, and what they are called there."""
 
