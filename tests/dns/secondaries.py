@@ -14,7 +14,7 @@ from tests.dns.stock import new_place
 
 BINARIES = {name: stock.binary(name) for name in ("NSD", "Knot")}
 WITH_KEYS = {name: stock.binary(name) for name in ("NSD", "Knot", "BIND")}
-ANSWER_SECONDS_MAX = 60
+ANSWER_SECONDS_MAX = 180
 
 _NSD = stock.HEADS["NSD"].replace(
     "{options}",
@@ -186,11 +186,11 @@ class Secondary:
 
 
 @contextlib.contextmanager
-def secondaries(folder, primary, apexes):
+def secondaries(folder, primary, apexes, binaries=BINARIES):
     """Every secondary that is installed, following the zones of the server on port `primary`."""
     with contextlib.ExitStack() as stack:
         running = []
-        for kind, binary in BINARIES.items():
+        for kind, binary in binaries.items():
             if binary is not None:
                 running.append(Secondary(kind, folder / kind, primary, apexes))
                 stack.callback(running[-1].stop)

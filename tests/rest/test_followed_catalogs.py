@@ -93,7 +93,7 @@ class World:
         content = says if isinstance(says, Content) else says.content(names.text_from_wire(apex), self.serial)
         return None if serial == content.serial and not whole else content
 
-    def hear(self, listing, catalog="catalog.test", seconds=1):
+    def hear(self, listing, catalog="catalog.test", seconds=following.NOTICE_PAUSE_SECONDS):
         """The producer says something new, and says so."""
         self.says[catalog] = listing
         self.serial += 1
@@ -373,6 +373,52 @@ class TestGroups:
         world.hear(Listing(ONE, TWO))
         assert world.members(catalog_id)["one.example"]["groups"] == []
 
+    def test_zones_are_served_as_their_primary_signed_them_where_that_is_said(self, world, api):
+        """Of each zone: whether that is on, whether names can be proxied, whether it is transferred anew."""
+
+        def switches():
+            found = {}
+            for name, id_ in world.zones().items():
+                overrides = api.get(f"/zones/{id_}/dns_settings").result["secondary_overrides"]
+                state = api.app.context.barrier.read(lambda reader, id_=id_: secondary.state_of(reader, id_))
+                presigned = api.get(f"/zones/{id_}/dnssec").result["dnssec_presigned"]
+                found[name] = presigned, overrides, state.whole
+            return found
+
+        groups = {"edge": {"secondary_overrides": True}, "plain": {"dnssec_presigned": False}}
+        listing = Listing(ONE, (*TWO, ("group", "edge")), ("l3", "three.example", ("group", "plain")))
+        catalog_id = world.follow(groups=groups, dnssec_presigned=True)
+        world.hear(listing)
+        assert switches() == {
+            "one.example": (True, False, True),
+            "two.example": (False, True, False),
+            "three.example": (False, False, False),
+        }
+
+        groups = {"edge": {"dnssec_presigned": True, "secondary_overrides": False}}
+        body = {"peers": [world.peer], "groups": groups}
+        assert api.put(f"{CATALOGS}/{catalog_id}", body).result["dnssec_presigned"] is None
+        world.after(1)
+        assert switches() == {
+            "one.example": (True, False, True),  # as it is by itself
+            "two.example": (True, False, True),
+            "three.example": (False, False, False),
+        }
+        assert world.members(catalog_id)["two.example"]["problem"] == ""
+
+    def test_a_zone_whose_names_are_proxied_is_not_served_as_its_primary_signed_it(self, world, api):
+        catalog_id = world.follow()
+        world.hear(Listing(ONE))
+        path = f"/zones/{world.zones()['one.example']}/dns_settings"
+        api.patch(path, {"secondary_overrides": True})
+        api.put(f"{CATALOGS}/{catalog_id}", {"peers": [world.peer], "dnssec_presigned": True})
+        world.after(1)
+        assert "dnssec_presigned" in world.members(catalog_id)["one.example"]["problem"]
+
+        api.patch(path, {"secondary_overrides": False})
+        world.hear(Listing(ONE))
+        assert world.members(catalog_id)["one.example"]["status"] == "member"
+
 
 def test_what_is_said_of_a_catalog_is_checked(world, api, zone_id):
     peers = [world.peer]
@@ -387,6 +433,11 @@ def test_what_is_said_of_a_catalog_is_checked(world, api, zone_id):
         {"name": "catalog.test", "peers": peers, "groups": {"": {}}},
         {"name": "catalog.test", "peers": peers, "groups": {"g": {"tsig_id": "e" * 32}}},
         {"name": "catalog.test", "peers": peers, "groups": {"g": {"peers": ["e" * 32]}}},
+        {
+            "name": "catalog.test",
+            "peers": peers,
+            "groups": {"g": {"secondary_overrides": True, "dnssec_presigned": True}},
+        },
         {"name": "catalog.test", "peers": peers, "groups": {str(n): {} for n in range(51)}},
     ):
         assert api.post(CATALOGS, body).codes == [9610], body
@@ -494,7 +545,7 @@ def test_a_slow_producer_of_one_account_does_not_hold_up_another_one(world, api)
 
     def fetch(peer, apex, *more):
         if apex == wire("aaa.test"):
-            waited.append(asked.wait(10))
+            waited.append(asked.wait(60))
         else:
             asked.set()
         raise OSError("nothing")
@@ -511,3 +562,23 @@ def test_a_notice_does_not_undo_the_back_off(world, api):
         world.hear(OSError("refused"))
 
     assert api.store.write(lambda tx: followed.state_of(tx, catalog_id)).result(60).value.tries == 3
+
+
+def test_notices_have_a_catalog_fetched_once_in_a_while(world):
+    world.follow()
+    world.hear(Listing(ONE))
+    before = len(world.asked)
+    for _ in range(3):
+        world.hear(Listing(ONE), seconds=0.1)
+    assert len(world.asked) == before
+    world.after(following.NOTICE_PAUSE_SECONDS)
+    assert len(world.asked) == before + 1
+
+
+def test_a_notice_from_an_ipv4_address_in_ipv6_form_is_that_addresss(world):
+    world.follow()
+    world.hear(Listing(ONE))
+    before = len(world.asked)
+    world.followed.hear([("::ffff:192.0.2.1", "catalog.test")])
+    world.after(following.NOTICE_PAUSE_SECONDS)
+    assert len(world.asked) == before + 1

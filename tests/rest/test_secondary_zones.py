@@ -128,6 +128,15 @@ def world(api):
     made._secondaries.close()
 
 
+def test_its_digest_is_its_primarys(world, api):
+    answer = api.patch(f"/zones/{world.id}/dnssec", {"zonemd": True})
+
+    assert (answer.status, answer.causes) == (400, [9608])
+    assert "its digest is made at its primary" in answer.json["errors"][0]["message"]
+    assert api.get(f"/zones/{world.id}/dnssec").result["zonemd"] is False
+    assert api.patch(f"/zones/{world.id}/dnssec", {"zonemd": False}).status == 200
+
+
 def test_a_zone_is_lost_until_it_is_transferred_and_served_as_the_primary_has_it(world, api):
     assert world.zone.lost
 
@@ -236,6 +245,38 @@ def test_a_zone_that_is_not_what_its_digest_says_is_not_taken(world, api):
     assert world.state["problem"] == ""
     assert world.rdatas(f"www.{ZONE}") == {bytes((192, 0, 2, 2))}
     assert world.rdatas(ZONE, zonemd.ZONEMD) == {digest_of(8, octets).rdata}
+
+
+def test_a_zone_with_a_digest_is_taken_and_served_without_it(world):
+    """Which is checked all the same: what is served here may be proxied."""
+    for serial, last in ((7, 1), (8, 2)):
+        plain = content(serial, a("www", last))
+        octets = zonemd.digest(wire(ZONE), [Rr(wire(ZONE), 6, plain.soa_ttl, plain.soa), *plain.records], 1)
+        world.after(REFRESH, content(serial, a("www", last), digest_of(serial, octets)))
+        assert (world.state["problem"], world.serial) == ("", serial)
+        assert world.rdatas(f"www.{ZONE}") == {bytes((192, 0, 2, last))}
+        assert world.rdatas(ZONE, zonemd.ZONEMD) == set()
+
+    world.after(REFRESH, content(9, a("www", 3), digest_of(9, octets)))
+    assert "another content" in world.state["problem"]
+
+
+def test_changes_that_lead_to_another_digest_have_the_whole_zone_asked_for(world, api):
+    """Which TTLs of two seconds were one is not known of what was there before."""
+    api.patch(f"/zones/{world.id}/dnssec", {"dnssec_presigned": True})
+    one, two = a("one", 1)._replace(ttl=2), a("two", 1)._replace(ttl=2)
+    world.after(0, content(7, one, two))
+    changed = content(8, one, two, a("three", 3))
+    soa = Rr(wire(ZONE), 6, changed.soa_ttl, changed.soa)
+    octets = zonemd.digest(wire(ZONE), [soa, *(changed.records - {one}), one._replace(ttl=1)], 1)
+    of_all = content(8, one, two, a("three", 3), digest_of(8, octets))
+    told = {True: of_all._replace(of_one_second={one}), False: of_all._replace(from_changes=True)}
+    world._secondaries._asking._fetch = lambda peer, apex, serial, present, whole, key: told[whole]
+
+    world.after(REFRESH)
+
+    assert world.state["problem"] == ""
+    assert world.rdatas(f"three.{ZONE}") == {bytes((192, 0, 2, 3))}
 
 
 def digest_of(serial, octets):

@@ -150,9 +150,13 @@ def test_one_server_of_ours_follows_another_and_a_catalog_that_is_lost_loses_no_
     producing.call("PUT", path, {"name": CATALOG})
     zone_id = producing.make_zone("one.test")
     producing.make_record(zone_id, "A", "www", "192.0.2.1")
+    producing.call("PATCH", f"/zones/{zone_id}/dnssec", {"status": "active"})
     host, _, port = producing.ready["dns"].rpartition(":")
-    catalog = follow(consumer, host, port)
+    catalog = follow(consumer, host, port, dnssec_presigned=True)
     consumer.wait_until(lambda: consumer.dig("www.one.test") == ["192.0.2.1"], WAIT_SECONDS)
+    keys = consumer.dig("one.test", "DNSKEY")
+    assert keys == producing.dig("one.test", "DNSKEY")
+    assert keys[0].startswith("257 ")
 
     producing.call("DELETE", f"/zones/{zone_id}")
 

@@ -133,6 +133,14 @@ def test_changes_one_after_the_other():
     assert texts(found) == {("newer", 3), ("stays", 4)}
 
 
+def test_a_digest_that_is_not_kept_may_be_replaced():
+    old, new = (f"example.test. 300 IN ZONEMD {serial} 1 1 {'ab' * 48}" for serial in (7, 8))
+    found = fetch([[soa(8), soa(7), old, soa(8), new, soa(8)]], serial=7, present=[NS_KEPT, kept("www", 1)])
+
+    assert texts(found) == {("www", 1)}
+    assert [rr.rdata[:4] for rr in found.records if rr.type == 63] == [b"\0\0\0\x08"]
+
+
 def test_a_primary_that_answers_for_changes_with_the_whole_zone():
     found = fetch([[soa(9), NS, a("www", 1), soa(9)]], serial=7, present=[NS_KEPT, kept("old", 1)])
 

@@ -20,6 +20,7 @@ from tests.dns import stock
 from tests.dns.stock import SBIN, Stock
 
 WAIT_SECONDS = 60
+TRIES_MAX = 12  # of 5 s each
 ZONE = "signed.test"
 RECORDS = """$ORIGIN signed.test.
 $TTL 300
@@ -247,12 +248,20 @@ def assert_believed(server, primary, tmp_path, *, is_secure):
         server.wait_until(lambda: asked(at, f"www.{ZONE}", "A") is not None, WAIT_SECONDS)
         for name, kind in QUESTIONS:
             if (name, kind) != ("", "DS") and not name.endswith(("secure.", "plain.")):  # what is ours alone
-                reply = asked(at, f"{name}{ZONE}", kind)
+                reply = answered(at, f"{name}{ZONE}", kind)
                 assert reply.rcode() in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN), (name, kind)
                 assert reply.flags & dns.flags.AD or not is_secure, (name, kind)
     finally:
         process.terminate()
         process.wait(60)
+
+
+def answered(port, name, kind):
+    """Its answer: a validator that has to ask others on a busy machine is asked again, as clients do."""
+    for _ in range(TRIES_MAX):
+        if (reply := asked(port, name, kind)) is not None:
+            return reply
+    raise TimeoutError(f"no answer to {name} {kind}")
 
 
 def asked(port, name, kind):

@@ -14,7 +14,7 @@ from edgestead.cli.table import show_lines, show_list
 from edgestead.cli.target import JSON, YES, Command, Json, api, zone_first, zone_of
 from edgestead.cli.zone.catalog import ACCOUNT
 from edgestead.cli.zone.dns_key import one_key
-from edgestead.cli.zone.secondary import peer_at
+from edgestead.cli.zone.secondary import TLS, peer_at
 
 DAY_SECONDS: Final = 86_400
 
@@ -37,6 +37,13 @@ DAY_SECONDS: Final = 86_400
     show_default=True,
     help="How long a zone stays that the catalog lists no longer.",
 )
+@click.option(
+    "signed",
+    "--signed/--not-signed",
+    default=None,
+    help="Whether its zones are served with their primary's signatures.",
+)
+@TLS
 @ACCOUNT
 @DRY_RUN
 @JSON
@@ -45,6 +52,8 @@ def follow(
     primaries: tuple[str, ...],
     key_name: str | None,
     grace_days: int,
+    signed: bool | None,
+    tls: bool,
     account: str | None,
     as_json: bool,
 ) -> None:
@@ -53,19 +62,22 @@ def follow(
     \b
       edgecli dns catalog follow catalog.example 192.0.2.9
       edgecli dns catalog follow catalog.example 192.0.2.9 --key xfr.example.org --grace 30
+      edgecli dns catalog follow catalog.example 192.0.2.9 --signed
     """
     from edgestead.cli.http import account_of
 
     server = api()
     account_id = account_of(server, account)
     key_id = one_key(key_name, account_id)["id"] if key_name else None
-    peers = [peer_at(server, account_id, primary, key_id) for primary in primaries]
+    peers = [peer_at(server, account_id, primary, key_id, tls=tls) for primary in primaries]
     path, before = _path(server, account_id), _found(server, account_id, name)
-    body: Json = {"peers": peers, "grace_seconds": grace_days * DAY_SECONDS}
+    body: Json = {"peers": peers, "grace_seconds": grace_days * DAY_SECONDS, "dnssec_presigned": signed}
     if before is None:
         made: Json = server.call("POST", path, json_body=body | {"name": name}, repeat=False)["result"]
     else:
         body["groups"] = before["groups"]
+        if signed is None:
+            body["dnssec_presigned"] = before["dnssec_presigned"]
         made = server.call("PUT", f"{path}/{before['id']}", json_body=body)["result"]
     show_lines(
         made,
@@ -119,6 +131,12 @@ def members(name: str, account: str | None, as_json: bool) -> None:
     default=None,
     help="Whether names can be proxied on top of them.",
 )
+@click.option(
+    "signed",
+    "--signed/--not-signed",
+    default=None,
+    help="Whether they are served with their primary's signatures.",
+)
 @click.option("remove", "--remove", is_flag=True, help="Treat the group's zones as those of no group.")
 @ACCOUNT
 @DRY_RUN
@@ -128,6 +146,7 @@ def group_settings(
     group: str,
     key_name: str | None,
     overrides: bool | None,
+    signed: bool | None,
     remove: bool,
     account: str | None,
     as_json: bool,
@@ -146,11 +165,11 @@ def group_settings(
         groups.pop(group, None)
     else:
         key_id = one_key(key_name, account_of(server, account))["id"] if key_name else None
-        said = {"tsig_id": key_id, "secondary_overrides": overrides}
+        said = {"tsig_id": key_id, "secondary_overrides": overrides, "dnssec_presigned": signed}
         groups[group] = groups.get(group, {}) | {
             key: value for key, value in said.items() if value is not None
         }
-    body = {"peers": catalog["peers"], "groups": groups, "grace_seconds": catalog["grace_seconds"]}
+    body = {key: catalog[key] for key in ("peers", "grace_seconds", "dnssec_presigned")} | {"groups": groups}
     made: Json = server.call("PUT", f"{_path(server, account)}/{catalog['id']}", json_body=body)["result"]
     words = f"{name}: {', '.join(made['groups']) or 'no group'} with settings; its zones follow."
     show_lines(made, words, as_json=as_json)

@@ -14,7 +14,10 @@ from edgestead.cli.table import show_lines, show_one
 from edgestead.cli.target import JSON, Command, Json, api, zone_first, zone_of
 from edgestead.cli.zone.dns_key import one_key
 
-PORT = 53
+PORT, TLS_PORT = 53, 853
+TLS = click.option(
+    "--tls", is_flag=True, help="Transfer over TLS only (RFC 9103), from port 853 where none is given."
+)
 
 
 @click.group(short_help="Serve zones of other name servers, by transfer.")
@@ -37,21 +40,25 @@ def secondary() -> None:
     help="Sign transfers with this TSIG key, by name or id (`edgecli dns key add`), and take no others.",
 )
 @click.option("signed", "--signed", is_flag=True, help="Serve it with the signatures that its primary made.")
+@TLS
 @DRY_RUN
 @JSON
-def add(name: str, primaries: tuple[str, ...], key_name: str | None, signed: bool, as_json: bool) -> None:
+def add(
+    name: str, primaries: tuple[str, ...], key_name: str | None, signed: bool, tls: bool, as_json: bool
+) -> None:
     """Make NAME a secondary zone, transferred from the first ADDRESS that answers.
 
     \b
       edgecli dns secondary add example.org 192.0.2.1
       edgecli dns secondary add example.org 192.0.2.1 --key xfr.example.org --signed
+      edgecli dns secondary add example.org 192.0.2.1 --key xfr.example.org --tls
     """
     from edgestead.cli.http import account_of
 
     server = api()
     account = account_of(server, None)
     key_id = one_key(key_name, account)["id"] if key_name else None
-    peers = [peer_at(server, account, primary, key_id) for primary in primaries]
+    peers = [peer_at(server, account, primary, key_id, tls=tls) for primary in primaries]
     body = {"name": name, "type": "secondary", "account": {"id": account}}
     made = server.call("POST", "/zones", json_body=body, repeat=False)["result"]
     if signed:
@@ -102,17 +109,17 @@ def transfer(zone: str | None, as_json: bool) -> None:
     show_lines({"id": found["id"]}, words, as_json=as_json)
 
 
-def peer_at(server: Any, account: str, place: str, key_id: str | None) -> str:
-    """The id of the account's peer at a place with that key, which is made if there is none."""
+def peer_at(server: Any, account: str, place: str, key_id: str | None, *, tls: bool) -> str:
+    """The id of the account's peer at a place with that key and protocol, which is made if there is none."""
     ip, at, port_text = place.partition("@")
     if at and not port_text.isdigit():
         raise click.UsageError(f"{place} is no ADDRESS or ADDRESS@PORT.")
-    port = int(port_text) if at else PORT
+    port = int(port_text) if at else TLS_PORT if tls else PORT
     path = f"/accounts/{account}/secondary_dns/peers"
     for peer in server.call("GET", path)["result"]:
-        if (peer["ip"], peer["port"], peer["tsig_id"]) == (ip, port, key_id):
+        if (peer["ip"], peer["port"], peer["tsig_id"], peer["tls"]) == (ip, port, key_id, tls):
             return str(peer["id"])
-    body = {"name": place, "ip": ip, "port": port, "tsig_id": key_id}
+    body = {"name": place, "ip": ip, "port": port, "tsig_id": key_id, "tls": tls}
     return str(server.call("POST", path, json_body=body, repeat=False)["result"]["id"])
 
 

@@ -21,6 +21,7 @@ from edgestead.dns.arrivals import DOT
 from edgestead.dns.journal import is_newer
 from edgestead.dns.tsig import Key, NotSigned, Verifier
 from edgestead.dns.wire import BadMessage
+from edgestead.model.zonemd import ZONEMD
 from edgestead.usecases.zone.secondary import Content, Peer, Rr, Unfit
 
 CONNECT_SECONDS: Final = 5.0
@@ -225,6 +226,7 @@ class _Reading:
         self._soa: Rr | None = None
         self._count = 0
         self._records: set[Rr] = set()
+        self._of_one_second: set[Rr] = set()
         self._is_changes: bool | None = None if asked is not None else False
         self._removing = False
         self._at = asked
@@ -277,7 +279,7 @@ class _Reading:
         elif rr.type == _SOA:
             self._end(rr)
         else:
-            self._records.add(_kept(rr))
+            self._records.add(self._kept(rr))
 
     def _next_change(self, rr: Rr) -> None:
         """RFC 1995 §4: old SOA, what goes, new SOA, what comes; again; the newest SOA."""
@@ -292,11 +294,19 @@ class _Reading:
         elif rr.type == _SOA:
             self._at, self._removing = _serial(rr), False
         elif not self._removing:
-            self._records.add(_kept(rr))
-        elif _kept(rr) in self._records:
-            self._records.discard(_kept(rr))
-        else:
+            self._records.add(self._kept(rr))
+        elif self._kept(rr) in self._records:
+            self._records.discard(self._kept(rr))
+        elif (rr.owner, rr.type) != (self._apex, ZONEMD):  # which is kept with signatures only
             raise Unfit("a change removes a record that is not there")
+
+    def _kept(self, rr: Rr) -> Rr:
+        """As its row will have it: a TTL of one second means another thing there."""
+        if rr.ttl != _TTL_AUTO:
+            return rr
+        kept = rr._replace(ttl=_TTL_AUTO + 1)
+        self._of_one_second.add(kept)
+        return kept
 
     def _end(self, rr: Rr) -> None:
         assert self._soa is not None
@@ -307,16 +317,13 @@ class _Reading:
             return
         if not any(one.type == _NS and one.owner == self._apex for one in self._records):
             raise Unfit("the zone has no NS record at its apex")
-        self.found = Content(rr.rdata, rr.ttl, self._records)
+        self.found = Content(
+            rr.rdata, rr.ttl, self._records, self._of_one_second, from_changes=bool(self._is_changes)
+        )
 
 
 _NS: Final = 2
 _TTL_AUTO: Final = 1
-
-
-def _kept(rr: Rr) -> Rr:
-    """As its row will have it: a TTL of one second means another thing there."""
-    return rr._replace(ttl=_TTL_AUTO + 1) if rr.ttl == _TTL_AUTO else rr
 
 
 def _serial(rr: Rr) -> int:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
+import msgspec
+
 from edgestead.health.facts import EndingZone, LateZone
 from edgestead.model import names
 from edgestead.model.call import Call
@@ -120,7 +122,7 @@ class Secondaries:
         problems = []
         for peer in task.peers:
             try:
-                await self._take(task, await self._found(task, peer))
+                await self._take_from(peer, task)
                 return
             except (Unfit, OSError) as error:
                 problems.append(f"{peer.name}: {asking.words(error)}")
@@ -132,6 +134,19 @@ class Secondaries:
         if problem != task.state.problem:  # a line for each new reason, not for each attempt
             log.warning("zone %s was not transferred: %s", task.name, problem)
         await self._data.write(lambda tx: secondary.failed(self._call(), tx, task, problem))
+
+    async def _take_from(self, peer: Peer, task: Task) -> None:
+        """What changes lead to may be unfit, and the whole zone fit: a digest covers TTLs, say, not all of
+        which are known here.
+        """
+        found = await self._found(task, peer)
+        try:
+            await self._take(task, found)
+        except Unfit:
+            if found is None or not found.from_changes:
+                raise
+            of_all = task._replace(state=msgspec.structs.replace(task.state, whole=True))
+            await self._take(task, await self._found(of_all, peer))
 
     async def _found(self, task: Task, peer: Peer) -> Found:
         def present() -> frozenset[Rr]:

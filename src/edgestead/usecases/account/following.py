@@ -29,6 +29,7 @@ from edgestead.usecases.zone import secondary
 from edgestead.usecases.zone.secondary import Content, Notice, Peer
 
 GRACE_SECONDS: Final = 7 * 86_400  # of a zone that its catalog lists no longer, unless something else is said
+NOTICE_PAUSE_SECONDS: Final = 2  # between two fetches of a catalog for notices
 _DAY_SECONDS: Final = 86_400
 _US: Final = 1_000_000
 
@@ -39,6 +40,7 @@ class GroupBody(msgspec.Struct, frozen=True):
     peers: list[str] | None = None
     tsig_id: str | None = None
     secondary_overrides: bool | None = None
+    dnssec_presigned: bool | None = None
 
 
 class FollowedBody(msgspec.Struct, frozen=True):
@@ -48,6 +50,7 @@ class FollowedBody(msgspec.Struct, frozen=True):
     peers: list[str] | None = None
     groups: dict[str, GroupBody] | None = None
     grace_seconds: int | None = None
+    dnssec_presigned: bool | None = None
 
 
 class FollowedView(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +61,7 @@ class FollowedView(msgspec.Struct, frozen=True, kw_only=True):
     peers: tuple[str, ...]
     groups: Mapping[str, GroupSettings]
     grace_seconds: int
+    dnssec_presigned: bool | None
     serial: int | None
     zones: int
     refused: int
@@ -179,16 +183,20 @@ def told(reader: Reader, notices: Iterable[Notice]) -> list[str]:
         catalog = by_name.get(name)
         if catalog is not None:
             known = secondary.peers_of(reader, catalog.account_id)
-            if any(known[id_].ip == address for id_ in catalog.peers if id_ in known):
+            if secondary.is_from(address, (known[id_] for id_ in catalog.peers if id_ in known)):
                 found.append(catalog.id)
     return found
 
 
 def wake(call: Call, tx: Transaction, catalog_ids: Iterable[str]) -> None:
-    """They are due now. Their failures still count: a notice proves nothing."""
+    """They are due now, or NOTICE_PAUSE_SECONDS after they were asked for last: each time all of a catalog is
+    fetched. Their failures still count: a notice proves nothing.
+    """
     for catalog_id in catalog_ids:
         if followed.one(tx, catalog_id) is not None:
-            state = msgspec.structs.replace(followed.state_of(tx, catalog_id), due_us=call.now_us)
+            state = followed.state_of(tx, catalog_id)
+            due_us = max(call.now_us, state.checked_us + NOTICE_PAUSE_SECONDS * _US)
+            state = msgspec.structs.replace(state, due_us=min(due_us, state.due_us or due_us))
             followed.put_state(tx, catalog_id, state, call.now_us)
 
 
@@ -275,6 +283,7 @@ def _view(reader: Reader, catalog: Followed) -> FollowedView:
         peers=catalog.peers,
         groups=catalog.groups,
         grace_seconds=catalog.grace_seconds,
+        dnssec_presigned=catalog.dnssec_presigned,
         serial=state.serial,
         zones=membership.count(reader, catalog.id),
         refused=len(state.refused),
@@ -307,7 +316,17 @@ def _checked(
         reason = f"grace_seconds is 0 to {limits.FOLLOWED_GRACE_DAYS_MAX * _DAY_SECONDS}."
         raise FollowedRefused(reason=reason, pointer="/grace_seconds")
     found = {group: _group(reader, account_id, group, one) for group, one in groups.items()}
-    return Followed(catalog_id, account_id, name, peers, found, grace, created_us, call.now_us)
+    return Followed(
+        catalog_id,
+        account_id,
+        name,
+        peers,
+        found,
+        grace,
+        created_us,
+        call.now_us,
+        body.dnssec_presigned,
+    )
 
 
 def _group(reader: Reader, account_id: str, name: str, body: GroupBody) -> GroupSettings:
@@ -318,8 +337,11 @@ def _group(reader: Reader, account_id: str, name: str, body: GroupBody) -> Group
     if body.tsig_id and tsig_keys.one(reader, account_id, body.tsig_id) is None:
         reason = "the account has no TSIG key of this id."
         raise FollowedRefused(reason=reason, pointer=f"{pointer}/tsig_id")
+    if body.secondary_overrides and body.dnssec_presigned:
+        reason = "a group has secondary_overrides or dnssec_presigned, not both."
+        raise FollowedRefused(reason=reason, pointer=f"{pointer}/dnssec_presigned")
     peers = _peers(reader, account_id, body.peers or (), f"{pointer}/peers")
-    return GroupSettings(peers, body.tsig_id or None, body.secondary_overrides)
+    return GroupSettings(peers, body.tsig_id or None, body.secondary_overrides, body.dnssec_presigned)
 
 
 def _peers(reader: Reader, account_id: str, wanted: Sequence[str], pointer: str) -> tuple[str, ...]:

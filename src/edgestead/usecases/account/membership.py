@@ -33,13 +33,13 @@ from edgestead.model.refusals import EdgeError
 from edgestead.model.refusals.secondary import NoMember
 from edgestead.model.times import six_digits
 from edgestead.store.control import Reader, Transaction
-from edgestead.tables import settings, zones
+from edgestead.tables import zones
 from edgestead.usecases import audit, limits
 from edgestead.usecases.change.edit import ZoneEdit
 from edgestead.usecases.lookup import account_of, zone_of
 from edgestead.usecases.platform import Platform
 from edgestead.usecases.serving import facts, followed
-from edgestead.usecases.serving.facts import OVERRIDES
+from edgestead.usecases.serving.facts import DNSSEC, OVERRIDES
 from edgestead.usecases.serving.followed import Followed, GroupSettings, Membership
 from edgestead.usecases.zone import secondary
 from edgestead.usecases.zone import zones as zone_cases
@@ -144,10 +144,13 @@ def _step(reader: Reader, catalog: Followed, member: Member) -> str:
 
 
 def _change_of(reader: Reader, catalog: Followed, member: Member, zone_id: str) -> str:
-    """Raises Refused: what its group wants is not for a zone that its primary signed."""
-    wanted = catalog.settings_of(member.groups).secondary_overrides
-    if wanted and facts.stored_dnssec(reader, zone_id).presigned:
+    """Raises Refused: what is wanted of it excludes what somebody said at the zone."""
+    wanted = catalog.settings_of(member.groups)
+    switches = wanted.secondary_overrides, wanted.dnssec_presigned
+    if switches == (True, None) and facts.stored_dnssec(reader, zone_id).presigned:
         raise Refused("its group has secondary_overrides, which dnssec_presigned, which is on, excludes")
+    if switches == (None, True) and facts.has_overrides(reader, zone_id):
+        raise Refused("it is to have dnssec_presigned, which secondary_overrides, which is on, excludes")
     return CHANGE
 
 
@@ -155,19 +158,20 @@ def _differs(reader: Reader, catalog: Followed, member: Member, zone_id: str, fo
     if found != _membership(catalog, member):
         return True
     wanted = catalog.settings_of(member.groups)
-    overrides = _overrides(reader, zone_id)
-    return not secondary.is_followed_so(
-        reader, zone_id, wanted.peers or catalog.peers, wanted.tsig_id
-    ) or wanted.secondary_overrides not in (None, overrides)
+    is_followed_so = secondary.is_followed_so(reader, zone_id, wanted.peers or catalog.peers, wanted.tsig_id)
+    return not is_followed_so or _differ(reader, zone_id, wanted) != (False, False)
+
+
+def _differ(reader: Reader, zone_id: str, wanted: GroupSettings) -> tuple[bool, bool]:
+    """Whether a zone's secondary_overrides and dnssec_presigned are others than what is wanted."""
+    return (
+        wanted.secondary_overrides not in (None, facts.has_overrides(reader, zone_id)),
+        wanted.dnssec_presigned not in (None, facts.stored_dnssec(reader, zone_id).presigned),
+    )
 
 
 def _membership(catalog: Followed, member: Member) -> Membership:
     return Membership(catalog.id, member.label, member.groups, member.coo)
-
-
-def _overrides(reader: Reader, zone_id: str) -> bool:
-    stored = settings.one(reader, zone_id, OVERRIDES)
-    return stored is not None and stored.value == "true"
 
 
 def take(call: Call, tx: Transaction, platform: Platform, catalog: Followed, member: Member) -> None:
@@ -207,11 +211,19 @@ def _change(
 
 
 def _apply(call: Call, tx: Transaction, platform: Platform, zone_id: str, wanted: GroupSettings) -> None:
-    if wanted.secondary_overrides in (None, _overrides(tx, zone_id)):
+    """Both in one change: one may have to end for the other."""
+    overrides, presigned = _differ(tx, zone_id, wanted)
+    if not (overrides or presigned):
         return
     edit = ZoneEdit(call, tx, platform, zone_id)
-    edit.settings.put(OVERRIDES, wanted.secondary_overrides)
+    if overrides:
+        edit.settings.put(OVERRIDES, wanted.secondary_overrides)
+    if presigned:
+        stored = facts.stored_dnssec(tx, zone_id)
+        edit.settings.put(DNSSEC, msgspec.structs.replace(stored, presigned=wanted.dnssec_presigned))
     edit.finish()
+    if presigned:
+        secondary.transfer_again(call, tx, zone_id)
 
 
 def _tell_new_owner(call: Call, tx: Transaction, catalog: Followed, name: str) -> None:

@@ -27,18 +27,25 @@ _encode = msgspec.json.Encoder().encode
 
 
 class GroupSettings(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How zones of one group are configured. No peers: those of the catalog; None: as a zone is by itself."""
+    """How zones of one group are configured. No peers: those of the catalog; None: as a zone is by itself,
+    and of `dnssec_presigned` as the catalog has it.
+    """
 
     peers: tuple[str, ...] = ()
     tsig_id: str | None = None
     secondary_overrides: bool | None = None
+    dnssec_presigned: bool | None = None
 
 
 NO_GROUP: Final = GroupSettings()
 
 
 class Followed(msgspec.Struct, frozen=True):
-    """A catalog that an account follows. `groups` by name; a zone has the settings of its first known one."""
+    """A catalog that an account follows. `groups` by name; a zone has the settings of its first known one.
+
+    `dnssec_presigned`: its zones are served as their primary signed them, those of a group with
+    `secondary_overrides` apart, which excludes it.
+    """
 
     id: str
     account_id: str
@@ -48,9 +55,14 @@ class Followed(msgspec.Struct, frozen=True):
     grace_seconds: int
     created_us: int
     modified_us: int
+    dnssec_presigned: bool | None = None
 
     def settings_of(self, groups: tuple[str, ...]) -> GroupSettings:
-        return next((self.groups[one] for one in groups if one in self.groups), NO_GROUP)
+        found = next((self.groups[one] for one in groups if one in self.groups), NO_GROUP)
+        if found.dnssec_presigned is not None or self.dnssec_presigned is None:
+            return found
+        is_presigned = self.dnssec_presigned and not found.secondary_overrides
+        return msgspec.structs.replace(found, dnssec_presigned=is_presigned)
 
 
 class State(msgspec.Struct, frozen=True):

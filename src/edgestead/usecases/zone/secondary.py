@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from edgestead.model import names, served, zonemd
+from edgestead.model.addresses import plain
 from edgestead.model.call import Call
 from edgestead.model.dnssec import (
     NSEC,
@@ -158,6 +159,10 @@ class Content(NamedTuple):
     soa: bytes
     soa_ttl: int
     records: Collection[Rr]
+    of_one_second: Collection[Rr] = frozenset()
+    """Those of `records` that have two seconds there, and had one."""
+    from_changes: bool = False
+    """Whether it is what was there before and what changed, and not all from the primary."""
 
     @property
     def serial(self) -> int:
@@ -363,9 +368,14 @@ def told(reader: Reader, notices: Iterable[Notice]) -> list[str]:
         if stored is None or zone_id is None or account_id is None:
             continue
         known, wanted = peers_of(reader, account_id), _read_incoming(stored.value).peers
-        if any(known[id_].ip == address for id_ in wanted if id_ in known):
+        if is_from(address, (known[id_] for id_ in wanted if id_ in known)):
             found.append(zone_id)
     return found
+
+
+def is_from(address: str, peers: Iterable[Peer]) -> bool:
+    """Whether a notice came from one of these."""
+    return any(plain(peer.ip) == plain(address) for peer in peers if peer.ip)
 
 
 class Task(NamedTuple):
@@ -440,16 +450,20 @@ def present(reader: Reader, task: Task) -> frozenset[Rr]:
 
 
 def changes(reader: Reader, task: Task, content: Content) -> Changes:
-    """What is to be written. Takes 50 µs for each new record. Raises Unfit."""
+    """What is to be written. Takes 50 µs for each new record. Raises Unfit.
+
+    A zone that we serve in our own way, with names proxied say, goes without its primary's digest.
+    """
     if len(content.records) > task.records_max:
         raise Unfit(f"it has more than {task.records_max} records")
     apex = names.wire_from_text(task.name)
     check_fit(apex, content, is_presigned=task.presigned)
-    problem = zonemd.problem(apex, Rr(apex, _SOA, content.soa_ttl, content.soa), content.records)
+    soa = Rr(apex, _SOA, content.soa_ttl, content.soa)
+    problem = zonemd.problem(apex, soa, content.records, content.of_one_second)
     if problem:
         raise Unfit(problem)
     proxied = overrides.names_of(reader, task.zone_id)
-    wanted = set(content.records)
+    wanted = {rr for rr in content.records if task.presigned or (rr.owner, rr.type) != (apex, zonemd.ZONEMD)}
     steps = []
     for row in _rows(reader, task.zone_id):
         rr = _rr(row)
