@@ -1,6 +1,8 @@
-"""Dynamic updates of a real server: by nsupdate, and as certbot and external-dns send them."""
+"""Dynamic updates of a real server: by nsupdate and Kea, and as certbot and external-dns send them."""
 
 import base64
+import json
+import os
 import shutil
 import socket
 import subprocess
@@ -15,8 +17,13 @@ import dns.update
 import dns.zone
 import pytest
 
+from edgestead.server.places import private_place
+from edgestead.testing.server import wait_until
+from tests.dns.stock import SBIN
+
 ZONE = "example.com"
-NSUPDATE = shutil.which("nsupdate")
+REVERSE = "2.0.192.in-addr.arpa"
+NSUPDATE, KEA = shutil.which("nsupdate"), shutil.which("kea-dhcp-ddns", path=SBIN)
 SECONDS = 60
 
 
@@ -195,6 +202,97 @@ def test_the_requests_of_external_dns(server):
     query, _ = dns.xfr.make_query(zone := dns.zone.Zone(ZONE), keyring=key_of(made))
     dns.query.inbound_xfr(host, zone, query, port=port, timeout=SECONDS, lifetime=SECONDS)
     assert {"web", "a-web"} <= set(map(str, zone.nodes))
+
+
+class Kea:
+    """D2, which a DHCP server of Kea tells of leases and which tells DNS. It finds its zones in `domains`."""
+
+    def __init__(self, folder, place, made, domains):
+        self._folder, self._place = folder, private_place()
+        server = {"ip-address": place[0], "port": place[1]}
+        forward, reverse = (
+            {"ddns-domains": [{"name": f"{name}.", "key-name": made["name"], "dns-servers": [server]}]}
+            for name in domains
+        )
+        key = {"name": made["name"], "algorithm": "HMAC-SHA256", "secret": made["secret"]}
+        settings = {
+            "ip-address": self._place[0],
+            "port": self._place[1],
+            "dns-server-timeout": SECONDS * 1000,
+            "tsig-keys": [key],
+            "forward-ddns": forward,
+            "reverse-ddns": reverse,
+            "loggers": [
+                {"name": "kea-dhcp-ddns", "severity": "INFO", "output_options": [{"output": "stdout"}]}
+            ],
+        }
+        file = folder / "kea.conf"
+        file.write_text(json.dumps({"DhcpDdns": settings}))
+        own = os.environ | {"KEA_PIDFILE_DIR": str(folder), "KEA_LOCKFILE_DIR": str(folder)}
+        with (folder / "said").open("wb") as said:
+            self._process = subprocess.Popen([KEA, "-c", str(file)], stdout=said, stderr=said, env=own)
+        self.wait_for("DHCP_DDNS_STARTED")
+
+    def wait_for(self, words, times=1):
+        """Until it has said that so often."""
+        try:
+            wait_until(lambda: self._log.count(words) >= times or self._process.poll() is not None, SECONDS)
+        finally:
+            assert self._log.count(words) >= times, f"{words}, {times} times:\n{self._log}"
+
+    @property
+    def _log(self):
+        return (self._folder / "said").read_text()
+
+    def tell(self, name, address, client, *, gone=False):
+        """What the DHCP server sends for a lease that begins or ends."""
+        request = {
+            "change-type": int(gone),
+            "forward-change": True,
+            "reverse-change": True,
+            "use-conflict-resolution": True,
+            "fqdn": f"{name}.",
+            "ip-address": address,
+            "dhcid": "000201" + client * 32,
+            "lease-expires-on": "20991231235959",
+            "lease-length": 3600,
+        }
+        octets = json.dumps(request).encode()
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.sendto(len(octets).to_bytes(2, "big") + octets, self._place)
+
+    def stop(self):
+        self._process.terminate()
+        self._process.wait(SECONDS)
+
+
+@pytest.mark.skipif(KEA is None, reason="KEA'S D2 IS NOT INSTALLED (kea-dhcp-ddns-server)")
+def test_leases_of_kea_are_names_until_they_end(server, tmp_path):
+    reverse = server.make_zone(REVERSE)
+    made = make_key(server, "kea.example.com", transfer=False, update={})
+    name = f"host.lan.{ZONE}"
+    kea = Kea(tmp_path, place_of(server), made, (ZONE, REVERSE))
+    try:
+        kea.tell(name, "192.0.2.7", "aa")
+        kea.wait_for("DHCP_DDNS_ADD_SUCCEEDED")
+        assert server.dig(name) == ["192.0.2.7"]
+        assert server.dig(f"7.{REVERSE}", "PTR") == [f"{name}."]
+
+        kea.tell(name, "192.0.2.8", "bb")  # another client
+        kea.wait_for("DHCP_DDNS_ADD_FAILED")
+        assert server.dig(name) == ["192.0.2.7"]
+
+        kea.tell(name, "192.0.2.9", "aa")
+        kea.wait_for("DHCP_DDNS_ADD_SUCCEEDED", 2)
+        assert server.dig(name) == ["192.0.2.9"]
+
+        kea.tell(name, "192.0.2.9", "aa", gone=True)
+        kea.wait_for("DHCP_DDNS_REMOVE_SUCCEEDED")
+        assert server.dig(name) in ("NXDOMAIN", ["NXDOMAIN"])
+        assert server.call("GET", f"/zones/{reverse}/dns_records?type=PTR&name=9.{REVERSE}").result == []
+    finally:
+        kea.stop()
+        server.call("DELETE", f"/zones/{reverse}")
 
 
 def test_a_large_update_comes_over_tcp_and_a_larger_one_does_not(server):

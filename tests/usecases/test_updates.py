@@ -259,6 +259,20 @@ def test_a_key_changes_its_names_and_types_alone(run, shown, rights, rcode):
     assert bool(shown()) is (rcode == 0)
 
 
+@pytest.mark.parametrize("address", ["192.0.2.1", "192.0.2.2"])
+def test_a_key_learns_no_origin_of_another_name(api, zone_id, run, address):
+    body = {"type": "A", "name": "www", "content": "192.0.2.1", "proxied": True}
+    assert api.post(f"/zones/{zone_id}/dns_records", body).status == 200
+    guess, is_there = new(), new()
+    guess.present("www", "A", address)
+    is_there.present("www")
+
+    narrow = Rights(names=("_acme-challenge.www.example.com",))
+    assert run(guess, narrow) == REFUSED
+    assert run(is_there, narrow) == 0
+    assert run(guess, Rights(names=("www.example.com",))) == (0 if address == "192.0.2.1" else NXRRSET)
+
+
 def test_a_dot_inside_a_label_is_none_between_two(run, shown):
     lines = [Line(b"\x08evil.dyn\7example\3com\0", 16, 1, 300, b"\1x")]
 

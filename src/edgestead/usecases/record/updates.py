@@ -70,9 +70,9 @@ class _Allowed:
         self._types = {TYPES[one].number for one in rights.types}
 
     def has(self, line: Line) -> bool:
-        return (not self._types or line.type in self._types) and self._has_name(line.owner)
+        return (not self._types or line.type in self._types) and self.has_name(line.owner)
 
-    def _has_name(self, owner: bytes) -> bool:
+    def has_name(self, owner: bytes) -> bool:
         return self._any_name or owner in self._exact or not self._above.isdisjoint(_above(owner))
 
 
@@ -93,8 +93,12 @@ def run(
         raise NotDone(NOTAUTH, "it is a secondary zone, which is changed at its primary")
     work = _Work(call, tx, platform, zone_id, update.apex)
     work.check_size((*update.prerequisites, *update.updates))
+    allowed = _Allowed(rights)
+    if not all(allowed.has_name(line.owner) for line in update.prerequisites if line.class_ == IN):
+        # DNS tells that a name is there, but not the origin of a proxied one, which could be guessed so.
+        raise NotDone(REFUSED, "the key may not compare records of other names")
     work.check(update.prerequisites)
-    if not all(map(_Allowed(rights).has, update.updates)):
+    if not all(map(allowed.has, update.updates)):
         raise NotDone(REFUSED, "the key is for other names or types")
     for line in update.updates:
         work.check_form(line)
