@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgestead.testing.places import private_place
+from edgestead.server.places import private_place
 from tests.dns import stock
 from tests.dns.stock import free_place
 

@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 
-from edgestead.testing.places import private_place
+from edgestead.server.places import private_place
 from edgestead.testing.server import wait_until
 
 SBIN = "/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin"
@@ -102,8 +102,10 @@ def head(kind, folder, place, options=""):
 class Stock:
     """A process with its own folder; `log` is what it said. Call `stop` at the end."""
 
-    def __init__(self, kind, folder, config, place, *, answers=True):
-        """`config` is all of it. With `answers` this returns when it can be connected to."""
+    def __init__(self, kind, folder, config, place, *, answers=True, program=None):
+        """`config` is all of it. With `answers` this returns when it can be connected to. `program` are the
+        words of another one than what is installed.
+        """
         self.kind, self.folder = kind, folder
         self.host, self.port = place
         self._file = folder / "config"
@@ -111,7 +113,7 @@ class Stock:
         _, *options = PROGRAMS[kind]
         with (folder / "output").open("ab") as output:
             self.process = subprocess.Popen(
-                [binary(kind), *options, str(self._file)], stdout=output, stderr=output
+                [*(program or [binary(kind)]), *options, str(self._file)], stdout=output, stderr=output
             )
         if answers:
             try:

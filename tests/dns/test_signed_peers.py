@@ -21,7 +21,7 @@ QUESTIONS = (  # name below the apex, type, and whether it is there
     ("nowhere.", "A", False),
     ("empty.", "A", False),
 )
-SECONDS_MAX = 60
+SECONDS_MAX = 180
 PATH = "/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin"
 KNOT_CONFIG = """
 server:

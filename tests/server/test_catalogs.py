@@ -1,7 +1,7 @@
 """Stock Knot and BIND follow the catalog zone: a zone comes, goes and changes, and nobody touches them.
 
 They get the lines that `edgecli dns catalog config` prints. BIND listens on an address of an interface only.
-NSD knows catalog zones from 4.9 on.
+NSD knows catalog zones from 4.9 on: where an older one is installed, the next Debian has it for the long run.
 """
 
 import contextlib
@@ -17,10 +17,11 @@ import dns.zone
 import pytest
 
 from edgestead.cli.zone.catalog import lines_for
-from edgestead.testing.places import private_place
+from edgestead.server.places import private_place
 from edgestead.testing.server import wait_until
 from tests.dns import stock
 from tests.dns.stock import Stock
+from tests.packaging import bare
 
 CATALOG = "catalog.invalid"
 WAIT_SECONDS = 60
@@ -32,7 +33,7 @@ KINDS = {"knot": "Knot", "bind": "BIND", "nsd": "NSD"}
 class Follower(Stock):
     """A secondary that nobody configures after its start."""
 
-    def __init__(self, program, folder, place, primary):
+    def __init__(self, program, folder, place, primary, words=None):
         folder.mkdir()
         kind = KINDS[program]
         lines = lines_for(program, primary.replace(":", "@"), CATALOG)
@@ -44,7 +45,8 @@ class Follower(Stock):
         if program == "knot":
             defaults = f'template:\n  - id: default\n    storage: "{folder}"\n'
             lines = lines.replace("template:\n", defaults, 1)
-        super().__init__(kind, folder, stock.head(kind, folder, place, options) + lines, place, answers=False)
+        config = stock.head(kind, folder, place, options) + lines
+        super().__init__(kind, folder, config, place, answers=False, program=words)
 
     def answer(self, name, type_="A"):
         """The rcode, and the texts of what it answers; None without an answer."""
@@ -81,9 +83,13 @@ def server(new_server):
 
 
 @pytest.fixture
-def followers(server, tmp_path):
+def catalog(server):
     path = f"/accounts/{server.ready['account_id']}/secondary_dns/catalog"
     server.call("PUT", path, {"name": CATALOG})
+
+
+@pytest.fixture
+def followers(server, catalog, tmp_path):
     with contextlib.ExitStack() as stack:
         found = []
         for program in installed():
@@ -105,6 +111,20 @@ def wait_for(followers, name, expected):
 
 
 def test_secondaries_follow_zones_that_come_change_and_go_untouched(server, followers):
+    follow(server, followers)
+
+
+@pytest.mark.long
+def test_the_next_debians_nsd_follows_as_well(server, catalog, tmp_path):
+    words = bare.program_of("trixie", "nsd", "usr/sbin/nsd")
+    one = Follower("nsd", tmp_path / "nsd", server.places["nsd"], server.ready["dns"], words)
+    try:
+        follow(server, [one])
+    finally:
+        one.stop()
+
+
+def follow(server, followers):
     before = server.make_zone("before.test")
     server.make_record(before, "A", "www", "192.0.2.1")
     wait_for(followers, "www.before.test", ("NOERROR", ["192.0.2.1"]))
