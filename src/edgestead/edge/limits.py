@@ -19,15 +19,18 @@ INSPECTION_BYTES_PER_BYTE = 30  # of a body, on top: so much was measured at the
 STALL_SECONDS_MAX = 60.0  # that a client takes nothing of an answer that waits for it; an origin, of a body
 HANDSHAKE_SECONDS_MAX = 10.0  # of TLS and of a PROXY header, together with the wait for its first byte
 
-CONNECT_SECONDS_MAX = 5.0  # to one address of an origin, TLS included
-ORIGIN_HANDSHAKE_SECONDS_MAX = 4.0  # of it, TLS
-CONNECTS_SECONDS_MAX = 15.0  # to all of them that are tried for one request
+CONNECT_SECONDS_MAX = 5.0  # to one address of an origin
+ORIGIN_HANDSHAKE_SECONDS_MAX = 4.0  # of TLS, when it is reached
+CONNECTS_SECONDS_MAX = 15.0  # after which no further one is tried for a request
 ADDRESSES_TRIED_MAX = 4  # of an origin for one request
 RETRIES_MAX = 1  # of a request whose kept connection its origin closed just as it was taken
 DOWN_SECONDS = 10.0  # that an address which did not answer is asked last
 ORIGIN_BODY_SECONDS_MAX = 100.0  # without a byte of an answer that has begun
 IDLE_ORIGIN_SECONDS_MAX = 4.0  # of a kept connection; common servers close theirs after 5
-IDLE_ORIGIN_MAX = 64  # kept connections to one origin
+IDLE_HTTP2_ORIGIN_SECONDS_MAX = 30.0  # of one in HTTP/2, which is told when its origin closes it
+IDLE_ORIGIN_MAX = (
+    256  # kept connections to one origin: as many as two clients of HTTP/2 may ask for at a time
+)
 INTERIM_MAX = 100  # 1xx answers before one answer
 TUNNEL_SECONDS_MAX = 600.0  # without a byte on an upgraded connection
 

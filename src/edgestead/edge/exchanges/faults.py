@@ -23,6 +23,7 @@ class OriginFault(Exception):
 
 UNREADABLE = Fault(520, "The origin's answer could not be read.")
 BROKE_OFF = Fault(520, "The origin closed the connection without an answer.")
+UNTAKEN = Fault(520, "The origin did not take the request.")  # and says so: another try harms nobody
 REFUSED = Fault(521, "The origin refused the connection.")
 NO_CONNECTION = Fault(522, "The origin did not take the connection in time.")
 UNREACHABLE = Fault(523, "The origin cannot be reached.")
