@@ -89,7 +89,10 @@ def exchange_of(client: Client, origin: Origin, answer: Response | None) -> Exch
         return answer
 
     route: Any = SimpleNamespace(
-        pipeline=Pipeline(facts.zone, (), (replaced,), 0), body_bytes_max=0, head_seconds=100.0
+        pipeline=Pipeline(facts.zone, (), (replaced,), 0),
+        body_bytes_max=0,
+        head_seconds=100.0,
+        compression="",
     )
     read: Any = SimpleNamespace(length=0)
     worker: Any = client

@@ -13,6 +13,7 @@ PHASES = {
     "managed": "http_request_firewall_managed",
     "request-headers": "http_request_late_transform",
     "response-headers": "http_response_headers_transform",
+    "compression": "http_response_compression",
 }
 """In the order of evaluation (docs/reference/rulesets.md)."""
 WORDS = {name: word for word, name in PHASES.items()}

@@ -48,8 +48,7 @@ class AnswerSide(Ends, eq=False):
     def answer_piece(self, piece: bytes) -> None:
         state = self.state
         if state is _ANSWERING:
-            self.sent_bytes += len(piece)
-            self.client.piece(piece)
+            self._give(piece)
         elif state is _TUNNELLING:
             self.sent_bytes += len(piece)
             self.client.piece(piece)
@@ -61,8 +60,17 @@ class AnswerSide(Ends, eq=False):
 
     def flush(self) -> None:
         """Everything of one read of the origin was said."""
+        if self._coder is not None and self._is_streamed:
+            self._say_piece(self._coder.flush())
         if self.client.flush():
             self.client.wait(limits.ORIGIN_BODY_SECONDS_MAX)
+
+    def answer_trailers(self, headers: Headers) -> None:
+        """Behind the body, right before its end."""
+        if self.state is _ANSWERING:
+            self.client.trailers(headers)
+        elif self._held is not None:
+            self._held.trailers = headers
 
     def answer_end(self) -> None:
         if self.state is _ANSWERING:
@@ -70,6 +78,9 @@ class AnswerSide(Ends, eq=False):
             self._release_origin()
             if self._waiting:
                 self._leave_turns()
+            if self._coder is not None:
+                self._say_piece(self._coder.finish())
+                self._drop_coder()
             self.client.end(drained=self.body is _ENDED)
             self._note(self.status)
         elif self._held is not None:
@@ -123,9 +134,10 @@ class AnswerSide(Ends, eq=False):
         if self.state is not _ANSWERING:  # a phase had another answer
             return
         for piece in held.chunks:
-            self.sent_bytes += len(piece)
-            self.client.piece(piece)
+            self._give(piece)
         if held.ended:
+            if held.trailers:
+                self.client.trailers(held.trailers)
             self.answer_end()
         else:
             self._balance_origin()
@@ -134,6 +146,17 @@ class AnswerSide(Ends, eq=False):
         self._judged(answer)
         if self.state is _ANSWERING:
             self.flush()
+
+    def _give(self, piece: bytes) -> None:
+        """A piece of the content, compressed where the answer is."""
+        if self._coder is not None:
+            piece = self._coder.pack(piece)
+        self._say_piece(piece)
+
+    def _say_piece(self, piece: bytes) -> None:
+        if piece:
+            self.sent_bytes += len(piece)
+            self.client.piece(piece)
 
     def _tell(self, status: int, headers: Headers, length: int | None, bodyless: bool) -> None:
         """Say the answer's head to the client, as the phases make it."""
@@ -148,6 +171,13 @@ class AnswerSide(Ends, eq=False):
             headers = [header for header in said.headers if header[0] not in answers.FRAMING]
             if length is not None:
                 headers.append((b"content-length", b"%d" % length))
+        if self.route.compression and status != 101:
+            packed = self.worker.packers.begin(
+                self.exchange, self.route.compression, status, headers, length, bodyless=bodyless
+            )
+            if packed is not None:
+                self._is_streamed = length is None
+                headers, self._coder, length = packed.headers, packed.coder, None
         self.state, self.status = _ANSWERING, status
         self.client.head(status, headers, length, bodyless=bodyless, drained=self.body is _ENDED)
         self.worker.count(status)

@@ -214,7 +214,7 @@ class ClientConnection(Driver[ExchangeMachine]):
         elif seconds is not None:
             self._deadline = self.edge.soon + seconds
 
-    def close_if_late(self, now: float) -> None:
+    def sweep(self, now: float) -> None:
         if now <= self._deadline or self._transport is None or self._is_taking(now):
             return
         connection = self._connection

@@ -16,6 +16,7 @@ from edgestead.edge.exchanges.exchange import Exchange, Response, ResponseHead
 from edgestead.edge.exchanges.faults import Fault
 from edgestead.edge.exchanges.later import Later
 from edgestead.edge.exchanges.origins import Aim
+from edgestead.edge.exchanges.packing import Coder
 from edgestead.edge.exchanges.turns import Owner
 from edgestead.edge.http.parties import Client, Job, Origin, Worker
 from edgestead.edge.http.states import Body, State
@@ -57,6 +58,8 @@ class Ends(msgspec.Struct, eq=False):
     _behind: list[bytes] = []  # the piece that is being inspected, and what came meanwhile
     _waiting: list[Later] = []  # for their turns: the phases, a part of the body, the answer
     _held: HeldAnswer | None = None
+    _coder: Coder | None = None  # what compresses the answer
+    _is_streamed: bool = False  # its content's length is unknown: what came of it may be all for a while
     _aim: Aim | None = None
     _connecting: Job | None = None
     _retries: int = 0
@@ -133,6 +136,12 @@ class Ends(msgspec.Struct, eq=False):
         self._leave_turns()
         self._drop_origin()
         self._held = None
+        if self._coder is not None:
+            self._drop_coder()
+
+    def _drop_coder(self) -> None:
+        self._coder = None
+        self.worker.packers.end(self.exchange.client)
 
     # turns
 
@@ -172,6 +181,11 @@ class Ends(msgspec.Struct, eq=False):
             self.worker.turns.leave(self.exchange.client, later)
 
     # the origin
+
+    @property
+    def drawn_bytes(self) -> int:
+        """What of the request's body is here, held for the phases or for an origin that does not take it."""
+        return self.held_bytes if self._origin is None else self.held_bytes + self._origin.held_bytes
 
     def _balance_origin(self) -> None:
         """Read its answer only while the client takes it and nobody looks at what is here."""

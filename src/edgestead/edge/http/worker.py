@@ -12,6 +12,7 @@ from typing import Protocol
 
 from edgestead.edge import limits
 from edgestead.edge.access.log import AccessLog
+from edgestead.edge.exchanges.packing import Packers
 from edgestead.edge.exchanges.turns import Turns
 from edgestead.edge.http.address import Addresses, Names, Trust
 from edgestead.edge.http.pool import Pool
@@ -27,7 +28,7 @@ from edgestead.model.budgets.turns import Turns as Processor
 class Connected(Protocol):
     """A client's connection, as the worker knows it."""
 
-    def close_if_late(self, now: float) -> None: ...
+    def sweep(self, now: float) -> None: ...
 
     def finish(self) -> None:
         """The server ends: close once what is being served is answered."""
@@ -85,6 +86,7 @@ class Edge:
             total=table.EDGE_CONNECTIONS,
         )
         self.turns = Turns(loop.call_soon, ledger=self.ledger, memory=self.accounts.memory)
+        self.packers = Packers()
         self.is_ending = False
         # The time of the next sweep. Deadlines count from it: exact enough for seconds, never too early, and
         # no request asks for the time.
@@ -124,7 +126,7 @@ class Edge:
         self.soon = now + limits.SWEEP_SECONDS
         self.date = formatdate(usegmt=True).encode()
         for client in tuple(self._clients):
-            client.close_if_late(now)
+            client.sweep(now)
         self.pool.sweep(now)
         if self.access is not None:
             self.access.count()
