@@ -13,7 +13,11 @@ from edgestead.model.ruleset_document import RulesetDocument
 
 ZONE_ID = "5" * 32
 NOW_US = 1_700_000_000_250_000
-BROWSER = [(b"user-agent", b"Browser/1.0"), (b"accept", b"text/html,application/xhtml+xml,*/*;q=0.8")]
+BROWSER = [
+    (b"user-agent", b"Browser/1.0"),
+    (b"accept", b"text/html,application/xhtml+xml,*/*;q=0.8"),
+    (b"accept-language", b"en"),
+]
 
 
 class Seen:

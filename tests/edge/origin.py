@@ -4,11 +4,12 @@ import os
 import socket
 import threading
 
+BACKLOG = 1_024  # more than any test's visitors: what waits here for this process's turn is connected already
 HTTP_200 = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 
 
 def loopback(number):
-    """An address of this test process's own; `testing.places` gives the server another one."""
+    """An address of this test process's own; `server.places` gives the server another one."""
     pid = os.getpid()
     return f"127.{128 + number}.{pid >> 8 & 255}.{pid & 255}"
 
@@ -23,7 +24,7 @@ class Origin:
         self.read_bodies = True  # False: a request is its head, and what came in the same piece
         self.connections = 0
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._listener = socket.create_server((host, port), family=family, backlog=128)
+        self._listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
         self.host, self.port = self._listener.getsockname()[:2]
         self._open = []
         self._accepting = threading.Thread(target=self._accept, daemon=True)

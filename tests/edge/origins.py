@@ -7,8 +7,8 @@ from pathlib import Path
 
 from edgestead.testing.server import wait_until
 
-START_SECONDS_MAX = 60
-END_SECONDS_MAX = 60
+START_SECONDS_MAX = 180
+END_SECONDS_MAX = 180
 
 NGINX = """
 daemon off; master_process off; pid {folder}/pid; error_log {folder}/errors;
@@ -18,7 +18,7 @@ http {{
   access_log {folder}/seen seen;
   client_body_temp_path {folder}/a; proxy_temp_path {folder}/b; fastcgi_temp_path {folder}/c;
   uwsgi_temp_path {folder}/d; scgi_temp_path {folder}/e;
-  server {{ listen {host}:{port}; location / {{ return 200 ok; }} }}
+  server {{ listen {host}:{port}{http2}; location / {{ return 200 ok; }} }}
 }}
 """
 APACHE = """
@@ -85,14 +85,17 @@ class RealOrigin:
             )  # fmt: skip
 
     def _command(self):
-        known = {"folder": self.folder, "host": self.host, "port": self.port}
+        http2 = " http2" if self.kind == "nginx-h2c" else ""
+        known = {"folder": self.folder, "host": self.host, "port": self.port, "http2": http2}
         if self.kind == "python":
             return [sys.executable, "-c", PYTHON, self.host, str(self.port), str(self.folder / "seen")]
         config = self.folder / "config"
-        text = {"nginx": NGINX, "apache": APACHE, "caddy": CADDY}[self.kind]
+        text = {"nginx": NGINX, "nginx-h2c": NGINX, "apache": APACHE, "caddy": CADDY}[self.kind]
         config.write_text(text.format(**known))
+        nginx = ["nginx", "-c", str(config), "-p", str(self.folder), "-e", str(self.folder / "errors")]
         return {
-            "nginx": ["nginx", "-c", str(config), "-p", str(self.folder), "-e", str(self.folder / "errors")],
+            "nginx": nginx,
+            "nginx-h2c": nginx,
             "apache": ["apache2", "-X", "-f", str(config)],
             "caddy": ["caddy", "run", "--config", str(config), "--adapter", "caddyfile"],
         }[self.kind]

@@ -7,10 +7,12 @@ when all is over nothing is held for anybody.
 from random import Random
 
 import pytest
+from h2.exceptions import ProtocolError
 
 from edgestead.edge.http.origin import OriginConnection
 from tests.edge.bench import TARGET, Transport
 from tests.edge.http2_client import Http2Client, fields, http2_bench
+from tests.edge.http2_server import Http2Server, h2c_bench
 
 SEEDS = 60
 STEPS = 120
@@ -58,10 +60,10 @@ def answer_of(path):
 class World:
     """A client and its origins, and what was asked for: paths by number."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, bench=None, origins=Origins):
         self.random = random = Random(seed)
-        self.bench = http2_bench()
-        self.origins = Origins(self.bench, random)
+        self.bench = bench or http2_bench()
+        self.origins = origins(self.bench, random)
         self.client = Http2Client(self.bench, window=random.choice((100, 10_000, 65_535)))
         self.client.edge.data_received = cut(self.client.edge.data_received, random)
         self.asked, self.taken_back = {}, set()
@@ -129,3 +131,69 @@ def cut(receive, random):
             data = data[size:]
 
     return received
+
+
+class SharedOrigins:
+    """Connections of HTTP/2, each of which takes a few requests at a time."""
+
+    def __init__(self, bench, random):
+        self.bench, self.random = bench, random
+        self.servers, self.said = [], {}
+        bench.edge.pool.seek = self.seek
+
+    def seek(self, aim, seeker, *, is_again):
+        server = Http2Server(self.bench, streams=5, window=self.random.choice((100, 9_000, 65_535)))
+        server.edge.data_received = cut(server.edge.data_received, self.random)
+        self.servers.append(server)
+        seeker.connected(self.bench.edge.pool.take(aim.first))
+
+    def step(self):
+        """One of those whose request is here says a part of its answer, or trailers and an end."""
+        for server in self.servers:
+            server.talk()
+        ready = [
+            (server, number, asked)
+            for server in self.servers
+            for number, asked in server.asked.items()
+            if asked.ended and asked.reset is None and self.said.get((id(server), number)) != "all"
+        ]
+        if not ready:
+            return
+        server, number, asked = self.random.choice(ready)
+        if asked[b":method"] == b"PUT":
+            assert asked.body == b"x" * (len(asked.body) - 1) + b"!"
+        content, at = answer_of(asked[b":path"]), self.said.get((id(server), number))
+        try:
+            if at is None:
+                server.h2.send_headers(number, [(b":status", b"200")])
+                at = 0
+            size = self.random.choice((10, 1_000, 16_000))
+            size = min(size, server.h2.local_flow_control_window(number), len(content) - at)
+            if size:
+                server.h2.send_data(number, content[at : at + size])
+            at += size
+            if at == len(content):
+                server.h2.send_headers(number, [(b"x-last", b"1")], end_stream=True)
+                at = "all"
+        except ProtocolError:  # it was reset just now
+            at = "all"
+        self.said[id(server), number] = at
+        server.talk()
+
+
+@pytest.mark.parametrize("seed", range(SEEDS // 2))
+def test_answers_are_whole_where_origins_share_connections(seed):
+    world = World(seed, h2c_bench(), SharedOrigins)
+    for number in range(STEPS):
+        world.step(number)
+    world.end()
+
+    client = world.client
+    assert world.awaited == []
+    assert client.edge._streams == {}
+    for number in world.asked.keys() - world.taken_back:
+        assert client.answers[number].body == answer_of(world.asked[number]), world.bench.decisions
+    for server in world.origins.servers:
+        assert server.edge._streams == {}
+        assert server.transport.state == "open"
+        assert not server.transport.is_paused

@@ -33,8 +33,9 @@ class Seeking(Bench):
         self.sought = 0
         self.edge.pool.seek = self.seek
 
-    def seek(self, aim, exchange):
+    def seek(self, aim, exchange, *, is_again):
         self.sought += 1
+        self.is_again = is_again
 
 
 @pytest.mark.parametrize(("pieces", "again"), [([PUT + b"hello"], 1), ([PUT + b"he", b"llo"], 0)])
@@ -48,6 +49,7 @@ def test_a_request_is_sent_again_only_if_all_of_its_body_is_still_here(pieces, a
     bench.origin.connection_lost(None)
 
     assert bench.sought == again
+    assert not again or bench.is_again
     assert bench.client.status == (None if again else BROKE_OFF.status)
 
 

@@ -7,6 +7,7 @@ request is sent again only while nothing of an answer has come; no more is held 
 no connection goes back with its reading paused; and when it is over nobody works, waits or connects for it.
 """
 
+import zlib
 from random import Random
 from types import SimpleNamespace
 
@@ -18,7 +19,8 @@ from edgestead.edge.exchanges import turns as inspection_turns
 from edgestead.edge.exchanges.answer_watch import AnswerWatch
 from edgestead.edge.exchanges.exchange import OriginChoice, Response
 from edgestead.edge.exchanges.later import Later
-from edgestead.edge.exchanges.origins import Origins
+from edgestead.edge.exchanges.origins import HTTP_1, Origins
+from edgestead.edge.exchanges.packing import Packers
 from edgestead.edge.exchanges.turns import Owner, Turns
 from edgestead.edge.http.machine import ExchangeMachine
 from edgestead.edge.http.states import BODY_MOVES, MOVES, Body, State
@@ -52,6 +54,7 @@ class Origin:
         self.world, self.reused = world, reused
         self.got, self.ended, self.left, self.paused, self.full = b"", False, "", False, False
         self.said, self.head_said, self.whole = b"", False, False
+        self.trailers = []
         self.length = None
 
     @property
@@ -137,6 +140,7 @@ class World:
         self.origin, self.job, self.begun, self.tunnels = None, None, 0, False
         self.timer, self.over, self.heads, self.interims, self.got, self.unsent = None, "", 0, 0, b"", 0
         self.full = self.is_gone = self.went_on = False
+        self.trailers_said, self.is_packed, self.packers = [], False, Packers()
         self.watches = self.chance(0.3)
         self.body = self.random.randbytes(self.random.choice([0, 0, 10, 3_000, 200_000, 500_000]))
         self.sent = 0
@@ -157,7 +161,8 @@ class World:
     def new_machine(self):
         upgrades = not self.body and self.chance(0.2)
         methods = [b"GET"] if upgrades else [b"GET", b"PUT", b"POST"]
-        facts = ask(method=self.random.choice(methods))
+        accepts = [(b"accept-encoding", b"gzip")] if self.chance(0.5) else []
+        facts = ask(method=self.random.choice(methods), headers=accepts)
         length = self.random.choice([None, len(self.body)]) if self.body else 0
         if self.watches:
             facts.watch = AnswerWatch(1_000)
@@ -175,6 +180,8 @@ class World:
             head_seconds=100.0,
             origins=Origins([bytes((192, 0, 2, 1))]),
             tls_mode="",
+            speaks=HTTP_1,
+            compression=self.random.choice(("", "on")),
         )
         body = Body.COMING if self.body else Body.ENDED
         read = SimpleNamespace(length=length)
@@ -230,7 +237,7 @@ class World:
         self.origin = Origin(self, reused=reused)
         return self.origin
 
-    def seek(self, aim, exchange):
+    def seek(self, aim, exchange, *, is_again):
         assert self.job is None
         self.job = SimpleNamespace(cancel=self.cancel)
         return self.job
@@ -257,6 +264,7 @@ class World:
         assert not self.over
         assert not self.heads
         assert not drained or self.has_ended
+        self.is_packed = (b"content-encoding", b"gzip") in headers
         lengths = [value for name, value in headers if name == b"content-length"]
         assert lengths in ([], [b"%d" % (length or 0)])
         assert [name for name, _ in headers].count(b"date") == 1
@@ -269,6 +277,10 @@ class World:
         self.got += piece
         self.unsent += 1
 
+    def trailers(self, headers):
+        assert not self.over
+        self.trailers_said = headers
+
     def flush(self):
         assert not self.over
         sent, self.unsent = self.unsent, 0
@@ -279,7 +291,9 @@ class World:
 
     def end(self, *, drained):
         assert self.heads == 1
-        assert self.got == self.origin.said
+        got = zlib.decompress(self.got, 31) if self.is_packed else self.got
+        assert got == self.origin.said
+        assert self.trailers_said == self.origin.trailers
         self.finish_client("ended")
 
     def answer(self, response, *, drained):
@@ -383,6 +397,9 @@ class World:
         while origin.is_open and origin.head_said and not origin.whole and self.chance(0.7):
             self.say_piece(origin)
         if origin.is_open and origin.whole:
+            if self.chance(0.3):
+                origin.trailers = [(b"grpc-status", b"0")]
+                exchange.answer_trailers(origin.trailers)
             exchange.answer_end()
         elif origin.is_open:
             exchange.flush()
@@ -418,9 +435,10 @@ class World:
         origin = self.origin
         if origin is not None and origin.is_open and not origin.whole:
             origin.left = "lost"
-            self.machine.origin_lost(
-                self.random.choice([faults.BROKE_OFF, faults.BROKE_OFF, faults.UNREADABLE])
-            )
+            found = [faults.BROKE_OFF, faults.BROKE_OFF, faults.UNREADABLE]
+            if not origin.head_said:
+                found.append(faults.UNTAKEN)
+            self.machine.origin_lost(self.random.choice(found))
 
     def fire(self):
         if not self.over and self.timer is not None and not self.full:
@@ -474,6 +492,7 @@ class World:
         exchange.late()
         exchange.refuse(400, "late")
         exchange.answer_piece(b"late")
+        exchange.answer_trailers([(b"late", b"late")])
         exchange.answer_end()
         exchange.origin_lost(faults.BROKE_OFF)
         exchange.client_gone()

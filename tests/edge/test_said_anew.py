@@ -6,6 +6,7 @@ import pytest
 
 from edgestead.edge.exchanges.heads import SPOKEN_FOR_CLIENTS
 from tests.edge.bench import HEAD_200, Bench
+from tests.edge.http2_server import Http2Server
 from tests.edge.made import rule
 from tests.edge.origin import headers_of
 
@@ -95,3 +96,19 @@ def test_an_answer_keeps_its_own_date():
 
 def test_an_interim_answer_gets_none():
     assert answered(Bench(), b"HTTP/1.1 103 X\r\nlink: </a>\r\n\r\n") == []
+
+
+@pytest.mark.parametrize("h2c", ["off", "on"])
+def test_a_trace_goes_on_as_it_came(h2c):
+    """W3C Trace Context §2: who takes no part in a trace passes it on."""
+    trace = b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    bench = Bench(settings={"origin_h2c": h2c})
+    origin = Http2Server(bench) if h2c == "on" else None
+    bench.connection.data_received(
+        b"GET / HTTP/1.1\r\nHost: www.example.com\r\ntraceparent: %b\r\ntracestate: a=1,b=2\r\n\r\n" % trace
+    )
+    if origin is None:
+        assert b"\r\ntraceparent: %b\r\ntracestate: a=1,b=2\r\n" % trace in bench.server.written
+    else:
+        asked = origin.last[1]
+        assert (asked[b"traceparent"], asked[b"tracestate"]) == (trace, b"a=1,b=2")

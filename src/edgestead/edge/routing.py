@@ -15,7 +15,7 @@ from typing import Any
 
 from edgestead.edge import limits
 from edgestead.edge.exchanges.exchange import ZoneFacts
-from edgestead.edge.exchanges.origins import Origins
+from edgestead.edge.exchanges.origins import Origins, Speaks
 from edgestead.edge.managed.rules import PHASE as MANAGED_PHASE
 from edgestead.edge.managed.rules import executed_by
 from edgestead.edge.phases.pipeline import Pipeline, compile_zone
@@ -32,8 +32,6 @@ from edgestead.model.ruleset_document import KIND_RULESET, RulesetDocument
 from edgestead.model.ruleset_document import decode as decode_ruleset
 from edgestead.model.settings import SETTINGS
 from edgestead.store.changes import Change
-
-KINDS = (KIND_EDGE_ZONE, KIND_EDGE_NAME, KIND_RULESET)
 
 TLS_MODES = {"full": "full", "strict": "strict", "origin_pull": "strict"}
 MEGABYTE = 1_000_000
@@ -61,15 +59,18 @@ class Scope:
 class Route:
     """Where a host leads, with the settings that every request looks at.
 
-    `tls_mode` is how an origin is asked by those who came over TLS (`origins.Target`).
+    `tls_mode` is how an origin is asked by those who came over TLS (`origins.Target`), `speaks` in which
+    version of HTTP. `compression` is the setting, "" where it is off.
     """
 
     __slots__ = (
         "body_bytes_max",
+        "compression",
         "facts",
         "head_seconds",
         "origins",
         "pipeline",
+        "speaks",
         "takes_websockets",
         "tls_mode",
     )
@@ -79,6 +80,13 @@ class Route:
         self.origins = origins
         self.pipeline = pipeline
         self.tls_mode = TLS_MODES.get(facts.settings["ssl"], "")
+        said = facts.settings["compression"]
+        self.compression = "" if said == "off" or facts.paused else said
+        streams = facts.settings["origin_h2_max_streams"]
+        self.speaks = Speaks(
+            streams if facts.settings["origin_max_http_version"] == "2" else 0,
+            streams if facts.settings["origin_h2c"] == "on" else 0,
+        )
         self.takes_websockets = facts.settings["websockets"] == "on"
         self.body_bytes_max = facts.settings["max_upload"] * MEGABYTE
         self.head_seconds = float(facts.settings["proxy_read_timeout"])

@@ -59,6 +59,7 @@ class HeldAnswer:
         "headers",
         "length",
         "status",
+        "trailers",
     )
 
     def __init__(
@@ -66,6 +67,7 @@ class HeldAnswer:
     ) -> None:
         self.status, self.headers, self.length, self.bodyless = status, headers, length, bodyless
         self.chunks: list[bytes] = []
+        self.trailers: Headers = []
         self.ended = False
         self._wanted = wanted
         self._octets = 0

@@ -117,8 +117,13 @@ def request_head(
 
     `connection` None: the headers are what rules made of those that may go on.
     """
+    lines = map(b": ".join, to_origin(headers, connection))
+    return b"\r\n".join([b"%b %b HTTP/1.1\r\nhost: %b" % (method, target, host), *lines, added])
+
+
+def to_origin(headers: Headers, connection: frozenset[bytes] | None) -> Headers:
+    """Those of a request's headers that its origin gets. `connection` as in `request_head`."""
     if connection:
         headers = [header for header in headers if header[0] not in connection]
     dropped = _NO_RULES if connection is None else _WRITTEN_ANEW
-    lines = [b": ".join(header) for header in headers if header[0] not in dropped]
-    return b"\r\n".join([b"%b %b HTTP/1.1\r\nhost: %b" % (method, target, host), *lines, added])
+    return [header for header in headers if header[0] not in dropped]

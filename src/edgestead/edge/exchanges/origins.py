@@ -16,17 +16,29 @@ class Target(NamedTuple):
     """One place to connect to; equal targets share their kept connections.
 
     `tls` is "" for plain text, else "full" (any certificate) or "strict" (one that is valid for
-    `server_name`).
+    `server_name`). `streams_max` is how many requests a connection may carry at a time in HTTP/2, which
+    is agreed on in TLS and is what plain origins have to know of; 0: it is HTTP/1.1.
     """
 
     address: str
     port: int
     tls: str = ""
     server_name: str = ""
+    streams_max: int = 0
 
 
-Way = tuple[int, str, str]
-"""How a request's origin is reached, apart from its address: port, TLS, the name that is asked for."""
+Way = tuple[int, str, str, int]
+"""How a request's origin is reached, apart from its address: what `Target` has behind that."""
+
+
+class Speaks(NamedTuple):
+    """Streams at a time on a connection of HTTP/2 to an origin, with TLS and without; 0 is HTTP/1.1."""
+
+    tls: int = 0
+    plain: int = 0
+
+
+HTTP_1 = Speaks()
 
 
 class Aim(NamedTuple):
@@ -39,7 +51,7 @@ class Aim(NamedTuple):
     addresses: tuple[str, ...] | None
     host: bytes | None
     way: Way
-    first: tuple[str, int, str, str] | None
+    first: tuple[str, int, str, str, int] | None
 
 
 class Origins:
@@ -66,14 +78,22 @@ class Origins:
             found = tuple(sorted(found, key=self._down.__contains__))
         return found[: limits.ADDRESSES_TRIED_MAX]
 
-    def aim(self, exchange: Exchange, tls_mode: str, origin_port: int | None, now: float) -> Aim:
+    def aim(
+        self,
+        exchange: Exchange,
+        tls_mode: str,
+        origin_port: int | None,
+        now: float,
+        speaks: Speaks = HTTP_1,
+    ) -> Aim:
         """Where the request goes, as its rules choose or as these origins say.
 
         `tls_mode` is for those who came over TLS; `origin_port` None means that of the scheme.
         """
-        choice = exchange.origin
-        if choice is None and self._usual is not None and exchange.scheme == b"http":
-            return self._usual
+        choice, usual = exchange.origin, self._usual
+        if choice is None and usual is not None and exchange.scheme == b"http":
+            if usual.way[3] == speaks.plain:
+                return usual
         mode = tls_mode if exchange.scheme == b"https" else ""
         port = origin_port or (443 if mode else 80)
         server_name = ""
@@ -85,8 +105,9 @@ class Origins:
             name = exchange.host if choice is None else choice.sni or choice.host_header or exchange.host
             server_name = name.partition(b":")[0].decode("ascii", "replace")
         addresses = self.in_turn(now) if host is None else None
-        first = (addresses[0], port, mode, server_name) if addresses else None
-        aim = Aim(self, addresses, host, (port, mode, server_name), first)
+        way = (port, mode, server_name, speaks.tls if mode else speaks.plain)
+        first = (addresses[0], *way) if addresses else None
+        aim = Aim(self, addresses, host, way, first)
         if choice is None and not mode and len(self.addresses) == 1:
             self._usual = aim
         return aim

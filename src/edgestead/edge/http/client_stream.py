@@ -65,6 +65,9 @@ class ClientStream(msgspec.Struct, eq=False):
     def piece(self, piece: bytes) -> None:
         self.out.append(b"%x\r\n%b\r\n" % (len(piece), piece) if self.is_chunked else piece)
 
+    def trailers(self, headers: Headers) -> None:
+        """RFC 9110 §6.5.1: dropped. Who needs them, as gRPC does, speaks HTTP/2."""
+
     def flush(self) -> bool:
         out = self.out
         if not out:

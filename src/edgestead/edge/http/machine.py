@@ -26,7 +26,7 @@ from edgestead.edge.exchanges.exchange import Response
 from edgestead.edge.exchanges.faults import Fault
 from edgestead.edge.exchanges.late_body import LateBody
 from edgestead.edge.exchanges.later import Later
-from edgestead.edge.exchanges.origins import Aim
+from edgestead.edge.exchanges.origins import HTTP_1, Aim
 from edgestead.edge.http.answer_side import AnswerSide
 from edgestead.edge.http.ends import OVER, UNINSPECTED
 from edgestead.edge.http.parties import Origin
@@ -103,7 +103,11 @@ class ExchangeMachine(RequestSide, AnswerSide, eq=False):
             self.client.go_on()
         self.state = _CONNECTING
         aim = self._aim = self.route.origins.aim(
-            self.exchange, self.route.tls_mode, worker.origin_port, worker.soon
+            self.exchange,
+            self.route.tls_mode,
+            worker.origin_port,
+            worker.soon,
+            HTTP_1 if self.upgrades else self.route.speaks,
         )
         origin = worker.pool.kept(aim)
         if origin is None:
@@ -112,8 +116,8 @@ class ExchangeMachine(RequestSide, AnswerSide, eq=False):
             self.connected(origin)
 
     def _seek(self, aim: Aim) -> None:
-        self.client.wait(2 * limits.CONNECTS_SECONDS_MAX)  # the pool has a deadline of its own
-        self._connecting = self.worker.pool.seek(aim, self)
+        self.client.wait(2 * limits.CONNECTS_SECONDS_MAX)  # each step of the pool has a deadline of its own
+        self._connecting = self.worker.pool.seek(aim, self, is_again=self._retries > 0)
 
     def connected(self, origin: Origin) -> None:
         self._connecting = None
@@ -169,10 +173,11 @@ class ExchangeMachine(RequestSide, AnswerSide, eq=False):
             self.state is _ASKED
             and self._pieces is not None
             and self._retries < limits.RETRIES_MAX
-            and fault is faults.BROKE_OFF
             and origin is not None
-            and origin.reused
-            and self.exchange.method in _REPEATABLE
+            and (
+                fault is faults.UNTAKEN
+                or (fault is faults.BROKE_OFF and origin.reused and self.exchange.method in _REPEATABLE)
+            )
         )
 
     # the ends of waiting

@@ -1,7 +1,7 @@
 """Who an exchange deals with: a client, an origin, a pool of these, and the process that it is in.
 
 Owns  what an exchange asks of them.
-Not   who they are: `client_stream`, `origin` and `pool` for HTTP/1; `http2.stream` for HTTP/2.
+Not   who they are: `client_stream`, `origin` and `pool` for HTTP/1; `edge.http.http2.stream` for HTTP/2.
 """
 
 from collections.abc import Callable
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from edgestead.edge.exchanges.exchange import Exchange, Response
 from edgestead.edge.exchanges.origins import Aim
+from edgestead.edge.exchanges.packing import Packers
 from edgestead.edge.exchanges.turns import Turns
 from edgestead.edge.tools.phase import Observer
 from edgestead.http1.head import Headers
@@ -37,6 +38,10 @@ class Client(Protocol):
         ...
 
     def piece(self, piece: bytes) -> None: ...
+
+    def trailers(self, headers: Headers) -> None:
+        """What stands behind the body, right before `end`: passed on where there is a place for it."""
+        ...
 
     def flush(self) -> bool:
         """Send what was said; whether there was anything."""
@@ -77,6 +82,11 @@ class Origin(Protocol):
     reused: bool
     """Whether it has served before: its origin may close it at any time."""
 
+    @property
+    def held_bytes(self) -> int:
+        """Octets of the request that it was given, and that its origin has not taken yet."""
+        ...
+
     def begin(self, exchange: "ExchangeMachine", pieces: list[bytes], *, ended: bool) -> None:
         """Send the request's head and what is here of its body."""
         ...
@@ -107,8 +117,9 @@ class Pool(Protocol):
 
     def kept(self, aim: Aim) -> Origin | None: ...
 
-    def seek(self, aim: Aim, exchange: "ExchangeMachine") -> Job:
-        """Answered by `connected` or `unconnected`, unless it is cancelled."""
+    def seek(self, aim: Aim, exchange: "ExchangeMachine", *, is_again: bool = False) -> Job:
+        """Answered by `connected` or `unconnected`, unless it is cancelled. For a request that is sent again
+        no connection that lay idle is taken."""
         ...
 
 
@@ -130,6 +141,9 @@ class Worker(Protocol):
 
     @property
     def pool(self) -> Pool: ...
+
+    @property
+    def packers(self) -> Packers: ...
 
     @property
     def turns(self) -> Turns: ...
