@@ -19,7 +19,9 @@ FILLINGS = {
 @pytest.fixture
 def bench():
     made = Bench()
-    made.edge.pool.seek = lambda aim, seeker: SimpleNamespace(cancel=lambda: None)  # no origin answers
+    made.edge.pool.seek = lambda aim, seeker, is_again: SimpleNamespace(
+        cancel=lambda: None
+    )  # no origin answers
     return made
 
 
@@ -65,6 +67,22 @@ def test_answers_that_a_client_does_not_take_are_held_for_it(bench):
     bench.connection.pause_writing()
     during = memory.total
     bench.connection.resume_writing()
+
+    assert during >= 300_000
+    assert memory.total < 100_000
+
+
+def test_a_body_that_its_origin_does_not_take_is_held_for_the_client(bench):
+    memory = bench.edge.accounts.memory
+    bench.keep_origin()
+    bench.connection.data_received(
+        b"POST / HTTP/1.1\r\nHost: www.example.com\r\nContent-Length: 400000\r\n\r\n" + b"x" * 300_000
+    )
+    bench.server.left = 300_000
+    bench.origin.pause_writing()
+    during = memory.total
+    bench.server.left = 0
+    bench.origin.resume_writing()
 
     assert during >= 300_000
     assert memory.total < 100_000

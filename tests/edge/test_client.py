@@ -1,5 +1,6 @@
 """What a client's connection takes, refuses, holds back and lets go: byte for byte, without sockets."""
 
+import gc
 from types import SimpleNamespace
 
 import pytest
@@ -522,3 +523,26 @@ def test_a_client_without_an_address_is_served(bench):
     nameless.data_received(GET)
 
     assert bench.server.written.startswith(b"GET / HTTP/1.1\r\n")
+
+
+@pytest.mark.parametrize("said", [b"", GET, CHUNKED + b"5\r\nbe", b"GET / HT", b"nonsense\r\n\r\n"])
+def test_a_connection_that_ended_needs_no_collector(bench, said):
+    """A collection of what thousands left behind would hold up all others for as long as it takes."""
+
+    def alive():
+        return sum(isinstance(one, (ClientConnection, connection.Connection)) for one in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    try:
+        before = alive()
+        client = ClientConnection(bench.edge, port=80)
+        client.connection_made(Transport())
+        client.data_received(said)
+        bench.origin.data_received(ANSWER if said == GET else b"")
+        assert alive() == before + 2
+        client.connection_lost(None)
+        del client
+        assert alive() == before
+    finally:
+        gc.enable()

@@ -26,7 +26,7 @@ TABLE has every step; docs/design/0026-one-http1.md draws it.
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 import httptools
 
@@ -193,6 +193,11 @@ class Incoming(Protocol):
         ...
 
     @property
+    def drawn_bytes(self) -> int:
+        """The same, and what is passed on and not taken: the account is drawn on for it."""
+        ...
+
+    @property
     def is_full(self) -> bool:
         """Whether the client should send no more of its body for now."""
         ...
@@ -214,6 +219,17 @@ Make = Callable[[str, bytes, bytes, Headers, bool], tuple[R, int | None]]
 Raises Refused."""
 Refuse = Callable[[int, str], bytes]
 """The answer to what is refused before there is a request, of (status, reason)."""
+
+
+def _no_request(*_: object) -> NoReturn:
+    raise Refused(400, "the client is gone")
+
+
+def _no_words(*_: object) -> bytes:
+    return b""
+
+
+_NO_PARSER = httptools.HttpRequestParser(None)  # calls nobody
 
 
 class Connection(Generic[R]):
@@ -531,7 +547,7 @@ class Connection(Generic[R]):
         held = limits.CONNECTION_BYTES + self._head_bytes + len(self._held) + self._unsent_bytes
         if self._queued:
             held += sum(self._queued)
-        return held if self.current is None else held + limits.REQUEST_BYTES + self.current.held_bytes
+        return held if self.current is None else held + limits.REQUEST_BYTES + self.current.drawn_bytes
 
     def _draw(self, account: Account) -> None:
         """Draw on the account for what is held now. What is over the budget is refused."""
@@ -710,6 +726,9 @@ class Connection(Generic[R]):
         if current is not None:
             current.client_gone()
         self.actions.clear()
+        # Nothing is read any more. With these it would be garbage in a circle: 17,000 objects of a
+        # thousand connections, and 25 ms of the loop when they are collected.
+        self._parser, self._make, self._refuse = _NO_PARSER, _no_request, _no_words
 
     def _go(self, event: Event) -> None:
         state = self.state = TABLE[self.state][event]

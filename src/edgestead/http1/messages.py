@@ -187,6 +187,8 @@ class Request(msgspec.Struct):
     def held_bytes(self) -> int:
         return self.body.held_bytes
 
+    drawn_bytes = held_bytes
+
     @property
     def is_full(self) -> bool:
         return self.body.is_full

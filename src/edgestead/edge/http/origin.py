@@ -167,6 +167,10 @@ class OriginConnection(asyncio.Protocol):
         if self.transport is not None:
             (self.transport.pause_reading if paused else self.transport.resume_reading)()
 
+    @property
+    def held_bytes(self) -> int:
+        return 0 if self.transport is None else self.transport.get_write_buffer_size()
+
     def takes(self) -> bool:
         """Whether it has taken some of what was sent to it since this was asked the last time."""
         before = self._left_bytes
