@@ -106,6 +106,13 @@ def test_what_ends_too_early_is_no_message(end):
     assert found is None or found.extensions == {}  # it ends where extensions would begin
 
 
+@pytest.mark.parametrize("message", [OLD, BROWSER, written(0x0303, (0x1301,), None)])
+def test_the_edge_accepts_a_connection_on_what_rules_see_of_it(message):
+    begun, read = hello.read(b"\x16\x03\x01" + counted(message)), ClientHello(message)
+    assert begun.newest_version == read.newest_version
+    assert begun.protocols == read.extensions.get(16, b"")
+
+
 def sent_by_openssl():
     """What the TLS library of this machine sends first."""
     out = ssl.MemoryBIO()

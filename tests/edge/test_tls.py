@@ -1,18 +1,25 @@
 """TLS: certificates by name, taken up when they change; terms by zone; TLS towards origins."""
 
+import shutil
 import ssl
+import subprocess
 import threading
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from edgestead.cli.server.authority import Authority
 from edgestead.edge.http import hello
 from tests.edge.origin import HTTP_200, Origin, headers_of
-from tests.edge.talk import connected, read_answer, say
+from tests.edge.talk import PATIENCE_SECONDS, connected, read_answer, say
 from tests.edge.tls import client_context, put, secured, tls_site
 
+OPENSSL = shutil.which("openssl")
+TLS_1_3 = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
 REQUEST = b"GET /page HTTP/1.1\r\nHost: %b\r\n\r\n"
 
 
@@ -167,6 +174,27 @@ def test_what_is_older_than_1_2_gets_no_connection_and_hears_why(site, authority
         secured(site, context, host)
 
 
+@pytest.mark.skipif(OPENSSL is None, reason="NOT TESTED: openssl is not installed")
+@pytest.mark.parametrize("first", TLS_1_3)
+def test_a_client_of_tls_1_3_has_the_cipher_that_it_likes_best(site, first):
+    host, _ = site.origin()
+    offered = ":".join((first, *(one for one in TLS_1_3 if one != first)))
+    command = [str(OPENSSL), "s_client", "-connect", site.server.ready["https"], "-servername", host]
+    command += ["-tls1_3", "-ciphersuites", offered]
+    done = subprocess.run(command, input="", capture_output=True, text=True, timeout=PATIENCE_SECONDS)
+    assert f"Cipher is {first}" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("liked", ["ECDHE+CHACHA20:ECDHE+AESGCM", "ECDHE+AESGCM:ECDHE+CHACHA20"])
+def test_a_client_of_tls_1_2_has_the_cipher_that_the_edge_likes_best(site, authority, liked):
+    host, _ = site.origin()
+    context = client_context(authority)
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers(liked)
+    with secured(site, context, host) as connection:
+        assert connection.cipher()[0] == "ECDHE-ECDSA-AES256-GCM-SHA384"
+
+
 def test_a_zone_can_name_its_ciphers(site, authority):
     host, _ = site.origin()
     context = client_context(authority)
@@ -253,6 +281,36 @@ def test_the_setting_ssl_says_how_an_origin_is_asked(site, authority, tmp_path, 
     try:
         with secured(site, client_context(authority), host) as connection:
             assert ask(connection, host).status == status
+    finally:
+        site.set("ssl", "off")
+
+
+def test_an_origin_with_a_certificate_of_our_own_is_strictly_asked_until_it_is_revoked(
+    site, authority, tmp_path
+):
+    host, origin = secure_origin(site, authority, tmp_path)
+    key = ec.generate_private_key(ec.SECP256R1())
+    csr = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([])).sign(key, hashes.SHA256())
+    sent = {"csr": csr.public_bytes(serialization.Encoding.PEM).decode(), "hostnames": [host]}
+    made = site.server.call("POST", "/certificates", sent).result
+    pem = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    (tmp_path / "own.pem").write_bytes(made["certificate"].encode() + pem)
+    origin._context.load_cert_chain(tmp_path / "own.pem")
+    site.set("ssl", "strict")
+
+    def answers(status):
+        with secured(site, client_context(authority), host) as connection:
+            return ask(connection, host).status == status
+
+    try:
+        site.server.wait_until(lambda: answers(200), PATIENCE_SECONDS)
+        with secured(site, client_context(authority), host) as busy:
+            assert ask(busy, host).status == 200
+            site.server.call("DELETE", f"/certificates/{made['id']}")
+            site.server.wait_until(lambda: ask(busy, host).status == 526, PATIENCE_SECONDS)
+        assert answers(526)
     finally:
         site.set("ssl", "off")
 

@@ -25,7 +25,7 @@ def tls_site(folder, authority, tls_dir):
     put(authority, tls_dir, "_.edge.example", "*.edge.example")
     (folder / "ca.pem").write_bytes(authority.certificate_pem)
     config = folder / "edge.toml"
-    config.write_text(f'origin-ca = "{folder / "ca.pem"}"\n')
+    config.write_text(f'origin-ca = "{folder / "ca.pem"}"\nbarrier-ms = 30000\n')  # as in `patient`
     https = f"{loopback(99)}:0"
     made = Site(folder, "--config", str(config), "--https", https, "--tls-dir", str(tls_dir))
     try:

@@ -1,6 +1,7 @@
-"""The name that a TLS client asks for, read from its first message.
+"""What a TLS client asks for, read from its first message: a name, a version, a protocol.
 
-Owns  just enough of ClientHello (RFC 8446 §4.1.2) to find the server name (RFC 6066 §3).
+Owns  just enough of ClientHello (RFC 8446 §4.1.2) to find the server name (RFC 6066 §3), the versions
+      (RFC 8446 §4.2.1) and the protocols (RFC 7301 §3.1); one pass, for every connection has it.
 Not   TLS: the same bytes go to OpenSSL, which judges them.
 """
 
@@ -11,6 +12,7 @@ HELLO_BYTES_MAX = 32 * 1024  # with keys of post-quantum exchanges they have und
 # look, and could ask for 31,000 looks.
 RECORDS_MAX = 64
 _RECORD_HEAD, _HANDSHAKE, _CLIENT_HELLO, _SERVER_NAME, _HOST_NAME = 5, 22, 1, 0, 0
+_PROTOCOLS, _VERSIONS = 16, 43
 
 
 # Of fatal alerts (RFC 8446 §6.2, RFC 6066 §3), those that end a connection before its handshake.
@@ -31,10 +33,15 @@ def alert(number: int) -> bytes:
 
 
 class Hello(NamedTuple):
-    """`server_name` is in lower case, and empty when the client names none; `message` has no record heads."""
+    """`server_name` is in lower case, and empty when the client names none; `message` has no record heads.
+
+    `newest_version` is the newest that is offered, 0x0303 for TLS 1.2; `protocols` is the extension, unread.
+    """
 
     server_name: bytes
     message: bytes
+    newest_version: int = 0x0303
+    protocols: bytes = b""
 
 
 def read(data: bytes) -> Hello | None:
@@ -43,7 +50,7 @@ def read(data: bytes) -> Hello | None:
     if message is None:
         return None
     try:
-        return Hello(_name(message), message)
+        return _read(message)
     except IndexError:
         raise NoHello from None
 
@@ -72,24 +79,37 @@ def _message(data: bytes) -> bytes | None:
     raise NoHello
 
 
-def _name(message: bytes) -> bytes:
+def _read(message: bytes) -> Hello:
     """Raises IndexError where the message ends too early."""
     offset = 4 + 2 + 32  # head, legacy version, random
     offset += 1 + message[offset]  # session id
     offset += 2 + _two(message, offset)  # cipher suites
     offset += 1 + message[offset]  # compression methods
+    name, newest, protocols = b"", _two(message, 4), b""
     if offset == len(message):
-        return b""  # no extensions at all
+        return Hello(name, message, newest)  # no extensions at all
     end = offset + 2 + _two(message, offset)
     offset += 2
     while offset < end:
-        kind, length = _two(message, offset), _two(message, offset + 2)
+        kind = message[offset] << 8 | message[offset + 1]  # for each of twenty: a call takes longer
+        length = message[offset + 2] << 8 | message[offset + 3]
         offset += 4
-        if kind == _SERVER_NAME and length > 5 and message[offset + 2] == _HOST_NAME:
-            size = _two(message, offset + 3)
-            return message[offset + 5 : offset + 5 + size].lower().removesuffix(b".")
+        if kind == _SERVER_NAME:
+            if not name and length > 5 and message[offset + 2] == _HOST_NAME:
+                size = _two(message, offset + 3)
+                name = message[offset + 5 : offset + 5 + size].lower().removesuffix(b".")
+        elif kind == _PROTOCOLS:
+            protocols = message[offset : offset + length]
+        elif kind == _VERSIONS:
+            newest = _newest(message[offset + 1 : offset + 1 + message[offset]], newest)
         offset += length
-    return b""
+    return Hello(name, message, newest, protocols)
+
+
+def _newest(versions: bytes, otherwise: int) -> int:
+    """Of those that are no noise (RFC 8701)."""
+    numbers = (_two(versions, at) for at in range(0, len(versions) - 1, 2))
+    return max((number for number in numbers if number & 0x0F0F != 0x0A0A), default=otherwise)
 
 
 def _two(message: bytes, offset: int) -> int:

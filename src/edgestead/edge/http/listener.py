@@ -18,7 +18,6 @@ from contextlib import suppress
 from edgestead.edge import limits
 from edgestead.edge.exchanges import pages
 from edgestead.edge.exchanges.answers import own_answer
-from edgestead.edge.exchanges.fingerprints import hello_of
 from edgestead.edge.http import hello, proxy_header
 from edgestead.edge.http.address import plain
 from edgestead.edge.http.certificates import HTTP_1, HTTP_2, Certificates, Terms
@@ -34,6 +33,7 @@ ACCEPTS_AT_ONCE = 16  # half a millisecond, before other things on the loop get 
 PAUSE_SECONDS = 0.5  # when there are no descriptors left
 LOOK_SECONDS = 2.0  # between two looks at the folder of certificates
 
+_ACME_ALONE = b"\x00\x0b\x0aacme-tls/1"  # RFC 8737 §3: the client offers nothing else
 _NUMBERS = {"1.2": 0x0303, "1.3": 0x0304}  # of versions, in a hello
 log = logging.getLogger(__name__)
 
@@ -130,10 +130,17 @@ class Listener:
             minimum = "1.3" if settings["min_tls_version"] == "1.3" else "1.2"
             protocols = HTTP_2 if settings["http2"] == "on" else HTTP_1
             terms = Terms(minimum, tuple(settings["ciphers"]), protocols)
-        offered = hello_of(begun.message)
-        if offered is not None and offered.newest_version < _NUMBERS[terms.minimum]:
+        if begun.newest_version < _NUMBERS[terms.minimum]:
             raise hello.NotServed(hello.PROTOCOL_VERSION)
-        context = self._certificates.context(begun.server_name.decode("ascii", "replace"), terms)
+        name = begun.server_name.decode("ascii", "replace")
+        if begun.protocols == _ACME_ALONE:
+            context = self._certificates.proof(name)
+        else:
+            # Every cipher of TLS 1.3 is strong, and the client knows which its processor is fast at: browsers
+            # put AES-128 first, where OpenSSL's own order would have AES-256 with SHA-384.
+            if begun.newest_version >= _NUMBERS["1.3"]:
+                terms = terms._replace(client_chooses=True)
+            context = self._certificates.context(name, terms)
         if context is None:
             log.info("a client asked for a name without a certificate")
             raise hello.NotServed(hello.UNRECOGNIZED_NAME if begun.server_name else hello.MISSING_EXTENSION)
@@ -190,7 +197,7 @@ class _Arrival:
         self._tls = tls
         self._handing: asyncio.Task[None] | None = None
         self._reads: Callable[[bytes], bool] = self._read_hello
-        self._late = listener.loop.call_later(limits.HANDSHAKE_SECONDS_MAX, self.drop)
+        self._late: asyncio.TimerHandle | None = None  # while it is waited for
 
     def start(self, *, announced: bool) -> None:
         if announced:
@@ -198,7 +205,10 @@ class _Arrival:
         elif not self._tls:
             self._hand_over(None, None)
             return
-        self._listener.loop.add_reader(self._socket, self._look)
+        self._look()  # most clients have sent it by now: nothing needs to be waited for
+        if self._handing is None and self._socket.fileno() >= 0:
+            self._late = self._listener.loop.call_later(limits.HANDSHAKE_SECONDS_MAX, self.drop)
+            self._listener.loop.add_reader(self._socket, self._look)
 
     def drop(self) -> None:
         """Close, unless the handshake has begun: that has a limit of its own."""
@@ -208,8 +218,9 @@ class _Arrival:
             self._socket.close()
 
     def _leave(self) -> None:
-        self._late.cancel()
-        if self._socket.fileno() >= 0:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
             self._listener.loop.remove_reader(self._socket)
 
     def _look(self) -> None:
