@@ -2,6 +2,7 @@
 
 import pytest
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
 from tests.edge import chromium
 from tests.edge.chromium import WAIT_SECONDS
@@ -79,10 +80,23 @@ def complaints(browser):
 
 @pytest.mark.parametrize("kind", ["js_challenge", "managed_challenge"])
 def test_a_browser_works_for_its_clearance_and_gets_the_page(browser, site, kind):
+    """A browser that a program drives says so, and is asked for more: here by its keyboard alone."""
     site.challenge(kind)
     browser.delete_all_cookies()
     browser.get(f"{site.url}/wanted?a=1")
 
+    if kind == "managed_challenge":
+        state = browser.find_element(By.ID, "state")
+        assert (state.get_attribute("role"), state.text) == (
+            "status",
+            "Please confirm that a person asks for this page.",
+        )
+        button = browser.switch_to.active_element
+        assert (button.get_attribute("id"), button.accessible_name) == ("go", "I am a person")
+        assert browser.find_element(By.ID, "bar").accessible_name in ("Checking", "")
+        browser.execute_script("document.getElementById('go').click()")  # no person did this
+        assert browser.find_elements(By.ID, "go")
+        button.send_keys(Keys.ENTER)
     assert reaches_origin(browser)
     assert browser.current_url == f"{site.url}/wanted?a=1"
     browser.get(f"{site.url}/wanted/more")

@@ -62,6 +62,7 @@ HEALTH_CHECKS = (  # in the order of `health.checks`
     "processes",
     "feed",
     "store",
+    "cluster",
     "lost-writes",
     "disk",
     "history",
@@ -95,6 +96,11 @@ EVENT_ACTIONS = (
     "refuse",
     "fail",
     "other",
+)
+CHALLENGED = tuple(
+    f"{kind} {outcome}"
+    for kind in ("js_challenge", "managed_challenge", "challenge")
+    for outcome in ("shown", "solved", "failed")
 )
 VERDICTS = ("pass", "block", "challenge", "js_challenge", "managed_challenge", "log", "refuse")
 _BOUNDS_US = (100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000)
@@ -192,6 +198,12 @@ METRICS: tuple[Metric, ...] = (
     Metric("edge_feed_consumers", "gauge", _CONTROL, "Processes that serve from the change feed."),
     Metric(
         "edge_feed_kills_total", "counter", _CONTROL, "Consumers ended because they stopped making progress."
+    ),
+    Metric(
+        "edge_feed_nodes_behind",
+        "gauge",
+        _CONTROL,
+        "Nodes that writes should wait for and do not, because they are cut off or catch up.",
     ),
     Metric(
         "edge_feed_wait_seconds",
@@ -445,6 +457,15 @@ METRICS: tuple[Metric, ...] = (
         "counter",
         _EDGE,
         "Clients whose count for a rate limit was given up because more came at once than have a place.",
+    ),
+    Metric(
+        "edge_challenges_total",
+        "counter",
+        _EDGE,
+        "Challenges by kind and by what came of them: shown to a browser, solved, or answered wrongly. Of "
+        "those that were shown the others were given up.",
+        "challenge",
+        CHALLENGED,
     ),
     Metric(
         "edge_waf_verdicts_total",

@@ -34,10 +34,12 @@ def challenge(exchange: Exchange, tools: Tools, decision: Decision) -> Response 
     tools.observer.decided(exchange, decision)
     if not _is_browser(exchange):
         return stopped(exchange, 403, _NEEDED, [_MITIGATED])
-    kind = KINDS[decision.action]
-    token = tools.clearances.token(kind.name, _subject(exchange), exchange.arrived_us // _US)
+    kind, now_s = KINDS[decision.action], exchange.arrived_us // _US
+    demand = tools.pressure.demand(kind, exchange, now_s)
+    token = tools.clearances.token(kind.name, _subject(exchange), now_s, demand.bits, click=demand.click)
     return challenge_page(
         kind,
+        demand,
         token,
         host=exchange.host.decode("ascii", "replace"),
         ray=exchange.ray.decode("ascii", "replace"),
@@ -143,13 +145,18 @@ def _answered(exchange: Exchange, tools: Tools) -> Response:
     kind = sent.get(b"kind", b"").decode("ascii", "replace")
     token, solution = sent.get(b"token", b""), sent.get(b"solution", b"")
     subject, now_s = _subject(exchange), exchange.arrived_us // _US
+    clicked = sent.get(b"clicked") == b"1"
     if (
         exchange.method != b"POST"
         or kind not in KINDS
-        or not tools.clearances.solves(kind, token, solution, subject, now_s)
+        or (kind == "managed_challenge" and sent.get(b"tells") and not clicked)
+        or not tools.clearances.solves(kind, token, solution, subject, now_s, clicked=clicked)
     ):
+        if kind in KINDS:
+            tools.pressure.failed(kind)
         tools.observer.decided(exchange, Decision(PHASE, "challenge_failed", 403))
         return stopped(exchange, 403, "This is not the answer to a challenge of yours.")
+    tools.pressure.solved(kind, exchange)
     status = 303 if b"target" in sent else 204
     tools.observer.decided(exchange, Decision(PHASE, "challenge_solved", status, description=kind))
     ttl_seconds = _ttl_seconds(exchange)

@@ -15,20 +15,27 @@ from urllib.parse import quote
 
 from edgestead.edge.exchanges.exchange import Headers, Response
 from edgestead.edge.tools.clearance import Kind
+from edgestead.edge.tools.pressure import Demand
 
 PATH = b"/edge-cgi/challenge"
 _STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;margin:20vh auto;max-width:30em;padding:0 1em;color:#222;
-text-align:center}button{font:inherit;padding:.6em 1.6em;border-radius:.4em;border:1px solid #888;
-cursor:pointer}small{color:#666}progress{width:60%}
-@media(prefers-color-scheme:dark){body{background:#181818;color:#ddd}}
+background:#fff;text-align:center}button,a.button{font:inherit;padding:.6em 1.6em;border-radius:.4em;
+border:1px solid #767676;background:#f5f5f5;color:#222;cursor:pointer;text-decoration:none}
+small{color:#595959}progress{width:60%}:focus-visible{outline:3px solid #2563eb;outline-offset:2px}
+[hidden]{display:none!important}
+@media(prefers-color-scheme:dark){body{background:#181818;color:#ddd}small{color:#aaa}
+button,a.button{background:#2a2a2a;color:#eee;border-color:#8a8a8a}:focus-visible{outline-color:#93c5fd}}
 """
 _CLICK = """<p>Please confirm that a person asks for this page.</p>
 <form method="post" action="{action}"><button id="go" autofocus>I am a person</button></form>
 """
-_WORK = """<p id="state">Your browser is being checked. This takes a moment.</p>
-<p><progress id="bar"></progress></p>
-<noscript><p>This check needs JavaScript.</p></noscript>
+_WORK = """<p id="state" role="status">Your browser is being checked. This takes a moment.</p>
+<p><progress id="bar" aria-label="Checking"></progress></p>
+<p><button id="go" type="button" hidden>I am a person</button>
+<a id="retry" class="button" href="" hidden>Try again</a></p>
+<noscript><p role="alert">This check needs JavaScript, which is off in your browser. Please turn it on
+for this site and load the page again.</p></noscript>
 <script nonce="{nonce}">{script}</script>
 """
 # SHA-256 of FIPS 180-4 for one block; `seed:number` is at most 53 octets, so one block is enough.
@@ -64,11 +71,40 @@ function firstWord(text) {
   }
   return (a + start[0]) >>> 0;
 }
-const state = document.getElementById("state");
-function say(words) { state.textContent = words; document.getElementById("bar").remove(); }
-async function send(number) {
-  const answer = await fetch(page.path + "&solution=" + number, {method: "POST", credentials: "same-origin"});
-  if (!answer.ok) return say("The check has failed. Please load this page again.");
+const state = document.getElementById("state"), bar = document.getElementById("bar");
+const go = document.getElementById("go"), retry = document.getElementById("retry");
+function say(words) { state.textContent = words; bar.hidden = go.hidden = true; }
+function fail(words) { say(words); retry.hidden = false; retry.focus(); }
+retry.addEventListener("click", (event) => { event.preventDefault(); location.reload(); });
+function told() {
+  const found = [];
+  if (navigator.webdriver) found.push("driver");
+  if (!navigator.languages || !navigator.languages.length) found.push("languages");
+  if (!window.outerWidth || !window.outerHeight) found.push("window");
+  return found;
+}
+const tells = page.managed ? told() : [], wanted = page.click || tells.length > 0;
+let clicked = !wanted, solution = -1;
+if (wanted) {
+  state.textContent = "Please confirm that a person asks for this page.";
+  go.hidden = false;
+  go.focus();
+  go.addEventListener("click", (event) => {
+    if (!event.isTrusted) return;
+    clicked = true;
+    go.hidden = true;
+    if (solution < 0) state.textContent = "Thank you. Your browser is being checked. This takes a moment.";
+    send();
+  });
+}
+async function send() {
+  if (!clicked || solution < 0) return;
+  const more = (wanted ? "&clicked=1" : "") + (tells.length ? "&tells=" + tells.join() : "");
+  try {
+    const answer = await fetch(page.path + "&solution=" + solution + more,
+      {method: "POST", credentials: "same-origin"});
+    if (!answer.ok) return fail("The check has failed, or it took too long. Please try again.");
+  } catch { return fail("The check could not be sent. Please try again."); }
   if (page.again) return location.reload();
   say("Done. Please go back and send your form again.");
 }
@@ -77,8 +113,11 @@ function work() {
   const until = performance.now() + 40;
   while (performance.now() < until)
     for (let i = 0; i < 64; i++, number++)
-      if (firstWord(page.seed + ":" + number) >>> (32 - page.bits) === 0)
-        return send(number).catch(() => say("The check could not be sent. Please load this page again."));
+      if (firstWord(page.seed + ":" + number) >>> (32 - page.bits) === 0) {
+        solution = number;
+        bar.hidden = true;
+        return send();
+      }
   setTimeout(work);
 }
 work();
@@ -90,18 +129,29 @@ _PAGE = """<!doctype html>
 <meta name="robots" content="noindex">
 <title>One moment …</title>
 <style nonce="{nonce}">{style}</style>
+<main>
 <h1>{host}</h1>
 {body}<p><small>Ray ID: {ray}</small></p>
+</main>
 </html>
 """
 
 
-def challenge_page(kind: Kind, token: str, *, host: str, ray: str, target: bytes, again: bool) -> Response:
+def challenge_page(
+    kind: Kind, demand: Demand, token: str, *, host: str, ray: str, target: bytes, again: bool
+) -> Response:
     """The page. `target` is where a click goes on to; `again`: loading it again asks for the same thing."""
     nonce = secrets.token_urlsafe(16)
     path = f"{PATH.decode()}?kind={kind.name}&token={token}"
-    if kind.bits:
-        about = {"path": path, "seed": token.rpartition(".")[2], "bits": kind.bits, "again": again}
+    if demand.bits:
+        about = {
+            "path": path,
+            "seed": token.rpartition(".")[2],
+            "bits": demand.bits,
+            "click": demand.click,
+            "managed": kind.name == "managed_challenge",
+            "again": again,
+        }
         body = _WORK.format(nonce=nonce, script=_SCRIPT % {"page": json.dumps(about)})
     else:
         body = _CLICK.format(action=html.escape(f"{path}&solution=0&target={quote(target, safe='')}"))

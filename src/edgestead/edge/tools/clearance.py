@@ -8,7 +8,7 @@ signature is what the proof of work is about. A *clearance* is the cookie that a
 signed over everything that they are valid for: the zone, the network of the client, its agent, the kind, the
 end. Whoever copies one to another network, agent or zone has nothing.
 
-    token      <key id>.<end>.<signature>
+    token      <key id>.<end>.<bits>.<signature>  `c` behind the bits: a click is wanted, too
     clearance  <key id>.<end>.<signature>      in a cookie of its own for each kind
 
 Signatures are keyed BLAKE2s of 16 octets: one costs 1 µs. Keys have ids, so that a new one does not make the
@@ -25,6 +25,7 @@ from edgestead.language import ip_value
 from edgestead.language.types import IPV6_FLAG
 
 KEY_OCTETS = 32
+BITS_MAX = 24  # of work that can be asked for: 16 million tries
 TOKEN_SECONDS = 300  # to answer a challenge
 TOKEN_OCTETS_MAX = 128  # ours have under 100; longer ones are not read
 SOLUTION_OCTETS_MAX = 20  # the digits of 64 bits
@@ -33,6 +34,7 @@ COOKIE_PREFIX = b"edge_clearance_"
 
 _SIGNATURE_OCTETS = 16
 _PURPOSE_TOKEN, _PURPOSE_CLEARANCE = b"token", b"clearance"
+_CLICK = "c"
 
 
 class Kind(NamedTuple):
@@ -101,15 +103,23 @@ class Clearances:
         self._newest = keys[0]
         self._keys = {key.id: key for key in keys}
 
-    def token(self, kind: str, subject: Subject, now_s: int) -> str:
-        """A challenge's token; `TOKEN_SECONDS` to answer it."""
-        return self._sign(_PURPOSE_TOKEN, kind, subject, now_s + TOKEN_SECONDS)
+    def token(
+        self, kind: str, subject: Subject, now_s: int, bits: int | None = None, *, click: bool = False
+    ) -> str:
+        """A challenge's token; `TOKEN_SECONDS` to answer it. `bits` of work, those of the kind by default."""
+        demand = f"{KINDS[kind].bits if bits is None else min(bits, BITS_MAX)}{_CLICK * click}"
+        return self._sign(_PURPOSE_TOKEN, kind, subject, now_s + TOKEN_SECONDS, demand)
 
-    def solves(self, kind: str, token: bytes, solution: bytes, subject: Subject, now_s: int) -> bool:
-        """Whether the token is ours, in time and for this client, and the solution its proof of work."""
+    def solves(
+        self, kind: str, token: bytes, solution: bytes, subject: Subject, now_s: int, *, clicked: bool = False
+    ) -> bool:
+        """Whether the token is ours, in time and for this client, and the solution what it asks for."""
         if not self._verify(_PURPOSE_TOKEN, kind, token, subject, now_s, TOKEN_SECONDS):
             return False
-        return is_solution(token, solution, KINDS[kind].bits)
+        demand = token.split(b".")[2].decode("ascii")
+        if demand.endswith(_CLICK) and not clicked:
+            return False
+        return is_solution(token, solution, int(demand.removesuffix(_CLICK)))
 
     def clearance(self, kind: str, subject: Subject, now_s: int, ttl_seconds: int) -> str:
         """The value of a cookie."""
@@ -119,15 +129,16 @@ class Clearances:
         """`ttl_seconds` is for how long a clearance is given now. One that has longer left does not count."""
         return self._verify(_PURPOSE_CLEARANCE, kind, value, subject, now_s, ttl_seconds)
 
-    def _sign(self, purpose: bytes, kind: str, subject: Subject, end_s: int) -> str:
-        signature = _signature(self._newest.secret, purpose, kind, subject, end_s)
-        return f"{self._newest.id}.{end_s}.{signature}"
+    def _sign(self, purpose: bytes, kind: str, subject: Subject, end_s: int, demand: str = "") -> str:
+        signature = _signature(self._newest.secret, purpose, kind, subject, end_s, demand)
+        return ".".join(filter(None, (self._newest.id, str(end_s), demand, signature)))
 
     def _verify(
         self, purpose: bytes, kind: str, text: bytes, subject: Subject, now_s: int, lasts_seconds: int
     ) -> bool:
-        parts = text.split(b".", 3)
-        if len(text) > TOKEN_OCTETS_MAX or len(parts) != 3 or not parts[1].isdigit():
+        parts = text.split(b".", 4)
+        count = 4 if purpose is _PURPOSE_TOKEN else 3
+        if len(text) > TOKEN_OCTETS_MAX or len(parts) != count or not parts[1].isdigit():
             return False
         end_s = int(parts[1])
         if end_s <= now_s:
@@ -135,8 +146,9 @@ class Clearances:
         key = self._key(parts[0].decode("ascii", "replace"))
         if key is None or end_s > _signed_last_s(key, now_s) + lasts_seconds:
             return False
-        expected = _signature(key.secret, purpose, kind, subject, end_s).encode()
-        return hmac.compare_digest(expected, parts[2])
+        demand = parts[2].decode("ascii", "replace") if count == 4 else ""
+        expected = _signature(key.secret, purpose, kind, subject, end_s, demand).encode()
+        return hmac.compare_digest(expected, parts[-1])
 
     def _key(self, key_id: str) -> Key | None:
         """Another worker may sign with a new key before this one was told of it: so look, once."""
@@ -160,7 +172,9 @@ def is_solution(token: bytes, solution: bytes, bits: int) -> bool:
     return int.from_bytes(digest[:4]) >> (32 - bits) == 0
 
 
-def _signature(secret: bytes, purpose: bytes, kind: str, subject: Subject, end_s: int) -> str:
+def _signature(
+    secret: bytes, purpose: bytes, kind: str, subject: Subject, end_s: int, demand: str = ""
+) -> str:
     signed = hashlib.blake2s(digest_size=_SIGNATURE_OCTETS, key=secret)
     for part in (
         purpose,
@@ -169,6 +183,7 @@ def _signature(secret: bytes, purpose: bytes, kind: str, subject: Subject, end_s
         network(subject.client),
         subject.agent,
         str(end_s).encode(),
+        *((demand.encode(),) if demand else ()),
     ):
         signed.update(len(part).to_bytes(4))  # so that no two lists of parts are the same octets
         signed.update(part)
