@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from edgestead.testing.places import private_place
+from edgestead.server.places import private_place
 from tests.support.pairs import issued
 from tests.support.pebble import Pebble
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 180
 
 
 def handshake(address, host):
@@ -112,7 +112,7 @@ def wait_for_pack(server, zone_id, is_there):
         found = packs(server, zone_id)
         if found and is_there(found[0]):
             return found[0]
-        assert time.monotonic() < end, (found, server.log())
+        assert time.monotonic() < end, (found, server.log)
         time.sleep(0.2)
 
 
@@ -169,3 +169,33 @@ def test_an_authority_that_is_away_is_told_of_while_it_is_asked_again(new_server
     pack = wait_for_pack(server, zone_id, lambda pack: pack["validation_errors"])
     assert "does not answer" in pack["validation_errors"][0]["message"]
     assert pack["certificates"] == []
+
+
+def test_zones_whose_dns_is_elsewhere_are_proved_at_the_edge(new_server, new_pebble, patience):
+    """Pebble asks the edge, by name, at what stands for ports 80 and 443; no rule keeps it out."""
+    https, dns = private_place(), private_place()
+    http, dns_address = private_place(), "{}:{}".format(*dns)
+    pebble = new_pebble(dns_address, nonces_refused=20, http_port=http[1], tls_port=https[1])
+    flags = ["--https", "{}:{}".format(*https), "--http", "{}:{}".format(*http), "--dns", dns_address]
+    flags += ["--edge-address", https[0], "--edge-workers", "2"]
+    acme = ("--acme", f"admin@example.com,{pebble.directory}", "--acme-ca", str(pebble.roots))
+    server = new_server(*flags, *acme, *patience).start()
+    zones = {method: server.make_zone(f"{method}.example") for method in ("http", "tls-alpn")}
+    for method, zone_id in zones.items():
+        zone = f"/zones/{zone_id}"
+        server.call("PATCH", f"{zone}/settings/acme_validation", {"value": method})
+        server.call("PATCH", f"{zone}/settings/always_use_https", {"value": "on"})
+        rules = f"{zone}/rulesets/phases/http_request_firewall_custom/entrypoint"
+        server.call("PUT", rules, {"rules": [{"action": "block", "expression": "true"}]})
+        for name in ("www", "shop"):
+            server.make_record(zone_id, "A", name, "192.0.2.1", proxied=True)
+
+    for method, zone_id in zones.items():
+        pack = wait_for_pack(
+            server, zone_id, lambda pack: pack["status"] == "active" and len(pack["hosts"]) == 2
+        )
+        names = [f"{name}.{method}.example" for name in ("shop", "www")]
+        assert (pack["hosts"], pack["validation_method"]) == (names, method)
+        assert first_served(https, names[0]) == first_served(https, names[1])
+        order = f"/zones/{zone_id}/ssl/certificate_packs/order"
+        assert server.call("POST", order, {"hosts": [f"*.{method}.example"]}).status == 400

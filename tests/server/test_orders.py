@@ -20,6 +20,7 @@ from edgestead.tables import certificates as rows
 from edgestead.usecases.certificate import orders, states
 from edgestead.usecases.certificate.states import read_progress
 from edgestead.usecases.serving import certificates
+from edgestead.usecases.serving.proofs import Proof
 from tests.support.api import FIRST_US, LocalApi
 from tests.support.pairs import CA
 
@@ -57,14 +58,22 @@ class FakeAuthority:
         self.orders.setdefault(url, {"hosts": hosts, "proved": False, "chain": None})
         return url
 
-    def proofs(self, order_url):
+    def proofs(self, order_url, method):
         self._begin("proofs")
         hosts = self.orders[order_url]["hosts"]
-        return [(host.removeprefix("*."), f"proof-{number}") for number, host in enumerate(hosts)]
+        return [
+            Proof(method, host.removeprefix("*."), f"token-{number}" * (method == "http"), f"proof-{number}")
+            for number, host in enumerate(hosts)
+        ]
 
-    def prove(self, order_url):
+    def prove(self, order_url, method):
         self._begin("prove")
         hosts = self.orders[order_url]["hosts"]
+        if method != "txt":
+            shown = {one.host for one in self.world.read(certificates.proofs_at_edge)}
+            assert shown == set(hosts), "asked before the edge is told"
+            self.orders[order_url]["proved"] = True
+            return True
         wanted = {f"proof-{number}" for number, _ in enumerate(hosts)}
         assert wanted <= self.world.texts(PROOF), "asked before DNS shows it"
         self.orders[order_url]["proved"] = True
@@ -222,6 +231,50 @@ def test_each_step_leads_to_the_next_and_proofs_are_there_for_as_long_as_they_ar
     assert seen == [("ordered", 0), ("proving", 2), ("ready", 2), ("issued", 0)]
     (pair,) = wanting.pairs()
     assert pair.names == (ZONE, f"*.{ZONE}")
+    assert wanting.round() == 0
+
+
+def choose(world, method):
+    path = f"/zones/{world.zone_id}/settings/acme_validation"
+    assert world.api.patch(path, {"value": method}).status == 200
+
+
+@pytest.mark.parametrize("method", ["http", "tls-alpn"])
+def test_a_zone_whose_dns_is_elsewhere_is_proved_at_the_edge_name_by_name(wanting, method):
+    choose(wanting, method)
+    wanting.round(), wanting.round()
+    found = wanting.read(certificates.proofs_at_edge)
+    assert [(one.method, one.host, one.value) for one in found] == [(method, f"www.{ZONE}", "proof-0")]
+    assert wanting.texts(PROOF) == set()
+
+    wanting.round()
+    assert wanting.row().state == "proving", "the edge gets its time"
+    wanting.pass_(orders_part.EDGE_SECONDS)
+    wanting.work()
+    assert (wanting.row().state, wanting.read(certificates.proofs_at_edge)) == ("issued", [])
+    assert wanting.pairs()[0].names == (f"www.{ZONE}",)
+
+
+def test_names_that_come_later_and_a_change_of_mind_are_ordered_again(wanting):
+    choose(wanting, "http")
+    wanting.work()
+    wanting.pass_(orders_part.EDGE_SECONDS)
+    wanting.work()
+    body = {"type": "A", "name": "shop", "content": "192.0.2.1", "proxied": True}
+    for name in ("shop", "*.wild"):
+        wanting.api.post(f"/zones/{wanting.zone_id}/dns_records", body | {"name": name})
+    wanting.round()
+    assert set(orders.wanted_hosts(wanting.row())) == {f"www.{ZONE}", f"shop.{ZONE}"}
+    assert wanting.pairs()[0].names == (f"www.{ZONE}",), "what is served goes on"
+    wanting.pass_(orders_part.EDGE_SECONDS)
+    wanting.work()
+    wanting.pass_(orders_part.EDGE_SECONDS)
+    wanting.work()
+    assert len(wanting.pairs()[0].names) == 2
+
+    choose(wanting, "txt")
+    wanting.work()
+    assert wanting.pairs()[0].names == (ZONE, f"*.{ZONE}")
     assert wanting.round() == 0
 
 

@@ -19,10 +19,13 @@ TRIES_MAX = 10  # to start at ports that nobody took meanwhile
 class Pebble:
     """`nonces_refused` of 100 requests are answered badNonce; authorizations are never taken twice."""
 
-    def __init__(self, folder: Path, dns: str, nonces_refused: int = 0) -> None:
+    def __init__(
+        self, folder: Path, dns: str, nonces_refused: int = 0, http_port: int = 5002, tls_port: int = 5001
+    ) -> None:
         self._folder = folder
         self._dns = dns
         self._nonces_refused = nonces_refused
+        self._ports = {"httpPort": http_port, "tlsPort": tls_port}
         self.roots = folder / "pebble-ca.pem"
         self.roots.write_bytes(CA.certificate_pem)
         pair = issued("localhost", now=datetime.now(UTC))
@@ -43,13 +46,13 @@ class Pebble:
                 listening.bind(("127.0.0.1", 0))
             port, management = one.getsockname()[1], other.getsockname()[1]
         self.directory = f"https://localhost:{port}/dir"
+        self._management = f"https://localhost:{management}"
         config = {
             "listenAddress": f"127.0.0.1:{port}",
             "managementListenAddress": f"127.0.0.1:{management}",
             "certificate": str(self._folder / "pebble.pem"),
             "privateKey": str(self._folder / "pebble.key"),
-            "httpPort": 5002,
-            "tlsPort": 5001,
+            **self._ports,
             "ocspResponderURL": "",
             "externalAccountBindingRequired": False,
         }
@@ -62,7 +65,7 @@ class Pebble:
         }
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                ["pebble", "-config", str(path), "-dnsserver", self._dns],
+                ["pebble", "-strict", "-config", str(path), "-dnsserver", self._dns],
                 env={**os.environ, **faults},
                 stdout=log,
                 stderr=log,
@@ -81,6 +84,13 @@ class Pebble:
             except OSError:
                 time.sleep(0.05)
         return False
+
+    def root(self) -> str:
+        """The certificate (PEM) that vouches for what it issues: another one at each start."""
+        context = ssl.create_default_context(cafile=str(self.roots))
+        with urllib.request.urlopen(f"{self._management}/roots/0", context=context) as answer:
+            found: bytes = answer.read()
+            return found.decode()
 
     def close(self) -> None:
         if self._process is not None:

@@ -31,6 +31,7 @@ VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 MODERN_CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 HTTP_1, HTTP_2 = ("http/1.1",), ("h2", "http/1.1")
+ACME = ("acme-tls/1",)
 
 log = logging.getLogger(__name__)
 
@@ -38,12 +39,14 @@ log = logging.getLogger(__name__)
 class Terms(NamedTuple):
     """What a zone asks of TLS. `ciphers` are OpenSSL's names, for TLS 1.2; none means the modern ones.
 
-    `protocols` are what may be spoken within, as ALPN names them, the preferred one first.
+    `protocols` are what may be spoken within, as ALPN names them, the preferred one first. `client_chooses`
+    says whose order of ciphers holds.
     """
 
     minimum: str = "1.2"
     ciphers: tuple[str, ...] = ()
     protocols: tuple[str, ...] = HTTP_1
+    client_chooses: bool = False
 
 
 class _Files(NamedTuple):
@@ -74,14 +77,23 @@ Take = Callable[[], Iterable[Kept] | None]
 
 
 class Certificates:
-    """`folder` None: the operator brings none. `take` is called at each look."""
+    """`folder` None: the operator brings none. `take` is called at each look, `shown` after it: what
+    authorities look for.
+    """
 
-    def __init__(self, folder: Path | None, take: Take = lambda: None) -> None:
+    def __init__(
+        self,
+        folder: Path | None,
+        take: Take = lambda: None,
+        shown: Callable[[], Iterable[Kept]] = lambda: (),
+    ) -> None:
         self._folder = folder
         self._take = take
+        self._shown = shown
         self._kept: dict[str, _Content] = {}
         self._files: dict[str, _Files] = {}
         self._good: dict[str, _Content] = {}
+        self._proofs: dict[str, Kept] = {}
         self._bad: dict[str, _Files] = {}  # what was read in vain: once is enough
         self._contexts: dict[tuple[str, Terms], ssl.SSLContext] = {}
         self._fault: str | None = None  # of the folder; told when it begins
@@ -101,6 +113,7 @@ class Certificates:
         found = self._take()
         if found is not None:
             self._take_kept(found)
+            self._proofs = {name: one for one in self._shown() for name in one.names}
 
     def context(self, host: str, terms: Terms) -> ssl.SSLContext | None:
         """What a connection to a host (lower case) is served with; None when nothing fits."""
@@ -110,6 +123,11 @@ class Certificates:
                 if name in held:
                     return self._contexts.get((name, terms)) or self._make(name, terms)
         return self._contexts.get((DEFAULT, terms)) or self._make(DEFAULT, terms)
+
+    def proof(self, host: str) -> ssl.SSLContext | None:
+        """For an authority that offers nothing but `ACME` (RFC 8737); None where there is no proof."""
+        one = self._proofs.get(host)
+        return None if one is None else _context(_Content(one.chain, one.key), Terms(protocols=ACME))
 
     def _take_kept(self, found: Iterable[Kept]) -> None:
         before = self._kept
@@ -226,7 +244,11 @@ def _context(content: _Content, terms: Terms) -> ssl.SSLContext:
             context.set_ciphers(":".join(terms.ciphers))
         except ssl.SSLError:
             log.error("none of a zone's ciphers is known: %s", ":".join(terms.ciphers)[:200])
-    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION | ssl.OP_CIPHER_SERVER_PREFERENCE
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+    if terms.client_chooses:
+        context.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE  # which Python sets
+    else:
+        context.options |= ssl.OP_CIPHER_SERVER_PREFERENCE
     context.set_alpn_protocols(terms.protocols)
     with _in_memory(content.chain) as chain, _in_memory(content.key) as key:
         context.load_cert_chain(chain, key, password="")  # never asks at a terminal

@@ -19,11 +19,14 @@ from edgestead.edge.exchanges.exchange import Exchange, Response, ZoneFacts
 from edgestead.edge.exchanges.later import Later, finish
 from edgestead.edge.managed import rules as managed_rules
 from edgestead.edge.phases import (
+    acme_answers,
+    compression_rules,
     firewall_rules,
     odd_paths,
     origin_rules,
     rate_rules,
     redirect_rules,
+    security_header,
     transform_rules,
 )
 from edgestead.edge.tools.phase import Phase, Step, Tools, ZoneRules
@@ -49,6 +52,7 @@ def _always_use_https(rules: ZoneRules, tools: Tools) -> Step | None:
 
 
 REQUEST_PHASES: tuple[Phase, ...] = (
+    Phase(acme_answers.SETTING, acme_answers.compile_answers),
     Phase(odd_paths.SETTING, odd_paths.compile_odd_paths),
     Phase("challenge_answers", challenges.compile_answers),
     Phase("always_use_https", _always_use_https),
@@ -63,7 +67,9 @@ REQUEST_PHASES: tuple[Phase, ...] = (
 )
 RESPONSE_PHASES: tuple[Phase, ...] = (
     Phase(rate_rules.PHASE, rate_rules.compile_answers),
+    Phase(security_header.SETTING, security_header.compile_header),
     Phase(transform_rules.RESPONSE_PHASE, transform_rules.compile_response),
+    Phase(compression_rules.PHASE, compression_rules.compile_rules),
 )
 
 
@@ -115,5 +121,5 @@ def compile_zone(rules: ZoneRules, tools: Tools) -> Pipeline:
         rules.facts,
         [step for phase in REQUEST_PHASES if (step := phase.compile(rules, tools)) is not None],
         [step for phase in RESPONSE_PHASES if (step := phase.compile(rules, tools)) is not None],
-        max((phase.body_octets(rules) for phase in REQUEST_PHASES), default=0),
+        max((*(phase.body_octets(rules) for phase in REQUEST_PHASES), compression_rules.octets(rules))),
     )

@@ -11,8 +11,10 @@ from typing import Any, NamedTuple, Protocol
 
 from edgestead.edge.exchanges.exchange import Exchange, Response, ZoneFacts
 from edgestead.edge.exchanges.later import Later
+from edgestead.edge.tools.acme import Pages
 from edgestead.edge.tools.clearance import KEY_OCTETS, Clearances, Key
 from edgestead.edge.tools.engines import NO_RULES, ManagedRules
+from edgestead.edge.tools.pressure import Pressure
 from edgestead.edge.tools.rates import Rates, memory_octets
 from edgestead.model.budgets.ledger import Ledger
 from edgestead.model.events import Decision
@@ -56,11 +58,13 @@ class Tools(NamedTuple):
 
     clearances: Clearances
     rates: Rates
+    pressure: Pressure
     worker: int = 0
     workers: int = 1
     observer: Observer = Silent()
     https_port: int = 443  # where this server's own TLS is, for who came by a port
     managed: ManagedRules = NO_RULES
+    acme: Pages = Pages()
     ledger: Ledger | None = None  # where refusals over budgets are counted and told
 
 
@@ -68,7 +72,7 @@ def local_tools(observer: Observer | None = None) -> Tools:
     """Tools of a worker that is alone and whose clearances end with it."""
     keys = [Key("00000001", os.urandom(KEY_OCTETS))]
     rates = Rates(memoryview(mmap.mmap(-1, memory_octets(1))), os.urandom(KEY_OCTETS))
-    return Tools(Clearances(lambda: keys), rates, observer=observer or Silent())
+    return Tools(Clearances(lambda: keys), rates, Pressure(), observer=observer or Silent())
 
 
 class Watch(Protocol):

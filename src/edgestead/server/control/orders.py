@@ -23,7 +23,7 @@ from edgestead.usecases.certificate import orders, reading, states
 from edgestead.usecases.certificate.states import Progress, read_progress
 from edgestead.usecases.platform import Platform
 from edgestead.usecases.serving import proofs
-from edgestead.usecases.serving.certificates import CUSTOM, read_hosts
+from edgestead.usecases.serving.certificates import CUSTOM
 
 POLL_SECONDS: Final = 1.0
 LOOK_SECONDS = 3.0  # between two looks for zones that should have a certificate
@@ -31,6 +31,7 @@ LOOK_SHARE = 50  # a look takes at most one part in so many of the time: there m
 STEPS_MAX: Final = 16  # of one round: each takes as long as an authority does, some 0.3 s
 SHOWN_SECONDS_MAX: Final = 120.0  # for secondaries to show a proof; then the authority looks for itself
 SHOWN_AGAIN_SECONDS: Final = 2.0
+EDGE_SECONDS: Final = 6.0  # for the edge to show a proof: it looks for news every two seconds
 
 _STATES = slot("edge_certificates", states.STATES[0])
 _OUTCOMES = {outcome: slot("edge_certificate_orders_total", outcome) for outcome in ("issued", "failed")}
@@ -116,10 +117,16 @@ class OrdersPart:
         if began < self._look_at:
             return
         found = await _apart(self._data.read, orders.zones_without)
+        others = await _apart(self._data.read, orders.changed_hosts)
         ended = time()
         self._look_at = ended + max(LOOK_SECONDS, LOOK_SHARE * (ended - began))
         if found:
             await self._data.write(lambda tx: orders.begin(self._call(), tx, self._platform, found))
+        for row, hosts in others:
+            await self._order_for(row, hosts)
+
+    async def _order_for(self, row: CertificateRow, hosts: tuple[str, ...]) -> None:
+        await self._data.write(lambda tx: orders.order_for(self._call(), tx, row, hosts))
 
     def show(self) -> None:
         """The gauges of states."""
@@ -170,34 +177,40 @@ class OrdersPart:
             return
         directory = self._directories[progress.failures % len(self._directories)]
         authority = await self._authority(directory)
-        order_url = await _apart(authority.order, read_hosts(row.hosts))
+        order_url = await _apart(authority.order, orders.wanted_hosts(row))
         sealed = self._platform.seal.wrap(row.zone_id, new_key())
-        await self._data.write(lambda tx: orders.ordered(self._call(), tx, row, directory, order_url, sealed))
+        method = self._data.read(lambda reader: orders.method_of(reader, row.zone_id))
+        await self._data.write(
+            lambda tx: orders.ordered(self._call(), tx, row, directory, method, order_url, sealed)
+        )
 
     async def _publish(self, row: CertificateRow, progress: Progress) -> None:
         authority = await self._authority(self._directory(progress))
-        wanted = await _apart(authority.proofs, progress.order_url)
-        found = [(proofs.name_of(host), value) for host, value in wanted]
-        await self._data.write(lambda tx: orders.proving(self._call(), tx, self._platform, row, found))
+        wanted = await _apart(authority.proofs, progress.order_url, progress.method)
+        await self._data.write(lambda tx: orders.proving(self._call(), tx, self._platform, row, wanted))
 
     async def _prove(self, row: CertificateRow, progress: Progress) -> None:
         """That the write came back means that every DNS process of ours shows the proofs."""
         call = self._call()
         found = self._data.read(lambda reader: rows.proofs_of(reader, row.id))
         waited_seconds = (call.now_us - progress.since_us) / states.SECOND_US
-        if waited_seconds < SHOWN_SECONDS_MAX and not await self._shows(found):
+        if progress.method != proofs.TXT:
+            is_early = waited_seconds < EDGE_SECONDS
+        else:
+            is_early = waited_seconds < SHOWN_SECONDS_MAX and not await self._shows(found)
+        if is_early:
             due_us = call.now_us + int(SHOWN_AGAIN_SECONDS * states.SECOND_US)
             await self._data.write(lambda tx: orders.postponed(call, tx, row, due_us))
             return
         authority = await self._authority(self._directory(progress))
-        if await _apart(authority.prove, progress.order_url):
+        if await _apart(authority.prove, progress.order_url, progress.method):
             await self._data.write(lambda tx: orders.ready(self._call(), tx, row))
         else:
             await self._wait(row, progress, "the authority has not looked at the proofs yet")
 
     async def _finish(self, row: CertificateRow, progress: Progress) -> None:
         authority = await self._authority(self._directory(progress))
-        hosts = read_hosts(row.hosts)
+        hosts = orders.wanted_hosts(row)
         key = self._platform.seal.unwrap(row.zone_id, row.next_sealed)
         chain = await _apart(authority.finish, progress.order_url, key, hosts)
         if chain is None:

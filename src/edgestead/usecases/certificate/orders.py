@@ -12,21 +12,26 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from edgestead.model.call import Call
+from edgestead.model.settings import ACME_VALIDATION, SETTINGS
 from edgestead.store.control import Reader, Transaction
-from edgestead.tables import certificates, settings, zones
+from edgestead.tables import certificates, records, settings, zones
 from edgestead.tables.certificates import NEVER, CertificateRow
 from edgestead.usecases.certificate import states
-from edgestead.usecases.certificate.reading import Checked
+from edgestead.usecases.certificate.reading import HOSTS_MAX, Checked
 from edgestead.usecases.certificate.states import Progress, read_progress, text_of
 from edgestead.usecases.change.edit import ZoneEdit
 from edgestead.usecases.platform import Platform
 from edgestead.usecases.serving import certificates as served
-from edgestead.usecases.serving.certificates import UNIVERSAL
+from edgestead.usecases.serving import proofs
+from edgestead.usecases.serving.certificates import UNIVERSAL, read_hosts
+from edgestead.usecases.serving.proofs import Proof
 
 SETTING = "zone.universal_ssl"
 OFF = "false"
 BEGUN_AT_ONCE_MAX = 50  # zones that get their first order in one transaction
+NAMES_READ_MAX = 200  # of a zone's proxied ones, wildcards among them
 _encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(str).decode
 
 
 def zones_without(reader: Reader) -> list[tuple[str, str]]:
@@ -37,10 +42,52 @@ def zones_without(reader: Reader) -> list[tuple[str, str]]:
 
 
 def begin(call: Call, tx: Transaction, platform: Platform, found: Iterable[tuple[str, str]]) -> None:
-    """Want a certificate for apex and wildcard of each of these zones that still has none."""
+    """Want a certificate for each of these zones that still has none."""
     for zone_id, name in found:
         if zones.zone(tx, zone_id) is not None and not certificates.of_kind(tx, zone_id, UNIVERSAL):
-            add(call, tx, platform, zone_id, UNIVERSAL, (name, f"*.{name}"))
+            hosts = hosts_of(tx, zone_id, name)
+            if hosts:
+                add(call, tx, platform, zone_id, UNIVERSAL, hosts)
+
+
+def method_of(reader: Reader, zone_id: str) -> str:
+    """How an authority is shown that the zone's names lead here."""
+    found = settings.one(reader, zone_id, ACME_VALIDATION)
+    method: str = SETTINGS[ACME_VALIDATION].default if found is None else _decode(found.value)
+    return method
+
+
+def hosts_of(reader: Reader, zone_id: str, name: str) -> tuple[str, ...]:
+    """What the zone's own certificate is for: apex and wildcard, where records prove them; else the proxied
+    names, one by one.
+    """
+    if method_of(reader, zone_id) == proofs.TXT:
+        return (name, f"*.{name}")
+    found = records.proxied_names(reader, zone_id, "", NAMES_READ_MAX)
+    return tuple(one for one in found if "*" not in one)[:HOSTS_MAX]
+
+
+def changed_hosts(reader: Reader) -> list[tuple[CertificateRow, tuple[str, ...]]]:
+    """Zones' own certificates whose names are others by now, with those, of zones that chose how to prove."""
+    found = []
+    states_ = (states.ISSUED, states.FAILED)
+    for row in certificates.where_set(reader, ACME_VALIDATION, UNIVERSAL, states_, BEGUN_AT_ONCE_MAX):
+        zone = zones.zone(reader, row.zone_id)
+        hosts = hosts_of(reader, row.zone_id, zone.name) if zone is not None else ()
+        if hosts and hosts != wanted_hosts(row):
+            found.append((row, hosts))
+    return found
+
+
+def order_for(call: Call, tx: Transaction, row: CertificateRow, hosts: Sequence[str]) -> bool:
+    """Order again, for these names. What is served goes on until then."""
+    progress = msgspec.structs.replace(read_progress(row.body), next_hosts=tuple(hosts))
+    return again(call, tx, row._replace(body=text_of(progress)))
+
+
+def wanted_hosts(row: CertificateRow) -> tuple[str, ...]:
+    """What the next chain is to be for."""
+    return read_progress(row.body).next_hosts or read_hosts(row.hosts)
 
 
 def add(
@@ -78,12 +125,18 @@ def is_wanted(reader: Reader, row: CertificateRow) -> bool:
 
 
 def ordered(
-    call: Call, tx: Transaction, row: CertificateRow, directory: str, order_url: str, sealed: bytes
+    call: Call,
+    tx: Transaction,
+    row: CertificateRow,
+    directory: str,
+    method: str,
+    order_url: str,
+    sealed: bytes,
 ) -> bool:
     """An authority took the order. `sealed` is the key that it will be for."""
 
     def change(progress: Progress) -> Progress:
-        return msgspec.structs.replace(progress, directory=directory, order_url=order_url)
+        return msgspec.structs.replace(progress, directory=directory, method=method, order_url=order_url)
 
     return _move(call, tx, row._replace(next_sealed=sealed), states.ORDERED, change)
 
@@ -93,13 +146,13 @@ def proving(
     tx: Transaction,
     platform: Platform,
     row: CertificateRow,
-    proofs: Iterable[tuple[str, str]],
+    wanted: Iterable[Proof],
 ) -> bool:
-    """Serve what the authority asks for; names and values. The write is acknowledged when DNS has it."""
+    """Serve what the authority asks for. DNS has it at the acknowledgement, the edge seconds later."""
     if not _move(call, tx, row, states.PROVING):
         return False
-    for name, value in proofs:
-        certificates.put_proof(tx, row.zone_id, name, value, row.id)
+    for proof in wanted:
+        certificates.put_proof(tx, row.zone_id, proofs.kept_as(proof), proof.value, row.id)
     _serve(call, tx, platform, row.zone_id, {name for name, _ in certificates.proofs_of(tx, row.id)})
     return True
 
@@ -117,12 +170,14 @@ def issued(
         facts = pair.facts
         return Progress(
             directory=progress.directory,
+            method=progress.method,
             issuer=facts.issuer,
             signature=facts.signature,
             since_us=call.now_us,
         )
 
     new = row._replace(
+        hosts=_encode(wanted_hosts(row)).decode(),
         chain=pair.chain,
         sealed=row.next_sealed,
         next_sealed=b"",
@@ -215,7 +270,11 @@ def _move(
 
 
 def _serve(call: Call, tx: Transaction, platform: Platform, zone_id: str, names: Iterable[str]) -> None:
-    if zones.zone(tx, zone_id) is not None:
+    found = list(names)
+    if any(not proofs.is_name(name) for name in found):
+        served.changed(tx, call.now_us)
+    names = [name for name in found if proofs.is_name(name)]
+    if names and zones.zone(tx, zone_id) is not None:
         edit = ZoneEdit(call, tx, platform, zone_id)
         edit.refresh(sorted(names))
         edit.finish()

@@ -6,7 +6,7 @@ Not   talking to an authority (`server.control`); rows (`usecases.certificate.or
     state     what is stored           its step                                            then
     wanted    (a served chain)         make a key, order at the authority                  ordered
     ordered   key, the order's URL     learn its proofs, have every DNS process serve them  proving
-    proving   proofs as TXT records    say that they are there, until the authority saw     ready
+    proving   proofs, as records or at the edge say that they are there, until the authority saw     ready
     ready     the same                 send the request for the key, fetch the chain       issued
     issued    chain and its key        at the time of renewal                              wanted
     failed    why, and how often       when its pause is over                              wanted
@@ -40,11 +40,14 @@ _JITTER_PARTS = 20  # of a life: certificates of one hour are not all renewed in
 class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is known of an order, and shown of a chain. Times are Unix microseconds.
 
-    `directory` is the authority of the order under way, or of the chain. `tries` counts this step in vain,
-    `failures` orders in a row; `error` is of the last one. `since_us` is when the state began.
+    `directory` is the authority of the order under way, or of the chain; `method` how it sees a proof.
+    `tries` counts this step in vain, `failures` orders in a row; `error` is of the last one. `since_us` is
+    when the state began. `next_hosts` are the names of the order under way, where they are others than the
+    chain's.
     """
 
     directory: str = ""
+    method: str = "txt"
     order_url: str = ""
     tries: int = 0
     failures: int = 0
@@ -52,6 +55,7 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
     since_us: int = 0
     issuer: str = ""
     signature: str = ""
+    next_hosts: tuple[str, ...] = ()
 
 
 read_progress = msgspec.json.Decoder(Progress).decode
