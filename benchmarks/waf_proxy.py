@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import median
 
 from edgestead.crs import ANOMALY_RULE_ID, RULESET_ID
-from edgestead.testing.places import private_place
+from edgestead.server.places import private_place
 from edgestead.testing.server import EdgeServer
 
 PHASE = "http_request_firewall_managed"

@@ -31,6 +31,7 @@ def site(tmp_path_factory):
     config = folder / "edge.toml"
     config.write_text(f"managed-response-bytes = {LIMIT}\n")
     made = Site(folder, "--crs", str(folder / "crs"), "--config", str(config))
+    made.set("compression", "off")
     yield made
     made.close()
 
@@ -85,6 +86,18 @@ def test_an_answer_is_inspected_before_its_client_sees_it(site, place, name):
     assert body is None or got.body == body
     assert b"ORA-" not in got.body or body is not None
     assert b"accept-encoding" not in origin.heads[-1].lower()
+
+
+def test_what_was_inspected_is_compressed_for_its_client(site, place):
+    host, origin = place
+    origin.answer, status, body = ANSWERS["large"]
+    site.set("compression", "careful")
+    try:
+        got = site.get(host, "/", "Accept-Encoding: gzip")
+    finally:
+        site.set("compression", "off")
+    assert (got.status, got.headers[b"content-encoding"]) == (status, b"gzip")
+    assert gzip.decompress(got.body) == body
 
 
 def test_a_connection_goes_on_behind_inspected_answers(site, place):

@@ -31,6 +31,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     `target` is the request target as in the request line; `version` is ``HTTP/1.1``. `body` is what there is
     of the body, at most the inspected prefix; `body_complete` says whether that is all of it, `rest_follows`
     that whoever asks will have the later parts of a multipart body inspected too (`late_parts`).
+
+    `body_bytes_max` and `arguments_max` are limits instead of the room's own, 0 for these. A `partial` body
+    is the beginning of one that passes: a form is read as far as it goes, anything else is one value.
+    `unpacked`: the body is what was packed, whatever Content-Encoding says.
     """
 
     method: bytes
@@ -44,6 +48,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes = b""
     body_complete: bool = True
     rest_follows: bool = False
+    body_bytes_max: int = 0
+    arguments_max: int = 0
+    partial: bool = False
+    unpacked: bool = False
     unique_id: str = ""
     time_epoch_seconds: int = 0
 

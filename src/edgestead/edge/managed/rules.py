@@ -27,6 +27,7 @@ from edgestead.edge.exchanges.late_body import LateBody
 from edgestead.edge.exchanges.later import Later
 from edgestead.edge.managed import answers
 from edgestead.edge.managed.answers import look
+from edgestead.edge.managed.bodies import DEFAULT, OVER, PACKED, Bounds, Seen, bounds_of, seen
 from edgestead.edge.rules.acts import act_of
 from edgestead.edge.rules.rules import (
     Act,
@@ -51,7 +52,6 @@ from edgestead.waf.bodies.json import NAMES_BYTES_MAX
 from edgestead.waf.bodies.media_types import processor_of
 from edgestead.waf.engine import Engine, Inspection
 from edgestead.waf.limits import (
-    ARGUMENTS_MAX,
     BODY_BYTES_MAX,
     COOKIES_MAX,
     JSON_DEPTH_MAX,
@@ -69,10 +69,12 @@ UNAVAILABLE_STATUS = 503
 DOCUMENTS_KEPT_MAX = 16_384  # whose executed rulesets are remembered
 RETRY_SECONDS = b"5"  # rules from the cache are there sooner; compiled anew they take half a minute
 UNINSPECTED = "The request cannot be inspected"
+IN_PART = "The request was inspected in part"
+_PASSED = {OVER: "its body is larger than the zone has inspected", PACKED: "its body is packed"}
 NOT_UNDERSTOOD = "this release does not understand the rule"
 _LIMITS = {  # what a refusal's reason means, for people
-    "arguments": f"it has more than {ARGUMENTS_MAX:,} arguments",
-    "body-size": f"its body, or a field of it, is larger than {BODY_BYTES_MAX:,} bytes",
+    "arguments": "it has more than {arguments:,} arguments",
+    "body-size": "its body, or a field of it, is larger than {body_bytes:,} bytes",
     "charset": "its text is in a character set that hides ASCII",
     "content-encoding": "its body is packed",
     "content-types": "it has more than one type",
@@ -114,7 +116,9 @@ def compile_rules(rules: ZoneRules, tools: Tools) -> Step | None:
 def octets(rules: ZoneRules) -> int:
     """How much of a body is looked at: the inspected prefix where the managed ruleset may be executed."""
     if any(rule.action == "execute" for rule in all_rules(rules, PHASE)):
-        return BODY_BYTES_MAX + 1  # one more than is inspected: so it shows when a body is larger
+        # one more than is inspected: so it shows when a body is larger; packed ones are not so long
+        bounds = bounds_of(rules.facts.settings)
+        return (BODY_BYTES_MAX if bounds.packed == "unpack" else bounds.body_bytes) + 1
     return body_octets(rules, PHASE)
 
 
@@ -175,12 +179,19 @@ class _Execute(NamedTuple):
         self, exchange: Exchange, engine: Engine, policy: Policy
     ) -> Generator[None, None, Response | None]:
         managed = self.tools.managed
-        request = request_of(exchange)
+        bounds = bounds_of(exchange.zone.settings)
+        body = seen(exchange, bounds)
+        if bounds.packed == "unpack" and exchange.header(b"content-encoding") is not None:
+            yield  # it may have taken some milliseconds: then others have their turn
+        request = request_of(exchange, bounds, body)
         inspection = engine.inspect(request, policy)
         verdict = yield from inspection.request()
+        managed.count(exchange.zone.id, self.rule.id)
         answer = self._answer(exchange, verdict, policy)
         if answer is not None or verdict.refused:
             return answer
+        if body.passed:
+            self.tools.observer.decided(exchange, self._in_part(verdict, body.passed))
         if managed.response_octets:
             observer = self.tools.observer
             look(exchange, inspection, managed.response_octets, observer, self._decision_on_answer)
@@ -229,20 +240,25 @@ class _Execute(NamedTuple):
         """The inspection ended at a limit, or at a body that cannot be read."""
         if verdict.refused == TOO_MUCH_WORK and self.tools.ledger is not None:
             self.tools.ledger.refuse(EDGE_INSPECTION_WORK, exchange.client)
+        action, status = ("log", 0) if policy.only_logs else ("refuse", verdict.status)
+        decision = self._decision(verdict, action, status, self._counted(exchange))
+        words = self._refusal(verdict.refused, bounds_of(exchange.zone.settings))
+        self.tools.observer.decided(exchange, msgspec.structs.replace(decision, description=words))
         if policy.only_logs:
-            self.tools.observer.decided(exchange, self._decision(verdict, "log", 0))
             return None
-        self.tools.observer.decided(exchange, self._decision(verdict, "refuse", verdict.status))
-        words = _REFUSED.get(verdict.status, _BLOCKED)
-        return stopped(exchange, verdict.status, words)
+        return stopped(exchange, verdict.status, _REFUSED.get(verdict.status, _BLOCKED))
 
     def _decided(self, exchange: Exchange, verdict: Verdict) -> Response | None:
         action = verdict.action
         if action in KINDS:
-            answer = challenge(exchange, self.tools, self._decision(verdict, action, BLOCK_STATUS))
+            decision = self._decision(verdict, action, BLOCK_STATUS, self._counted(exchange))
+            answer = challenge(exchange, self.tools, decision)
             return answer
         self.tools.observer.decided(
-            exchange, self._decision(verdict, action, BLOCK_STATUS if action == "block" else 0)
+            exchange,
+            self._decision(
+                verdict, action, BLOCK_STATUS if action == "block" else 0, self._counted(exchange)
+            ),
         )
         return stopped(exchange, BLOCK_STATUS, _BLOCKED) if action == "block" else None
 
@@ -255,7 +271,10 @@ class _Execute(NamedTuple):
             description=self._worded(answers.DESCRIPTION),
         )
 
-    def _decision(self, verdict: Verdict, action: str, status: int) -> Decision:
+    def _counted(self, exchange: Exchange) -> int:
+        return self.tools.managed.counted(exchange.zone.id, self.rule.id)
+
+    def _decision(self, verdict: Verdict, action: str, status: int, inspected: int = 0) -> Decision:
         managed = self.tools.managed
         acting = next((hit for hit in verdict.hits if hit.action == action), None)
         return Decision(
@@ -264,15 +283,22 @@ class _Execute(NamedTuple):
             status,
             ruleset_id=managed.ruleset_id,
             rule_id=entry_id(acting.rule_id) if acting else managed.anomaly_rule_id,
-            description=self._refusal(verdict.refused) if verdict.refused else self._description(acting),
+            description=self._description(acting),
             reason=verdict.refused,
             score=verdict.score,
             threshold=verdict.threshold,
             contributions=tuple(map(_contribution, filter(_counts, verdict.hits))),
+            inspected=inspected,
         )
 
-    def _refusal(self, reason: str) -> str:
-        return self._worded(f"{UNINSPECTED}: {_LIMITS.get(reason, reason)}")
+    def _in_part(self, verdict: Verdict, reason: str) -> Decision:
+        decision = self._decision(verdict, "log", 0)
+        words = self._worded(f"{IN_PART}: {_PASSED[reason]}")
+        return msgspec.structs.replace(decision, description=words, reason=reason)
+
+    def _refusal(self, reason: str, bounds: Bounds) -> str:
+        words = _LIMITS.get(reason, reason).format(arguments=bounds.arguments, body_bytes=bounds.body_bytes)
+        return self._worded(f"{UNINSPECTED}: {words}")
 
     def _description(self, acting: Hit | None) -> str:
         return self._worded(ANOMALY_DESCRIPTION if acting is None else f"{acting.rule_id}: {acting.message}")
@@ -295,8 +321,9 @@ def _contribution(hit: Hit) -> Contribution:
     )
 
 
-def request_of(exchange: Exchange) -> Request:
+def request_of(exchange: Exchange, bounds: Bounds = DEFAULT, body: Seen | None = None) -> Request:
     """The request as it arrived, with the target that rules have rewritten, as its origin gets it."""
+    body = body or seen(exchange, bounds)
     return Request(
         method=exchange.method,
         target=exchange.target,
@@ -304,9 +331,13 @@ def request_of(exchange: Exchange) -> Request:
         headers=tuple(exchange.headers),
         client_address=exchange.client,
         server_port=exchange.port,
-        body=exchange.body,
+        body=body.body,
+        body_bytes_max=bounds.body_bytes,
+        arguments_max=bounds.arguments,
+        partial=body.partial,
+        unpacked=body.unpacked,
         body_complete=exchange.body_complete,
-        rest_follows=not exchange.body_complete
+        rest_follows=not (exchange.body_complete or body.unpacked or body.passed)
         and processor_of(exchange.header(b"content-type") or b"") == "MULTIPART",
         unique_id=exchange.ray.decode("latin-1"),
         time_epoch_seconds=exchange.arrived_us // _US,

@@ -5,7 +5,8 @@ Not   reading from the network; the event and the answer for a refusal (the prox
 
 A form, JSON, XML or multipart body is inspected whole or refused: over a limit with 413, when it cannot be
 read with 400. Of a multipart body the rest may follow (`late_parts`), if the caller says so. Any other body
-is opaque: never arguments, only REQUEST_BODY, and only its inspected prefix.
+is opaque: never arguments, only REQUEST_BODY, and only its inspected prefix; so is the beginning of a body
+whose rest its caller lets pass, unless it is a form.
 
 REQUEST_BODY holds forms and opaque bodies; a body that became arguments, files or XML only when a rule asks
 (``ctl:forceRequestBodyVariable``). ModSecurity 3 always holds it, against its manual, and so sees binary
@@ -51,6 +52,8 @@ def add_body(values: Values, request: Request, processor: str, force: bool) -> R
     that its processor cannot read, 415 for a packed one. REQBODY_ERROR and REQBODY_ERROR_MSG are set before.
     """
     body = request.body
+    if request.partial and processor != "URLENCODED":
+        processor = ""
     read = _PROCESSORS.get(processor)
     head = b"".join([b"%b: %b\n" % header for header in request.headers])
     values["FULL_REQUEST"] = [(b"", b"%b\n\n%b" % (head, body))]
@@ -58,7 +61,7 @@ def add_body(values: Values, request: Request, processor: str, force: bool) -> R
     if body:
         values["REQUEST_BODY_LENGTH"] = [(b"", b"%d" % len(body))]
         if force or processor in ("", "URLENCODED"):
-            values["REQUEST_BODY"] = [(b"", body[:BODY_BYTES_MAX])]
+            values["REQUEST_BODY"] = [(b"", body[: _bytes_max(request)])]
     trouble = None
     try:
         if read is not None and body:
@@ -79,16 +82,26 @@ def content_type_of(request: Request) -> bytes:
 
 def _check_coding(request: Request) -> None:
     """A packed body cannot be inspected, and some applications unpack."""
+    if request.unpacked:
+        return
     for name, value in request.headers:
         if name.lower() == b"content-encoding" and value.strip().lower() not in (b"", b"identity"):
             raise Refused("content-encoding", 415)
 
 
 def _check_size(request: Request, processor: str) -> None:
-    most = UPLOAD_BYTES_MAX if processor == "MULTIPART" else BODY_BYTES_MAX
-    follows = processor == "MULTIPART" and request.rest_follows
+    most = UPLOAD_BYTES_MAX if processor == "MULTIPART" else _bytes_max(request)
+    follows = request.partial or (processor == "MULTIPART" and request.rest_follows)
     if len(request.body) > most or not (request.body_complete or follows):
         raise Refused("body-size", 413)
+
+
+def _bytes_max(request: Request) -> int:
+    return request.body_bytes_max or BODY_BYTES_MAX
+
+
+def _arguments_max(request: Request) -> int:
+    return request.arguments_max or ARGUMENTS_MAX
 
 
 def _set_error(values: Values, flag: bytes, reason: bytes) -> None:
@@ -99,30 +112,30 @@ def _set_error(values: Values, flag: bytes, reason: bytes) -> None:
             values["INBOUND_DATA_ERROR"] = [(b"", b"1")]
 
 
-def _check_count(values: Values, found: list[Pair]) -> None:
-    if len(values["ARGS_GET"]) + len(found) > ARGUMENTS_MAX:
+def _check_count(values: Values, found: list[Pair], arguments_max: int) -> None:
+    if len(values["ARGS_GET"]) + len(found) > arguments_max:
         raise Refused("arguments", 413)
 
 
-def _set_posted(values: Values, posted: list[Pair]) -> Refused | None:
-    _check_count(values, posted)
+def _set_posted(values: Values, posted: list[Pair], request: Request) -> Refused | None:
+    _check_count(values, posted, _arguments_max(request))
     set_arguments(values, values["ARGS_GET"], posted)
     return charsets.trouble_of_fields(posted)
 
 
 def _read_form(values: Values, request: Request) -> Reading:
-    if len(values["ARGS_GET"]) + count(request.body) > ARGUMENTS_MAX:
+    if len(values["ARGS_GET"]) + count(request.body) > _arguments_max(request):
         raise Refused("arguments", 413)
     posted, bad = yield from reading(request.body)
     if bad:
         values["URLENCODED_ERROR"] = [(b"", b"1")]
-    return _set_posted(values, posted)
+    return _set_posted(values, posted, request)
 
 
 def _read_json(values: Values, request: Request) -> Reading:
     """JSON fills ARGS, but neither ARGS_GET nor ARGS_POST: those are of forms."""
-    found = yield from json.reading(request.body)
-    _check_count(values, found)
+    found = yield from json.reading(request.body, _arguments_max(request))
+    _check_count(values, found, _arguments_max(request))
     set_all(values, values["ARGS_GET"] + found)
     return None
 
@@ -140,7 +153,7 @@ def _read_multipart(values: Values, request: Request) -> Reading:
         yield from found.reading(request.body, complete=request.body_complete)
     finally:
         values.update(found.variables())
-    return _set_posted(values, found.fields) or found.trouble
+    return _set_posted(values, found.fields, request) or found.trouble
 
 
 _PROCESSORS: dict[str, Callable[[Values, Request], Reading]] = {

@@ -56,25 +56,26 @@ def arguments(body: bytes) -> list[Pair]:
     return at_once(reading(body))
 
 
-def reading(body: bytes) -> Generator[int, None, list[Pair]]:
+def reading(body: bytes, arguments_max: int = ARGUMENTS_MAX) -> Generator[int, None, list[Pair]]:
     """As `arguments`; tells the units of work of each portion."""
     try:
         text = body.decode("utf-8")
         if body.count(b",") + body.count(b"[") + body.count(b"{") > AT_ONCE_MAX:
-            return (yield from _Reader(text).read())
+            return (yield from _Reader(text, arguments_max).read())
         document = _DECODER.decode(text)
     except RecursionError:
         raise Refused("json-depth", 413) from None
     except ValueError:
         raise Refused("json-syntax", 400) from None
-    walk = _Walk()
+    walk = _Walk(arguments_max)
     walk.value("json", document, 0)
     yield CALL_UNITS * 4 * len(walk.found) + walk.names_bytes // 8
     return walk.found
 
 
 class _Walk:
-    def __init__(self) -> None:
+    def __init__(self, arguments_max: int) -> None:
+        self._arguments_max = arguments_max
         self.found: list[Pair] = []
         self.names_bytes = 0
 
@@ -97,20 +98,20 @@ class _Walk:
 
     def keep(self, path: str, value: bytes) -> None:
         self.found.append((_bytes(path), value))
-        if len(self.found) > ARGUMENTS_MAX:
+        if len(self.found) > self._arguments_max:
             raise Refused("arguments", 413)
 
 
 class _Reader:
     """A walk over a document's text. The first thing that is too much is kept until all of it was read."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, arguments_max: int) -> None:
         self._text = text
         self._at = 0
         self._path = "json"
         self._open: list[tuple[str, str]] = []  # the path and the closing bracket of what is open
         self._numbers: list[int] = []  # of the elements of each
-        self._walk = _Walk()
+        self._walk = _Walk(arguments_max)
         self._trouble: Refused | None = None
 
     def read(self) -> Generator[int, None, list[Pair]]:

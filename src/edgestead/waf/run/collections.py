@@ -71,7 +71,7 @@ def request_values(request: Request) -> Generator[int, None, Values]:
     if request.unique_id:
         values["UNIQUE_ID"] = [(b"", request.unique_id.encode())]
     values.update(_times(request.time_epoch_seconds))
-    yield from _add_target(values, target)
+    yield from _add_target(values, target, request.arguments_max or ARGUMENTS_MAX)
     values["REQUEST_HEADERS"] = list(request.headers)
     values["REQUEST_HEADERS_NAMES"] = [(name, name) for name, _ in request.headers]
     for name, value in request.headers:
@@ -87,7 +87,7 @@ def request_values(request: Request) -> Generator[int, None, Values]:
     return values
 
 
-def _add_target(values: Values, target: bytes) -> Generator[int, None, None]:
+def _add_target(values: Values, target: bytes, arguments_max: int) -> Generator[int, None, None]:
     whole = target.partition(b"#")[0]
     raw_path, _, query = whole.partition(b"?")
     path = (
@@ -114,7 +114,7 @@ def _add_target(values: Values, target: bytes) -> Generator[int, None, None]:
     found: list[Pair] = []
     if query:
         values["QUERY_STRING"] = [(b"", query)]
-        if count(query) > ARGUMENTS_MAX:
+        if count(query) > arguments_max:
             raise Refused("arguments", 414)
         found, bad = arguments(query) if len(query) <= PART_BYTES else (yield from reading(query))
         if bad:
