@@ -135,6 +135,9 @@ class NoRules:
     def unusable(self, ruleset_id):
         return "" if ruleset_id == SET else "unknown"
 
+    def count(self, zone_id, rule_id):
+        pass
+
     def policy(self, overrides, skipped):
         self.left_out.append(len(skipped))
 

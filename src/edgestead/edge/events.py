@@ -317,6 +317,7 @@ def _event(subject: _Subject, decision: Decision, id_: str, dropped: int) -> Eve
         threshold=decision.threshold,
         contributions=tuple(map(_contribution, decision.contributions[:CONTRIBUTIONS_MAX])),
         dropped=dropped,
+        inspected=decision.inspected,
     )
 
 

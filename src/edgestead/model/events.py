@@ -35,7 +35,10 @@ class Contribution(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """What a phase decided about a request. `status` is the edge's answer, 0 when the request went on."""
+    """What a phase decided about a request. `status` is the edge's answer, 0 when the request went on.
+
+    `inspected` is how many requests a rule of managed rules looked at since it decided last, in this process.
+    """
 
     phase: str
     action: str
@@ -47,13 +50,14 @@ class Decision(msgspec.Struct, frozen=True):
     score: int | None = None
     threshold: int | None = None
     contributions: tuple[Contribution, ...] = ()
+    inspected: int = 0
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
     """One decision or refusal, as files and answers hold it. Text from clients is bounded and printable.
 
     `dropped` counts the events before this one that the process did not write down because there were too
-    many.
+    many; `inspected` the requests that its rule of managed rules looked at since the one before, with this.
     """
 
     id: str
@@ -78,6 +82,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     threshold: int | None
     contributions: tuple[Contribution, ...]
     dropped: int
+    inspected: int = 0
 
 
 encode = msgspec.json.Encoder().encode

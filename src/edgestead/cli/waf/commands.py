@@ -15,6 +15,7 @@ from edgestead.cli.rule.target import JSON, ZONE, Command, Target, zone_target
 from edgestead.cli.table import show_one
 from edgestead.cli.waf.events import events
 from edgestead.cli.waf.explain import explain, replay
+from edgestead.cli.waf.learn import learn
 from edgestead.cli.waf.suggest import suggest
 from edgestead.cli.waf.zone import PHASE, Deployed, find, threshold_of
 from edgestead.model import managed_settings as deployed
@@ -30,7 +31,7 @@ def waf() -> None:
     """Show and set what a zone does with the managed OWASP ruleset, and what became of requests."""
 
 
-for command in (events, explain, replay, suggest):
+for command in (events, explain, learn, replay, suggest):
     waf.add_command(command)
 
 

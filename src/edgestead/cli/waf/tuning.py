@@ -195,14 +195,14 @@ class Suggester:
     def left(self, proposals: Iterable[Proposal]) -> int:
         """How many of the gathered requests would still be stopped with these proposals."""
         found = list(proposals)
-        return sum(_score_with(found, one) >= self.threshold for one in self.stopped)
+        return sum(score_with(found, one) >= self.threshold for one in self.stopped)
 
 
 def _has(one: Stopped, rule_id: int) -> bool:
     return any(hit.rule_id == rule_id for hit in one.hits)
 
 
-def _score_with(proposals: list[Proposal], one: Stopped) -> int:
+def score_with(proposals: list[Proposal], one: Stopped) -> int:
     return sum(hit.score for hit in one.hits if not _left_out(proposals, one.path, hit.rule_id))
 
 

@@ -39,7 +39,7 @@ class Deployed(NamedTuple):
 def find(target: Target) -> Deployed:
     from edgestead.cli.http import Refused
 
-    managed = _managed(target)
+    managed = managed_of(target)
     try:
         entrypoint = target.api.call("GET", target.entrypoint(PHASE))["result"]
     except Refused as refusal:
@@ -58,7 +58,7 @@ def find(target: Target) -> Deployed:
     return Deployed(managed, entrypoint["id"], rules[0] if rules else None)
 
 
-def _managed(target: Target) -> Json:
+def managed_of(target: Target) -> Json:
     listed = target.api.call("GET", target.account_path)["result"]
     for found in listed:
         if found["kind"] == "managed" and "OWASP" in found["name"]:

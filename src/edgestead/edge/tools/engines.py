@@ -39,6 +39,7 @@ class ManagedRules:
         self.catalogue: Catalogue | None = None
         self.reason = NOT_LOADED
         self.verdicts: Counter[str] = Counter()  # inspections since the start, by what they led to
+        self._inspected: Counter[tuple[str, str]] = Counter()
         self.policy = lru_cache(POLICIES_KEPT_MAX)(self._policy)
 
     def begin(self) -> None:
@@ -53,6 +54,16 @@ class ManagedRules:
         """Inspect with this engine from now on."""
         self.engine, self.catalogue, self.reason = engine, catalogue, ""
         self.policy.cache_clear()
+
+    def count(self, zone_id: str, rule_id: str) -> None:
+        """A rule that executes the ruleset has looked at a request of a zone."""
+        if len(self._inspected) >= POLICIES_KEPT_MAX * 16:  # of zones and rules that are gone, too
+            self._inspected.clear()
+        self._inspected[zone_id, rule_id] += 1
+
+    def counted(self, zone_id: str, rule_id: str) -> int:
+        """How many it has looked at since the last call."""
+        return self._inspected.pop((zone_id, rule_id), 0)
 
     def unusable(self, ruleset_id: str) -> str:
         """Why a ruleset cannot be executed now; empty when it can."""
