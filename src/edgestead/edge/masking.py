@@ -3,14 +3,17 @@
 Owns  which names mean a credential, how its value is hidden, how bytes become text.
 Not   which parts of a request an event holds.
 
-Hiding errs on the side of hiding: ``tokens=3`` is hidden too. One walk over the text, whose length is bounded
+Hiding errs on the side of hiding: ``tokens=3`` is hidden too. A text in which no word of a credential stands,
+which is most of them, is let through by some searches; any other is walked once, and its length is bounded
 first. What is secret by its place alone, such as a token in a path, nobody can know.
 """
 
-from urllib.parse import unquote_to_bytes
+import re
+from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 HIDDEN = b"***"
 CUT = "…"
+ENCODINGS_MAX = 3  # of an address within an address within one
 TEXT_OCTETS_MAX = 1_024  # of a path, a query, a header; what follows is cut
 MATCHED_OCTETS_MAX = 256  # of what a managed rule matched
 
@@ -20,14 +23,35 @@ _PARTS = (
     b"secret", b"session", b"signature", b"token",
 )  # fmt: skip
 _WHOLE = frozenset((b"key", b"pass", b"pin", b"pw", b"otp", b"sid", b"sig", b"code", b"cvv", b"cvc"))
-_NAME = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.%")
-_BETWEEN = frozenset(b" \t\"'=:\\[]")  # between a name and its value, in queries, JSON and headers
-_END = frozenset(b"&;,\"'<>\r\n{}()")
+_NAME = re.compile(rb"[A-Za-z0-9\-_.%]+")
+_BETWEEN_OCTETS = b" \t\"'=:\\[]"  # between a name and its value, in queries, JSON and headers
+_BETWEEN = re.compile(b"[" + re.escape(_BETWEEN_OCTETS) + b"]*")
+_VALUE = re.compile(rb"[^&;,\"'<>\r\n{}()]*")
+_SAFE = "*"  # so that what was hidden is seen
 _SCHEMES = (b"bearer ", b"basic ", b"digest ")
 _JWT = b"eyJ"  # base64 of '{"', with which every JSON web token begins
 _JWT_OCTETS_MIN = 20
-_TOKEN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.=+/")
+_TOKEN = re.compile(rb"[A-Za-z0-9\-_.=+/]*")
 _SECRET_SOURCES = (b"cookies", b"cookie", b"authorization", b"proxy-authorization")
+# One of them stands in a text that hides something: in lower case, without - _ . and blanks, and = for all
+# that parts a name from its value.
+_WORDS = (*_PARTS, *(word + b"=" for word in _WHOLE), *(scheme.rstrip() for scheme in _SCHEMES), _JWT.lower())
+_WORD = re.compile(b"|".join(sorted(_WORDS)))
+_SQUEEZED = bytes(
+    ord("=") if octet in _BETWEEN_OCTETS else ord(chr(octet).lower()) if octet < 0x80 else octet
+    for octet in range(256)
+)
+
+
+def may_hold_secrets(text: bytes) -> bool:
+    """False where `hidden` and `hidden_query` would change nothing."""
+    for _ in range(ENCODINGS_MAX + 2):  # as it is, within each encoding, and a name's own
+        if _WORD.search(text.translate(_SQUEEZED, b"-_. ")):
+            return True
+        if b"%" not in text:
+            return False
+        text = unquote_to_bytes(text)
+    return False
 
 
 def is_secret(name: bytes) -> bool:
@@ -38,54 +62,65 @@ def is_secret(name: bytes) -> bool:
 
 def hidden_query(query: bytes) -> bytes:
     """A query with the values of secret names hidden."""
+    if not may_hold_secrets(query):
+        return query
     return b"&".join(map(_hidden_pair, query.split(b"&")))
 
 
 def _hidden_pair(pair: bytes) -> bytes:
+    if not may_hold_secrets(pair):
+        return pair
     name, equals, value = pair.partition(b"=")
     if equals and value and is_secret(name):
         return name + b"=" + HIDDEN
-    return hidden(pair)
+    return _walked(pair, ENCODINGS_MAX)
 
 
 def hidden(text: bytes) -> bytes:
-    """A text with secrets hidden: values behind secret names, authorization schemes, JSON web tokens."""
+    """A text with secrets hidden: values behind secret names, authorization schemes, JSON web tokens.
+
+    Also in parts of it that are percent-encoded, as addresses within addresses are: ENCODINGS_MAX times over.
+    """
+    return _walked(text, ENCODINGS_MAX) if may_hold_secrets(text) else text
+
+
+def _walked(text: bytes, encodings: int) -> bytes:
     parts: list[bytes] = []
     done = at = 0
-    while at < len(text):
-        if text[at] not in _NAME:
-            at += 1
-            continue
-        end = _run(text, at, _NAME)
-        if text[at:end].lower() + b" " in _SCHEMES:
-            start, stop = end + 1, _run(text, end + 1, _TOKEN)
-        elif text.startswith(_JWT, at) and end - at >= _JWT_OCTETS_MIN:
-            start, stop = at, _run(text, at, _TOKEN)
+    while found := _NAME.search(text, at):
+        at, end = found.span()
+        run = found[0]
+        if run.lower() + b" " in _SCHEMES:
+            start, stop = end + 1, _end(_TOKEN, text, end + 1)
+        elif run.startswith(_JWT) and end - at >= _JWT_OCTETS_MIN:
+            start, stop = at, _end(_TOKEN, text, at)
         else:
-            start, stop = _value_of(text, at, end)
+            start, stop = _value_of(text, run, end)
         if stop > start:
             parts += (text[done:start], HIDDEN)
             done = end = stop
+        elif encodings and b"%" in run:
+            decoded = unquote_to_bytes(run)
+            if decoded != run and (kept := _walked(decoded, encodings - 1)) != decoded:
+                parts += (text[done:at], quote_from_bytes(kept, safe=_SAFE).encode())
+                done = end
         at = end
     return b"".join((*parts, text[done:])) if parts else text
 
 
-def _value_of(text: bytes, at: int, end: int) -> tuple[int, int]:
-    """Where the value of the name at `at` stands; empty when it has none, or is no secret."""
-    start = _run(text, end, _BETWEEN)
+def _value_of(text: bytes, name: bytes, end: int) -> tuple[int, int]:
+    """Where the value of the name that ends there stands; empty when it has none, or is no secret."""
+    start = _end(_BETWEEN, text, end)
     between = text[end:start]
-    if (b"=" in between or b":" in between) and is_secret(text[at:end]):
-        stop = start
-        while stop < len(text) and text[stop] not in _END:
-            stop += 1
-        return start, stop
+    if (b"=" in between or b":" in between) and is_secret(name):
+        return start, _end(_VALUE, text, start)
     return end, end
 
 
-def _run(text: bytes, at: int, octets: frozenset[int]) -> int:
-    while at < len(text) and text[at] in octets:
-        at += 1
-    return at
+def _end(octets: re.Pattern[bytes], text: bytes, at: int) -> int:
+    """Where a run of them that begins there ends."""
+    found = octets.match(text, at)
+    return at if found is None else found.end()
 
 
 def hidden_match(variable: bytes, matched: bytes) -> bytes:

@@ -3,132 +3,111 @@
 Owns  where each field is found, the three forms, hiding and escaping what strangers sent.
 Not   the names (`model.access`), where lines go (`sinks`), which answers get one (`log`).
 
-A line is made for each answer, on the log's thread: by one format for all fields, and one look at what of a
-request is new each time. Short headers are the same in many requests, and remembered as they are shown.
+A line is made when its answer ends, while what it says is at hand: to keep the parts of a request for later
+costs more than the line. One expression is compiled from the form and its fields, so nothing is looked up
+that no field asks for; what clients say again and again is remembered as it is shown.
 """
 
 import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Protocol, TypeVar, cast
 
 import msgspec
 
 from edgestead.edge import masking
 from edgestead.edge.exchanges.exchange import Exchange
-from edgestead.model.access import FIELDS, USUAL
+from edgestead.model.access import USUAL
 
 TEXT_OCTETS_MAX = 1_024  # of a target, a referer, a user agent: what follows is cut, escaped or not
-KEPT_MAX = 1_024  # values of each header that are remembered as they are shown: a quarter of a megabyte
+KEPT_MAX = 1_024  # texts of each kind that are remembered as they are shown: half a megabyte
 KEPT_OCTETS_MAX = 256  # of one of them
-SAID_BYTES = 600  # that what is said of an answer takes in memory, beside what strangers wrote
-_US = 1_000_000
-_NUMBERS = frozenset({"status", "bytes", "milliseconds"})
 # What may stand in a field as it came: printable, no quote and no backslash.
 _CLEAN = bytes(octet for octet in range(0x20, 0x7F) if octet not in (0x22, 0x5C))
-# And what has nothing hidden: without what parts a name from its value, or hides how a name is spelled.
-_PLAIN = bytes(octet for octet in _CLEAN if octet not in b" =:'[]%;,&?@")
 _ESCAPES = {octet: b"\\x%02X" % octet for octet in (*range(0x20), *range(0x7F, 0x100), 0x22, 0x5C)}
+# Where each field is found, in the names of `Line` and of `_compiled`.
+_FOUND = {
+    "time": "moment(now_us // 1_000)",
+    "ray": "exchange.ray",
+    "client": "address[exchange.client]",
+    "peer": "address[exchange.peer]",
+    "zone": "text[exchange.zone.name]",
+    "host": "text[exchange.host]",
+    "method": "text[exchange.method]",
+    "target": "target[exchange.raw_target]",
+    "version": "text[exchange.version]",
+    "scheme": "text[exchange.scheme]",
+    "status": "status",
+    "bytes": "sent",
+    "milliseconds": "(now_us - exchange.arrived_us) / 1_000",
+    "referer": "referer[exchange.by_name.get(b'referer', b'')]",
+    "user_agent": "text[exchange.by_name.get(b'user-agent', b'')]",
+    "trace_id": "trace_id(said) if (said := exchange.by_name.get(b'traceparent')) else b''",
+    "tls_version": "b'' if exchange.tls is None else text[exchange.tls.version]",
+    "tls_cipher": "b'' if exchange.tls is None else text[exchange.tls.cipher]",
+    # as web servers have them
+    "common_time": "common_time(now_us // 1_000_000)",
+    "common_bytes": "b'%d' % sent if sent else b'-'",
+}
+_NUMBERS = {"status": b"%d", "bytes": b"%d", "milliseconds": b"%.3f"}
+# The Common Log Format of NCSA's server, which all tools read, and Apache's with two headers more.
+_COMMON = b'%b - - [%b] "%b %b %b" %d %b'
+_COMMON_FIELDS = ("client", "common_time", "method", "target", "version", "status", "common_bytes")
 
 
-class Said(NamedTuple):
-    """What is said of an answer. Times in microseconds."""
-
-    ended_us: int
-    took_us: int
-    client: str
-    peer: str
-    ray: bytes
-    host: bytes
-    method: bytes
-    target: bytes
-    version: bytes
-    scheme: bytes
-    status: int
-    sent: int
-    zone: bytes = b""
-    referer: bytes = b""
-    agent: bytes = b""
-    trace: bytes = b""
-    tls_version: bytes = b""
-    tls_cipher: bytes = b""
+class Line(Protocol):
+    def __call__(self, exchange: Exchange, status: int, sent: int, now_us: int) -> bytes:
+        """A line with its end, of an answer with that status of which so many octets of a body were sent."""
+        ...
 
 
-Line = Callable[[Said], bytes]
+_Text = TypeVar("_Text", str, bytes)
 
 
-def of_exchange(exchange: Exchange, status: int, sent: int, now_us: int) -> Said:
-    by_name, tls = exchange.by_name, exchange.tls
-    return Said(
-        now_us,
-        now_us - exchange.arrived_us,
-        exchange.client,
-        exchange.peer,
-        exchange.ray,
-        exchange.host,
-        exchange.method,
-        exchange.raw_target[:TEXT_OCTETS_MAX],
-        exchange.version,
-        exchange.scheme,
-        status,
-        sent,
-        exchange.zone.name,
-        by_name.get(b"referer", b"")[:TEXT_OCTETS_MAX],
-        by_name.get(b"user-agent", b"")[:TEXT_OCTETS_MAX],
-        by_name.get(b"traceparent", b"")[:64],
-        b"" if tls is None else tls.version,
-        b"" if tls is None else tls.cipher,
-    )
+class _Kept(dict[_Text, bytes]):
+    """How texts are shown. Forgets all when it is full: what is said again comes again."""
+
+    def __init__(self, show: Callable[[_Text], bytes]) -> None:
+        self._show: Callable[[_Text], bytes] = show
+
+    def __missing__(self, text: _Text) -> bytes:
+        shown = self._show(text)
+        if len(text) <= KEPT_OCTETS_MAX:
+            if len(self) >= KEPT_MAX:
+                self.clear()
+            self[text] = shown
+        return shown
 
 
 def writer(form: str, fields: Sequence[str] = ()) -> Line:
-    """What makes a line, with its end. `fields` are those of `json`; none means the usual ones."""
+    """What makes lines. `fields` are those of `json`; none means the usual ones."""
     if form == "json":
-        return _json(tuple(fields) or USUAL)
-    return _combined if form == "combined" else _common
+        chosen = tuple(fields) or USUAL
+        pairs = (b'"%b":%b' % (name.encode(), _NUMBERS.get(name) or b'"%b"') for name in chosen)
+        return _compiled(b"{" + b",".join(pairs) + b"}\n", chosen, _json_text)
+    if form == "combined":
+        return _compiled(_COMMON + b' "%b" "%b"\n', (*_COMMON_FIELDS, "referer", "user_agent"), _escaped)
+    return _compiled(_COMMON + b"\n", _COMMON_FIELDS, _escaped)
 
 
-def _json(fields: tuple[str, ...]) -> Line:
-    names = tuple(FIELDS)
-    pick: Callable[[tuple[Any, ...]], Any] = itemgetter(*map(names.index, fields))
-    if len(fields) == 1:
-        at = names.index(fields[0])
-        pick = lambda values: (values[at],)  # noqa: E731, an itemgetter of one makes no tuple
-    pairs = (f'"{name}":' + ("%b" if name in _NUMBERS else '"%b"') for name in fields)
-    template = ("{" + ",".join(pairs) + "}\n").encode()
-    return lambda said: template % pick(_values(said))
+def _compiled(template: bytes, fields: Sequence[str], encode: Callable[[bytes], bytes]) -> Line:
+    """`encode` makes of what strangers sent what may stand in a field."""
+    values = ", ".join(f"({_FOUND[name]})" for name in fields)
+    names = {
+        "address": _Kept[str](lambda address: encode(address.encode()).replace(b" ", b"")),
+        "text": _Kept[bytes](encode),
+        "target": _Kept[bytes](lambda target: encode(_hidden_target(target))),
+        "referer": _Kept[bytes](lambda referer: encode(masking.hidden(referer[:TEXT_OCTETS_MAX]))),
+        **{"moment": _moment, "common_time": _common_time, "trace_id": _trace_id},
+    }
+    source = f"lambda exchange, status, sent, now_us: {template!r} % ({values},)"
+    return cast(Line, eval(source, names))  # of our own table alone
 
 
-def _values(said: Said) -> tuple[bytes, ...]:
-    """Every field, in the order of FIELDS, as bytes that stay in their field."""
-    (ended_us, took_us, client, peer, ray, host, method, target, version, scheme, status, sent, *rest) = said
-    zone, referer, agent, trace, tls_version, tls_cipher = rest
-    second, us = divmod(ended_us, _US)
-    target = target[:TEXT_OCTETS_MAX]
-    if target.translate(None, _PLAIN) or b"eyJ" in target:
-        kept = _kept_target if len(target) <= KEPT_OCTETS_MAX else _kept_target.__wrapped__
-        target = kept(target)
-    return (
-        b"%b.%03dZ" % (_second(second), us // 1_000),
-        ray,
-        _json_kept(client.encode()),
-        _json_kept(peer.encode()),
-        zone,
-        _json_kept(host),
-        _json_kept(method),
-        target,
-        version,
-        scheme,
-        b"%d" % status,
-        b"%d" % sent,
-        b"%d.%03d" % divmod(took_us, 1_000),
-        _referer(referer) if referer else b"",
-        _json_kept(agent),
-        _trace_id(trace) if trace else b"",
-        tls_version,
-        tls_cipher,
-    )
+@lru_cache(64)
+def _moment(ms: int) -> bytes:
+    second, ms = divmod(ms, 1_000)
+    return b"%b.%03dZ" % (_second(second), ms)
 
 
 @lru_cache(4)
@@ -137,7 +116,7 @@ def _second(second: int) -> bytes:
 
 
 @lru_cache(4)
-def _common_second(second: int) -> bytes:
+def _common_time(second: int) -> bytes:
     moment = time.gmtime(second)
     month = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()[moment.tm_mon - 1]  # in any locale
     return time.strftime(f"%d/{month}/%Y:%H:%M:%S +0000", moment).encode()
@@ -147,21 +126,6 @@ def _hidden_target(target: bytes) -> bytes:
     """With the values of secret names hidden, as events have it."""
     path, mark, query = target[:TEXT_OCTETS_MAX].partition(b"?")
     return masking.hidden(path) + mark + masking.hidden_query(query)
-
-
-@lru_cache(KEPT_MAX)
-def _kept_target(target: bytes) -> bytes:
-    return _json_text(_hidden_target(target))
-
-
-def _referer(referer: bytes) -> bytes:
-    kept = _kept_referer if len(referer) <= KEPT_OCTETS_MAX else _kept_referer.__wrapped__
-    return kept(referer)
-
-
-@lru_cache(KEPT_MAX)
-def _kept_referer(referer: bytes) -> bytes:
-    return _json_text(masking.hidden(referer))
 
 
 def _trace_id(trace: bytes) -> bytes:
@@ -176,36 +140,9 @@ def _json_text(octets: bytes) -> bytes:
     return msgspec.json.encode(shown[:TEXT_OCTETS_MAX])[1:-1]
 
 
-def _json_kept(octets: bytes) -> bytes:
-    return _kept_text(octets) if len(octets) <= KEPT_OCTETS_MAX else _json_text(octets)
-
-
-_kept_text = lru_cache(4 * KEPT_MAX)(_json_text)
-
-
-def _common(said: Said) -> bytes:
-    """The Common Log Format of NCSA's server, which all tools read."""
-    return b"%b\n" % _common_part(said)
-
-
-def _common_part(said: Said) -> bytes:
-    return b'%b - - [%b] "%b" %d %b' % (
-        _escaped(said.client.encode()).replace(b" ", b"") or b"-",
-        _common_second(said.ended_us // _US),
-        _escaped(b"%b %b %b" % (said.method, _hidden_target(said.target), said.version or b"-")),
-        said.status,
-        b"%d" % said.sent if said.sent else b"-",
-    )
-
-
-def _combined(said: Said) -> bytes:
-    referer = _escaped(masking.hidden(said.referer))
-    return b'%b "%b" "%b"\n' % (_common_part(said), referer or b"-", _escaped(said.agent) or b"-")
-
-
 def _escaped(octets: bytes) -> bytes:
     """As nginx and Apache do: no quote, no line end and no control of a terminal leaves the field."""
-    octets = octets[: TEXT_OCTETS_MAX + 64]  # a target with its method and version
+    octets = octets[:TEXT_OCTETS_MAX]
     if not octets.translate(None, _CLEAN):
-        return octets
+        return octets or b"-"
     return b"".join(_ESCAPES.get(octet) or bytes((octet,)) for octet in octets)

@@ -3,28 +3,28 @@
 Owns  samples and zones; what waits and how much may; lines that are dropped, and their count.
 Not   a line (`lines`), where it goes (`sinks`).
 
-No request waits for its line. A thread makes and writes them, in batches; what nobody takes is kept up to
-PENDING_MAX lines and PENDING_BYTES, and then the newest are dropped and counted.
+No request waits until its line is written. A thread does that, in batches; what nobody takes is kept up to
+PENDING_MAX lines and PENDING_BYTES_MAX, and then new ones are not made but counted.
 """
 
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Protocol
 
-from edgestead.edge.access.lines import SAID_BYTES, TEXT_OCTETS_MAX, Line, Said, of_exchange
+from edgestead.edge.access.lines import Line
 from edgestead.edge.access.sinks import Partly, Sink
-from edgestead.edge.exchanges.exchange import Exchange
+from edgestead.edge.exchanges.exchange import Exchange, ZoneFacts
 
 PENDING_MAX = 20_000  # lines: a few seconds of one busy process
-PENDING_BYTES_MAX = 16 << 20  # of what is said of them
+PENDING_BYTES_MAX = 16 << 20  # of them
 BATCH_MAX = 500  # lines in one write: a quarter of a megabyte
 SLOW_SECONDS = 10.0  # of one write, from which on it is told
 GATHER_SECONDS = 0.25  # lines of this time are written together
 AGAIN_SECONDS = 1.0  # before the next try where nobody took the last
 END_SECONDS_MAX = 2.0  # for what waits when the server ends
+_NOWHERE = ZoneFacts("", b"", "", "", {})
 
 
 class Counts(Protocol):
@@ -36,7 +36,7 @@ class Counts(Protocol):
 
 
 class AccessLog:
-    """`write_line` makes a line; `zones` are the names of those that are logged, none means all.
+    """`line` makes a line; `zones` are the names of those that are logged, none means all.
 
     `failed` is told why lines could not be written, once for each cause. Both counts are told by the loop's
     thread alone, since a counter has one writer.
@@ -45,7 +45,7 @@ class AccessLog:
     def __init__(
         self,
         sink: Sink,
-        write_line: Line,
+        line: Line,
         counts: Counts,
         *,
         sample: int = 1,
@@ -54,11 +54,11 @@ class AccessLog:
         now_us: Callable[[], int] = lambda: time.time_ns() // 1_000,
         pending_max: int = PENDING_MAX,
     ) -> None:
-        self._sink, self._write_line, self._counts = sink, write_line, counts
+        self._sink, self._line, self._counts = sink, line, counts
         self._sample, self._zones = sample, zones
         self._failed, self._now_us, self._pending_max = failed, now_us, pending_max
         self._count = 0
-        self._pending: deque[Said] = deque()  # the loop appends, the thread takes: each in one step
+        self._pending: deque[bytes] = deque()  # the loop appends, the thread takes: each in one step
         self._added_bytes = self._taken_bytes = 0  # ever; the one is the loop's, the other the thread's
         self._writes_since = 0.0
         self._is_slow = False
@@ -71,8 +71,8 @@ class AccessLog:
     def ended(self, exchange: Exchange, status: int, sent: int) -> None:
         """An answer is complete, or was broken off."""
         if not self._zones or exchange.zone.name in self._zones:
-            if self._is_sampled():
-                self._add(of_exchange(exchange, status, sent, self._now_us()))
+            if self._sample == 1 or self._is_sampled():
+                self._add(exchange, status, sent)
 
     def refused(
         self, client: str, ray: bytes, status: int, method: bytes, host: bytes, target: bytes, sent: int = 0
@@ -80,8 +80,10 @@ class AccessLog:
         """A request without an exchange: it could not be read, or nothing is proxied under its name."""
         if not self._zones and self._is_sampled():
             now_us = self._now_us()
-            strange = (host[:255], method[:32], target[:TEXT_OCTETS_MAX])
-            self._add(Said(now_us, 0, client, client, ray, *strange, b"", b"", status, sent))
+            asked = Exchange(
+                client, client, b"", 0, b"", method, target, [], {}, host, _NOWHERE, ray, now_us
+            )  # as far as it is known
+            self._add(asked, status, sent)
 
     def close(self) -> None:
         """Write what waits, for a moment, and end."""
@@ -108,14 +110,15 @@ class AccessLog:
         self._count += 1
         return self._sample == 1 or self._count % self._sample == 1
 
-    def _add(self, said: Said) -> None:
-        octets = _bytes_of(said)
-        held = self._added_bytes - self._taken_bytes + octets
-        if len(self._pending) >= self._pending_max or held > PENDING_BYTES_MAX:
+    def _add(self, exchange: Exchange, status: int, sent: int) -> None:
+        pending = self._pending
+        held = self._added_bytes - self._taken_bytes
+        if len(pending) >= self._pending_max or held >= PENDING_BYTES_MAX:
             self._counts.dropped(1)
             return
-        self._added_bytes += octets
-        self._pending.append(said)
+        line = self._line(exchange, status, sent, self._now_us())
+        self._added_bytes += len(line)
+        pending.append(line)
         if not self._wake.is_set():
             self._wake.set()
 
@@ -141,7 +144,7 @@ class AccessLog:
         while batch := self._batch():
             self._writes_since = time.monotonic()
             try:
-                self._sink.write(b"".join(map(self._write_line, batch)))
+                self._sink.write(b"".join(batch))
             except OSError as error:
                 taken = error.lines if isinstance(error, Partly) else 0
                 self._took(batch[:taken])
@@ -152,18 +155,12 @@ class AccessLog:
             self._took(batch)
         return ""
 
-    def _took(self, batch: list[Said]) -> None:
-        self._taken_bytes += sum(map(_bytes_of, batch))
+    def _took(self, batch: list[bytes]) -> None:
+        self._taken_bytes += sum(map(len, batch))
         with self._lock:
             self._written += len(batch)
 
-    def _batch(self) -> list[Said]:
-        batch: list[Said] = []
-        with suppress(IndexError):
-            while len(batch) < BATCH_MAX:
-                batch.append(self._pending.popleft())
-        return batch
-
-
-def _bytes_of(said: Said) -> int:
-    return SAID_BYTES + len(said.target) + len(said.referer) + len(said.agent)
+    def _batch(self) -> list[bytes]:
+        """Whose turn it is. Nobody else takes, so what is counted is there."""
+        pending = self._pending
+        return [pending.popleft() for _ in range(min(len(pending), BATCH_MAX))]
