@@ -3,6 +3,9 @@
 import json
 from datetime import UTC, datetime
 
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+
 from tests.support.pairs import issued
 
 ZONE = "certificate.test"
@@ -45,3 +48,33 @@ def test_a_file_without_a_key_and_a_wrong_key_are_refused_in_words(edgecli, proj
     assert (lonely.code, "holds 0 keys" in lonely.err) == (1, True)
     wrong = edgecli("certificate", "upload", f"refused.{ZONE}", "chain.pem", "--key", "other.pem")
     assert (wrong.code, "is not the certificate's" in wrong.err) == (1, True)
+
+
+def test_an_origin_gets_a_certificate_for_a_key_that_stays_here(edgecli, project):
+    zone = f"origin.{ZONE}"
+    edgecli("zone", "create", zone)
+
+    tried = edgecli("certificate", "origin", zone, "--dry-run")
+    assert "Nothing is changed" in tried.out
+    assert not (project / "origin.key").exists()
+
+    said = edgecli("certificate", "origin", zone, "--days", "7")
+    key = serialization.load_pem_private_key((project / "origin.key").read_bytes(), None)
+    made = x509.load_pem_x509_certificate(said.out.encode())
+    assert (project / "origin.key").stat().st_mode & 0o777 == 0o600
+    assert made.public_key() == key.public_key()
+    again = x509.load_pem_x509_certificate(
+        edgecli("certificate", "origin", zone, "--host", f"www.{zone}").out.encode()
+    )
+    assert again.public_key() == key.public_key(), "the key is made once"
+
+    shown = json.loads(edgecli("certificate", "list", zone, "--json").out)
+    assert [one["hostnames"] for one in shown] == [[f"www.{zone}"], [zone, f"*.{zone}"]]
+    assert "for origins" in edgecli("certificate", "list", zone).out
+    for one in shown:
+        assert edgecli("certificate", "revoke", one["id"], "--yes").code == 0
+    assert json.loads(edgecli("certificate", "list", zone, "--json").out) == []
+
+    (project / "origin.key").write_text("no key")
+    refused = edgecli("certificate", "origin", zone)
+    assert (refused.code, "holds no key" in refused.err) == (1, True)

@@ -45,7 +45,8 @@ GOLDEN = [
         dated_uses.UPSERT,
         "insert into dated_uses (credential_id, subject, endpoint, member, uses, first_us, last_us) "
         "values (?, ?, ?, ?, ?, ?, ?) on conflict (credential_id, subject, endpoint, member) do update "
-        "set uses = excluded.uses, last_us = excluded.last_us",
+        "set uses = dated_uses.uses + excluded.uses, last_us = case when "
+        "excluded.last_us > dated_uses.last_us then excluded.last_us else dated_uses.last_us end",
     ),
     (
         history.INSERT,

@@ -10,7 +10,7 @@ from edgestead.tables.schema import MIGRATIONS as TABLES
 
 # Add a line with each new step; never change one.
 RELEASED = {
-    "feed": (FEED, ["2be5f20e15b9c6e0", "323269d046688881", "95124fefdeeeb901"]),
+    "feed": (FEED, ["2be5f20e15b9c6e0", "323269d046688881", "95124fefdeeeb901", "f496469ee5c85aff"]),
     "tables": (
         TABLES,
         [
@@ -41,6 +41,7 @@ RELEASED = {
             "7a977a8a8d15338a",
             "2f47c588493d69f9",
             "23c8a9e59d9e93c4",
+            "1134c56f56c37ab6",
         ],
     ),
     "key-value": (kv.MIGRATIONS, ["2f0d86c7470ef7e9", "95124fefdeeeb901", "0dfd91b1f9a1aaa1"]),

@@ -6,6 +6,7 @@ Not   sockets and processes (`server`); what a route does.
 
 import secrets
 from collections.abc import Coroutine
+from functools import cache
 from typing import Any
 
 from edgestead.http1.messages import Request, Response
@@ -41,6 +42,7 @@ from edgestead.rest.routes import (  # noqa: F401 - importing them fills ROUTES
     objects,
     objects_node,
     openapi,
+    origin_certificates,
     outgoing_transfers,
     rulesets,
     secondary_zones,
@@ -65,15 +67,20 @@ _COUNTED = {
 _next_request_id = request_ids(secrets.randbits(64))
 
 
+@cache
+def _router(metrics_open: bool) -> Router:
+    table = rows_of(CONTROL)
+    if not metrics_open:
+        table = health.without_open_metrics(table)
+    return Router((*table, *ended.OTHER_METHODS))
+
+
 class Application:
     """Answers requests over one context. Used by one event loop."""
 
     def __init__(self, context: AppContext) -> None:
         self.context = context
-        table = rows_of(CONTROL)
-        if not context.metrics_open:
-            table = health.without_open_metrics(table)
-        self._steps = request_steps(Router((*table, *ended.OTHER_METHODS)))
+        self._steps = request_steps(_router(context.metrics_open))
 
     def __call__(self, request: Request) -> Response | Coroutine[Any, Any, Response | None]:
         return run(self._steps, Exchange(self.context, request))

@@ -34,6 +34,7 @@ RESOURCES = {  # a segment of a path, and what one of them is called
     "acls": "transfer_acl",
     "catalog": "catalog",
     "catalogs": "followed_catalog",
+    "certificates": "origin_certificate",
     "incoming": "incoming_transfer",
     "outgoing": "outgoing_transfer",
     "peers": "peer",

@@ -85,6 +85,7 @@ class Served(NamedTuple):
     zone_name: str
     kind: str
     hosts: str
+    body: str
     chain: str
     sealed: bytes
 
@@ -101,7 +102,7 @@ SELECT_OF_KIND = (
 )
 SELECT_DUE = f"select {COLUMNS} from certificates where due_us <= ? order by due_us, id limit ?"
 SELECT_SERVED = (
-    "select c.zone_id, z.name, c.kind, c.hosts, c.chain, c.sealed from certificates c"
+    "select c.zone_id, z.name, c.kind, c.hosts, c.body, c.chain, c.sealed from certificates c"
     " join zones z on z.id = c.zone_id where c.chain <> '' order by c.starts_us desc, c.id limit ?"
 )
 SELECT_ENDING = (
@@ -130,6 +131,15 @@ INSERT_PROOF = (
 )
 SELECT_PROOFS = "select value from certificate_proofs where zone_id = ? and name = ? order by value"
 SELECT_PROOFS_OF = "select name, value from certificate_proofs where certificate_id = ? order by name, value"
+# Those that are no records: a slash is in no name.
+SELECT_PROOFS_AT_EDGE = (
+    "select name, value from certificate_proofs where instr(name, '/') > 0 order by name limit ?"
+)
+SELECT_SAID_HOW = (
+    f"select {columns.names(CertificateRow, 'c')} from settings s"
+    " join certificates c on c.zone_id = s.scope_id where s.id = ? and c.kind = ? and c.state in (?, ?)"
+    " order by c.id limit ?"
+)
 DELETE_PROOFS_OF = "delete from certificate_proofs where certificate_id = ?"
 DELETE_PROOFS_OF_ZONE = "delete from certificate_proofs where zone_id = ?"
 SELECT_ACCOUNT = f"select {_ACCOUNT} from authority_accounts where directory = ?"
@@ -237,6 +247,19 @@ def proofs_at(reader: Reader, zone_id: str, name: str) -> list[str]:
 def proofs_of(reader: Reader, certificate_id: str) -> list[tuple[str, str]]:
     """(name, value) of each."""
     return [(name, value) for name, value in reader.rows(SELECT_PROOFS_OF, (certificate_id,))]
+
+
+def proofs_at_edge(reader: Reader, limit: int) -> list[tuple[str, str]]:
+    """(name, value) of those that are no records."""
+    return [(name, value) for name, value in reader.rows(SELECT_PROOFS_AT_EDGE, (limit,))]
+
+
+def where_set(
+    reader: Reader, setting: str, kind: str, states: tuple[str, str], limit: int
+) -> list[CertificateRow]:
+    """Those of a kind and in one of the states, of zones that say something of a setting."""
+    found = reader.rows(SELECT_SAID_HOW, (setting, kind, *states, limit))
+    return [CertificateRow(*one) for one in found]
 
 
 def forget_proofs(tx: Transaction, certificate_id: str) -> None:

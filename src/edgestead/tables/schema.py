@@ -19,6 +19,7 @@ from edgestead.tables import (
     history,
     namespaces,
     openid,
+    origin_certificates,
     passkeys,
     people,
     record_notes,
@@ -60,4 +61,5 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(25, "records that a zone carries as transferred", carried.CREATE),
     Migration(26, "subjects of OpenID providers", openid.CREATE),
     Migration(27, "invitations by account", people.BY_ACCOUNT),
+    Migration(28, "certificates for origins", origin_certificates.CREATE),
 )

@@ -5,6 +5,7 @@ Not   which certificates are right: the server says. Imports click and the stand
 """
 
 import json
+import os
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,7 @@ from edgestead.cli.table import show_lines, show_list
 from edgestead.cli.target import JSON, YES, Command, Json, api, pages, zone_first, zone_of
 
 PEM_BYTES_MAX: Final = 64 << 10  # of one file: a chain of ten certificates has half of it
+DAYS: Final = ("7", "30", "90", "365", "730", "1095", "5475")  # those that the API takes
 _KEY: Final = "-----BEGIN"
 _UNTOLD = "(not printed)"
 _HEADS = ("id", "kind", "status", "ends", "hosts")
@@ -37,10 +39,12 @@ def list_certificates(zone: str | None, as_json: bool) -> None:
       edgecli certificate list example.com
     """
     server = api()
-    path = f"/zones/{zone_of(server, zone)['id']}"
+    found_zone = zone_of(server, zone)
+    path = f"/zones/{found_zone['id']}"
     found = [
         *pages(server, f"{path}/ssl/certificate_packs", {"status": "all"}),
         *pages(server, f"{path}/custom_certificates", {}),
+        *pages(server, "/certificates", {"zone_id": found_zone["id"]}),
     ]
     show_list(found, _HEADS, _row, as_json=as_json)
 
@@ -129,8 +133,94 @@ def remove(zone: str | None, certificate_id: str, yes: bool, as_json: bool) -> N
         show_lines(done, f"Removed certificate {certificate_id}.", as_json=as_json)
 
 
+@certificate.command("origin", cls=Command)
+@zone_first
+@click.option(
+    "--key",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    default=Path("origin.key"),
+    help="The origin's key; made where there is none. Default: origin.key.",
+)
+@click.option("--host", "hosts", metavar="NAME", multiple=True, help="For this name. Default: ZONE, *.ZONE.")
+@click.option("--days", type=click.Choice(DAYS), default=DAYS[-1], help=f"Default: {DAYS[-1]}.")
+@DRY_RUN
+@JSON
+def origin(zone: str | None, key: Path, hosts: tuple[str, ...], days: str, as_json: bool) -> None:
+    """Print a certificate for an origin of ZONE, whose key stays on this machine.
+
+    The edge trusts it where the zone's setting ssl is strict; browsers do not.
+
+    \b
+      edgecli certificate origin example.com --key origin.key > origin.pem
+    """
+    server = api()
+    name = zone_of(server, zone)["name"]
+    sent = {"csr": _request(key), "hostnames": list(hosts) or [name, f"*.{name}"]}
+    body = sent | {"requested_validity": int(days)}
+    made = server.call("POST", "/certificates", json_body=body, repeat=False)["result"]
+    click.echo(f"{', '.join(made['hostnames'])} until {made['expires_on'][:10]}, {made['id']}.", err=True)
+    show_lines(made, made["certificate"].rstrip(), as_json=as_json)
+
+
+@certificate.command("revoke", cls=Command)
+@click.argument("certificate_id", metavar="ID")
+@YES
+@DRY_RUN
+@JSON
+def revoke(certificate_id: str, yes: bool, as_json: bool) -> None:
+    """Revoke a certificate for an origin, after a y/n question: the edge takes it no more.
+
+    \b
+      edgecli certificate revoke 0123456789abcdef0123456789abcdef
+    """
+    from edgestead.cli.http import segment
+
+    server = api()
+    if confirmed(f"Revoke certificate {certificate_id}?", yes=yes, verb="revoke", quiet=as_json):
+        done = server.call("DELETE", f"/certificates/{segment(certificate_id)}", repeat=False)["result"]
+        show_lines(done, f"Revoked certificate {certificate_id}.", as_json=as_json)
+
+
+def _request(path: Path) -> str:
+    """A request (PEM) for the key in a file, which is made where there is none. Raises Failed."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+    try:
+        if not path.exists() and not is_dry_run():
+            key_pem = ec.generate_private_key(ec.SECP256R1()).private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
+            )
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with open(descriptor, "wb") as file:
+                file.write(key_pem)
+    except OSError as error:
+        raise Failed(f"{path} cannot be written: {error.strerror}.") from None
+    if not path.exists():
+        return "(of the key that is made)"
+    try:
+        key = serialization.load_pem_private_key(files.read_path(path, PEM_BYTES_MAX), None)
+    except (ValueError, TypeError):
+        raise Failed(
+            f"{path} holds no key in PEM without a password.", "Name another with --key FILE."
+        ) from None
+    if not isinstance(key, (ec.EllipticCurvePrivateKey, rsa.RSAPrivateKey)):
+        raise Failed(
+            f"{path} holds a key of another kind than RSA or a curve.", "Name another with --key FILE."
+        )
+    request = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([])).sign(key, hashes.SHA256())
+    return request.public_bytes(serialization.Encoding.PEM).decode()
+
+
 def _row(found: Json) -> tuple[object, ...]:
-    """Of a pack, or of a certificate that was uploaded."""
+    """Of a pack, of a certificate that was uploaded, or of one for an origin."""
+    if "csr" in found:
+        hosts = ", ".join(found["hostnames"])
+        return (found["id"], "for origins", "active", found["expires_on"][:10], hosts)
     packed = found.get("certificates")
     kind = "uploaded" if packed is None else found["type"]
     ends = [one["expires_on"][:10] for one in ([found] if packed is None else packed)]

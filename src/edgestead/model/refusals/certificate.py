@@ -13,7 +13,9 @@ Not   refusals of authorities: these are shown as what they are.
     ├── KeyRefused            2106
     ├── KeyMismatch           2200
     ├── OrderRefused          1450
-    └── NoAuthority           1451
+    ├── NoAuthority           1451
+    ├── OriginRequestRefused  1455
+    └── PriorityRefused       1456
     NotFound (404)
     ├── CertificateNotFound   1003
     └── PackNotFound          1454
@@ -69,6 +71,18 @@ class NoAuthority(BadRequest):
     """The server was started without one."""
 
     code, wording = 1451, "This server orders no certificates: it was started without --acme."
+
+
+class OriginRequestRefused(BadRequest):
+    """Of a certificate for an origin."""
+
+    code, wording = 1455, "The request is invalid: {reason}."
+
+
+class PriorityRefused(BadRequest):
+    """Of uploaded certificates among each other."""
+
+    code, wording = 1456, "The priority is invalid: {reason}."
 
 
 class CertificateNotFound(NotFound):

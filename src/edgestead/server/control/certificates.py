@@ -11,17 +11,19 @@ from contextlib import suppress
 from typing import Final
 
 from edgestead.edge.http.certificates import Kept as Served
+from edgestead.edge.http.origin_tls import Vouching
 from edgestead.health.checks import CERTIFICATE_WARN_DAYS
 from edgestead.health.facts import DAY_US, Certificate, FailedOrder
 from edgestead.server import certificate_memory
 from edgestead.server.control.targets import Data
 from edgestead.server.health.control_part import Kept
 from edgestead.tables import certificates as rows
-from edgestead.usecases.certificate import states
+from edgestead.usecases.certificate import signing, states
 from edgestead.usecases.certificate.states import read_progress
 from edgestead.usecases.serving import certificates
 from edgestead.usecases.serving.certificates import read_hosts
 from edgestead.usecases.serving.keys import Seal
+from edgestead.usecases.serving.proofs import HTTP, TLS_ALPN, Proof
 
 SHOWN_MAX: Final = 100  # in the health of the server
 LIFE_PARTS_WARN: Final = 4  # of a short life the last quarter: at two thirds a new one was to come
@@ -30,10 +32,23 @@ POLL_SECONDS: Final = 0.5  # how late the memory has a change; the edge looks ev
 _log = logging.getLogger("edgestead.server")
 
 
+def _nobody(content: bytes) -> None:
+    """No other machine follows."""
+
+
 class CertificatesPart:
     """Make and `open` it on control's loop. `fd` is the memory that the edge processes read."""
 
-    def __init__(self, data: Data, seal: Seal, fd: int, now_us: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        data: Data,
+        seal: Seal,
+        fd: int,
+        now_us: Callable[[], int],
+        told: Callable[[bytes], None] = _nobody,
+    ) -> None:
+        """`told` gets what is in the memory, each time that it is other than before."""
+        self._told = told
         self._data = data
         self._seal = seal
         self._fd = fd
@@ -82,6 +97,8 @@ class CertificatesPart:
         try:
             await asyncio.to_thread(self._write)
             self._version = version
+            if content := certificate_memory.content_of(self._fd):
+                self._told(content)
         except Exception:
             _log.exception("certificates did not reach the edge, which goes on with those it has")
 
@@ -93,5 +110,18 @@ class CertificatesPart:
                 "%d certificates are not served: seal.key, which opens their keys, is another one",
                 closed,
             )
-        if not certificate_memory.write(self._fd, [Served(*pair) for pair in pairs]):
+        vouching = Vouching(*self._data.read(lambda reader: certificates.of_origins(reader, self._now_us())))
+        shown = _shown(self._data.read(certificates.proofs_at_edge))
+        if not certificate_memory.write(self._fd, [Served(*pair) for pair in pairs], vouching, shown):
             _log.error("the certificates are too many for the edge, which goes on with those it has")
+
+
+def _shown(found: list[Proof]) -> certificate_memory.Proofs:
+    """Proofs as the edge shows them."""
+    pages = {f"{one.host}/{one.token}": one.value for one in found if one.method == HTTP}
+    handshakes = []
+    for one in found:
+        if one.method == TLS_ALPN:
+            chain, key = signing.alpn_pair(one.host, one.value)
+            handshakes.append(Served((one.host,), chain.encode(), key))
+    return certificate_memory.Proofs(pages, tuple(handshakes))

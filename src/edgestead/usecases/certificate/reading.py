@@ -47,20 +47,37 @@ def checked(chain: str, key: str, now_us: int) -> Checked:
     """Raises CertificateUnreadable, NoLeaf, ChainBroken, KeyRefused, KeyMismatch."""
     from cryptography.hazmat.primitives.serialization import Encoding
 
-    found = certificates_in(chain)
-    facts = facts_of(found[0])
+    try:
+        found = certificates_in(chain)
+        facts = facts_of(found[0])
+        public = found[0].public_key()
+    except unreadable():
+        raise CertificateUnreadable(
+            reason="it cannot be read, or its key is of a kind that is not known", pointer="/certificate"
+        ) from None
     if facts.ends_us <= now_us:
         raise CertificateUnreadable(reason="it has ended", pointer="/certificate")
     if not facts.hosts:
         raise CertificateUnreadable(reason="it names no host", pointer="/certificate")
-    pem = _key_of(key, found[0])
+    pem = _key_of(key, public)
     return Checked("".join(one.public_bytes(Encoding.PEM).decode() for one in found), pem, facts)
+
+
+def unreadable() -> tuple[type[Exception], ...]:
+    """What `cryptography` raises for octets that are no X.509, or none that it knows."""
+    from cryptography import x509
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+
+    return (
+        *(ValueError, TypeError, UnsupportedAlgorithm, InvalidSignature),
+        *(x509.InvalidVersion, x509.DuplicateExtension, x509.UnsupportedGeneralNameType),
+    )
 
 
 def certificates_in(chain: str) -> "list[Certificate]":
     """The leaf and what vouches for it, in order, without an authority that vouches for itself.
 
-    Raises CertificateUnreadable, NoLeaf, ChainBroken.
+    Raises CertificateUnreadable, NoLeaf, ChainBroken, and what `unreadable` has.
     """
     from cryptography import x509
 
@@ -81,7 +98,7 @@ def certificates_in(chain: str) -> "list[Certificate]":
 
 
 def facts_of(leaf: "Certificate") -> Facts:
-    """Raises CertificateUnreadable."""
+    """Raises CertificateUnreadable, and what `unreadable` has."""
     from cryptography import x509
 
     try:
@@ -89,8 +106,6 @@ def facts_of(leaf: "Certificate") -> Facts:
         hosts = tuple(dict.fromkeys(name.lower() for name in names.get_values_for_type(x509.DNSName)))
     except x509.ExtensionNotFound:
         hosts = ()
-    except (ValueError, x509.UnsupportedGeneralNameType):
-        raise CertificateUnreadable(reason="its names cannot be read", pointer="/certificate") from None
     if len(hosts) > HOSTS_MAX:
         raise CertificateUnreadable(reason=f"it has more than {HOSTS_MAX} names", pointer="/certificate")
     return Facts(
@@ -161,8 +176,8 @@ def _vouches(authority: "Certificate", below: "Certificate") -> bool:
     return True
 
 
-def _key_of(text: str, leaf: "Certificate") -> bytes:
-    """The key as PKCS #8. Raises KeyRefused, KeyMismatch."""
+def _key_of(text: str, public: Any) -> bytes:
+    """The key as PKCS #8, whose other half is the certificate's. Raises KeyRefused, KeyMismatch."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -178,7 +193,7 @@ def _key_of(text: str, leaf: "Certificate") -> bytes:
     is_curve = isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, curves)
     if not (is_long or is_curve):
         raise KeyRefused(pointer="/private_key")
-    if key.public_key() != leaf.public_key():
+    if key.public_key() != public:
         raise KeyMismatch(pointer="/private_key")
     pem: bytes = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
