@@ -1,8 +1,10 @@
 """Certificates that are uploaded: what is taken, what is refused with which code, what nobody is shown."""
 
+import json
 from datetime import timedelta
 
 import pytest
+from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
@@ -11,9 +13,9 @@ from edgestead.tables import certificates as rows
 from edgestead.usecases.serving import certificates as served
 from edgestead.usecases.serving.keys import in_memory
 from tests.rest.conftest import AT_NEWEST
-from tests.support.pairs import CA, START, issued
+from tests.support.pairs import CA, P256, START, damaged, issued
 
-pytestmark = AT_NEWEST
+pytestmark = [AT_NEWEST, pytest.mark.inside("certificates of an invented time")]
 OWN = issued("example.com", "*.example.com")
 
 
@@ -71,9 +73,19 @@ RSA_SHORT = (
 )
 OTHER = issued("example.com")
 ENDED = issued("example.com", now=START - timedelta(days=2), days=1)
+LEAF = OWN.chain[: OWN.chain.index("-----END CERTIFICATE-----") + 26]
 CASES = {
     "no PEM": ({"certificate": "x", "private_key": OWN.key}, 1002, "/certificate"),
     "nothing": ({}, 1002, "/certificate"),
+    "another version": (
+        body(OWN, certificate=damaged(LEAF, (b"\x02\x01\x02", b"\x02\x01\x07"))), 1002, "/certificate",
+    ),
+    "another curve": (
+        body(OWN, certificate=damaged(LEAF, (P256, P256[:-1] + b"\x09"))), 1002, "/certificate",
+    ),
+    "an extension twice": (
+        body(OWN, certificate=damaged(LEAF, (b"\x55\x1d\x0e", b"\x55\x1d\x11"))), 1002, "/certificate",
+    ),
     "no key": ({"certificate": OWN.chain}, 2106, "/private_key"),
     "no PEM key": ({"certificate": OWN.chain, "private_key": "x"}, 2106, "/private_key"),
     "a short key": ({"certificate": OWN.chain, "private_key": RSA_SHORT}, 2106, "/private_key"),
@@ -89,7 +101,7 @@ CASES = {
     "two chains": ({"certificate": OWN.chain + OTHER.chain, "private_key": OWN.key}, 2100, "/certificate"),
     "too long": ({"certificate": OWN.chain * 100, "private_key": OWN.key}, 1002, "/certificate"),
     "a bundle method that is none": (body(OWN, bundle_method="tidy"), 1002, "/bundle_method"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", CASES)
@@ -130,6 +142,61 @@ def test_the_newest_of_two_is_served_and_a_foreign_seal_opens_none(api, uploads)
     assert {name for pair in found for name in pair.names} == {"example.com", "www.example.com"}
     assert len(found[0].names) in (1, 2)
     assert api.store.read(lambda reader: served.pairs(reader, in_memory())) == ([], 2)
+
+
+def test_the_higher_priority_is_served_and_legacy_before_sni(api, uploads):
+    """Clients send the list with a number each; those that are not in it keep theirs."""
+    made = {api.post(uploads, body(issued("example.com", days=days))).result["id"] for days in (60, 80)}
+
+    def first():
+        (found,), _ = api.store.read(lambda reader: served.pairs(reader, api.platform.seal))
+        shown = {one["id"]: one for one in api.get(uploads).result}
+        leaf = x509.load_pem_x509_certificate(found.chain)
+        end = f"{leaf.not_valid_after_utc:%Y-%m-%dT%H:%M:%S}"
+        return next(id_ for id_, one in shown.items() if one["expires_on"].startswith(end))
+
+    def prioritized(*places):
+        return api.put(
+            f"{uploads}/prioritize", {"certificates": [{"id": id_, "priority": n} for id_, n in places]}
+        )
+
+    one = first()
+    (other,) = made - {one}
+    answer = prioritized((other, 2), (one, 1))
+    assert answer.result == api.get(uploads).result
+    assert {shown["id"]: shown["priority"] for shown in answer.result} == {other: 2, one: 1}
+    assert first() == other
+    prioritized((one, 3))
+    assert first() == one
+    api.patch(f"{uploads}/{one}", {"type": "sni_custom"})
+    assert first() == other
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "code", "pointer"),
+    [
+        ({}, 400, 1456, "/certificates"),
+        ({"certificates": []}, 400, 1456, "/certificates"),
+        ({"certificates": [{"id": "0" * 32, "priority": 1}]}, 404, 1003, "/certificates/0/id"),
+        ({"certificates": [{"id": "OURS", "priority": -1}]}, 400, 1456, "/certificates/0/priority"),
+        ({"certificates": [{"id": "OURS", "priority": 1}, {}]}, 404, 1003, "/certificates/1/id"),
+    ],
+)
+def test_a_priority_that_cannot_be_given_changes_none(api, uploads, sent, status, code, pointer):
+    made = api.post(uploads, body(OWN)).result["id"]
+    answer = api.put(f"{uploads}/prioritize", json.loads(json.dumps(sent).replace("OURS", made)))
+
+    assert (answer.status, answer.codes) == (status, [code]), answer.json
+    assert answer.json["errors"][0]["source"]["pointer"] == pointer
+    assert api.get(uploads).result[0]["priority"] == 0
+
+
+def test_the_quota_counts_what_was_ordered(api, zone_id):
+    packs = f"/zones/{zone_id}/ssl/certificate_packs"
+    object.__setattr__(api.platform, "orders_certificates", True)
+    assert api.get(f"{packs}/quota").result == {"advanced": {"allocated": 50, "used": 0}}
+    api.post(f"{packs}/order", {"hosts": ["example.com"]})
+    assert api.get(f"{packs}/quota").result == {"advanced": {"allocated": 50, "used": 1}}
 
 
 def test_a_deleted_zones_certificates_go_with_it(api, zone_id, uploads):

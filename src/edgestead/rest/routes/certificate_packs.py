@@ -12,7 +12,13 @@ from edgestead.rest.declared import choice, pages
 from edgestead.rest.query import Query
 from edgestead.rest.routing import route
 from edgestead.usecases.certificate import packs
-from edgestead.usecases.certificate.packs import PackBody, PackView, UniversalBody, UniversalView
+from edgestead.usecases.certificate.packs import (
+    PackBody,
+    PackView,
+    QuotaView,
+    UniversalBody,
+    UniversalView,
+)
 from edgestead.usecases.zone.actions import ZoneId
 
 _SSL = "/zones/{zone_id}/ssl"
@@ -60,6 +66,12 @@ async def order_certificate_pack(
 ) -> PackView:
     """Order a certificate for names of the zone; it is served as soon as an authority has issued it."""
     return await write(lambda tx: packs.order(call, tx, api.platform, zone_id, body))
+
+
+@route("GET", f"{_PACKS}/quota", permission=_READ)
+def show_certificate_pack_quota(zone_id: str, api: AppContext) -> QuotaView:
+    """How many certificates may be ordered for a zone, and how many were."""
+    return api.barrier.read(lambda reader: packs.quota(reader, zone_id))
 
 
 @route("GET", _PACK, permission=_READ)

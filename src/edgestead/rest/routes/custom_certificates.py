@@ -12,7 +12,7 @@ from edgestead.rest.declared import pages
 from edgestead.rest.query import Query
 from edgestead.rest.routing import route
 from edgestead.usecases.certificate import custom
-from edgestead.usecases.certificate.custom import CustomBody, CustomView
+from edgestead.usecases.certificate.custom import CustomBody, CustomView, PlacesBody
 from edgestead.usecases.zone.actions import ZoneId
 
 _ALL = "/zones/{zone_id}/custom_certificates"
@@ -36,6 +36,14 @@ async def upload_custom_certificate(
     """Upload a certificate with its chain and key. The edge serves it in seconds, to names of this zone."""
     upload = custom.read(body, call.now_us)
     return await write(lambda tx: custom.create(call, tx, api.platform, zone_id, upload))
+
+
+@route("PUT", f"{_ALL}/prioritize", permission=_WRITE)
+async def prioritize_custom_certificates(
+    zone_id: str, call: Call, body: PlacesBody, write: Write
+) -> list[CustomView]:
+    """Say which of several for one name is served: the one with the higher priority. Others keep theirs."""
+    return await write(lambda tx: custom.prioritize(call, tx, zone_id, body))
 
 
 @route("GET", _ONE, permission=_READ)

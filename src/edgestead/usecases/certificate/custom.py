@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from edgestead.model import names
 from edgestead.model.call import Call
 from edgestead.model.envelope import Listed
 from edgestead.model.refusals.certificate import (
@@ -16,6 +17,7 @@ from edgestead.model.refusals.certificate import (
     CertificateUnreadable,
     HostsElsewhere,
     KeyRefused,
+    PriorityRefused,
     TooManyCertificates,
 )
 from edgestead.model.times import six_digits
@@ -27,10 +29,11 @@ from edgestead.usecases.limits import CUSTOM_CERTIFICATES_MAX
 from edgestead.usecases.lookup import zone_of
 from edgestead.usecases.platform import Platform
 from edgestead.usecases.serving import certificates as served
-from edgestead.usecases.serving.certificates import CUSTOM, read_hosts
+from edgestead.usecases.serving.certificates import CUSTOM, LEGACY, SNI, read_hosts
 
 BUNDLE_METHODS = ("ubiquitous", "optimal", "force")
-TYPES = ("legacy_custom", "sni_custom")
+TYPES = (LEGACY, SNI)
+PRIORITY_MAX = 1_000_000  # of an uploaded certificate: the higher one is served
 ISSUED = "issued"
 _encode = msgspec.json.Encoder().encode
 
@@ -46,13 +49,27 @@ class CustomBody(msgspec.Struct, frozen=True):
     policy: str | None = None
 
 
+class PlaceBody(msgspec.Struct, frozen=True):
+    """A certificate and its priority, from 0 to 1,000,000: the higher goes first."""
+
+    id: str = ""
+    priority: int = 0
+
+
+class PlacesBody(msgspec.Struct, frozen=True):
+    """The certificates that get a priority; others keep theirs."""
+
+    certificates: list[PlaceBody] | None = None
+
+
 class Shown(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The part of a row that is only shown."""
+    """What a row has in its body. Type and priority say which is served (`usecases.serving.certificates`)."""
 
     issuer: str = ""
     signature: str = ""
     bundle_method: str = BUNDLE_METHODS[0]
     type: str = TYPES[0]
+    priority: int = 0
 
 
 class CustomView(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,6 +150,30 @@ def replace(
     return view(row)
 
 
+def prioritize(call: Call, tx: Transaction, zone_id: str, body: PlacesBody) -> list[CustomView]:
+    """Returns all of the zone's, the newest first.
+
+    Raises ZoneNotFound, CertificateNotFound, PriorityRefused.
+    """
+    zone_of(tx, zone_id)
+    if not body.certificates:
+        raise PriorityRefused(reason="there is no certificate", pointer="/certificates")
+    there = {row.id: row for row in certificates.of_kind(tx, zone_id, CUSTOM)}
+    for index, place in enumerate(body.certificates):
+        pointer = f"/certificates/{index}"
+        if place.id not in there:
+            raise CertificateNotFound(id=names.shown(place.id), pointer=f"{pointer}/id")
+        if not 0 <= place.priority <= PRIORITY_MAX:
+            raise PriorityRefused(reason=f"it is 0 to {PRIORITY_MAX}", pointer=f"{pointer}/priority")
+        row = there[place.id]
+        shown = msgspec.structs.replace(_read_shown(row.body), priority=place.priority)
+        there[row.id] = row._replace(body=_encode(shown).decode(), modified_us=call.now_us)
+    for certificate_id in {place.id for place in body.certificates}:
+        certificates.update(tx, there[certificate_id])
+    served.changed(tx, call.now_us)
+    return [view(row) for row in there.values()]
+
+
 def delete(call: Call, tx: Transaction, zone_id: str, certificate_id: str) -> None:
     """Raises ZoneNotFound, CertificateNotFound."""
     zone_of(tx, zone_id)
@@ -175,7 +216,7 @@ def view(row: CertificateRow) -> CustomView:
         uploaded_on=six_digits(row.created_us),
         modified_on=six_digits(row.modified_us),
         expires_on=six_digits(row.ends_us),
-        priority=0,
+        priority=shown.priority,
     )
 
 

@@ -19,6 +19,7 @@ from edgestead.model.refusals.certificate import (
     PackNotFound,
     TooManyCertificates,
 )
+from edgestead.model.settings import ACME_VALIDATION
 from edgestead.model.times import six_digits
 from edgestead.store.control import Reader, Transaction
 from edgestead.tables import certificates, settings, zones
@@ -31,9 +32,9 @@ from edgestead.usecases.limits import PACKS_MAX
 from edgestead.usecases.lookup import zone_of
 from edgestead.usecases.platform import Platform
 from edgestead.usecases.serving import certificates as served
+from edgestead.usecases.serving import proofs
 from edgestead.usecases.serving.certificates import ADVANCED, CUSTOM, UNIVERSAL, read_hosts
 
-VALIDATION_METHOD: Final = "txt"
 _DAY_US: Final = 86_400_000_000
 _STATUS: Final = {
     states.WANTED: "initializing",
@@ -104,6 +105,17 @@ class PackView(msgspec.Struct, frozen=True, kw_only=True):
     cloudflare_branding: bool
 
 
+class Quota(msgspec.Struct, frozen=True):
+    allocated: int
+    used: int
+
+
+class QuotaView(msgspec.Struct, frozen=True):
+    """Of certificates that are ordered; the zone's own does not count."""
+
+    advanced: Quota
+
+
 def show_universal(reader: Reader, zone_id: str) -> UniversalView:
     """Raises ZoneNotFound."""
     zone_of(reader, zone_id)
@@ -142,6 +154,12 @@ def show(reader: Reader, zone_id: str, pack_id: str) -> PackView:
     return view(_find(reader, zone_id, pack_id))
 
 
+def quota(reader: Reader, zone_id: str) -> QuotaView:
+    """Raises ZoneNotFound."""
+    zone_of(reader, zone_id)
+    return QuotaView(advanced=Quota(PACKS_MAX, len(certificates.of_kind(reader, zone_id, ADVANCED))))
+
+
 def order(call: Call, tx: Transaction, platform: Platform, zone_id: str, body: PackBody) -> PackView:
     """Raises ZoneNotFound, NoAuthority, OrderRefused, TooManyCertificates."""
     zone = zone_of(tx, zone_id)
@@ -149,11 +167,15 @@ def order(call: Call, tx: Transaction, platform: Platform, zone_id: str, body: P
         raise NoAuthority
     if body.type not in (None, ADVANCED):
         raise OrderRefused(reason=f"type is {ADVANCED}", pointer="/type")
-    if body.validation_method not in (None, VALIDATION_METHOD):
+    method = orders.method_of(tx, zone_id)
+    if body.validation_method not in (None, method):
         raise OrderRefused(
-            reason=f"validation_method is {VALIDATION_METHOD}: the zone is here", pointer="/validation_method"
+            reason=f"validation_method is {method}, as the zone's {ACME_VALIDATION} says",
+            pointer="/validation_method",
         )
     hosts = _hosts(tx, zone.name, body.hosts or [])
+    if method != proofs.TXT and any(host.startswith("*.") for host in hosts):
+        raise OrderRefused(reason=f"no wildcard can be proved by {method}", pointer="/hosts")
     if len(certificates.of_kind(tx, zone_id, ADVANCED)) >= PACKS_MAX:
         raise TooManyCertificates(certificates_max=PACKS_MAX)
     return view(orders.add(call, tx, platform, zone_id, ADVANCED, hosts))
@@ -207,7 +229,7 @@ def view(row: CertificateRow) -> PackView:
         type=row.kind,
         hosts=hosts,
         status=status,
-        validation_method=VALIDATION_METHOD,
+        validation_method=progress.method,
         validity_days=round((row.ends_us - row.starts_us) / _DAY_US) if row.chain else 0,
         certificate_authority=_authority(progress.directory),
         created_on=six_digits(row.created_us),
