@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tests.edge.origin import headers_of
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 180
 
 
 class Answer(NamedTuple):
