@@ -215,6 +215,35 @@ def test_a_filter_stands_alone_until_rules_name_it(api, rules, filters, newer):
     assert newer() == []
 
 
+def test_a_request_is_one_version_however_many_rules_it_changes(api, rules, filters, newer, zone):
+    def version():
+        return int(api.get(f"{zone}/rulesets/phases/{CUSTOM_PHASE}/entrypoint").result["version"])
+
+    (made,) = api.post(filters, [{"expression": LOGIN, "description": "login"}]).result
+    api.post(rules, [{"action": "block", "filter": {"id": made["id"]}, "priority": 9 - n} for n in range(5)])
+    before = version()
+
+    api.put(f"{filters}/{made['id']}", made | {"expression": "ssl"})
+    assert (version(), {one["expression"] for one in newer()}) == (before + 1, {"ssl"})
+    assert [one["priority"] for one in api.get(rules).result] == [5, 6, 7, 8, 9]
+    many = [one | {"paused": True} for one in api.get(rules).result]
+    assert api.patch(rules, [{"id": one["id"], "paused": True} for one in many]).status == 200
+    assert (version(), [one["paused"] for one in api.get(rules).result]) == (before + 2, [True] * 5)
+    api.delete(f"{rules}?{'&'.join(f'id={one}' for one in (one['id'] for one in many))}")
+    assert (version(), ids(api.get(filters))) == (before + 3, [made["id"]])
+    refused = api.post(rules, [rule(), rule(expression="nothing.like eq 1")])
+    assert (refused.status, version(), api.get(rules).result) == (400, before + 3, [])
+
+
+def test_what_an_older_rule_has_no_member_for_stays(api, rules, put, newer):
+    (stored,) = put(skip(ruleset="current") | {"logging": {"enabled": False}, "expression": LOGIN})
+
+    changed = api.put(f"{rules}/{stored['id']}", rule("allow", "ssl")).result
+
+    assert (changed["action"], changed["filter"]["expression"]) == ("allow", "ssl")
+    assert newer()[0]["logging"] == {"enabled": False}
+
+
 def test_a_filter_that_goes_with_the_last_rule_that_names_it(api, rules, newer):
     filter_ = {"expression": LOGIN, "description": "words of its own"}
     (made,) = api.post(rules, [{"action": "block", "filter": filter_}]).result
@@ -371,6 +400,7 @@ def test_a_rate_limit_is_a_rule_under_the_same_id(api, zone, newer):
         limit(action={"mode": "managed_challenge"}),
         limit(action={"mode": "ban", "timeout": 10, "response": {"content_type": "text/plain", "body": "x"}}),
         limit(match={"request": ANY | {"schemes": ["HTTP"]}, "response": {"origin_traffic": True}}),
+        limit(match={"request": ANY | {"schemes": ["HTTP", "HTTPS"]}}),
     ],
 )
 def test_a_rate_limit_reads_as_it_was_written(api, zone, body):
@@ -454,6 +484,32 @@ def test_the_managed_ruleset_is_the_package_and_its_categories_are_groups(api, z
     assert overrides["rules"][0]["enabled"] is False
 
 
+@pytest.mark.parametrize(
+    ("path", "off", "on"),
+    [
+        ("", {"sensitivity": "off"}, {"sensitivity": "high"}),
+        ("", {"action_mode": "simulate"}, {"sensitivity": "medium"}),
+        ("/groups/{group}", {"mode": "off"}, {"mode": "on"}),
+        (f"/rules/{ENTRIES[0].id}", {"mode": "off"}, {"mode": "on"}),
+    ],
+)
+def test_what_turns_nothing_on_leaves_the_firewall_off(api, zone, newer, path, off, on):
+    one = f"{zone}/firewall/waf/packages/{MANAGED.id}"
+    group = api.get(f"{one}/groups?name=attack-sqli").result[0]["id"]
+    path = one + path.format(group=group)
+
+    changed = api.patch(path, off).result
+    assert off.items() <= changed.items()
+    assert api.get(path).result == changed
+    assert [stored["enabled"] for stored in newer(MANAGED_PHASE)] == [False]
+    assert api.get(one).result["status"] == "inactive"
+
+    assert on.items() <= api.patch(path, on).result.items()
+    assert [stored["enabled"] for stored in newer(MANAGED_PHASE)] == [True]
+    api.patch(path, off)
+    assert api.get(one).result["status"] == "active"
+
+
 def test_a_package_shows_what_todays_face_wrote(api, zone, put):
     one = f"{zone}/firewall/waf/packages/{MANAGED.id}"
     put(execute(overrides={"enabled": False, "rules": [{"id": ENTRIES[0].id, "enabled": True}]}),
@@ -483,13 +539,100 @@ def test_packages_groups_and_rules_that_are_not_there(api, zone):
     one = f"{zone}/firewall/waf/packages"
     for path in (f"{one}/{NO_ID}", f"{one}/{MANAGED.id}/groups/{NO_ID}", f"{one}/{MANAGED.id}/rules/981176"):
         assert api.get(path).codes == [10001]
-    assert api.get(f"{zone}/firewall/waf/overrides").codes == [1197]
+
+
+# Overrides by page.
+
+
+PAGES = ["www.example.com/upload*", "api.example.com/*"]
+
+
+@pytest.fixture
+def overrides(zone):
+    return f"{zone}/firewall/waf/overrides"
+
+
+@pytest.fixture
+def sqli(api, zone):
+    """The id of a group with two rules."""
+    return api.get(f"{zone}/firewall/waf/packages/{MANAGED.id}/groups?name=attack-sqli").result[0]["id"]
+
+
+def test_an_override_is_an_exception_before_what_executes_the_managed_ruleset(
+    api, overrides, newer, put, sqli
+):
+    put(execute(), phase=MANAGED_PHASE)
+    sent = {"urls": PAGES, "groups": {sqli: "disable"}, "rules": {ENTRIES[2].id: "disable"}, "priority": 7}
+
+    made = api.post(overrides, sent | {"description": "uploads"}).result
+
+    assert sent.items() <= made.items()
+    assert (made["description"], made["paused"], made["rewrite_action"]) == ("uploads", False, {})
+    exception, executing = newer(MANAGED_PHASE)
+    page = 'concat(http.host, http.request.uri.path) wildcard "{}"'
+    assert exception["expression"] == f"({' or '.join(map(page.format, PAGES))})"
+    assert exception["action_parameters"] == {
+        "rules": {MANAGED.id: [entry.id for entry in ENTRIES if entry in ENTRIES[:3]]}
+    }
+    assert (exception["id"], exception["action"], executing["action"]) == (made["id"], "skip", "execute")
+
+
+def test_an_override_is_replaced_and_goes(api, overrides, newer):
+    made = api.post(overrides, {"urls": PAGES, "rules": {ENTRIES[0].id: "disable"}}).result
+    one = f"{overrides}/{made['id']}"
+
+    changed = {"urls": PAGES[:1], "groups": {}, "rules": {ENTRIES[1].id: "disable"}, "paused": True}
+    answer = api.put(one, changed).result
+    assert changed.items() <= answer.items()
+    assert api.get(one).result == answer == api.get(overrides).result[0]
+    assert newer(MANAGED_PHASE)[0]["enabled"] is False
+
+    assert api.delete(one).result == {"id": answer["id"]}
+    assert (api.get(one).codes, api.get(overrides).result, newer(MANAGED_PHASE)) == ([10001], [], [])
+
+
+def test_overrides_stand_by_their_priorities(api, overrides, sqli):
+    for priority in (5, None, 1, 3):
+        api.post(overrides, {"urls": PAGES, "groups": {sqli: "disable"}, "priority": priority})
+    assert [one["priority"] for one in api.get(overrides).result] == [1, 3, 5, None]
+
+    last = api.get(overrides).result[-1]
+    api.put(f"{overrides}/{last['id']}", {"urls": PAGES, "groups": {sqli: "disable"}, "priority": 2})
+    assert [one["priority"] for one in api.get(overrides).result] == [1, 2, 3, 5]
+
+
+def test_another_exception_is_no_override(api, overrides, put):
+    put(skip(rules={MANAGED.id: [ENTRIES[0].id]}), skip(ruleset="current"), phase=MANAGED_PHASE)
+
+    assert api.get(overrides).result == []
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"urls": []}, "urls are 1 to"),
+        ({"urls": ["https://www.example.com/"]}, "a url is"),
+        ({"rules": {}}, "says disable"),
+        ({"rules": {ENTRIES[0].id: "block"}}, "says disable"),
+        ({"rewrite_action": {"block": "simulate"}}, "says disable"),
+        ({"rules": {"981176": "disable"}}, "rules are ids"),
+        ({"groups": {NO_ID: "disable"}}, "groups are ids"),
+        ({"description": "x" * 1_025}, "description"),
+        ({"priority": -1}, "priority"),
+    ],
+)
+def test_an_override_that_an_exception_cannot_say_is_refused_with_its_reason(api, overrides, body, said):
+    answer = api.post(overrides, {"urls": PAGES, "rules": {ENTRIES[0].id: "disable"}} | body)
+
+    assert (answer.status, answer.codes) == (400, [10014])
+    assert said in answer.json["errors"][0]["message"]
+    assert api.get(overrides).result == []
 
 
 # All of them.
 
 
-PATHS = ("firewall/rules", "filters", "rate_limits", "firewall/waf/packages")
+PATHS = ("firewall/rules", "filters", "rate_limits", "firewall/waf/packages", "firewall/waf/overrides")
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -548,7 +691,7 @@ def test_who_may_not_change_rulesets_changes_none_of_their_rules_by_a_view(
 def test_every_change_by_a_view_of_an_entry_point_asks_for_both_groups():
     views = [row for row in BEFORE.values() if row.method != "GET"]
 
-    assert len(views) == 18
+    assert len(views) == 21
     assert {(row.permission, row.besides) for row in views} == {("Firewall Services Write", "Zone WAF Write")}
 
 

@@ -16,6 +16,9 @@ from edgestead.edge.tools.engines import ManagedRules
 from edgestead.edge.tools.phase import local_tools
 from edgestead.model.budgets.ledger import Ledger
 from edgestead.model.budgets.table import EDGE_INSPECTION_WORK
+from edgestead.usecases.ruleset.managed import ManagedRuleset
+from edgestead.usecases.ruleset.waf_overrides import DISABLE, OverrideSent, as_rule
+from edgestead.usecases.ruleset.waf_packages import group_id
 from edgestead.waf.bodies import multipart
 from edgestead.waf.engine import Engine
 from edgestead.waf.limits import TOO_MUCH_WORK
@@ -184,6 +187,16 @@ def test_exceptions_leave_out_what_they_name(
     served(guarded, skip('http.request.uri.path eq "/editor"', **parameters), execute())
 
     assert (asked(guarded, "/editor" + ATTACK[1:]) is not None) is blocked
+    assert asked(guarded, ATTACK).status == 403
+
+
+def test_an_older_override_by_page_lets_its_page_pass_and_no_other(guarded: Edge) -> None:
+    """What the view of WAF packages writes, as the edge runs it."""
+    managed = ManagedRuleset(build_catalogue(parse({"rules/r.conf": RULES}, ["rules/r.conf"])), 0)
+    sent = OverrideSent(urls=["www.example.com/editor*"], groups={group_id("attack-sqli"): DISABLE})
+    served(guarded, as_rule(sent, managed, "1") | {"id": "s", "version": "1"}, execute())
+
+    assert asked(guarded, "/editor/new" + ATTACK[1:]) is None
     assert asked(guarded, ATTACK).status == 403
 
 

@@ -79,7 +79,8 @@ CHANGES: tuple[Change, ...] = (
         ),
         successor=f"{_PHASES}/http_request_firewall_managed/entrypoint",
         earlier="the routes answer: the managed ruleset is the package, its categories are the groups, and"
-        " modes are overrides of the rule that executes it. `waf/overrides` were never here: 400, code 1197.",
+        " modes are overrides of the rule that executes it. An override by page is a rule that skips rules of"
+        " the managed ruleset; it disables rules and groups, other actions are 400.",
     ),
     Change(
         subject="rate-limits",

@@ -2,7 +2,8 @@
 
 Owns  one route for each method and path that such a row of `changes` names, and one for all other methods.
 Not   settings and aliases that a date changed: their own modules answer them; those of the products that
-      answer before their day, as views of rulesets (`firewall_rules`, `rate_limits`, `waf_packages`).
+      answer before their day, as views of rulesets (`firewall_rules`, `rate_limits`, `waf_packages`,
+      `waf_overrides`).
 
 Nothing of the others was ever built here, so before its day such a path is a clear 400 and not a part of the
 past that works. Whether the zone or account is the caller's is decided first.
@@ -22,6 +23,7 @@ from edgestead.rest.limits import BODY_BYTES_MAX
 from edgestead.rest.routes import (  # noqa: F401 - importing them fills BEFORE
     firewall_rules,
     rate_limits,
+    waf_overrides,
     waf_packages,
 )
 from edgestead.rest.routing import ANY, BASE_PATH, BEFORE, CONTROL, ROUTES, Route, not_allowed, parameters_of

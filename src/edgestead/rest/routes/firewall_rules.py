@@ -6,7 +6,7 @@ Not   what they are as custom rules (`usecases.ruleset.firewall_rules`); what is
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from edgestead.model.call import Call
 from edgestead.model.envelope import Page
@@ -34,6 +34,7 @@ _FILTERS = "/zones/{zone_id}/filters"
 _FILTER = f"{_FILTERS}/{{filter_id}}"
 _READ, _WRITE = "Firewall Services Read", "Firewall Services Write"
 _BESIDES = "Zone WAF Write"  # a view changes rules that rulesets made
+_Done = TypeVar("_Done")
 _PAGE_SIZE_DEFAULT = 25  # as the hosted service had it
 
 
@@ -50,7 +51,7 @@ async def create_firewall_rules(
     zone_id: str, api: AppContext, call: Call, body: list[FirewallRuleSent], write: Write
 ) -> list[FirewallRuleView]:
     """Make some, all of them or none."""
-    return await write(lambda tx: firewall_rules.create_rules(_here(call, tx, api, zone_id), body))
+    return await write(_edit(call, api, zone_id, lambda here: firewall_rules.create_rules(here, body)))
 
 
 @route("PUT", _RULES, permission=_WRITE, besides=_BESIDES, until_its_day=True)
@@ -58,7 +59,7 @@ async def replace_firewall_rules(
     zone_id: str, api: AppContext, call: Call, body: list[FirewallRuleSent], write: Write
 ) -> list[FirewallRuleView]:
     """Replace some by their ids, all of them or none."""
-    return await write(lambda tx: firewall_rules.replace_rules(_here(call, tx, api, zone_id), body))
+    return await write(_edit(call, api, zone_id, lambda here: firewall_rules.replace_rules(here, body)))
 
 
 @route("PATCH", _RULES, permission=_WRITE, besides=_BESIDES, until_its_day=True)
@@ -66,7 +67,7 @@ async def change_firewall_rules(
     zone_id: str, api: AppContext, call: Call, body: list[FirewallRuleChanged], write: Write
 ) -> list[FirewallRuleView]:
     """Change some by their ids, all of them or none."""
-    return await write(lambda tx: firewall_rules.change_rules(_here(call, tx, api, zone_id), body))
+    return await write(_edit(call, api, zone_id, lambda here: firewall_rules.change_rules(here, body)))
 
 
 @route("DELETE", _RULES, permission=_WRITE, besides=_BESIDES, until_its_day=True)
@@ -77,12 +78,11 @@ async def delete_firewall_rules(
     ids, with_filter = query.every("id"), bool(query.flag("delete_filter_if_unused"))
     firewall_rules.check_ids(firewall_rules.RULES, ids)
 
-    def delete(tx: Transaction) -> None:
+    def delete(here: Here) -> None:
         for rule_id in ids:
-            here = _here(call, tx, api, zone_id)
             firewall_rules.delete_rule(here, rule_id, with_filter=with_filter)
 
-    await write(delete)
+    await write(_edit(call, api, zone_id, delete))
     return [ZoneId(one) for one in ids]
 
 
@@ -97,7 +97,9 @@ async def replace_firewall_rule(
     zone_id: str, rule_id: str, api: AppContext, call: Call, body: FirewallRuleSent, write: Write
 ) -> FirewallRuleView:
     """Replace one."""
-    return await write(lambda tx: firewall_rules.replace_rule(_here(call, tx, api, zone_id), rule_id, body))
+    return await write(
+        _edit(call, api, zone_id, lambda here: firewall_rules.replace_rule(here, rule_id, body))
+    )
 
 
 @route("PATCH", _RULE, permission=_WRITE, besides=_BESIDES, until_its_day=True)
@@ -105,7 +107,9 @@ async def change_firewall_rule(
     zone_id: str, rule_id: str, api: AppContext, call: Call, body: FirewallRuleChanged, write: Write
 ) -> FirewallRuleView:
     """Change some members of one."""
-    return await write(lambda tx: firewall_rules.change_rule(_here(call, tx, api, zone_id), rule_id, body))
+    return await write(
+        _edit(call, api, zone_id, lambda here: firewall_rules.change_rule(here, rule_id, body))
+    )
 
 
 @route("DELETE", _RULE, permission=_WRITE, besides=_BESIDES, until_its_day=True)
@@ -115,7 +119,12 @@ async def delete_firewall_rule(
     """Delete one; `delete_filter_if_unused` takes its filter along."""
     with_filter = bool(query.flag("delete_filter_if_unused"))
     await write(
-        lambda tx: firewall_rules.delete_rule(_here(call, tx, api, zone_id), rule_id, with_filter=with_filter)
+        _edit(
+            call,
+            api,
+            zone_id,
+            lambda here: firewall_rules.delete_rule(here, rule_id, with_filter=with_filter),
+        )
     )
     return ZoneId(rule_id)
 
@@ -133,7 +142,7 @@ async def create_filters(
     zone_id: str, api: AppContext, call: Call, body: list[FilterSent], write: Write
 ) -> list[FilterView]:
     """Make some, all of them or none."""
-    return await write(lambda tx: firewall_rules.create_filters(_here(call, tx, api, zone_id), body))
+    return await write(_edit(call, api, zone_id, lambda here: firewall_rules.create_filters(here, body)))
 
 
 @route("PUT", _FILTERS, permission=_WRITE, besides=_BESIDES, until_its_day=True)
@@ -141,7 +150,7 @@ async def replace_filters(
     zone_id: str, api: AppContext, call: Call, body: list[FilterSent], write: Write
 ) -> list[FilterView]:
     """Replace some by their ids, all of them or none."""
-    return await write(lambda tx: firewall_rules.replace_filters(_here(call, tx, api, zone_id), body))
+    return await write(_edit(call, api, zone_id, lambda here: firewall_rules.replace_filters(here, body)))
 
 
 @route("DELETE", _FILTERS, permission=_WRITE, besides=_BESIDES, until_its_day=True)
@@ -152,11 +161,11 @@ async def delete_filters(
     ids = query.every("id")
     firewall_rules.check_ids(firewall_rules.FILTERS, ids)
 
-    def delete(tx: Transaction) -> None:
+    def delete(here: Here) -> None:
         for filter_id in ids:
-            firewall_rules.delete_filter(_here(call, tx, api, zone_id), filter_id)
+            firewall_rules.delete_filter(here, filter_id)
 
-    await write(delete)
+    await write(_edit(call, api, zone_id, delete))
     return [ZoneId(one) for one in ids]
 
 
@@ -172,14 +181,14 @@ async def replace_filter(
 ) -> FilterView:
     """Replace one, and the expression of the rules that name it."""
     return await write(
-        lambda tx: firewall_rules.replace_filter(_here(call, tx, api, zone_id), filter_id, body)
+        _edit(call, api, zone_id, lambda here: firewall_rules.replace_filter(here, filter_id, body))
     )
 
 
 @route("DELETE", _FILTER, permission=_WRITE, besides=_BESIDES, until_its_day=True)
 async def delete_filter(zone_id: str, filter_id: str, api: AppContext, call: Call, write: Write) -> ZoneId:
     """Delete one that no rule needs."""
-    await write(lambda tx: firewall_rules.delete_filter(_here(call, tx, api, zone_id), filter_id))
+    await write(_edit(call, api, zone_id, lambda here: firewall_rules.delete_filter(here, filter_id)))
     return ZoneId(filter_id)
 
 
@@ -187,8 +196,11 @@ def _zone(zone_id: str) -> Scope:
     return Scope("zone", zone_id)
 
 
-def _here(call: Call, tx: Transaction, api: AppContext, zone_id: str) -> Here:
-    return Here(call, tx, api.platform, _zone(zone_id))
+def _edit(
+    call: Call, api: AppContext, zone_id: str, change: Callable[[Here], _Done]
+) -> Callable[[Transaction], _Done]:
+    """The transaction in which a zone's rules are changed."""
+    return lambda tx: firewall_rules.changed(call, tx, api.platform, _zone(zone_id), change)
 
 
 def _page(query: Query, read: Callable[[Reader], list[Any]], api: AppContext) -> Page:

@@ -124,6 +124,24 @@ def replace_entrypoint(
     return _replaced(call, reader, platform, row, body)
 
 
+def rewrite_entrypoint(
+    call: Call,
+    reader: Reader,
+    platform: Platform,
+    scope: Scope,
+    phase: str,
+    rules: list[Rule],
+    drafts: list[RuleDraft],
+) -> Written:
+    """The entry point's next version with rules that were merged already; `drafts` are those that are new."""
+    row = rulesets.entrypoint(reader, scope.kind, scope.id, phase)
+    if row is not None:
+        return _next(call, reader, platform, row, rules, drafts, Refusals())
+    fresh = _fresh(call, platform, scope, scope.entry_kind, phase)
+    written = _next(call, reader, platform, fresh, rules, drafts, Refusals())
+    return Written(written.row, written.named, is_new=True)
+
+
 def add_rule(
     call: Call, reader: Reader, platform: Platform, scope: Scope, ruleset_id: str, body: RuleBody
 ) -> Written:
@@ -132,7 +150,7 @@ def add_rule(
     draft = body.draft
     assert draft is not None
     rulesets_body.check_count(len(_rules(row)) + 1, row.phase)
-    stored = merge.added(_rules(row), draft, body.position, _stamp(call, platform))
+    stored = merge.added(_rules(row), draft, body.position, stamp(call, platform))
     return _next(call, reader, platform, row, stored, [draft], Refusals())
 
 
@@ -149,7 +167,7 @@ def change_rule(
     row = writable(reader, platform, scope, ruleset_id)
     rules = _rules(row)
     _check_has(rules, row, rule_id)
-    rules = merge.changed(rules, rule_id, body.draft, body.position, _stamp(call, platform))
+    rules = merge.changed(rules, rule_id, body.draft, body.position, stamp(call, platform))
     drafts = [body.draft] if body.draft is not None else []
     return _next(call, reader, platform, row, rules, drafts, Refusals())
 
@@ -235,29 +253,36 @@ def _check_has(rules: list[Rule], row: RulesetRow, rule_id: str) -> None:
         raise RuleNotFound(rule_id=rule_id, ruleset_id=row.id)
 
 
-def _stamp(call: Call, platform: Platform) -> Stamp:
+def stamp(call: Call, platform: Platform) -> Stamp:
+    """What rules get that this call changes."""
     return Stamp(six_digits(call.now_us), platform.new_id)
 
 
-def _new(
-    call: Call, reader: Reader, platform: Platform, scope: Scope, kind: str, phase: str, body: RulesetBody
-) -> Written:
-    row = RulesetRow(
+def _fresh(call: Call, platform: Platform, scope: Scope, kind: str, phase: str) -> RulesetRow:
+    """A ruleset before its first version."""
+    return RulesetRow(
         id=platform.new_id(),
         scope=scope.kind,
         scope_id=scope.id,
         kind=kind,
         phase=phase,
-        name=body.name or ENTRYPOINT_NAME,
+        name=ENTRYPOINT_NAME,
         version=0,
-        description=body.description or "",
+        description="",
         updated_us=call.now_us,
         rules="[]",
     )
+
+
+def _new(
+    call: Call, reader: Reader, platform: Platform, scope: Scope, kind: str, phase: str, body: RulesetBody
+) -> Written:
+    row = _fresh(call, platform, scope, kind, phase)
+    row = row._replace(name=body.name or ENTRYPOINT_NAME, description=body.description or "")
     drafts, refusals = body.rules or [], Refusals(body.refused)
     rules: list[Rule] = []
     with refusals.gathered():
-        rules = merge.replaced([], drafts, _stamp(call, platform))
+        rules = merge.replaced([], drafts, stamp(call, platform))
     written = _next(call, reader, platform, row, rules, drafts, refusals)
     return Written(written.row, written.named, is_new=True)
 
@@ -276,7 +301,7 @@ def _replaced(
     rules = _rules(row)
     if body.rules is not None:
         with refusals.gathered():
-            rules = merge.replaced(rules, body.rules, _stamp(call, platform))
+            rules = merge.replaced(rules, body.rules, stamp(call, platform))
     return _next(call, reader, platform, row, rules, body.rules or [], refusals)
 
 

@@ -14,8 +14,8 @@ itself, and the client's ref. A rule that needs none of it has the client's ref,
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, NoReturn, TypeVar
 
 import msgspec
 
@@ -119,12 +119,23 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 class Here(NamedTuple):
-    """Whose rules are changed, for whom, in which transaction."""
+    """The rules that a request changes, as one version however many it names."""
 
-    call: Call
-    tx: Transaction
+    edit: views.Edit
     platform: Platform
-    scope: Scope
+
+
+_Done = TypeVar("_Done")
+
+
+def changed(
+    call: Call, tx: Transaction, platform: Platform, scope: Scope, change: Callable[[Here], _Done]
+) -> _Done:
+    """What a change of the rules answers, once they are stored. Raises ZoneNotFound, and what it raises."""
+    here = Here(views.Edit(call, tx, platform, scope), platform)
+    done = change(here)
+    here.edit.commit()
+    return done
 
 
 def rules_listed(reader: Reader, scope: Scope, wanted: Wanted) -> list[FirewallRuleView]:
@@ -159,10 +170,7 @@ def rule_shown(reader: Reader, scope: Scope, rule_id: str) -> FirewallRuleView:
 
 def filter_shown(reader: Reader, scope: Scope, filter_id: str) -> FilterView:
     """Raises ZoneNotFound, OlderRuleNotFound."""
-    found = _filters(views.stored(reader, scope)).get(filter_id)
-    if found is None:
-        raise OlderRuleNotFound(family=FILTERS)
-    return found
+    return _filter(views.stored(reader, scope), filter_id)
 
 
 def create_rules(here: Here, sent: Sequence[FirewallRuleSent]) -> list[FirewallRuleView]:
@@ -197,7 +205,7 @@ def change_rules(here: Here, sent: Sequence[FirewallRuleChanged]) -> list[Firewa
 
 def change_rule(here: Here, rule_id: str, sent: FirewallRuleChanged) -> FirewallRuleView:
     """Raises what `replace_rule` raises."""
-    old = rule_shown(here.tx, here.scope, rule_id)
+    old = _rule(here.edit.rules, rule_id)
     whole = FirewallRuleSent(
         filter=sent.filter or FilterSent(id=old.filter.id),
         action=sent.action or old.action,
@@ -212,36 +220,39 @@ def change_rule(here: Here, rule_id: str, sent: FirewallRuleChanged) -> Firewall
 
 def replace_rule(here: Here, rule_id: str, sent: FirewallRuleSent) -> FirewallRuleView:
     """Raises ZoneNotFound, OlderRuleNotFound, OlderRuleRefused, and what rulesets refuse."""
-    old = rule_shown(here.tx, here.scope, rule_id)
+    old = _rule(here.edit.rules, rule_id)
     _check_rule(sent)
     filter_, filter_id = _filter_of(here, sent.filter, own_id=rule_id)
-    others = [one for one in views.stored(here.tx, here.scope) if one["id"] != rule_id]
+    others = [one for one in here.edit.rules if one["id"] != rule_id]
     index = (
         None if _key(sent.priority, sent.action) == _key(old.priority, old.action) else _index(others, sent)
     )
     body = _as_rule(here, sent, filter_, filter_id) | (
         {} if filter_id or _has_ref(sent) else {"ref": rule_id}
     )
-    views.change(here.call, here.tx, here.platform, here.scope, rule_id, body, index)
-    return rule_shown(here.tx, here.scope, rule_id)
+    stored = next(one for one in here.edit.rules if one["id"] == rule_id)
+    if body["action"] == stored["action"] and "logging" in stored:
+        body["logging"] = stored["logging"]  # today's face has it, and this one has no member for it
+    here.edit.change(rule_id, body, index)
+    return _rule(here.edit.rules, rule_id)
 
 
 def replace_filter(here: Here, filter_id: str, sent: FilterSent) -> FilterView:
     """Rules that name it change with it. Raises what `create_filters` raises, OlderRuleNotFound."""
-    old = filter_shown(here.tx, here.scope, filter_id)
+    old = _filter(here.edit.rules, filter_id)
     _check_filter(sent)
-    naming = [one for one in _rules(views.stored(here.tx, here.scope)) if one.filter.id == filter_id]
+    naming = [one for one in _rules(here.edit.rules) if one.filter.id == filter_id]
     if not _is_alone(here, filter_id):
         if sent.description or sent.ref or sent.paused:
             _refuse(FILTERS, f"it is the expression of the rule {filter_id}, which has the other members")
         whole = FirewallRuleChanged(filter=FilterSent(expression=sent.expression))
         return change_rule(here, filter_id, whole).filter
-    stored = next(one for one in views.stored(here.tx, here.scope) if one["id"] == filter_id)
+    stored = next(one for one in here.edit.rules if one["id"] == filter_id)
     body = _as_filter(stored["ref"].split("/")[1], sent, old)
-    views.change(here.call, here.tx, here.platform, here.scope, filter_id, body, None)
+    here.edit.change(filter_id, body, None)
     for rule in naming:
         change_rule(here, rule.id, FirewallRuleChanged(filter=FilterSent(id=filter_id), paused=rule.paused))
-    return filter_shown(here.tx, here.scope, filter_id)
+    return _filter(here.edit.rules, filter_id)
 
 
 def delete_rule(here: Here, rule_id: str, *, with_filter: bool = False) -> None:
@@ -249,19 +260,19 @@ def delete_rule(here: Here, rule_id: str, *, with_filter: bool = False) -> None:
 
     Raises ZoneNotFound, OlderRuleNotFound.
     """
-    old = rule_shown(here.tx, here.scope, rule_id)
-    views.remove(here.call, here.tx, here.platform, here.scope, rule_id)
+    old = _rule(here.edit.rules, rule_id)
+    here.edit.remove(rule_id)
     if with_filter and _is_alone(here, old.filter.id) and not _naming(here, old.filter.id):
-        views.remove(here.call, here.tx, here.platform, here.scope, old.filter.id)
+        here.edit.remove(old.filter.id)
 
 
 def delete_filter(here: Here, filter_id: str) -> None:
     """Raises ZoneNotFound, OlderRuleNotFound, OlderRuleRefused: a rule needs it."""
-    filter_shown(here.tx, here.scope, filter_id)
+    _filter(here.edit.rules, filter_id)
     naming = _naming(here, filter_id)
     if naming:
         _refuse(FILTERS, f"the rule {naming[0]} needs it: delete that first")
-    views.remove(here.call, here.tx, here.platform, here.scope, filter_id)
+    here.edit.remove(filter_id)
 
 
 def check_ids(family: str, ids: Sequence[str]) -> None:
@@ -273,16 +284,16 @@ def _create_rule(here: Here, sent: FirewallRuleSent) -> FirewallRuleView:
     _check_rule(sent)
     filter_, filter_id = _filter_of(here, sent.filter, own_id="")
     body = _as_rule(here, sent, filter_, filter_id)
-    index = _index(views.stored(here.tx, here.scope), sent)
-    made = views.add(here.call, here.tx, here.platform, here.scope, body, index)
-    return rule_shown(here.tx, here.scope, made["id"])
+    index = _index(here.edit.rules, sent)
+    made = here.edit.add(body, index)
+    return _rule(here.edit.rules, made["id"])
 
 
 def _create_filter(here: Here, sent: FilterSent) -> FilterView:
     _check_filter(sent)
     body = _as_filter(here.platform.new_id()[-12:], sent, None)
-    made = views.add(here.call, here.tx, here.platform, here.scope, body, None)
-    return filter_shown(here.tx, here.scope, made["id"])
+    made = here.edit.add(body, None)
+    return _filter(here.edit.rules, made["id"])
 
 
 def _filter_of(here: Here, sent: FilterSent, own_id: str) -> tuple[FilterView, str]:
@@ -294,7 +305,7 @@ def _filter_of(here: Here, sent: FilterSent, own_id: str) -> tuple[FilterView, s
             return FilterView(id=own_id, expression=sent.expression, paused=False), ""
         made = _create_filter(here, sent)
         return made, made.id
-    found = filter_shown(here.tx, here.scope, sent.id)
+    found = _filter(here.edit.rules, sent.id)
     if _is_alone(here, found.id):
         return found, found.id
     if found.id != own_id:
@@ -358,6 +369,13 @@ def _rule(stored: Sequence[Rule], rule_id: str) -> FirewallRuleView:
     raise OlderRuleNotFound(family=RULES)
 
 
+def _filter(stored: Sequence[Rule], filter_id: str) -> FilterView:
+    found = _filters(stored).get(filter_id)
+    if found is None:
+        raise OlderRuleNotFound(family=FILTERS)
+    return found
+
+
 def _filters(stored: Sequence[Rule]) -> dict[str, FilterView]:
     return _alone(stored) | {one.filter.id: one.filter for one in _rules(stored)}
 
@@ -379,11 +397,11 @@ def _alone(stored: Sequence[Rule]) -> dict[str, FilterView]:
 
 
 def _is_alone(here: Here, filter_id: str) -> bool:
-    return filter_id in _alone(views.stored(here.tx, here.scope))
+    return filter_id in _alone(here.edit.rules)
 
 
 def _naming(here: Here, filter_id: str) -> list[str]:
-    stored = views.stored(here.tx, here.scope)
+    stored = here.edit.rules
     return [one.id for one in _rules(stored) if one.filter.id == filter_id]
 
 

@@ -27,6 +27,7 @@ from edgestead.usecases.ruleset.scope import Scope
 FAMILY = "ratelimit"
 ALL = "_ALL_"
 SCHEMES = {"HTTP": "not ssl", "HTTPS": "ssl"}
+_BOTH_SCHEMES = "(not ssl or ssl)"  # always true: so that two named schemes are not read as ALL
 METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS")
 MODES = {  # what the product called an action
     "simulate": "log",
@@ -268,9 +269,9 @@ def _expression(sent: RateLimitSent) -> str:
     if request.methods and ALL not in request.methods:
         named = " ".join(f'"{one}"' for one in request.methods)
         parts.append(f"http.request.method in {{{named}}}")
-    schemes = set(request.schemes or ()) - {ALL}
-    if len(schemes) == 1:
-        parts += [SCHEMES[one] for one in schemes]
+    schemes = set(request.schemes or (ALL,))
+    if ALL not in schemes:
+        parts.append(_BOTH_SCHEMES if len(schemes) > 1 else SCHEMES[schemes.pop()])
     if not _is_any(request.url):
         parts.append(url_patterns.as_test(request.url or ""))
     parts += [f"not ({url_patterns.as_test(one.value)})" for one in sent.bypass or ()]
@@ -286,8 +287,8 @@ def _request_of(expression: str) -> tuple[RequestMatch, tuple[Bypass, ...]] | No
         pattern = url_patterns.from_test(part)
         if found := _METHODS.fullmatch(part):
             methods = tuple(found[1].replace('"', "").split())
-        elif part in SCHEMES.values():
-            schemes = tuple(name for name, test in SCHEMES.items() if test == part)
+        elif part in (*SCHEMES.values(), _BOTH_SCHEMES):
+            schemes = tuple(name for name, test in SCHEMES.items() if part in (test, _BOTH_SCHEMES))
         elif pattern is not None:
             url = pattern
         elif (found := _BYPASS.fullmatch(part)) and (pattern := url_patterns.from_test(found[1])):

@@ -1,6 +1,7 @@
 """Older interfaces whose rules are rules of an entry point, read and changed for them.
 
-Owns  adding, changing and removing one rule of a phase, and making the place for the first.
+Owns  adding, changing and removing one rule of a phase, or several as one version (`Edit`), and making the
+      place for the first.
 Not   what an interface's rule says (`usecases.ruleset.access_rules`); what any rule is refused for.
 
 They stand in the entry point itself, because a zone has no rulesets of its own that it could execute. So the
@@ -18,7 +19,8 @@ from edgestead.store.control import Reader, Transaction
 from edgestead.tables import rulesets
 from edgestead.tables.rulesets import RulesetRow
 from edgestead.usecases.ruleset import change as rulesets_change
-from edgestead.usecases.ruleset.body import Position, RuleBody, RulesetBody
+from edgestead.usecases.ruleset import merge
+from edgestead.usecases.ruleset.body import Position, RuleBody, RulesetBody, check_count
 from edgestead.usecases.ruleset.change import Change
 from edgestead.usecases.ruleset.managed import Platform
 from edgestead.usecases.ruleset.merge import Rule
@@ -70,7 +72,7 @@ def add(
         whole = RulesetBody(name=None, description=None, kind=None, phase=None, rules=[draft])
         change = rulesets_change.replace_entrypoint(call, tx, platform, scope, phase, whole)
     else:
-        placed = RuleBody(draft, None if index is None else Position("index", index))
+        placed = RuleBody(draft, _position(index))
         change = rulesets_change.add_rule(call, tx, platform, scope, row.id, placed)
     rulesets_change.commit(tx, change)
     if scope.kind == "account":
@@ -90,7 +92,7 @@ def change(
 ) -> Rule:
     """The rule as it is stored now; without `index` it stays where it is."""
     ruleset_id = _ruleset_id(tx, scope, phase)
-    placed = RuleBody(_draft(scope, body, phase), None if index is None else Position("index", index))
+    placed = RuleBody(_draft(scope, body, phase), _position(index))
     made = rulesets_change.change_rule(call, tx, platform, scope, ruleset_id, rule_id, placed)
     rulesets_change.commit(tx, made)
     return next(one for one in stored(tx, scope, phase) if one["id"] == rule_id)
@@ -101,6 +103,52 @@ def remove(
 ) -> None:
     ruleset_id = _ruleset_id(tx, scope, phase)
     rulesets_change.commit(tx, rulesets_change.remove_rule(call, tx, platform, scope, ruleset_id, rule_id))
+
+
+class Edit:
+    """The rules of a zone's phase while one request changes them: one version, however many it changes.
+
+    `rules` are as they will be stored; nothing is before `commit`.
+    """
+
+    def __init__(
+        self, call: Call, tx: Transaction, platform: Platform, scope: Scope, phase: str = PHASE
+    ) -> None:
+        """Raises ZoneNotFound, AuthenticationError."""
+        assert scope.kind == "zone"
+        self._call, self._tx, self._platform, self._scope, self._phase = call, tx, platform, scope, phase
+        self.rules = stored(tx, scope, phase)
+        self._stamp = rulesets_change.stamp(call, platform)
+        self._drafts: list[RuleDraft] = []
+
+    def add(self, body: Rule, index: int | None) -> Rule:
+        """The rule, at its place counted from 1, or at the end. Raises what its ruleset does."""
+        check_count(len(self.rules) + 1, self._phase)
+        before = {one["id"] for one in self.rules}
+        self.rules = merge.added(self.rules, self._drafted(body), _position(index), self._stamp)
+        return next(one for one in self.rules if one["id"] not in before)
+
+    def change(self, rule_id: str, body: Rule, index: int | None) -> None:
+        """Without `index` it stays where it is. Raises what its ruleset does."""
+        self.rules = merge.changed(self.rules, rule_id, self._drafted(body), _position(index), self._stamp)
+
+    def remove(self, rule_id: str) -> None:
+        self.rules = [one for one in self.rules if one["id"] != rule_id]
+
+    def commit(self) -> None:
+        """Raises what its ruleset does."""
+        written = rulesets_change.rewrite_entrypoint(
+            self._call, self._tx, self._platform, self._scope, self._phase, self.rules, self._drafts
+        )
+        rulesets_change.commit(self._tx, written)
+
+    def _drafted(self, body: Rule) -> RuleDraft:
+        self._drafts.append(_draft(self._scope, body, self._phase))
+        return self._drafts[-1]
+
+
+def _position(index: int | None) -> Position | None:
+    return None if index is None else Position("index", index)
 
 
 def _draft(scope: Scope, body: Rule, phase: str) -> RuleDraft:

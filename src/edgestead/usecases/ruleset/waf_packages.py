@@ -5,11 +5,11 @@ Not   the ruleset (`usecases.ruleset.managed`); overrides' meaning (`crs`); unti
 
 The managed ruleset is the one package, under its id. Its categories are the groups; a rule's group is the
 first that it has beside its paranoia level. What is changed here are the overrides of the first rule of the
-zone that executes the ruleset for every request; the first change makes one. So both faces show the same, and
-have one history.
+zone that executes the ruleset for every request, or that would if it were switched on; the first change makes
+one. Only what turns something on switches that rule on. So both faces show the same, and have one history.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from hashlib import sha256
 from typing import Any, NoReturn
@@ -96,7 +96,8 @@ def packages(reader: Reader, platform: Platform, scope: Scope) -> list[PackageVi
 def package(reader: Reader, platform: Platform, scope: Scope, package_id: str) -> PackageView:
     """Raises ZoneNotFound, OlderRuleNotFound."""
     managed = _managed(reader, platform, scope, package_id)
-    overrides = _overrides(_executing(reader, scope, managed))
+    executing = _executing(reader, scope, managed)
+    overrides = _overrides(executing)
     anomaly = managed.catalogue.anomaly_rule
     own = _owned(overrides).get(anomaly.id, {})
     is_on = own.get("enabled", overrides.get("enabled", True))
@@ -109,7 +110,7 @@ def package(reader: Reader, platform: Platform, scope: Scope, package_id: str) -
         description=managed.catalogue.description,
         detection_mode="anomaly",
         zone_id=scope.id,
-        status="active" if _executing(reader, scope, managed) else "inactive",
+        status="active" if executing is not None and executing["enabled"] else "inactive",
         sensitivity=_sensitivity(threshold) if is_on else OFF,
         action_mode=modes.get(action, "challenge"),
     )
@@ -133,9 +134,7 @@ def change_package(
         wanted["action"] = ACTION_MODES[sent.action_mode]
     if wanted:
         anomaly = managed.catalogue.anomaly_rule.id
-        _write(
-            call, tx, platform, scope, managed, lambda old: _with_item(old, "rules", "id", anomaly, wanted)
-        )
+        _write(call, tx, platform, scope, managed, "rules", "id", anomaly, wanted)
     return package(tx, platform, scope, package_id)
 
 
@@ -168,14 +167,7 @@ def change_group(
     name = group(tx, platform, scope, package_id, group_id).name
     wanted = {"enabled": _is_on(GROUPS, sent.mode)}
     managed = _managed(tx, platform, scope, package_id)
-    _write(
-        call,
-        tx,
-        platform,
-        scope,
-        managed,
-        lambda old: _with_item(old, "categories", "category", name, wanted),
-    )
+    _write(call, tx, platform, scope, managed, "categories", "category", name, wanted)
     return group(tx, platform, scope, package_id, group_id)
 
 
@@ -210,7 +202,7 @@ def change_rule(
     rule(tx, platform, scope, package_id, rule_id)
     wanted = {"enabled": _is_on(RULES, sent.mode)}
     managed = _managed(tx, platform, scope, package_id)
-    _write(call, tx, platform, scope, managed, lambda old: _with_item(old, "rules", "id", rule_id, wanted))
+    _write(call, tx, platform, scope, managed, "rules", "id", rule_id, wanted)
     return rule(tx, platform, scope, package_id, rule_id)
 
 
@@ -227,12 +219,15 @@ def _managed(reader: Reader, platform: Platform, scope: Scope, package_id: str) 
 
 
 def _executing(reader: Reader, scope: Scope, managed: ManagedRuleset) -> Rule | None:
-    """The rule whose overrides these are."""
-    for one in views.stored(reader, scope, MANAGED_PHASE):
-        is_it = one["action"] == EXECUTE and one["action_parameters"]["id"] == managed.id
-        if is_it and one["enabled"] and one["expression"] == _EVERYWHERE:
-            return one
-    return None
+    """The rule whose overrides these are: the first that is switched on, else the first that is not."""
+    found = [
+        one
+        for one in views.stored(reader, scope, MANAGED_PHASE)
+        if one["action"] == EXECUTE
+        and one["action_parameters"]["id"] == managed.id
+        and one["expression"] == _EVERYWHERE
+    ]
+    return next((one for one in found if one["enabled"]), found[0] if found else None)
 
 
 def _overrides(executing: Rule | None) -> dict[str, Any]:
@@ -246,19 +241,29 @@ def _write(
     platform: Platform,
     scope: Scope,
     managed: ManagedRuleset,
-    changed: Callable[[dict[str, Any]], dict[str, Any]],
+    member: str,
+    key: str,
+    value: str,
+    wanted: dict[str, Any],
 ) -> None:
+    """Change one item of the overrides. The rule is switched on where that turns something on."""
     old = _executing(tx, scope, managed)
+    overrides = _with_item(deepcopy(_overrides(old)), member, key, value, wanted)
+    turns_on = wanted.get("enabled") is True
     if old is None:
-        parameters = {"id": managed.id, "overrides": changed({})}
-        body = {"action": EXECUTE, "expression": _EVERYWHERE, "action_parameters": parameters}
+        body = {
+            "action": EXECUTE,
+            "expression": _EVERYWHERE,
+            "action_parameters": {"id": managed.id, "overrides": overrides},
+            "enabled": turns_on,
+        }
         views.add(call, tx, platform, scope, body, None, MANAGED_PHASE)
         return
-    parameters = old["action_parameters"] | {"overrides": changed(deepcopy(_overrides(old)))}
-    body = {name: one for name, one in old.items() if name not in ("id", "version", "last_updated")}
-    views.change(
-        call, tx, platform, scope, old["id"], body | {"action_parameters": parameters}, None, MANAGED_PHASE
-    )
+    body = {name: one for name, one in old.items() if name not in ("id", "version", "last_updated")} | {
+        "action_parameters": old["action_parameters"] | {"overrides": overrides},
+        "enabled": old["enabled"] or turns_on,
+    }
+    views.change(call, tx, platform, scope, old["id"], body, None, MANAGED_PHASE)
 
 
 def _with_item(
