@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, overload
 
 from edgestead.health.rows import Row
 from edgestead.http1.connections import Connections
@@ -32,6 +32,7 @@ from edgestead.usecases.event_index import EventIndex
 from edgestead.usecases.platform import Platform
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Draws:
@@ -75,8 +76,16 @@ class Barrier(Protocol):
 class Write(Protocol):
     """A write of a request's caller (`rest.rights`)."""
 
+    @overload
     async def __call__(self, fn: Callable[[Transaction], T]) -> T:
         """As `Barrier.write`. Raises the refusal when the caller's right has ended before the commit."""
+        ...
+
+    @overload
+    async def __call__(self, fn: Callable[[Transaction], T], then: Callable[[T], R]) -> R:
+        """The same, with what is answered of its result: a cluster keeps that with the commit
+        (`rest.kept`).
+        """
         ...
 
 
@@ -97,6 +106,7 @@ class AppContext:
     for a search of security events, which are in `events_folder`. `quota` None lets everybody ask as often as
     they like. `take_room` is told of each write before it begins: what it adds, and how long its body is said
     to be. It raises DiskFull. `metrics_open` serves `/metrics`, and what rows of health say, to whoever asks.
+    `behind` names the other machines that answer without the newest writes.
     `guesses` is told of credentials that nobody has. `draws` is what requests draw on.
     """
 
@@ -123,5 +133,6 @@ class AppContext:
     connections: Connections = field(default_factory=Connections)
     quota: Quota | None = None
     take_room: Callable[[Adds, int], None] = lambda adds, length: None
+    behind: Callable[[], tuple[str, ...]] = tuple
     metrics_open: bool = True
     guesses: Guesses = field(default_factory=Guesses)

@@ -52,6 +52,7 @@ _MICROSECONDS_A_DAY = 86_400_000_000
 
 _ENDING = (BodyTooSlow, ServerEnds)
 _next_request_id = request_ids(secrets.randbits(64))
+BEHIND = b"edge-behind"  # nodes that answer without this write: they are cut off, or catch up
 _days: dict[int, date] = {}
 
 
@@ -187,6 +188,8 @@ def wrap_in_envelope(exchange: Exchange) -> None:
         exchange.answer = envelope.success(result)
     if exchange.standing_headers:
         exchange.answer_headers += exchange.standing_headers
+    if exchange.route.adds is not None and (behind := exchange.api.behind()):
+        exchange.answer_headers += ((BEHIND, ", ".join(behind).encode("ascii")),)
 
 
 def count(exchange: Exchange) -> None:

@@ -14,7 +14,7 @@ the disk meanwhile is decided: afterwards nothing of a revoked token commits in 
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from edgestead.model.refusals import EdgeError
 from edgestead.model.refusals.access import (
@@ -24,7 +24,8 @@ from edgestead.model.refusals.access import (
     UserNeeded,
 )
 from edgestead.model.refusals.request import OverBudget
-from edgestead.rest import audited, credentials
+from edgestead.rest import audited, credentials, kept
+from edgestead.store.answered import PASSED
 from edgestead.store.control import Reader, Transaction
 from edgestead.usecases import audit
 from edgestead.usecases.access import authorise as access
@@ -83,19 +84,34 @@ def look_again(exchange: "Exchange", tx: Transaction | None = None) -> None:
     exchange.admission, exchange.identity = Admission(identity, epoch), identity
 
 
-async def write(exchange: "Exchange", fn: Callable[[Transaction], T]) -> T:
-    """Commit what `fn` does, unless the caller's right ends before. Raises what `fn` raises, OverBudget."""
-    return await write_as(exchange, lambda tx, _identity: fn(tx))
+async def write(
+    exchange: "Exchange", fn: Callable[[Transaction], Any], then: Callable[[Any], Any] | None = None
+) -> Any:
+    """Commit what `fn` does, unless the caller's right ends before; returns `then` of its result. Raises what
+    `fn` raises, OverBudget.
+    """
+    return await write_as(exchange, lambda tx, _identity: fn(tx), then)
 
 
-async def write_as(exchange: "Exchange", fn: Callable[[Transaction, Identity], T]) -> T:
+async def write_as(
+    exchange: "Exchange",
+    fn: Callable[[Transaction, Identity], Any],
+    then: Callable[[Any], Any] | None = None,
+) -> Any:
     """As `write`, for what depends on who calls: `fn` gets the caller as the transaction sees him, after
     the writes of the same commit, too.
     """
 
-    def permitted(tx: Transaction) -> T:
+    passed = PASSED.get()
+
+    def permitted(tx: Transaction) -> Any:
         look_again(exchange, tx)
-        return _noted(exchange, tx, lambda: fn(tx, exchange.identity))
+        result = _noted(exchange, tx, lambda: fn(tx, exchange.identity))
+        if then is not None:
+            result = then(result)
+        if passed is not None:
+            passed.answer = kept.answer(exchange.route, result)
+        return result
 
     zone_at = exchange.route.zone_at
     if zone_at is None:

@@ -60,7 +60,9 @@ CONTROL = Face(
 )
 OBJECTS = Face(
     "objects",
-    frozenset(("calls", "ref", "entry", "operator", "operations", "others", "query", "body", "request")),
+    frozenset(
+        ("calls", "ref", "entry", "operator", "operations", "others", "where", "query", "body", "request")
+    ),
     resolves=frozenset(("class_name", "name", "id")),
 )
 

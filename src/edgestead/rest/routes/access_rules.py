@@ -105,8 +105,10 @@ async def delete_access_rule(
 ) -> ZoneId:
     """Delete an IP access rule."""
     scope = Scope("zone", zone_id)
-    await write(lambda tx: access_rules.delete(call, tx, api.platform, scope, access_rule_id))
-    return ZoneId(access_rule_id)
+    return await write(
+        lambda tx: access_rules.delete(call, tx, api.platform, scope, access_rule_id),
+        lambda _: ZoneId(access_rule_id),
+    )
 
 
 @route(

@@ -68,5 +68,7 @@ async def delete_agent_rule(
 ) -> ZoneId:
     """Delete a user agent rule."""
     scope = Scope("zone", zone_id)
-    await write(lambda tx: agent_rules.delete(call, tx, api.platform, scope, ua_rule_id))
-    return ZoneId(ua_rule_id)
+    return await write(
+        lambda tx: agent_rules.delete(call, tx, api.platform, scope, ua_rule_id),
+        lambda _: ZoneId(ua_rule_id),
+    )

@@ -131,5 +131,7 @@ async def delete_record(
     zone_id: str, dns_record_id: str, api: AppContext, call: Call, write: Write
 ) -> dict[str, str]:
     """Delete a record."""
-    await write(lambda tx: records.delete(call, tx, api.platform, zone_id, dns_record_id))
-    return {"id": dns_record_id}
+    return await write(
+        lambda tx: records.delete(call, tx, api.platform, zone_id, dns_record_id),
+        lambda _: {"id": dns_record_id},
+    )

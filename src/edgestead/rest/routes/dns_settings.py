@@ -39,9 +39,11 @@ async def patch_dns_settings(
     zone_id: str, api: AppContext, call: Call, body: DnsSettingsBody, write: Write
 ) -> Answer:
     """Change DNS settings; what is not sent stays. SOA and NS are served at once."""
-    view = await write(lambda tx: dns_settings.patch(call, tx, api.platform, zone_id, body))
     messages = [Message(REMARK, text) for text in dns_settings.remarks(body)]
-    return Answer(envelope.success(view, messages))
+    return await write(
+        lambda tx: dns_settings.patch(call, tx, api.platform, zone_id, body),
+        lambda view: Answer(envelope.success(view, messages)),
+    )
 
 
 @route("GET", f"{_ZONE}/{_USE_APEX_NS}", permission=_READ)

@@ -75,5 +75,7 @@ async def delete_lockdown(
 ) -> ZoneId:
     """Delete a lockdown."""
     scope = Scope("zone", zone_id)
-    await write(lambda tx: lockdowns.delete(call, tx, api.platform, scope, lockdown_id))
-    return ZoneId(lockdown_id)
+    return await write(
+        lambda tx: lockdowns.delete(call, tx, api.platform, scope, lockdown_id),
+        lambda _: ZoneId(lockdown_id),
+    )

@@ -313,13 +313,14 @@ async def _read(query: Query, body: bytes, read: Callable[[Any], T]) -> T:
 
 async def _write(api: AppContext, write: Write, query: Query, use_case: Callable[[Reader], Change]) -> Answer:
     """Make the change, or with `dry_run=true` only see whether it could be made."""
+
+    def answer(change: Change, result: bytes | None) -> Answer:
+        messages = [Message(REMARK, text) for text in rulesets_change.remarks(change, api.platform)]
+        return Answer(envelope.success(result or b"null", messages))
+
     if query.flag("dry_run"):
-        change = await api.barrier.read_long(use_case)
-        result = None
-    else:
-        change, result = await write(lambda tx: _commit(tx, use_case(tx)))
-    messages = [Message(REMARK, text) for text in rulesets_change.remarks(change, api.platform)]
-    return Answer(envelope.success(result or b"null", messages))
+        return answer(await api.barrier.read_long(use_case), None)
+    return await write(lambda tx: _commit(tx, use_case(tx)), lambda done: answer(*done))
 
 
 def _commit(tx: Transaction, change: Change) -> tuple[Change, bytes | None]:

@@ -34,9 +34,11 @@ async def patch_settings(
     zone_id: str, api: AppContext, call: Call, body: SettingsBody, write: Write
 ) -> Answer:
     """Change some settings, all of them or none; every bad item is named."""
-    views = await write(lambda tx: settings.patch_all(call, tx, api.platform, zone_id, body))
     sent = {item.id for item in body.items or ()}
-    return _with_remarks(views, [view for view in views if view.id in sent])
+    return await write(
+        lambda tx: settings.patch_all(call, tx, api.platform, zone_id, body),
+        lambda views: _with_remarks(views, [view for view in views if view.id in sent]),
+    )
 
 
 @route("GET", f"{_SETTINGS}/{{setting}}", permission=_READ, family=PLATFORM)
@@ -50,8 +52,10 @@ async def patch_setting(
     zone_id: str, setting: str, api: AppContext, call: Call, body: SettingBody, write: Write
 ) -> Answer:
     """Change one setting."""
-    view = await write(lambda tx: settings.patch(call, tx, api.platform, zone_id, setting, body))
-    return _with_remarks(view, [view])
+    return await write(
+        lambda tx: settings.patch(call, tx, api.platform, zone_id, setting, body),
+        lambda view: _with_remarks(view, [view]),
+    )
 
 
 def _with_remarks(result: object, changed: Sequence[SettingView]) -> Answer:
