@@ -111,12 +111,14 @@ def test_a_body_above_the_limit_is_413_and_ends_the_connection(api, records):
     assert answer.headers["connection"] == "close"
 
 
+@pytest.mark.inside("on a connection what comes behind the announced length is another request")
 def test_a_body_that_grows_above_the_limit_without_announcing_it_is_413(api, records):
     answer = api.post(records, b" " * (BODY_BYTES_MAX + 1), headers={"content-length": "10"})
 
     assert answer.status == 413
 
 
+@pytest.mark.inside("`http1` refuses it first")
 def test_a_length_of_many_digits_is_413(api, records):
     assert api.post(records, b"{}", headers={"content-length": "9" * 30}).status == 413
 

@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from edgestead.model.refusals import EdgeError
 from tests.rest.conftest import AT_NEWEST, WWW
 
@@ -23,6 +25,7 @@ META = {"auto_added": False, "managed_by_apps": False, "managed_by_edge_tunnel":
 
 
 @AT_NEWEST
+@pytest.mark.inside("invented time")
 def test_a_created_record_is_answered_in_the_recorded_order_of_members(api, records):
     answer = api.post(records, WWW)
 

@@ -7,7 +7,7 @@ Not   what the fields mean.
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -28,6 +28,7 @@ from edgestead.model.refusals.request import (
 from edgestead.rest.limits import (
     BODY_SECONDS_MAX,
     JSON_DEPTH_MAX,
+    JSON_VALUES_MAX,
     TWINS_BODY_BYTES_MAX,
     UPLOAD_IDLE_SECONDS_MAX,
     UPLOAD_SECONDS_MAX,
@@ -150,6 +151,7 @@ def decode(body: bytes, shape: Any, not_json: type[InvalidBody] = InvalidBody) -
         decoder = _DECODERS[shape] = msgspec.json.Decoder(shape, strict=False)
     if body.count(b"[") + body.count(b"{") > JSON_DEPTH_MAX and _is_too_deep(body):
         raise InvalidBody(reason=f"it is nested deeper than {JSON_DEPTH_MAX} levels.")
+    refuse_many(body, InvalidBody)
     try:
         value = decoder.decode(body)
         if len(body) <= TWINS_BODY_BYTES_MAX:
@@ -160,6 +162,12 @@ def decode(body: bytes, shape: Any, not_json: type[InvalidBody] = InvalidBody) -
         raise InvalidBody(reason=reason + ".", pointer=_pointer(path.rstrip("`"))) from None
     except (msgspec.DecodeError, ValueError) as error:
         raise not_json(reason=f"it is not JSON: {error}.") from None
+
+
+def refuse_many(body: bytes, refusal: type[EdgeError]) -> None:
+    """Raises `refusal`, a class with a `reason`: more values than a body may have. Each takes memory."""
+    if len(body) > JSON_VALUES_MAX and has_more_values(body, JSON_VALUES_MAX):
+        raise refusal(reason=f"it has more than {JSON_VALUES_MAX} values.")
 
 
 def refuse_twins(body: bytes, refusal: type[EdgeError]) -> None:
@@ -201,8 +209,7 @@ def _is_too_deep(body: bytes) -> bool:
     brackets that nothing closes (of fewer the decoder says it better). A loop over the octets took 100 ms
     for 1 MiB, this takes 3.
     """
-    outside = body.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2]
-    levels = b"".join(outside).translate(_AS_BRACKETS, _NO_BRACKETS)
+    levels = b"".join(part.translate(_AS_BRACKETS, _NO_BRACKETS) for part in _outside(body))
     for _ in range(JSON_DEPTH_MAX):
         levels = levels.replace(b"[]", b"")
     return b"[]" in levels or b"[" * (JSON_DEPTH_MAX + 1) in levels
@@ -211,20 +218,28 @@ def _is_too_deep(body: bytes) -> bool:
 def has_more_values(body: bytes, values_max: int) -> bool:
     """Whether JSON of unknown shape has more values than that, each of which takes memory and time to read.
 
-    Commas and brackets are counted: in all, and outside of strings where these are too many. In slices, as
-    each piece between two quotes takes memory, too.
+    Commas and brackets are counted: in all, and outside of strings where these are too many.
     """
     if _separators(body) <= values_max:
         return False
-    count, at, outside = 0, 0, True
-    while at < len(body) and count <= values_max:
+    count = 0
+    for part in _outside(body):
+        count += _separators(part)
+        if count > values_max:
+            return True
+    return False
+
+
+def _outside(body: bytes) -> Iterator[bytes]:
+    """What is outside of strings. In slices, as each piece between two quotes takes memory, too."""
+    at, outside = 0, True
+    while at < len(body):
         run = _BACKSLASHES.match(body, at + SLICE_BYTES - 1)
         end = at + SLICE_BYTES if run is None else run.end() + 1
         pieces = body[at:end].replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
-        count += _separators(b"".join(pieces[not outside :: 2]))
+        yield b"".join(pieces[not outside :: 2])
         outside ^= len(pieces) % 2 == 0
         at = end
-    return count > values_max
 
 
 def _separators(text: bytes) -> int:

@@ -9,6 +9,7 @@ BATCH_BODY_BYTES_MAX = 4_194_304  # 3,500 changes of 1,198 bytes
 TOKEN_BODY_BYTES_MAX = 65_536  # 200 resources in both spellings, and then some
 BODY_SECONDS_MAX = 30.0  # from the end of the headers to the end of the body
 JSON_DEPTH_MAX = 32  # arrays and objects inside one another; the deepest shape of ours is 7
+JSON_VALUES_MAX = 200_000  # of a body: 3,500 changes with 20 tags each; 25 MB when each is dear
 TWINS_BODY_BYTES_MAX = 65_536  # a longer body is not searched for members that stand twice: over 2 ms
 QUERY_PARAMETERS_MAX = 100  # a list has fewer filters; each is looked at
 QUERY_BYTES_KEPT_MAX = 512  # the page of a longer query is not kept

@@ -11,7 +11,7 @@ import msgspec
 
 from edgestead.model.call import Call, Profile
 from edgestead.model.refusals.kv import KvBodyInvalid
-from edgestead.rest.body import Upload, refuse_twins
+from edgestead.rest.body import Upload, refuse_many, refuse_twins
 from edgestead.rest.context import AppContext
 from edgestead.rest.limits import TWINS_BODY_BYTES_MAX
 from edgestead.rest.routing import route
@@ -60,6 +60,7 @@ def now_s(call: Call) -> int:
 async def json_body(upload: Upload, shape: type[T], bytes_max: int) -> T:
     """Whatever content type it has: old clients send several. Raises KvBodyInvalid, BodyTooLarge."""
     content = await upload.whole(bytes_max)
+    refuse_many(content, KvBodyInvalid)
     try:
         value = msgspec.json.decode(content, type=shape)
         if len(content) <= TWINS_BODY_BYTES_MAX:
