@@ -1,14 +1,16 @@
-"""Every route with each way of saying who calls. A new route needs `known` ids and a body in BODIES."""
+"""Every route with each way of saying who calls. A new route needs `known` ids and an example of its body."""
 
 import pytest
 
 from edgestead.changes import CHANGES, NEWEST, OLDEST
 from edgestead.model.permissions import BY_NAME
 from edgestead.model.roles import ROLES
+from edgestead.rest import examples
 from edgestead.rest.routing import BASE_PATH, CONTROL, rows_of
 from edgestead.usecases.access.authorise import PLATFORM, TOKENS, VERIFY
 from tests.rest import test_tokens
 from tests.rest.conftest import AT_NEWEST
+from tests.rest.test_origin_certificates import CSR
 from tests.rest.tokens import ALL_ZONES, RESTRICTED, policy, put_token
 from tests.support.api import BEARER, CREDENTIALS, KEY_PAIR
 from tests.support.pairs import issued
@@ -35,75 +37,17 @@ PHASE = {"accounts": "http_request_firewall_managed", "zones": "http_request_fir
 NOT_THERE = "/by_tag/{tag}"  # only a managed ruleset has tags, and none is loaded here
 ZONE_FILE = b'--b\r\nContent-Disposition: form-data; name="file"\r\n\r\na A 192.0.2.1\r\n--b--\r\n'
 HEADERS = {"POST import": {"content-type": "multipart/form-data; boundary=b"}}
-# By the last literal segment before what varies; the value of a key is not JSON.
-BODIES = {
-    "POST zones": {"name": "matrix.test"},
-    "POST dns_records": RECORD,
-    "PATCH dns_records": {"ttl": 60},
-    "PUT dns_records": RECORD,
-    "POST batch": {"posts": [RECORD]},
-    "POST namespaces": {"title": "new"},
-    "PUT namespaces": {"title": "new"},
-    "PUT bulk": [{"key": "k", "value": "v"}],
-    "DELETE bulk": ["k"],
-    "POST delete": ["k"],
-    "POST get": {"keys": ["k"]},
+# What the descriptions show is sent, with what they shorten made whole, and other words for what is taken.
+BODIES = examples.BODIES | {
     "POST tokens": test_tokens.body(),
     "PUT tokens": test_tokens.body(),
     "PUT values": b"value",
-    "POST rulesets": {"name": "new", "kind": "custom", "phase": "http_request_firewall_custom"},
-    "PUT rulesets": {"rules": [RULE]},
-    "POST rules": RULE,
-    "POST access_rules": {"mode": "block", "configuration": {"target": "ip", "value": "192.0.2.8"}},
-    "POST ua_rules": {"mode": "block", "configuration": {"target": "ua", "value": "new"}},
-    "PUT ua_rules": {"mode": "block", "configuration": {"target": "ua", "value": "other"}},
-    "POST lockdowns": {"urls": ["a"], "configurations": [{"target": "ip", "value": "192.0.2.8"}]},
-    "PUT lockdowns": {"urls": ["b"], "configurations": [{"target": "ip", "value": "192.0.2.8"}]},
-    "PATCH access_rules": {"mode": "challenge"},
-    "PATCH rules": RULE,
-    "PUT entrypoint": {"rules": []},
-    "PATCH zones": {"paused": True},
-    "PUT accounts": {"name": "new"},
-    "PATCH user": {"first_name": "Ada"},
-    "PUT memberships": {"status": "accepted"},
     "POST members": {"email": "new@example.com", "roles": [ROLES[0].id]},
     "PUT members": {"roles": [ROLES[0].id]},
-    "PATCH settings": {"value": "on"},
-    "POST privacy_pass": {"value": "on"},
-    **{f"PATCH {change.setting}": {"value": "on"} for change in CHANGES},
-    "PATCH minify": {"value": {"css": "on"}},
-    "PATCH mobile_redirect": {"value": {"status": "on"}},
-    "PATCH dns_settings": {},
-    "PATCH use_apex_ns": {"value": True},
-    "PATCH secondary_overrides": {"value": True},
-    "PATCH dnssec": {"dnssec_multi_signer": True},
-    "POST roll": {},
-    "POST custom_ns": {"ns_name": "ns2.matrix.test"},
-    "PUT custom_ns": {"enabled": False},
-    "POST tsigs": {"name": "key2.matrix.test"},
-    "PUT tsigs": {"transfer": False},
-    "PATCH hold": {"include_subdomains": True},
-    "POST subscription": {"rate_plan": {"id": "pro"}},
-    "PUT subscription": {"rate_plan": {"id": "pro"}},
-    "POST incoming": {"name": "in", "peers": []},
-    "PUT incoming": {"name": "in", "peers": []},
-    "POST acls": {"name": "office", "ip_range": "192.0.2.0/24"},
-    "PUT acls": {"name": "office", "ip_range": "192.0.2.53"},
-    "POST outgoing": {"name": "out", "peers": []},
-    "PUT outgoing": {"name": "out", "peers": []},
-    "POST peers": {"name": "primary", "ip": "192.0.2.1"},
-    "PUT peers": {"name": "primary", "ip": "192.0.2.1"},
-    "POST catalogs": {"name": "other.matrix.test", "peers": []},
-    "PUT catalogs": {"peers": []},
-    "PUT catalog": {"name": "catalog.matrix.test", "groups": ["first"]},
-    "POST purge_cache": {"purge_everything": True},
-    "POST accounts": {"name": "new"},
-    "POST restore": {},
-    "POST import": ZONE_FILE,
-    "POST review": {},
-    "POST order": {"hosts": ["www.example.com"]},
     "POST custom_certificates": {"certificate": PAIRS[0].chain, "private_key": PAIRS[0].key},
-    "PATCH custom_certificates": {"bundle_method": "force"},
+    "POST certificates": {"csr": CSR, "hostnames": ["example.com"]},
+    "POST import": ZONE_FILE,
+    "POST secondary_dns/catalogs": {"name": "other.matrix.test", "peers": []},
 }
 # What even the first token is refused: a setting of long ago, an empty account, a server without its user.
 REFUSED = {
@@ -112,6 +56,8 @@ REFUSED = {
         for method, more in (("PUT", ""), ("DELETE", ""), ("POST", "/invitation"))
     },
     "DELETE /memberships/{membership_id}": (400, 1001),
+    "GET /certificates": (400, 1455),  # of no zone
+    "PUT /zones/{zone_id}/custom_certificates/prioritize": (404, 1003),  # of one that is not there
     "POST /zones/{zone_id}/dnssec/roll": (400, 1001),  # of a zone that is not signed
     "POST /accounts/{account_id}/secondary_dns/catalogs": (400, 9610),  # without a peer
     "PUT /accounts/{account_id}/secondary_dns/catalogs/{catalog_id}": (400, 9610),
@@ -128,8 +74,6 @@ REFUSED_LATELY = {  # and answered at the oldest date
     for method in ("GET", "PATCH", "POST")
     if change.setting and change.removed
 }
-SETTINGS_BODY = {"items": [{"id": "ipv6", "value": "on"}], "enabled": True}  # of a zone; of its universal SSL
-ZONE_BODIES = {"POST rulesets": {"name": "new", "kind": "zone", "phase": "http_request_transform"}}
 
 
 def named(row):
@@ -180,6 +124,7 @@ def known(api, zone_id, www):
             f"/zones/{zone_id}/custom_certificates",
             {"certificate": PAIRS[1].chain, "private_key": PAIRS[1].key},
         ).result["id"],
+        "origin_certificate_id": api.post("/certificates", BODIES["POST certificates"]).result["id"],
         "token_ids": {
             path: api.post(path, test_tokens.body()).result["id"] for path in test_tokens.OWNERS.values()
         },
@@ -229,11 +174,8 @@ def ask_async(api, known):
         path = row.path.removeprefix(BASE_PATH)
         literals = [part for part in path.split("/") if not part.startswith("{")]
         scope = literals[1] if literals[1] in known else "zones"
-        what = f"{row.method} {literals[-2 if 'access_rules' in literals else -1]}"
-        if row.path.endswith("/settings"):
-            path = path.format(**known[scope])
-            return api.call_async(row.method, path, SETTINGS_BODY, auth=auth, **options)
-        body = (ZONE_BODIES if scope == "zones" and what in ZONE_BODIES else BODIES).get(what)
+        what = "PATCH setting" if path.endswith("/settings/{setting}") else examples.key_of(row)
+        body = BODIES.get(what)
         owner = "account" if row.account_at is not None else "user"
         token_id = known[scope]["token_ids"][test_tokens.OWNERS[owner]]
         path = path.format(token_id=token_id, **known[scope])

@@ -9,7 +9,7 @@ import pytest
 
 from edgestead.config_options import OPTIONS
 from edgestead.model.envelope import Page
-from edgestead.rest import openapi, openapi_page, pipeline
+from edgestead.rest import examples, openapi, openapi_page, pipeline
 from edgestead.rest.declared import JSON, page_of
 from edgestead.rest.query import Query
 from edgestead.rest.routing import ANY, BASE_PATH, OBJECTS, ROUTES
@@ -105,22 +105,23 @@ def described(row):
     return DOCUMENT["paths"][row.path][row.method.lower()]["responses"]
 
 
-@pytest.mark.parametrize("row", ROUTES, ids=named)
-def test_a_route_says_what_it_answers(row):
-    unsaid = row.answers.result is Any and row.answers.media == JSON and row.answers.status == 200
+def test_each_route_says_what_it_answers():
+    def is_unsaid(row):
+        return row.answers.result is Any and row.answers.media == JSON and row.answers.status == 200
 
-    assert not unsaid or row.handler.__name__ in ANY_JSON, "add `answers=` to @route"
-    assert row.answers.result is not Page
+    unsaid = [row for row in ROUTES if is_unsaid(row)]
+    assert [named(row) for row in unsaid if row.handler.__name__ not in ANY_JSON] == [], "add `answers=`"
+    assert [named(row) for row in ROUTES if row.answers.result is Page] == []
 
 
-@pytest.mark.parametrize("row", ROUTES, ids=named)
-def test_a_route_says_what_it_takes(row):
-    bodies = (
-        {"body", "upload", "request"} if row.method not in (ANY, "GET") else set()
-    )  # an object's `fetch` takes anything; what a GET brings has no meaning of its own (RFC 9110 §9.3.1)
-    reads_a_body = bodies & set(inspect.signature(row.handler).parameters)
+def test_each_route_says_what_it_takes():
+    """An object's `fetch` takes anything; what a GET brings has no meaning of its own (RFC 9110 §9.3.1)."""
 
-    assert bool(row.takes) == bool(reads_a_body), "add `takes=` to @route"
+    def reads_a_body(row):
+        bodies = {"body", "upload", "request"} if row.method not in (ANY, "GET") else set()
+        return bool(bodies & set(inspect.signature(row.handler).parameters))
+
+    assert [named(row) for row in ROUTES if bool(row.takes) != reads_a_body(row)] == [], "add `takes=`"
 
 
 def test_every_route_has_a_summary_and_a_name_of_its_own():
@@ -233,3 +234,27 @@ def test_text_on_the_page_is_escaped():
     shown = {**DOCUMENT, "info": {**DOCUMENT["info"], "description": "<b>`x<y`</b>"}}
 
     assert "&lt;b&gt;<code>x&lt;y</code>&lt;/b&gt;" in openapi_page.render(shown)
+
+
+EXAMPLES = [
+    (path, method, content["application/json"])
+    for path, operations in DOCUMENT["paths"].items()
+    for method, operation in operations.items()
+    if "example"
+    in (content := operation.get("requestBody", {}).get("content", {})).get("application/json", {})
+]
+
+
+@pytest.mark.parametrize(("path", "method", "content"), EXAMPLES, ids=lambda one: str(one)[:60])
+def test_an_example_of_a_body_is_one(path, method, content):
+    schema = {**content["schema"], "components": DOCUMENT["components"]}
+
+    jsonschema_rs.validate(schema, content["example"])
+
+
+def test_every_body_in_json_has_an_example_and_every_example_a_route():
+    bodies = [row for row in ROUTES if "application/json" in row.takes and not row.has_ended]
+    used = {examples.key_of(row) for row in ROUTES} | {"PATCH setting"}
+
+    assert [row.path for row in bodies if examples.body_of(row) is None] == []
+    assert examples.BODIES.keys() - used == set()

@@ -13,16 +13,8 @@ _OWNERS = {"accounts": 2, "zones": 2, "user": 1}  # segments that say whose it i
 # What follows the owner, or the base path: one segment or two. Two are asked before one.
 PRODUCTS: dict[str, tuple[str, ...]] = {
     "Access": ("access",),
-    "AI": ("ai", "ai-gateway", "ai-search", "autorag", "vectorize"),
-    "analytics": ("analytics", "dns_analytics", "graphql", "rum", "mnm"),
-    "API Gateway": ("api_gateway", "schema_validation", "token_validation"),
-    "Argo": ("argo", "smart_shield"),
-    "billing": ("billing", "subscriptions"),
-    "Bot Management": ("bot_management",),
-    "Bring Your Own IP": ("addressing",),
-    "Cache Reserve and tiered caching": ("cache",),
-    "certificates": (
-        *("acm", "certificate_authorities", "certificates", "client_certificates"),
+    "advanced, client and keyless certificates": (
+        *("acm", "certificate_authorities", "client_certificates"),
         *("custom_csrs", "dcv_delegation", "hostnames", "keyless_certificates", "mtls_certificates"),
         *(
             "origin_tls_client_auth",
@@ -32,6 +24,14 @@ PRODUCTS: dict[str, tuple[str, ...]] = {
             "origin_ca_certificates",
         ),
     ),
+    "AI": ("ai", "ai-gateway", "ai-search", "autorag", "vectorize"),
+    "analytics": ("analytics", "dns_analytics", "graphql", "rum", "mnm"),
+    "API Gateway": ("api_gateway", "schema_validation", "token_validation"),
+    "Argo": ("argo", "smart_shield"),
+    "billing": ("billing", "subscriptions"),
+    "Bot Management": ("bot_management",),
+    "Bring Your Own IP": ("addressing",),
+    "Cache Reserve and tiered caching": ("cache",),
     "Cloud Connector": ("cloud_connector",),
     "Custom Hostnames": ("custom_hostnames",),
     "Custom Pages": ("custom_pages",),

@@ -12,6 +12,7 @@ from typing import Any
 
 from edgestead import __version__
 from edgestead.model.envelope import Cause, Message
+from edgestead.rest import examples
 from edgestead.rest.declared import ANYTHING, JSON, Answers, Parameter
 from edgestead.rest.openapi_schemas import schemas_of
 from edgestead.rest.routing import ANY, OBJECTS, Route
@@ -146,6 +147,9 @@ def _operation(row: Route, name: str, schema_of: Json) -> Json:
         operation["x-permission"] = row.permission
     if row.takes:
         contents = {media: _content_of(type_, schema_of) for media, type_ in row.takes.items()}
+        body = examples.body_of(row)
+        if body is not None and not row.has_ended and JSON in contents:
+            contents[JSON]["example"] = body
         operation["requestBody"] = {"required": True, "content": contents}
     return operation
 
