@@ -40,7 +40,8 @@ COLUMNS = columns.names(UseRow)
 UPSERT = (
     f"{columns.insert('dated_uses', UseRow)}"
     " on conflict (credential_id, subject, endpoint, member)"
-    " do update set uses = excluded.uses, last_us = excluded.last_us"
+    " do update set uses = dated_uses.uses + excluded.uses, last_us = case"
+    " when excluded.last_us > dated_uses.last_us then excluded.last_us else dated_uses.last_us end"
 )
 SELECT = f"select {COLUMNS} from dated_uses order by credential_id, subject, endpoint, member"
 DELETE_OF_GONE = (
@@ -53,7 +54,8 @@ def uses(reader: Reader) -> list[UseRow]:
     return [UseRow(*found) for found in reader.rows(SELECT)]
 
 
-def put(tx: Transaction, rows: Iterable[UseRow]) -> None:
+def add(tx: Transaction, rows: Iterable[UseRow]) -> None:
+    """Count these on top of what is there."""
     for row in rows:
         tx.run(UPSERT, row)
 

@@ -63,6 +63,7 @@ DELETE_BEYOND = (
 UPSERT_USE = (
     "insert into token_uses (token_id, used_us) values (?, ?)"
     " on conflict (token_id) do update set used_us = excluded.used_us"
+    " where excluded.used_us > token_uses.used_us"  # another node of a cluster may have seen a later one
 )
 SELECT_USES = "select token_id, used_us from token_uses"
 DELETE_USES = "delete from token_uses where token_id not in (select id from tokens)"

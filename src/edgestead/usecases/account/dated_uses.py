@@ -5,10 +5,12 @@ Not   whether a use is refused.
 
 As with the last uses of tokens (`usecases.access.token_uses`), a use costs an entry in a dictionary; the
 counts are written down every minute or so, and what is since then is lost when the server is killed. A use
-is counted whatever the request's date, once its credentials are good.
+is counted whatever the request's date, once its credentials are good. What is kept here is what came to the
+rows since: in a cluster, several processes count at a time, and a follower's goes to the leader.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 import msgspec
@@ -64,41 +66,60 @@ class UsageView(msgspec.Struct, frozen=True):
 
 
 class DatedUses:
-    """Used by one thread, but for `write`."""
+    """Uses that are not written down yet. Used by one thread, but for `write`."""
 
     def __init__(self) -> None:
-        self._rows: dict[Key, UseRow] = {}
-        self._new: set[Key] = set()
+        self._new: dict[Key, UseRow] = {}
+        self._known: AbstractSet[Key] = frozenset()  # that have a row
 
     def load(self, reader: Reader) -> None:
-        """What an earlier life of the server has written down."""
-        self._rows = {_key(row): row for row in dated_uses.uses(reader)}
+        """Know which rows there are."""
+        self._known = {_key(row) for row in dated_uses.uses(reader)}
 
     def note(self, key: Key, now_us: int) -> None:
-        row = self._rows.get(key)
-        if row is None:
-            if len(self._rows) >= USE_ROWS_MAX:
-                return
-            row = UseRow(*key, uses=0, first_us=now_us, last_us=now_us)
-        self._rows[key] = row._replace(uses=row.uses + 1, last_us=now_us)
-        self._new.add(key)
+        self.add(UseRow(*key, uses=1, first_us=now_us, last_us=now_us))
 
-    def rows(self) -> list[UseRow]:
-        return list(self._rows.values())
+    def add(self, row: UseRow) -> None:
+        """Uses that this or another process has counted."""
+        key = _key(row)
+        found = self._new.get(key)
+        if found is None and key not in self._known and len(self._known) + len(self._new) >= USE_ROWS_MAX:
+            return
+        self._new[key] = row if found is None else _sum(found, row)
+
+    def rows(self, reader: Reader) -> list[UseRow]:
+        """Those that are written down, and what came to them."""
+        found = {_key(row): row for row in dated_uses.uses(reader)}
+        for key, row in self._new.items():
+            found[key] = _sum(found[key], row) if key in found else row
+        return list(found.values())
 
     def unwritten(self) -> list[UseRow]:
-        """Counts that moved since they were written down last."""
-        return [self._rows[key] for key in self._new]
+        """What came since the last time."""
+        return list(self._new.values())
 
-    def written(self, rows: Iterable[UseRow], reader: Reader) -> None:
-        """These are in the database now; what is gone from it, of deleted tokens, is forgotten here."""
-        self._new -= {_key(row) for row in rows if self._rows.get(_key(row)) == row}
-        kept = {_key(row): row for row in dated_uses.uses(reader)}
-        self._rows = {**kept, **{key: self._rows[key] for key in self._new}}
+    def written(self, rows: Sequence[UseRow], reader: Reader) -> None:
+        """These are in the database now, or another process has them."""
+        for row in rows:
+            key = _key(row)
+            left = self._new[key]._replace(uses=self._new[key].uses - row.uses)
+            if left.uses:
+                self._new[key] = left
+            else:
+                del self._new[key]
+        self.load(reader)
+
+
+def _sum(one: UseRow, other: UseRow) -> UseRow:
+    return one._replace(
+        uses=one.uses + other.uses,
+        first_us=min(one.first_us, other.first_us),
+        last_us=max(one.last_us, other.last_us),
+    )
 
 
 def write(tx: Transaction, rows: Sequence[UseRow]) -> None:
-    dated_uses.put(tx, rows)
+    dated_uses.add(tx, rows)
     dated_uses.delete_of_gone(tx)
 
 
@@ -110,7 +131,7 @@ def listed(reader: Reader, account_id: str, uses: DatedUses, token_id: str | Non
         **{row.id: Credential(row.id, "token", row.name) for row in tokens.tokens(reader)},
     }
     by_credential: dict[str, list[UseRow]] = {}
-    for row in sorted(uses.rows(), key=lambda row: row.last_us, reverse=True):
+    for row in sorted(uses.rows(reader), key=lambda row: row.last_us, reverse=True):
         if row.credential_id in names and token_id in (None, row.credential_id):
             by_credential.setdefault(row.credential_id, []).append(row)
     return [_usage(names[id_], rows) for id_, rows in by_credential.items()]
