@@ -25,6 +25,7 @@ from edgestead.objects.runtime.containment import Nowhere
 from edgestead.server.objects import layout as layout
 from edgestead.server.objects.host import Host, Peers
 from tests.objects.hosts import SEGMENT_BYTES, Client, allow
+from tests.objects.logs import entries
 
 COUNT = 3
 FRAMING = {"content-length", "transfer-encoding"}
@@ -302,7 +303,7 @@ def test_another_number_of_processes_keeps_every_object(tmp_path: Path, counts: 
         assert await clients[0].call("Alarmed/a/reminder") == (None if told[names[0]] == 1 else 10**13)
         await clients[0].call("Alarmed/a/remind", 10**13)
         for host in hosts:
-            positions.update({(e.ref.class_name, e.ref.name): e.head for e in host.log.catalogue()})
+            positions.update({(e.ref.class_name, e.ref.name): e.head for e in entries(host.log)})
         assert all(positions[key] >= head for key, head in before.items())
         before.update(positions)
 
@@ -405,7 +406,7 @@ def test_dealing_out_leaves_a_class_apart_that_went(tmp_path: Path) -> None:
     assert [str(one) for one in folders] == layout.folders(root)
 
     async def read(clients: list[Client], hosts: list[Host]) -> None:
-        assert len(list(hosts[3].node.log.catalogue())) == 10
+        assert len(list(entries(hosts[3].node.log))) == 10
         for n in range(10):
             assert await clients[1].call(f"Counter/{n}/add") == 2
             assert await clients[1].call(f"Table/{n}/values") == ["x"]
@@ -422,7 +423,7 @@ def test_classes_that_are_kept_apart_have_the_last_process_to_themselves(tmp_pat
                     client = clients[number % len(clients)]
                     assert await client.call(f"{kind}/n{number}/add", number) == number * added
             if added == 2:
-                kinds = [{entry.ref.class_name for entry in host.log.store.log.catalogue()} for host in hosts]
+                kinds = [{entry.ref.class_name for entry in entries(host.log.store.log)} for host in hosts]
                 assert kinds == [{"Counter"}, {"Counter"}, {"Apart"}]
 
         return call

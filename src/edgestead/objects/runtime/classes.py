@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Backend = Literal["kv", "sql"]
 Durability = Literal["log", "sqlite"]
+REGION_MAX = 100  # characters of a region's name
 _EVENTS = frozenset({"fetch", "alarm", "on_start"})
 
 
@@ -25,14 +26,15 @@ class StatefulObject:
 
     `storage` is the backend: "kv" (keys only) or "sql" (keys and a SQL database). `durability` says what
     makes its commits durable: the "log" that all objects of a process share, or "sqlite", a sync of its own
-    for each commit. `on_start` runs before
-    the first event of each life, `alarm` (with or without a parameter for its `AlarmInfo`) when the alarm is
-    due, `fetch` for HTTP; every other public
+    for each commit. `region` names that of a cluster's nodes where its objects live, and nowhere else; one
+    machine alone does not ask for it. `on_start` runs before the first event of each life, `alarm` (with or
+    without a parameter for its `AlarmInfo`) when the alarm is due, `fetch` for HTTP; every other public
     `async def` is a method that others may call.
     """
 
     storage: ClassVar[Backend] = "kv"
     durability: ClassVar[Durability] = "log"
+    region: ClassVar[str] = ""
 
     def __init__(self, ctx: "Context", env: Any) -> None:
         self.ctx = ctx
@@ -51,6 +53,7 @@ class ClassInfo(msgspec.Struct, frozen=True):
     has_start: bool
     durability: Durability = "log"
     alarm_takes_info: bool = False
+    region: str = ""
 
 
 def describe(kind: type[StatefulObject]) -> ClassInfo:
@@ -59,6 +62,8 @@ def describe(kind: type[StatefulObject]) -> ClassInfo:
         raise TypeError(f'{kind.__name__}.storage must be "kv" or "sql", not {kind.storage!r}')
     if kind.durability not in ("log", "sqlite"):
         raise TypeError(f'{kind.__name__}.durability must be "log" or "sqlite", not {kind.durability!r}')
+    if not isinstance(kind.region, str) or len(kind.region) > REGION_MAX:
+        raise TypeError(f"{kind.__name__}.region must be a text of at most {REGION_MAX} characters")
     for event in _EVENTS:
         found = getattr(kind, event, None)
         if found is not None and not inspect.iscoroutinefunction(found):
@@ -73,6 +78,7 @@ def describe(kind: type[StatefulObject]) -> ClassInfo:
         has_start=hasattr(kind, "on_start"),
         durability=kind.durability,
         alarm_takes_info=_takes_info(getattr(kind, "alarm", None)),
+        region=kind.region,
     )
 
 

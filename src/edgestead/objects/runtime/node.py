@@ -9,8 +9,9 @@ Runs on the loop it was made on: the real one, or a simulated one. `start` begin
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import Context
+from functools import partial
 from typing import TypeVar
 
 import apsw
@@ -39,6 +40,7 @@ from edgestead.objects.runtime.alarms import (
     retry_time,
     unpack_time,
 )
+from edgestead.objects.runtime.asking import entries_of, tell
 from edgestead.objects.runtime.calls import Reply, pack_error
 from edgestead.objects.runtime.classes import ClassInfo, Durability, why_not_callable
 from edgestead.objects.runtime.commits import Turns
@@ -46,14 +48,14 @@ from edgestead.objects.runtime.database import Database
 from edgestead.objects.runtime.engine import Engine, Logging
 from edgestead.objects.runtime.env import Bindings, Env
 from edgestead.objects.runtime.gates import Account, hold_tasks
-from edgestead.objects.runtime.instance import Instance
+from edgestead.objects.runtime.instance import OWNED_NO_MORE, Instance
 from edgestead.objects.runtime.quarantine import ClassRecord, Quarantine
 from edgestead.objects.runtime.stage import Stage
 from edgestead.objects.runtime.storage import settle
 from edgestead.objects.runtime.taking_back import take_back
 from edgestead.objects.runtime.web import Request, Response
 from edgestead.store.files import Files
-from edgestead.store.objectlog import Lease, LogError, ObjectRef
+from edgestead.store.objectlog import Lease, LogError, ObjectRef, WrongOwner
 from edgestead.store.objects import ObjectStore
 
 log = logging.getLogger(__name__)
@@ -68,6 +70,14 @@ DRAIN_SECONDS = 5.0
 T = TypeVar("T")
 Key = tuple[str, str]
 OpenDatabase = Callable[[Lease, Files, str], Database]
+
+
+def _give_back(told: "asyncio.Future[Lease]") -> None:
+    """A lease that came when nobody waited for it any more."""
+    if not told.cancelled() and told.exception() is None:
+        with suppress(LogError):
+            lease = told.result()
+            lease.release(lease.tail)
 
 
 def open_logged(lease: Lease, files: Files, vfs: str) -> Database:
@@ -133,6 +143,7 @@ class Node:
         self.deliver: Callable[[ObjectRef, str, bytes], Awaitable[Reply]] = self.call
         # Whether an object that is not in memory may begin here; a process may have lost its class.
         self.may_begin: Callable[[ObjectRef], bool] = lambda ref: True
+        self.begun: Callable[[Key], object] = bool  # told of each object that comes into memory
         self._bindings = bindings
         self.alarms = Alarms(store.alarms, self._loop, lambda: pack_time(now_ms()), self._run_alarm)
         self.env = Env(self, classes, random, bindings)
@@ -149,6 +160,8 @@ class Node:
         ask_again: AskAgain | None = None,
     ) -> Reply:
         """Call a method of an object; never raises what the method raised, but gives it as a reply.
+
+        Raises WrongOwner: nothing ran.
 
         `within_task`: the call is all that the running task is there for, and nobody cancels it. `ask_again`:
         what a caller is asked that waited for the object; raises what that raises.
@@ -172,6 +185,8 @@ class Node:
                 if within_task:
                     return await instance.call_within(method, arguments, ask_again, waited)
                 return await instance.call(method, arguments, ask_again)
+        except WrongOwner:
+            raise
         except (LogError, OSError) as error:
             return pack_error(StorageBroken(f"Object storage cannot be opened: {error}"))
         except ObjectError as error:
@@ -190,13 +205,15 @@ class Node:
     ) -> Response | Reply:
         """Give an HTTP request to an object's `fetch`: its response, or the error as a reply.
 
-        `within_task`: as in `call`. Raises what `ask_again` raises, right before.
+        `within_task`: as in `call`. Raises what `ask_again` raises, right before; WrongOwner.
         """
         self._events += 1
         try:
             instance = await self._find(ref, info)
             answer: Response | Reply = await instance.fetch(request, ask_again, within_task=within_task)
             return answer
+        except WrongOwner:
+            raise
         except (LogError, OSError) as error:
             return pack_error(StorageBroken(f"Object storage cannot be opened: {error}"))
         except ObjectError as error:
@@ -225,6 +242,8 @@ class Node:
             await (await self._find(ref, info)).alarm()
         except StorageBroken:
             pass
+        except WrongOwner:
+            return NEVER  # its owner runs it
         except ObjectReset as error:
             if not self._closed and await self._count_failure(ref, error):
                 return 0.0
@@ -282,11 +301,11 @@ class Node:
         """The classes in quarantine, by name."""
         return self.quarantine.held_classes() if self.quarantine is not None else []
 
-    def release_class(self, class_name: str) -> bool:
-        """Let a class run again that is in quarantine; False when it is not. Raises OSError."""
+    async def release_class(self, class_name: str) -> bool:
+        """Let a class run again that is in quarantine; False when it is not. Raises OSError, LogError."""
         if self.quarantine is None or not self.quarantine.release_class(class_name):
             return False
-        for entry in self.log.catalogue((class_name, "")):
+        async for entry in entries_of(self.log, (class_name, "")):
             if entry.ref.class_name != class_name:
                 break
             if entry.alarm_us is not None and not self.is_held(entry.ref):
@@ -329,45 +348,78 @@ class Node:
                 break
             if key in self._ending:
                 await asyncio.shield(self._ending[key])
-            elif not self._closed and self._is_pending(ref):
-                await self._take_back(key, ref)
-            else:
+                continue
+            if self._closed:
                 break
+            held = self._keep_out(key)
+            try:
+                lease = await self._acquire(ref)
+                if lease.pending is None:
+                    return await self._visit_storage(key, lease, run, ask_again)
+                lease.release(lease.tail)
+            finally:
+                self._let_in(key, held)
+            await self._take_back(key, ref)
         if self._closed:
             raise ObjectReset("The node is closing.")
         self._events += 1
         try:
-            instance = self._live.get(key)
-            if instance is None:
-                return await self._visit_storage(key, ref, run)
-            return await instance.visit(run, ask_again)
+            return await self._live[key].visit(run, ask_again)
         finally:
             self._events -= 1
 
-    async def _visit_storage(self, key: Key, ref: ObjectRef, run: Callable[[Engine], Awaitable[T]]) -> T:
-        held = self._ending[key] = self._loop.create_future()
+    async def _visit_storage(
+        self, key: Key, lease: Lease, run: Callable[[Engine], Awaitable[T]], ask_again: AskAgain | None
+    ) -> T:
+        """While others are kept out."""
+        self._events += 1
         try:
-            engine = self._make_visited(ref)
+            engine = self._make_visited(lease)
             try:
+                if ask_again is not None:  # acquiring may have waited
+                    await ask_again()
                 result = await run(engine)
                 synced: asyncio.Future[None] = self._loop.create_future()
                 engine.when_synced(settle(synced))
                 await synced
+                if not self.log.may_answer():
+                    raise ObjectReset(OWNED_NO_MORE)
                 return result
             finally:
                 self._let_go(key, engine)
         finally:
-            if self._ending.get(key) is held:
-                del self._ending[key]
-            held.set_result(None)
+            self._events -= 1
 
-    def _make_visited(self, ref: ObjectRef) -> Engine:
+    def _make_visited(self, lease: Lease) -> Engine:
+        ref = lease.ref
+
         def broken(error: ObjectReset) -> None:
             log.warning("visiting %s/%s: %s", ref.class_name, ref.name or ref.id, error)
 
         info = self.classes.get(ref.class_name)
         durability: Durability = info.durability if info else "log"
-        return self._make_engine(self.log.acquire(ref), broken, durability, as_found=True)
+        return self._make_engine(lease, broken, durability, as_found=True)
+
+    async def _acquire(self, ref: ObjectRef) -> Lease:
+        """The lease of an object. Others have to be kept out until it is used. Raises LogError."""
+        told: asyncio.Future[Lease] = self._loop.create_future()
+        self.log.acquire(ref, partial(tell, told))
+        try:
+            return await asyncio.shield(told)  # at once, without another turn, where the log is local
+        except asyncio.CancelledError:
+            told.add_done_callback(_give_back)
+            raise
+
+    def _keep_out(self, key: Key) -> "asyncio.Future[None]":
+        """Nobody begins the object until `_let_in`."""
+        held = self._ending[key] = self._loop.create_future()
+        return held
+
+    def _let_in(self, key: Key, held: "asyncio.Future[None]") -> None:
+        """Unless others are kept out for another reason meanwhile."""
+        if self._ending.get(key) is held:
+            del self._ending[key]
+        held.set_result(None)
 
     async def with_storage(
         self, ref: ObjectRef, use: Callable[[Engine], T], *, ask_again: AskAgain | None = None
@@ -409,20 +461,19 @@ class Node:
             elif not self.may_begin(ref):
                 raise Overloaded("The object is about to live in another process.")
             else:
-                lease = self.log.acquire(ref)
-                if lease.pending is None and not self.is_held(ref):
-                    return self._begin(key, ref, lease, info)
-                lease.release(lease.tail)
+                held = self._keep_out(key)
+                try:
+                    lease = await self._acquire(ref)
+                    if lease.pending is None and not self.is_held(ref) and not self._closed:
+                        return self._begin(key, ref, lease, info)
+                    lease.release(lease.tail)
+                finally:
+                    self._let_in(key, held)
                 if lease.pending is None:
                     self.check_held(ref)
-                else:
+                elif not self._closed:
                     await self._take_back(key, ref)
         return instance
-
-    def _is_pending(self, ref: ObjectRef) -> bool:
-        """Whether the object is to be taken back before anybody uses it."""
-        entry = self.log.find(ref)
-        return entry is not None and entry.pending is not None
 
     async def take_back(self, ref: ObjectRef) -> None:
         """Do now what is pending: end the object's life, and take it back before the next one."""
@@ -431,7 +482,7 @@ class Node:
             instance.reset(Aborted("The object is being taken back to an earlier moment."))
         while (ending := self._ending.get(key)) is not None:
             await asyncio.shield(ending)
-        if key not in self._live and self._is_pending(ref):
+        if key not in self._live:
             await self._take_back(key, ref)
 
     def _take_back(self, key: Key, ref: ObjectRef) -> Awaitable[None]:
@@ -440,23 +491,21 @@ class Node:
         In a task of nobody's: the caller that comes first may be another object's code, which is held at that
         object's gate or ended in the middle of it, while others wait for this object.
         """
-        ended = self._ending[key] = self._loop.create_future()
-        task = self._loop.create_task(self._become(key, ref, ended), context=Context())
+        held = self._keep_out(key)
+        task = self._loop.create_task(self._become(key, ref, held), context=Context())
         self._taking_back.add(task)
         task.add_done_callback(self._taking_back.discard)
         return asyncio.shield(task)
 
-    async def _become(self, key: Key, ref: ObjectRef, ended: "asyncio.Future[None]") -> None:
+    async def _become(self, key: Key, ref: ObjectRef, held: "asyncio.Future[None]") -> None:
         try:
-            engine = self._make_visited(ref)
+            engine = self._make_visited(await self._acquire(ref))
             try:
                 engine.give_tail(await take_back(self.past, engine))
             finally:
                 self._let_go(key, engine)
         finally:
-            if self._ending.get(key) is ended:
-                del self._ending[key]
-            ended.set_result(None)
+            self._let_in(key, held)
 
     # lives
 
@@ -471,12 +520,14 @@ class Node:
             lambda over: self._over(key, engine_of[0], over),
             self.chance,
             self.accounts[ref.class_name],
+            self.log.may_answer,
         )
         engine = self._make_engine(lease, instance.reset, info.durability)
         engine_of.append(engine)
         if lease.ref.name is not None:
             instance.ref = lease.ref
         self._live[key] = instance
+        self.begun(key)
         if self._stage is not None and self.quarantine is not None:
             forgive = self.quarantine.forgiving(ref, lambda: pack_time(self._now_ms()))
             instance.watch(self._stage.take(instance.ref), forgive)
@@ -637,19 +688,26 @@ class Node:
             return
         if key in self._ending:
             return
-        try:
-            lease = self.log.acquire(ref)
-            engine = self._make_engine(lease, lambda error: log.error("moving a base: %s", error))
+        held = self._keep_out(key)
+
+        def acquired(lease: Lease | None, error: Exception | None) -> None:
+            self._let_in(key, held)
             try:
-                engine.checkpoint()
-            finally:
-                self._let_go(key, engine)
-        except (ObjectError, LogError, OSError, apsw.Error) as error:
-            log.error("moving the base of %s/%s: %s", ref.class_name, ref.id, error)
+                if lease is None:
+                    raise error or LogError("there is no lease")
+                engine = self._make_engine(lease, lambda error: log.error("moving a base: %s", error))
+                try:
+                    engine.checkpoint()
+                finally:
+                    self._let_go(key, engine)
+            except (ObjectError, LogError, OSError, apsw.Error) as reason:
+                log.error("moving the base of %s/%s: %s", ref.class_name, ref.id, reason)
+
+        self.log.acquire(ref, acquired)
 
     async def bring_up(self, doing: Callable[[str], None]) -> None:
         """Bring every database up to the log, so that the log holds nothing more."""
-        for count, entry in enumerate(list(self.log.catalogue())):
+        for count, entry in enumerate([one async for one in entries_of(self.log)]):
             doing(f"{count:,} databases are brought up to the log")
             if entry.base < entry.head:
                 self._move_base(entry.ref)
@@ -689,14 +747,17 @@ class Node:
     def has(self, ref: ObjectRef) -> bool:
         """Whether the object is in memory or has stored anything here."""
         key = (ref.class_name, ref.id)
-        return key in self._live or key in self._ending or self.log.find(ref) is not None
+        return key in self._live or key in self._ending or self.log.has(ref)
 
     def has_any(self, class_name: str) -> bool:
         """The same of a class."""
-        if any(one == class_name for one, _ in (*self._live, *self._ending)):
-            return True
-        first = next(iter(self.log.catalogue((class_name, ""))), None)
-        return first is not None and first.ref.class_name == class_name
+        return any(one == class_name for one, _ in (*self._live, *self._ending)) or self.log.has_any(
+            class_name
+        )
+
+    def is_here(self, key: Key) -> bool:
+        """Whether the object is in memory, or somebody is kept out of it."""
+        return key in self._live or key in self._ending
 
     @property
     def live_count(self) -> int:

@@ -11,8 +11,10 @@ has to know which one.
 import asyncio
 import contextlib
 import socket
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from functools import partial
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -25,7 +27,7 @@ from edgestead.model.refusals import EdgeError
 from edgestead.model.refusals.object import Unsure
 from edgestead.objects.errors import ObjectReset, Overloaded
 from edgestead.objects.ids import owner_of
-from edgestead.objects.runtime.admission import CREDENTIAL_HEADERS, INVOKE, Authorise, let_in
+from edgestead.objects.runtime.admission import CREDENTIAL_HEADERS, INVOKE, AskAgain, Authorise, let_in
 from edgestead.objects.runtime.calls import Reply, pack_error
 from edgestead.objects.runtime.containment import Classes, Nowhere
 from edgestead.objects.runtime.gates import stand_in, standing_in
@@ -41,7 +43,9 @@ ANSWER_BYTES_MAX = 16 * 1024 * 1024  # of another process, for one list
 _BACKLOG = 1_024
 
 
-class _Call(msgspec.Struct, array_like=True):
+class Call(msgspec.Struct, array_like=True):
+    """As one process passes it to another."""
+
     class_name: str
     id: str
     name: str | None
@@ -51,18 +55,139 @@ class _Call(msgspec.Struct, array_like=True):
     line: Line = None  # for whom, if that is known: its call waits where others of the same one do
 
 
-_REFUSED = (False, b"")  # a reply to a caller whose rights ended while it waited
+REFUSED = (False, b"")  # a reply to a caller whose rights ended while it waited
 _encode = msgspec.msgpack.Encoder().encode
-_read_call = msgspec.msgpack.Decoder(_Call).decode
+_read_call = msgspec.msgpack.Decoder(Call).decode
 _read_reply = msgspec.msgpack.Decoder(tuple[bool, bytes]).decode
 
 
-class Shards:
+class Where(NamedTuple):
+    """The process that has an object, counted from 0 on its machine; the rest in a cluster only."""
+
+    process: int
+    node: str | None = None
+    slot: int | None = None
+    region: str | None = None
+
+
+class Others(Protocol):
+    """What the HTTP address asks of the other processes."""
+
+    async def where(self, ref: ObjectRef) -> Where:
+        """Raises Overloaded: nobody has it for some seconds."""
+        ...
+
+    def is_local(self, ref: ObjectRef) -> bool: ...
+
+    async def call_for(self, request: Request, ref: ObjectRef, method: str, arguments: bytes) -> Reply: ...
+
+    async def pass_on(self, ref: ObjectRef, request: Request) -> Response: ...
+
+    async def ask_others(self, request: Request) -> list[bytes]: ...
+
+
+class Passing(ABC):
+    """Passes calls on to the process that has their object, and runs what others pass on.
+
+    `authorise` gives the refusal of a caller from outside, or None. `processor` has the loop's turns, in
+    which callers from outside that other processes let in have theirs.
+    """
+
+    def __init__(self, node: Node, authorise: Authorise, processor: Turns | None) -> None:
+        self._node, self._authorise, self._processor = node, authorise, processor
+        self._running: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+
+    async def open(self, bound: socket.socket) -> None:
+        """Take the calls of the other processes."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_unix_server(
+            lambda: Answering(self._answer, self._running), sock=bound, backlog=_BACKLOG
+        )
+
+    @abstractmethod
+    async def _pass(self, call: Call) -> Reply:
+        """Have a call run by the process that has its object."""
+
+    @abstractmethod
+    async def _answer(self, body: bytes) -> bytes:
+        """What another process passed on."""
+
+    async def call_for(self, request: Request, ref: ObjectRef, method: str, arguments: bytes) -> Reply:
+        """Call an object of another process for a caller that was let in here.
+
+        The owner asks again when the call's turn has come. Raises the refusal.
+        """
+        caller = request.client, [header for header in request.headers if header[0] in CREDENTIAL_HEADERS]
+        line = network_of(request.client)
+        reply = await self._pass(Call(ref.class_name, ref.id, ref.name, method, arguments, caller, line))
+        if (reply.ok, reply.data) == REFUSED:
+            await let_in(self._authorise, request, INVOKE)
+            raise Unsure  # we do not know yet what the owner knows
+        return reply
+
+    async def _begin(self, call: Call, octets: int) -> AskAgain | None:
+        """Wait for the turn of whom a call is for; returns what its caller is asked before it runs."""
+        ask_again = None
+        if call.caller is not None:
+            address, headers = call.caller
+            asking = Request("POST", b"", headers, address, Body(lambda: None))
+            ask_again = partial(let_in, self._authorise, asking, INVOKE)
+        if call.line is not None:
+            stand_in(call.line)
+            await self._turn(call.line, octets)
+        return ask_again
+
+    async def _turn(self, address: str, octets: int) -> None:
+        """While this process has more work than it can do."""
+        if self._processor is not None and self._processor.must_wait(octets):
+            turn = asyncio.Event()
+            self._processor.wait(address, turn.set)
+            await turn.wait()
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        if self._running:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1):
+                    await asyncio.gather(*self._running)
+
+
+async def give(to: client.Kept, request: Request, body: bytes | Body) -> client.Answer:
+    """Pass a request on to another process. Raises OSError, BodyBroken."""
+    headers: Headers = [header for header in request.headers if header[0] != CLIENT_HEADER]
+    caller = request.client.encode()
+    if request.header(b"host") is None:
+        headers.append((b"host", NO_HOST))
+        caller += b" " + NO_HOST
+    headers.append((CLIENT_HEADER, caller))
+    return await client.exchange(to, request.method, request.target, headers, body)
+
+
+async def give_whole(to: client.Kept, request: Request) -> bytes:
+    """What another process answers to a request without a body. Raises OSError, BodyBroken."""
+    answer = await give(to, request, b"")
+    parts, length = [], 0
+    async for chunk in answer.body:
+        length += len(chunk)
+        if length > ANSWER_BYTES_MAX:
+            raise OSError("its answer is too long")
+        parts.append(chunk)
+    return b"".join(parts)
+
+
+def passed_back(answer: client.Answer) -> Response:
+    """Another process's answer to a request that was given to it, as this one's. Its body streams."""
+    length = [value for name, value in answer.headers if name == b"content-length"]
+    headers = [header for header in answer.headers if header[0] != b"content-length"]
+    return Response(answer.status, headers, answer.body, int(length[0]) if length else None)
+
+
+class Shards(Passing):
     """`calls` and `requests` are the Unix sockets of every process, by worker; `worker` is this one.
 
-    `authorise` gives the refusal of a caller from outside, or None. `processes` and `apart`: as in
-    `owner_of`; one more process is for classes that `went` apart since. `processor` has the loop's turns,
-    in which callers from outside that other processes let in have theirs.
+    `processes` and `apart`: as in `owner_of`; one more process is for classes that `went` apart since.
     """
 
     def __init__(
@@ -77,23 +202,14 @@ class Shards:
         went: Classes | None = None,
         processor: Turns | None = None,
     ) -> None:
-        self._processor = processor
-        self._node, self._authorise, self._worker = node, authorise, worker
+        super().__init__(node, authorise, processor)
+        self._worker = worker
         self._processes = len(calls) if processes is None else processes
         self._apart, self._went = apart, went or Nowhere()
         self._aside = self._processes - bool(apart)
         self._askers = [Asker(path) for path in calls]
         self._requests = [client.Kept(client.Unix(path)) for path in requests]
-        self._running: set[asyncio.Task[None]] = set()
-        self._server: asyncio.Server | None = None
         node.deliver, node.may_begin = self.call, self._may_begin
-
-    async def open(self, bound: socket.socket) -> None:
-        """Take the calls of the other processes."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_unix_server(
-            lambda: Answering(self._answer, self._running), sock=bound, backlog=_BACKLOG
-        )
 
     def _owner_of(self, ref: ObjectRef) -> int:
         home = owner_of(ref, self._processes, self._apart)
@@ -114,6 +230,9 @@ class Shards:
     def is_local(self, ref: ObjectRef) -> bool:
         return self._owner_of(ref) == self._worker
 
+    async def where(self, ref: ObjectRef) -> Where:
+        return Where(self._owner_of(ref))
+
     def _may_begin(self, ref: ObjectRef) -> bool:
         """Whether an object that is not here may begin here. Not of a class that is not apart any more."""
         if (
@@ -130,24 +249,13 @@ class Shards:
         owner = self._owner_of(ref)
         if owner == self._worker:
             return await self._node.call(ref, method, arguments)
-        call = _Call(ref.class_name, ref.id, ref.name, method, arguments, None, standing_in())
+        call = Call(ref.class_name, ref.id, ref.name, method, arguments, None, standing_in())
         return await self._ask_owner(call, owner)
 
-    async def call_for(self, request: Request, ref: ObjectRef, method: str, arguments: bytes) -> Reply:
-        """Call an object of another process for a caller that was let in here.
+    async def _pass(self, call: Call) -> Reply:
+        return await self._ask_owner(call, self._owner_of(ObjectRef(call.class_name, call.id, call.name)))
 
-        The owner asks again when the call's turn has come. Raises the refusal.
-        """
-        caller = request.client, [header for header in request.headers if header[0] in CREDENTIAL_HEADERS]
-        line = network_of(request.client)
-        call = _Call(ref.class_name, ref.id, ref.name, method, arguments, caller, line)
-        reply = await self._ask_owner(call, self._owner_of(ref))
-        if (reply.ok, reply.data) == _REFUSED:
-            await let_in(self._authorise, request, INVOKE)
-            raise Unsure  # we do not know yet what the owner knows
-        return reply
-
-    async def _ask_owner(self, call: _Call, owner: int) -> Reply:
+    async def _ask_owner(self, call: Call, owner: int) -> Reply:
         try:
             answer = await self._askers[owner].ask(_encode(call))
         except Lost:
@@ -159,72 +267,31 @@ class Shards:
     async def _answer(self, body: bytes) -> bytes:
         call = _read_call(body)
         ref = ObjectRef(call.class_name, call.id, call.name)
-        ask_again = None
-        if call.caller is not None:
-            address, headers = call.caller
-            asking = Request("POST", b"", headers, address, Body(lambda: None))
-            ask_again = partial(let_in, self._authorise, asking, INVOKE)
-        if call.line is not None:
-            stand_in(call.line)
-            await self._turn(call.line, len(body))
+        ask_again = await self._begin(call, len(body))
         if self.goes_on(ref):
             reply = await self._ask_owner(call, self._aside)
             return _encode((reply.ok, reply.data))
         try:
             reply = await self._node.call(ref, call.method, call.arguments, ask_again=ask_again)
         except EdgeError:
-            return _encode(_REFUSED)
+            return _encode(REFUSED)
         return _encode((reply.ok, reply.data))
-
-    async def _turn(self, address: str, octets: int) -> None:
-        """Wait for the turn of whom a call is for, while this process has more work than it can do."""
-        if self._processor is not None and self._processor.must_wait(octets):
-            turn = asyncio.Event()
-            self._processor.wait(address, turn.set)
-            await turn.wait()
 
     async def pass_on(self, ref: ObjectRef, request: Request) -> Response:
         """Have the owner answer a request. Bodies stream both ways. Raises OSError, BodyBroken."""
-        answer = await self._give(request, self._owner_of(ref), request.body)
-        length = [value for name, value in answer.headers if name == b"content-length"]
-        headers = [header for header in answer.headers if header[0] != b"content-length"]
-        return Response(answer.status, headers, answer.body, int(length[0]) if length else None)
-
-    async def _give(self, request: Request, worker: int, body: bytes | Body) -> client.Answer:
-        headers: Headers = [header for header in request.headers if header[0] != CLIENT_HEADER]
-        caller = request.client.encode()
-        if request.header(b"host") is None:
-            headers.append((b"host", NO_HOST))
-            caller += b" " + NO_HOST
-        headers.append((CLIENT_HEADER, caller))
-        return await client.exchange(self._requests[worker], request.method, request.target, headers, body)
+        return passed_back(await give(self._requests[self._owner_of(ref)], request, request.body))
 
     async def ask_others(self, request: Request) -> list[bytes]:
         """What each other process answers to a request without a body. Raises OSError, BodyBroken."""
         count = max(self._processes, self._aside + bool(self._went.classes))
         others = (worker for worker in range(count) if worker != self._worker)
-        return await asyncio.gather(*(self._ask(request, worker) for worker in others))
-
-    async def _ask(self, request: Request, worker: int) -> bytes:
-        answer = await self._give(request, worker, b"")
-        parts, length = [], 0
-        async for chunk in answer.body:
-            length += len(chunk)
-            if length > ANSWER_BYTES_MAX:
-                raise OSError("its answer is too long")
-            parts.append(chunk)
-        return b"".join(parts)
+        return await asyncio.gather(*(give_whole(self._requests[worker], request) for worker in others))
 
     def of_passed_on(self) -> "PassedOn":
         return PassedOn(self)
 
     async def close(self) -> None:
-        if self._server is not None:
-            self._server.close()
-        if self._running:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(1):
-                    await asyncio.gather(*self._running)
+        await super().close()
         for asker in self._askers:
             asker.close()
         for kept in self._requests:
@@ -242,7 +309,7 @@ class PassedOn:
 
     def __init__(self, shards: Shards) -> None:
         self._shards = shards
-        self.call_for, self.pass_on = shards.call_for, shards.pass_on
+        self.call_for, self.pass_on, self.where = shards.call_for, shards.pass_on, shards.where
 
     def is_local(self, ref: ObjectRef) -> bool:
         return not self._shards.goes_on(ref)

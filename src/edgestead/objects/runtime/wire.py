@@ -1,4 +1,4 @@
-"""Questions and answers over a Unix socket, many at once.
+"""Questions and answers between two processes, many at once.
 
 Owns  the frames, their numbers, what becomes of open questions when a connection ends.
 Not   what a question means: bytes in, bytes out.
@@ -22,6 +22,8 @@ HEAD = Struct(">IQ")
 log = logging.getLogger(__name__)
 
 Answer = Callable[[bytes], Awaitable[bytes]]
+Open = Callable[[Callable[[], asyncio.Protocol]], Awaitable[object]]
+"""Connects the protocol that it is given. Raises OSError."""
 
 
 class Lost(ConnectionError):
@@ -45,7 +47,7 @@ class _Frames(asyncio.Protocol, ABC):
         while size - start >= HEAD.size:
             length, number = HEAD.unpack_from(buffer, start)
             if length > FRAME_BYTES_MAX:
-                log.error("a frame of %d bytes came over a Unix socket", length)
+                log.error("a frame of %d bytes came from another process", length)
                 self._abort()
                 return
             end = start + HEAD.size + length
@@ -101,8 +103,9 @@ class _Asking(_Frames):
 class Asker:
     """Asks the process behind one address; connects when it has something to ask, and again after a loss."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, to: str | Open) -> None:
+        """`to` is the path of a Unix socket, or opens a connection elsewhere."""
+        self._to = to
         self._connection: _Asking | None = None
         self._connecting: asyncio.Task[_Asking] | None = None
 
@@ -124,7 +127,11 @@ class Asker:
         return await asyncio.shield(self._connecting)
 
     async def _open(self) -> _Asking:
-        _, made = await asyncio.get_running_loop().create_unix_connection(_Asking, self._path)
+        if isinstance(self._to, str):
+            _, made = await asyncio.get_running_loop().create_unix_connection(_Asking, self._to)
+            return made
+        made = _Asking()
+        await self._to(lambda: made)
         return made
 
     def _connected(self, task: "asyncio.Task[_Asking]") -> None:
