@@ -24,6 +24,7 @@ from edgestead.server.objects.host import Host
 from edgestead.sqlite.objectlog.local import LocalLease
 from edgestead.store.objectlog import NoSpace
 from tests.objects.hosts import Client, serve
+from tests.objects.logs import entries
 
 
 class Ledger(StatefulObject):
@@ -537,7 +538,7 @@ def test_all_are_looked_at_in_pages_without_a_copy(tmp_path: Path, monkeypatch: 
 
 
 def by_id(host: Host, class_name: str) -> list[Any]:
-    return [entry.ref for entry in host.log.catalogue() if entry.ref.class_name == class_name]
+    return [entry.ref for entry in entries(host.log) if entry.ref.class_name == class_name]
 
 
 def test_in_one_pass_damage_is_found_where_it_is(tmp_path: Path) -> None:
@@ -663,6 +664,7 @@ PERMISSIONS = {
     ("POST", f"{OF_ONE}/sql"): "Objects Read",
     ("GET", f"{OF_ONE}/export"): "Objects Read",
     ("POST", f"{OF_ONE}/verify"): "Objects Read",
+    ("GET", f"{OF_ONE}/where"): "Objects Read",
     ("GET", f"{OF_ONE}/bookmark"): "Objects Read",
     ("GET", f"{OF_ONE}/timeline"): "Objects Read",
     ("GET", f"{OF_ONE}/contents"): "Objects Read",

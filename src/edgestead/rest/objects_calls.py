@@ -27,12 +27,12 @@ from edgestead.objects.runtime.calls import NOTHING, Reply, error_of, has_no_res
 from edgestead.objects.runtime.classes import ClassInfo, why_not_callable
 from edgestead.objects.runtime.gates import stand_in
 from edgestead.objects.runtime.node import Node
-from edgestead.objects.runtime.shards import PassedOn, Shards
+from edgestead.objects.runtime.shards import Others
 from edgestead.objects.values.codec import decode
 from edgestead.objects.values.jsonable import NotJson, to_json
 from edgestead.rest.body import has_more_values
 from edgestead.rest.query import Query
-from edgestead.store.objectlog import ObjectRef
+from edgestead.store.objectlog import ObjectRef, WrongOwner
 
 JSON = [(b"content-type", b"application/json")]
 
@@ -53,7 +53,7 @@ class Calls:
         node: Node,
         authorise: Authorise,
         asking_again: Callable[[Request, str], AskAgain],
-        shards: Shards | PassedOn | None,
+        shards: Others | None,
     ) -> None:
         self._node, self._authorise, self._shards = node, authorise, shards
         self._asking_again = asking_again
@@ -78,7 +78,13 @@ class Calls:
             return _answer(await self._shards.call_for(request, ref, method, arguments))
         stand_in(network_of(request.client))
         ask_again = self._asking_again(request, INVOKE)
-        return _answer(await self._node.call(ref, method, arguments, within_task=True, ask_again=ask_again))
+        try:
+            reply = await self._node.call(ref, method, arguments, within_task=True, ask_again=ask_again)
+        except WrongOwner:  # just now: nothing has run
+            if self._shards is None:
+                raise
+            reply = await self._shards.call_for(request, ref, method, arguments)
+        return _answer(reply)
 
     def _check_values(self, body: bytes) -> None:
         """Raises BadCall."""
@@ -94,19 +100,27 @@ class Calls:
         if (request.header(b"upgrade") or b"").lower() == b"websocket":
             raise refusals.NoWebSocket
         if self._shards is not None and not self._shards.is_local(ref):
-            try:
-                return await self._shards.pass_on(ref, request)
-            except OSError as error:
-                raise refusals.WasReset(reason=f"The object's process did not answer: {error}") from None
+            return await self._pass_on(self._shards, ref, request)
         stand_in(network_of(request.client))
         received = web.Request(request, path, query.raw.decode("latin-1"))
         ask_again = self._asking_again(request, INVOKE)
-        answer = await self._node.fetch(ref, info, received, ask_again, within_task=True)
+        try:
+            answer = await self._node.fetch(ref, info, received, ask_again, within_task=True)
+        except WrongOwner:
+            if self._shards is None:
+                raise
+            return await self._pass_on(self._shards, ref, request)
         if (ended := refusal_of(request)) is not None:
             raise ended
         if isinstance(answer, Reply):
             raise _refusal(error_of(answer))
         return Response(answer.status, answer.headers, answer.body)
+
+    async def _pass_on(self, others: Others, ref: ObjectRef, request: Request) -> Response:
+        try:
+            return await others.pass_on(ref, request)
+        except OSError as error:
+            raise refusals.WasReset(reason=f"The object's process did not answer: {error}") from None
 
     def _class(self, name: str) -> ClassInfo:
         info = self._node.classes.get(name)

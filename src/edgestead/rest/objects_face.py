@@ -35,7 +35,7 @@ from edgestead.objects.operate.operations import Operations
 from edgestead.objects.operate.operator import Operator
 from edgestead.objects.runtime.admission import AskAgain, Authorise, guard, let_in, let_in_whole
 from edgestead.objects.runtime.node import Node
-from edgestead.objects.runtime.shards import CLIENT_HEADER, PassedOn, Shards, client_of
+from edgestead.objects.runtime.shards import CLIENT_HEADER, Others, Where, client_of
 from edgestead.rest import body
 from edgestead.rest.objects_calls import JSON, Calls, printable
 from edgestead.rest.query import Query
@@ -57,7 +57,7 @@ class Parts(NamedTuple):
 
     node: Node
     operator: Operator
-    shards: Shards | PassedOn | None
+    shards: Others | None
 
 
 class Match(NamedTuple):
@@ -85,6 +85,7 @@ class Exchange:
         "query",
         "ref",
         "request",
+        "where",
     )
 
     ref: ObjectRef
@@ -97,6 +98,7 @@ class Exchange:
         self.operator: Operator = face.operator.asking(self.ask_again)
         self.operations: Operations = self.operator.operations
         self.others = partial(face.ask_others, request, self.ask_again)
+        self.where = face.where
         self.request, self.query = request, found.query
 
 
@@ -185,7 +187,7 @@ class ObjectsFace:
         if "entry" in route.wants:
             if self._shards is not None and not self._shards.is_local(exchange.ref):
                 return await self._pass_on(exchange.ref, request)
-            exchange.entry = self._entry(exchange.ref)
+            exchange.entry = await self._entry(exchange.ref)
         if "body" in route.wants:
             octets = await request.body.read(route.body_bytes_max)
             exchange.body = body.decode(octets, route.body, route.family.not_json)
@@ -203,8 +205,11 @@ class ObjectsFace:
         except msgspec.DecodeError as error:  # what they answered is a refusal
             raise refusals.WasReset(reason=f"Another process did not answer: {error}") from None
 
-    def _entry(self, ref: ObjectRef) -> CatalogueEntry:
-        entry = self.operator.find(ref)
+    async def _entry(self, ref: ObjectRef) -> CatalogueEntry:
+        try:
+            entry = await self.operator.find(ref)
+        except LogError as error:
+            raise refusals.WasReset(reason=f"Object storage failed: {error}") from error
         if entry is None:
             name = printable(ref.id if ref.name is None else ref.name)
             raise refusals.NoSuchObject(class_name=printable(ref.class_name), name=name)
@@ -218,6 +223,10 @@ class ObjectsFace:
             return await self._shards.pass_on(ref, request)
         except OSError as error:
             raise refusals.WasReset(reason=f"The object's process did not answer: {error}") from None
+
+    async def where(self, ref: ObjectRef) -> Where:
+        """Raises Overloaded."""
+        return Where(0) if self._shards is None else await self._shards.where(ref)
 
     async def ask_others(
         self, request: Request, ask_again: AskAgain, method: str, target: str

@@ -13,6 +13,7 @@ _HELD, _APART = "edgestead.cli.object.quarantine", "edgestead.cli.object.apart"
 COMMANDS = {
     "list": Lazy(_READ, "list_objects", "List objects that have stored something."),
     "info": Lazy(_READ, "info", "Show facts of one object."),
+    "where": Lazy(_READ, "where", "Show which machine and process runs an object."),
     "call": Lazy(_USE, "call", "Call a method of an object."),
     "stats": Lazy(_READ, "stats", "Show what the code of each class takes of the processors."),
     "sql": Lazy(_USE, "sql", "Run SQL on an object's database."),

@@ -8,11 +8,10 @@ object nor the others stand still.
 """
 
 import asyncio
-import heapq
 import os
 import secrets
 import shutil
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from copy import copy
 from functools import partial
@@ -35,8 +34,9 @@ from edgestead.objects.operate.shapes import (
     Rows,
     Verdict,
 )
-from edgestead.objects.runtime import quarantine, recovery
+from edgestead.objects.runtime import quarantine
 from edgestead.objects.runtime.admission import AskAgain
+from edgestead.objects.runtime.asking import PAGE_ENTRIES, ask, entries_of, find
 from edgestead.objects.runtime.classes import Durability
 from edgestead.objects.runtime.containment import Classes, Nowhere
 from edgestead.objects.runtime.engine import Engine
@@ -88,18 +88,19 @@ class Operator:
         """What concerns the past and the alarm."""
         return Operations(self._node, self._ask_again)
 
-    def find(self, ref: ObjectRef) -> CatalogueEntry | None:
+    async def find(self, ref: ObjectRef) -> CatalogueEntry | None:
         """What the log knows of an object; None when it never stored anything, and is in no quarantine."""
-        return self._node.log.find(ref) or (_unstored(ref) if self._node.is_held(ref) else None)
+        found = await find(self._node.log, ref)
+        return found or (_unstored(ref) if self._node.is_held(ref) else None)
 
-    def page(
+    async def page(
         self, class_name: str | None, after: tuple[str, str], limit: int
     ) -> tuple[list[ObjectItem], bool]:
         """Objects by class and id, and whether there are more."""
         if class_name is not None:
             after = max(after, (class_name, ""))
         items: list[ObjectItem] = []
-        for entry in self._entries(after):
+        async for entry in self._entries(after, page_entries=limit + 1):
             if class_name is not None and entry.ref.class_name != class_name:
                 break
             if len(items) == limit:
@@ -107,12 +108,21 @@ class Operator:
             items.append(self._item(entry))
         return items, False
 
-    def _entries(self, after: tuple[str, str]) -> Iterator[CatalogueEntry]:
+    async def _entries(
+        self, after: tuple[str, str], *, page_entries: int = PAGE_ENTRIES
+    ) -> AsyncIterator[CatalogueEntry]:
         """What the log has, and what never got so far as to store anything because its process ended."""
-        stored = self._node.log.catalogue(after)
-        held = (_unstored(ref) for ref in self._node.held() if self._node.log.find(ref) is None)
-        beyond = (entry for entry in held if _place(entry) > after)
-        yield from heapq.merge(stored, beyond, key=_place)
+        held = [
+            _unstored(ref)
+            for ref in self._node.held()
+            if (ref.class_name, ref.id) > after and await find(self._node.log, ref) is None
+        ]
+        async for entry in entries_of(self._node.log, after, page_entries=page_entries):
+            while held and _place(held[0]) < _place(entry):
+                yield held.pop(0)
+            yield entry
+        for entry in held:
+            yield entry
 
     def release(self, ref: ObjectRef) -> bool:
         """Let an object in quarantine run again; False when it was in none."""
@@ -142,9 +152,9 @@ class Operator:
         """Let a class that is apart go back; False when it is not. Raises OSError."""
         return self.went.release(class_name)
 
-    def release_class(self, class_name: str) -> bool:
+    async def release_class(self, class_name: str) -> bool:
         """Let a class in quarantine run again; False when it was in none."""
-        return self._node.release_class(class_name)
+        return await self._node.release_class(class_name)
 
     def _item(self, entry: CatalogueEntry) -> ObjectItem:
         ref = entry.ref
@@ -215,7 +225,7 @@ class Operator:
             after = await self.operations.state_at(ref, until)
             return await self._offload(partial(looking.changes, before, after))
 
-    def classes(self) -> list[ClassItem]:
+    async def classes(self) -> list[ClassItem]:
         """The classes that are loaded, and those that have objects, by name."""
         held = {one.class_name: quarantine.words_of_class(one) for one in self._node.held_classes()}
         found = {
@@ -230,7 +240,7 @@ class Operator:
             for name, info in self._node.classes.items()
         }
         after = ("", "")
-        while (entry := next(iter(self._entries(after)), None)) is not None:
+        while (entry := await anext(self._entries(after, page_entries=1), None)) is not None:
             name = entry.ref.class_name
             found.setdefault(name, ClassItem(name, None, None, False, held.get(name)))
             after = (name, "g")  # behind every id, which is hexadecimal
@@ -286,7 +296,7 @@ class Operator:
     ) -> list[ObjectVerdict]:
         """The same of all objects with after < (class, id) <= upto, of one class or of all, in one pass."""
         entries = []
-        for entry in self._node.log.catalogue(after):
+        async for entry in entries_of(self._node.log, after):
             if (entry.ref.class_name, entry.ref.id) > upto:
                 break
             if class_name in (None, entry.ref.class_name):
@@ -300,7 +310,7 @@ class Operator:
     async def _check_past(self, ref: ObjectRef) -> list[str]:
         """Every record of an object that log and history hold."""
         try:
-            found: list[list[str]] = await recovery.ask(lambda done: self._node.past.check([ref], done))
+            found: list[list[str]] = await ask(lambda done: self._node.past.check([ref], done))
             return found[0]
         except LogError as error:
             return [str(error)]

@@ -33,6 +33,19 @@ class Deleted(msgspec.Struct, frozen=True):
     id: str
 
 
+class Whereabouts(msgspec.Struct, frozen=True):
+    """The process that runs an object when it is called, counted from 0 on its machine.
+
+    `node`, its `region` ("" where it has none) and `slot` are of a cluster, and null on one machine.
+    """
+
+    id: str
+    process: int
+    node: str | None
+    slot: int | None
+    region: str | None
+
+
 class Released(msgspec.Struct, frozen=True):
     """Whether the object was in quarantine."""
 

@@ -36,6 +36,7 @@ from edgestead.usecases.access.authorise import PLATFORM
 if TYPE_CHECKING:
     from edgestead.objects.operate.operations import Operations
     from edgestead.objects.operate.operator import Operator
+    from edgestead.objects.runtime.shards import Where
     from edgestead.rest.objects_calls import Calls
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
@@ -136,6 +137,13 @@ def fetch(path: str, calls: "Calls", ref: ObjectRef, query: Query, request: Requ
 async def show_object(operator: "Operator", entry: CatalogueEntry) -> shapes.ObjectInfo:
     """Facts of an object."""
     return await operator.info(entry)
+
+
+@object_route("GET", "/where", permission=READ)
+async def find_object(where: "Callable[[ObjectRef], Awaitable[Where]]", ref: ObjectRef) -> shapes.Whereabouts:
+    """Which process runs an object, whether it has stored something or not. It is not woken up."""
+    found = await where(ref)
+    return shapes.Whereabouts(ref.id, found.process, found.node, found.slot, found.region)
 
 
 @object_route("DELETE", permission=WRITE)

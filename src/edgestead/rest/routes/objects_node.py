@@ -102,7 +102,7 @@ async def list_objects(operator: "Operator", others: Others, query: Query) -> An
 )
 async def list_classes(operator: "Operator", others: Others) -> list[ClassItem]:
     """List the classes that are loaded, and those that have objects, by name."""
-    found = {one.name: one for one in operator.classes()}
+    found = {one.name: one for one in await operator.classes()}
     for theirs in map(_read_classes, await others("GET", "/operate/classes")):
         for one in theirs.result:
             ours = found.setdefault(one.name, one)
@@ -170,7 +170,7 @@ async def release_class(of_class: str, operator: "Operator", others: Others) -> 
     """Let a class run again that is in quarantine, in every process."""
     theirs = await others("DELETE", f"/operate/quarantine/{quote(of_class, safe='')}")
     released = [_read_released(one).result.released for one in theirs]
-    return Released(any([operator.release_class(of_class), *released]))
+    return Released(any([await operator.release_class(of_class), *released]))
 
 
 @route(
@@ -219,7 +219,7 @@ async def back_up_objects(operator: "Operator", others: Others) -> list[str]:
 async def _page(operator: "Operator", others: Others, query: Query) -> tuple[list[ObjectItem], str]:
     """One page of all processes, and where the next one begins."""
     limit = query.limit(ITEMS_USUAL, ITEMS_MAX)
-    items, more = operator.page(query.text("class"), _place(query, "cursor"), limit)
+    items, more = await operator.page(query.text("class"), _place(query, "cursor"), limit)
     asked = _said(query, "class", "limit", "cursor")
     for page in map(_read_page, await others("GET", f"/operate/objects?{urlencode(asked)}")):
         items += page.result
