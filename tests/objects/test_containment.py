@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from edgestead.objects.runtime.containment import QUIET_SECONDS, SUSPECTED_SECONDS, Row, after_end, is_over
-from edgestead.server.objects.apart import FILE, Apart, is_used, read
+from edgestead.server.objects.apart import FILES, Apart, is_used, read
+from edgestead.server.objects.shared import locked
+from tests.server.small_disk import fill, small_disk, why_not
 
 SECOND_US = 1_000_000
 OWN, SIGNAL = True, False
@@ -102,7 +104,7 @@ def test_an_operators_word_ends_the_quiet_time_at_once(tmp_path: Path) -> None:
 def test_what_an_operator_keeps_apart_is_not_written_down(tmp_path: Path) -> None:
     one = Apart(tmp_path, fixed=("Bad",))
     assert not one.note_end("Bad", is_own=True)
-    assert not (tmp_path / FILE).exists()
+    assert not any((tmp_path / name).exists() for name in FILES)
 
 
 def test_without_leave_no_class_goes_apart_but_one_that_is_stays(tmp_path: Path) -> None:
@@ -113,7 +115,32 @@ def test_without_leave_no_class_goes_apart_but_one_that_is_stays(tmp_path: Path)
 
 
 def test_a_file_that_cannot_be_read_is_not_taken_for_an_empty_one(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_text("{")
+    (tmp_path / FILES[0]).write_text("{")
     with pytest.raises(OSError, match="cannot be read"):
         Apart(tmp_path)
     assert is_used(tmp_path), "who starts processes starts it, and it says what is wrong"
+
+
+def test_what_an_older_release_wrote_is_read_and_goes_on(tmp_path: Path) -> None:
+    (tmp_path / FILES[0]).write_text(
+        '{"classes":[{"class":"Old","state":"apart","ends":1,"since_us":1,"last_us":2}]}'
+    )
+    one = Apart(tmp_path)
+    assert one.classes == {"Old"}
+    one.note_end("Bad", is_own=True)
+    one.note_end("Worse", is_own=True)
+    assert Apart(tmp_path).classes == {"Old", "Bad", "Worse"}
+
+
+@pytest.mark.skipif(bool(why_not()), reason=why_not())
+def test_a_class_goes_apart_on_a_full_disk(tmp_path: Path) -> None:
+    """It ended every process that others share again and again, one second each, until there was space."""
+    with small_disk(tmp_path / "disk", 1) as disk:
+        one = Apart(disk)
+        one.take_room()
+        with locked(disk / "lock"):
+            one.take_room()
+        fill(disk)
+        for name in ("Bad", "Worse"):
+            assert one.note_end(name, is_own=True)
+        assert Apart(disk).classes == {"Bad", "Worse"}

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from edgestead.model.overdue import LATE_TIMES, OWN_PART, PASSED_TIMES, counted, is_over
-from edgestead.objects.runtime.watchdog import GROWTHS_MAX, STANDING_SECONDS_MAX, Growth, Judge
+from edgestead.objects.runtime.watchdog import GROWTHS_MAX, STANDING_SECONDS_MAX, TICKS, Growth, Judge
 
 TICK = 0.25  # whole halves of a second add up exactly
 BLOCK = 1.0
@@ -50,6 +50,16 @@ def test_who_holds_the_loop_for_the_limit_is_blamed_and_nobody_else(ticks, end):
 def test_a_longer_limit_holds_for_everybody():
     assert judged(held(ONE, 200), block=30) == (121, ONE)
     assert judged(held(NOBODY, 300), block=30) == (240, NOBODY)
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 7])
+def test_the_limit_is_over_with_as_many_ticks_as_it_has(block):
+    """Not one later: until the end, that is a part of the limit in which others wait."""
+    judge = Judge(block, block / TICKS)
+
+    verdicts = [judge.tick(False, ONE, (0.0, False)) for _ in range(TICKS + 1)]
+
+    assert [verdict is not None for verdict in verdicts] == [False] * TICKS + [True]
 
 
 @pytest.mark.parametrize(

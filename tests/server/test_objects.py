@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from edgestead.testing.server import EdgeServer
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 COUNTER = """
@@ -44,17 +46,30 @@ class Other(StatefulObject):
 """
 
 
-@pytest.fixture
-def counter(tmp_path):
-    source = tmp_path / "counter.py"
+def written_in(folder):
+    source = folder / "counter.py"
     source.write_text(COUNTER)
     return str(source)
+
+
+@pytest.fixture
+def counter(tmp_path):
+    return written_in(tmp_path)
 
 
 @pytest.fixture
 def server(new_server, counter):
     """A server with one objects process that runs `Counter`."""
     return new_server("--objects", counter, "--objects-workers", "1").start()
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    """The same for all tests that only call it, each an object of its own."""
+    folder = tmp_path_factory.mktemp("running")
+    server = EdgeServer(folder / "data", "--objects", written_in(folder), "--objects-workers", "1")
+    yield server.start()
+    server.close()
 
 
 def make_token(server, *groups):
@@ -69,10 +84,10 @@ def make_token(server, *groups):
     return made["id"], made["value"]
 
 
-def test_an_object_is_called_where_the_ready_file_says(server):
-    assert server.call_object("Counter/a/add").result == 1
-    assert server.call_object("Counter/a/add", by=5).result == 6
-    assert server.call_object("Counter/b/add").result == 1
+def test_an_object_is_called_where_the_ready_file_says(running):
+    assert running.call_object("Counter/a/add").result == 1
+    assert running.call_object("Counter/a/add", by=5).result == 6
+    assert running.call_object("Counter/b/add").result == 1
 
 
 def test_without_objects_there_is_no_process_and_no_address(edge_server):
@@ -102,12 +117,12 @@ def test_the_same_address_is_taken_after_a_restart(server):
     assert server.start().ready["objects"] == before
 
 
-def test_a_stranger_is_refused_like_by_the_api(server):
+def test_a_stranger_is_refused_like_by_the_api(running):
     for token, status in (("x" * 40, 403), ("short", 400)):
-        answer = server.call_object("Counter/a/add", token=token)
+        answer = running.call_object("Counter/strange/add", token=token)
         assert answer.status == status, answer
         assert answer.body["success"] is False
-    assert server.call_object("Counter/a/add").result == 1
+    assert running.call_object("Counter/strange/add").result == 1
 
 
 def test_many_unknown_credentials_are_answered_429_and_good_ones_are_taken(server):
@@ -127,33 +142,33 @@ def test_many_unknown_credentials_are_answered_429_and_good_ones_are_taken(serve
     assert "x" * 40 not in server.log
 
 
-def test_a_token_needs_the_permission_to_invoke(server):
-    _, invoke = make_token(server, "Objects Invoke")
-    _, other = make_token(server, "Objects Write", "Workers KV Storage Write")
+def test_a_token_needs_the_permission_to_invoke(running):
+    _, invoke = make_token(running, "Objects Invoke")
+    _, other = make_token(running, "Objects Write", "Workers KV Storage Write")
 
-    assert server.call_object("Counter/a/add", token=invoke).result == 1
-    assert server.call_object("Counter/a/add", token=other).status == 403
+    assert running.call_object("Counter/invoked/add", token=invoke).result == 1
+    assert running.call_object("Counter/invoked/add", token=other).status == 403
 
 
-def test_a_call_is_a_use_of_its_token(server):
-    id_, invoke = make_token(server, "Objects Invoke")
-    unused, _ = make_token(server, "Objects Invoke")
+def test_a_call_is_a_use_of_its_token(running):
+    id_, invoke = make_token(running, "Objects Invoke")
+    unused, _ = make_token(running, "Objects Invoke")
 
     def uses():
-        return {t["id"]: t.get("last_used_on") for t in server.call("GET", "/user/tokens").result}
+        return {t["id"]: t.get("last_used_on") for t in running.call("GET", "/user/tokens").result}
 
     assert uses()[id_] is None
-    server.call_object("Counter/a/add", token=invoke)
-    server.wait_until(lambda: uses()[id_] is not None, 60)
+    running.call_object("Counter/used/add", token=invoke)
+    running.wait_until(lambda: uses()[id_] is not None, 60)
     assert uses()[unused] is None
 
 
-def test_a_token_is_dead_the_moment_its_deletion_is_answered(server):
+def test_a_token_is_dead_the_moment_its_deletion_is_answered(running):
     for _ in range(10):
-        id_, secret = make_token(server, "Objects Invoke")
-        assert server.call_object("Counter/a/add", token=secret).status == 200
-        assert server.call("DELETE", f"/user/tokens/{id_}").status == 200
-        assert server.call_object("Counter/a/add", token=secret).status == 403
+        id_, secret = make_token(running, "Objects Invoke")
+        assert running.call_object("Counter/dead/add", token=secret).status == 200
+        assert running.call("DELETE", f"/user/tokens/{id_}").status == 200
+        assert running.call_object("Counter/dead/add", token=secret).status == 403
 
 
 def test_a_token_changed_while_control_was_away_or_objects_were_is_known(server):
@@ -270,6 +285,17 @@ def test_the_spare_process_takes_the_place_of_one_that_ends(server):
         server.wait_until(lambda: is_answered(server, "Counter/a/pid"), 60)
         assert server.call_object("Counter/a/pid").result == spare
         assert server.call_object("Counter/a/add").result == calls
+
+
+def test_two_that_end_at_once_have_a_spare_process_each(new_server, counter):
+    server = new_server("--objects", counter, "--objects-workers", "2").start()
+    server.wait_until(lambda: {"objects-spare", "objects-spare-1"} <= server.children().keys(), 60)
+    children = server.children()
+    spares = {children[name] for name in ("objects-spare", "objects-spare-1")}
+    for name in ("objects-0", "objects-1"):
+        os.kill(children[name], signal.SIGKILL)
+
+    assert {server.wait_for_life(name, children[name]) for name in ("objects-0", "objects-1")} == spares
 
 
 def test_a_spare_process_that_ends_is_replaced_and_missed_by_nobody(server):

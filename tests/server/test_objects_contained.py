@@ -3,6 +3,9 @@
 import json
 import os
 import signal
+import socket
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -81,6 +84,39 @@ def test_after_its_first_block_a_class_harms_no_other(server):
     )
     assert server.call_object("Bad/b/n").result == [5, apart]
     assert os.getpriority(os.PRIO_PROCESS, apart) > os.getpriority(os.PRIO_PROCESS, shared)
+
+
+def waits_for_connections(pid, address):
+    """Whether the process's loop hears of connections to the address."""
+    wanted = f"socket:[{inode_of_listener(address)}]"
+    heard = {
+        os.readlink(f"/proc/{pid}/fd/{line.split()[1]}")
+        for fd in os.listdir(f"/proc/{pid}/fd")
+        for line in Path(f"/proc/{pid}/fdinfo/{fd}").read_text().splitlines()
+        if line.startswith("tfd:")  # proc(5): what an epoll descriptor waits for
+    }
+    return wanted in heard
+
+
+def inode_of_listener(address):
+    host, _, port = address.rpartition(":")
+    number = int.from_bytes(socket.inet_aton(host), sys.byteorder)
+    rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    (inode,) = [row[9] for row in rows if row[1] == f"{number:08X}:{int(port):04X}" and row[3] == "0A"]
+    return inode
+
+
+def test_no_client_of_others_is_with_the_process_of_a_class_that_went_apart(server):
+    first = server.children()["objects-0"]
+    assert not is_answered(server, "Bad/a/exit")
+    server.wait_for_life("objects-0", first)
+    wait_until_answered(server, "Bad/b/pid", "Good/a/pid")
+
+    heard = {
+        name: waits_for_connections(server.children()[name], server.ready["objects"])
+        for name in ("objects-0", "objects-1")
+    }
+    assert heard == {"objects-0": True, "objects-1": False}
 
 
 def test_operators_see_it_and_let_it_go_back(server, monkeypatch, capsys):

@@ -76,9 +76,13 @@ def number_of(event: str) -> int:
 
 
 class Stage:
-    """Over `memory`, PAGE_BYTES or less. `boot` is of this boot of the machine; None: nobody knows it."""
+    """Over `memory`, PAGE_BYTES or less. `boot` is of this boot of the machine; None: nobody knows it.
 
-    def __init__(self, memory: memoryview, boot: bytes | None) -> None:
+    `path` is of the file that others may look at meanwhile; None: it is in memory.
+    """
+
+    def __init__(self, memory: memoryview, boot: bytes | None, path: str | None = None) -> None:
+        self.path = path
         self._bytes, self._words = memory, memory.cast("Q")
         self._slots = len(memory) // SLOT_BYTES - _FIRST
         self._boot = (boot or b"").ljust(_BOOT.stop - _BOOT.start, b"\0")
@@ -152,6 +156,7 @@ class Stage:
 
 def map_stage(path: str) -> Stage:
     """A stage in a file that the next process finds; on a full disk in memory. Raises OSError."""
+    found: str | None = path
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         os.posix_fallocate(descriptor, 0, PAGE_BYTES)  # a store to a page without room would be a SIGBUS
@@ -159,10 +164,10 @@ def map_stage(path: str) -> Stage:
     except OSError as error:
         if error.errno not in NO_SPACE_ERRNOS:
             raise
-        memory = mmap.mmap(-1, PAGE_BYTES)
+        memory, found = mmap.mmap(-1, PAGE_BYTES), None
     finally:
         os.close(descriptor)
-    return Stage(memoryview(memory), _boot())
+    return Stage(memoryview(memory), _boot(), found)
 
 
 def _boot() -> bytes | None:

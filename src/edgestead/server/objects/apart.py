@@ -1,6 +1,7 @@
 """Which classes went apart, in one file that all objects processes of a server read.
 
-Owns  `apart.json` beside the layout; who may write it, and when others see that.
+Owns  `apart.json` and `apart-1.json` beside the layout, of which one counts (`store.inturn`); who may write
+      them, and when others see that.
 Not   the table of states (`objects.runtime.containment`); what follows for calls (`objects.runtime.shards`).
 
 A process writes before it serves, after a process ended before it; the process of these classes writes when
@@ -19,14 +20,19 @@ import msgspec
 
 from edgestead.objects.runtime import containment
 from edgestead.objects.runtime.containment import Row, Rows
-from edgestead.server.objects.shared import locked, write_whole
+from edgestead.server.objects.shared import locked
+from edgestead.sqlite.objectlog.files import LocalFiles
+from edgestead.store import inturn
 
 log = logging.getLogger(__name__)
-FILE = "apart.json"
+FILES = ("apart.json", "apart-1.json")
+LOCK = "lock"
+Seen = list[tuple[int, int]]
 
 
 class _File(msgspec.Struct):
     classes: list[Row]
+    sequence: int = 0
 
 
 class Apart:
@@ -44,23 +50,30 @@ class Apart:
         now_us: Callable[[], int] = lambda: time.time_ns() // 1_000,
     ) -> None:
         self._root, self._fixed, self._may_begin, self._now_us = root, fixed, may_begin, now_us
-        self._seen = (0, 0)
+        self._seen: Seen = []
         self.classes: frozenset[str] = frozenset()
         self.rows: Rows = {}
         self.look()
 
     def look(self) -> bool:
-        """Read the file if it is another one now. Raises OSError."""
-        try:
-            found = os.stat(self._root / FILE)
-        except FileNotFoundError:
+        """Read the files if one of them is another one now. Raises OSError."""
+        found = _seen(self._root)
+        if found == self._seen:
             return False
-        if (found.st_ino, found.st_mtime_ns) == self._seen:
-            return False
-        self._seen = (found.st_ino, found.st_mtime_ns)
+        self._seen = found
         before = self.classes
         self._take(read(self._root))
         return self.classes != before
+
+    def take_room(self) -> None:
+        """So that a class can also go apart when the disk is full. Raises OSError.
+
+        Who finds it taken waits for no lock, which a process that gives way to all others may hold.
+        """
+        files, paths = LocalFiles(), _paths(self._root)
+        if not inturn.has_room(files, paths):
+            with locked(self._root / LOCK):
+                inturn.take_room(files, paths)
 
     def note_end(self, class_name: str, *, is_own: bool) -> bool:
         """A process ended while this class ran. Durable when it returns. Raises OSError.
@@ -115,10 +128,12 @@ class Apart:
 
     def _change(self, change: Callable[[Rows], object]) -> None:
         """Another process may have changed it meanwhile, so it is read again under the lock."""
-        with locked(self._root / "lock"):
-            rows = read(self._root)
+        with locked(self._root / LOCK):
+            file = _newest(self._root)
+            rows = _rows(file)
             change(rows)
-            write(self._root, rows)
+            file = _File(list(rows.values()), file.sequence + 1)
+            inturn.write(LocalFiles(), _paths(self._root), file.sequence, msgspec.json.encode(file))
         self._take(rows)
 
     def _take(self, rows: Rows) -> None:
@@ -126,19 +141,35 @@ class Apart:
 
 
 def read(root: Path) -> Rows:
-    """A file that is missing or cannot be read has nothing: then objects are looked for where they are."""
-    try:
-        found = msgspec.json.decode((root / FILE).read_bytes(), type=_File)
-    except FileNotFoundError:
-        return {}
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise OSError(f"{root / FILE} cannot be read: {error}") from None
-    return {row.class_name: row for row in found.classes}
+    """What is missing has nothing: then objects are looked for where they are. Raises OSError."""
+    return _rows(_newest(root))
 
 
-def write(root: Path, rows: Rows) -> None:
-    """Durable when it returns; never half. Raises OSError."""
-    write_whole(root / FILE, msgspec.json.encode(_File(list(rows.values()))))
+def _newest(root: Path) -> _File:
+    decode, files, paths = msgspec.json.Decoder(_File).decode, LocalFiles(), _paths(root)
+    found = [inturn.read(files, path, decode) for path in paths]
+    whole = [one for one in found if one is not None]
+    if not whole and any(inturn.has_text(files, path) for path in paths):
+        raise OSError(f"{paths[0]} cannot be read")
+    return max(whole, key=lambda one: one.sequence, default=_File([]))
+
+
+def _rows(file: _File) -> Rows:
+    return {row.class_name: row for row in file.classes}
+
+
+def _paths(root: Path) -> inturn.Paths:
+    return str(root / FILES[0]), str(root / FILES[1])
+
+
+def _seen(root: Path) -> Seen:
+    """What tells whether a file was written since."""
+    found = []
+    for path in _paths(root):
+        with suppress(FileNotFoundError):
+            stat = os.stat(path)
+            found.append((stat.st_ino, stat.st_mtime_ns))
+    return found
 
 
 def is_used(root: Path) -> bool:

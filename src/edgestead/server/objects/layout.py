@@ -25,13 +25,18 @@ import msgspec
 
 from edgestead.objects.ids import owner_of
 from edgestead.objects.runtime import quarantine
+from edgestead.objects.runtime.stage import STAGE_FILE
 from edgestead.server.objects.host import Host
 from edgestead.server.objects.shared import locked, write_whole
 from edgestead.sqlite.objectlog import adoption
 from edgestead.sqlite.objectlog.distribution import deal_out
 from edgestead.sqlite.objectlog.files import LocalFiles
 from edgestead.store.migrations import Doing, quiet
-from edgestead.store.objectlog import ObjectRef
+from edgestead.store.objectlog import ObjectRef, own_path
+
+FILE = "layout.json"
+RUNNING = ("lock", STAGE_FILE)
+"""Of a folder, what means something only while a process runs."""
 
 
 class Layout(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -103,9 +108,33 @@ def folders(root: Path) -> list[str]:
     return [] if found is None else _folders(root, found)
 
 
+def bring_up(root: Path, doing: Doing = quiet) -> list[str]:
+    """Bring every database up to its log, as before objects are dealt out; gives the folders that there are.
+
+    Raises BlockingIOError when a process has one open, LogError, OSError, apsw.Error.
+    """
+    with locked(root / "lock"):
+        there = [folder for folder in folders(root) if os.path.isdir(folder)]
+        for folder in there:
+            asyncio.run(_bring_up(folder, doing))
+    return there
+
+
+def own_classes(root: Path) -> list[str]:
+    """The classes that have objects whose own database makes them durable (`durability = "sqlite"`)."""
+    own = f"*{own_path('.sqlite')}"
+    found = {
+        path.name
+        for folder in folders(root)
+        for path in Path(folder, "data").glob("*")
+        if next(path.rglob(own), None) is not None
+    }
+    return sorted(found)
+
+
 def _read(root: Path) -> Layout | None:
     try:
-        return msgspec.json.decode((root / "layout.json").read_bytes(), type=Layout)
+        return msgspec.json.decode((root / FILE).read_bytes(), type=Layout)
     except FileNotFoundError:
         return None
     except msgspec.DecodeError as error:
@@ -113,7 +142,7 @@ def _read(root: Path) -> Layout | None:
 
 
 def _write(root: Path, layout: Layout) -> None:
-    write_whole(root / "layout.json", msgspec.json.encode(layout))
+    write_whole(root / FILE, msgspec.json.encode(layout))
 
 
 def _deal_out(root: Path, layout: Layout, new: Layout, went: Collection[str], doing: Doing) -> Layout:
