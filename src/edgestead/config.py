@@ -35,6 +35,7 @@ __all__ = [
     "load",
 ]
 
+CLUSTER_FILE = "cluster.toml"  # of a node, in its folder
 CONFIG_BYTES_MAX = 1 << 20  # every setting, written many times over
 DATA_DIR_VARIABLE = "EDGE_DATA_DIR"  # `cli.source` reads it, too
 
@@ -115,6 +116,7 @@ class Config:
     quota_namespace_kv_mib: int
     barrier_ms: int
     silence_seconds: int
+    control_spare: bool
     drain_seconds: int
     log_level: int
     log_form: LogForm | None
@@ -134,6 +136,20 @@ class Config:
     audit_mib: int
     backup_hours: int
     alert: tuple[Receiver, ...]
+    cluster: Path | None
+    join: str | None
+    cluster_database: str | None
+    cluster_listen: Address | None
+    cluster_advertise: Address | None
+    cluster_region: str | None
+    cluster_lease_ms: int | None
+    cluster_wait: bool
+    cluster_stale: str
+    cluster_reads: str
+    cluster_stale_hours: int
+    cluster_s3: str | None
+    cluster_s3_region: str
+    cluster_s3_credentials: Path | None
 
     @property
     def edge_addresses(self) -> tuple[IPv4Address | IPv6Address, ...]:
@@ -192,11 +208,17 @@ def load(flags: Mapping[str, Any], file: Path | None) -> Config:
     """
     given = _flat(_read(file)) if file else {}
     given.update((key, value) for key, value in flags.items() if value is not None and value != ())
+    if given.get("cluster") is not None:
+        given = _of_node(given)
     for key in given:
         _refuse_unknown(key)
     values: dict[str, Any] = {option.field: _value(option, given.get(option.key)) for option in OPTIONS}
     values["data_dir"] = values["data_dir"] or default_data_dir()
     _check_tls(values)
+    if values["cluster"] is not None and values["objects_apart"]:
+        raise ConfigError(
+            "objects-apart: in a cluster an object lives in whichever process has its slot; leave it out"
+        )
     if (values["openid_issuer"] is None) != (values["openid_client_id"] is None):
         raise ConfigError("openid-issuer and openid-client-id need one another")
     names = [one.name for one in values["alert"]]
@@ -205,6 +227,18 @@ def load(flags: Mapping[str, Any], file: Path | None) -> Config:
     if values["proxy_protocol"] and not values["trusted_proxies"]:
         raise ConfigError("proxy-protocol needs trusted-proxies: nobody else's header is believed")
     return Config(**values)
+
+
+def _of_node(given: dict[str, object]) -> dict[str, object]:
+    """With what the node's own file says where the settings say nothing. Raises ConfigError."""
+    folder = Path(str(given["cluster"])).expanduser().absolute()
+    if Path(str(given.setdefault("data-dir", str(folder)))).expanduser().absolute() != folder:
+        raise ConfigError("cluster and data-dir are the same folder: give one of them")
+    own = _flat(_read(folder / CLUSTER_FILE))
+    for key in own:
+        if not key.startswith("cluster."):
+            raise ConfigError(f"{folder / CLUSTER_FILE}: {key} is not a setting of a node")
+    return own | given
 
 
 def _check_tls(values: Mapping[str, Any]) -> None:
@@ -233,13 +267,15 @@ def _read(file: Path) -> dict[str, object]:
 
 
 def _flat(given: dict[str, object]) -> dict[str, object]:
-    """The table `[objects]` as the settings `objects` (its `paths`) and `objects.runtime.bindings`."""
-    table = given.get("objects")
-    if not isinstance(table, dict):
-        return given
-    flat = {key: value for key, value in given.items() if key != "objects"}
-    for key, value in table.items():
-        flat["objects" if key == "paths" else f"objects.{key}"] = value
+    """The table `[objects]` as the settings `objects` (its `paths`) and `objects.runtime.bindings`, and
+    `[cluster]` as those of its keys.
+    """
+    flat = dict(given)
+    for name in ("objects", "cluster"):
+        if isinstance(table := given.get(name), dict):
+            del flat[name]
+            for key, value in table.items():
+                flat["objects" if (name, key) == ("objects", "paths") else f"{name}.{key}"] = value
     return flat
 
 

@@ -152,6 +152,15 @@ def web_address(value: object) -> str:
     return url
 
 
+def bucket(value: object) -> str:
+    url = text(value)
+    if not is_safe(url) or "?" in url or not urlsplit(url).path.strip("/"):
+        raise ValueError(
+            "expected a bucket's address like https://s3.example.com/bucket, or http:// on this machine"
+        )
+    return url
+
+
 def short_text(value: object) -> str:
     found = text(value)
     if len(found) > SHORT_TEXT_MAX or not found.isprintable():
@@ -218,6 +227,14 @@ def name_or_ip(value: object) -> str:
 
 def whole(lowest: int, highest: int) -> Callable[[object], int]:
     return Between(lowest, highest, takes_fractions=False).read
+
+
+def stale(value: object) -> str:
+    return Choice(("serve", "stop")).read(value)
+
+
+def reads(value: object) -> str:
+    return Choice(("current", "stale")).read(value)
 
 
 def workers(value: object) -> int:

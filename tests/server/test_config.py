@@ -195,7 +195,7 @@ BAD_FILES = [
     (b"\xff", "not TOML"),
     (b"#" * (config.CONFIG_BYTES_MAX + 1), "larger than"),
     (b"dns_workers = 1", "did you mean dns-workers"),
-    (b"colour = 1", "unknown setting colour$"),
+    (b"shape = 1", "unknown setting shape$"),
     (b"[api]\nhost = 1", "expected text"),
     (b"barrier-ms = 5", "whole number from 10"),
     (b"barrier-ms = 250.0", "whole number from 10"),
@@ -209,6 +209,15 @@ def test_a_bad_file_is_refused(tmp_path, content, words):
 
     with pytest.raises(ConfigError, match=words):
         config.load({}, file)
+
+
+def test_in_a_cluster_no_class_is_apart(tmp_path):
+    (tmp_path / "cluster.toml").write_text('[cluster]\ndatabase = "host=db"\n')
+    flags = {"cluster": str(tmp_path), "objects": ("a.b",)}
+    assert config.load(flags, None).objects == ("a.b",)
+
+    with pytest.raises(ConfigError, match="has its slot; leave it out"):
+        config.load(flags | {"objects-apart": ("Big",)}, None)
 
 
 def test_a_missing_file_is_refused(tmp_path):
@@ -281,3 +290,34 @@ def test_a_wildcard_edge_is_no_address_to_answer():
 )
 def test_name_servers_are_where_dns_listens_unless_the_operator_says_where(given, addresses):
     assert list(map(str, config.load(given, None).nameserver_addresses)) == addresses
+
+
+def test_a_node_reads_its_own_file_and_the_operators_wins(tmp_path):
+    folder = tmp_path / "node"
+    folder.mkdir()
+    (folder / "cluster.toml").write_text('[cluster]\ndatabase = "host=a"\nregion = "ams"\nwait = false\n')
+    operators = tmp_path / "edgestead.toml"
+    operators.write_text('[cluster]\nregion = "fra"\n')
+
+    made = config.load({"cluster": str(folder)}, operators)
+
+    assert (made.data_dir, made.cluster) == (folder, folder)
+    assert (made.cluster_database, made.cluster_region, made.cluster_wait) == ("host=a", "fra", False)
+
+
+@pytest.mark.parametrize(
+    ("content", "flags", "words"),
+    [
+        (None, {}, "No such file"),
+        ('api = "127.0.0.1:1"', {}, "api is not a setting of a node"),
+        ("[cluster]\nleas-ms = 3", {}, "did you mean cluster.lease-ms"),
+        ("[cluster]\nlease-ms = 3", {}, "cluster.lease-ms"),
+        ("[cluster]", {"data-dir": "/elsewhere"}, "same folder"),
+    ],
+)
+def test_a_bad_folder_of_a_node_is_refused(tmp_path, content, flags, words):
+    if content is not None:
+        (tmp_path / "cluster.toml").write_text(content)
+
+    with pytest.raises(ConfigError, match=words):
+        config.load({"cluster": str(tmp_path), **flags}, None)
