@@ -2,17 +2,20 @@
 
 import os
 import signal
+import socket
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from edgestead.config import load
 from edgestead.model.counters import PAGE_BYTES, slot
 from edgestead.server import process
-from edgestead.server.messages import LogStart, Start
+from edgestead.server.errors import StartError
+from edgestead.server.messages import LogStart, Start, WaitingControlStart
 from edgestead.server.supervisor.child import BACKOFF_MAX_SECONDS, STABLE_SECONDS, Child
-from edgestead.testing.server import wait_until
+from edgestead.testing.server import START_SECONDS_MAX, wait_until
 from tests.descriptors import open_descriptors
 
 
@@ -74,6 +77,56 @@ def test_a_message_takes_the_settings_that_it_names_as_plain_values(child, tmp_p
 def test_a_message_without_what_nobody_gives_is_refused(child):
     with pytest.raises(TypeError, match="pipe_fd"):
         child.message(LogStart, 5, load({}, None))
+
+
+def test_a_place_comes_with_as_many_descriptors_as_it_names(monkeypatch, child):
+    """A machine with many cores has more than one message of the kernel takes."""
+    monkeypatch.setattr(process, "DESCRIPTORS_MAX", 3)
+    monkeypatch.setattr(process.log, "rename", lambda name: None)
+    monkeypatch.setattr(process.Path, "write_text", lambda path, text: None)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    monkeypatch.setattr(child, "_messages", ours)
+    sent = {f"n{number}_fd": os.memfd_create(f"page-{number}") for number in range(7)}
+    fields = [(name, int) for name in sent]
+    kind = msgspec.defstruct("Placed", fields, bases=(Start,), frozen=True, kw_only=True)
+    common = {"name": "a", "supervisor_pid": 1, "status_fd": 2, "counters_fd": child.counters_fd}
+
+    with ours:
+        assert child._give_place(lambda child, status_fd: (kind(**common, **sent), sent.values()))
+        assert process.has_place(theirs)
+        taken = process.take_place(kind, Start(**common | {"status_fd": 77}), theirs)
+
+    got = {name: getattr(taken, name) for name in sent}
+    assert taken.status_fd == 77
+    assert set(got.values()).isdisjoint(sent.values())
+    assert [opened(fd) for fd in got.values()] == [opened(fd) for fd in sent.values()]
+    for fd in (*sent.values(), *got.values(), taken.counters_fd):
+        os.close(fd)
+
+
+def test_a_spare_control_has_loaded_everything_before_it_waits_and_ends_with_the_server(clock, tmp_path):
+    page = os.memfd_create("page")
+    os.ftruncate(page, PAGE_BYTES)
+
+    def make_start(child, status_fd):
+        own = {"data_dir": str(tmp_path), "in_cluster": False}
+        return child.message(WaitingControlStart, status_fd, load({}, None), **own), []
+
+    spare = Child("control-spare", "edgestead.server.control.waiting", make_start, page, clock, 10)
+    spare.start()
+
+    wait_until(lambda: spare.read_status() and spare.is_ready, START_SECONDS_MAX)
+    assert "apsw" in Path(f"/proc/{spare.pid}/maps").read_text()
+    spare._messages.close()
+    os.waitid(os.P_PID, spare.pid, os.WEXITED | os.WNOWAIT)
+
+    spare._messages = None
+    assert spare.bury() == "ended with exit status 0"
+    os.close(page)
+
+
+def opened(fd):
+    return Path(f"/proc/self/fd/{fd}").readlink()
 
 
 def runs(monkeypatch, script):
@@ -153,6 +206,26 @@ def test_a_start_that_the_system_refuses_leaves_nothing_open_and_nobody_alive(
     assert child.lives == 0
 
 
+@pytest.mark.parametrize("has_spare", [True, False])
+def test_a_place_that_cannot_be_given_leaves_nothing_open_and_nobody_alive(child, monkeypatch, has_spare):
+    runs(monkeypatch, "exec sleep 600")
+    spare = Child("spare", "x", child._make_start, child.counters_fd, child._now, 10)
+    before = open_descriptors()
+    if has_spare:
+        spare.start()
+        child.spares = [spare]
+
+    def make_place(child, status_fd):
+        raise StartError("no credentials")
+
+    child._make_place = make_place
+    with pytest.raises(StartError):
+        child.start()
+
+    assert open_descriptors() == before
+    assert (child.is_alive, child.lives, spare.is_alive) == (False, 0, False)
+
+
 def test_short_lives_wait_ever_longer_up_to_a_limit(child):
     live(child)
 
@@ -162,7 +235,7 @@ def test_short_lives_wait_ever_longer_up_to_a_limit(child):
     assert delays[-1] == BACKOFF_MAX_SECONDS
 
 
-def test_a_long_life_forgives_the_short_ones_before_it(child, clock):
+def test_a_long_life_forgives_the_short_ones_before_it_and_is_followed_at_once(child, clock):
     live(child)
     for _ in range(5):
         child.next_delay_seconds()
@@ -170,7 +243,16 @@ def test_a_long_life_forgives_the_short_ones_before_it(child, clock):
     live(child)
     clock.seconds += STABLE_SECONDS
 
+    assert child.next_delay_seconds() == 0.0
+    clock.seconds -= STABLE_SECONDS  # the next one is short
     assert child.next_delay_seconds() == 0.05
+
+
+def test_a_long_life_is_followed_at_once_and_what_cannot_begin_behind_it_ever_later(child, clock):
+    live(child)
+    clock.seconds += STABLE_SECONDS
+
+    assert [child.next_delay_seconds() for _ in range(4)] == [0.0, 0.05, 0.1, 0.2]
 
 
 @pytest.mark.parametrize("lines", [1, 500])

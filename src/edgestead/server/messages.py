@@ -4,15 +4,17 @@ Owns  the start messages.
 Not   sending or reading them (`server.supervisor.child`, `server.process`).
 
 A message travels once, through an inherited socket: nothing in it shows in the arguments or the environment.
-Descriptors are named by number, which is the same on both sides, but for those of an `ObjectsStart`: they
-come with it, to a process that is there already (`process.take_place`). Only control gets secrets, the
-edge the keys of its challenges, and DNS what opens TSIG keys. A field that is named as one of `Config` is
-filled from there (`server.supervisor.child`), with addresses and paths as text: a setting reaches a process
-by one row here.
+Descriptors are named by number, which is the same on both sides, but for those of an `ObjectsStart` and a
+`ControlStart`: they come with it, to a process that is there already (`process.take_place`).
+Only control gets secrets, the edge the keys of its challenges, and DNS what opens TSIG keys. A field that is
+named as one of `Config` is filled from there (`server.supervisor.child`), with addresses and paths as text: a
+setting reaches a process by one row here.
 """
 
 import logging
+from collections.abc import Mapping
 from datetime import date
+from typing import Self
 
 import msgspec
 
@@ -38,6 +40,11 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     counters_fd: int
     log_level: int = logging.INFO
     log_form: LogForm = "json"
+
+    def with_descriptors(self, own: Mapping[int, int]) -> Self:
+        """The same for a process that knows them by other numbers, which `own` has by these."""
+        named = {field: getattr(self, field) for field in self.__struct_fields__ if field.endswith("_fd")}
+        return msgspec.structs.replace(self, **{field: own.get(fd, fd) for field, fd in named.items()})
 
 
 class Consumer(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +79,13 @@ class AlertsStart(Start, frozen=True, kw_only=True):
     receivers: tuple[Receiver, ...]
 
 
+class WaitingControlStart(Start, frozen=True, kw_only=True):
+    """A process that loads what control is made of, and then waits for a `ControlStart`."""
+
+    data_dir: str
+    in_cluster: bool
+
+
 class ControlStart(Start, frozen=True, kw_only=True):
     """`pages` are all counter pages by process name; `expected` is empty at the server's first start.
 
@@ -79,8 +93,11 @@ class ControlStart(Start, frozen=True, kw_only=True):
     the page of `supervisor.control_life`. `crs` None means the
     system's rule set, ids that are None the well-known ones, `resolver` None the system's. `last_words_fd` is
     the page of `supervisor.last_words`. `objects_address` is where the objects' address is reached from here.
-    `certificates_fd` is the memory in which the edge finds certificates with their keys. `notify` as in
-    `DnsStart`: the secondaries that are known.
+    `certificates_fd` is the memory in which the edge finds certificates with their keys, `challenge_keys_fd`
+    that of the keys of clearances; `cookie_secret` is what DNS processes have. `notify` as in `DnsStart`: the
+    secondaries that are known. `cluster_database` is None outside of a cluster; in one `cluster_fd` listens
+    for other nodes, which know it as `cluster_advertise`, and reach by it this one's `objects_calls` and
+    `objects_requests` (as in `ObjectsStart`).
     """
 
     data_dir: str
@@ -135,22 +152,67 @@ class ControlStart(Start, frozen=True, kw_only=True):
     objects_address: tuple[str, int] | None = None
     objects_namespaces: tuple[str, ...] = ()
     certificates_fd: int
+    challenge_keys_fd: int
+    cookie_secret: bytes
     acme: Acme | None
     acme_ca: str | None
     notify: tuple[tuple[str, int, str], ...] = ()
+    cluster_database: str | None = None
+    cluster_advertise: str | None = None
+    cluster_lease_ms: int | None = None
+    cluster_stale: str = "serve"
+    cluster_stale_hours: int = 0
+    cluster_reads: str = "current"
+    cluster_s3: str | None = None
+    cluster_s3_region: str = ""
+    cluster_s3_credentials: str | None = None
+    cluster_fd: int = -1
+    objects_calls: tuple[str, ...] = ()
+    objects_requests: tuple[str, ...] = ()
+
+    def with_descriptors(self, own: Mapping[int, int]) -> Self:
+        pages = {name: own[fd] for name, fd in self.pages.items()}
+        expected = tuple(msgspec.structs.replace(one, pidfd=own[one.pidfd]) for one in self.expected)
+        return msgspec.structs.replace(super().with_descriptors(own), pages=pages, expected=expected)
+
+
+class RelayStart(Start, frozen=True, kw_only=True):
+    """The relay of a node without control. `feed_fds` are the listening sockets by group of the feed.
+
+    `expected` as in `ControlStart`; `lock_fd` is only held. `identity_dir` has the node's key and
+    certificate. `admin_fd` takes questions about the node. `certificates_fd` is the memory in which the edge
+    finds certificates with their keys; `challenge_keys_fd` and `dns_secrets_fd` have other secrets.
+    """
+
+    data_dir: str
+    identity_dir: str
+    lock_fd: int
+    admin_fd: int
+    feed_fds: dict[str, int]
+    certificates_fd: int
+    challenge_keys_fd: int
+    dns_secrets_fd: int
+    expected: tuple[Consumer, ...]
+    barrier_ms: int
+    silence_ms: int
+    still_ms: int
+    cluster_region: str | None
+    cluster_stale: str
+    cluster_stale_hours: int
 
 
 class WaitingStart(Start, frozen=True, kw_only=True):
     """A process that imports the classes of stateful objects, and then waits for an `ObjectsStart`.
 
     `sources` are files, folders and modules; `bindings` are names that no class may have. `nice` is added to
-    its own, for good: without privileges nothing takes it back.
+    its own, for good: without privileges nothing takes it back. `in_cluster`: objects live in its database.
     """
 
     nice: int = 0
     sources: tuple[str, ...]
     bindings: tuple[str, ...]
     objects_apart: tuple[str, ...]
+    in_cluster: bool = False
 
 
 class ObjectsStart(Start, frozen=True, kw_only=True):
@@ -160,6 +222,9 @@ class ObjectsStart(Start, frozen=True, kw_only=True):
 
     `lock_fd` is only held, as in `ControlStart`; `control_life_fd` as there. `ended_itself`: as in `Child`,
     of the life before.
+
+    In a cluster objects are in `cluster_database` (else None), and other machines reach this process by the
+    place `worker` at `cluster_advertise`; `identity_dir` has the node's key and certificate.
     """
 
     folder: str
@@ -185,6 +250,10 @@ class ObjectsStart(Start, frozen=True, kw_only=True):
     bindings: dict[str, str]
     alarms: bool = True
     ended_itself: bool = False
+    cluster_database: str | None = None
+    cluster_advertise: str | None = None
+    cluster_lease_ms: int | None = None
+    identity_dir: str = ""
 
 
 class EdgeStart(Start, frozen=True, kw_only=True):
@@ -252,6 +321,7 @@ class DnsStart(Start, frozen=True, kw_only=True):
     `nameservers` are answered with `nameserver_addresses` where no zone holds them.
     `dot_fd` and `doh_fd` (-1: none) listen for TLS, of the TCP worker, with the certificates of `tls_dir` and
     those of the memory `certificates_fd`, which has their keys: no process has it that shows none.
+    `secrets_fd` is the memory of `server.dns.secret_memory`, on a machine without control (else -1).
     """
 
     socket_fd: int
@@ -273,6 +343,7 @@ class DnsStart(Start, frozen=True, kw_only=True):
     transfer_tls: bool = False
     notify: tuple[tuple[str, int, str], ...] = ()
     tsig_secret: bytes = b""
+    secrets_fd: int = -1
     updates_path: str = ""
     dot_fd: int = -1
     doh_fd: int = -1

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from pathlib import Path
@@ -31,9 +31,10 @@ from edgestead.server.supervisor.control_life import ControlLife
 
 BACKOFF_FIRST_SECONDS = 0.05
 BACKOFF_MAX_SECONDS = 1.0  # while a DNS process waits, its share of the queries has no answer
-STABLE_SECONDS = 10.0  # a life this long forgives the ends before it
+STABLE_SECONDS = 10.0  # a life this long forgives the ends before it, and is followed by the next one at once
 _STATUS_BYTES_MAX = 1 << 16  # what a pipe holds: one read takes all of it
 _LINE_BYTES_MAX = 4096
+_MORE = b"more"  # with the descriptors of a place that do not go with its message
 
 ENDS_MAX = 3  # of a process, whose times are remembered
 UNSTABLE_SECONDS = 120.0
@@ -43,6 +44,16 @@ UNSTABLE_SECONDS = 120.0
 FAULTS = frozenset(
     signal.Signals[f"SIG{name}"] for name in ("SEGV", "BUS", "ABRT", "ILL", "FPE", "SYS", "TRAP")
 )
+
+START_STILL_SECONDS = 2.0
+"""What one that only works at its start may do nothing at all there: more than later, as a start makes calls
+of the system that nobody has counted."""
+
+IDLE_AFTER_SECONDS = 0.2
+"""Without a sign of life from a process that runs no code of users: from then on stillness counts."""
+STAGE_WORD_BYTES = 8
+_STAGE_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY
+"""Whatever users' code may have written to the pipe, or put there: the supervisor never waits for it."""
 
 ENDS_OF_SILENCE = (signal.SIGABRT, signal.SIGKILL)
 """What a silent process is sent, a beat apart. On the first one it says where it stands (`faulthandler`), if
@@ -72,7 +83,7 @@ class Child:
     `ended_itself`: the last life, by an exit or a fault, and not by a signal that others send.
 
     With `make_place` a process gets a second message. Until then it is like any other of its module: so a new
-    life takes the process of `spare`, a child that gives its processes away, if one is there.
+    life takes the process of one of `spares`, children that give their processes away, if one is there.
     """
 
     def __init__(
@@ -86,16 +97,19 @@ class Child:
         environment: Mapping[str, str] | None = None,
         held_fd: int | None = None,
         make_place: MakeStart | None = None,
-        spare: "Child | None" = None,
+        spares: "Sequence[Child]" = (),
     ) -> None:
         self.name = name
         self.counters_fd = counters_fd
         self.silence_seconds_max = silence_seconds_max
         self.still_seconds_max = math.inf  # the same for one that does nothing at all meanwhile
+        self.idle_still_seconds_max = math.inf  # and that shows that it runs no code of users
+        self.first_life_after_seconds = 0.0  # of a spare one, once the server is up
+        self.works_at_its_start = False  # until its first sign it computes, or waits for a disk
         self.keeps_others_waiting = False  # whether its silence is also counted by the time that passes
         self._module = module
         self._make_start, self._make_place = make_start, make_place
-        self.spare = spare
+        self.spares = spares
         self._now = now
         self._environment = environment
         self._held = () if held_fd is None else (held_fd,)
@@ -119,7 +133,10 @@ class Child:
         self._silent_seconds: float | None = None  # None until the first sign of this life
         self._passed_seconds = 0.0  # since its last sign, with what it waited for
         self._silence_allowed, self._waited_seconds = silence_seconds_max, 0.0
-        self._stillness = Stillness()
+        self._stillness, self._is_starting = Stillness(), False
+        self._signs_from, self._sign_ran_ns = 0, 0  # the thread that gives the signs, how long it had run
+        self._stage_path: str | None = None  # the file that shows whether it runs code of users
+        self.stood_still = False  # why it is being ended
         self._ends_of_silence = iter(ENDS_OF_SILENCE)
 
     @property
@@ -129,6 +146,12 @@ class Child:
     @property
     def is_alive(self) -> bool:
         return self._popen is not None
+
+    @property
+    def spare(self) -> "Child | None":
+        """Whose process the next life takes: of one that has loaded everything, if there is any."""
+        alive = [one for one in self.spares if one.is_alive]
+        return max(alive, key=lambda one: one.is_ready, default=None)
 
     def message(self, kind: type[Message], status_fd: int, config: Config, **own: Any) -> Message:
         """Its start message. Fields that `own` does not give are the settings of the same name."""
@@ -159,17 +182,34 @@ class Child:
             raise
 
     def _begin(self) -> None:
-        if self.spare is None or not self.spare.is_alive or not self._take(self.spare):
-            self._spawn()
-            if self._make_place is not None:
-                self._give_place(self._make_place)
+        try:
+            self._get_process()
+        except BaseException:  # there is no place to be given
+            if self._popen is not None:
+                self._give_up()
+            raise
         self._started_at = self._now()
         self._counters.add(_STARTS)
         self.lives += 1
         self._unread, self.is_ready, self.is_hung_up, self.reason = b"", False, False, ""
         self.doing, self.steps, self._silent_seconds, self._passed_seconds = "", 0, None, 0.0
         self._silence_allowed, self._waited_seconds = self.silence_seconds_max, 0.0
+        self._is_starting = self.works_at_its_start
+        if self._is_starting:
+            self._silent_seconds, self._silence_allowed = 0.0, math.inf
+        self._stage_path, self.stood_still = None, False
         self._ends_of_silence = iter(ENDS_OF_SILENCE)
+
+    def _get_process(self) -> None:
+        if (spare := self.spare) is None or not self._take(spare):
+            self._spawn()
+            if self._make_place is not None:
+                self._give_place(self._make_place)
+
+    def _give_up(self) -> None:
+        self.send(signal.SIGKILL)
+        self._popen.wait()  # type: ignore[union-attr]
+        self._close()
 
     def _spawn(self) -> None:
         status_read, status_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -205,7 +245,9 @@ class Child:
         message = msgspec.msgpack.encode([numbers, msgspec.Raw(_encoded(start))])
         assert self._messages is not None
         try:
-            socket.send_fds(self._messages, [message], numbers)
+            for first in range(0, len(numbers), process.DESCRIPTORS_MAX):
+                some = numbers[first : first + process.DESCRIPTORS_MAX]
+                socket.send_fds(self._messages, [message if first == 0 else _MORE], some)
         except OSError:
             return False
         return True
@@ -218,9 +260,7 @@ class Child:
         assert self._make_place is not None
         if self._give_place(self._make_place):
             return True
-        self.send(signal.SIGKILL)
-        self._popen.wait()  # type: ignore[union-attr]
-        self._close()
+        self._give_up()
         return False
 
     def _close(self) -> None:
@@ -243,8 +283,14 @@ class Child:
         for line in lines:
             if line == process.READY or (line == process.WAITING and self._make_place is None):
                 self.is_ready = True
-            elif line == process.BEAT:
+            elif line.startswith(process.BEAT):
+                if self._is_starting:
+                    self._is_starting, self._silence_allowed = False, self.silence_seconds_max
                 self._silent_seconds = self._passed_seconds = 0.0
+                thread = line.removeprefix(process.BEAT).strip()
+                self._signs_from = int(thread) if thread.isdigit() else 0  # users' code has the pipe, too
+            elif line.startswith(process.STAGE):
+                self._stage_path = os.fsdecode(line.removeprefix(process.STAGE))
             elif line.startswith(process.DOING):
                 self.doing = line.removeprefix(process.DOING).decode("utf-8", "replace")
                 self.steps += 1
@@ -257,17 +303,18 @@ class Child:
 
         `elapsed_seconds` have gone by since the last look, if that is not as usual.
         What it waited for a processor or waits for a disk is not its silence; for one that may keep others
-        waiting as long as it likes that has an end (`model.overdue`).
+        waiting as long as it likes that has an end (`model.overdue`), unless who gives the signs would.
         """
         if self._silent_seconds is None:
             return ""
         waited_seconds, on_disk = process.waits_of(self.pid)
         waited, self._waited_seconds = waited_seconds - self._waited_seconds, waited_seconds
         elapsed = seconds if elapsed_seconds is None else elapsed_seconds
-        own, passed = (0.0, 0.0) if on_disk else counted(seconds, elapsed, waited)
+        has_no_turn = self._has_no_turn() or on_disk
+        own, passed = (0.0, 0.0) if has_no_turn else counted(seconds, elapsed, waited)
         self._silent_seconds, self._passed_seconds = self._silent_seconds + own, self._passed_seconds + passed
-        is_still, others_wait = self._is_still(seconds), self.keeps_others_waiting
-        if not is_still and not is_over(
+        still_seconds, others_wait = self._still_seconds(seconds), self.keeps_others_waiting
+        if not still_seconds and not is_over(
             self._silent_seconds, self._passed_seconds, self._silence_allowed, somebody_waits=others_wait
         ):
             return ""
@@ -278,17 +325,56 @@ class Child:
         if end is not ENDS_OF_SILENCE[0]:
             return ""
         self._counters.add(_SILENCES)
-        if is_still:
-            return f"stood still for {self.still_seconds_max:g} s"
+        self.stood_still = still_seconds > 0
+        if self.stood_still:
+            return f"stood still for {still_seconds:g} s"
         return f"gave no sign of life for {self.silence_seconds_max:g} s"
 
-    def _is_still(self, seconds: float) -> bool:
-        """From the second sign on that did not come of who gives them as often as control."""
-        silent = self._silent_seconds
-        if self.still_seconds_max == math.inf or not silent or silent < process.STILL_AFTER_SECONDS:
+    def _has_no_turn(self) -> bool:
+        """Whether the thread that gives the signs may run, and has not since the last look.
+
+        Who waits for the interpreter's lock tries for it hundreds of times a second, and so runs.
+        """
+        before = self._sign_ran_ns
+        self._sign_ran_ns, may_run = process.run_of(self.pid, self._signs_from)
+        return may_run and self._sign_ran_ns == before
+
+    def _still_seconds(self, seconds: float) -> float:
+        """For how long it has stood still, if that is too long; else 0.
+
+        Counted from the second sign on that did not come of who gives them as often as control; from the
+        first one on where no code of users can be what it waits in; in a start that only works at once.
+        """
+        after, allowed = process.STILL_AFTER_SECONDS, self.still_seconds_max
+        silent = self._silent_seconds or 0.0
+        if self._is_starting:
+            after, allowed = 0.0, max(START_STILL_SECONDS, self.still_seconds_max)
+        elif self.idle_still_seconds_max < math.inf and silent >= IDLE_AFTER_SECONDS and self._is_idle():
+            after, allowed = IDLE_AFTER_SECONDS, self.idle_still_seconds_max
+        if allowed == math.inf or silent < after:
             self._stillness.over()
+            return 0.0
+        still_ms = self._stillness.look(work_of(self.pid), 1000 * seconds)
+        return allowed if still_ms >= 1000 * allowed else 0.0
+
+    def goes_on_standing(self, seconds: float) -> bool:
+        """Whether one that was told to end has not run since: it will not say where it stands."""
+        return self._stillness.look(work_of(self.pid), 1000 * seconds) > 0
+
+    def _is_idle(self) -> bool:
+        """Whether it runs no code of users, as far as it has said where to look."""
+        if self._stage_path is None:
             return False
-        return self._stillness.look(work_of(self.pid), 1000 * seconds) >= 1000 * self.still_seconds_max
+        try:
+            stage = os.open(self._stage_path, _STAGE_FLAGS)
+        except (OSError, ValueError):
+            return False
+        try:
+            return os.read(stage, STAGE_WORD_BYTES) == bytes(STAGE_WORD_BYTES)
+        except OSError:
+            return False
+        finally:
+            os.close(stage)
 
     def continue_if_stopped(self) -> int:
         """SIGCONT for a process that somebody has stopped. How often that was needed, when a line is due."""
@@ -334,9 +420,13 @@ class Child:
         return f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit status {code}"
 
     def next_delay_seconds(self) -> float:
-        """How long to wait before the next life: doubles with every short life, up to a limit."""
+        """How long to wait before the next life: not at all after a long one, twice as long after each
+        short one, up to a limit.
+        """
         if self._now() - self._started_at >= STABLE_SECONDS:
+            self._started_at = self._now()  # once: a life that cannot begin is no long one
             self._backoff_seconds = BACKOFF_FIRST_SECONDS
+            return 0.0
         delay = self._backoff_seconds
         self._backoff_seconds = min(2 * delay, BACKOFF_MAX_SECONDS)
         return delay
