@@ -25,7 +25,10 @@ FREE_PART_WARN = 10  # or a tenth of a small disk
 HISTORY_PART_WARN = 0.95  # of objects-history-mib; beyond all of it the oldest goes
 CERTIFICATE_WARN_DAYS = 21  # ACME clients renew with 30 days left: this one did not
 CLOCK_AHEAD_SECONDS = 60.0  # of files before a clock: more than machines disagree that use NTP
+CLOCKS_APART_SECONDS = 2.0  # of two nodes of a cluster; a busy machine may keep an entry for one
+MISFITS_WARN = 2  # the second copy in a row: one that differs is loaded again, and that is all
 REFUSED_WARN = 300  # in five minutes: a program with a lost token tries once a second
+NODE_SUBJECT = "node"  # as no host is called
 HOUR_US = 3_600 * SECOND_US
 _ROLES = frozenset({"dns", "dns-tcp", "edge", "objects"})  # of processes that serve clients from the feed
 
@@ -124,6 +127,38 @@ def _store(facts: Facts) -> Iterator[Finding]:
         )
 
 
+def _cluster(facts: Facts) -> Iterator[Finding]:
+    if facts.cluster_cut_off:
+        step = (
+            "Is PostgreSQL up, and does this machine reach it? It goes on by itself; other nodes may answer."
+        )
+        if facts.cluster_reads_go_on:
+            yield Finding("warn", "the cluster's database is silent: reads may be old, writes wait", step)
+        else:
+            yield Finding("fail", "the node's lease in the cluster is over: its API answers nothing", step)
+    elif facts.cluster_leaderless:
+        step = (
+            "Another node takes the office within seconds. If not: `edgecli cluster status`, and PostgreSQL."
+        )
+        yield Finding("warn", "no control node leads the cluster: writes wait", step)
+    if facts.cluster_misfits >= MISFITS_WARN:
+        step = (
+            "It tries again, more rarely each time, until the leader has stored a newer base: a day at most."
+            " Use other nodes, and report it with this node's log."
+        )
+        yield Finding(
+            "fail",
+            f"the cluster's log did not fit this node's copy {facts.cluster_misfits} times in a row",
+            step,
+            "copy",
+        )
+    if facts.cluster_has_one_copy:
+        step = "Set synchronous_standby_names in PostgreSQL, with a standby that follows it."
+        yield Finding(
+            "warn", "the cluster's database has no synchronous standby: one copy of each write", step
+        )
+
+
 def _lost_writes(facts: Facts) -> Iterator[Finding]:
     if facts.writes_lost:
         step = "operate.md, When the server says that writes are lost, has the way on."
@@ -168,6 +203,25 @@ def _certificates(facts: Facts) -> Iterator[Finding]:
         words = f"no {'new ' if served else ''}certificate for {zone}: {error}"
         step = "It is ordered again by itself; `edgecli certificate renew` does so at once."
         yield Finding("warn" if served else "fail", words, step, f"{zone} (order)")
+    yield from _node_certificate(facts)
+
+
+def _node_certificate(facts: Facts) -> Iterator[Finding]:
+    one = facts.node_certificate
+    if one is None or (not one.unread and one.ends_us - facts.now_us >= CERTIFICATE_WARN_DAYS * DAY_US):
+        return
+    because = f", and was not renewed: {one.problem}" if one.problem else ""
+    day = datetime.fromtimestamp(one.ends_us / SECOND_US, UTC).date().isoformat()
+    step = "Mend what is said here, or in the log; it is renewed by itself within the hour, or at a restart."
+    if one.unread:
+        words = f"the file of this node's certificate cannot be read ({one.unread}){because}"
+        yield Finding("fail" if one.ends_us <= facts.now_us else "warn", words, step, NODE_SUBJECT)
+    elif one.ends_us <= facts.now_us:
+        words = f"other nodes accept this one no more: its certificate ended on {day}{because}"
+        yield Finding("fail", words, step, NODE_SUBJECT)
+    else:
+        words = f"this node's certificate, by which others know it, ends on {day}{because}"
+        yield Finding("warn", words, step, NODE_SUBJECT)
 
 
 def _secondary_zones(facts: Facts) -> Iterator[Finding]:
@@ -224,6 +278,10 @@ def _clock(facts: Facts) -> Iterator[Finding]:
     elif facts.clock_back_seconds:
         words = f"the clock was set back by {facts.clock_back_seconds:.0f} s within the last hour"
         yield Finding("warn", words, step)
+    if abs(facts.cluster_clock_seconds) >= CLOCKS_APART_SECONDS:
+        way = "ahead of" if facts.cluster_clock_seconds > 0 else "behind"
+        words = f"the clock is {abs(facts.cluster_clock_seconds):.0f} s {way} that of the node that leads"
+        yield Finding("warn", words, step, "leader")
 
 
 def _rules(facts: Facts) -> Iterator[Finding]:
@@ -327,6 +385,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check("processes", "process", "every process answers", _processes, unready=True),
     Check("feed", "process", "every process has the newest changes", _feed),
     Check("store", "database", "the databases can be written", _store, unready=True),
+    Check("cluster", "", "this node answers, and writes are on two machines", _cluster, unready=True),
     Check("lost-writes", "", "nothing that was acknowledged is missing", _lost_writes, unready=True),
     Check("disk", "part", "there is space on the disk", _disk, unready=True),
     Check("history", "process", "objects' past is kept as long as promised, and can be read", _history),

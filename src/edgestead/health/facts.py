@@ -39,6 +39,14 @@ class Certificate(NamedTuple):
     ends_us: int | None
 
 
+class NodeCertificate(NamedTuple):
+    """By which this server's other machines know it, and why it was not renewed when it was due."""
+
+    ends_us: int  # as far as it could be read
+    problem: str = ""
+    unread: str = ""  # why its file cannot be read, now
+
+
 class FailedOrder(NamedTuple):
     """A certificate of this zone that an authority did not issue, and why. `served`: an older one is."""
 
@@ -116,11 +124,18 @@ class Facts:
     objects_read_only: bool = False
     folder_lost: str = ""  # in words
     store_faults: tuple[tuple[str, str], ...] = ()  # by the database's file name
+    cluster_cut_off: bool = False  # this node's lease is over: it answers nothing
+    cluster_reads_go_on: bool = False  # but reads that may be old, as its operator chose
+    cluster_leaderless: bool = False  # no process leads: nothing can be written
+    cluster_has_one_copy: bool = False  # its database has no synchronous standby
+    cluster_misfits: int = 0  # copies of the control data in a row that the cluster's log did not fit
+    cluster_clock_seconds: float = 0.0  # this node's clock is so far ahead of the leader's; negative: behind
     writes_lost: str = ""  # in words, with the way on
     pasts: tuple[Past, ...] = ()
     pasts_damaged: tuple[str, ...] = ()  # processes that could not read a part of it since they started
     certificates_fault: str = ""  # of their folder
     certificates: tuple[Certificate, ...] = ()
+    node_certificate: NodeCertificate | None = None  # where other machines reach this one
     orders_failed: tuple[FailedOrder, ...] = ()
     zones_late: tuple[LateZone, ...] = ()
     zones_held: tuple[HeldZone, ...] = ()

@@ -26,6 +26,7 @@ from edgestead.health.facts import (
     Group,
     HeldZone,
     LateZone,
+    NodeCertificate,
     Past,
     Sink,
     TroubledCatalog,
@@ -79,6 +80,17 @@ class Kept(NamedTuple):
     failed: tuple[FailedOrder, ...]
 
 
+class ClusterState(NamedTuple):
+    """Of a node of a cluster; the defaults are those of a server that is none."""
+
+    is_cut_off: bool = False
+    reads_go_on: bool = False
+    is_leaderless: bool = False
+    has_one_copy: bool = False
+    misfits: int = 0  # copies in a row that the log did not fit
+    clock_apart_seconds: float = 0.0  # this node's clock is so far ahead of the leader's
+
+
 class Storage(Protocol):
     """What `StorageWatch` knows."""
 
@@ -116,11 +128,13 @@ class HealthPart:
         set_levels: Callable[[], None],
         failing_sinks: Callable[[], tuple[Sink, ...]],
         kept_certificates: Callable[[], Kept],
+        node_certificate: Callable[[], NodeCertificate | None],
         late_zones: Callable[[], tuple[LateZone, ...]],
         held_zones: Callable[[], tuple[HeldZone, ...]],
         ending_zones: Callable[[], tuple[EndingZone, ...]],
         troubled_catalogs: Callable[[], tuple[TroubledCatalog, ...]],
         sign_in_trouble: Callable[[], str],
+        cluster: Callable[[], ClusterState],
         say: Callable[[str], None],
         now_us: Callable[[], int],
     ) -> None:
@@ -135,6 +149,7 @@ class HealthPart:
         self._set_levels = set_levels
         self._failing_sinks = failing_sinks
         self._kept_certificates = kept_certificates
+        self._node_certificate = node_certificate
         self._kept = Kept((), ())
         self._late_zones = late_zones
         self._zones_late: tuple[LateZone, ...] = ()
@@ -145,6 +160,7 @@ class HealthPart:
         self._ending_zones = ending_zones
         self._zones_ending: tuple[EndingZone, ...] = ()
         self._catalogs_troubled: tuple[TroubledCatalog, ...] = ()
+        self._cluster = cluster
         self._say = say
         self._now_us = now_us
         self._words = LastWords(start.last_words_fd)
@@ -182,6 +198,7 @@ class HealthPart:
 
     def _facts(self) -> Facts:
         start, storage, dates, feed = self._start, self._storage, self._dates, self._feed
+        cluster = self._cluster()
         names = {name: page.cells for name, page in self._pages.items()}
         since = int(time.time() - UNSTABLE_SECONDS)
         return Facts(
@@ -201,6 +218,12 @@ class HealthPart:
             objects_read_only=any(cells[_OBJECTS_READ_ONLY] for cells in names.values()),
             folder_lost=storage.lost,
             store_faults=storage.faults,
+            cluster_cut_off=cluster.is_cut_off,
+            cluster_reads_go_on=cluster.reads_go_on,
+            cluster_leaderless=cluster.is_leaderless,
+            cluster_has_one_copy=cluster.has_one_copy,
+            cluster_misfits=cluster.misfits,
+            cluster_clock_seconds=cluster.clock_apart_seconds,
             pasts=tuple(
                 Past(name, cells[_HISTORY_BYTES], start.objects_history_mib << 20)
                 for name, cells in names.items()
@@ -209,6 +232,7 @@ class HealthPart:
             pasts_damaged=tuple(name for name, cells in names.items() if cells[_HISTORY_DAMAGED]),
             certificates_fault=dates.fault if dates else "",
             certificates=(*(dates.found if dates else ()), *self._kept.ending),
+            node_certificate=self._node_certificate(),
             orders_failed=self._kept.failed,
             zones_late=self._zones_late,
             zones_held=self._zones_held,
