@@ -11,8 +11,11 @@ from typing import Any
 
 import msgspec
 
+from edgestead.model.ruleset_document import KIND_RULESET
+
 KIND_EDGE_ZONE = "edge:zone"
 KIND_EDGE_NAME = "edge:name"
+KINDS = (KIND_EDGE_ZONE, KIND_EDGE_NAME, KIND_RULESET)  # all that an edge follows of the feed
 OWN_HEADERS = frozenset(
     {
         *("x-forwarded-for", "x-forwarded-proto", "cdn-loop"),

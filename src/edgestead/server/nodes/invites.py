@@ -1,0 +1,126 @@
+"""Invitations: how a machine that nobody knows becomes a node.
+
+Owns  the token's text; making, redeeming and expiry of an invitation.
+Not   the connection over which it is redeemed (`join`).
+
+A token holds addresses, the fingerprint of the authority, and a secret that is good for one key until a time.
+Who redeems it twice with the same key gets a certificate twice: the first answer may have been lost.
+"""
+
+import base64
+import hmac
+import secrets
+from binascii import Error as NotBase64
+from hashlib import sha256
+from typing import Final, Literal
+
+import msgspec
+
+from edgestead.server.nodes.identity import check_name, check_roles, key_of
+from edgestead.server.nodes.vault import Vault
+
+PREFIX: Final = "edgejoin1_"
+TOKEN_CHARS_MAX: Final = 4_096  # of an invitation: one line that is copied
+TTL_SECONDS_MAX: Final = 7 * 86_400  # of an invitation: until nobody remembers what it was for
+_SECRET_OCTETS: Final = 32
+_ID_OCTETS: Final = 8
+
+
+class Refused(Exception):
+    """The words say why, and what to do."""
+
+
+class Token(msgspec.Struct, frozen=True, array_like=True):
+    """`addresses` are HOST:PORT of control nodes, `authority` is the SHA-256 of its certificate."""
+
+    addresses: tuple[str, ...]
+    authority: bytes
+    id: str
+    secret: bytes
+
+    def __repr__(self) -> str:
+        return f"Token({self.addresses}, ...)"  # no secret, not even in a traceback
+
+
+class Invitation(msgspec.Struct, frozen=True, kw_only=True):
+    """What the cluster keeps of a token. `used_by` is the key that redeemed it."""
+
+    name: str
+    roles: tuple[str, ...]
+    secret: bytes  # its SHA-256: 256 random bits need no slow hash
+    until_s: int
+    region: str = ""
+    wait: bool = True
+    stale: Literal["serve", "stop"] = "serve"
+    used_by: str = ""
+
+
+def text_of(token: Token) -> str:
+    return PREFIX + base64.urlsafe_b64encode(msgspec.msgpack.encode(token)).decode().rstrip("=")
+
+
+def parse(text: str) -> Token:
+    """Raises Refused."""
+    body = text.strip().removeprefix(PREFIX)
+    try:
+        if not text.strip().startswith(PREFIX) or len(text) > TOKEN_CHARS_MAX:
+            raise ValueError
+        return msgspec.msgpack.decode(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)), type=Token)
+    except (ValueError, NotBase64, msgspec.DecodeError):
+        words = f"the token is not whole: it begins with {PREFIX}, as `edgecli cluster invite` printed it"
+        raise Refused(words) from None
+
+
+def make(
+    vault: Vault,
+    addresses: tuple[str, ...],
+    authority: bytes,
+    *,
+    name: str,
+    roles: frozenset[str],
+    until_s: int,
+    region: str = "",
+    wait: bool = True,
+    stale: Literal["serve", "stop"] = "serve",
+) -> Token:
+    """Keep an invitation, and return its token. Raises NotANode, and what the vault raises."""
+    token = Token(addresses, authority, secrets.token_hex(_ID_OCTETS), secrets.token_bytes(_SECRET_OCTETS))
+    invitation = Invitation(
+        name=check_name(name),
+        roles=tuple(sorted(check_roles(roles))),
+        secret=sha256(token.secret).digest(),
+        until_s=until_s,
+        region=region,
+        wait=wait,
+        stale=stale,
+    )
+    vault.write(_place(token.id), msgspec.msgpack.encode(invitation))
+    return token
+
+
+def redeem(vault: Vault, id_: str, secret: bytes, public_der: bytes, now_s: int) -> Invitation:
+    """Use an invitation up for one key. Raises Refused, and what the vault raises."""
+    content = vault.take(_place(id_)) if _is_id(id_) else None
+    if content is None:
+        raise Refused("the token is not known: it was used by another machine, or it is another cluster's")
+    found = msgspec.msgpack.decode(content, type=Invitation)
+    key = key_of(public_der)
+    if now_s >= found.until_s:
+        raise Refused("the token's time is over: make another one with `edgecli cluster invite`")
+    is_good = hmac.compare_digest(sha256(secret).digest(), found.secret) and found.used_by in ("", key)
+    vault.write(_place(id_), msgspec.msgpack.encode(_used(found, key) if is_good else found))
+    if not is_good:
+        raise Refused("the token is not good: it was used by another machine, or it is not whole")
+    return found
+
+
+def _used(found: Invitation, key: str) -> Invitation:
+    return msgspec.structs.replace(found, used_by=key)
+
+
+def _is_id(id_: str) -> bool:
+    return len(id_) == 2 * _ID_OCTETS and set(id_) <= set("0123456789abcdef")
+
+
+def _place(id_: str) -> str:
+    return f"invite-{id_}"

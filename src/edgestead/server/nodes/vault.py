@@ -1,0 +1,60 @@
+"""Where a cluster keeps what only its control nodes may read: the authority's key, invitations, shared keys.
+
+Owns  the interface, and the vault of an embedded server: sealed files in a folder.
+Not   what lies in it. The vault of a cluster is a table of its database.
+
+Everything in it is sealed with the cluster's key and bound to its name, so that a copy of the folder or of
+the table tells nothing, and nothing opens in another's place.
+"""
+
+import re
+from pathlib import Path
+from typing import Final, Protocol
+
+from edgestead.model import sealing
+from edgestead.server import files
+
+_NAME: Final = re.compile(r"[a-z0-9-]{1,80}")
+
+
+class Vault(Protocol):
+    """Blocks. Raises OSError where the place cannot be read or written, ValueError for another key."""
+
+    def read(self, name: str) -> bytes | None: ...
+
+    def write(self, name: str, content: bytes) -> None:
+        """Durable when it returns; replaces what was there."""
+        ...
+
+    def take(self, name: str) -> bytes | None:
+        """Read it and remove it, in one step: of several callers only one gets it."""
+        ...
+
+
+class FileVault:
+    """A folder of sealed files, of which one process at a time writes."""
+
+    def __init__(self, folder: Path, secret: bytes) -> None:
+        self._folder, self._secret = folder, secret
+
+    def read(self, name: str) -> bytes | None:
+        sealed = files.read_private(self._path(name))
+        return None if sealed is None else sealing.unseal(self._secret, sealed, name.encode())
+
+    def write(self, name: str, content: bytes) -> None:
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        files.replace_private(self._path(name), sealing.seal(self._secret, content, name.encode()))
+
+    def take(self, name: str) -> bytes | None:
+        content = self.read(name)
+        if content is not None:
+            try:
+                self._path(name).unlink()
+            except FileNotFoundError:
+                return None
+        return content
+
+    def _path(self, name: str) -> Path:
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"not the name of a secret: {name!r}")
+        return self._folder / f"{name}.sealed"

@@ -1,0 +1,109 @@
+"""What a vault and a list of nodes promise, of files and of the cluster's database."""
+
+import threading
+from contextlib import ExitStack
+
+import msgspec
+import pytest
+
+from edgestead.postgres.connection import Link
+from edgestead.server.nodes.in_postgres import PostgresRegistry, PostgresVault
+from edgestead.server.nodes.registry import FileRegistry, NameTaken, Node
+from edgestead.server.nodes.vault import FileVault
+
+SECRET = b"s" * 32
+NODE = Node(name="ams-1", roles=("control", "edge"), key="11" * 32, region="ams", address="192.0.2.1:8790")
+
+
+@pytest.fixture
+def links(postgres):
+    with ExitStack() as open_:
+        dsn = postgres.database()
+
+        def make():
+            link = Link(dsn)
+            open_.callback(link.close)
+            return link
+
+        yield make
+
+
+@pytest.fixture(params=["files", "postgres"])
+def vaults(request, tmp_path):
+    """A function that opens the same vault with a secret."""
+    if request.param == "files":
+        return lambda secret=SECRET: FileVault(tmp_path / "vault", secret)
+    make = request.getfixturevalue("links")
+    return lambda secret=SECRET: PostgresVault(make(), secret)
+
+
+@pytest.fixture(params=["files", "postgres"])
+def registry(request, tmp_path):
+    if request.param == "files":
+        return FileRegistry(tmp_path / "nodes.json")
+    return PostgresRegistry(request.getfixturevalue("links")())
+
+
+def test_a_secret_comes_back_until_it_is_taken(vaults):
+    vault = vaults()
+    assert vault.read("authority") is None
+
+    vault.write("authority", b"\x00key")
+    vault.write("authority", b"\x00newer")
+
+    assert vaults().read("authority") == b"\x00newer"
+    assert (vault.take("authority"), vault.take("authority")) == (b"\x00newer", None)
+
+
+def test_another_key_opens_nothing(vaults):
+    vaults().write("authority", b"key")
+
+    with pytest.raises(ValueError, match="another secret"):
+        vaults(b"o" * 32).read("authority")
+
+
+def test_of_several_takers_one_gets_it(links):
+    PostgresVault(links(), SECRET).write("invite-1", b"once")
+    taken, vaults = [], [PostgresVault(links(), SECRET) for _ in range(4)]
+    takers = [threading.Thread(target=lambda one=one: taken.append(one.take("invite-1"))) for one in vaults]
+    for taker in takers:
+        taker.start()
+    for taker in takers:
+        taker.join()
+
+    assert sorted(taken, key=bool) == [None, None, None, b"once"]
+
+
+def test_what_lies_in_the_database_is_sealed(links):
+    link = links()
+    PostgresVault(link, SECRET).write("authority", b"the private key")
+
+    ((name, sealed),) = link.rows("SELECT name, sealed FROM secrets")
+    assert name == "authority"
+    assert b"private" not in sealed
+
+
+def test_a_node_is_listed_changed_and_removed(registry):
+    registry.add(NODE)
+    moved = msgspec.structs.replace(NODE, address="192.0.2.9:8790", wait=False, stale="stop")
+    registry.add(moved)
+
+    assert registry.nodes() == {"ams-1": moved}
+    assert (registry.remove("ams-1"), registry.remove("ams-1")) == (True, False)
+    assert registry.nodes() == {}
+
+
+def test_a_name_belongs_to_one_key(registry):
+    registry.add(NODE)
+
+    with pytest.raises(NameTaken):
+        registry.add(msgspec.structs.replace(NODE, key="22" * 32))
+
+    assert registry.nodes() == {"ams-1": NODE}
+
+
+def test_a_database_that_is_away_is_an_oserror(tmp_path):
+    registry = PostgresRegistry(Link(f"host={tmp_path} user=postgres"))
+
+    with pytest.raises(OSError, match="database"):
+        registry.nodes()
