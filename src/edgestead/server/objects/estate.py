@@ -16,9 +16,18 @@ from edgestead.config import Config
 from edgestead.server.process import STILL_AFTER_SECONDS
 
 FOLDER = "objects"  # of the data folder
-LOCKED_FACTOR = 1.5
-"""Times what a class may block, until a process whose interpreter lock is held is ended: its own watchdog
-comes first, which can name who caused it."""
+CLUSTER_FOLDER = "cluster-objects"  # the same where objects are in a cluster's database: caches
+LOCKED_FACTOR = 1.2
+"""Times what a class may block, until a process whose interpreter lock is held is ended: one sign of life of
+eight was due before the lock was taken, and the look at it may be late. Who blocks without the lock goes on
+giving them, and is ended from within, by who can name the cause."""
+IDLE_STILL_PART = 0.3
+"""Of what a class may block, one that runs no code of users may do nothing at all from when its sign of life
+did not come. Whatever of ours waits, lets the interpreter's lock go; a machine that is busy or pages makes
+nobody still."""
+SPARES = ("objects-spare", "objects-spare-1")
+"""The second one where several processes share the classes: a class ends one after the other until the first
+one's next life has read whose code it was, and a start without a spare process takes longer than a second."""
 MEMORY_SHARE = 2  # what all objects processes together may have is the machine's memory divided by this
 MEMORY_MIB_MIN = 256  # of one process, however small the machine is
 _PASSED = frozenset(
@@ -34,10 +43,23 @@ def workers(config: Config) -> int:
     return (config.objects_workers or len(os.sched_getaffinity(0))) + bool(config.objects_apart)
 
 
+def spares(config: Config, shared: int) -> tuple[str, ...]:
+    """The names of the spare processes of so many that share the classes."""
+    return SPARES[:shared] if config.objects_spare else ()
+
+
 def places(config: Config) -> int:
     """The same, with the process of classes that go apart by themselves, whether it runs or not."""
-    found = workers(config)
-    return found + (found > 0 and not config.objects_apart)
+    return workers(config) + may_go_apart(config)
+
+
+def may_go_apart(config: Config) -> bool:
+    """Whether there is a place for classes that do. In a cluster an object lives where its slot does."""
+    return bool(config.objects) and not config.objects_apart and config.cluster is None
+
+
+def folder(config: Config) -> Path:
+    return config.data_dir / (FOLDER if config.cluster is None else CLUSTER_FOLDER)
 
 
 def memory_bytes_max(config: Config) -> int:
@@ -70,6 +92,11 @@ def still_seconds(config: Config) -> float:
     It waits for ever, or with the interpreter's lock: then nobody in it could name a culprit anyway.
     """
     return config.objects_blocked_seconds - STILL_AFTER_SECONDS
+
+
+def idle_still_seconds(config: Config) -> float:
+    """The same for one that shows that no code of users runs in it; longer where a debugger is to hold it."""
+    return IDLE_STILL_PART * config.objects_blocked_seconds
 
 
 def environment(whole: Mapping[str, str]) -> dict[str, str]:

@@ -5,6 +5,7 @@ Not   being started and stopped (the supervisor); tokens: `authorise` is a param
 """
 
 import asyncio
+import contextlib
 import os
 import resource
 import secrets
@@ -12,14 +13,15 @@ import socket
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import apsw
 
 from edgestead.http1.connections import Connections
 from edgestead.http1.server import Server
 from edgestead.model.budgets.ledger import Ledger
-from edgestead.model.budgets.turns import Turns
+from edgestead.model.budgets.turns import ONE_A_ROUND, Turns
+from edgestead.objects.errors import ObjectError
 from edgestead.objects.operate.operator import Operator
 from edgestead.objects.runtime import aftermath
 from edgestead.objects.runtime.admission import Authorise
@@ -28,17 +30,22 @@ from edgestead.objects.runtime.containment import Classes
 from edgestead.objects.runtime.engine import Logging
 from edgestead.objects.runtime.env import Bindings
 from edgestead.objects.runtime.node import Node
-from edgestead.objects.runtime.quarantine import Quarantine
+from edgestead.objects.runtime.quarantine import Quarantine, take_room
 from edgestead.objects.runtime.shards import PASSED_ON_HEADERS_MAX, Shards, client_of
 from edgestead.objects.runtime.stage import STAGE_FILE, map_stage
 from edgestead.rest.objects_face import ObjectsFace, Parts, PassedOnFace, unreadable
 from edgestead.server import stores
 from edgestead.server.objects.copying import copy_log
 from edgestead.sqlite.objectlog.files import LocalFiles
-from edgestead.sqlite.objectlog.local import KEEPING, SEGMENT_BYTES
-from edgestead.store.runner import ThreadRunner
+from edgestead.sqlite.objectlog.local import KEEPING, SEGMENT_BYTES, LocalObjectLog
 from edgestead.store.history.thinning import Keeping
 from edgestead.store.migrations import Doing, quiet
+from edgestead.store.runner import ThreadRunner
+
+if TYPE_CHECKING:
+    from edgestead.objects.runtime.spread import Spread
+    from edgestead.postgres.objectlog.log import PostgresObjectLog
+    from edgestead.server.objects.place import ClusterPlace
 
 DESCRIPTORS_PER_DATABASE = 4
 DRAIN_SECONDS = 5.0
@@ -84,7 +91,8 @@ class Host:
 
     `fatal` is called when storage failed in a way that only a new start can clear up; no object is to blame
     for it. Without `alarms` only operators run some. `ended_itself`: the last process, by an exit or a fault.
-    `doing` is called at each step of the recovery.
+    `doing` is called at each step of the recovery. With a `place`, which has registered, the log is in its
+    cluster's database.
     """
 
     def __init__(
@@ -101,6 +109,7 @@ class Host:
         ended_itself: bool = False,
         ledger: Ledger | None = None,
         doing: Doing = quiet,
+        place: "ClusterPlace | None" = None,
     ) -> None:
         """Open the log and recover. Must be made on the running loop.
 
@@ -110,18 +119,26 @@ class Host:
         files = LocalFiles()
         files.make_folder(folder)
         self.stage, self._quarantine = map_stage(f"{folder}/{STAGE_FILE}"), Quarantine(files, folder)
-        self.log = stores.open_objects(
-            folder,
-            files=files,
-            runner=partial(ThreadRunner, loop.call_soon_threadsafe),
-            keeping=keeping,
-            now_us=lambda: time.time_ns() // 1_000,
-            clock=time.monotonic,
-            random=secrets.token_bytes,
-            fatal=self._blame_nobody_and(fatal),
-            segment_bytes=segment_bytes,
-            doing=doing,
-        )
+        with contextlib.suppress(OSError):  # on a full disk it has it already, or never will
+            take_room(files, folder)
+        runner, end = partial(ThreadRunner, loop.call_soon_threadsafe), self._blame_nobody_and(fatal)
+        self.log: LocalObjectLog | PostgresObjectLog
+        self._place = place
+        if place is not None:
+            self.log = place.open_log(folder, files=files, runner=runner, keeping=keeping, fatal=end)
+        else:
+            self.log = stores.open_objects(
+                folder,
+                files=files,
+                runner=runner,
+                keeping=keeping,
+                now_us=lambda: time.time_ns() // 1_000,
+                clock=time.monotonic,
+                random=secrets.token_bytes,
+                fatal=end,
+                segment_bytes=segment_bytes,
+                doing=doing,
+            )
         self.node = Node(
             classes,
             self.log.store,
@@ -137,10 +154,10 @@ class Host:
         )
         self._alarms, self._ended_itself = alarms, ended_itself
         self.blamed = False  # whether an object caused the end of the process before
-        self._operator = Operator(self.node, f"{folder}/spool", partial(copy_log, self.node, self.log))
+        self._operator = Operator(self.node, f"{folder}/spool", self._copy_log)
         self._server: Server | None = None
         self._passed_on: Server | None = None
-        self._shards: Shards | None = None
+        self._shards: Shards | Spread | None = None
 
     async def open(
         self,
@@ -158,23 +175,15 @@ class Host:
         some objects live in other processes. `blamed` is told of which class an object ended the process
         before, and whether by itself.
         """
+        if self._place is not None:
+            await self._place.open(self.node)
         self.blamed = await aftermath.settle(
             self.node, self.stage, self._quarantine, blamed, ended_itself=self._ended_itself
         )
         loop = asyncio.get_running_loop()
-        processor = Turns(loop.call_soon, loop.time)
+        processor = Turns(loop.call_soon, loop.time, turn_seconds=ONE_A_ROUND)
         if peers is not None:
-            self._shards = Shards(
-                self.node,
-                authorise,
-                peers.worker,
-                peers.calls,
-                peers.requests,
-                peers.apart,
-                peers.processes,
-                peers.went,
-                processor,
-            )
+            self._shards = self._passing(peers, authorise, processor)
             await self._shards.open(peers.calls_socket)
             self._operator.went = peers.went or self._operator.went
         parts = Parts(self.node, self._operator, self._shards)
@@ -191,6 +200,27 @@ class Host:
         self._server = Server(face, unreadable, connections=connections, processor=processor)
         await self._server.open(sockets)
         self.start()
+
+    def _passing(self, peers: Peers, authorise: Authorise, processor: Turns) -> "Shards | Spread":
+        if self._place is not None:
+            return self._place.spread(self.node, authorise, processor)
+        return Shards(
+            self.node,
+            authorise,
+            peers.worker,
+            peers.calls,
+            peers.requests,
+            peers.apart,
+            peers.processes,
+            peers.went,
+            processor,
+        )
+
+    async def _copy_log(self, target: str) -> None:
+        if isinstance(self.log, LocalObjectLog):
+            await copy_log(self.node, self.log, target)
+        else:
+            raise ObjectError("In a cluster objects are in its database: back that up.")
 
     def start(self) -> None:
         """Begin upkeep and alarms."""
@@ -228,6 +258,8 @@ class Host:
         if self._shards is not None:
             await self._shards.close()
         await self.node.close()
+        if self._place is not None:
+            await self._place.close()
 
 
 def _databases_max() -> int:

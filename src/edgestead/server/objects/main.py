@@ -18,6 +18,7 @@ import threading
 import time
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import apsw
 import uvloop
@@ -39,16 +40,19 @@ from edgestead.objects.runtime.watchdog import Process, Verdict, Watchdog
 from edgestead.objects.runtime.wire import Asker
 from edgestead.rest.guesses import Guesses
 from edgestead.server import process
+from edgestead.server.errors import StartError
 from edgestead.server.messages import OBJECTS_GROUP, ObjectsStart, WaitingStart
 from edgestead.server.objects import layout
 from edgestead.server.objects.access import Gatekeeper
 from edgestead.server.objects.apart import Apart
 from edgestead.server.objects.host import Host, Peers, configure_sqlite
 from edgestead.server.supervisor.control_life import ControlLife
-from edgestead.sqlite.objectlog.local import Progress
 from edgestead.store.history.thinning import SECOND_US, Keeping
-from edgestead.store.objectlog import LogError
+from edgestead.store.objectlog import LogError, Progress
 from edgestead.usecases.access.identities import KINDS, FedAccess
+
+if TYPE_CHECKING:
+    from edgestead.server.objects.place import ClusterPlace
 
 _log = logging.getLogger("edgestead.server")
 SHOW_SECONDS = 0.5  # between two looks at what is shown as metrics
@@ -91,7 +95,8 @@ def main() -> None:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     status.doing("opening the objects' storage")
-    fed, lease = FedAccess(), Lease(outlives=ControlLife(start.control_life_fd).outlives)
+    life = ControlLife(start.control_life_fd)
+    fed, lease = FedAccess(), Lease(told=lambda: life.told)
     follower = ThreadFollower(
         start.feed_path, Follower(fed, group=OBJECTS_GROUP, name=start.name, kinds=KINDS, lease=lease)
     )
@@ -101,23 +106,30 @@ def main() -> None:
             return
     configure_sqlite()
     try:
-        went = Apart(
-            Path(start.folder), start.objects_apart, may_begin=start.objects_contain and len(classes) > 1
-        )
-        folder = layout.settle(
-            Path(start.folder),
-            start.worker,
-            start.workers,
-            start.objects_apart,
-            went.classes,
-            status.going_on,
-        )
+        folder, went = _folder(start, status, len(classes))
     except (LogError, OSError, apsw.Error) as error:
         status.failed(f"the objects cannot be dealt out to {start.workers} processes: {error}")
         sys.exit(1)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         driving.run(runner.get_loop(), _live(start, status, folder, classes, went, fed, lease, stop))
     follower.stop()
+
+
+def _folder(start: ObjectsStart, status: process.Status, classes: int) -> tuple[Path, Apart]:
+    """This process's, and which classes went apart; in a cluster none does. Raises LogError, OSError,
+    apsw.Error.
+    """
+    root = Path(start.folder)
+    if start.cluster_database is not None:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return root / str(start.worker), Apart(root, may_begin=False)
+    went = Apart(root, start.objects_apart, may_begin=start.objects_contain and classes > 1)
+    with contextlib.suppress(OSError):  # on a full disk it has it already, or never will
+        went.take_room()
+    folder = layout.settle(
+        root, start.worker, start.workers, start.objects_apart, went.classes, status.going_on
+    )
+    return folder, went
 
 
 def _classes(waiting: WaitingStart, status: process.Status) -> dict[str, ClassInfo]:
@@ -132,7 +144,41 @@ def _classes(waiting: WaitingStart, status: process.Status) -> dict[str, ClassIn
     if unknown := sorted(set(waiting.objects_apart) - classes.keys()):
         status.failed(f"objects-apart: no class {unknown[0]} was loaded")
         sys.exit(1)
+    if waiting.in_cluster:
+        _get_ready_for_cluster(status, classes)
     return classes
+
+
+def _get_ready_for_cluster(status: process.Status, classes: dict[str, ClassInfo]) -> None:
+    """What takes its time, here, where nobody waits for it."""
+    if own := sorted(info.name for info in classes.values() if info.durability == "sqlite"):
+        status.failed(
+            f'class {own[0]}: durability = "sqlite" keeps its objects on one machine, and in a cluster any'
+            ' machine may have them: leave it out, commits are durable by the "log"'
+        )
+        sys.exit(1)
+    import edgestead.server.objects.place  # noqa: F401 - for no server without a cluster
+
+
+async def _place(
+    start: ObjectsStart, classes: dict[str, ClassInfo], status: process.Status, stop: asyncio.Event
+) -> "ClusterPlace | None":
+    """This process's place in its cluster, with a row there. None when it shall end before it has one.
+
+    Raises StartError.
+    """
+    from edgestead.server.objects.place import ClusterPlace
+
+    place = ClusterPlace(start, {name: info.region for name, info in classes.items()})
+    registering = asyncio.ensure_future(place.register(status.going_on))
+    stopping = asyncio.ensure_future(stop.wait())
+    await asyncio.wait((registering, stopping), return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not registering.done():
+        registering.cancel()
+        return None
+    registering.result()
+    return place
 
 
 def _end_before_others() -> None:
@@ -168,6 +214,15 @@ async def _live(
         return
     page = process.page(start.counters_fd)
     ledger = Ledger(page)
+    place = None
+    if start.cluster_database is not None:
+        try:
+            place = await _place(start, classes, status, stop)
+        except StartError as error:
+            status.failed(str(error))
+            sys.exit(1)
+        if place is None:
+            return
     try:  # before anybody watches the loop: a long log takes its time, and no class has run yet
         control = Asker(start.kv_path)
         host = Host(
@@ -182,10 +237,13 @@ async def _live(
             ended_itself=start.ended_itself,
             ledger=ledger,
             doing=status.going_on,
+            place=place,
         )
     except (LogError, OSError, apsw.Error) as error:
         status.failed(f"the objects' storage cannot be opened: {error}")
         sys.exit(1)
+    if host.stage.path is not None:
+        status.stage(host.stage.path)
     sockets = [start.socket_fd, start.calls_fd, start.requests_fd]
     # The data folder, and the one that says to the next start whether a process of this server still lives.
     folders = (Path(start.folder).parent, Path(start.feed_path).parent)
@@ -208,9 +266,11 @@ async def _live(
     watchdog.start()
     guesses = Guesses(start.api_guesses, partial(page.add, _GUESSES), ledger)
     gatekeeper = Gatekeeper(fed, lease, lambda: time.time_ns() // 1000, guesses)
+    is_aside = place is None and start.worker == len(start.calls) - 1
     with socket.socket(fileno=os.dup(start.socket_fd)) as listener:
+        # What clients of good classes sent to the process of bad ones would wait, and end, with it.
         await host.open(
-            [listener],
+            [] if is_aside else [listener],
             gatekeeper,
             lambda code: page.add(_ANSWERS + code // 100),
             connections=Connections(per_address_max=start.api_connections_per_address, ledger=ledger),
@@ -220,7 +280,7 @@ async def _live(
         page.add(_BLAMED, host.blamed)
         process.rest_collector()
         status.ready()
-        showing = loop.create_task(_show(host, page, fed, went, start.worker == len(start.calls) - 1))
+        showing = loop.create_task(_show(host, page, fed, went, is_aside))
         reporting = loop.create_task(_report(gatekeeper, control.ask))
         await stop.wait()
         await host.close()
