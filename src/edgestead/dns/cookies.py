@@ -19,6 +19,7 @@ from typing import Final
 
 from edgestead.dns.kept import Kept
 
+PURPOSE: Final = b"dns cookies"  # for which the server's secret is derived
 CLIENT_OCTETS: Final = 8
 SERVER_OCTETS: Final = 16
 LIFE_SECONDS: Final = 3600  # RFC 9018 §4.3
@@ -42,6 +43,11 @@ class Cookies:
         self._keyed: dict[int, blake2s] = {}
         self._minute = 0
         self.known: Kept[bytes, tuple[bytes, bool]] = Kept()
+
+    def renew(self, secret: bytes) -> None:
+        """Another secret: cookies of the old one prove nothing any more."""
+        self._secret = secret
+        self._keyed, self.known = {}, Kept()
 
     def look_at_the_clock(self) -> None:
         """Clear the cache of the last minute."""

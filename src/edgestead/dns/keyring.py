@@ -8,6 +8,7 @@ changed.
 """
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterable
 from types import MappingProxyType
@@ -56,7 +57,9 @@ def _nobody(_key: ServedKey) -> bytes:
 
 
 class Keyring:
-    """`keys` are by name. Without an `unseal` there are none."""
+    """`keys` are by name. Without an `unseal` there are none. A `cookie_secret` takes the place of the one in
+    the settings (`dns.cookies`).
+    """
 
     def __init__(self, unseal: Unseal = _nobody, now_s: Callable[[], float] = time.time) -> None:
         self._unseal = unseal
@@ -66,6 +69,8 @@ class Keyring:
         self._owners: dict[bytes, str] = {}
         self.outgoing = Outgoing()
         self.keys: tsig.Keyring = MappingProxyType({})
+        self.cookie_secret: bytes | None = None
+        self._opening = threading.Lock()
 
     def take(self, changes: Iterable[Change]) -> None:
         """Changes of the feed, in order; other kinds are ignored."""
@@ -85,7 +90,7 @@ class Keyring:
                 self._own((change.scope, KIND_OWNER, ""), None)
                 self._send((change.scope, KIND_OUTGOING, ""), None)
         if has_keys:
-            self._open()
+            self.open()
 
     def _put(self, place: tuple[str, str, str], doc: bytes | None) -> None:
         if doc is None:
@@ -107,13 +112,20 @@ class Keyring:
         self.outgoing.take_zone(self._rows.get(place), doc)
         self._put(place, doc)
 
+    def open(self) -> None:
+        """Open all keys; again when what opens them has come. From any thread."""
+        with self._opening:
+            self._open()
+
     def _open(self) -> None:
         held = {}
-        for (_, kind, id_), doc in self._rows.items():
+        for (_, kind, id_), doc in list(self._rows.items()):
             if kind != KIND_KEY:
                 continue
             served = model.decode_key(doc)
             try:
+                if served.algorithm not in model.ALGORITHMS:
+                    raise ValueError(f"{served.algorithm} is of a newer release")
                 algorithm = bytes((len(served.algorithm),)) + served.algorithm.encode() + b"\0"
                 key = Key(served.name, algorithm, self._unseal(served))
             except ValueError as error:
@@ -130,7 +142,7 @@ class Keyring:
     def take_over(self, other: "Keyring") -> None:
         """Replace everything by what `other` has, which must not be used afterwards."""
         self._rows, self._owners, self.outgoing = other._rows, other._owners, other.outgoing
-        self._held, self.keys = other._held, other.keys
+        self.open()  # what opens them may have come meanwhile
 
     def rows(self) -> list[Row]:
         return [(*place, doc) for place, doc in self._rows.items()]

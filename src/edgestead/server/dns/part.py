@@ -13,6 +13,8 @@ from edgestead.model import sealing
 from edgestead.model.counters import Page, slot
 from edgestead.model.served import KIND_NAME, KIND_ZONE
 from edgestead.model.tsig import KIND_KEY, ServedKey
+from edgestead.server.dns.secret_memory import SecretReader
+from edgestead.server.messages import DnsStart
 from edgestead.store.changes import Change
 
 KINDS = (KIND_ZONE, KIND_NAME, KIND_KEY)
@@ -62,15 +64,23 @@ class PageCounters:
         self.page.add(_CELLS[slot], n)
 
 
-def new_keyring(secret: bytes) -> Keyring:
-    """For keys that are sealed with this secret, "" where there is none."""
+def new_keyring(start: DnsStart) -> Keyring:
+    """For keys that are sealed with the server's secret, or with that which comes from control."""
+    fed = SecretReader(start.secrets_fd) if start.secrets_fd >= 0 else None
+    missing = (
+        "the data folder's secret could not be read" if fed is None else "what opens it has not come yet"
+    )
 
     def open_key(key: ServedKey) -> bytes:
+        secret = start.tsig_secret if fed is None else fed.secrets.tsig
         if not secret:
-            raise ValueError("the data folder's secret could not be read")
+            raise ValueError(missing)
         return sealing.unseal(secret, key.sealed, key.name)
 
-    return Keyring(open_key)
+    keyring = Keyring(open_key)
+    if fed is not None:
+        fed.follow(keyring)
+    return keyring
 
 
 class TableConsumer:

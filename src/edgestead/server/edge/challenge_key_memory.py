@@ -1,18 +1,20 @@
 """The keys of clearances in memory that edge processes share: how a new key reaches them while they run.
 
-Owns  `KeyWriter` of the supervisor, `KeyReader` of an edge process: the keys, newest first, as MessagePack.
+Owns  `KeyWriter` and `FedKeys` of the supervisor, `KeyReader` of an edge process: the keys, newest first, as
+      MessagePack.
 Not   the file of the keys; the frame around them (`server.framed`); signing.
 """
 
 import logging
 import os
+import secrets
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
 
-from edgestead.edge.tools.clearance import Key
+from edgestead.edge.tools.clearance import KEY_OCTETS, Key
 from edgestead.server import framed
 from edgestead.server.edge import challenge_keys
 from edgestead.server.errors import StartError
@@ -26,19 +28,24 @@ _log = logging.getLogger("edgestead.server")
 
 
 class KeyWriter:
-    """`now_s` is Unix time. Raises StartError, as `challenge_keys.load_or_make` does."""
+    """`now_s` is Unix time. In a cluster the keys are shared: its leader makes what is due, and the folder
+    has it then. Raises StartError, as `challenge_keys.load_or_make` does.
+    """
 
-    def __init__(self, data_dir: Path, now_s: Callable[[], float], undo: ExitStack) -> None:
+    def __init__(
+        self, data_dir: Path, now_s: Callable[[], float], undo: ExitStack, *, is_shared: bool = False
+    ) -> None:
         self._data_dir = data_dir
         self._now_s = now_s
+        self._makes_due = not is_shared
         self.fd = os.memfd_create("edgestead-challenge-keys", os.MFD_CLOEXEC)
         undo.callback(os.close, self.fd)
         os.ftruncate(self.fd, MEMORY_OCTETS)
-        self._kept = challenge_keys.load_or_make(data_dir, int(now_s()))
+        self._kept = challenge_keys.load_or_make(data_dir, int(now_s()), makes_due=self._makes_due)
         self._write()
 
     def credentials_changed(self) -> None:
-        """Renewed credentials make the keys void."""
+        """Renewed credentials make the keys void, or the folder has others."""
         self._kept = self._kept._replace(due_s=0)  # also for the next look, if this one fails
         self.renew()
 
@@ -50,7 +57,7 @@ class KeyWriter:
         now_s = int(self._now_s())
         if self._kept.due_s <= now_s:
             try:
-                self._kept = challenge_keys.load_or_make(self._data_dir, now_s)
+                self._kept = challenge_keys.load_or_make(self._data_dir, now_s, makes_due=self._makes_due)
             except StartError as error:
                 _log.error("no new key for clearances was made, the old ones go on: %s", error)
                 return LOOK_SECONDS_MAX
@@ -63,6 +70,24 @@ class KeyWriter:
         if len(content) > MEMORY_OCTETS - framed.HEAD_OCTETS:
             raise StartError(f"{challenge_keys.FILE_NAME} holds too many keys")
         framed.write(self.fd, content)
+
+
+class FedKeys:
+    """As `KeyWriter`, on a machine without control: the keys come from there, and are in no file. Until they
+    have come clearances are signed with one that nobody else has.
+    """
+
+    def __init__(self, undo: ExitStack) -> None:
+        self.fd = os.memfd_create("edgestead-challenge-keys", os.MFD_CLOEXEC)
+        undo.callback(os.close, self.fd)
+        own = Key(secrets.token_hex(challenge_keys.ID_OCTETS), secrets.token_bytes(KEY_OCTETS), None)
+        framed.write(self.fd, _encode((own,)))
+
+    def credentials_changed(self) -> None:
+        """None are here."""
+
+    def renew(self) -> float:
+        return LOOK_SECONDS_MAX
 
 
 class KeyReader:

@@ -29,7 +29,7 @@ KEY_SECONDS = 30 * 86_400  # that a key signs
 SIGNS_ON_SECONDS = 10  # after its successor was made: until every worker has heard of that
 KEPT_SECONDS = SIGNS_ON_SECONDS + CHALLENGE_SECONDS_MAX  # that a retired key verifies
 
-_ID_OCTETS = 4
+ID_OCTETS = 4
 
 
 class StoredKey(msgspec.Struct, frozen=True):
@@ -54,18 +54,19 @@ class Kept(NamedTuple):
 _decode = msgspec.json.Decoder(list[StoredKey]).decode
 
 
-def load_or_make(data_dir: Path, now_s: int) -> Kept:
+def load_or_make(data_dir: Path, now_s: int, *, makes_due: bool = True) -> Kept:
     """The folder's keys; makes what is missing or due, forgets what is over or void.
 
+    Without `makes_due` somebody else makes the next one, and puts it into the file (`take`).
     Raises StartError: one of the two files cannot be read or written, or is none of ours.
     """
     path = data_dir / FILE_NAME
     generation = credentials.generation(data_dir)
     stored = _read(path)
     kept = [key for key in stored if key.generation == generation]
-    if not kept or now_s - kept[0].made_s >= KEY_SECONDS:
+    if not kept or (makes_due and now_s - kept[0].made_s >= KEY_SECONDS):
         secret = secrets.token_hex(KEY_OCTETS)
-        kept.insert(0, StoredKey(secrets.token_hex(_ID_OCTETS), secret, now_s, generation))
+        kept.insert(0, StoredKey(secrets.token_hex(ID_OCTETS), secret, now_s, generation))
     kept = [key for key, retired_s in _lives(kept) if retired_s is None or now_s - retired_s < KEPT_SECONDS]
     if kept != stored:
         _write(path, kept)
@@ -73,7 +74,32 @@ def load_or_make(data_dir: Path, now_s: int) -> Kept:
         Key(key.id, bytes.fromhex(key.secret), None if retired_s is None else retired_s + SIGNS_ON_SECONDS)
         for key, retired_s in _lives(kept)
     )
-    return Kept(keys, kept[0].made_s + KEY_SECONDS)
+    return Kept(keys, (kept[0].made_s if makes_due else now_s) + KEY_SECONDS)
+
+
+def stored(data_dir: Path) -> list[StoredKey]:
+    """The folder's keys that are not void, the newest first. Raises StartError, as `load_or_make`."""
+    generation = credentials.generation(data_dir)
+    return [key for key in _read(data_dir / FILE_NAME) if key.generation == generation]
+
+
+def take(data_dir: Path, keys: list[StoredKey]) -> None:
+    """Keys of another machine's folder, as if they were made here. Raises StartError."""
+    generation = credentials.generation(data_dir)
+    _write(data_dir / FILE_NAME, [msgspec.structs.replace(key, generation=generation) for key in keys])
+
+
+def encode(keys: list[StoredKey]) -> bytes:
+    """For a sealed place."""
+    return msgspec.json.encode(keys)
+
+
+def decode(content: bytes) -> list[StoredKey]:
+    """What `encode` made, the newest first. Raises ValueError."""
+    try:
+        return _newest_first(_decode(content))
+    except ValueError:
+        raise ValueError("these are no keys") from None  # the decoder's words may quote the content
 
 
 def _lives(keys: list[StoredKey]) -> Iterator[tuple[StoredKey, int | None]]:
@@ -92,6 +118,10 @@ def _read(path: Path) -> list[StoredKey]:
     except ValueError:
         # The decoder's words may quote the content: they stay here.
         raise StartError(f"{path} holds no keys; restore it, or move it away for new ones") from None
+    return _newest_first(keys)
+
+
+def _newest_first(keys: list[StoredKey]) -> list[StoredKey]:
     return sorted(keys, key=lambda key: -key.made_s)
 
 
