@@ -7,6 +7,8 @@ Names are absolute, lower-case, uncompressed wire form. rdata is uncompressed wi
 compression in no type newer than RFC 1035's, and the answer table compresses those itself).
 """
 
+from typing import Any
+
 import msgspec
 
 KIND_ZONE = "zone"
@@ -50,6 +52,7 @@ class ServedZone(msgspec.Struct, frozen=True, array_like=True):
     `soa_rrsigs` are the RDATA of the SOA's signatures: with them the zone is served signed. Of a `private`
     zone a query finds the apex only; who may transfer it gets all of it. One that is `lost`
     answers SERVFAIL: a secondary zone before its first transfer, or one that expired (RFC 1035 §4.3.5).
+    So does one that is `expired`: a machine without control says so of what it has, never control.
     """
 
     apex: bytes
@@ -58,6 +61,12 @@ class ServedZone(msgspec.Struct, frozen=True, array_like=True):
     soa_rrsigs: tuple[bytes, ...] = ()
     private: bool = False
     lost: bool = False
+    expired: bool = False
+
+    @property
+    def fails(self) -> bool:
+        """Whether it answers SERVFAIL."""
+        return self.lost or self.expired
 
 
 class ServedName(msgspec.Struct, frozen=True, array_like=True):
@@ -84,6 +93,23 @@ class ServedChange(msgspec.Struct, frozen=True, array_like=True):
     removed: tuple[Owned, ...]
     added: tuple[Owned, ...]
     whole: bool = True
+
+
+_EXPIRE_AT = slice(-8, -4)  # of SOA's RDATA, which ends with expire and minimum (RFC 1035 §3.3.13)
+
+
+def expire_seconds(zone: ServedZone) -> int:
+    """For how long its secondaries answer it without its primary."""
+    return int.from_bytes(zone.soa_rdata[_EXPIRE_AT])
+
+
+def with_expired(document: bytes, *, is_expired: bool) -> bytes:
+    """A zone's document with another `expired`, and with what a newer control has put behind the fields that
+    are known here: the machine's next release looks for it there.
+    """
+    zone = msgspec.structs.replace(decode_zone(document), expired=is_expired)
+    members: list[Any] = msgspec.msgpack.decode(encode(zone))
+    return encode([*members, *msgspec.msgpack.decode(document)[len(members) :]])
 
 
 encode = msgspec.msgpack.Encoder().encode

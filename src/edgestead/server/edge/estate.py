@@ -6,13 +6,12 @@ Not   starting them; what they do.
 
 import os
 import secrets
-import time
 from contextlib import ExitStack
 from pathlib import Path
 
 from edgestead.config import Config
 from edgestead.edge.tools import rates
-from edgestead.server.edge.challenge_key_memory import KeyWriter
+from edgestead.server.edge.challenge_key_memory import FedKeys, KeyWriter
 from edgestead.server.errors import StartError
 from edgestead.server.folder import DataFolder
 from edgestead.server.messages import EdgeStart
@@ -35,13 +34,20 @@ class Shared:
     """What all edge processes of one server share, for as long as it runs: a process that starts again goes
     on with the counts of its rate limits.
 
-    Raises StartError: the keys of challenges, the folder of events or that of the access log cannot be used.
+    Raises StartError: the folder of events or that of the access log cannot be used.
     """
 
-    def __init__(self, folder: DataFolder, config: Config, workers: int, undo: ExitStack) -> None:
+    def __init__(
+        self,
+        folder: DataFolder,
+        config: Config,
+        workers: int,
+        challenge_keys: KeyWriter | FedKeys,
+        undo: ExitStack,
+    ) -> None:
         self.workers = workers
         self.loop_token = new_loop_token()
-        self.challenge_keys = KeyWriter(folder.path, time.time, undo)
+        self.challenge_keys = challenge_keys
         self.rules_dir = str(folder.path / "rules")
         self.events_fd = folder.open_events()
         undo.callback(os.close, self.events_fd)
@@ -78,7 +84,7 @@ def _access_folder(access_log: str | None) -> int:
 def start_of(
     config: Config,
     listeners: Listeners,
-    runtime_dir: Path,
+    feed_path: str,
     child: Child,
     status_fd: int,
     *,
@@ -92,7 +98,7 @@ def start_of(
         http_fd=listeners.http.fileno(),
         https_fd=listeners.https.fileno() if listeners.https else -1,
         https_port=bound_address(listeners.https).port if listeners.https else 443,
-        feed_path=str(runtime_dir / "feed.sock"),
+        feed_path=feed_path,
         worker=worker,
         workers=shared.workers,
         own_listeners=tuple(listeners.addresses),

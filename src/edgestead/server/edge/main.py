@@ -20,18 +20,21 @@ import uvloop
 from edgestead.edge.access.log import AccessLog
 from edgestead.edge.http import origin_tls
 from edgestead.edge.http.address import NAMES, Addresses, Trust
-from edgestead.edge.http.certificates import Certificates
+from edgestead.edge.http.certificates import Certificates, Kept
 from edgestead.edge.http.listener import Listener
 from edgestead.edge.http.policy import Policy
 from edgestead.edge.http.pool import Pool
 from edgestead.edge.http.resolving import Resolver
 from edgestead.edge.http.worker import Edge
-from edgestead.edge.routing import KINDS, Routes
+from edgestead.edge.routing import Routes
+from edgestead.edge.tools.acme import Pages
 from edgestead.edge.tools.phase import Tools
+from edgestead.edge.tools.pressure import Pressure
 from edgestead.feed.follower import Follower
 from edgestead.feed.follower_loop import LoopFollower
 from edgestead.model.budgets.ledger import Ledger
-from edgestead.model.counters import VERDICTS, Page, slot
+from edgestead.model.counters import CHALLENGED, VERDICTS, Page, slot
+from edgestead.model.edge import KINDS
 from edgestead.server import process
 from edgestead.server.certificate_memory import CertificateReader
 from edgestead.server.edge import rules as edge_rules
@@ -55,6 +58,7 @@ _ZONES = slot("edge_http_zones")
 _SEQUENCE = slot("edge_feed_sequence")
 _RULES_MISSING = slot("edge_rules_missing")
 _RULES_SLOW = slot("edge_rules_slow")
+_CHALLENGED = {what: slot("edge_challenges_total", what) for what in CHALLENGED}
 _VERDICTS = {verdict: slot("edge_waf_verdicts_total", verdict) for verdict in VERDICTS}
 
 
@@ -90,17 +94,18 @@ async def _serve(start: EdgeStart) -> None:
         ),
     )
     access = edge_tools.access_of(start, page)
-    edge = _edge(start, loop, routes, tools, page, access)
+    contexts = origin_tls.Contexts(start.origin_ca)
+    edge = _edge(start, loop, routes, tools, page, access, contexts)
     # An exception of any of them ends the group, and with it the process: without the feed every answer may
     # be wrong from the next change on.
     async with asyncio.TaskGroup() as tasks:
         background = [
             tasks.create_task(follower.run()),
-            tasks.create_task(_show(edge, routes, rules, page)),
+            tasks.create_task(_show(edge, routes, rules, tools.pressure, page)),
             tasks.create_task(_renew(tools)),
             tasks.create_task(rules.run()),
         ]
-        answering = tasks.create_task(_answer(start, edge, follower, stop))
+        answering = tasks.create_task(_answer(start, edge, follower, stop, contexts, tools.acme))
         answering.add_done_callback(lambda _: [task.cancel() for task in background])
     await asyncio.to_thread(events.close)
     if access is not None:
@@ -114,16 +119,16 @@ def _edge(
     tools: Tools,
     page: Page,
     access: AccessLog | None,
+    contexts: origin_tls.Contexts,
 ) -> Edge:
     names, trust = NAMES[start.profile], Trust(tuple(map(ip_network, start.trusted_proxies)))
     source = NameSource(routes, own_dns=start.own_dns, resolver=start.resolver)
     resolver = Resolver(source.ask, routes.origins_of, loop.time)
     policy = Policy(start.own_listeners, tuple(map(ip_network, start.origins_allowed)))
-    contexts = origin_tls.Contexts(start.origin_ca)
     return Edge(
         loop,
         routes=routes,
-        pool=Pool(loop, policy, resolver.addresses, contexts.get),
+        pool=Pool(loop, policy, resolver.addresses, contexts),
         trust=trust,
         address=Addresses(trust, names, start.loop_token),
         names=names,
@@ -138,7 +143,14 @@ def _edge(
     )
 
 
-async def _answer(start: EdgeStart, edge: Edge, follower: LoopFollower, stop: asyncio.Event) -> None:
+async def _answer(
+    start: EdgeStart,
+    edge: Edge,
+    follower: LoopFollower,
+    stop: asyncio.Event,
+    contexts: origin_tls.Contexts,
+    pages: Pages,
+) -> None:
     may_serve = asyncio.create_task(follower.wait_until_may_serve())
     stopped = asyncio.create_task(stop.wait())
     await asyncio.wait((may_serve, stopped), return_when=asyncio.FIRST_COMPLETED)
@@ -146,7 +158,15 @@ async def _answer(start: EdgeStart, edge: Edge, follower: LoopFollower, stop: as
         certificates = None
         if start.https_fd >= 0:
             kept = CertificateReader(start.certificates_fd)
-            certificates = Certificates(Path(start.tls_dir) if start.tls_dir else None, kept.changed)
+
+            def take() -> tuple[Kept, ...] | None:
+                found = kept.changed()
+                contexts.trust(kept.origins)
+                pages.take(kept.proofs.pages)
+                return found
+
+            folder = Path(start.tls_dir) if start.tls_dir else None
+            certificates = Certificates(folder, take, lambda: kept.proofs.handshakes)
         listener = Listener(edge, proxy_protocol=start.proxy_protocol, certificates=certificates)
         https = socket.socket(fileno=start.https_fd) if start.https_fd >= 0 else None
         await listener.open(socket.socket(fileno=start.http_fd), https)
@@ -167,14 +187,16 @@ async def _renew(tools: Tools) -> None:
         tools.clearances.renew()
 
 
-async def _show(edge: Edge, routes: Routes, rules: edge_rules.RulesPart, page: Page) -> None:
+async def _show(
+    edge: Edge, routes: Routes, rules: edge_rules.RulesPart, pressure: Pressure, page: Page
+) -> None:
     """Keep the metrics that are levels up to date."""
-    shown, managed = dict.fromkeys(_VERDICTS, 0), rules.managed
+    shown, managed = dict.fromkeys((*_VERDICTS, *_CHALLENGED), 0), rules.managed
     while True:
-        for verdict, cell in _VERDICTS.items():
-            count = managed.verdicts[verdict]
-            page.add(cell, count - shown[verdict])
-            shown[verdict] = count
+        for counts, cells in ((managed.verdicts, _VERDICTS), (pressure.counts, _CHALLENGED)):
+            for name, cell in cells.items():
+                page.add(cell, counts[name] - shown[name])
+                shown[name] = counts[name]
         page.set(_OPEN, edge.connections)
         page.set(_ZONES, routes.zones)
         page.set(_SEQUENCE, routes.sequence)

@@ -12,9 +12,11 @@ from edgestead.edge.access import lines, sinks
 from edgestead.edge.access.log import AccessLog
 from edgestead.edge.events import EventFiles, EventLog
 from edgestead.edge.tools import rates
+from edgestead.edge.tools.acme import Pages
 from edgestead.edge.tools.clearance import Clearances
 from edgestead.edge.tools.engines import ManagedRules
 from edgestead.edge.tools.phase import Tools
+from edgestead.edge.tools.pressure import Pressure
 from edgestead.edge.tools.rates import Rates
 from edgestead.model.counters import EVENT_ACTIONS, Page, slot
 from edgestead.server.edge.challenge_key_memory import KeyReader
@@ -99,8 +101,10 @@ def tools_of(start: EdgeStart, page: Page, events: EventLog, managed: ManagedRul
             workers=start.workers,
             evicted=lambda: page.add(_EVICTED),
         ),
+        pressure=Pressure(),
         worker=start.worker,
         workers=start.workers,
         observer=events,
         managed=managed,
+        acme=Pages(),
     )

@@ -1,0 +1,1 @@
+"""The process that follows a control node for a machine without control."""
