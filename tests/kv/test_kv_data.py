@@ -2,6 +2,9 @@
 
 import asyncio
 
+import pytest
+
+from edgestead.model.refusals import Unavailable
 from edgestead.rest.kv_data import SENT_BYTES, KvData
 from edgestead.sqlite.kv import SqliteKvStore
 from edgestead.store.kv import CHUNK_BYTES, Incoming, Pair
@@ -40,3 +43,30 @@ def test_a_large_value_is_sent_in_pieces_between_which_others_have_their_turn(tm
     assert max(len(piece) for piece, _ in pieces) == SENT_BYTES
     at = [turns for _, turns in pieces]
     assert at == sorted(set(at)), "some piece came in the same turn as the one before it"
+
+
+def test_a_process_that_lost_its_place_writes_nothing_that_was_queued(tmp_path):
+    """A node of a cluster that stood still knows tokens that were deleted meanwhile."""
+    store = SqliteKvStore(tmp_path)
+    asked = []
+
+    async def write():
+        data = KvData(store)
+
+        def lost():
+            raise Unavailable
+
+        await data.put("n", [Pair("kept", b"1")])
+        data.check_place = lost
+        for call in (data.put("n", [Pair("k", b"1")], lambda: asked.append(1)), data.delete("n", ["kept"])):
+            with pytest.raises(Unavailable):
+                await call
+        await data.settled()
+        data.close()
+
+    asyncio.run(write())
+    with store.get("n", "kept", 0) as value:
+        assert value is not None
+    assert store.get("n", "k", 0) is None
+    assert asked == []
+    store.close()

@@ -1,11 +1,15 @@
-"""What a lease is worth while control is dead, and when another one has begun."""
+"""Who is let in by what control shows that it tells, while it lives, hangs or is dead."""
 
 import os
 import random
+from types import SimpleNamespace
 
 import pytest
 
-from edgestead.feed.lease import LEASE_MS, Lease
+from edgestead.feed.lease import LEASE_MS, Grant, Lease
+from edgestead.postgres import incarnations
+from edgestead.server.control import waiting
+from edgestead.server.nodes import identity
 from edgestead.server.supervisor.control_life import BYTES, ControlLife
 
 LEASE_US = LEASE_MS * 1000
@@ -17,112 +21,159 @@ class World:
 
     def __init__(self, descriptor):
         self.now_us = 1_000_000
-        self.life = ControlLife(descriptor, writes=True, now_us=self.clock)
-        self.lease = Lease(self.clock, ControlLife(descriptor).outlives)
-
-    def clock(self):
-        return self.now_us
+        self.life = ControlLife(descriptor, writes=True)
+        seen = ControlLife(descriptor)
+        self.lease = Lease(lambda: self.now_us, told=lambda: seen.told)
+        self.committed = 0  # the newest change
 
     def starts(self):
         self.life.begins()
-        self.life.opens()
+        self.life.tells(self.committed)
 
     def grants(self):
-        self.lease.until_us = self.now_us + LEASE_US
+        self.lease.grant = Grant(self.now_us + LEASE_US, self.lease.grant.upto)
 
     def passes(self, share):
         self.now_us += int(share * LEASE_US)
 
     @property
     def admits(self):
-        return self.lease.holds(self.lease.until_us)
+        return self.lease.holds(self.lease.grant)
 
 
 @pytest.fixture
-def world():
-    descriptor = os.memfd_create("life")
-    os.ftruncate(descriptor, BYTES)
-    yield World(descriptor)
-    os.close(descriptor)
+def descriptor():
+    made = os.memfd_create("life")
+    os.ftruncate(made, BYTES)
+    yield made
+    os.close(made)
 
 
-def test_while_control_is_dead_a_lease_that_was_valid_at_its_death_has_no_end(world):
+@pytest.fixture
+def world(descriptor):
+    return World(descriptor)
+
+
+def test_who_has_everything_that_was_told_is_gone_by_while_control_hangs_or_is_dead(world):
+    world.committed = 7
     world.starts()
-    world.grants()
-    world.passes(0.9)
-    world.life.ends()
+    world.lease.applied(7)
 
     world.passes(1_000)
-
+    assert world.admits
+    world.life.ends()
+    assert world.admits
+    world.life.begins()
     assert world.admits
 
+    world.life.tells(8)
+    assert not world.admits
 
-def test_a_lease_that_was_over_before_control_died_stays_over(world):
+
+def test_who_has_not_has_no_lease_either(world):
+    world.committed = 7
     world.starts()
+    world.lease.applied(6)
     world.grants()
+
+    assert not world.admits
+
+
+def test_a_change_that_nobody_was_told_of_keeps_nobody_out(world):
+    world.committed = 7
+    world.starts()
+    world.lease.applied(7)
+    world.committed = 8
+    world.life.ends()
     world.passes(1)
+    assert world.admits
+
+    world.starts()  # and the next control may tell it
+
+    assert not world.admits
+
+
+def test_a_process_that_has_nothing_yet_admits_nobody(world):
+    world.grants()
+    world.committed = 7
+    world.starts()
+    assert not world.admits
     world.life.ends()
 
     assert not world.admits
 
 
-def test_one_that_cannot_start_has_acknowledged_nothing(world):
-    world.starts()
+def test_where_nobody_says_what_was_told_a_lease_is_over_also_while_control_is_dead(world):
+    """In a cluster another machine may tell somebody meanwhile."""
+    world.life.begins()
+    world.lease.applied(7)
+    world.grants()
+    assert world.admits
+    world.life.ends()
+
+    world.passes(1)
+
+    assert not world.admits
+
+
+def test_no_lease_counts_from_when_the_office_of_the_one_before_is_freed_until_those_of_before_are_over(
+    world,
+):
+    world.life.begins()
+    world.lease.applied(7)
     world.grants()
     world.life.ends()
-    for _ in range(3):
-        world.passes(2)
-        world.life.begins()
-        assert world.admits
-        world.life.ends()
+    assert world.admits
 
+    world.life.shuts()
+    assert not world.admits
+
+    world.passes(1)
+    world.life.leases_decide()
+    assert not world.admits
+    world.grants()
     assert world.admits
 
 
-def test_the_next_control_ends_it_as_late_as_it_waits_for_it(world):
-    world.starts()
+def test_leases_end_before_the_office_of_the_one_before_is_freed(world, descriptor, monkeypatch, tmp_path):
+    seen = []
+    monkeypatch.setattr(identity, "member_of", lambda folder: SimpleNamespace(peer=SimpleNamespace(name="a")))
+    monkeypatch.setattr(incarnations, "bury", lambda dsn, node: seen.append((node, world.admits)))
     world.grants()
-    world.life.ends()
-    world.passes(5)
-    world.starts()
-
-    world.passes(0.999)
     assert world.admits
-    world.passes(0.001)
-    assert not world.admits
 
+    start = SimpleNamespace(control_life_fd=descriptor, data_dir=tmp_path)
+    waiting._bury_the_one_before(start, "postgresql://")
 
-def test_a_process_that_has_never_had_a_lease_admits_nobody(world):
-    assert not world.admits
-    world.starts()
-    assert not world.admits
-    world.life.ends()
-
-    assert not world.admits
+    assert seen == [("a", False)]
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_nobody_is_admitted_when_a_revocation_may_have_been_acknowledged(world, seed):
-    """Control acknowledges one that the process has not applied when every lease that it knows of is over."""
-    chance, control, acknowledged = random.Random(seed), None, False
-    for _ in range(STEPS):
-        step = chance.choice(("pass", "pass", "start", "open", "end", "grant", "acknowledge"))
+    """Control acknowledges what it has shown, whether the process has applied it or not."""
+    chance, is_open, acknowledged = random.Random(seed), False, 0
+    world.committed, admitted = 1, 0
+    steps = ("pass", "start", "end", "commit", "commit", "apply", "apply", "grant", "tell", "acknowledge")
+    for step in chance.choices(steps, k=STEPS):
         if step == "pass":
             world.passes(chance.choice((0.1, 0.5, 1, 3)))
-        elif step == "start" and control is None:
-            control = "begun"
-            world.life.begins()
-        elif step == "open" and control == "begun":
-            world.life.opens()
-            control = world.now_us + LEASE_US  # until then it knows of leases of the one before
-        elif step == "end" and control is not None:
-            control = None
-            world.passes(chance.choice((0, 0, 0.2)))  # the supervisor sees it later
+        elif step == "start" and not is_open:
+            is_open = True
+            world.starts()
+        elif step == "end" and is_open:
+            is_open = False
             world.life.ends()
-        elif step == "grant" and isinstance(control, int):  # only to who has applied everything
+        elif step == "commit" and is_open:
+            world.committed += 1
+        elif step == "apply" and is_open:
+            world.lease.applied(world.committed)
+        elif step == "grant" and is_open:
             world.grants()
-            control, acknowledged = max(control, world.lease.until_us), False
-        elif step == "acknowledge" and isinstance(control, int) and world.now_us >= control:
-            acknowledged = True
+        elif step == "tell" and is_open:
+            world.life.tells(world.committed)
+        elif step == "acknowledge" and is_open:
+            acknowledged = world.life.told
 
-        assert not (acknowledged and world.admits)
+        admitted += world.admits
+        assert not (acknowledged > world.lease.grant.upto and world.admits)
+    assert admitted

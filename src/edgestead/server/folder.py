@@ -28,6 +28,7 @@ from edgestead.sqlite.witness import path_of
 
 EVENTS = "events"
 RESTORING = "restoring"  # a restore has begun and not ended
+MOVED = "moved-into-a-cluster"  # what is here is of the past: it says which cluster has it
 CONTROL = "control.db"
 _SOCKET_CHARACTERS_MAX = len(f"requests-{WORKERS_MAX - 1}.sock")
 _UNIX_PATH_OCTETS_MAX = 107  # sockaddr_un.sun_path, less its NUL
@@ -68,8 +69,12 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
         return Path(self.runtime_dir, "alerts.sock")
 
 
+class InUse(StartError):
+    """Another process has the data folder."""
+
+
 class DataFolder:
-    """A locked data folder. Raises StartError when another process has it, or when it cannot be used."""
+    """A locked data folder. Raises InUse; another StartError when it cannot be used."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -83,7 +88,7 @@ class DataFolder:
             holder = os.read(self.lock_fd, 20).decode("ascii", "replace").strip()
             os.close(self.lock_fd)
             words = process_words(int(holder)) if holder.isdigit() else "another process"
-            raise StartError(f"data folder {path} is in use by {words}") from None
+            raise InUse(f"data folder {path} is in use by {words}") from None
         make_room(path)
         try:
             os.ftruncate(self.lock_fd, 0)
@@ -204,6 +209,19 @@ def same_file(path: Path, known: os.stat_result) -> bool:
     except OSError:
         return False
     return os.path.samestat(found, known)
+
+
+def moved_into(folder: Path) -> str:
+    """The cluster that has what is in a folder, "" when none has."""
+    return (files.read_private(folder / MOVED) or b"").decode("ascii", "replace").strip()
+
+
+def moved_words(folder: Path) -> str:
+    return (
+        f"data folder {folder} was moved into the cluster {moved_into(folder)}, which has newer data since:"
+        f" start a node of it with `edgecli serve --cluster`. To go on with what was here then, remove"
+        f" {folder / MOVED}"
+    )
 
 
 def lost_words(folder: Path, name: str) -> str:
