@@ -52,6 +52,8 @@ def join(parts: list[bytes]) -> bytes:
 def pack_rrset(rrset: ServedRRset) -> bytes:
     """A node's part for one RRset. Raises ValueError as `pack`."""
     if rrset.is_mark:
+        if rrset.type not in _MARKS:
+            raise ValueError(f"a newer release's mark {rrset.type}: what its owner answers is not known here")
         record = struct.pack("!H4sIH", wire.QUESTION_OWNER, _MARKS[rrset.type], 0, 0)
         return _RRSET.pack(1, len(record)) + record
     if rrset.type in wire.META_TYPES or not 0 <= rrset.ttl_seconds <= TTL_SECONDS_MAX:

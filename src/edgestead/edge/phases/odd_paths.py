@@ -35,7 +35,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def compile_odd_paths(rules: ZoneRules, tools: Tools) -> Step | None:
-    make = _STEPS[rules.facts.settings.get(SETTING, "auto")]
+    make = _STEPS.get(rules.facts.settings.get(SETTING, "auto"), _refuse)  # a newer release has more words
     return make(rules, tools)
 
 

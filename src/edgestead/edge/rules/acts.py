@@ -41,14 +41,18 @@ def _shortened(expression: str) -> str:
 
 
 def act_of(rule: Rule, place: Place, tools: Tools, *, block_status: int) -> Act | None:
-    """The rule's act; None for an action that is none of these."""
+    """The rule's act; None for `execute`. Raises ValueError for an action that this release does not know."""
     if not rule.logs:
         tools = tools._replace(observer=Silent())
     if rule.action == "skip":
         decision = decision_of(rule, place)
         return skip(rule, place, lambda exchange: tools.observer.decided(exchange, decision))
+    if rule.action == "execute":
+        return None
     make = _MAKERS.get(rule.action)
-    return None if make is None else make(rule, place, tools, block_status)
+    if make is None:
+        raise ValueError(f"nobody here knows the action {rule.action}")
+    return make(rule, place, tools, block_status)
 
 
 def _block(rule: Rule, place: Place, tools: Tools, block_status: int) -> Act:
