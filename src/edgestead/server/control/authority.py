@@ -12,6 +12,9 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, Protocol
 
+from edgestead.usecases.serving import proofs
+from edgestead.usecases.serving.proofs import Proof
+
 SECONDS_MAX: Final = 30  # of one request
 ANSWER_CHARACTERS_MAX: Final = 300  # of what an authority says about a failure
 USER_AGENT: Final = "edgestead"
@@ -45,11 +48,11 @@ class Authority(Protocol):
         """The order's URL."""
         ...
 
-    def proofs(self, order_url: str) -> list[tuple[str, str]]:
-        """(host, value of its TXT record) of every proof that is still wanted."""
+    def proofs(self, order_url: str, method: str) -> list[Proof]:
+        """Every proof that is still wanted."""
         ...
 
-    def prove(self, order_url: str) -> bool:
+    def prove(self, order_url: str, method: str) -> bool:
         """Say that the proofs can be seen. Whether the authority has seen all of them."""
         ...
 
@@ -67,6 +70,8 @@ class Account(NamedTuple):
     url: str
     key_pem: bytes
 
+
+CHALLENGES: Final = {proofs.TXT: "dns-01", proofs.HTTP: "http-01", proofs.TLS_ALPN: "tls-alpn-01"}
 
 Registered = Callable[[str], None]
 """Is told the account's URL, once, before anything else is asked."""
@@ -92,24 +97,24 @@ class AcmeAuthority:
             response = self._post(client.directory["newOrder"], order)
             return str(response.headers["Location"])
 
-    def proofs(self, order_url: str) -> list[tuple[str, str]]:
+    def proofs(self, order_url: str, method: str) -> list[Proof]:
         with self._asking() as client:
-            key = client.net.key
             return [
-                (str(authorization.identifier.value), str(challenge.chall.validation(key)))
-                for authorization, challenge in self._wanted(self._order(order_url))
+                _proof(method, str(authorization.identifier.value), challenge.chall, client.net.key)
+                for authorization, challenge in self._wanted(self._order(order_url), method)
             ]
 
-    def prove(self, order_url: str) -> bool:
-        from acme import messages
+    def prove(self, order_url: str, method: str) -> bool:
+        from acme import challenges, messages
 
-        with self._asking() as client:
+        with self._asking():
             order = self._order(order_url)
             if order.status == messages.STATUS_INVALID:
                 raise self._invalid(order)
-            for _, challenge in self._wanted(order):
+            for _, challenge in self._wanted(order, method):
                 if challenge.status == messages.STATUS_PENDING:
-                    self._post(challenge.uri, challenge.chall.response(client.net.key))
+                    # The answer is empty for each of them (RFC 8555 §8, RFC 8737 §3).
+                    self._post(challenge.uri, challenges.DNS01Response(key_authorization=""))
             return order.status in (messages.STATUS_READY, messages.STATUS_PROCESSING, messages.STATUS_VALID)
 
     def finish(self, order_url: str, key_pem: bytes, hosts: Sequence[str]) -> str | None:
@@ -139,9 +144,9 @@ class AcmeAuthority:
                 raise Trouble(str(error), passes=True) from error
             return Renewal(None if renew is None else _us(renew), _us(again))
 
-    def _wanted(self, order: Any) -> list[tuple[Any, Any]]:
+    def _wanted(self, order: Any, method: str) -> list[tuple[Any, Any]]:
         """Authorizations that are not there yet, each with its challenge."""
-        from acme import challenges, messages
+        from acme import messages
 
         found = []
         for url in order.authorizations:
@@ -150,9 +155,10 @@ class AcmeAuthority:
                 raise self._invalid(order, authorization)
             if authorization.status != messages.STATUS_PENDING:
                 continue
-            offered = [one for one in authorization.challenges if isinstance(one.chall, challenges.DNS01)]
+            kind = CHALLENGES[method]
+            offered = [one for one in authorization.challenges if _kind(one.chall) == kind]
             if not offered:
-                raise Trouble(f"{authorization.identifier.value}: dns-01 is not offered", passes=False)
+                raise Trouble(f"{authorization.identifier.value}: {kind} is not offered", passes=False)
             found.append((authorization, offered[0]))
         return found
 
@@ -243,6 +249,28 @@ class AcmeAuthority:
             return max(0.0, (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds())
         except (ValueError, TypeError):
             return 0.0
+
+
+def _kind(challenge: Any) -> str:
+    """Also of one that the library has no class for, as it has none for tls-alpn-01 any more."""
+    jobj = getattr(challenge, "jobj", None)
+    return str(challenge.typ if jobj is None else jobj.get("type"))
+
+
+def _proof(method: str, host: str, challenge: Any, key: Any) -> Proof:
+    """What the authority looks for: the key authorization (RFC 8555 §8.1), or its digest."""
+    import hashlib
+
+    import josepy
+    from cryptography.hazmat.primitives import hashes
+
+    jobj = getattr(challenge, "jobj", None)
+    token = str(jobj["token"]) if jobj is not None else str(challenge.encode("token"))
+    authorization = f"{token}.{josepy.b64encode(key.thumbprint(hash_function=hashes.SHA256)).decode()}"
+    if method == proofs.HTTP:
+        return Proof(method, host, token, authorization)
+    digest = hashlib.sha256(authorization.encode()).digest()
+    return Proof(method, host, "", josepy.b64encode(digest).decode())
 
 
 def new_key() -> bytes:

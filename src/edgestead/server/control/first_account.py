@@ -26,6 +26,11 @@ def owner_of(reader: Reader, kept: Credentials) -> Credentials:
     return msgspec.structs.replace(kept, account_id=account[0].id, email=user[0].email)
 
 
+def is_let_in(reader: Reader, kept: Credentials) -> bool:
+    """Whether these are the newest: a renewal changes key and token together."""
+    return stored.is_key_of(reader, kept.email, kept.api_key)
+
+
 def install(kept: Credentials, now_us: int, new_id: Callable[[], str]) -> Callable[[Transaction], None]:
     """The write that lets in exactly the file's key and token, and whoever else may stay."""
 

@@ -11,7 +11,7 @@ import msgspec
 from edgestead.model.ids import fixed_id
 from edgestead.model.permissions import BY_NAME
 from edgestead.model.roles import SUPER_ADMINISTRATOR
-from edgestead.store.control import Transaction
+from edgestead.store.control import Reader, Transaction
 from edgestead.tables import accounts, tokens
 from edgestead.tables.accounts import AccountRow, UserRow
 from edgestead.tables.tokens import TokenRow
@@ -51,6 +51,14 @@ def install(
     else:
         _renew(tx, credentials, revoke_others, now_us)
     identities.settle(tx)
+
+
+def is_key_of(reader: Reader, email: str, api_key: str) -> bool:
+    """Whether a user of this address has this key."""
+    key_hash = secret_hash(api_key)
+    return any(
+        user.email_folded == email.lower() and user.key_hash == key_hash for user in accounts.users(reader)
+    )
 
 
 def _renew(tx: Transaction, credentials: Credentials, revoke_others: bool, now_us: int) -> None:
